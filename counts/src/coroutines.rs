@@ -77,32 +77,6 @@ async fn listen<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Seen>) {
     }
 }
 
-async fn inner<M: Message, F: Family>(rx: &mut SlotRx<M, F>) -> Option<M> {
-    rx.recv().await.ok()
-}
-
-async fn outer<M: Message, F: Family>(rx: &mut SlotRx<M, F>) -> Option<u64> {
-    let message = inner(rx).await?;
-    Some(message.number())
-}
-
-async fn listen_by_call<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Seen>) {
-    while let Some(number) = outer(&mut rx).await {
-        seen.take(number);
-    }
-}
-
-async fn outer_by_box<M: Message, F: Family>(rx: &mut SlotRx<M, F>) -> Option<u64> {
-    let message = Box::pin(inner(rx)).await?;
-    Some(message.number())
-}
-
-async fn listen_by_boxed_call<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Seen>) {
-    while let Some(number) = outer_by_box(&mut rx).await {
-        seen.take(number);
-    }
-}
-
 /// Where a task leaves the sender of its next message.
 type Desk = Rc<Cell<Option<SlotTx<u64, Local>>>>;
 
@@ -179,20 +153,6 @@ impl<M: Message, F: Family> Lines<M, F> {
     /// Starts `count` tasks that take messages themselves.
     pub fn new(count: usize) -> Self {
         Self::of(count, |core, rx, seen| drop(core.spawn(listen(rx, seen))))
-    }
-
-    /// Starts `count` tasks that call an `async` function for each message, which calls another.
-    pub fn by_call(count: usize) -> Self {
-        Self::of(count, |core, rx, seen| {
-            drop(core.spawn(listen_by_call(rx, seen)));
-        })
-    }
-
-    /// As [`by_call`](Self::by_call), with the second call in a box: an allocation a message.
-    pub fn by_boxed_call(count: usize) -> Self {
-        Self::of(count, |core, rx, seen| {
-            drop(core.spawn(listen_by_boxed_call(rx, seen)));
-        })
     }
 
     /// Starts `count` fibers.

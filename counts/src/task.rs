@@ -19,12 +19,6 @@ pub(super) fn add(cases: &mut Cases) {
     add("slot/local/destructor/now", || {
         now(Lines::<Counted, Local>::new(1))
     });
-    add("slot/local/8B/by-call", || {
-        now(Lines::<u64, Local>::by_call(1))
-    });
-    add("slot/local/8B/by-boxed-call", || {
-        now(Lines::<u64, Local>::by_boxed_call(1))
-    });
     add("slot/local/8B/anew", || {
         let tasks = Anew::new(1);
         rounds(move |number| tasks.send_now(0, black_box(number)))

@@ -8,10 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
-use crate::gate::host_of;
 use crate::plan::Outcome;
 use crate::testing::rustflags;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, host_of};
 
 const TARGETS: [&str; 8] = [
     "codec",

@@ -10,7 +10,7 @@ use crate::plan::{Outcome, Step};
 use crate::readme::{PASTED, TEST, commands, program};
 use crate::testing::{self, rustflags};
 use crate::tidy::policy::PACKED_FILES;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, host_of};
 
 const BEFORE: &[Step] = &[
     Step {
@@ -198,14 +198,6 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
         command
     };
     workspace.run_tests(command, &[]).map(Outcome::Repeated)
-}
-
-/// The platform that a compiler is for, by what it says of itself.
-pub(crate) fn host_of(version: &str) -> &str {
-    let mut lines = version.lines();
-    lines
-        .find_map(|line| line.strip_prefix("host: "))
-        .unwrap_or_default()
 }
 
 fn package(workspace: &Workspace) -> Result<Outcome, String> {

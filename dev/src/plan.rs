@@ -3,12 +3,12 @@
 //! Steps that build in cargo's own folder run one after the other, beside those that have a
 //! folder of their own. What a step says is kept in a file, and printed when the step ends.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
-use std::{fmt, fs, io, thread};
+use std::{fs, thread};
 
-use crate::workspace::Workspace;
+use crate::workspace::{Tally, Workspace, lock};
 
 /// One thing to check.
 pub(crate) struct Step {
@@ -32,38 +32,6 @@ pub(crate) enum Outcome {
     Repeated(Tally),
     /// It could not be looked at, and why.
     Skipped(String),
-}
-
-/// Tests that ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) passed: u64,
-    pub(crate) failed: u64,
-}
-
-impl Tally {
-    /// Adds a closing line of the test runner; other lines do not count.
-    pub(crate) fn see(&mut self, line: &str) {
-        let Some(counts) = line.strip_prefix("test result: ") else {
-            return;
-        };
-        let count = |what: &str| {
-            let part = counts
-                .split(['.', ';'])
-                .map(str::trim)
-                .find(|part| part.ends_with(what));
-            part.and_then(|part| part.split(' ').next()?.parse::<u64>().ok())
-                .unwrap_or(0)
-        };
-        self.passed += count(" passed");
-        self.failed += count(" failed");
-    }
-}
-
-impl fmt::Display for Tally {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed", self.passed, self.failed)
-    }
 }
 
 /// The choice of steps on the command line.
@@ -137,10 +105,7 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
     if let [step] = wanted[..] {
         report_on(step, &report, choice, || {
             println!("== {}: {}", step.name, step.summary);
-            let log = log_of(workspace, step);
-            with_times(workspace.for_a_step(&log), &log, |workspace| {
-                (step.run)(workspace)
-            })
+            with_times(workspace.for_a_step(), step.run)
         });
     } else {
         thread::scope(|scope| {
@@ -162,7 +127,11 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
 fn beside_others(workspace: &Workspace, step: &Step) -> (Result<Outcome, String>, Times) {
     let log = log_of(workspace, step);
     println!("== {}: begins, and writes to {}", step.name, log.display());
-    with_times(workspace.logging_to(&log), &log, |workspace| {
+    let workspace = match workspace.logging_to(&log) {
+        Ok(workspace) => workspace,
+        Err(error) => return (Err(format!("{}: {error}", log.display())), Times::default()),
+    };
+    with_times(workspace, |workspace| {
         let outcome = (step.run)(workspace);
         let output = fs::read(&log).map_err(|error| format!("{}: {error}", log.display()))?;
         println!(
@@ -177,20 +146,14 @@ fn beside_others(workspace: &Workspace, step: &Step) -> (Result<Outcome, String>
 
 /// Runs `run` in the workspace of a step, and returns what it returns and how long that took.
 fn with_times(
-    workspace: io::Result<Workspace>,
-    log: &Path,
+    workspace: Workspace,
     run: impl FnOnce(&Workspace) -> Result<Outcome, String>,
 ) -> (Result<Outcome, String>, Times) {
-    let workspace = match workspace {
-        Ok(workspace) => workspace,
-        Err(error) => return (Err(format!("{}: {error}", log.display())), Times::default()),
-    };
     let start = Instant::now();
     let outcome = run(&workspace);
     let times = Times {
         compiling: workspace.compiling(),
         running: start.elapsed().saturating_sub(workspace.compiling()),
-        processor: workspace.processor_time(),
     };
     (outcome, times)
 }
@@ -219,12 +182,6 @@ fn report_on(
 struct Times {
     compiling: Duration,
     running: Duration,
-    /// Processor time of its commands.
-    processor: Duration,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The steps that have ended so far.
@@ -233,8 +190,6 @@ struct Report {
     /// The name of each step that ended, and its row of the table.
     rows: Vec<(&'static str, String)>,
     tally: Tally,
-    /// Processor time of all steps.
-    processor: Duration,
     /// The name of each step that failed, and why.
     failures: Vec<(&'static str, String)>,
 }
@@ -242,7 +197,6 @@ struct Report {
 impl Report {
     fn add(&mut self, step: &Step, outcome: Result<Outcome, String>, times: Times) {
         self.rows.push((step.name, row(step.name, &outcome, times)));
-        self.processor += times.processor;
         match outcome {
             Ok(Outcome::Tests(tests)) => {
                 self.tally.passed += tests.passed;
@@ -260,20 +214,15 @@ impl Report {
     /// Prints the table, in the order of `steps`; true if nothing failed.
     fn print(&self, steps: &[Step], time: Duration) -> bool {
         println!(
-            "\n{:21} {:>9} {:>9} {:>10}   tests",
-            "step", "compiling", "running", "processor"
+            "\n{:21} {:>9} {:>9}   tests",
+            "step", "compiling", "running"
         );
         for step in steps {
             for (_, row) in self.rows.iter().filter(|(name, _)| *name == step.name) {
                 println!("{row}");
             }
         }
-        println!(
-            "{:21} {:17.1} s {:8.1} s",
-            "all together",
-            time.as_secs_f64(),
-            self.processor.as_secs_f64()
-        );
+        println!("{:21} {:17.1} s", "all together", time.as_secs_f64());
         for (name, why) in &self.failures {
             println!("\nFAILED at {name}: {why}");
         }
@@ -295,9 +244,8 @@ fn row(name: &str, outcome: &Result<Outcome, String>, times: Times) -> String {
         Ok(Outcome::Skipped(why)) => ("skipped", why.clone()),
         Err(_) => ("FAILED", String::new()),
     };
-    let [compiling, running, processor] =
-        [times.compiling, times.running, times.processor].map(|time| time.as_secs_f64());
-    format!("{name:12} {word:8} {compiling:7.1} s {running:7.1} s {processor:8.1} s   {detail}")
+    let [compiling, running] = [times.compiling, times.running].map(|time| time.as_secs_f64());
+    format!("{name:12} {word:8} {compiling:7.1} s {running:7.1} s   {detail}")
         .trim_end()
         .to_owned()
 }
@@ -311,6 +259,7 @@ pub(crate) fn print_steps(steps: &[Step]) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Condvar;
     use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
     use std::{env, process};
@@ -428,7 +377,6 @@ mod tests {
         let times = Times {
             compiling: Duration::from_secs(1),
             running: Duration::from_millis(500),
-            processor: Duration::from_millis(2_250),
         };
         let skipped = row(
             "asan",
@@ -437,11 +385,11 @@ mod tests {
         );
         assert_eq!(
             skipped,
-            "asan         skipped      1.0 s     0.5 s      2.2 s   no nightly"
+            "asan         skipped      1.0 s     0.5 s   no nightly"
         );
         assert_eq!(
             row("test", &Err("x".to_owned()), times),
-            "test         FAILED       1.0 s     0.5 s      2.2 s"
+            "test         FAILED       1.0 s     0.5 s"
         );
     }
 }

@@ -4,9 +4,9 @@ use std::env;
 use std::process::Command;
 
 use crate::linted::Linted;
-use crate::plan::{Outcome, Step, Tally};
+use crate::plan::{Outcome, Step};
 use crate::tidy;
-use crate::workspace::Workspace;
+use crate::workspace::{Tally, Workspace};
 
 /// How often a model may preempt a thread; three find every reordering that the models are about,
 /// and keep the whole run under a minute or so.

@@ -4,11 +4,9 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, fmt, fs, iter};
-
-use crate::plan::{Tally, lock};
+use std::{env, fmt, fs};
 
 /// The workspace that `cargo dev` was called in.
 pub(crate) struct Workspace {
@@ -19,13 +17,7 @@ pub(crate) struct Workspace {
     log: Option<File>,
     /// How long cargo has compiled for a step, before it ran anything.
     compiling: Mutex<Duration>,
-    /// The file that every command of a step adds its processor time to; see [`TIMED`].
-    times: Option<PathBuf>,
 }
-
-/// Runs the program that follows the name of a file, and adds to that file what it and all its
-/// children have used of processors.
-const TIMED: &str = r#"file=$1; shift; "$@"; status=$?; times >> "$file"; exit $status"#;
 
 impl Workspace {
     /// The nearest folder at or above `from` whose manifest is a workspace's.
@@ -46,7 +38,6 @@ impl Workspace {
             target: root.join(target),
             log: None,
             compiling: Mutex::default(),
-            times: None,
         })
     }
 
@@ -56,36 +47,22 @@ impl Workspace {
     /// # Errors
     /// The file, or its folder, cannot be made.
     pub(crate) fn logging_to(&self, path: &Path) -> io::Result<Self> {
-        let mut workspace = self.for_a_step(path)?;
+        fs::create_dir_all(path.parent().unwrap_or(path))?;
+        let mut workspace = self.for_a_step();
         // The commands write to it as well: everybody appends.
         File::create(path)?;
         workspace.log = Some(File::options().append(true).open(path)?);
         Ok(workspace)
     }
 
-    /// Returns the same workspace for a step of its own. Processor times are kept beside `log`.
-    ///
-    /// # Errors
-    /// Their file, or its folder, cannot be made.
-    pub(crate) fn for_a_step(&self, log: &Path) -> io::Result<Self> {
-        fs::create_dir_all(log.parent().unwrap_or(log))?;
-        let times = log.with_extension("times");
-        File::create(&times)?;
-        Ok(Self {
+    /// Returns the same workspace for a step of its own.
+    pub(crate) fn for_a_step(&self) -> Self {
+        Self {
             root: self.root.clone(),
             target: self.target.clone(),
             log: None,
             compiling: Mutex::default(),
-            times: Some(times),
-        })
-    }
-
-    /// Returns the processor time of the commands that have ended since
-    /// [`for_a_step`](Self::for_a_step), with that of their children.
-    pub(crate) fn processor_time(&self) -> Duration {
-        let text = self.times.as_ref().map(fs::read_to_string);
-        text.and_then(Result::ok)
-            .map_or(Duration::ZERO, |text| sum_of_times(&text))
+        }
     }
 
     /// Returns how long cargo has compiled in [`compile`](Self::compile) and
@@ -161,14 +138,7 @@ impl Workspace {
 
     /// A command run at the root.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = match &self.times {
-            Some(file) if cfg!(unix) => {
-                let mut shell = Command::new("sh");
-                shell.args(["-c", TIMED, "sh"]).arg(file).arg(program);
-                shell
-            }
-            _ => Command::new(program),
-        };
+        let mut command = Command::new(program);
         command.current_dir(&self.root).stdin(Stdio::null());
         command
     }
@@ -267,29 +237,60 @@ fn ended(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String
 
 /// The command as one would type it, and what became of it.
 fn say(command: &Command, what: &str) -> String {
-    let words: Vec<_> = iter::once(command.get_program())
-        .chain(command.get_args())
-        .collect();
-    // The program that measures the time is not typed.
-    let is_timed = words.get(2).is_some_and(|script| *script == TIMED);
-    let typed = &words[if is_timed { 5 } else { 0 }..];
-    let program = Path::new(typed[0]);
+    let program = Path::new(command.get_program());
     let name = program
         .file_name()
         .unwrap_or(program.as_os_str())
         .to_string_lossy();
-    let args: Vec<_> = typed[1..].iter().map(|arg| arg.to_string_lossy()).collect();
+    let args: Vec<_> = command
+        .get_args()
+        .map(|arg| arg.to_string_lossy())
+        .collect();
     format!("`{name} {}`: {what}", args.join(" "))
 }
 
-/// Returns the sum of what the shell's `times` printed, such as `0m1.250s`; all else is nothing.
-fn sum_of_times(text: &str) -> Duration {
-    let time = |word: &str| {
-        let (minutes, seconds) = word.strip_suffix('s')?.split_once('m')?;
-        let minutes = Duration::from_secs(60 * minutes.parse::<u64>().ok()?);
-        Some(minutes + Duration::try_from_secs_f64(seconds.parse().ok()?).ok()?)
-    };
-    text.split_whitespace().filter_map(time).sum()
+/// Tests that ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+}
+
+impl Tally {
+    /// Adds a closing line of the test runner; other lines do not count.
+    pub(crate) fn see(&mut self, line: &str) {
+        let Some(counts) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let count = |what: &str| {
+            let part = counts
+                .split(['.', ';'])
+                .map(str::trim)
+                .find(|part| part.ends_with(what));
+            part.and_then(|part| part.split(' ').next()?.parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        self.passed += count(" passed");
+        self.failed += count(" failed");
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)
+    }
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The platform that a compiler is for, by what it says of itself.
+pub(crate) fn host_of(version: &str) -> &str {
+    let mut lines = version.lines();
+    lines
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -317,31 +318,6 @@ mod tests {
             error.starts_with("`cargo no-such-command -q`: exit status: "),
             "{error}"
         );
-    }
-
-    #[test]
-    fn the_processor_time_of_commands_is_summed_and_they_end_as_without() {
-        let folder = env::temp_dir().join(format!("thalweg-times-{}", std::process::id()));
-        let whole = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR")));
-        let whole = whole.expect("this package is in a workspace");
-        let workspace = whole.for_a_step(&folder.join("step.log")).unwrap();
-        assert_eq!(workspace.processor_time(), Duration::ZERO);
-        let error = workspace.run(workspace.command("sh").args(["-c", "exit 7"]));
-        assert_eq!(error.unwrap_err(), "`sh -c exit 7`: exit status: 7");
-        let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done";
-        workspace
-            .run(workspace.command("sh").args(["-c", busy]))
-            .unwrap();
-        if cfg!(unix) {
-            assert!(workspace.processor_time() > Duration::from_millis(10));
-        }
-        fs::remove_dir_all(&folder).unwrap();
-    }
-
-    #[test]
-    fn times_of_a_shell_are_read() {
-        let both = "0m0.010s 0m0.020s\n1m2.500000s 0m0.470s\nno 5s m\n";
-        assert_eq!(sum_of_times(both), Duration::from_secs(63));
     }
 
     #[test]

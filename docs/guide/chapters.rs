@@ -63,7 +63,6 @@ programs! {
     example_gateway: "../../crates/thalweg/examples/gateway.rs",
     example_pipeline: "../../crates/thalweg/examples/pipeline.rs",
     example_sharded: "../../crates/thalweg/examples/sharded.rs",
-    example_slow_stage: "../../crates/thalweg/examples/slow_stage.rs",
     example_telemetry: "../../crates/thalweg/examples/telemetry.rs",
     example_badly: "../../crates/thalweg-exchange/examples/badly.rs",
     example_clients: "../../crates/thalweg-exchange/examples/clients.rs",

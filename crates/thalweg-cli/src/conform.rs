@@ -1,11 +1,12 @@
 //! `thalweg exchange conform`.
 
-use crate::arguments::{Conform, Format, RulesName, service_options};
-use crate::failure::{self, Failure, Finding, counted, shown};
+use crate::arguments::values::{self, Format, Place, RulesName, service_options};
+use crate::failure::{Failure, Finding, RunError};
 use crate::input::lines::Lines;
-use crate::runner::RunError;
+use crate::message::{counted, shown};
 use crate::stdin;
 use crate::terminal::Notes;
+use clap::Args;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -13,6 +14,36 @@ use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, S
 use thalweg_exchange::service::Options;
 use thalweg_exchange::stream::Recorded;
 use thalweg_exchange::{Rules, State};
+
+const CONFORM_EXAMPLES: &str = "\
+Exit code: 0 if every stream agrees, 1 if one does not, 2 if one cannot be read.
+
+Examples:
+  thalweg exchange conform conformance/edge_nomargin.txt.gz
+  thalweg exchange conform conformance/*.txt.gz --format json
+  thalweg exchange conform edge_quirks.txt.gz --rules default
+  thalweg exchange conform conformance/*.txt.gz --placement threads:2";
+
+/// The options of `exchange conform`.
+#[derive(Debug, Args)]
+#[command(after_help = CONFORM_EXAMPLES)]
+pub(crate) struct Conform {
+    /// Recorded streams, gzip or plain, `-` for standard input
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Rules of the exchange
+    #[arg(long, value_enum, default_value_t = RulesName::Reference)]
+    pub(crate) rules: RulesName,
+
+    /// Run the stages as a pipeline: inline, threads:1, threads:2, or auto. Without this, the
+    /// engine executes one command after another
+    #[arg(long, value_parser = values::place)]
+    pub(crate) placement: Option<Place>,
+
+    /// Format of the findings on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 /// The result for one stream.
 #[derive(Debug, Serialize)]
@@ -81,12 +112,12 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
         }
         match options.format {
             // Text is for people, who want to see the result of each stream when it is done.
-            Format::Text => failure::print(text(&verdict).as_bytes())?,
+            Format::Text => crate::output::print(text(&verdict).as_bytes())?,
             Format::Json => verdicts.push(verdict),
         }
     }
     if options.format == Format::Json {
-        failure::print_json(&verdicts)?;
+        crate::output::print_json(&verdicts)?;
     }
     match unread {
         0 => Ok(finding),

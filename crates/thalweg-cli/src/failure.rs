@@ -1,11 +1,10 @@
 //! The ways in which a command of the program ends.
 
 use crate::input::error::InputError;
-use crate::runner::RunError;
-use serde::Serialize;
-use std::ffi::OsStr;
-use std::fmt::{self, Write as _};
-use std::io::{self, Write};
+use crate::message::{counted, reason};
+use std::io;
+use thalweg_exchange::durable::OpenError;
+use thiserror::Error;
 
 /// The result of a command that could do its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,45 +21,70 @@ pub(crate) enum Finding {
     Terminated,
 }
 
+/// The exchange stopped before the last command.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("the exchange stopped: {0}")]
+pub(crate) struct RunError(pub(crate) String);
+
 /// The reason why a command could not do its work: exit code 2.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub(crate) enum Failure {
     /// An input does not have the expected content.
-    Input(InputError),
+    #[error("{0}")]
+    Input(#[from] InputError),
     /// The options cannot be combined.
+    #[error("{0}")]
     Misuse(String),
     /// A recording cannot be put through the exchange.
+    #[error("{file}: {what}")]
     Recording { file: String, what: String },
     /// A durable exchange cannot be opened or read.
-    Exchange(thalweg_exchange::durable::OpenError),
+    #[error("{0}")]
+    Exchange(#[from] OpenError),
     /// A durable exchange has stopped.
+    #[error("{0}")]
     Durable(thalweg_exchange::durable::Failed),
     /// A journal cannot be read or cut.
-    Journal(thalweg_journal::Error),
+    #[error("{0}")]
+    Journal(#[from] thalweg_journal::Error),
     /// Keys cannot be made, read or written.
     #[cfg(unix)]
-    Keys(thalweg_server::keys::KeysError),
+    #[error("{0}")]
+    Keys(#[source] thalweg_server::keys::KeysError),
     /// An exchange cannot be served, or can no longer be served.
     #[cfg(unix)]
-    Serve(thalweg_server::ServeError),
+    #[error("{0}")]
+    Serve(#[source] thalweg_server::ServeError),
     /// A session with a served exchange cannot be made, or was lost permanently.
-    Client(thalweg_client::DisconnectReason),
+    #[error("{0}")]
+    Client(#[source] thalweg_client::DisconnectReason),
     /// This number of commands has no answer, and will get none.
+    #[error("{0} without an answer: executed once or not at all")]
     Unanswered(String),
     /// The exchange stopped.
-    Run(RunError),
+    #[error("{0}")]
+    Run(#[from] RunError),
     /// A file could not be written.
+    #[error("{name}: cannot be written: {}", reason(source))]
     Write { name: String, source: io::Error },
     /// Standard output could not be written to.
-    Output(io::Error),
+    #[error("standard output cannot be written: {}", reason(.0))]
+    Output(#[source] io::Error),
     /// Some files could not be hashed; each was reported already.
+    #[error("{} could not be read", counted(*files as u64, "file"))]
     Unread { files: usize },
     /// A failure that was reported already.
+    #[error("")]
     Reported,
     /// A list of checksums cannot be read, or holds no checksums.
+    #[error("{list}: {what}")]
     List { list: String, what: String },
     /// Two runs of the same commands ended in different states, which is a fault of this program.
+    #[error(
+        "the run ended in state {run:016x} where {planned:016x} was due; please report this as a \
+         fault of thalweg"
+    )]
     Nondeterminism { planned: u64, run: u64 },
 }
 
@@ -100,10 +124,7 @@ fn is_damage(error: &thalweg_journal::Error) -> bool {
 }
 
 /// Returns advice about an exchange that cannot be opened or read to its end.
-pub(crate) fn advice_on_exchange(
-    error: &thalweg_exchange::durable::OpenError,
-) -> Option<&'static str> {
-    use thalweg_exchange::durable::OpenError;
+pub(crate) fn advice_on_exchange(error: &OpenError) -> Option<&'static str> {
     match error {
         OpenError::Journal(error) if is_damage(error) => Some(
             "Restore this file from a copy of the exchange's directory; `thalweg journal verify` \
@@ -123,154 +144,10 @@ pub(crate) fn advice_on_exchange(
     }
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Failure::Input(error) => error.fmt(f),
-            Failure::Run(error) => error.fmt(f),
-            Failure::Client(error) => error.fmt(f),
-            Failure::Unanswered(commands) => {
-                write!(
-                    f,
-                    "{commands} without an answer: executed once or not at all"
-                )
-            }
-            Failure::Journal(error) => error.fmt(f),
-            Failure::Exchange(error) => error.fmt(f),
-            Failure::Durable(error) => error.fmt(f),
-            #[cfg(unix)]
-            Failure::Keys(error) => error.fmt(f),
-            #[cfg(unix)]
-            Failure::Serve(error) => error.fmt(f),
-            Failure::Misuse(what) => f.write_str(what),
-            Failure::Recording { file, what } => write!(f, "{file}: {what}"),
-            Failure::Write { name, source } => {
-                write!(f, "{name}: cannot be written: {}", reason(source))
-            }
-            Failure::Output(source) => {
-                let why = reason(source);
-                write!(f, "standard output cannot be written: {why}")
-            }
-            Failure::Reported => Ok(()),
-            Failure::Unread { files } => {
-                write!(f, "{} could not be read", counted(*files as u64, "file"))
-            }
-            Failure::List { list, what } => write!(f, "{list}: {what}"),
-            Failure::Nondeterminism { planned, run } => write!(
-                f,
-                "the run ended in state {run:016x} where {planned:016x} was due; please report \
-                 this as a fault of thalweg"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Failure {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Failure::Input(error) => Some(error),
-            Failure::Run(error) => Some(error),
-            Failure::Client(error) => Some(error),
-            Failure::Journal(error) => Some(error),
-            Failure::Exchange(error) => Some(error),
-            #[cfg(unix)]
-            Failure::Keys(error) => Some(error),
-            #[cfg(unix)]
-            Failure::Serve(error) => Some(error),
-            Failure::Write { source, .. } | Failure::Output(source) => Some(source),
-            _ => None,
-        }
-    }
-}
-
-impl From<InputError> for Failure {
-    fn from(error: InputError) -> Failure {
-        Failure::Input(error)
-    }
-}
-
-impl From<thalweg_exchange::durable::OpenError> for Failure {
-    fn from(error: thalweg_exchange::durable::OpenError) -> Failure {
-        Failure::Exchange(error)
-    }
-}
-
-impl From<thalweg_journal::Error> for Failure {
-    fn from(error: thalweg_journal::Error) -> Failure {
-        Failure::Journal(error)
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Failure {
-        Failure::Run(error)
-    }
-}
-
-/// Returns the text of an error, without the number that the system has for it.
-pub(crate) fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    match text.split_once(" (os error ") {
-        Some((text, _)) => text.to_owned(),
-        None => text,
-    }
-}
-
-/// Returns a count with its noun, singular or plural: `1 file`, `2 files`.
-pub(crate) fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", plural(count))
-}
-
-/// Returns the ending of the noun that follows this count.
-pub(crate) fn plural(count: u64) -> &'static str {
-    if count == 1 { "" } else { "s" }
-}
-
-/// Returns a file name for messages: control characters, and bytes that are not UTF-8, are written
-/// as `\xNN`.
-pub(crate) fn shown(name: &OsStr) -> String {
-    let mut text = String::new();
-    let escape = |text: &mut String, byte: u8| {
-        let _ = write!(text, "\\x{byte:02x}");
-    };
-    for piece in name.as_encoded_bytes().utf8_chunks() {
-        for c in piece.valid().chars() {
-            match u8::try_from(c) {
-                Ok(byte) if c.is_control() => escape(&mut text, byte),
-                _ => text.push(c),
-            }
-        }
-        piece
-            .invalid()
-            .iter()
-            .for_each(|byte| escape(&mut text, *byte));
-    }
-    text
-}
-
-/// Returns the facts as JSON, with a line end.
-pub(crate) fn json(facts: &impl Serialize) -> Result<String, Failure> {
-    let json = serde_json::to_string_pretty(facts);
-    json.map(|text| text + "\n")
-        .map_err(|error| Failure::Output(io::Error::other(error)))
-}
-
-/// Writes data to standard output.
-pub(crate) fn print(data: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    out.write_all(data)
-        .and_then(|()| out.flush())
-        .map_err(Failure::Output)
-}
-
-/// Writes an object or a list to standard output, as JSON.
-pub(crate) fn print_json(rows: &impl Serialize) -> Result<(), Failure> {
-    print(json(rows)?.as_bytes())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::shown;
 
     #[test]
     fn texts_name_what_and_where() {

@@ -3,15 +3,14 @@
 //! arrive in chunks, which a thread reads ahead of the sender. A stream may therefore be of any
 //! length, and the memory for it is bounded.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, RunError};
+use crate::flow::kind;
 use crate::input::error::InputError;
 use crate::input::lines::Lines;
-use crate::input::streamed::{Streamed, each};
-use crate::runner::{RunError, kind};
-use std::mem;
+use crate::input::{Streamed, each};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{mem, thread};
 use thalweg::channel::{Receiver, RecvTimeoutError, Sender, Spsc, spsc};
 use thalweg_exchange::{Command, Events, Rules, State, apply, apply_left_over};
 
@@ -24,7 +23,7 @@ pub(crate) struct Sizes {
     /// The number of commands that are read before the run: 59 MB.
     pub(crate) head: usize,
     /// The number of commands that are handed over at a time: 0.9 MB.
-    pub(crate) chunk: usize,
+    chunk: usize,
     /// The maximum number of chunks that are ready.
     pub(crate) chunks: usize,
 }

@@ -348,10 +348,43 @@ impl Flow {
     }
 }
 
+/// Returns the kind of a command, in one word.
+pub(crate) fn kind(command: &Command) -> &'static str {
+    match command {
+        Command::Place(_) => "place",
+        Command::Cancel { .. } => "cancel",
+        Command::Move { .. } => "move",
+        Command::Reduce { .. } => "reduce",
+        Command::Amend(_) => "amend",
+        Command::AddUser { .. } => "add_user",
+        Command::Balance { .. } => "balance",
+        Command::PayFees { .. } => "pay_fees",
+        Command::SetLimits { .. } => "set_limits",
+        Command::Suspend { .. } => "suspend",
+        Command::Resume { .. } => "resume",
+        Command::AddSymbols(_) => "add_symbols",
+        Command::AddAccounts(_) => "add_accounts",
+        Command::PlaceWith(_) => "place_with",
+        Command::CancelAll { .. } => "cancel_all",
+        Command::Disconnect { .. } => "disconnect",
+        Command::Clock { .. } => "clock",
+        Command::SetPriceBand { .. } => "set_price_band",
+        Command::SetMarketProtection { .. } => "set_market_protection",
+        Command::StartAuction { .. } => "start_auction",
+        Command::Uncross { .. } => "uncross",
+        Command::RunStops { .. } => "run_stops",
+        Command::Halt { .. } => "halt",
+        Command::Unhalt { .. } => "unhalt",
+        Command::RemoveSymbol { .. } => "remove_symbol",
+        Command::Nop => "nop",
+        Command::Reset => "reset",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::kind;
+
     use thalweg_exchange::ResultCode;
     use thalweg_exchange::report::state_text::state_hash;
 

@@ -1,7 +1,8 @@
 //! `--hdr` writes histograms as a log that the tools of HdrHistogram read.
 
+use crate::failure::Failure;
 use crate::output::Output;
-use crate::{failure::Failure, report::facts::Latency};
+use crate::report::facts::Latency;
 use hdrhistogram::serialization::V2DeflateSerializer;
 use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use std::io;

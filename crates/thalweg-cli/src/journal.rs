@@ -1,18 +1,94 @@
 //! `thalweg journal`.
 
-mod rows;
-
-use std::fmt::Write as _;
-use std::io::{self, IsTerminal};
-
+use crate::arguments::values::{self, Format};
+use crate::failure::{Failure, Finding};
+use crate::message::{counted, plural};
+use crate::terminal::Notes;
+use clap::{Args, Subcommand};
 use serde::Serialize;
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::path::PathBuf;
 use thalweg_journal::{Error, Files, Lsn, Reader, Torn, cut, readable_behind};
 
-use crate::arguments::Format;
-use crate::arguments::journal::{Cut, Journal, Place, Show, Verify};
-use crate::failure::{self, Failure, Finding, counted, plural};
-use crate::terminal::Notes;
-use rows::Rows;
+#[derive(Debug, Subcommand)]
+pub(crate) enum Journal {
+    /// Show what a journal holds: its records in number, or with --records one by one
+    ///
+    /// The journal may be in use. What is read is checked as verify does.
+    ///
+    /// Exit code: 0 fine; 1 if durable records are damaged, after those before them; 2 misuse or
+    /// failure.
+    Show(Show),
+    /// Read all of a journal, and check that nothing durable is damaged or missing
+    ///
+    /// A write that a crash left unfinished at the end is reported, and is no damage.
+    ///
+    /// Exit code: 0 whole; 1 damaged; 2 misuse or failure.
+    Verify(Verify),
+    /// Cut the end off a journal that no program writes: behind a cut everything is lost
+    ///
+    /// If it is interrupted, repeat it: until then the journal may be said to be damaged there.
+    ///
+    /// Exit code: 0 fine, also where there was no damage to cut; 2 misuse or failure.
+    Cut(Cut),
+}
+
+/// A journal, and how to speak of it.
+#[derive(Debug, Args)]
+pub(crate) struct Place {
+    /// The directory of the journal
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// Format of standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// No progress
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    #[command(flatten)]
+    pub(crate) place: Place,
+
+    /// Print the records too, in hexadecimal
+    #[arg(long)]
+    pub(crate) records: bool,
+
+    /// The first record to show, by its number
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::any)]
+    pub(crate) from: u64,
+
+    /// How many records to print at most
+    #[arg(long, value_name = "N", default_value = "20", value_parser = values::any)]
+    #[arg(requires = "records")]
+    pub(crate) limit: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+#[derive(Debug, Args)]
+#[group(id = "where_to_cut", required = true, multiple = false, args = ["at", "damaged"])]
+pub(crate) struct Cut {
+    #[command(flatten)]
+    pub(crate) place: Place,
+
+    /// Cut before this record, the first of a block
+    #[arg(long, value_name = "N", value_parser = values::any)]
+    pub(crate) at: Option<u64>,
+
+    /// Cut before the first damage, if there is any
+    #[arg(long)]
+    pub(crate) damaged: bool,
+}
 
 /// Shows, verifies or cuts a journal.
 ///
@@ -76,7 +152,7 @@ impl From<&Torn> for Unfinished {
 
 /// Reads a journal from a record to its end or its first damage, and passes its records to `rows`.
 fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Contents, Failure> {
-    let name = failure::shown(place.directory.as_os_str());
+    let name = crate::message::shown(place.directory.as_os_str());
     let mut contents = Contents {
         place: name.clone(),
         record_bytes: None,
@@ -250,8 +326,8 @@ fn verify(options: &Verify) -> Result<Finding, Failure> {
 fn look(place: &Place, from: u64) -> Result<Finding, Failure> {
     let contents = read(place, from, None)?;
     match place.format {
-        Format::Json => failure::print_json(&contents)?,
-        Format::Text => failure::print(contents.summary().as_bytes())?,
+        Format::Json => crate::output::print_json(&contents)?,
+        Format::Text => crate::output::print(contents.summary().as_bytes())?,
     }
     Ok(contents.finding())
 }
@@ -268,7 +344,7 @@ struct Done {
 }
 
 fn cut_off(options: &Cut) -> Result<Finding, Failure> {
-    let place = failure::shown(options.place.directory.as_os_str());
+    let place = crate::message::shown(options.place.directory.as_os_str());
     if options.damaged && read(&options.place, 0, None)?.whole {
         let done = Done {
             place,
@@ -304,17 +380,96 @@ impl Done {
             ..
         } = self;
         match (format, last, file, offset_bytes) {
-            (Format::Json, ..) => failure::print_json(self)?,
+            (Format::Json, ..) => crate::output::print_json(self)?,
             (Format::Text, Some(last), Some(file), Some(at)) => {
                 let segments = counted(*segments_removed as u64, "segment");
                 let text = format!(
                     "{place}: cut behind record {last}, in {file} at byte {at}; {segments} \
                      removed\n"
                 );
-                failure::print(text.as_bytes())?;
+                crate::output::print(text.as_bytes())?;
             }
-            _ => failure::print(format!("{place}: no damage, nothing was cut\n").as_bytes())?,
+            _ => crate::output::print(format!("{place}: no damage, nothing was cut\n").as_bytes())?,
         }
         Ok(Finding::Fine)
+    }
+}
+
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// Records on their way to the output: lines of text, or a list that is the first field of a JSON
+/// object.
+///
+/// Nothing is written before the first record or the end, so that a journal that cannot be read at
+/// all leaves no incomplete object behind.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    out: BufWriter<StdoutLock<'static>>,
+    format: Format,
+    taken: u64,
+    taken_max: u64,
+}
+
+impl Rows {
+    /// Creates rows that print at most `taken_max` records on standard output.
+    pub(crate) fn new(format: Format, taken_max: u64) -> Rows {
+        Rows {
+            out: BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock()),
+            format,
+            taken: 0,
+            taken_max,
+        }
+    }
+
+    /// Takes the records that there is room for.
+    pub(crate) fn take<'r>(
+        &mut self,
+        records: impl Iterator<Item = (u64, &'r [u8])>,
+    ) -> Result<(), Failure> {
+        let left = usize::try_from(self.taken_max - self.taken).unwrap_or(usize::MAX);
+        let mut records = records.take(left);
+        let written = records.try_for_each(|(lsn, bytes)| self.write(lsn, bytes));
+        written.map_err(Failure::Output)
+    }
+
+    fn write(&mut self, lsn: u64, bytes: &[u8]) -> io::Result<()> {
+        let (begin, end) = match self.format {
+            Format::Text => (format!("{lsn} "), "\n"),
+            Format::Json => {
+                let before = match self.taken {
+                    0 => "{\n  \"records\": [\n",
+                    _ => ",\n",
+                };
+                let begin = format!("{before}    {{ \"lsn\": {lsn}, \"hex\": \"");
+                (begin, "\" }")
+            }
+        };
+        self.taken += 1;
+        self.out.write_all(begin.as_bytes())?;
+        for byte in bytes {
+            const DIGITS: &[u8; 16] = b"0123456789abcdef";
+            let [high, low] = [byte >> 4, byte & 15].map(|digit| DIGITS[usize::from(digit)]);
+            self.out.write_all(&[high, low])?;
+        }
+        self.out.write_all(end.as_bytes())
+    }
+
+    /// Writes the part that follows the records: the text, or the other fields of the object.
+    pub(crate) fn end(mut self, facts: &impl Serialize, text: &str) -> Result<(), Failure> {
+        let end = match self.format {
+            Format::Text => text.to_owned(),
+            Format::Json => {
+                let list_end = match self.taken {
+                    0 => "{\n  \"records\": [],",
+                    _ => "\n  ],",
+                };
+                let fields = crate::output::json(facts)?;
+                list_end.to_owned() + fields.trim_start_matches('{')
+            }
+        };
+        let written = self.out.write_all(end.as_bytes());
+        written
+            .and_then(|()| self.out.flush())
+            .map_err(Failure::Output)
     }
 }

@@ -1,7 +1,7 @@
 //! Limits that a run must keep: `--fail-if 'p99>50us'`.
 
-use crate::failure::counted;
-use crate::report::facts::{Distribution, latency::commands_min};
+use crate::message::counted;
+use crate::report::facts::{Distribution, commands_min};
 use std::str::FromStr;
 use thalweg_measure::load::{NumberError, whole_number};
 use thalweg_measure::table::Nanoseconds;

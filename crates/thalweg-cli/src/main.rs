@@ -1,13 +1,10 @@
 //! The program `thalweg`.
-#![forbid(unsafe_code)]
 
+#![forbid(unsafe_code)]
 mod arguments;
 mod conform;
-mod costs;
 #[cfg(target_os = "linux")]
 mod doctor;
-#[cfg(target_os = "linux")]
-mod doctor_compare;
 #[cfg(unix)]
 mod durable;
 mod failure;
@@ -18,11 +15,10 @@ mod hdr_log;
 mod input;
 #[cfg(unix)]
 mod journal;
-#[cfg(unix)]
-mod key;
 mod limits;
 mod load;
-mod machine;
+pub(crate) mod machine;
+mod message;
 mod output;
 mod realflow;
 mod report;
@@ -38,8 +34,8 @@ mod stdin;
 mod sweep;
 mod terminal;
 
-use arguments::{Command, Exchange};
-use failure::{Failure, Finding};
+use crate::arguments::{Command, Exchange};
+use crate::failure::{Failure, Finding};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
@@ -48,7 +44,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let line: Vec<OsString> = std::env::args_os().collect();
-    let arguments = match arguments::line::parse(&line) {
+    let arguments = match arguments::parse(&line) {
         Ok(arguments) => arguments,
         Err(error) => return misuse(&error),
     };
@@ -71,7 +67,7 @@ fn main() -> ExitCode {
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
-        Command::Machine(asked) => costs::machine(&asked),
+        Command::Machine(asked) => crate::machine::machine(&asked),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => manual(directory.as_deref()),
     };
@@ -110,35 +106,30 @@ fn misuse(error: &clap::Error) -> ExitCode {
 
 fn completions(shell: clap_complete::Shell) -> Result<Finding, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(
-        shell,
-        &mut arguments::line::command(),
-        "thalweg",
-        &mut script,
-    );
-    failure::print(&script)?;
+    clap_complete::generate(shell, &mut arguments::command(), "thalweg", &mut script);
+    crate::output::print(&script)?;
     Ok(Finding::Fine)
 }
 
 fn manual(directory: Option<&Path>) -> Result<Finding, Failure> {
-    let mut program = arguments::line::command().disable_help_subcommand(directory.is_some());
+    let mut program = arguments::command().disable_help_subcommand(directory.is_some());
     program.build();
     let Some(directory) = directory else {
         let mut page = Vec::new();
         clap_mangen::Man::new(program)
             .render(&mut page)
             .map_err(Failure::Output)?;
-        failure::print(&page)?;
+        crate::output::print(&page)?;
         return Ok(Finding::Fine);
     };
     let mut listed = String::new();
     let made = fs::create_dir_all(directory);
     let written = made.and_then(|()| pages(program, directory, &mut listed));
     written.map_err(|source| Failure::Write {
-        name: failure::shown(directory.as_os_str()),
+        name: crate::message::shown(directory.as_os_str()),
         source,
     })?;
-    failure::print(listed.as_bytes())?;
+    crate::output::print(listed.as_bytes())?;
     Ok(Finding::Fine)
 }
 
@@ -149,7 +140,7 @@ fn pages(command: clap::Command, directory: &Path, listed: &mut String) -> io::R
         .filter(|below| below.get_name() != "help");
     let below: Vec<clap::Command> = below.cloned().collect();
     let page = clap_mangen::Man::new(command).generate_to(directory)?;
-    listed.push_str(&failure::shown(page.as_os_str()));
+    listed.push_str(&crate::message::shown(page.as_os_str()));
     listed.push('\n');
     below
         .into_iter()

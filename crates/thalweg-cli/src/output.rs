@@ -1,7 +1,8 @@
-//! Files that a command writes. They are opened before the work begins, so that a place that cannot
-//! be written to is reported at once.
+//! Writes to standard output, and to files that are named on the command line.
 
-use crate::failure::{Failure, shown};
+use crate::failure::Failure;
+use crate::message::shown;
+use serde::Serialize;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -109,4 +110,24 @@ impl Output {
         });
         written.map_err(|source| self.failure(source))
     }
+}
+
+/// Returns the facts as JSON, with a line end.
+pub(crate) fn json(facts: &impl Serialize) -> Result<String, Failure> {
+    let json = serde_json::to_string_pretty(facts);
+    json.map(|text| text + "\n")
+        .map_err(|error| Failure::Output(io::Error::other(error)))
+}
+
+/// Writes data to standard output.
+pub(crate) fn print(data: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(data)
+        .and_then(|()| out.flush())
+        .map_err(Failure::Output)
+}
+
+/// Writes an object or a list to standard output, as JSON.
+pub(crate) fn print_json(rows: &impl Serialize) -> Result<(), Failure> {
+    print(json(rows)?.as_bytes())
 }

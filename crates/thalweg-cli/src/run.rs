@@ -1,20 +1,20 @@
 //! `thalweg exchange run`.
 
-use crate::arguments::{self, Intended, RulesName, Run};
-use crate::failure::{self, Failure, Finding};
-use crate::input::Format;
+use crate::arguments::values::{self, Format, Place};
+use crate::failure::{Failure, Finding};
+use crate::input::InputFormat;
 use crate::limits::Limit;
 use crate::output::Output;
 use crate::report::facts::{Book, Commands, Count, Facts, Input, Level, Machine};
-use crate::report::{explanation, html, text};
-use crate::results::Form;
+use crate::report::{explanation, html, machine, text};
+use crate::results::{self, Form};
 #[cfg(unix)]
 use crate::runner::journaled::{self, Journaled, Stream};
 use crate::runner::{Outcome, Pipelined, parts};
-use crate::source::{self, Source, Taken};
-use crate::stdin;
+use crate::source::{self, Intended, Source, Taken};
 use crate::terminal::{self, Interruption, Notes};
-use crate::{hdr_log, machine, results};
+use crate::{durable, hdr_log, stdin};
+use clap::Args;
 use indicatif::ProgressBar;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -24,21 +24,85 @@ use std::sync::atomic::AtomicBool;
 use thalweg_exchange::durable::Files;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::Options;
-use thalweg_exchange::{Action, Rules, State, book};
+use thalweg_exchange::{Action, State, book};
+use thalweg_measure::load::Rate;
 use thalweg_measure::table::Nanoseconds;
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  thalweg exchange run
+      One million commands of a realistic flow, as fast as they go
+  thalweg exchange run --rate 125k --html flow.html
+      The same at 125,000 commands a second, with a report to open in a browser
+  thalweg exchange run messages.csv.gz --books books.csv.gz
+      Recorded order flow, checked against the books that were recorded with it
+  thalweg exchange run orders.csv --format json | jq .latency
+      Our own format (docs/orders-csv.md), the facts as JSON
+  thalweg exchange run orders.csv --output results.jsonl
+      Results, trades and rejects of every command, final balances and open orders
+  thalweg exchange run --rate 1M --fail-if 'p99>50us'
+      Exit code 1 if more than 1 % of the commands take longer than 50 µs
+  thalweg exchange run orders.csv --journal exchange
+      The same durably: the directory holds the exchange, which can be served afterwards
+  zcat stream.txt.gz | thalweg exchange run
+      Any format from standard input";
+
+/// The options of `exchange run`.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) input: Intended,
+
+    /// Commands a second, from 1 to 1000M, like 125k or 1.5M; or max
+    #[arg(long, default_value = "max")]
+    pub(crate) rate: Rate,
+
+    /// Where the stages execute and publish run: inline, threads:1, threads:2, or auto. With
+    /// --journal the sender's thread executes and publishes, and waits for the disk where this is
+    /// inline; else (threads:1, auto) another thread does
+    #[arg(long, default_value = "auto", value_parser = values::place)]
+    pub(crate) placement: Place,
+
+    #[cfg(unix)]
+    #[command(flatten)]
+    pub(crate) durable: durable::Journaling,
+
+    /// Also write what became of every command: results, trades, rejects, final balances and open
+    /// orders (docs/orders-csv.md). The name of FILE ends in .jsonl or .csv; `-` writes JSON lines
+    /// to standard output, and the facts to standard error. More than a million commands are read
+    /// a second time for this: from a file, not from a pipe
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Exit with 1 if a figure is beyond a limit, like 'p99>50us' or 'throughput<1M'; may be
+    /// repeated. Figures are mean, p50, p90, p99, p99.9, p99.99, max, and throughput. A percentile
+    /// above the median takes ten commands beyond it: p99 1,000, p99.9 10,000
+    #[arg(long, value_name = "LIMIT")]
+    fail_if: Vec<Limit>,
+
+    /// Also write all latencies as a log of HdrHistogram, in nanoseconds: end to end, the wait to
+    /// be sent, and each stage
+    #[arg(long, value_name = "FILE")]
+    pub(crate) hdr: Option<PathBuf>,
+
+    /// Format of the facts on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// Also write a report as one self-contained HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// No progress and no hints on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
 
 /// The number of levels of a book that are shown.
 const LEVELS: usize = 10;
 /// The number of books that are shown; further ones are left out.
 const BOOKS: usize = 8;
-
-/// Returns the rules of this name.
-pub(crate) fn rules(name: RulesName) -> Rules {
-    match name {
-        RulesName::Default => Rules::default(),
-        RulesName::Reference => Rules::REFERENCE,
-    }
-}
 
 /// The files that a run writes besides its facts.
 struct Outputs {
@@ -56,7 +120,7 @@ impl Outputs {
             Some("csv") => Ok(Form::Csv),
             _ => Err(Failure::Misuse(format!(
                 "--output {}: the name must end in .jsonl or .csv",
-                failure::shown(path.as_os_str())
+                crate::message::shown(path.as_os_str())
             ))),
         };
         let form = options.output.as_deref().map(form).transpose()?;
@@ -105,9 +169,9 @@ impl Outputs {
 fn service(options: &Run) -> Result<Options, Failure> {
     #[cfg(unix)]
     if options.durable.journal.is_some() {
-        return arguments::journaled_options(options.placement);
+        return crate::arguments::values::journaled_options(options.placement);
     }
-    arguments::service_options(options.placement)
+    crate::arguments::values::service_options(options.placement)
 }
 
 /// Runs a stream and shows its results.
@@ -173,7 +237,7 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
                 Finding::Terminated => "SIGTERM",
                 _ => "Ctrl-C",
             },
-            failure::counted(of, "command")
+            crate::message::counted(of, "command")
         ));
         finding = signals.finding();
     }
@@ -196,7 +260,7 @@ fn through(
     if let Some(directory) = &options.durable.journal {
         let mut begin = is_begin_wanted.then(|| source.before.clone());
         let bar = Notes::new(options.quiet);
-        let bar = bar.progress_bytes(0, failure::shown(directory.as_os_str()));
+        let bar = bar.progress_bytes(0, crate::message::shown(directory.as_os_str()));
         let journaled = Journaled {
             storage: Files::new(directory),
             sync: options.durable.sync.into(),
@@ -206,7 +270,7 @@ fn through(
                 from: source.from,
                 before: source.before.clone(),
                 further: source.further,
-                is_open: source.format == Format::Orders.name(),
+                is_open: source.format == InputFormat::Orders.name(),
             },
             progress: &mut |read, total| {
                 bar.set_length(total);
@@ -264,20 +328,18 @@ fn tell_waited(facts: &Facts, notes: &Notes) {
 }
 
 /// Prints the facts, on standard error if standard output carries other data.
-fn print(format: arguments::Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
+fn print(format: Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
     let mut out = String::new();
     match format {
-        arguments::Format::Text => {
-            text::write(facts, !is_aside && terminal::colours(), &mut out)
-                .map_err(|_| Failure::Output(std::io::Error::other("the text cannot be made")))?
-        }
-        arguments::Format::Json => out = failure::json(facts)?,
+        Format::Text => text::write(facts, !is_aside && terminal::colours(), &mut out)
+            .map_err(|_| Failure::Output(std::io::Error::other("the text cannot be made")))?,
+        Format::Json => out = crate::output::json(facts)?,
     }
     if is_aside {
         let _ = io::stderr().write_all(out.as_bytes());
         return Ok(());
     }
-    failure::print(out.as_bytes())
+    crate::output::print(out.as_bytes())
 }
 
 fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Facts, Finding) {

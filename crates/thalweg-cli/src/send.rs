@@ -4,29 +4,81 @@
 //! There are three threads. This one reads and submits; one waits for the answers in order, of
 //! which the client allows a limited number to be pending; one shows events.
 
-mod shown;
-
-use std::io;
-use std::path::Path;
+use crate::arguments::values::Format;
+use crate::failure::{Failure, Finding};
+use crate::input::lines::Lines;
+use crate::input::orders;
+use crate::message::counted;
+use crate::results::Record;
+use crate::terminal::Notes;
+use crate::{session, stdin};
+use clap::{ArgGroup, Args};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-
 use thalweg_client::blocking::{Client, Events, Ticket};
 use thalweg_client::{
     DisconnectReason, Event, FileStore, MemoryStore, Options, Outcome, SessionCommand, SessionQuery,
 };
-use thalweg_exchange::codec::session::{AdminCommand, NotForRole, TradeCommand};
+use thalweg_exchange::codec::session::{
+    AdminCommand, NotForRole, NumberedReport, ReportGap, TradeCommand,
+};
 use thalweg_exchange::{Command, ResultCode, UserId};
 
-use self::shown::Shown;
-use crate::arguments::connect::Send;
-use crate::failure::{Failure, Finding, counted};
-use crate::input::lines::Lines;
-use crate::input::orders;
-use crate::session;
-use crate::stdin;
-use crate::terminal::Notes;
+/// The options of `exchange send`.
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("sender").args(["user", "admin"]).required(true))]
+#[command(after_help = "\
+Examples:
+  thalweg exchange send orders.csv --user 7 --key-file trader.key
+  thalweg exchange send setup.csv --admin 1 --key-file admin.key
+  echo place,7,1,1,buy,gtc,500,20 | thalweg exchange send --user 7 --format json
+  thalweg exchange send --user 7
+      Commands from the terminal, one a line")]
+pub(crate) struct Send {
+    /// Commands as docs/orders-csv.md has them, `-` or none for standard input. The first line of
+    /// the format may be missing
+    pub(crate) file: Option<PathBuf>,
+
+    /// Host and port of the exchange [default: 127.0.0.1:7411, with --admin 127.0.0.1:7412]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) connect: Option<String>,
+
+    /// Trade for this user
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) user: Option<i64>,
+
+    /// Run the market, with the key of this administrator
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) admin: Option<i64>,
+
+    /// Which of the holder's sessions
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) session: u32,
+
+    /// A file that holds the key; without one, none is sent
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+
+    /// Remember in this file which sequences were used and which reports were shown, so that the
+    /// next start goes on there
+    #[arg(long, value_name = "FILE")]
+    pub(crate) store: Option<PathBuf>,
+
+    /// Give up after N failed attempts in a row to reconnect [default: never]
+    #[arg(long, value_name = "N")]
+    attempts: Option<u32>,
+
+    /// Format of answers and reports on standard output; JSON has one object a line
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// No hints on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
 
 /// The maximum number of pending answers; the client holds back further commands.
 const AWAITED_MAX: usize = 1_024;
@@ -212,4 +264,73 @@ fn show_events(mut events: Events, shown: &Mutex<Shown>, notes: Notes) -> Result
         written.map_err(Failure::Output)?;
     }
     result
+}
+
+/// The output and its format: one line for each answer or report. The keys are the columns of
+/// docs/orders-csv.md.
+#[derive(Debug)]
+pub(crate) struct Shown {
+    format: Format,
+}
+
+impl Shown {
+    pub(crate) const fn new(format: Format) -> Self {
+        Self { format }
+    }
+
+    pub(crate) fn answer(
+        &mut self,
+        line: u64,
+        command: &Command,
+        outcome: &Outcome,
+    ) -> io::Result<()> {
+        let mut record = Record::of_command(command, Some(line));
+        let sequence = match *outcome {
+            Outcome::Executed {
+                sequence,
+                number,
+                result,
+                ..
+            } => {
+                record.command = Some(number);
+                record.result = Some(result.name());
+                Some(sequence)
+            }
+            Outcome::Refused { sequence, why } => {
+                record.record = "refused";
+                record.result = Some(why.name());
+                Some(sequence)
+            }
+            Outcome::Unknown { sequence } => {
+                record.record = "unknown";
+                Some(sequence)
+            }
+            Outcome::NotSent | Outcome::TooLong { .. } => {
+                record.record = "not_sent";
+                None
+            }
+        };
+        let sequence = sequence.map(|sequence| ("sequence", sequence.0));
+        self.write(&record, sequence)
+    }
+
+    pub(crate) fn report(&mut self, report: &NumberedReport) -> io::Result<()> {
+        let record = Record::of_report(&report.report, None);
+        self.write(&record, Some(("report", report.number.0)))
+    }
+
+    pub(crate) fn gap(&mut self, gap: &ReportGap) -> io::Result<()> {
+        let record = Record::named("report_gap");
+        self.write(&record, Some(("until", gap.to.0)))
+    }
+
+    fn write(&mut self, record: &Record, number: Option<(&str, u64)>) -> io::Result<()> {
+        let text = match self.format {
+            Format::Text => record.text(number),
+            Format::Json => record.json(number),
+        };
+        let mut out = io::stdout().lock();
+        writeln!(out, "{text}")?;
+        out.flush()
+    }
 }

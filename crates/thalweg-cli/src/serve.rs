@@ -1,16 +1,125 @@
-//! `thalweg exchange serve`.
+//! `thalweg exchange serve` and `key`.
 
-use crate::arguments::Format;
-use crate::arguments::serve::Serve;
-use crate::failure::{self, Failure, Finding, print};
+use crate::arguments::values::Format;
+use crate::failure::{Failure, Finding};
+use crate::output::print;
 use crate::stdin::Waiting;
 use crate::terminal::Notes;
-use std::path::PathBuf;
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use thalweg_exchange::session::Role;
 use thalweg_server::config::{Config, DEFAULT_TEXT};
 use thalweg_server::demo::Demo;
-use thalweg_server::{Addresses, ServeError, Server, logs};
+use thalweg_server::{Addresses, ServeError, Server, keys, logs};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  thalweg exchange serve --demo
+      A market that trades by itself, with keys to try, on loopback addresses
+  thalweg exchange serve --print-config > serve.toml
+      The configuration with its defaults and comments, to be changed
+  thalweg exchange serve /var/lib/thalweg --config serve.toml
+      An exchange in that directory
+  curl -s http://127.0.0.1:7413/metrics
+      Its figures, for Prometheus";
+
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct Serve {
+    /// The directory of the exchange; of a demo [default: thalweg-demo among temporary files]
+    #[arg(value_name = "DIR", required_unless_present_any = ["print_config", "demo"])]
+    pub(crate) directory: Option<PathBuf>,
+
+    /// The configuration, TOML [default: what --print-config prints]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Print the default configuration with a comment for each option, and end
+    #[arg(long)]
+    print_config: bool,
+
+    /// Make test users, symbols and a flow of made-up orders, and print keys
+    #[arg(long, conflicts_with_all = ["key_file", "print_config"])]
+    demo: bool,
+
+    /// The file of the keys' hashes, in place of keys.file of the configuration
+    #[arg(long, alias = "keys", value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
+
+    /// Where trade and read sessions connect, in place of trade.listen; port 0 for any that is free
+    #[arg(long, alias = "trade", value_name = "ADDRESS")]
+    trade_listen: Option<SocketAddr>,
+
+    /// Where admin sessions connect, in place of admin.listen
+    #[arg(long, alias = "admin", value_name = "ADDRESS")]
+    admin_listen: Option<SocketAddr>,
+
+    /// Where metrics are served, in place of http.listen
+    #[arg(long, alias = "http", value_name = "ADDRESS")]
+    http_listen: Option<SocketAddr>,
+
+    /// Format of the addresses on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Key {
+    /// Make a key: it is printed once, or written to a file, and its SHA-256 added to another
+    ///
+    /// Only the hash is kept: a reader of the file cannot connect with it, and a key that is
+    /// lost must be replaced. A server that runs reads its keys again at SIGHUP.
+    ///
+    /// Exit code: 0 fine; 2 misuse, or a file that cannot be read or written.
+    #[command(after_help = "\
+Examples:
+  thalweg exchange key new --user 7 --role trade --output seven.key
+  thalweg exchange key new --user 7 --role read --name dashboard --key-file /etc/thalweg/keys.toml
+  thalweg exchange key new --admin 1")]
+    New(NewKey),
+}
+
+/// The rights of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum KeyRole {
+    /// Send orders for one user, and all that read may do
+    Trade,
+    /// Market data, and the reports and the account of one user
+    Read,
+}
+
+#[derive(Debug, Args)]
+#[command(group = ArgGroup::new("holder").args(["user", "admin"]).required(true))]
+pub(crate) struct NewKey {
+    /// The user whose key it is
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) user: Option<i64>,
+
+    /// The administrator whose key it is: for commands about users, money and symbols
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) admin: Option<i64>,
+
+    /// The rights of the user
+    #[arg(long, value_enum, default_value = "trade", conflicts_with = "admin")]
+    pub(crate) role: KeyRole,
+
+    /// A name for it, which logs show [default: role and number]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// A new file for the key, which its owner alone may read; else it is printed
+    #[arg(long, alias = "out", value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// The file to which its hash is added; made if it is not there
+    #[arg(long, alias = "keys", value_name = "FILE", default_value = "keys.toml")]
+    pub(crate) key_file: PathBuf,
+}
 
 pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
     if options.print_config {
@@ -143,5 +252,59 @@ fn tell(format: Format, addresses: Addresses) -> Result<(), Failure> {
             line
         }
     };
-    failure::print(text.as_bytes())
+    crate::output::print(text.as_bytes())
+}
+
+pub(crate) fn key(command: &Key) -> Result<Finding, Failure> {
+    match command {
+        Key::New(asked) => new(asked),
+    }
+}
+
+/// Makes a key. The hash is written before the key is printed, so that every key that was handed
+/// out can connect.
+fn new(asked: &NewKey) -> Result<Finding, Failure> {
+    let role = match (asked.admin, asked.role) {
+        (Some(_), _) => Role::Admin,
+        (None, KeyRole::Trade) => Role::Trade,
+        (None, KeyRole::Read) => Role::Read,
+    };
+    let holder = asked.admin.or(asked.user).unwrap_or_default();
+    let key = keys::generate().map_err(Failure::Keys)?;
+    let name = asked.name.clone();
+    let entry = keys::Key {
+        name: name.unwrap_or_else(|| format!("{role} {holder}")),
+        role,
+        holder,
+        hash: keys::hash(key.as_bytes()),
+    };
+    let line = format!("{key}\n");
+    let Some(out) = &asked.output else {
+        keys::append(&asked.key_file, &entry).map_err(Failure::Keys)?;
+        print(line.as_bytes())?;
+        return Ok(Finding::Fine);
+    };
+    let failed = |source| Failure::Write {
+        name: out.display().to_string(),
+        source,
+    };
+    // The key's file is made before the hash is written: a key that could not be stored is not in
+    // the list.
+    let mut file = private_file(out).map_err(failed)?;
+    if let Err(error) = keys::append(&asked.key_file, &entry) {
+        let _ = fs::remove_file(out);
+        return Err(Failure::Keys(error));
+    }
+    file.write_all(line.as_bytes()).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    Ok(Finding::Fine)
+}
+
+/// Makes a file that only its owner may read. An existing file is left unchanged, with an error.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
 }

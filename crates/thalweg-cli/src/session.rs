@@ -1,8 +1,9 @@
 //! The parts that `exchange send` and `exchange load` share: the key of a session, and how it
 //! connects.
 
-use crate::failure::{Failure, shown};
+use crate::failure::Failure;
 use crate::input::error::InputError;
+use crate::message::shown;
 use crate::stdin::Waiting;
 use crate::terminal::Notes;
 use std::fs::File;

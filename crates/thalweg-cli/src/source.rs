@@ -1,23 +1,71 @@
-//! The sources of the commands of a run: a file in any format, or a generated flow.
+//! The commands of a run: made up, or read from a file.
 
-use crate::arguments::{COMMANDS, FormatIn, Intended, SEED};
-use crate::failure::{Failure, counted, shown};
+use crate::arguments::values::{self, FormatIn, RulesName};
+use crate::failure::Failure;
 use crate::feed::{Begin, Feed, Part, Sizes};
 use crate::flow;
 use crate::input::error::InputError;
 use crate::input::lines::{Lines, RECORDS_MAX};
-use crate::input::streamed::Streamed;
-use crate::input::{self, Format, bitstamp, lobster};
+use crate::input::{self, InputFormat, Streamed, bitstamp, lobster};
+use crate::message::{counted, shown};
 use crate::realflow::{self, RealFlow};
 use crate::report::facts::{Check, Score};
-use crate::run::rules;
 use crate::stdin::{self, Given};
 use crate::terminal::Notes;
+use clap::Args;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use thalweg_exchange::book::Level;
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply, apply_left_over};
+
+/// The seed of the generated flow where the command line gives none.
+pub(crate) const SEED: u64 = 1;
+/// The length of the generated flow, in commands, where the command line gives none.
+pub(crate) const COMMANDS: u64 = 1_000_000;
+
+/// The options that choose the commands.
+#[derive(Debug, Args)]
+pub(crate) struct Intended {
+    /// The stream to run, `-` for standard input [default: a made-up flow]
+    pub(crate) file: Option<PathBuf>,
+
+    /// Format of FILE
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format_in: FormatIn,
+
+    /// Recorded books to check against: Bitstamp snapshots or LOBSTER order book rows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) books: Option<PathBuf>,
+
+    /// Seed of the made-up flow [default: 1]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = values::any, conflicts_with = "file")]
+    pub(crate) seed: Option<u64>,
+
+    /// Length of the made-up flow in commands, from 1 to 20M, like 50k [default: 1M]
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = values::count, conflicts_with = "file")]
+    pub(crate) commands: Option<u64>,
+
+    /// Rules of the exchange
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) rules: RulesName,
+
+    /// Costs of waiting, as `thalweg machine --output` wrote them: waits begin with these
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
+
+    /// Run at most N commands
+    #[arg(long, value_name = "N")]
+    #[arg(value_parser = values::from_one)]
+    pub(crate) limit: Option<u64>,
+
+    /// Begin with command N, counting from 1; the commands before it are executed, but not measured
+    #[arg(long, value_name = "N")]
+    #[arg(default_value = "1", value_parser = values::from_one)]
+    pub(crate) from: u64,
+}
 
 /// The maximum size of a load stream, in bytes: about 25 million commands, all of which are kept in
 /// memory.
@@ -107,7 +155,7 @@ pub(crate) enum Taken {
 /// # Errors
 /// Returns the errors of the input, and of options that do not fit it.
 pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<Source, Failure> {
-    crate::costs::install(options.costs.as_deref(), *notes)?;
+    crate::machine::install(options.costs.as_deref(), *notes)?;
     let rules = rules(options.rules);
     let given = match options {
         _ if options.file.is_some() || options.seed.or(options.commands).is_some() => {
@@ -143,14 +191,14 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
     let mut lines = Lines::open(path, *notes)?;
     let format = match options.format_in {
         FormatIn::Auto => input::recognise(&mut lines)?,
-        FormatIn::Bitstamp => Format::Bitstamp,
-        FormatIn::Lobster => Format::Lobster,
-        FormatIn::Orders => Format::Orders,
-        FormatIn::Recorded => Format::Recorded,
-        FormatIn::Load => Format::Load,
+        FormatIn::Bitstamp => InputFormat::Bitstamp,
+        FormatIn::Lobster => InputFormat::Lobster,
+        FormatIn::Orders => InputFormat::Orders,
+        FormatIn::Recorded => InputFormat::Recorded,
+        FormatIn::Load => InputFormat::Load,
     };
     let books = options.books.as_deref();
-    let real = matches!(format, Format::Bitstamp | Format::Lobster);
+    let real = matches!(format, InputFormat::Bitstamp | InputFormat::Lobster);
     if books.is_some() && !real {
         return Err(Failure::Misuse(format!(
             "--books goes with bitstamp and lobster messages; {} is of format {}",
@@ -165,8 +213,8 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
         ));
     }
     match format {
-        Format::Orders => streamed(lines, path, Streamed::Orders, options, taken),
-        Format::Recorded => streamed(lines, path, Streamed::Recorded, options, taken),
+        InputFormat::Orders => streamed(lines, path, Streamed::Orders, options, taken),
+        InputFormat::Recorded => streamed(lines, path, Streamed::Recorded, options, taken),
         _ => read(&mut lines, format, books, options, rules, notes),
     }
 }
@@ -232,7 +280,7 @@ fn streamed(
 /// Reads a stream that is kept in memory as a whole.
 fn read(
     lines: &mut Lines,
-    format: Format,
+    format: InputFormat,
     books: Option<&Path>,
     options: &Intended,
     rules: Rules,
@@ -245,7 +293,7 @@ fn read(
         let source = Source::new(&name, format.name(), feed, begin, options.from);
         source.map(|source| (source, is_whole))
     };
-    if format == Format::Load {
+    if format == InputFormat::Load {
         let (commands, final_book) = load_stream(lines)?;
         let (mut source, is_whole) = source(commands, Vec::new())?;
         source.final_book = final_book.filter(|_| is_whole);
@@ -267,7 +315,7 @@ fn read(
 /// Converts recorded messages into commands, and compares the result with the recorded books.
 fn real_flow(
     lines: &mut Lines,
-    format: Format,
+    format: InputFormat,
     books: Option<&Path>,
     rules: Rules,
     notes: Notes,
@@ -275,7 +323,7 @@ fn real_flow(
     let books = books.map(|books| Lines::open(books, notes));
     let mut books = books.transpose()?;
     let mut fault = None;
-    let real = if format == Format::Bitstamp {
+    let real = if format == InputFormat::Bitstamp {
         let messages = bitstamp::messages(lines)?;
         let snapshots = books.as_mut().map(bitstamp::snapshots);
         let snapshots = snapshots.map(|all| until_fault(all, &mut fault));
@@ -356,6 +404,14 @@ fn books_beside(messages: &Path) -> Option<PathBuf> {
         .filter(|(ours, _)| name.contains(ours))
         .map(|(ours, theirs)| messages.with_file_name(name.replace(ours, theirs)))
         .find(|path| path.is_file())
+}
+
+/// Returns the rules of this name.
+fn rules(name: RulesName) -> Rules {
+    match name {
+        RulesName::Default => Rules::default(),
+        RulesName::Reference => Rules::REFERENCE,
+    }
 }
 
 #[cfg(test)]

@@ -4,15 +4,15 @@
 //! that no process writes to and no process closes. A program that waits for such a pipe must say
 //! so, or it seems to hang.
 
+use crate::failure::Failure;
+use crate::message::shown;
+use crate::terminal::Notes;
 use std::fs::Metadata;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
-
-use crate::failure::{Failure, shown};
-use crate::terminal::Notes;
 
 /// The time without data after which the program prints what it waits for.
 const NOTICE_AFTER: Duration = Duration::from_millis(500);

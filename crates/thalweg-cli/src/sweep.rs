@@ -1,16 +1,69 @@
 //! `thalweg exchange sweep`.
 
-use crate::arguments::{Format, Pace, Sweep, service_options};
-use crate::failure::{self, Failure, Finding};
+use crate::arguments::values::{self, Format, Place, service_options};
+use crate::failure::{Failure, Finding};
 use crate::runner::{Outcome, Pipelined};
-use crate::source::{self, Source, Taken};
+use crate::source::{self, Intended, Source, Taken};
 use crate::stdin;
 use crate::terminal::{Interruption, Notes};
+use clap::Args;
 use serde::Serialize;
+use std::str::FromStr;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::Options;
-use thalweg_measure::load::{PER_S_MAX, Rate};
+use thalweg_measure::load::{PER_S_MAX, Rate, RateError};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  thalweg exchange sweep --rate 125k,1M,max
+      The made-up flow, inline, with one thread more, and automatic
+  thalweg exchange sweep orders.csv --placement inline,threads:2,threads:4 --format json";
+
+/// The rate at which commands are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    At(Rate),
+    /// Twice the rate that the placement reaches.
+    TwiceMax,
+}
+
+impl FromStr for Pace {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Pace, RateError> {
+        match text {
+            "2xmax" => Ok(Pace::TwiceMax),
+            _ => text.parse().map(Pace::At),
+        }
+    }
+}
+
+/// The options of `exchange sweep`.
+#[derive(Debug, Args)]
+#[command(after_help = SWEEP_EXAMPLES)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    pub(crate) input: Intended,
+
+    /// Rates, with commas between them: commands a second, like 125k or 1.5M; max; or 2xmax, which
+    /// is twice what the placement reaches
+    #[arg(long, default_value = "max", value_delimiter = ',')]
+    pub(crate) rate: Vec<Pace>,
+
+    /// Placements, with commas between them: inline, threads:1, threads:2, or auto
+    #[arg(long, default_value = "inline,threads:1,auto")]
+    #[arg(value_parser = values::place, value_delimiter = ',')]
+    pub(crate) placement: Vec<Place>,
+
+    /// Format of the table on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// No progress and no hints on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
 
 /// The result of one run.
 #[derive(Debug, Serialize)]
@@ -65,8 +118,8 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     }
     let rows = &sweeping.rows;
     match options.format {
-        Format::Text => failure::print(table(rows).as_bytes())?,
-        Format::Json => failure::print_json(rows)?,
+        Format::Text => crate::output::print(table(rows).as_bytes())?,
+        Format::Json => crate::output::print_json(rows)?,
     }
     if source.was_idle {
         stdin::still_idle()?;

@@ -3,7 +3,7 @@
 use crate::program;
 
 use flate2::{Compression, write::GzEncoder};
-use program::{Scratch, thalweg};
+use program::{Scratch, thalweg, words};
 use std::io::Write;
 
 const ORDERS: &str = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\n";
@@ -71,13 +71,7 @@ fn a_placement_that_cannot_be() {
         &["threads:2", "--journal", "/no/such"],
         &[limit, "threads:1 and auto"],
     );
-    let conform = [
-        "exchange",
-        "conform",
-        "/no/such/file",
-        "--placement",
-        "threads:5",
-    ];
+    let conform = words("exchange conform /no/such/file --placement threads:5");
     thalweg(&conform).refused(&["2 stages can use 1 to 2"]);
 }
 
@@ -220,7 +214,7 @@ fn missing_file_and_directory() {
 
 #[test]
 fn option_values_name_their_limits() {
-    let limits: [(&[&str], &[&str]); 10] = [
+    let limits: [(&[&str], &[&str]); 8] = [
         (
             &["--rate", "0"],
             &["'0'", "--rate", "least is 1 event a second"],
@@ -243,14 +237,6 @@ fn option_values_name_their_limits() {
             &["--seed", "99999999999999999999"],
             &["above the largest, 18446744073709551615"],
         ),
-        (
-            &["--risk-shards", "2"],
-            &["'2'", "executes on one thread", "--placement"],
-        ),
-        (
-            &["--match-shards", "two"],
-            &["'two'", "executes on one thread", "--placement"],
-        ),
         (&["--format", "xml"], &["'xml'", "--format", "json"]),
     ];
     for (options, parts) in limits {
@@ -272,13 +258,7 @@ fn options_that_do_not_go_together() {
 
 #[test]
 fn unwritable_report() {
-    let line = [
-        "exchange",
-        "run",
-        "/no/such/file",
-        "--html",
-        "/no/such/place.html",
-    ];
+    let line = words("exchange run /no/such/file --html /no/such/place.html");
     thalweg(&line).refused(&["/no/such/place.html: cannot be written: No such file"]);
 }
 

@@ -3,7 +3,7 @@
 
 use crate::program;
 
-use program::{Ended, Scratch, command, thalweg};
+use program::{Ended, Scratch, command, thalweg, words};
 use std::process::Stdio;
 
 pub(crate) const ORDERS: &str = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\n";
@@ -136,14 +136,7 @@ fn one_is_no_plural() {
 
 #[test]
 fn percentiles_of_too_few_commands_are_not_shown() {
-    let line = [
-        "exchange",
-        "sweep",
-        "--commands",
-        "99",
-        "--placement",
-        "inline",
-    ];
+    let line = words("exchange sweep --commands 99 --placement inline");
     let text = thalweg(&line);
     let row: Vec<&str> = text
         .fine()

@@ -3,7 +3,7 @@
 
 use crate::program;
 
-use program::{Scratch, command, thalweg};
+use program::{Scratch, command, thalweg, words};
 use std::io::Read;
 use std::process::Stdio;
 
@@ -38,14 +38,7 @@ fn text_has_no_escapes_off_a_terminal() {
 
 #[test]
 fn json_has_units_in_its_keys() {
-    let inline = [
-        "--placement",
-        "inline",
-        "--rate",
-        "200k",
-        "--format",
-        "json",
-    ];
+    let inline = words("--placement inline --rate 200k --format json");
     let facts = thalweg(&[&SHORT[..], &inline].concat()).json();
     assert_eq!(facts["version"], 1);
     assert_eq!(facts["input"]["rate_per_s"], 200_000);

@@ -12,7 +12,7 @@ use std::io::Write;
 use std::process::Stdio;
 
 use mock::{Fault, Mock, bye};
-use program::{Ended, Scratch, command, thalweg};
+use program::{Ended, Scratch, command, thalweg, words};
 use serde_json::Value;
 use thalweg_client::exchange::codec::session::Ending;
 use thalweg_client::exchange::session::Refusal;
@@ -256,16 +256,7 @@ fn a_load_counts_what_it_sent_and_measures_it() {
 #[test]
 fn a_load_says_that_the_exchange_was_the_limit() {
     let mock = Mock::new([]);
-    let options = [
-        "--sessions",
-        "1",
-        "--rate",
-        "max",
-        "--for",
-        "200ms",
-        "--in-flight",
-        "1",
-    ];
+    let options = words("--sessions 1 --rate max --for 200ms --in-flight 1");
     let facts = load(&mock, &[&options[..], &["--format", "json"]].concat()).json();
     assert_eq!(facts["limit"], "exchange", "{facts}");
     assert_eq!(facts["sent"], facts["executed"], "{facts}");
@@ -274,16 +265,7 @@ fn a_load_says_that_the_exchange_was_the_limit() {
 #[test]
 fn a_load_that_is_refused_is_no_success() {
     let mock = Mock::new([Fault::Refuse(Refusal::Draining)]);
-    let options = [
-        "--sessions",
-        "1",
-        "--rate",
-        "1k",
-        "--for",
-        "50ms",
-        "--format",
-        "json",
-    ];
+    let options = words("--sessions 1 --rate 1k --for 50ms --format json");
     let ended = load(&mock, &options);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     let facts: Value = serde_json::from_str(&ended.stdout).expect("JSON");

@@ -3,7 +3,7 @@
 
 use crate::program;
 
-use program::{Ended, Scratch, command, thalweg};
+use program::{Ended, Scratch, command, thalweg, words};
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
@@ -254,14 +254,7 @@ fn orders_without_end_are_run_until_ctrl_c() {
 #[test]
 fn a_limit_that_is_passed_is_a_negative_finding() {
     let run = |limits: &[&str]| {
-        let line = [
-            "exchange",
-            "run",
-            "--commands",
-            "2000",
-            "--fail-if",
-            "max>1000s",
-        ];
+        let line = words("exchange run --commands 2000 --fail-if max>1000s");
         thalweg(&[&line[..], limits].concat())
     };
     run(&[]).fine();
@@ -313,14 +306,7 @@ fn latencies_are_written_as_a_log_of_hdr_histogram() {
 
 #[test]
 fn a_sweep_runs_every_placement_at_every_rate() {
-    let line = [
-        "exchange",
-        "sweep",
-        "--commands",
-        "2000",
-        "--rate",
-        "200k,max",
-    ];
+    let line = words("exchange sweep --commands 2000 --rate 200k,max");
     let text = thalweg(&line);
     let firsts: Vec<String> = (text.fine().lines().skip(2).take(6))
         .map(|line| {
@@ -356,14 +342,7 @@ fn a_sweep_runs_every_placement_at_every_rate() {
         assert!((parts / mean - 1.0).abs() < 0.01, "{row}");
     }
     assert!(rows[1]["busy"].as_f64().unwrap() <= 1.0, "{rows}");
-    let line = [
-        "exchange",
-        "sweep",
-        "--commands",
-        "2000",
-        "--format",
-        "json",
-    ];
+    let line = words("exchange sweep --commands 2000 --format json");
     let options = ["--placement", "inline", "--rate", "2xmax"];
     let rows = thalweg(&[&line[..], &options].concat()).json();
     assert_eq!(rows.as_array().unwrap().len(), 1);

@@ -19,18 +19,111 @@ pub struct Capability {
     pub cost: &'static str,
 }
 
+/// A name, its purpose, the reason why it does not work, and its cost.
+type Row = (&'static str, &'static str, Option<String>, &'static str);
+
 /// Returns what this user can measure on this machine, tried on the doctor's own process.
 #[must_use]
 pub fn capabilities() -> Vec<Capability> {
-    let mut found = Found(Vec::new());
-    found.works(
-        "wait4",
-        "processor time, page faults and blocks of a command",
-        NOTHING,
-    );
-    found.files();
-    found.events();
-    found.0
+    let own = std::process::id().cast_signed();
+    let what = "processor time, page faults and blocks of a command";
+    let rows = [
+        vec![("wait4", what, None, NOTHING)],
+        files(own),
+        events(own),
+    ]
+    .concat();
+    let capability = |(name, what, failed, cost): Row| Capability {
+        name,
+        works: failed.is_none(),
+        why: failed.map_or(what.to_owned(), |why| format!("{what}: {why}")),
+        cost,
+    };
+    rows.into_iter().map(capability).collect()
+}
+
+fn files(own: i32) -> Vec<Row> {
+    let read = |path: &str| {
+        let path = path.replace('*', &own.to_string());
+        let failed = fs::read_to_string(&path).err();
+        failed.map(|why| format!("{path}: {why}"))
+    };
+    let rows = [
+        ("/proc/*/task/*/stat", "states", SAMPLES),
+        (
+            "/proc/*/task/*/syscall",
+            "what blocked threads wait for",
+            SAMPLES,
+        ),
+        (
+            "/proc/*/task/*/wchan",
+            "where in the kernel they are blocked",
+            SAMPLES,
+        ),
+        ("/proc/pressure/cpu", "waits for a core", NOTHING),
+        ("/proc/stat", "steal, and what others use", NOTHING),
+    ];
+    let rows = rows.map(|(path, what, cost)| (path, what, read(path), cost));
+    let none = Host::read(own).quota.is_none();
+    let none = none.then(|| "no group of this process has one".to_owned());
+    [
+        &rows[..],
+        &[("quota", "throttling by quotas", none, NOTHING)],
+    ]
+    .concat()
+}
+
+fn events(own: i32) -> Vec<Row> {
+    let perf = Perf::open(&[own]);
+    let refused = perf.as_ref().err();
+    let refused = refused.map(|why| format!("perf_event_open: {why}"));
+    let missing = |name: &str| match &perf {
+        Ok(perf) => perf.missing(name).map(String::from),
+        Err(_) => refused.clone(),
+    };
+    let is = |of: fn(&Perf) -> bool| perf.as_ref().is_ok_and(of);
+    let unless = |is: bool, below: u8| {
+        (!is).then(|| format!("needs root, CAP_PERFMON, or perf_event_paranoid below {below}"))
+    };
+    let whole = is(Perf::is_whole_machine);
+    let owners = match is(|perf| perf.ebpf_switches) {
+        true => "sched_switch",
+        false => "PERF_RECORD_SWITCH_CPU_WIDE",
+    };
+    let clock_cost = if whole { CLOCK_COST } else { CLOCK_COST_OWN };
+    let kernel = unless(is(|perf| perf.kernel), 2);
+    let [clock, wake, call, hardware] =
+        ["cpu-clock", "sched_wakeup", "sys_enter", "hardware"].map(missing);
+    let switch = "when each thread ran, waited for a core and was blocked";
+    vec![
+        ("PERF_RECORD_SWITCH", switch, refused, SWITCH_COST),
+        (owners, "who had the core", unless(whole, 1), SWITCH_COST),
+        (
+            "cpu-clock",
+            "stacks, and what the code does",
+            clock,
+            clock_cost,
+        ),
+        (
+            "kernel stacks",
+            "page faults, calls and yields",
+            kernel,
+            "part of cpu-clock",
+        ),
+        (
+            "sched_wakeup",
+            "waits for a core after a wake",
+            wake,
+            WAKE_COST,
+        ),
+        ("sys_enter", "number and kinds of calls", call, CALL_COST),
+        (
+            "hardware counters",
+            "cycles, misses",
+            hardware,
+            "not measured: none here",
+        ),
+    ]
 }
 
 /// Formats all capabilities for people, in the columns of a terminal.
@@ -50,147 +143,7 @@ pub fn page(all: &[Capability]) -> String {
 }
 
 const NOTHING: &str = "nothing";
-const LOOKS: &str = "up to 100 looks a second, and at most 2 % of one core";
-
-struct Found(Vec<Capability>);
-
-impl Found {
-    fn works(&mut self, name: &'static str, what: &str, cost: &'static str) {
-        self.0.push(Capability {
-            name,
-            works: true,
-            why: what.into(),
-            cost,
-        });
-    }
-
-    fn put(&mut self, name: &'static str, what: &str, failed: Option<&str>, cost: &'static str) {
-        let works = failed.is_none();
-        let why = failed.map_or(what.into(), |why| format!("{what}: {why}"));
-        self.0.push(Capability {
-            name,
-            works,
-            why,
-            cost,
-        });
-    }
-
-    fn files(&mut self) {
-        let own = std::process::id();
-        let mut file = |name, path: &str, what: &str, cost| {
-            let failed = fs::read_to_string(path)
-                .err()
-                .map(|why| format!("{path}: {why}"));
-            self.put(name, what, failed.as_deref(), cost);
-        };
-        file(
-            "/proc/*/task/*/stat",
-            &format!("/proc/{own}/task/{own}/stat"),
-            "states",
-            LOOKS,
-        );
-        let call = format!("/proc/{own}/task/{own}/syscall");
-        file(
-            "/proc/*/task/*/syscall",
-            &call,
-            "what blocked threads wait for",
-            LOOKS,
-        );
-        let channel = format!("/proc/{own}/task/{own}/wchan");
-        file(
-            "/proc/*/task/*/wchan",
-            &channel,
-            "where in the kernel they are blocked",
-            LOOKS,
-        );
-        file(
-            "/proc/pressure/cpu",
-            "/proc/pressure/cpu",
-            "waits for a core",
-            NOTHING,
-        );
-        file(
-            "/proc/stat",
-            "/proc/stat",
-            "steal, and what others use",
-            NOTHING,
-        );
-        let host = Host::look(own.cast_signed());
-        let none = "no group of this process has one";
-        self.put(
-            "quota",
-            "throttling by quotas",
-            host.quota.is_none().then_some(none),
-            NOTHING,
-        );
-    }
-
-    fn events(&mut self) {
-        let own = std::process::id().cast_signed();
-        let perf = Perf::open(&[own]);
-        let refused = perf
-            .as_ref()
-            .err()
-            .map(|why| format!("perf_event_open: {why}"));
-        let missing = |name: &str| match &perf {
-            Ok(perf) => perf.missing(name).map(String::from),
-            Err(_) => refused.clone(),
-        };
-        let whole = perf.as_ref().is_ok_and(Perf::is_whole_machine);
-        let kernel = perf.as_ref().is_ok_and(|perf| perf.kernel);
-        let switch = "when each thread ran, waited for a core and was blocked";
-        self.put(
-            "PERF_RECORD_SWITCH",
-            switch,
-            refused.as_deref(),
-            SWITCH_COST,
-        );
-        let others = (!whole).then_some("needs root, CAP_PERFMON, or perf_event_paranoid below 1");
-        let hooked = perf.as_ref().is_ok_and(|perf| perf.hooks_switches);
-        let owners = match hooked {
-            true => "sched_switch",
-            false => "PERF_RECORD_SWITCH_CPU_WIDE",
-        };
-        self.put(owners, "who had the core", others, SWITCH_COST);
-        let clock = missing("cpu-clock");
-        let cost = if whole { CLOCK_COST } else { CLOCK_COST_OWN };
-        self.put(
-            "cpu-clock",
-            "stacks, and what the code does",
-            clock.as_deref(),
-            cost,
-        );
-        let hidden = (!kernel).then_some("needs root, CAP_PERFMON, or perf_event_paranoid below 2");
-        self.put(
-            "kernel stacks",
-            "page faults, calls and yields",
-            hidden,
-            "part of cpu-clock",
-        );
-        let wake = missing("sched_wakeup");
-        self.put(
-            "sched_wakeup",
-            "waits for a core after a wake",
-            wake.as_deref(),
-            WAKE_COST,
-        );
-        let call = missing("sys_enter");
-        self.put(
-            "sys_enter",
-            "number and kinds of calls",
-            call.as_deref(),
-            CALL_COST,
-        );
-        let hardware = missing("hardware");
-        self.put(
-            "hardware counters",
-            "cycles, misses",
-            hardware.as_deref(),
-            "not measured: none here",
-        );
-    }
-}
-
+const SAMPLES: &str = "up to 100 looks a second, and at most 2 % of one core";
 // These costs were measured on a virtual machine with two cores, Linux 6.18; see the README of this
 // crate.
 const SWITCH_COST: &str = "1.4 µs a switch: paused when frequent";

@@ -1,24 +1,18 @@
 //! Determines which kind of bottleneck a program has.
 //!
 //! Probes measure a running program and the machine under it; [`evidence::Evidence`] holds their
-//! figures; rules turn these into [`verdict::Verdict`]s.
+//! figures; rules turn these into [`rules::verdict::Verdict`]s.
 #![deny(unsafe_code)]
 
-pub mod budget;
 #[cfg(target_os = "linux")]
 pub mod caps;
 #[cfg(target_os = "linux")]
-pub mod contrast;
+pub mod compare;
 #[cfg(all(test, target_os = "linux"))]
 mod documented;
 pub mod evidence;
 #[cfg(target_os = "linux")]
-pub mod export;
-#[cfg(target_os = "linux")]
-mod figures;
-#[cfg(target_os = "linux")]
 pub mod machine;
-pub mod metrics;
 #[cfg(target_os = "linux")]
 pub mod observe;
 #[cfg(target_os = "linux")]
@@ -31,6 +25,3 @@ pub mod rules;
 mod sys;
 #[cfg(target_os = "linux")]
 pub mod target;
-pub mod verdict;
-#[cfg(target_os = "linux")]
-mod watch;

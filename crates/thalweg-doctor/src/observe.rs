@@ -1,39 +1,18 @@
 //! Observes a program: from its start to its end, or, if it runs already, for some time.
 
-use crate::evidence::Evidence;
-use crate::export::{self, Exported};
-use crate::figures;
+use crate::evidence::export::{self, Exported};
+use crate::evidence::{Evidence, figures};
 use crate::probe::tree;
+pub use crate::probe::watch::Options;
+use crate::probe::watch::Watch;
 use crate::recording::Recording;
-use crate::sys::Ended;
-use crate::target::{Error, Exit, Keeper, Started, Target};
-use crate::watch::{Watch, now_ns};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::report::Ending;
+use crate::sys::{Ended, now_ns, wait_readable};
+use crate::target::{ObserveError, SignalForwarder, Started, Target};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
-
-/// The options of an observation.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The time that a program that was asked to end may take to do so before it is killed.
-    pub grace: Duration,
-    /// The share of one core that sampling `/proc` may cost.
-    pub cost_share: f64,
-    /// Whether the kernel's events are used. Without them, `/proc` is the only source.
-    pub events: bool,
-}
-
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            grace: Duration::from_secs(5),
-            cost_share: 0.02,
-            events: true,
-        }
-    }
-}
 
 /// The results of observing a program.
 #[derive(Debug)]
@@ -42,15 +21,15 @@ pub struct Observation {
     pub evidence: Evidence,
     /// The data that a report draws.
     pub recording: Recording,
-    /// The way in which the program ended.
-    pub exit: Exit,
+    /// The way in which the program ended; `None` if it still runs.
+    pub exit: Option<Ending>,
 }
 
 impl Observation {
     fn of(
         mut watch: Watch,
         ended: Option<&Ended>,
-        exit: Exit,
+        exit: Option<Ending>,
         exported: &[Exported],
     ) -> Observation {
         watch.end();
@@ -83,15 +62,16 @@ impl Observation {
 /// # Examples
 /// ```
 /// use thalweg_doctor::observe::{Options, observe};
-/// use thalweg_doctor::target::{Exit, Target};
+/// use thalweg_doctor::report::Ending;
+/// use thalweg_doctor::target::Target;
 ///
 /// let target = Target { program: "sh".into(), arguments: vec!["-c".into(), "exit 3".into()] };
 /// let observation = observe(&target, &Options::default())?;
-/// assert_eq!(observation.exit, Exit::Code(3));
+/// assert_eq!(observation.exit, Some(Ending::Code(3)));
 /// assert!(observation.evidence.value("time.wall") > Some(0.0));
-/// # Ok::<(), thalweg_doctor::target::Error>(())
+/// # Ok::<(), thalweg_doctor::target::ObserveError>(())
 /// ```
-pub fn observe(target: &Target, options: &Options) -> Result<Observation, Error> {
+pub fn observe(target: &Target, options: &Options) -> Result<Observation, ObserveError> {
     // Without a directory there are no exported figures, but everything else can be observed.
     let place = export::Directory::named_or_new().ok();
     let read = || place.as_ref().map(|place| export::read(place.path()));
@@ -102,16 +82,16 @@ pub fn observe(target: &Target, options: &Options) -> Result<Observation, Error>
         let processes = watch.timeline.all_processes();
         exported.retain(|one| processes.contains(&one.process.cast_signed()));
     }
-    Ok(Observation::of(watch, Some(&ended), exit, &exported))
+    Ok(Observation::of(watch, Some(&ended), Some(exit), &exported))
 }
 
 fn run(
     target: &Target,
     place: Option<&export::Directory>,
     options: &Options,
-) -> Result<(Watch, Exit, Ended), Error> {
-    let mut keeper =
-        Keeper::new(options.grace, true).map_err(|why| Error::System("signals", why))?;
+) -> Result<(Watch, Ending, Ended), ObserveError> {
+    let mut keeper = SignalForwarder::new(options.grace, true)
+        .map_err(|why| ObserveError::System("signals", why))?;
     let begin = |pid| Watch::begin(&[(pid, pid)], options);
     let exports = place.map(|place| (export::VARIABLE, place.path()));
     let (started, mut watch) = Started::start(target, exports, &keeper.signals, begin)?;
@@ -122,7 +102,7 @@ fn run(
         let files = [keeper.file(), started.file()];
         watch
             .wait(&files, u64::MAX)
-            .map_err(|why| Error::System("poll", why))?;
+            .map_err(|why| ObserveError::System("poll", why))?;
         // The signals are passed on before the records of their effects are read.
         let kill = keeper.pass(started.pid);
         if keeper.interrupts() || kill {
@@ -140,18 +120,19 @@ fn run(
 ///
 /// # Errors
 /// Returns an error if there is no such process, or if it belongs to another user.
-pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation, Error> {
-    let folder = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Error::NoProcess(pid))?;
+pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation, ObserveError> {
+    let folder =
+        std::fs::metadata(format!("/proc/{pid}")).map_err(|_| ObserveError::NoProcess(pid))?;
     let user = rustix::process::geteuid();
     if !user.is_root() && folder.uid() != user.as_raw() {
-        return Err(Error::NotYours(pid));
+        return Err(ObserveError::NotYours(pid));
     }
     let id = Pid::from_raw(pid)
         .filter(|_| pid > 0)
-        .ok_or(Error::NoProcess(pid))?;
-    let end = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Error::NoProcess(pid))?;
-    let mut keeper =
-        Keeper::new(options.grace, false).map_err(|why| Error::System("signals", why))?;
+        .ok_or(ObserveError::NoProcess(pid))?;
+    let end = pidfd_open(id, PidfdFlags::empty()).map_err(|_| ObserveError::NoProcess(pid))?;
+    let mut keeper = SignalForwarder::new(options.grace, false)
+        .map_err(|why| ObserveError::System("signals", why))?;
     let threads = threads_of(pid)?;
     let processes = tree::descendants(pid);
     let others = processes.iter().filter(|&&child| child != pid);
@@ -171,21 +152,21 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
         let files = [keeper.file(), end.as_fd()];
         watch
             .wait(&files, until_ns)
-            .map_err(|why| Error::System("poll", why))?;
+            .map_err(|why| ObserveError::System("poll", why))?;
         watch.round(pid);
     }
     let after = read(&tree::descendants(pid));
     let exported = export::between(&before, &after);
     let exit = match has_ended(end.as_fd()) {
-        true => Exit::Unknown,
-        false => Exit::Running,
+        true => Some(Ending::Unknown),
+        false => None,
     };
     Ok(Observation::of(watch, None, exit, &exported))
 }
 
 /// Returns the threads of a process that can be watched. The first one may have ended before the
 /// others.
-fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, Error> {
+fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, ObserveError> {
     let threads = tree::threads(pid).into_iter();
     let states = threads.filter_map(|tid| Some((tid, tree::state(pid, tid)?)));
     let mut alive = Vec::new();
@@ -193,28 +174,20 @@ fn threads_of(pid: i32) -> Result<Vec<(i32, i32)>, Error> {
     for (tid, state) in states {
         any = true;
         match state {
-            tree::State::Kernels => return Err(Error::IsKernels(pid)),
+            tree::State::Kernels => return Err(ObserveError::IsKernels(pid)),
             tree::State::Over => {}
             tree::State::Alive => alive.push((pid, tid)),
         }
     }
     match (alive.is_empty(), any) {
         (false, _) => Ok(alive),
-        (true, true) => Err(Error::IsOver(pid)),
-        (true, false) => Err(Error::NoProcess(pid)),
+        (true, true) => Err(ObserveError::IsOver(pid)),
+        (true, false) => Err(ObserveError::NoProcess(pid)),
     }
 }
 
 fn has_ended(process: BorrowedFd<'_>) -> bool {
-    let mut file = [PollFd::from_borrowed_fd(process, PollFlags::IN)];
-    poll(
-        &mut file,
-        Some(&Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        }),
-    )
-    .is_ok_and(|ready| ready > 0)
+    wait_readable([process], 0).unwrap_or(false)
 }
 
 #[cfg(test)]
@@ -243,7 +216,7 @@ mod tests {
             arguments,
         };
         let (mut watch, exit, ended) = run(&target, None, &Options::default()).unwrap();
-        assert_eq!(exit, Exit::Code(0));
+        assert_eq!(exit, Ending::Code(0));
         watch.end();
         let Ok(perf) = &watch.perf else {
             return println!("skipped: no events for this user");

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The state of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     /// It had a core.
@@ -11,6 +11,7 @@ pub enum State {
     /// It was runnable and had no core.
     Runnable,
     /// It waited for something.
+    #[default]
     Blocked,
 }
 

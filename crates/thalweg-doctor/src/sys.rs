@@ -6,26 +6,40 @@
 //! 2. A file descriptor is owned by one [`OwnedFd`] from the moment the kernel gave it.
 //! 3. A ring stays mapped as long as its [`Ring`] lives; only the kernel writes its data, and only
 //!    between `data_head` and `data_tail + size`, so the bytes before `data_head` are settled.
-//! 4. Between `fork` and `exec` the child makes async-signal-safe calls only.
+//! 4. After `fork` the child makes async-signal-safe calls only, until it calls `exec` or ends.
 
 pub(crate) mod bpf;
-pub(crate) mod rusage;
-pub(crate) mod witness;
 
-use crate::probe::usage::Used;
 use perf_event_open_sys::bindings::{perf_event_attr, perf_event_mmap_page};
 use perf_event_open_sys::{ioctls, perf_event_open};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::time::{ClockId, clock_gettime};
 use std::fs::File;
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 /// The unit of `ru_inblock` and `ru_oublock`.
 const BLOCK_BYTES: u64 = 512;
+
+/// The resources that processes used.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Used {
+    pub(crate) user_s: f64,
+    pub(crate) system_s: f64,
+    pub(crate) faults_minor: u64,
+    pub(crate) faults_major: u64,
+    /// The bytes read from and written to a disk.
+    pub(crate) bytes_read: u64,
+    pub(crate) bytes_written: u64,
+}
 
 /// The result of `wait4` for a process that ended.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,8 +47,38 @@ pub(crate) struct Ended {
     /// The status as `wait` returns it.
     pub(crate) status: i32,
     pub(crate) used: Used,
+    pub(crate) rss_max_bytes: u64,
     pub(crate) switches_voluntary: u64,
     pub(crate) switches_involuntary: u64,
+}
+
+/// Returns the time of the monotonic clock.
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+/// Returns the processor time of this process or thread.
+pub(crate) fn cpu_s(of: ClockId) -> f64 {
+    let time = clock_gettime(of);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Waits until a file is readable, for `ns` at most, or until a signal. Returns whether one is.
+pub(crate) fn wait_readable<'a>(
+    files: impl IntoIterator<Item = BorrowedFd<'a>>,
+    ns: u64,
+) -> io::Result<bool> {
+    let of = |file| PollFd::from_borrowed_fd(file, PollFlags::IN);
+    let mut files: Vec<_> = files.into_iter().map(of).collect();
+    let wait = Timespec {
+        tv_sec: (ns / 1_000_000_000).cast_signed(),
+        tv_nsec: (ns % 1_000_000_000).cast_signed(),
+    };
+    match poll(&mut files, Some(&wait)) {
+        Err(Errno::INTR) => Ok(false),
+        ready => Ok(ready? > 0),
+    }
 }
 
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -70,6 +114,7 @@ pub(crate) fn reap(pid: i32) -> io::Result<Option<Ended>> {
             bytes_read: count(usage.ru_inblock) * BLOCK_BYTES,
             bytes_written: count(usage.ru_oublock) * BLOCK_BYTES,
         },
+        rss_max_bytes: count(usage.ru_maxrss) * 1024,
         switches_voluntary: count(usage.ru_nvcsw),
         switches_involuntary: count(usage.ru_nivcsw),
     }))
@@ -99,20 +144,28 @@ pub(crate) struct Arrived {
     pub(crate) from_kernel: bool,
 }
 
+fn set_of(signals: &[i32]) -> libc::sigset_t {
+    let mut set = MaybeUninit::<libc::sigset_t>::zeroed();
+    // SAFETY: rule 1; `sigemptyset` makes a set.
+    unsafe {
+        libc::sigemptyset(set.as_mut_ptr());
+        for &signal in signals {
+            libc::sigaddset(set.as_mut_ptr(), signal);
+        }
+        set.assume_init()
+    }
+}
+
 impl Signals {
     pub(crate) fn hold(signals: &[i32]) -> io::Result<Signals> {
-        let mut held = MaybeUninit::<libc::sigset_t>::zeroed();
-        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: rule 1; `sigemptyset` makes a set of `held`, `pthread_sigmask` of `before`.
+        let (held, mut before) = (set_of(signals), MaybeUninit::<libc::sigset_t>::zeroed());
+        // SAFETY: rules 1 and 2; `pthread_sigmask` makes a set of `before`.
         unsafe {
-            libc::sigemptyset(held.as_mut_ptr());
-            for &signal in signals {
-                libc::sigaddset(held.as_mut_ptr(), signal);
-            }
             let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-            let file = checked(libc::signalfd(-1, held.as_ptr(), flags))?;
+            let file = checked(libc::signalfd(-1, &raw const held, flags))?;
             let file = OwnedFd::from_raw_fd(file);
-            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, held.as_ptr(), before.as_mut_ptr());
+            let failed =
+                libc::pthread_sigmask(libc::SIG_BLOCK, &raw const held, before.as_mut_ptr());
             if failed != 0 {
                 return Err(io::Error::from_raw_os_error(failed));
             }
@@ -122,7 +175,6 @@ impl Signals {
     }
 
     pub(crate) fn file(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
         self.file.as_fd()
     }
 
@@ -294,5 +346,124 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: rule 3; nothing refers to the mapping any more.
         unsafe { libc::munmap(self.page.as_ptr().cast(), self.page_bytes + self.data_bytes) };
+    }
+}
+
+/// The maximum delay between a signal's arrival at two processes of the group.
+const LATE: Duration = Duration::from_millis(50);
+
+/// A child in the process group, which reports the signals that reach it. A signal does not carry
+/// its destination, and no other process knows the id of this child: what reaches it was for the
+/// whole group. It ends when this is dropped, or with the thread that started it.
+#[derive(Debug)]
+pub(crate) struct Witness {
+    pid: i32,
+    /// The pipe with a byte for each signal.
+    reported: OwnedFd,
+    heard: Vec<(i32, Instant)>,
+}
+
+impl Witness {
+    /// Starts the child in this thread, which must have blocked the signals already, so that the
+    /// child blocks them too.
+    pub(crate) fn start(signals: &[i32]) -> io::Result<Witness> {
+        let (reported, tell) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let held = set_of(signals);
+        // SAFETY: rule 4.
+        let pid = unsafe {
+            let parent = libc::getpid();
+            match checked(libc::fork())? {
+                0 => watch(parent, &held, tell.as_raw_fd()),
+                pid => pid,
+            }
+        };
+        Ok(Witness {
+            pid,
+            reported,
+            heard: Vec::new(),
+        })
+    }
+
+    /// Returns whether a signal that has just reached us reached the whole group.
+    pub(crate) fn saw(&mut self, signal: i32) -> bool {
+        let began = Instant::now();
+        loop {
+            let mut bytes = [0; 64];
+            if let Ok(count) = rustix::io::read(&self.reported, &mut bytes) {
+                let heard = bytes[..count].iter();
+                self.heard
+                    .extend(heard.map(|&signal| (signal.into(), Instant::now())));
+            }
+            self.heard.retain(|(_, at)| at.elapsed() < LATE);
+            if self.heard.iter().any(|&(heard, _)| heard == signal) {
+                return true;
+            }
+            let Some(left) = LATE.checked_sub(began.elapsed()) else {
+                return false;
+            };
+            // Whatever poll returns, the time is checked again.
+            let _ = wait_readable([self.reported.as_fd()], left.subsec_nanos().into());
+        }
+    }
+}
+
+/// Runs the child until it ends.
+///
+/// # Safety
+/// The caller must call this only between `fork` and the end of the process, with the pipe's
+/// descriptor open.
+unsafe fn watch(parent: libc::pid_t, held: &libc::sigset_t, tell: RawFd) -> ! {
+    // SAFETY: rules 1 and 4; the descriptors that are closed are the child's.
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+        if libc::getppid() == parent {
+            let tell = tell.cast_unsigned();
+            // A reader of our output must not wait for the end of this child.
+            libc::syscall(libc::SYS_close_range, 0, tell - 1, 0);
+            libc::syscall(libc::SYS_close_range, tell + 1, u32::MAX, 0);
+            loop {
+                let signal = libc::sigwaitinfo(held, std::ptr::null_mut());
+                if let Ok(byte) = u8::try_from(signal) {
+                    libc::write(tell.cast_signed(), (&raw const byte).cast(), 1);
+                }
+            }
+        }
+        libc::_exit(0)
+    }
+}
+
+impl Drop for Witness {
+    fn drop(&mut self) {
+        // SAFETY: the calls take no pointer but that of a local value (rule 1); the child is ours,
+        // and no other code has waited for it.
+        unsafe {
+            libc::kill(self.pid, libc::SIGKILL);
+            let mut status = 0;
+            libc::waitpid(self.pid, &raw mut status, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_child_is_waited_for_once() {
+        let child = Command::new("sh").args(["-c", "exit 7"]).spawn();
+        let id = child.expect("there is a shell").id().cast_signed();
+        let ended = loop {
+            match reap(id).expect("it is a child") {
+                Some(ended) => break ended,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(ended.status, 7 << 8);
+        assert!(
+            ended.rss_max_bytes > 0 && ended.used.faults_minor > 0,
+            "{ended:?}"
+        );
+        assert!(reap(id).is_err());
     }
 }

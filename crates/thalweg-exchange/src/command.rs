@@ -13,19 +13,20 @@ use std::sync::Arc;
 
 pub use self::order::{Action, Amend, OrderType, Place};
 pub use self::spec::{AccountSpec, FeeUnit, SymbolSpec, SymbolType, UserLimits};
-pub(crate) use self::terms::is_enough;
+pub(crate) use self::terms::display_is_large_enough;
 pub use self::terms::{ConditionalOrder, OrderFlags, SelfTrade};
+use crate::codes::codes;
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 
-/// Which total a balance adjustment is booked against.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum AdjustmentKind {
+codes! {
+    /// Which total a balance adjustment is booked against.
+    #[derive(Default)]
+    pub enum AdjustmentKind: u8;
     /// Deposits and withdrawals (code 0).
     #[default]
-    Adjustment = 0,
+    Adjustment = 0;
     /// Money set aside with a suspended user, or brought back (code 1).
-    Suspend = 1,
+    Suspend = 1;
 }
 
 /// One command. Cheap to clone: the batches are shared.

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use crate::codes::codes;
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
@@ -129,10 +130,10 @@ pub enum Event {
         /// Its reserve price.
         bidder_hold_price: i64,
     },
-    /// More lots of an order are shown now, at the end of the queue: the shown lots of an iceberg
-    /// order were filled, or it was moved, or an order was amended to more lots. After a move or an
-    /// amendment, the order shows what it showed before, less what it took, plus these. A new
-    /// iceberg order has no such event: what is left of it, up to its display, is shown.
+    /// The display of an order was replenished, at the end of the queue (FIX: refreshed): the
+    /// displayed lots of an iceberg order were filled, or it was moved, or an order was amended to
+    /// more lots. `size` = displayed after − (displayed before − lots just traded, or lost to
+    /// self-trade prevention). No event reports the first display: it is min(unfilled, display).
     Refilled {
         /// The order.
         order: OrderId,
@@ -586,47 +587,29 @@ pub(crate) struct Made {
 
 // Why orders are rejected, and why they are removed.
 
-/// Why lots of a new order, or of a stop order that was triggered, neither trade nor rest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-#[non_exhaustive]
-pub enum RejectReason {
+codes! {
+    /// Why lots of a new order, or of a stop order that was triggered, neither trade nor rest.
+    #[non_exhaustive]
+    pub enum RejectReason: u8;
     /// An IOC order took what was available within its limit, and ends (code 0).
-    ImmediateOrCancel = 0,
+    ImmediateOrCancel = 0;
     /// The next lot would cost more, or bring in less, than the budget allows (code 1).
-    Budget = 1,
+    Budget = 1;
     /// It cannot be filled completely within its limit or budget (code 2).
-    FillOrKill = 2,
+    FillOrKill = 2;
     /// It is post-only and would take (code 3).
-    PostOnly = 3,
+    PostOnly = 3;
     /// Its owner has an order of this id in the symbol; by the reference's rules, any user has one
     /// (code 4).
-    DuplicateId = 4,
+    DuplicateId = 4;
     /// It would trade with its owner's own order (code 5).
-    SelfTrade = 5,
+    SelfTrade = 5;
     /// It has met as many orders as one command may ([`WORK_MAX`](crate::WORK_MAX)), or would have
     /// to, to be filled whole (code 6).
-    WorkLimit = 6,
+    WorkLimit = 6;
 }
 
 impl RejectReason {
-    /// Every reason, in the order of its code.
-    pub const ALL: [Self; 7] = [
-        Self::ImmediateOrCancel,
-        Self::Budget,
-        Self::FillOrKill,
-        Self::PostOnly,
-        Self::DuplicateId,
-        Self::SelfTrade,
-        Self::WorkLimit,
-    ];
-
-    /// Returns the reason with this code.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
-
     /// Returns how a command ends that places an order of which nothing trades and nothing rests,
     /// for this reason: [`ResultCode::Success`] where the order ends as its type says, else a code
     /// of the reason's own.
@@ -643,55 +626,32 @@ impl RejectReason {
     }
 }
 
-/// Why an order was removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Removal {
+codes! {
+    /// Why an order was removed.
+    pub enum Removal: u8;
     /// By [`Command::CancelAll`](crate::Command::CancelAll) (code 0).
-    CancelAll = 0,
+    CancelAll = 0;
     /// It would have traded with its owner's own order (code 1).
-    SelfTrade = 1,
+    SelfTrade = 1;
     /// Its good-till time had come (code 2).
-    Expired = 2,
+    Expired = 2;
     /// Its symbol was removed (code 3).
-    SymbolRemoved = 3,
+    SymbolRemoved = 3;
     /// It was a stop order that waited, and its owner cancelled it, or took all its lots off it
     /// (code 4).
-    Cancelled = 4,
+    Cancelled = 4;
     /// Its owner reduced it while it waits as a stop order: the rest still waits (code 5).
-    Reduced = 5,
+    Reduced = 5;
     /// Its price is outside the price band: that which its futures symbol was given, or for a stop
     /// order that was triggered, that of its symbol (code 6).
-    OutsideBand = 6,
+    OutsideBand = 6;
     /// Its owner's session has ended, and it [asked for
     /// that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
-    Disconnected = 7,
+    Disconnected = 7;
     /// It met an order of its owner, and both lost the same number of lots, without a trade: the
     /// rest of it stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) reports it.
-    Decremented = 8,
+    Decremented = 8;
     /// It was moved and has met as many orders as one command may ([`WORK_MAX`](crate::WORK_MAX)):
     /// what is left of it would trade at its new price (code 9).
-    WorkLimit = 9,
-}
-
-impl Removal {
-    /// Every reason, in the order of its code.
-    pub const ALL: [Self; 10] = [
-        Self::CancelAll,
-        Self::SelfTrade,
-        Self::Expired,
-        Self::SymbolRemoved,
-        Self::Cancelled,
-        Self::Reduced,
-        Self::OutsideBand,
-        Self::Disconnected,
-        Self::Decremented,
-        Self::WorkLimit,
-    ];
-
-    /// Returns the reason with this code.
-    #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.get(usize::from(code)).copied()
-    }
+    WorkLimit = 9;
 }

@@ -4,10 +4,10 @@
 //! and state on every machine. [`apply`] executes one command on a [`State`], [`apply_batch`] many;
 //! nothing else changes one, in a running [`service`], at recovery or in a simulation.
 //!
-//! Currency pairs and futures with margin, all five order types, users and balances, reports.
-//! Options are refused. [`Rules::REFERENCE`] does what the reference engine does, quirks included;
-//! [`Rules::default`] mends them, and has rules of its own that hostile users cannot get around
-//! (`docs/exchange-rules.md`).
+//! Currency pairs and futures with margin, the six order types of [`OrderType`], users and
+//! balances, reports. Symbols of options are refused. [`Rules::REFERENCE`] does what the reference
+//! engine does, quirks included; [`Rules::default`] mends them, and has rules of its own that
+//! hostile users cannot get around (`docs/exchange-rules.md`).
 //!
 //! `examples/trade.rs`:
 //!
@@ -21,11 +21,13 @@
 extern crate self as thalweg_exchange;
 
 pub mod codec;
+mod codes;
 pub mod command;
 pub mod conformance;
 pub mod digest;
 pub mod durable;
 pub mod engine;
+mod error_texts;
 pub mod event;
 pub mod execution;
 pub mod ids;
@@ -37,6 +39,7 @@ pub mod service;
 pub mod session;
 pub mod snapshot;
 pub mod stream;
+mod wire;
 
 pub use command::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, FeeUnit, OrderFlags,

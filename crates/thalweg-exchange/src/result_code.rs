@@ -1,34 +1,13 @@
 //! The answer to a command: a code with a fixed number and name.
 
-use std::fmt;
+use crate::codes::codes;
 
-macro_rules! result_codes {
-    ($($(#[$doc:meta])* $variant:ident = $code:literal, $name:literal;)*) => {
-        /// How a command ended. Numbers and names up to −9999 are those of exchange-core; the
-        /// codes of rules that it lacks are marked "own code".
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(i32)]
-        #[non_exhaustive]
-        pub enum ResultCode {
-            $($(#[$doc])* $variant = $code,)*
-        }
-
-        impl ResultCode {
-            /// Every code.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// Returns the fixed name, such as `RISK_NSF`.
-            #[must_use]
-            pub const fn name(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $name,)*
-                }
-            }
-        }
-    };
-}
-
-result_codes! {
+codes! {
+    /// How a command ended. Numbers and names up to −9999 are those of exchange-core; the codes of
+    /// rules that it lacks are marked "own code".
+    #[derive(Default)]
+    #[non_exhaustive]
+    pub enum ResultCode: i32;
     /// Not looked at yet.
     #[default]
     New = 0, "NEW";
@@ -182,22 +161,10 @@ result_codes! {
 }
 
 impl ResultCode {
-    /// Returns the fixed number.
-    #[must_use]
-    pub const fn code(self) -> i32 {
-        self as i32
-    }
-
     /// Returns the code with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().copied().find(|code| code.name() == name)
-    }
-
-    /// Returns the code with this number.
-    #[must_use]
-    pub fn from_code(number: i32) -> Option<Self> {
-        Self::ALL.iter().copied().find(|code| code.code() == number)
+        Self::ALL.into_iter().find(|code| code.name() == name)
     }
 
     /// Returns true where the command was refused: every negative code.
@@ -207,19 +174,13 @@ impl ResultCode {
     }
 }
 
-impl fmt::Display for ResultCode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_and_numbers_are_unique_and_found_again() {
-        for &code in ResultCode::ALL {
+        for code in ResultCode::ALL {
             assert_eq!(ResultCode::from_name(code.name()), Some(code));
             assert_eq!(ResultCode::from_code(code.code()), Some(code));
             assert_eq!(code.to_string(), code.name());

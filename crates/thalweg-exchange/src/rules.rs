@@ -1,104 +1,104 @@
 //! The two dialects as one value: which quirks of the reference engine are mended.
 
-/// Which rules hold. [`Rules::REFERENCE`] copies the reference engine, quirks included;
-/// [`Rules::default`] mends them all. Each `bool` but `margin_trading` is one quirk: true means
-/// mended. They can be mixed freely; arithmetic stays checked under every mix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+/// Declares the rules, each with its bit, from bit 0 on.
+macro_rules! rules {
+    ($(#[$meta:meta])* pub struct Rules; $($(#[$doc:meta])* $rule:ident,)*) => {
+        $(#[$meta])*
+        pub struct Rules {
+            $($(#[$doc])* pub $rule: bool,)*
+        }
+
+        impl Rules {
+            /// How many rules there are.
+            pub(crate) const COUNT: u32 = [$(stringify!($rule)),*].len() as u32;
+
+            /// Returns each rule's bit.
+            pub(crate) fn bits(&self) -> u32 {
+                let rules = [$(self.$rule),*];
+                rules.iter().rev().fold(0, |bits, rule| bits << 1 | u32::from(*rule))
+            }
+
+            /// Returns the rules of these bits.
+            pub(crate) const fn from_bits(mut bits: u32) -> Self {
+                $(
+                    let $rule = bits & 1 == 1;
+                    bits >>= 1;
+                )*
+                let _ = bits;
+                Self { $($rule),* }
+            }
+        }
+    };
+}
+
+rules! {
+    /// Which rules hold. [`Rules::REFERENCE`] copies the reference engine, quirks included;
+    /// [`Rules::default`] mends them all. Each `bool` but `margin_trading` is one quirk: true means
+    /// mended. They can be mixed freely; arithmetic stays checked under every mix.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Rules;
     /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book
     /// but is unknown to the risk check.
-    pub margin_trading: bool,
+    margin_trading,
     /// FOK fills fully within its limit or is rejected; else it is always rejected. (With SUCCESS,
     /// unless `refuse_rejected` holds.)
-    pub fill_fok: bool,
+    fill_fok,
     /// IOC_BUDGET fills what its budget covers; else it is always rejected, with SUCCESS, and a
     /// BID gets more money back than was held, unless `refuse_rejected` holds.
-    pub fill_ioc_budget: bool,
+    fill_ioc_budget,
     /// A size or price that is not above zero is refused. (A size below zero in futures always is:
     /// positions have no meaning for it.)
-    pub refuse_not_positive: bool,
+    refuse_not_positive,
     /// A symbol whose maker fee is above its taker fee is refused: it would drain buying makers.
-    pub refuse_maker_fee_over_taker: bool,
+    refuse_maker_fee_over_taker,
     /// A moved ask must cover its fee, like a new one.
-    pub refuse_moved_ask_under_fee: bool,
+    refuse_moved_ask_under_fee,
     /// A suspended user may neither place nor move.
-    pub refuse_suspended: bool,
+    refuse_suspended,
     /// A withdrawal must leave what futures margin needs beyond estimated profit.
-    pub withdrawal_keeps_margin: bool,
+    withdrawal_keeps_margin,
     /// A partly closed futures position realises its share of the profit, by its average price.
-    pub realise_partial_close: bool,
+    realise_partial_close,
     /// Futures are traded inside a price band only, and every order and position is covered by its
     /// owner's money at the worst price of the band; profit is paid out of losses that were paid
     /// in. See `docs/exchange-rules.md`. Else the required margin depends on the best prices, which
     /// any trader can move.
-    pub cover_futures: bool,
+    cover_futures,
     /// A budget order takes at no price worse than the symbol's band, and sells no lot that would
     /// not bring in its fee; the budget of a seller is a floor for every order type.
-    pub bound_budgets: bool,
+    bound_budgets,
     /// A removed user's last transaction id counts when the user comes back: no deposit counts
     /// twice.
-    pub keep_transaction_ids: bool,
+    keep_transaction_ids,
     /// An order's id is its owner's alone: others may use the same.
-    pub ids_per_user: bool,
+    ids_per_user,
     /// An order that matching rejects whole (post-only, an id in use, a self-trade, FOK) is refused
     /// with a code of its own; else with SUCCESS. See
     /// [`RejectReason::result`](crate::RejectReason::result).
-    pub refuse_rejected: bool,
+    refuse_rejected,
     /// A stop order whose trigger the symbol's last trade has passed is triggered at once; else it
     /// waits for the next trade there. (The reference has no stop orders. Without this, the last
     /// price is no part of a state's text.)
-    pub trigger_passed_stops: bool,
+    trigger_passed_stops,
     /// An order ends when it has met as many orders as one command may ([`WORK_MAX`]): what is left
     /// of it is rejected, or removed where it was moved. An order that must be filled whole is
     /// rejected where more would have to be looked at. (The reference has no bound.)
-    pub bound_work: bool,
+    bound_work,
 }
 
-/// The most events that one order makes as it takes, and the most levels, and orders, that are
-/// visited to find whether an order can be filled whole, where [`Rules::bound_work`] holds. An
-/// iceberg order counts each time that it shows lots. As many orders expire with one clock command.
+/// The bound of a command's work, where [`Rules::bound_work`] holds. As it takes, an order makes at
+/// most this many events; a trade is one, and each refill of an iceberg order another. To find
+/// whether an order can be filled whole, at most this many levels are visited. Where its makers
+/// must be looked at one by one, at most this many orders are. With one clock command at most this
+/// many orders expire.
 pub const WORK_MAX: usize = 1_024;
 
 impl Rules {
     /// The rules of the reference engine, quirks included.
-    pub const REFERENCE: Self = Self {
-        margin_trading: true,
-        fill_fok: false,
-        fill_ioc_budget: false,
-        refuse_not_positive: false,
-        refuse_maker_fee_over_taker: false,
-        refuse_moved_ask_under_fee: false,
-        refuse_suspended: false,
-        withdrawal_keeps_margin: false,
-        realise_partial_close: false,
-        cover_futures: false,
-        bound_budgets: false,
-        keep_transaction_ids: false,
-        ids_per_user: false,
-        refuse_rejected: false,
-        trigger_passed_stops: false,
-        bound_work: false,
-    };
+    pub const REFERENCE: Self = Self::from_bits(0).with_margin_trading(true);
 
     /// Every quirk mended.
-    pub const MENDED: Self = Self {
-        margin_trading: true,
-        fill_fok: true,
-        fill_ioc_budget: true,
-        refuse_not_positive: true,
-        refuse_maker_fee_over_taker: true,
-        refuse_moved_ask_under_fee: true,
-        refuse_suspended: true,
-        withdrawal_keeps_margin: true,
-        realise_partial_close: true,
-        cover_futures: true,
-        bound_budgets: true,
-        keep_transaction_ids: true,
-        ids_per_user: true,
-        refuse_rejected: true,
-        trigger_passed_stops: true,
-        bound_work: true,
-    };
+    pub const MENDED: Self = Self::from_bits(u32::MAX);
 
     /// True where every quirk is mended, with or without margin trading.
     pub(crate) fn are_mended(&self) -> bool {
@@ -135,5 +135,19 @@ impl Rules {
 impl Default for Rules {
     fn default() -> Self {
         Self::MENDED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_has_its_bit() {
+        assert_eq!(Rules::MENDED.bits(), (1 << Rules::COUNT) - 1);
+        assert_eq!(Rules::REFERENCE.bits(), 1);
+        for bits in 0..1 << Rules::COUNT {
+            assert_eq!(Rules::from_bits(bits).bits(), bits);
+        }
     }
 }

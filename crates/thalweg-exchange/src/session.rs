@@ -6,50 +6,20 @@
 //! and not executed again. Each user's execution reports are numbered from 1 ([`ReportNumber`]), so
 //! that a program that comes back can say which one it saw last.
 
-use std::{error, fmt};
+use std::fmt;
 
-/// The permissions of the holder of a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Role {
+use crate::codes::codes;
+use crate::error_texts::error_texts;
+
+codes! {
+    /// The permissions of the holder of a key.
+    pub enum Role: u8;
     /// Trades for one user (code 1): [`TradeCommand`](crate::codec::session::TradeCommand)s.
-    Trade = 1,
+    Trade = 1, "trade";
     /// Looks on (code 2): market data, and the reports and the account of one user. No commands.
-    Read = 2,
+    Read = 2, "read";
     /// Runs the market (code 3): [`AdminCommand`](crate::codec::session::AdminCommand)s.
-    Admin = 3,
-}
-
-impl Role {
-    /// Every role, in the order of its code.
-    pub const ALL: [Self; 3] = [Self::Trade, Self::Read, Self::Admin];
-
-    /// Returns the role with this code.
-    #[must_use]
-    pub const fn from_code(code: u8) -> Option<Self> {
-        match code {
-            1 => Some(Self::Trade),
-            2 => Some(Self::Read),
-            3 => Some(Self::Admin),
-            _ => None,
-        }
-    }
-
-    /// `trade`, `read` or `admin`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Trade => "trade",
-            Self::Read => "read",
-            Self::Admin => "admin",
-        }
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
+    Admin = 3, "admin";
 }
 
 /// Which session: a holder runs several programs under numbers of its own choice.
@@ -170,124 +140,81 @@ pub enum Refusal {
     Resources,
 }
 
-impl Refusal {
-    /// One of each, with a limit of 0.
-    pub const ALL: [Self; 12] = [
-        Self::Rate { limit: 0 },
-        Self::InFlight { limit: 0 },
-        Self::OpenOrders { limit: 0 },
-        Self::Sessions { limit: 0 },
-        Self::DiskFull,
-        Self::Draining,
-        Self::Role,
-        Self::NotYourUser,
-        Self::SequenceReused,
-        Self::AnswerGone,
-        Self::NotExecuted,
-        Self::Resources,
-    ];
+/// The codes and names of all, and the limits that some have.
+macro_rules! refusals {
+    ($($variant:ident $({ $limit:ident })? = $code:literal, $name:literal;)*) => {
+        impl Refusal {
+            /// One of each, with a limit of 0.
+            pub const ALL: [Self; [$($code),*].len()] = [$(Self::$variant $({ $limit: 0 })?),*];
 
-    /// Returns the fixed number.
-    #[must_use]
-    pub const fn code(self) -> u8 {
-        match self {
-            Self::Rate { .. } => 1,
-            Self::InFlight { .. } => 2,
-            Self::OpenOrders { .. } => 3,
-            Self::Sessions { .. } => 4,
-            Self::DiskFull => 5,
-            Self::Draining => 6,
-            Self::Role => 7,
-            Self::NotYourUser => 8,
-            Self::SequenceReused => 9,
-            Self::AnswerGone => 10,
-            Self::NotExecuted => 11,
-            Self::Resources => 12,
+            /// Returns the fixed number.
+            #[must_use]
+            pub const fn code(self) -> u8 {
+                match self {
+                    $(Self::$variant { .. } => $code,)*
+                }
+            }
+
+            /// Returns the limit that it names; 0 where it names none.
+            #[must_use]
+            pub const fn limit(self) -> u32 {
+                match self {
+                    $($(Self::$variant { $limit } => $limit,)?)*
+                    _ => 0,
+                }
+            }
+
+            /// Returns the refusal with this number and this limit, which must be 0 where it names
+            /// none.
+            #[must_use]
+            pub const fn from_parts(code: u8, limit: u32) -> Option<Self> {
+                let refusal = match code {
+                    $($code => Self::$variant $({ $limit: limit })?,)*
+                    _ => return None,
+                };
+                if refusal.limit() == limit { Some(refusal) } else { None }
+            }
+
+            /// Returns the fixed name, such as `DISK_FULL`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)*
+                }
+            }
         }
-    }
-
-    /// Returns the limit that was reached; 0 where there is none.
-    #[must_use]
-    pub const fn limit(self) -> u32 {
-        match self {
-            Self::Rate { limit }
-            | Self::InFlight { limit }
-            | Self::OpenOrders { limit }
-            | Self::Sessions { limit } => limit,
-            _ => 0,
-        }
-    }
-
-    /// Returns the refusal with this number and limit. `None` where the number is of none, or the
-    /// limit is not 0 and the refusal has none.
-    #[must_use]
-    pub const fn from_parts(code: u8, limit: u32) -> Option<Self> {
-        let refusal = match code {
-            1 => return Some(Self::Rate { limit }),
-            2 => return Some(Self::InFlight { limit }),
-            3 => return Some(Self::OpenOrders { limit }),
-            4 => return Some(Self::Sessions { limit }),
-            5 => Self::DiskFull,
-            6 => Self::Draining,
-            7 => Self::Role,
-            8 => Self::NotYourUser,
-            9 => Self::SequenceReused,
-            10 => Self::AnswerGone,
-            11 => Self::NotExecuted,
-            12 => Self::Resources,
-            _ => return None,
-        };
-        if limit == 0 { Some(refusal) } else { None }
-    }
-
-    /// Returns the name of its reason, such as `DISK_FULL`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rate { .. } => "RATE",
-            Self::InFlight { .. } => "IN_FLIGHT",
-            Self::OpenOrders { .. } => "OPEN_ORDERS",
-            Self::Sessions { .. } => "SESSIONS",
-            Self::DiskFull => "DISK_FULL",
-            Self::Draining => "DRAINING",
-            Self::Role => "ROLE",
-            Self::NotYourUser => "NOT_YOUR_USER",
-            Self::SequenceReused => "SEQUENCE_REUSED",
-            Self::AnswerGone => "ANSWER_GONE",
-            Self::NotExecuted => "NOT_EXECUTED",
-            Self::Resources => "RESOURCES",
-        }
-    }
+    };
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Rate { limit } => {
-                write!(f, "the session may send {limit} commands a second")
-            }
-            Self::InFlight { limit } => {
-                write!(f, "the session may have {limit} commands without an answer")
-            }
-            Self::OpenOrders { limit } => write!(f, "the user may have {limit} open orders"),
-            Self::Sessions { limit } => write!(f, "there may be {limit} sessions"),
-            Self::DiskFull => f.write_str("the journal's disk is full"),
-            Self::Draining => f.write_str("the exchange is about to stop"),
-            Self::Role => f.write_str("the session's role does not allow it"),
-            Self::NotYourUser => f.write_str("it is about another user than the session's"),
-            Self::SequenceReused => {
-                f.write_str("another command of the session has the same sequence")
-            }
-            Self::AnswerGone => f.write_str("the answer to that sequence is not kept any more"),
-            Self::NotExecuted => {
-                f.write_str("it was not executed, and a later command of the session was")
-            }
-            Self::Resources => f.write_str("the system lacks files or memory for the journal"),
-        }
-    }
+refusals! {
+    Rate { limit } = 1, "RATE";
+    InFlight { limit } = 2, "IN_FLIGHT";
+    OpenOrders { limit } = 3, "OPEN_ORDERS";
+    Sessions { limit } = 4, "SESSIONS";
+    DiskFull = 5, "DISK_FULL";
+    Draining = 6, "DRAINING";
+    Role = 7, "ROLE";
+    NotYourUser = 8, "NOT_YOUR_USER";
+    SequenceReused = 9, "SEQUENCE_REUSED";
+    AnswerGone = 10, "ANSWER_GONE";
+    NotExecuted = 11, "NOT_EXECUTED";
+    Resources = 12, "RESOURCES";
 }
 
-impl error::Error for Refusal {}
+error_texts! { Refusal:
+    Rate { limit } => "the session may send {limit} commands a second";
+    InFlight { limit } => "the session may have {limit} commands without an answer";
+    OpenOrders { limit } => "the user may have {limit} open orders";
+    Sessions { limit } => "there may be {limit} sessions";
+    DiskFull => "the journal's disk is full";
+    Draining => "the exchange is about to stop";
+    Role => "the session's role does not allow it";
+    NotYourUser => "it is about another user than the session's";
+    SequenceReused => "another command of the session has the same sequence";
+    AnswerGone => "the answer to that sequence is not kept any more";
+    NotExecuted => "it was not executed, and a later command of the session was";
+    Resources => "the system lacks files or memory for the journal";
+}
 
 #[cfg(test)]
 mod tests {

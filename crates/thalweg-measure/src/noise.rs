@@ -124,17 +124,11 @@ impl<T: TimeSource> GapLoop<T> {
     /// Reads the clock back to back for `span_ns`.
     pub fn run(&self, span_ns: u64) -> Gaps {
         let end = self.clock.ticks() + self.clock.ticks_from_ns(span_ns);
-        self.run_while(|now| now < end)
-    }
-
-    /// Reads the clock back to back as long as `go_on(now_ticks)` says so: beside a run, on a
-    /// core of its own.
-    pub fn run_while(&self, mut go_on: impl FnMut(u64) -> bool) -> Gaps {
         let mut meter = GapMeter::new(self.threshold_ticks);
         loop {
             let now = self.clock.ticks();
             meter.tick(now);
-            if !go_on(now) {
+            if now >= end {
                 return meter.gaps();
             }
         }

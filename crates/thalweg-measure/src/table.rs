@@ -333,17 +333,6 @@ impl Comparison {
         })
     }
 
-    /// Returns whether the runs distinguish the two subjects at all: the interval does not hold 1.
-    #[must_use]
-    pub fn is_significant(&self) -> bool {
-        Interval {
-            low: self.low,
-            value: self.ratio,
-            high: self.high,
-        }
-        .excludes(1.0)
-    }
-
     /// Returns one line of JSON, without the line feed.
     #[must_use]
     #[cfg(feature = "json")]

@@ -45,25 +45,6 @@ fn a_task_gives_its_output() {
 }
 
 #[test]
-fn ids_are_not_used_again() {
-    let core = Core::new();
-    let handle = core.handle();
-    let first = core.spawn(async {});
-    let old = first.id();
-    assert_eq!(handle.status(old), Status::Ready);
-    core.block_on(first).unwrap();
-    assert_eq!(handle.status(old), Status::Ended);
-    let second = core.spawn(pending::<()>());
-    assert_ne!(second.id(), old);
-    assert!(!handle.cancel(old), "an old id names nothing");
-    settle(&core);
-    assert_eq!(handle.status(second.id()), Status::Waiting);
-    assert!(handle.cancel(second.id()));
-    assert!(!handle.cancel(second.id()));
-    assert_eq!(core.block_on(second), Err(TaskError::Cancelled));
-}
-
-#[test]
 fn a_task_sees_itself_running() {
     let core = Core::new();
     let handle = core.handle();
@@ -72,23 +53,6 @@ fn a_task_sees_itself_running() {
     let task = core.spawn(async move { handle.status(within.get().expect("set before")) });
     id.set(Some(task.id()));
     assert_eq!(core.block_on(task), Ok(Status::Running));
-}
-
-#[test]
-fn what_is_cancelled_is_dropped_at_once() {
-    let core = Core::new();
-    let alive = Rc::new(Cell::new(0));
-    let held = Alive::new(&alive);
-    let task = core.spawn(async move {
-        let _held = held;
-        pending::<()>().await;
-    });
-    settle(&core);
-    assert_eq!(alive.get(), 1);
-    assert!(task.cancel());
-    assert_eq!(alive.get(), 0);
-    assert!(task.is_finished() && !task.cancel());
-    assert_eq!(core.block_on(task), Err(TaskError::Cancelled));
 }
 
 #[test]
@@ -263,33 +227,6 @@ fn wakers_of_a_task_outlive_it_and_its_core() {
     }
 }
 
-/// A future that is pending until a waker was used on another thread, this number of times.
-struct Elsewhere(u32);
-
-impl Future for Elsewhere {
-    type Output = ();
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.0 == 0 {
-            return Poll::Ready(());
-        }
-        self.0 -= 1;
-        let waker = context.waker().clone();
-        std::thread::spawn(move || waker.wake());
-        Poll::Pending
-    }
-}
-
-#[test]
-fn other_threads_wake_tasks() {
-    let core = Core::new();
-    let tasks: Vec<_> = (0..20).map(|_| core.spawn(Elsewhere(5))).collect();
-    core.run();
-    for task in tasks {
-        assert_eq!(core.block_on(task), Ok(()));
-    }
-}
-
 #[test]
 fn a_waker_is_lent_to_a_scoped_thread() {
     let core = Core::new();
@@ -361,56 +298,6 @@ fn hand_driven() -> (Core, Rc<Cell<Instant>>) {
     let read = Rc::clone(&now);
     let core = Core::builder().clock(move || read.get()).build().unwrap();
     (core, now)
-}
-
-#[test]
-fn a_deadline_ends_a_task_and_no_other() {
-    let (core, now) = hand_driven();
-    let begin = now.get();
-    let mut tasks = Vec::new();
-    for n in 0..100_u64 {
-        let seconds = if n % 10 == 3 { 5 } else { 50 };
-        let task = core
-            .spawn(pending::<()>())
-            .deadline(Duration::from_secs(seconds));
-        tasks.push(task);
-    }
-    settle(&core);
-    now.set(begin + Duration::from_micros(4_999_999));
-    settle(&core);
-    assert_eq!(core.handle().live(), 100);
-    now.set(begin + Duration::from_millis(5_001));
-    settle(&core);
-    assert_eq!(core.handle().live(), 90);
-    for (n, task) in tasks.iter().enumerate() {
-        assert_eq!(task.is_finished(), n % 10 == 3);
-    }
-    let late = tasks.remove(3);
-    assert_eq!(core.block_on(late), Err(TaskError::TimedOut));
-}
-
-#[test]
-fn sleeps_are_over_in_their_order_and_none_early() {
-    let (core, now) = hand_driven();
-    let begin = now.get();
-    let order = Rc::new(RefCell::new(Vec::new()));
-    for milliseconds in [30_u64, 10, 20, 0] {
-        let (handle, order, now) = (core.handle(), Rc::clone(&order), Rc::clone(&now));
-        let task = core.spawn(async move {
-            let time = Duration::from_millis(milliseconds);
-            handle.sleep(time).await;
-            assert!(now.get() >= begin + time);
-            order.borrow_mut().push(milliseconds);
-        });
-        task.detach();
-    }
-    settle(&core);
-    for step in 1..=400 {
-        now.set(begin + Duration::from_micros(100 * step));
-        settle(&core);
-    }
-    assert_eq!(*order.borrow(), [0, 10, 20, 30]);
-    assert_eq!(core.handle().live(), 0);
 }
 
 #[test]

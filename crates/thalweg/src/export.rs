@@ -1,10 +1,11 @@
 //! Figures of pipelines and buses for a program that watches this one from outside.
 //!
 //! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when a pipeline or
-//! bus is built, or [`Builder::export_to`](crate::pipeline::Builder::export_to) does, a thread of
-//! its own writes its figures into a file there, ten times a second and once more at the end. The
-//! directory should be in memory, such as one under `/dev/shm`, and used by this user alone.
-//! `thalweg doctor` makes one, and reads it. `docs/export-format.md` describes the files.
+//! bus is built, or `export_to` does ([pipeline](crate::pipeline::Builder::export_to),
+//! [bus](crate::bus::Builder::export_to)), a thread of its own writes its figures into a file
+//! there, ten times a second and once more at the end. The directory should be in memory, such as
+//! one under `/dev/shm`, and used by this user alone. `thalweg doctor` makes one, and reads it. The
+//! [format](https://github.com/thalweg-rs/thalweg/blob/main/docs/export-format.md) is documented.
 //!
 //! ```
 //! use thalweg::pipeline::{Pipeline, Placement};
@@ -145,7 +146,8 @@ impl Source for Latencies {
 
 /// Exports how long things took, in ns, under names of one's own: the whole first, then its parts.
 /// For a program that has measured it and is about to end; pipelines export their own. Nothing is
-/// written unless [`VARIABLE`] names a directory. Each call writes another file.
+/// written unless [`VARIABLE`] names a directory. Each call writes another file. The histogram's
+/// type is of the crate `thalweg-measure`.
 ///
 /// ```
 /// use thalweg_measure::histogram::Histogram;

@@ -5,7 +5,7 @@
 //!   with the same results; waiting and service time of every stage, always on.
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
 //! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
-//!   account of what was lost; rates, verdicts and advice for queues.
+//!   account of what was lost.
 //! - [`export`]: figures of pipelines and buses for a program that watches this one from outside.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
@@ -14,6 +14,30 @@
 //! When not to use it: between processes or machines; where events are rare and a channel from the
 //! standard library is good enough; where tasks outnumber threads by far (an async runtime does
 //! that).
+//!
+//! # Terms
+//! The words of these pages are in the
+//! [glossary](https://github.com/thalweg-rs/thalweg/blob/main/docs/GLOSSARY.md). The counters of
+//! channels ([`Counters`](channel::Counters)) and of buses ([`Flow`](bus::Flow),
+//! [`Service`](bus::Service), [`Reading`](bus::Reading)) use these:
+//!
+//! | term | elements of a channel | messages for an inbox of a bus |
+//! |---|---|---|
+//! | refused | given back: there was no room | lost: at the limit of their priority (*) |
+//! | timed out | (refused) | lost: no room came in time |
+//! | dropped | lost by a policy: the newest, or the oldest | |
+//! | evicted | | lost: a newer message took their place |
+//! | lost | dropped | refused, timed out or evicted |
+//! | discarded | no receiver took them: the last one went | admitted and not taken (**) |
+//! | received | receivers got them | |
+//! | delivered | | consumers got them, by priority |
+//! | taken | | delivered, all priorities together |
+//!
+//! (*) Or the copy for the inbox panicked. (**) The last consumer went, or the bus stopped; they do
+//! not count as lost.
+//!
+//! Losses are reported with the next element or message: [`channel::Receiver::lost_before`] and
+//! [`bus::Delivery::lost_before`].
 #![deny(unsafe_code)]
 
 #[macro_use]

@@ -13,11 +13,11 @@ use std::thread;
 
 use executor::{Alarm, block_on};
 use flavour::{Flavour, Made};
-use futures_util::stream::{FusedStream, select, select_all};
+use futures_util::stream::FusedStream;
 use futures_util::{Sink, SinkExt, StreamExt};
 use ledger::Ledger;
 use thalweg::channel::{
-    ManyReceivers, ManySenders, Overflow, RecvError, SendError, SendSink, Shape, TryRecvError, spsc,
+    ManyReceivers, ManySenders, Overflow, RecvError, SendError, SendSink, Shape, TryRecvError,
 };
 
 /// `suite! { flavour: FLAVOUR, ..; case case .. }`
@@ -42,20 +42,12 @@ mod any {
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
-            elements_come_in_order
-                a_chain_of_channels
-                the_end_of_the_sender_ends_the_stream
-                closing_ends_the_stream
-                a_waiting_stream_keeps_its_place
-                a_dropped_stream_loses_nothing
-                a_sink_without_receivers_gives_back
-                a_sink_at_work_gives_back_what_its_receiver_left
-                the_slot_can_be_had_back
-                a_dropped_sink_drops_its_element_once
-                a_closed_sink_disconnects
-                a_sink_that_is_not_ready_takes_nothing
-                two_streams_as_one
-                sinks_are_given_up_all_the_time
+            elements_come_in_order the_end_of_the_sender_ends_the_stream
+            closing_ends_the_stream a_waiting_stream_keeps_its_place a_dropped_stream_loses_nothing
+            a_sink_without_receivers_gives_back a_sink_at_work_gives_back_what_its_receiver_left
+            the_slot_can_be_had_back a_dropped_sink_drops_its_element_once a_closed_sink_disconnects
+            a_sink_that_is_not_ready_takes_nothing
+            sinks_are_given_up_all_the_time
         }
     }
 }
@@ -66,10 +58,8 @@ mod stored {
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
-            a_full_channel_holds_the_sink_back
-                closing_waits_for_the_slot
-                what_does_not_fit_comes_back
-                losses_are_reported
+            a_full_channel_holds_the_sink_back closing_waits_for_the_slot
+            what_does_not_fit_comes_back losses_are_reported
         }
     }
 }
@@ -102,8 +92,7 @@ mod many_receivers {
     suite! {
         mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
         {
-            a_dropped_stream_passes_its_wake_up_on
-                streams_are_dropped_all_the_time
+            a_dropped_stream_passes_its_wake_up_on streams_are_dropped_all_the_time
         }
     }
 }
@@ -164,19 +153,6 @@ fn elements_come_in_order<S: Made>(flavour: Flavour<S>) {
             assert!(got.into_iter().eq(0..1000));
         });
     }
-}
-
-fn a_chain_of_channels<S: Made>(flavour: Flavour<S>) {
-    let (mut first, numbers) = flavour.channel::<u64>(2);
-    let (doubled, mut last) = flavour.channel::<u64>(2);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let twice = numbers.into_stream().map(|n| Ok(2 * n));
-            block_on(twice.forward(doubled.into_sink())).unwrap();
-        });
-        scope.spawn(move || (0..500).for_each(|n| first.send(n).unwrap()));
-        assert!(last.iter().eq((0..500).map(|n| 2 * n)));
-    });
 }
 
 fn the_end_of_the_sender_ends_the_stream<S: Made>(flavour: Flavour<S>) {
@@ -315,26 +291,6 @@ fn a_sink_that_is_not_ready_takes_nothing<S: Made>(flavour: Flavour<S>) {
         "an element is put into a sink that was not ready for it"
     );
     assert_eq!(sink.into_inner().1, Some(left));
-}
-
-/// All of the same kind, and one of them with one of another kind.
-fn two_streams_as_one<S: Made>(flavour: Flavour<S>) {
-    let ends: Vec<_> = (0..2).map(|_| flavour.channel::<u64>(2)).collect();
-    let (mut other, third) = spsc::<u64>(2);
-    thread::scope(|scope| {
-        let (senders, receivers): (Vec<_>, Vec<_>) = ends.into_iter().unzip();
-        for (at, mut tx) in (0..).zip(senders) {
-            scope.spawn(move || (0..500).for_each(|n| tx.send(1000 * at + n).unwrap()));
-        }
-        scope.spawn(move || (2000..2500).for_each(|n| other.send(n).unwrap()));
-        let both = select_all(receivers.into_iter().map(|rx| rx.into_stream()));
-        let seen: Vec<u64> = block_on(select(both, third.into_stream()).collect());
-        assert_eq!(seen.len(), 1500);
-        for at in 0..3 {
-            let of_one = seen.iter().copied().filter(|n| n / 1000 == at);
-            assert!(of_one.eq(1000 * at..1000 * at + 500));
-        }
-    });
 }
 
 /// A sink is made, used as far as it goes, and taken apart again, all the time.

@@ -3,6 +3,7 @@
 //! Rules read text and tokens, not types: they take a second, need no build, and are meant to be
 //! easy to add to. Each has cases that it must reject and must accept.
 
+mod circle;
 mod leftover;
 mod length;
 mod link;
@@ -20,8 +21,23 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
 
-use rule::{Finding, Findings};
+use rule::{Finding, Findings, Rule};
 use source::Tree;
+
+/// Every rule, in the order of `--list`.
+pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
+    let parts = [
+        length::RULES,
+        circle::RULES,
+        text::RULES,
+        link::RULES,
+        memory::RULES,
+        leftover::RULES,
+        naming::RULES,
+        manifest::RULES,
+    ];
+    parts.into_iter().flatten()
+}
 
 /// The findings of tidy, and how much it looked at.
 pub(crate) struct Report {
@@ -35,9 +51,9 @@ impl Report {
         for finding in &self.findings {
             println!("{finding}");
         }
-        let (rules, found) = (rule::rules().count(), self.findings.len());
+        let (count, found) = (rules().count(), self.findings.len());
         println!(
-            "tidy: {} files, {rules} rules, {found} findings",
+            "tidy: {} files, {count} rules, {found} findings",
             self.files
         );
         self.findings.is_empty()
@@ -46,7 +62,7 @@ impl Report {
 
 /// Prints each rule with its summary.
 pub(crate) fn print_rules() {
-    for rule in rule::rules() {
+    for rule in rules() {
         println!("{:18} {}", rule.name, rule.summary);
     }
 }
@@ -72,7 +88,7 @@ pub(crate) fn check(root: &Path, paths: &[String]) -> Result<Report, String> {
         .iter()
         .filter(|file| is_wanted(&file.path))
         .count();
-    let mut findings = Findings::of(&tree);
+    let mut findings = Findings::of(&tree, rules());
     findings.retain(|finding| is_wanted(&finding.path));
     Ok(Report { files, findings })
 }
@@ -155,6 +171,7 @@ fn walk(root: &Path, folder: &Path, paths: &mut Vec<String>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::rule::case::Case;
     use super::*;
 
     #[test]
@@ -182,5 +199,81 @@ mod tests {
         .unwrap();
         assert!(paths.contains(&"src/tidy/mod.rs".to_owned()), "{paths:?}");
         assert!(!paths.iter().any(|path| path.starts_with("target/")));
+    }
+
+    fn cases() -> Vec<Case> {
+        let parts = [
+            length::tests::cases(),
+            circle::tests::cases(),
+            text::tests::cases(),
+            link::tests::cases(),
+            memory::tests::cases(),
+            leftover::tests::cases(),
+            naming::tests::cases(),
+            manifest::tests::cases(),
+        ];
+        parts.into_iter().flatten().collect()
+    }
+
+    #[test]
+    fn every_rule_has_a_case_to_reject_and_one_to_accept() {
+        let cases = cases();
+        for rule in rules() {
+            let of_rule = || cases.iter().filter(|case| case.rule == rule.name);
+            assert!(
+                of_rule().any(|case| case.line.is_some()),
+                "{} rejects nothing",
+                rule.name
+            );
+            assert!(
+                of_rule().any(|case| case.line.is_none()),
+                "{} accepts nothing",
+                rule.name
+            );
+        }
+        for case in &cases {
+            assert!(
+                rules().any(|rule| rule.name == case.rule),
+                "no rule {}",
+                case.rule
+            );
+        }
+    }
+
+    #[test]
+    fn every_case_is_judged_as_it_says() {
+        for case in cases() {
+            let tree = Tree::new(case.files.clone());
+            let mut findings = Findings::of(&tree, rules());
+            findings.retain(|finding| finding.rule == case.rule);
+            let lines: Vec<usize> = findings.iter().map(|finding| finding.line).collect();
+            let expected: Vec<usize> = case.line.into_iter().collect();
+            assert_eq!(
+                lines, expected,
+                "{} on {:?}: {findings:?}",
+                case.rule, case.files
+            );
+        }
+    }
+
+    #[test]
+    fn names_are_unique_and_every_rule_is_summed_up_in_a_line() {
+        let mut names: Vec<_> = rules().map(|rule| rule.name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(rules().all(|rule| !rule.summary.is_empty() && !rule.summary.contains('\n')));
+    }
+
+    #[test]
+    fn a_finding_reads_as_path_line_rule_message() {
+        let tree = Tree::new([("src/a.rs".to_owned(), "fn a() {}".to_owned())]);
+        let found = Findings::of(&tree, rules());
+        let texts: Vec<String> = found.iter().map(Finding::to_string).collect();
+        assert_eq!(
+            texts,
+            ["src/a.rs:1: final-newline: the file does not end with one newline"]
+        );
     }
 }

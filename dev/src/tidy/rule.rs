@@ -1,9 +1,8 @@
-//! The list of rules, what a rule is, and what it finds.
+//! A rule, and what it finds.
 
 use std::fmt;
 
 use super::source::Tree;
-use super::{leftover, length, link, manifest, memory, naming, text};
 
 /// One habit that a machine can check.
 pub(crate) struct Rule {
@@ -13,20 +12,6 @@ pub(crate) struct Rule {
     pub(crate) summary: &'static str,
     /// Looks at the whole tree.
     pub(crate) check: fn(&Tree, &mut Findings),
-}
-
-/// Every rule, in the order of `--list`.
-pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
-    let parts = [
-        length::RULES,
-        text::RULES,
-        link::RULES,
-        memory::RULES,
-        leftover::RULES,
-        naming::RULES,
-        manifest::RULES,
-    ];
-    parts.into_iter().flatten()
 }
 
 /// One place that breaks a rule.
@@ -56,10 +41,10 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// Runs every rule; sorted by path and line.
-    pub(crate) fn of(tree: &Tree) -> Vec<Finding> {
+    /// Runs the rules; sorted by path and line.
+    pub(crate) fn of(tree: &Tree, rules: impl Iterator<Item = &'static Rule>) -> Vec<Finding> {
         let mut findings = Self::default();
-        for rule in rules() {
+        for rule in rules {
             findings.rule = rule.name;
             (rule.check)(tree, &mut findings);
         }
@@ -115,87 +100,5 @@ pub(super) mod case {
             self.files.push((path.to_owned(), text.to_owned()));
             self
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cases() -> Vec<case::Case> {
-        let parts = [
-            length::tests::cases(),
-            text::tests::cases(),
-            link::tests::cases(),
-            memory::tests::cases(),
-            leftover::tests::cases(),
-            naming::tests::cases(),
-            manifest::tests::cases(),
-        ];
-        parts.into_iter().flatten().collect()
-    }
-
-    #[test]
-    fn every_rule_has_a_case_to_reject_and_one_to_accept() {
-        let cases = cases();
-        for rule in rules() {
-            let of_rule = || cases.iter().filter(|case| case.rule == rule.name);
-            assert!(
-                of_rule().any(|case| case.line.is_some()),
-                "{} rejects nothing",
-                rule.name
-            );
-            assert!(
-                of_rule().any(|case| case.line.is_none()),
-                "{} accepts nothing",
-                rule.name
-            );
-        }
-        for case in &cases {
-            assert!(
-                rules().any(|rule| rule.name == case.rule),
-                "no rule {}",
-                case.rule
-            );
-        }
-    }
-
-    #[test]
-    fn every_case_is_judged_as_it_says() {
-        for case in cases() {
-            let tree = Tree::new(case.files.clone());
-            let mut findings = Findings::of(&tree);
-            findings.retain(|finding| finding.rule == case.rule);
-            let lines: Vec<usize> = findings.iter().map(|finding| finding.line).collect();
-            let expected: Vec<usize> = case.line.into_iter().collect();
-            assert_eq!(
-                lines, expected,
-                "{} on {:?}: {findings:?}",
-                case.rule, case.files
-            );
-        }
-    }
-
-    #[test]
-    fn names_are_unique_and_every_rule_is_summed_up_in_a_line() {
-        let mut names: Vec<_> = rules().map(|rule| rule.name).collect();
-        let count = names.len();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), count);
-        assert!(rules().all(|rule| !rule.summary.is_empty() && !rule.summary.contains('\n')));
-    }
-
-    #[test]
-    fn a_finding_reads_as_path_line_rule_message() {
-        let found = Findings::of(&Tree::new([(
-            "src/a.rs".to_owned(),
-            "fn a() {}".to_owned(),
-        )]));
-        let texts: Vec<String> = found.iter().map(Finding::to_string).collect();
-        assert_eq!(
-            texts,
-            ["src/a.rs:1: final-newline: the file does not end with one newline"]
-        );
     }
 }

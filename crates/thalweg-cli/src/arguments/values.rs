@@ -1,8 +1,11 @@
-//! Types and parsers for values of the command line: counts and placements.
+//! Types and parsers for values of the command line.
 
+use crate::failure::Failure;
 use clap::ValueEnum;
 use std::time::Duration;
 use thalweg::pipeline::Placement;
+use thalweg_exchange::State;
+use thalweg_exchange::service::{Options, Service};
 use thalweg_measure::load::{NumberError, whole_number};
 
 /// The maximum length of a generated flow, in commands. Its commands are kept in memory, 56 bytes
@@ -55,12 +58,12 @@ impl RulesName {
 }
 
 /// Parses a number of commands.
-pub(super) fn count(text: &str) -> Result<u64, String> {
+pub(crate) fn count(text: &str) -> Result<u64, String> {
     within(text, "a number of commands is", 1, COUNT_MAX, "20M")
 }
 
 /// Parses a number that is at least 1.
-pub(super) fn from_one(text: &str) -> Result<u64, String> {
+pub(crate) fn from_one(text: &str) -> Result<u64, String> {
     match whole_number(text) {
         Ok(0) => Err("the least is 1".to_owned()),
         other => other.map_err(|error| error.to_string()),
@@ -68,7 +71,7 @@ pub(super) fn from_one(text: &str) -> Result<u64, String> {
 }
 
 /// Parses a time between one millisecond and one day.
-pub(super) fn time(text: &str) -> Result<Duration, String> {
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
     let ms = units.iter().find_map(|(unit, ms)| {
         let number = whole_number(text.strip_suffix(unit)?.trim_ascii_end()).ok()?;
@@ -81,7 +84,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a number without a limit on its value.
-pub(super) fn any(text: &str) -> Result<u64, NumberError> {
+pub(crate) fn any(text: &str) -> Result<u64, NumberError> {
     whole_number(text)
 }
 
@@ -96,7 +99,7 @@ fn within(text: &str, what: &str, min: u64, max: u64, shown: &str) -> Result<u64
 }
 
 /// Parses a placement.
-pub(super) fn place(text: &str) -> Result<Place, String> {
+pub(crate) fn place(text: &str) -> Result<Place, String> {
     match (text, text.strip_prefix("threads:").map(whole_number)) {
         ("inline", _) => Ok(Place::Inline),
         ("auto", _) => Ok(Place::Auto),
@@ -104,6 +107,77 @@ pub(super) fn place(text: &str) -> Result<Place, String> {
         _ => Err(format!(
             "a placement is inline, auto, or threads:N with N from 1 to {THREADS_MAX}"
         )),
+    }
+}
+
+/// A format of an input stream, or its recognition by content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatIn {
+    /// By content
+    #[default]
+    Auto,
+    /// Bitstamp order messages
+    Bitstamp,
+    /// LOBSTER messages
+    Lobster,
+    /// Our own CSV (docs/orders-csv.md)
+    Orders,
+    /// Commands for exchange-core 0.5, with its answers
+    Recorded,
+    /// Commands from the load generator of exchange-core 0.5, with the final book
+    Load,
+}
+
+/// A format of output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object, its keys stable
+    Json,
+}
+
+/// Returns the options of a service whose stages run at `placement`.
+///
+/// # Errors
+/// Returns an error if a service cannot run with this placement.
+pub(crate) fn service_options(placement: Place) -> Result<Options, Failure> {
+    let options = Options {
+        placement: placement.placement(),
+        ..Options::default()
+    };
+    let start = Service::start(State::default(), options.clone(), |_| {});
+    checked(options, start)
+}
+
+/// Returns the options of a durable exchange. With `inline` the sender's thread waits for the disk;
+/// with any other placement another thread does.
+///
+/// # Errors
+/// Returns an error if the placement asks for more than one other thread.
+#[cfg(unix)]
+pub(crate) fn journaled_options(placement: Place) -> Result<Options, Failure> {
+    if let Place::Threads(threads @ 2..) = placement {
+        return Err(Failure::Misuse(format!(
+            "--placement threads:{threads}: with --journal, the sender's thread executes and one \
+             other thread waits for the disk: inline, threads:1 and auto are possible"
+        )));
+    }
+    Ok(Options {
+        placement: placement.placement(),
+        ..Options::default()
+    })
+}
+
+fn checked<T, E: ToString>(options: Options, start: Result<T, E>) -> Result<Options, Failure> {
+    match start {
+        Ok(_) => Ok(options),
+        Err(error) => {
+            let error = error.to_string();
+            let placement = &options.placement;
+            Err(Failure::Misuse(format!("--placement {placement}: {error}")))
+        }
     }
 }
 

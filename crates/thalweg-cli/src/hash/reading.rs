@@ -1,16 +1,14 @@
 //! Reads a file in pieces. A large file is read ahead of the thread that consumes the pieces.
 
+use crate::message::shown;
+use crate::stdin::{self, Waiting};
+use crate::terminal::Notes;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::thread;
-
 use thalweg::channel::{Receiver, Sender, Shape, spsc};
-
-use crate::failure::shown;
-use crate::stdin::{self, Waiting};
-use crate::terminal::Notes;
 
 /// The size of a piece in bytes. Two pieces fit into the second-level cache of most processors.
 const PIECE_BYTES: usize = 256 << 10;

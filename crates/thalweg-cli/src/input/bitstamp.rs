@@ -4,10 +4,9 @@
 //! U (changed; amount is the new remainder), D (deleted), T (trade). Snapshots:
 //! `after_msgs,ts_ms,n_bids,n_asks`, then price and volume of each bid and of each ask.
 
-use super::error::{InputError, excerpt};
-use super::fields::Fields;
-use super::lines::Lines;
-use super::rows::{Row, level};
+use crate::input::error::{InputError, excerpt};
+use crate::input::fields::{Fields, Row, level};
+use crate::input::lines::Lines;
 use thalweg_exchange::Action;
 
 /// The kind of a message.

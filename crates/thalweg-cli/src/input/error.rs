@@ -1,95 +1,60 @@
 //! The faults of an input file, each described with file, line and limit.
 
-use crate::failure::reason;
-use std::fmt;
+use crate::message::reason;
 use std::io;
+use thiserror::Error;
 
 /// A fault of an input file. Its text names the file, the line and what was expected there.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub(crate) enum InputError {
     /// The file could not be opened.
+    #[error("{file}: cannot be opened: {}", reason(source))]
     Open { file: String, source: io::Error },
     /// Reading the file failed after it was opened.
+    #[error("{file}:{line}: reading failed: {}", reason(source))]
     Read {
         file: String,
         line: u64,
         source: io::Error,
     },
     /// The compressed data ends in the middle.
+    #[error(
+        "{file}: truncated gzip: the compressed data ends in line {line}; fetch the file again"
+    )]
     Truncated { file: String, line: u64 },
     /// The compressed data contradicts its checksum or its structure.
+    #[error("{file}: corrupt gzip: the data stops making sense in line {line}")]
     Corrupt { file: String, line: u64 },
     /// Data that is not compressed follows the compressed data.
+    #[error(
+        "{file}: bytes that are not gzip after the compressed data, which ends in line {line}; cut \
+         them off, or fetch the file again"
+    )]
     Trailing { file: String, line: u64 },
     /// The file holds more than can be kept in memory.
+    #[error("{file}: larger than the limit of {limit}, all of which are kept in memory")]
     TooLarge { file: String, limit: String },
     /// The file is empty, or holds only comments.
+    #[error("{file}: empty file: there is no line of data in it")]
     Empty { file: String },
     /// The first lines match no known format.
+    #[error(
+        "{file}:{line}: unknown format, the file begins with {first}; known are bitstamp, lobster, \
+         orders (whose first line is `thalweg-orders,1`), recorded and load; --format-in names one"
+    )]
     UnknownFormat {
         file: String,
         line: u64,
         first: String,
     },
     /// A line does not conform to its format.
+    #[error("{file}:{line}: {what}")]
     Line {
         file: String,
         line: u64,
         what: String,
     },
-}
-
-impl fmt::Display for InputError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            InputError::Open { file, source } => {
-                write!(f, "{file}: cannot be opened: {}", reason(source))
-            }
-            InputError::Read { file, line, source } => {
-                write!(f, "{file}:{line}: reading failed: {}", reason(source))
-            }
-            InputError::Truncated { file, line } => write!(
-                f,
-                "{file}: truncated gzip: the compressed data ends in line {line}; \
-                 fetch the file again"
-            ),
-            InputError::Corrupt { file, line } => {
-                write!(
-                    f,
-                    "{file}: corrupt gzip: the data stops making sense in line {line}"
-                )
-            }
-            InputError::Trailing { file, line } => write!(
-                f,
-                "{file}: bytes that are not gzip after the compressed data, which ends in line \
-                 {line}; cut them off, or fetch the file again"
-            ),
-            InputError::TooLarge { file, limit } => write!(
-                f,
-                "{file}: larger than the limit of {limit}, all of which are kept in memory"
-            ),
-            InputError::Empty { file } => {
-                write!(f, "{file}: empty file: there is no line of data in it")
-            }
-            InputError::UnknownFormat { file, line, first } => write!(
-                f,
-                "{file}:{line}: unknown format, the file begins with {first}; known are bitstamp, \
-                 lobster, orders (whose first line is `thalweg-orders,1`), recorded and load; \
-                 --format-in names one"
-            ),
-            InputError::Line { file, line, what } => write!(f, "{file}:{line}: {what}"),
-        }
-    }
-}
-
-impl std::error::Error for InputError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            InputError::Open { source, .. } | InputError::Read { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }
 
 /// The maximum length of the piece of a line that an error repeats.

@@ -1,6 +1,6 @@
 //! Comma-separated whole numbers, with errors that name the field, the text and the limit.
 
-use super::error::excerpt;
+use crate::input::error::excerpt;
 
 /// The fields of one line, from left to right.
 pub(crate) struct Fields<'a> {
@@ -68,6 +68,22 @@ pub(crate) fn number(field: &[u8], name: &str, min: i64) -> Result<i64, String> 
         }
         Ok(value) => Ok(value),
     }
+}
+
+/// A price and the size that rests at it.
+pub(crate) type PriceSize = (i64, i64);
+
+/// The recorded levels of both sides, each with the best level first. The sides may have different
+/// lengths.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) bids: Vec<PriceSize>,
+    pub(crate) asks: Vec<PriceSize>,
+}
+
+/// Parses the next two fields as a level.
+pub(crate) fn level(fields: &mut Fields<'_>) -> Result<PriceSize, String> {
+    Ok((fields.number("price", 1)?, fields.number("volume", 1)?))
 }
 
 #[cfg(test)]

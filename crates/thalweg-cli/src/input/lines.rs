@@ -1,17 +1,18 @@
 //! Reads numbered lines of a file, of a gzip file or of standard input.
 
-use super::error::{InputError, excerpt};
-use super::gzip::{self, Members};
-use crate::failure::shown;
+use crate::input::error::{InputError, excerpt};
+use crate::message::shown;
 use crate::stdin::Waiting;
 use crate::terminal::Notes;
+use flate2::bufread::GzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
+use std::{error, fmt};
 use thalweg_exchange::stream::{StreamError, StreamErrorKind};
 
 /// The maximum length of a line, in bytes. A book row of 20 levels has about 1,000.
-pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
+const LINE_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of records that are kept in memory: about one gigabyte.
 pub(crate) const RECORDS_MAX: usize = 20_000_000;
 /// The size of the beginning that is kept until there is a line of data, in bytes.
@@ -130,8 +131,8 @@ impl Lines {
 
     /// Reads lines from any reader; errors call it `name`.
     pub(crate) fn new(name: &str, reader: impl Read + Send + 'static) -> Lines {
-        let raw = ReadAhead::new(reader, |head| head.len() >= gzip::MAGIC.len());
-        let gzip = raw.head.get_ref().starts_with(&gzip::MAGIC);
+        let raw = ReadAhead::new(reader, |head| head.len() >= MAGIC.len());
+        let gzip = raw.head.get_ref().starts_with(&MAGIC);
         let plain: Box<dyn Read + Send> = if gzip {
             Box::new(Members::new(BufReader::with_capacity(64 << 10, raw)))
         } else {
@@ -142,7 +143,7 @@ impl Lines {
             ahead.head.get_mut().drain(..BOM.len());
         }
         let head = ahead.head.get_ref().clone();
-        let broken = ahead.error.as_ref().map(gzip::copy);
+        let broken = ahead.error.as_ref().map(copy);
         Lines {
             name: name.to_owned(),
             reader: BufReader::with_capacity(64 << 10, Box::new(ahead)),
@@ -171,7 +172,7 @@ impl Lines {
     }
 
     /// Returns the next line without its end, or `None` at the end of the input.
-    pub(crate) fn next_line(&mut self) -> Result<Option<&[u8]>, InputError> {
+    fn next_line(&mut self) -> Result<Option<&[u8]>, InputError> {
         self.buffer.clear();
         self.line += 1;
         let limit = LINE_BYTES_MAX as u64 + 1;
@@ -206,7 +207,7 @@ impl Lines {
     ///
     /// The iterator ends with an error where a line cannot be read or is not a record, and where
     /// there is no record at all.
-    pub(super) fn each<T>(
+    pub(crate) fn each<T>(
         &mut self,
         mut record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
     ) -> impl Iterator<Item = Result<(u64, T), InputError>> {
@@ -233,7 +234,7 @@ impl Lines {
     ///
     /// # Errors
     /// Returns the errors of [`Lines::each`], and an error where there are too many records.
-    pub(super) fn records<T>(
+    pub(crate) fn records<T>(
         &mut self,
         record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
     ) -> Result<Vec<(u64, T)>, InputError> {
@@ -291,7 +292,7 @@ impl Lines {
         }
         let mut rest = self.reader.by_ref().take(DAMAGE_BYTES_MAX);
         match io::copy(&mut rest, &mut io::sink()) {
-            Err(source) if gzip::is_damage(&source) => Err(self.read_error(line, source)),
+            Err(source) if is_damage(&source) => Err(self.read_error(line, source)),
             _ => Ok(()),
         }
     }
@@ -309,7 +310,7 @@ impl Lines {
         let lines = self.head().count() as u64;
         let last = self.head().last().map_or(0, <[u8]>::len);
         match &self.broken {
-            Some(error) => self.read_error(lines, gzip::copy(error)),
+            Some(error) => self.read_error(lines, copy(error)),
             None if last > LINE_BYTES_MAX => self.line_error(lines, too_long()),
             None if self.head.len() >= HEAD_BYTES_MAX => self.line_error(
                 lines,
@@ -366,7 +367,7 @@ impl Lines {
     fn read_error(&self, line: u64, source: io::Error) -> InputError {
         let file = self.name.clone();
         match (self.gzip, source.kind()) {
-            (true, _) if gzip::is_trailing(&source) => InputError::Trailing { file, line },
+            (true, _) if is_trailing(&source) => InputError::Trailing { file, line },
             (true, io::ErrorKind::UnexpectedEof) => InputError::Truncated { file, line },
             (true, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
                 InputError::Corrupt { file, line }
@@ -385,10 +386,79 @@ fn trim_end(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
+/// The first bytes of a gzip file.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// All members of a gzip file, read as one text.
+struct Members<R> {
+    /// The current member; `None` at the end.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> Members<R> {
+    pub(crate) fn new(input: R) -> Members<R> {
+        Members {
+            member: Some(GzDecoder::new(input)),
+        }
+    }
+}
+
+impl<R: BufRead> Read for Members<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let read = member.read(out)?;
+            if read > 0 || out.is_empty() {
+                return Ok(read);
+            }
+            match member.get_mut().fill_buf()? {
+                [] => self.member = None,
+                [first, ..] if *first == MAGIC[0] => {
+                    self.member = self.member.take().map(|m| GzDecoder::new(m.into_inner()));
+                }
+                _ => return Err(io::Error::other(Trailing)),
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// An error: there is data behind the last member.
+#[derive(Debug)]
+struct Trailing;
+
+impl fmt::Display for Trailing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("bytes behind the end of the compressed data")
+    }
+}
+
+impl error::Error for Trailing {}
+
+/// Returns whether the error is about bytes behind the last member.
+fn is_trailing(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Trailing>())
+}
+
+/// Returns whether the error means that a gzip file was damaged after it was written.
+pub(crate) fn is_damage(error: &io::Error) -> bool {
+    use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+    matches!(error.kind(), InvalidData | InvalidInput | UnexpectedEof)
+}
+
+/// Returns a copy of the error.
+pub(crate) fn copy(error: &io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(code) => io::Error::from_raw_os_error(code),
+        None if is_trailing(error) => io::Error::other(Trailing),
+        None => error.kind().into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flate2::{Compression, write::GzEncoder};
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
     use std::io::Write;
 
     fn gzip(text: &[u8]) -> Vec<u8> {

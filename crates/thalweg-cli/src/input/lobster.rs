@@ -5,10 +5,9 @@
 //! −1 an ask. Row k of the order book is the state after message k: `ask,size,bid,size` for each
 //! level.
 
-use super::error::{InputError, excerpt};
-use super::fields::Fields;
-use super::lines::Lines;
-use super::rows::Row;
+use crate::input::error::{InputError, excerpt};
+use crate::input::fields::{Fields, Row};
+use crate::input::lines::Lines;
 use thalweg_exchange::Action;
 
 /// The kind of a message.

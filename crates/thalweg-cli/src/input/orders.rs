@@ -1,14 +1,12 @@
 //! Reads our own CSV of commands, which `docs/orders-csv.md` describes.
 
-mod conditions;
-
-use super::error::{InputError, excerpt};
-use super::fields::{Fields, number};
-use super::lines::Lines;
+use crate::input::error::{InputError, excerpt};
+use crate::input::fields::{Fields, number};
+use crate::input::lines::Lines;
 use std::sync::Arc;
 use thalweg_exchange::{
-    Action, Amend, Command, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
-    SymbolType, UserId,
+    Action, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags, OrderId, OrderType, Place,
+    SelfTrade, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
 /// The first line of such a file: the name and version of the format.
@@ -49,92 +47,92 @@ pub(crate) fn commands(
 /// Parses one line. A deposit uses `transaction` as its id, which rises through the file.
 pub(crate) fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
     let mut fields = Fields::new(line);
-    let command = match fields.text("command")? {
-        b"symbol" => symbol(&mut fields, SymbolType::CurrencyPair)?,
-        b"futures" => symbol(&mut fields, SymbolType::Futures)?,
-        b"user" => Command::AddUser {
-            uid: user(&mut fields)?,
-        },
-        b"deposit" => Command::deposit(
-            user(&mut fields)?,
-            CurrencyId(small(&mut fields, "currency")?),
-            fields.number("amount", 1)?,
-            transaction,
-        ),
-        b"place" => {
-            let place = place(&mut fields)?;
-            conditions::order(&mut fields, place)?
-        }
-        b"cancel" => {
-            let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::cancel(uid, symbol, order_id)
-        }
-        b"move" => {
-            let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::move_to(uid, symbol, order_id, fields.number("price", 1)?)
-        }
-        b"reduce" => {
-            let (uid, symbol, order_id) = order(&mut fields)?;
-            Command::reduce(uid, symbol, order_id, fields.number("by", 1)?)
-        }
-        b"amend" => amend(&mut fields)?,
-        other => operation(other, &mut fields)?,
-    };
+    let command = of_name(&mut fields, transaction)?;
     fields.end()?;
     Ok(command)
 }
 
-/// Parses a command of an administrator.
-fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
-    Ok(match name {
-        b"clock" => Command::Clock {
-            time: fields.number("time", 0)?,
-        },
-        b"cancel_all" => Command::cancel_all(
-            unless(fields, "user", b"all", 0)?.map(UserId),
-            unless(fields, "symbol", b"all", 0)?
-                .map(|value| in_32_bits(value, "symbol").map(SymbolId))
-                .transpose()?,
-        ),
-        b"halt" => Command::Halt {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"unhalt" => Command::Unhalt {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"band" => Command::SetPriceBand {
-            symbol: SymbolId(small(fields, "symbol")?),
-            low: unless(fields, "lowest price", b"none", 1)?.unwrap_or(i64::MIN),
-            high: unless(fields, "highest price", b"none", 1)?.unwrap_or(i64::MAX),
-        },
-        b"protection" => Command::SetMarketProtection {
-            symbol: SymbolId(small(fields, "symbol")?),
-            ticks: unless(fields, "ticks", b"none", 0)?.unwrap_or(i64::MAX),
-        },
-        b"auction" => Command::StartAuction {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"uncross" => Command::Uncross {
-            symbol: SymbolId(small(fields, "symbol")?),
-            reference: match fields.more() {
-                true => Some(fields.number("reference", 1)?),
-                false => None,
-            },
-        },
-        b"run_stops" => Command::RunStops {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        b"remove" => Command::RemoveSymbol {
-            symbol: SymbolId(small(fields, "symbol")?),
-        },
-        other => {
-            return Err(format!(
-                "command {} is not one of symbol, futures, user, deposit, place, cancel, move, \
-                 reduce, amend, clock, cancel_all, halt, unhalt, band, protection, auction, \
-                 uncross, run_stops, remove",
-                excerpt(other)
-            ));
+/// The commands by their names, in the order in which an error lists them.
+macro_rules! commands {
+    ($fields:ident, $transaction:ident: $($name:literal => $command:expr;)*) => {
+        fn of_name($fields: &mut Fields<'_>, $transaction: i64) -> Result<Command, String> {
+            let names = [$($name),*];
+            let name = $fields.text("command")?;
+            let at = one_of("command", name, &names)?;
+            $(if names[at] == $name {
+                return Ok($command);
+            })*
+            unreachable!("it is one of the names")
         }
+    };
+}
+
+commands! { fields, transaction:
+    "symbol" => symbol(fields, SymbolType::CurrencyPair)?;
+    "futures" => symbol(fields, SymbolType::Futures)?;
+    "user" => Command::AddUser { uid: user(fields)? };
+    "deposit" => Command::deposit(
+        user(fields)?,
+        CurrencyId(small(fields, "currency")?),
+        fields.number("amount", 1)?,
+        transaction,
+    );
+    "place" => {
+        let place = place(fields)?;
+        conditional_order(fields, place)?
+    };
+    "cancel" => {
+        let (uid, symbol, order_id) = order(fields)?;
+        Command::cancel(uid, symbol, order_id)
+    };
+    "move" => {
+        let (uid, symbol, order_id) = order(fields)?;
+        Command::move_to(uid, symbol, order_id, fields.number("price", 1)?)
+    };
+    "reduce" => {
+        let (uid, symbol, order_id) = order(fields)?;
+        Command::reduce(uid, symbol, order_id, fields.number("by", 1)?)
+    };
+    "amend" => amend(fields)?;
+    "clock" => Command::Clock { time: fields.number("time", 0)? };
+    "cancel_all" => Command::cancel_all(
+        unless(fields, "user", b"all", 0)?.map(UserId),
+        unless(fields, "symbol", b"all", 0)?
+            .map(|value| in_32_bits(value, "symbol").map(SymbolId))
+            .transpose()?,
+    );
+    "halt" => Command::Halt { symbol: symbol_id(fields)? };
+    "unhalt" => Command::Unhalt { symbol: symbol_id(fields)? };
+    "band" => Command::SetPriceBand {
+        symbol: symbol_id(fields)?,
+        low: unless(fields, "lowest price", b"none", 1)?.unwrap_or(i64::MIN),
+        high: unless(fields, "highest price", b"none", 1)?.unwrap_or(i64::MAX),
+    };
+    "protection" => Command::SetMarketProtection {
+        symbol: symbol_id(fields)?,
+        ticks: unless(fields, "ticks", b"none", 0)?.unwrap_or(i64::MAX),
+    };
+    "auction" => Command::StartAuction { symbol: symbol_id(fields)? };
+    "uncross" => Command::Uncross {
+        symbol: symbol_id(fields)?,
+        reference: match fields.more() {
+            true => Some(fields.number("reference", 1)?),
+            false => None,
+        },
+    };
+    "run_stops" => Command::RunStops { symbol: symbol_id(fields)? };
+    "remove" => Command::RemoveSymbol { symbol: symbol_id(fields)? };
+}
+
+/// Returns which of the words a field is.
+fn one_of(name: &str, field: &[u8], words: &[&str]) -> Result<usize, String> {
+    let found = words.iter().position(|word| word.as_bytes() == field);
+    found.ok_or_else(|| {
+        format!(
+            "{name} {} is not one of {}",
+            excerpt(field),
+            words.join(", ")
+        )
     })
 }
 
@@ -183,30 +181,17 @@ fn amend(fields: &mut Fields<'_>) -> Result<Command, String> {
 }
 
 fn side(fields: &mut Fields<'_>) -> Result<Action, String> {
-    match fields.text("side")? {
-        b"buy" => Ok(Action::Bid),
-        b"sell" => Ok(Action::Ask),
-        other => Err(format!("side {} is not one of buy, sell", excerpt(other))),
-    }
+    let side = one_of("side", fields.text("side")?, &["buy", "sell"])?;
+    Ok([Action::Bid, Action::Ask][side])
 }
+
+/// The names of order types, in the order of [`OrderType::ALL`].
+const TYPES: [&str; 6] = ["gtc", "ioc", "ioc_budget", "fok", "fok_budget", "market"];
 
 fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
     let (uid, symbol, order_id) = order(fields)?;
     let action = side(fields)?;
-    let order_type = match fields.text("type")? {
-        b"gtc" => OrderType::Gtc,
-        b"ioc" => OrderType::Ioc,
-        b"ioc_budget" => OrderType::IocBudget,
-        b"fok" => OrderType::Fok,
-        b"fok_budget" => OrderType::FokBudget,
-        b"market" => OrderType::Market,
-        other => {
-            return Err(format!(
-                "type {} is not one of gtc, ioc, ioc_budget, fok, fok_budget, market",
-                excerpt(other)
-            ));
-        }
-    };
+    let order_type = OrderType::ALL[one_of("type", fields.text("type")?, &TYPES)?];
     let price = fields.number("price", 1)?;
     let size = fields.number("size", 1)?;
     Ok(Place {
@@ -217,12 +202,16 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
 
 fn order(fields: &mut Fields<'_>) -> Result<(UserId, SymbolId, OrderId), String> {
     let uid = user(fields)?;
-    let symbol = SymbolId(small(fields, "symbol")?);
+    let symbol = symbol_id(fields)?;
     Ok((uid, symbol, OrderId(fields.number("order", 0)?)))
 }
 
 fn user(fields: &mut Fields<'_>) -> Result<UserId, String> {
     Ok(UserId(fields.number("user", 0)?))
+}
+
+fn symbol_id(fields: &mut Fields<'_>) -> Result<SymbolId, String> {
+    Ok(SymbolId(small(fields, "symbol")?))
 }
 
 /// Parses an identifier of 32 bits.
@@ -257,11 +246,108 @@ fn unless(
     number(field, name, min).map(Some)
 }
 
+/// The words that were read so far. Each may occur once.
+#[derive(Default)]
+struct Conditions {
+    post_only: Option<()>,
+    self_trade: Option<SelfTrade>,
+    stop: Option<i64>,
+    display: Option<i64>,
+    good_till: Option<i64>,
+}
+
+/// Reads the reserve price, if there is one, and the words after it, and returns the whole command.
+fn conditional_order(fields: &mut Fields<'_>, mut place: Place) -> Result<Command, String> {
+    let mut conditions = Conditions::default();
+    let mut is_first = true;
+    while fields.more() {
+        let field = fields.text("reserve price")?;
+        let is_word = field.first().is_some_and(u8::is_ascii_lowercase);
+        if is_first && !is_word {
+            place.reserve_price = number(field, "reserve price", 1)?;
+        } else {
+            conditions.read(field)?;
+        }
+        is_first = false;
+    }
+    Ok(conditions.command(place))
+}
+
+impl Conditions {
+    fn read(&mut self, field: &[u8]) -> Result<(), String> {
+        let (word, value) = match field.iter().position(|&b| b == b'=') {
+            Some(at) => (&field[..at], Some(&field[at + 1..])),
+            None => (field, None),
+        };
+        match (word, value) {
+            (b"post_only", None) => once(&mut self.post_only, "post_only", ()),
+            (b"self_trade", Some(value)) => {
+                once(&mut self.self_trade, "self_trade", self_trade(value)?)
+            }
+            (b"stop", Some(value)) => once(&mut self.stop, "stop", number(value, "stop", 1)?),
+            (b"display", Some(value)) => {
+                once(&mut self.display, "display", number(value, "display", 1)?)
+            }
+            (b"good_till", Some(value)) => {
+                let time = number(value, "good_till", 0)?;
+                once(&mut self.good_till, "good_till", time)
+            }
+            _ => Err(format!(
+                "{} is not one of post_only, self_trade=MODE, stop=PRICE, display=LOTS, \
+                 good_till=TIME",
+                excerpt(field)
+            )),
+        }
+    }
+
+    fn command(self, mut place: Place) -> Command {
+        place.flags = OrderFlags::NONE.with_self_trade(self.self_trade.unwrap_or_default());
+        if self.post_only.is_some() {
+            place.flags = place.flags.with_post_only();
+        }
+        let Self {
+            stop: trigger,
+            display,
+            good_till,
+            ..
+        } = self;
+        if trigger.or(display).or(good_till).is_none() {
+            return Command::Place(place);
+        }
+        Command::PlaceWith(Arc::new(ConditionalOrder {
+            place,
+            trigger,
+            display,
+            good_till,
+        }))
+    }
+}
+
+fn once<T>(condition: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
+    match condition.replace(value) {
+        None => Ok(()),
+        Some(_) => Err(format!("{name} is given twice")),
+    }
+}
+
+fn self_trade(value: &[u8]) -> Result<SelfTrade, String> {
+    let modes = [
+        ("allow", SelfTrade::Allow),
+        ("cancel_taker", SelfTrade::CancelTaker),
+        ("cancel_maker", SelfTrade::CancelMaker),
+        ("cancel_both", SelfTrade::CancelBoth),
+        ("decrement", SelfTrade::Decrement),
+    ];
+    let mode = one_of("self_trade", value, &modes.map(|(name, _)| name))?;
+    Ok(modes[mode].1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
     use std::io::Cursor;
+    use thalweg_exchange::{Action, OrderId, SymbolId, UserId};
 
     fn parse(text: &str) -> Result<Vec<Command>, String> {
         let mut found = Vec::new();
@@ -309,6 +395,12 @@ mod tests {
             _ => 0,
         });
         assert_eq!(ids.collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn order_types_have_the_names_of_recorded_streams() {
+        let names = OrderType::ALL.map(|order_type| order_type.name().to_ascii_lowercase());
+        assert_eq!(names, TYPES);
     }
 
     #[test]
@@ -459,5 +551,70 @@ mod tests {
         ) {
             let _ = parse(&format!("thalweg-orders,1\n{text}"));
         }
+    }
+
+    const PLACE: Place = Place::limit((UserId(7), OrderId(9)), SymbolId(1), Action::Bid, (50, 4));
+
+    fn read(line: &str) -> Result<Command, String> {
+        let mut fields = Fields::new(line.as_bytes());
+        fields.text("command")?;
+        conditional_order(&mut fields, PLACE)
+    }
+
+    #[test]
+    fn wishes_are_read_in_any_order() {
+        let flags = OrderFlags::NONE.with_post_only();
+        assert_eq!(
+            read("x,post_only"),
+            Ok(Command::Place(Place { flags, ..PLACE }))
+        );
+        let flags = flags.with_self_trade(SelfTrade::CancelBoth);
+        let place = Place {
+            reserve_price: 60,
+            flags,
+            ..PLACE
+        };
+        let all = ConditionalOrder {
+            place,
+            trigger: Some(49),
+            display: Some(2),
+            good_till: Some(0),
+        };
+        let all = Ok(Command::PlaceWith(Arc::new(all)));
+        for line in [
+            "x,60,post_only,self_trade=cancel_both,stop=49,display=2,good_till=0",
+            "x, 60 ,good_till=0,display=2, stop=49 ,self_trade=cancel_both,post_only",
+        ] {
+            assert_eq!(read(line), all, "{line}");
+        }
+        assert_eq!(read("x"), Ok(Command::Place(PLACE)));
+    }
+
+    #[test]
+    fn faults_name_wish_and_limit() {
+        let wrong = |line: &str| read(line).unwrap_err();
+        assert_eq!(wrong("x,stop=0"), "stop 0 is below the smallest value 1");
+        assert_eq!(
+            wrong("x,60,display=two"),
+            "display `two` is not a whole number"
+        );
+        assert_eq!(
+            wrong("x,good_till=-1"),
+            "good_till -1 is below the smallest value 0"
+        );
+        assert_eq!(wrong("x,stop=5,stop=5"), "stop is given twice");
+        assert_eq!(wrong("x,post_only,post_only"), "post_only is given twice");
+        assert_eq!(
+            wrong("x,self_trade=no"),
+            "self_trade `no` is not one of allow, cancel_taker, cancel_maker, cancel_both, \
+             decrement"
+        );
+        for line in ["x,hidden", "x,stop", "x,post_only=1", "x,60,61", "x,60,"] {
+            assert!(
+                wrong(line).contains("is not one of post_only, self_trade=MODE"),
+                "{line}"
+            );
+        }
+        assert_eq!(wrong("x,"), "reserve price `` is not a whole number");
     }
 }

@@ -2,11 +2,10 @@
 //! order where it has no price; a change lowers an order to the recorded remainder; a deletion
 //! cancels. Recorded trades are only compared with.
 
-use super::RealFlow;
-use super::desk::{Desk, Odd};
-use super::learning::{Trust, Unknown};
-use super::score::{RowScores, TradeAt, pair_trades};
 use crate::input::bitstamp::{Kind, Message, Snapshot};
+use crate::realflow::RealFlow;
+use crate::realflow::replay::{Replay, Skipped, Trust, Unknown};
+use crate::realflow::score::{RowScores, TradeAt, pair_trades};
 use crate::report::facts::{Check, Count, Score};
 use std::collections::HashSet;
 use thalweg_exchange::{Action, OrderId, OrderType, Rules};
@@ -30,7 +29,7 @@ pub(crate) fn replay(
     snapshots: Option<impl Iterator<Item = Snapshot>>,
     rules: Rules,
 ) -> RealFlow {
-    let mut desk = Desk::new(rules);
+    let mut replay = Replay::new(rules);
     let mut unknown = Unknown::default();
     let mut created = HashSet::new();
     let mut ours = Vec::new();
@@ -41,34 +40,34 @@ pub(crate) fn replay(
     let mut rows = snapshots.into_iter().flatten().peekable();
     let mut first = true;
     for (position, (line, message)) in (0_u64..).zip(messages) {
-        desk.at(*line);
+        replay.at(*line);
         let at = |price, size| TradeAt {
             position,
             price,
             size,
         };
-        match odd(message, &created) {
-            Some(why) => desk.pass_over(why),
+        match skipped(message, &created) {
+            Some(why) => replay.pass_over(why),
             None if message.kind == Kind::Trade => {
                 recorded.push(at(message.price, message.amount));
             }
             None => {
                 market_orders += u64::from(is_market(message));
-                step(&mut desk, &mut unknown, &mut created, message);
+                step(&mut replay, &mut unknown, &mut created, message);
             }
         }
         if message.kind == Kind::Created {
-            ours.extend(desk.trades().map(|trade| at(trade.price, trade.size)));
+            ours.extend(replay.trades().map(|trade| at(trade.price, trade.size)));
         }
         if !has_books {
             continue;
         }
-        scores.state(desk.row(LEVELS));
+        scores.state(replay.row(LEVELS));
         while let Some(snapshot) = rows.next_if(|s| s.after_messages <= position + 1) {
-            unknown.learn(&mut desk, &snapshot.row, Trust::Loose);
+            unknown.learn(&mut replay, &snapshot.row, Trust::Loose);
             // The first snapshot is only learnt from, since nothing is known before it.
             if !std::mem::take(&mut first) {
-                scores.row(&snapshot.row, &desk.row(LEVELS));
+                scores.row(&snapshot.row, &replay.row(LEVELS));
             }
         }
     }
@@ -77,7 +76,7 @@ pub(crate) fn replay(
         let count = Count::new("market_orders", market_orders);
         check.counts.push(count);
     }
-    desk.finish(check)
+    replay.finish(check)
 }
 
 /// Returns whether a new order has no price.
@@ -89,18 +88,18 @@ fn is_market(message: &Message) -> bool {
         }
 }
 
-/// Returns the reason why a message yields no order and no trade, if it is odd.
-fn odd(message: &Message, created: &HashSet<i64>) -> Option<Odd> {
+/// Returns the reason why a message yields no order and no trade, if it is skipped.
+fn skipped(message: &Message, created: &HashSet<i64>) -> Option<Skipped> {
     match message.kind {
-        Kind::Created if created.contains(&message.order) => Some(Odd::Repeated),
-        Kind::Created | Kind::Trade if message.amount == 0 => Some(Odd::WithoutSize),
-        Kind::Created if message.price == 0 && !is_market(message) => Some(Odd::WithoutPrice),
-        Kind::Trade if message.price == 0 => Some(Odd::WithoutPrice),
+        Kind::Created if created.contains(&message.order) => Some(Skipped::Repeated),
+        Kind::Created | Kind::Trade if message.amount == 0 => Some(Skipped::WithoutSize),
+        Kind::Created if message.price == 0 && !is_market(message) => Some(Skipped::WithoutPrice),
+        Kind::Trade if message.price == 0 => Some(Skipped::WithoutPrice),
         _ => None,
     }
 }
 
-fn step(desk: &mut Desk, unknown: &mut Unknown, created: &mut HashSet<i64>, message: &Message) {
+fn step(replay: &mut Replay, unknown: &mut Unknown, created: &mut HashSet<i64>, message: &Message) {
     let order = OrderId(message.order);
     let Message {
         action,
@@ -112,16 +111,16 @@ fn step(desk: &mut Desk, unknown: &mut Unknown, created: &mut HashSet<i64>, mess
         Kind::Created => {
             created.insert(message.order);
             match is_market(message) {
-                true => desk.take(order, action, amount),
-                false => desk.place(order, action, OrderType::Gtc, price, amount),
+                true => replay.take(order, action, amount),
+                false => replay.place(order, action, OrderType::Gtc, price, amount),
             }
         }
         // After our own engine has matched the order, the message repeats a reduction that is
         // already done: it can only lower the order.
-        Kind::Changed => desk.lower(order, amount),
-        Kind::Deleted if created.contains(&message.order) => desk.lower(order, 0),
+        Kind::Changed => replay.lower(order, amount),
+        Kind::Deleted if created.contains(&message.order) => replay.lower(order, 0),
         Kind::Deleted => {
-            unknown.take(desk, action, price, amount);
+            unknown.take(replay, action, price, amount);
         }
         Kind::Trade => {}
     }
@@ -159,7 +158,7 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::rows::Row;
+    use crate::input::fields::Row;
     use crate::realflow::numbered;
 
     fn message(kind: Kind, order: i64, action: Action, price: i64, amount: i64) -> Message {

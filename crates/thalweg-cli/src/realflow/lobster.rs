@@ -2,12 +2,11 @@
 //! order of the other side at its price and size; cancellations reduce and cancel. Hidden
 //! executions and halts do not change the book.
 
-use super::RealFlow;
-use super::desk::{Desk, Odd};
-use super::learning::{Trust, Unknown};
-use super::score::RowScores;
+use crate::input::fields::Row;
 use crate::input::lobster::{Kind, Message};
-use crate::input::rows::Row;
+use crate::realflow::RealFlow;
+use crate::realflow::replay::{Replay, Skipped, Trust, Unknown};
+use crate::realflow::score::RowScores;
 use crate::report::facts::{Check, Count, Score};
 use std::collections::HashSet;
 use thalweg_exchange::{Action, OrderId, OrderType, Rules};
@@ -34,7 +33,7 @@ pub(crate) fn replay(
     rows: Option<impl Iterator<Item = Row>>,
     rules: Rules,
 ) -> RealFlow {
-    let mut desk = Desk::new(rules);
+    let mut replay = Replay::new(rules);
     let mut unknown = Unknown::default();
     let mut added = HashSet::new();
     let mut tally = Tally::default();
@@ -42,24 +41,24 @@ pub(crate) fn replay(
     let has_books = rows.is_some();
     let mut rows = rows.into_iter().flatten().peekable();
     if let (Some(first), Some((_, message))) = (rows.peek(), messages.first()) {
-        unknown.learn(&mut desk, &before(first, message), Trust::Exact);
+        unknown.learn(&mut replay, &before(first, message), Trust::Exact);
     }
     for (line, message) in messages {
-        desk.at(*line);
-        step(&mut desk, &mut unknown, &mut added, &mut tally, message);
+        replay.at(*line);
+        step(&mut replay, &mut unknown, &mut added, &mut tally, message);
         let Some(row) = rows.next() else {
             tally.rows_missing += u64::from(has_books);
             continue;
         };
-        scores.state(desk.row(row.bids.len().max(row.asks.len())));
-        unknown.learn(&mut desk, &row, Trust::Exact);
-        scores.row(&row, &desk.row(1));
+        scores.state(replay.row(row.bids.len().max(row.asks.len())));
+        unknown.learn(&mut replay, &row, Trust::Exact);
+        scores.row(&row, &replay.row(1));
     }
     if has_books {
         tally.rows_over = rows.count() as u64;
     }
     let check = check(&scores, &unknown, has_books, &tally);
-    desk.finish(check)
+    replay.finish(check)
 }
 
 /// Returns the first row without the effect of its own message, so that it can be learnt before
@@ -88,7 +87,7 @@ fn before(row: &Row, message: &Message) -> Row {
 }
 
 fn step(
-    desk: &mut Desk,
+    replay: &mut Replay,
     unknown: &mut Unknown,
     added: &mut HashSet<i64>,
     tally: &mut Tally,
@@ -103,22 +102,22 @@ fn step(
     } = *message;
     let known = added.contains(&message.order);
     match message.kind {
-        Kind::Added if !added.insert(message.order) => desk.pass_over(Odd::Repeated),
+        Kind::Added if !added.insert(message.order) => replay.pass_over(Skipped::Repeated),
         Kind::Added => {
-            desk.place(order, action, OrderType::Gtc, price, size);
-            tally.trades_not_recorded += desk.trades().count() as u64;
+            replay.place(order, action, OrderType::Gtc, price, size);
+            tally.trades_not_recorded += replay.trades().count() as u64;
         }
         Kind::Reduced if known => {
-            desk.reduce(order, size);
+            replay.reduce(order, size);
         }
-        Kind::Deleted if known => desk.lower(order, 0),
+        Kind::Deleted if known => replay.lower(order, 0),
         Kind::Reduced | Kind::Deleted => {
-            unknown.take(desk, action, price, size);
+            unknown.take(replay, action, price, size);
         }
         Kind::Executed => {
-            let taker = desk.own_order();
-            desk.place(taker, action.opposite(), OrderType::Ioc, price, size);
-            let mut fills = desk.trades();
+            let taker = replay.own_order();
+            replay.place(taker, action.opposite(), OrderType::Ioc, price, size);
+            let mut fills = replay.trades();
             let hit = fills.next().is_some_and(|fill| {
                 let maker = match known {
                     true => fill.maker == order,

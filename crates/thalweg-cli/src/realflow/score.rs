@@ -1,7 +1,7 @@
 //! The extent to which the books and trades of a run agree with recorded ones.
 
-use super::learning::side;
-use crate::input::rows::Row;
+use crate::input::fields::Row;
+use crate::realflow::replay::side;
 use crate::report::facts::{Count, Score};
 use std::collections::{HashMap, VecDeque};
 use thalweg_exchange::Action;
@@ -158,7 +158,7 @@ pub(super) struct TradeAt {
 
 /// The result of pairing two lists of trades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Paired {
+pub(crate) struct Paired {
     /// The number of recorded trades that the exchange made with exact price and size.
     pub(super) found: u64,
     /// The number of trades of the exchange that were not recorded.
@@ -167,7 +167,7 @@ pub(super) struct Paired {
 
 /// Pairs each recorded trade with the nearest unpaired trade of ours of the same price and size
 /// that is at most `window` messages away.
-pub(super) fn pair_trades(ours: &[TradeAt], recorded: &[TradeAt], window: u64) -> Paired {
+pub(crate) fn pair_trades(ours: &[TradeAt], recorded: &[TradeAt], window: u64) -> Paired {
     let mut free: HashMap<(i64, i64), Vec<u64>> = HashMap::new();
     for trade in ours {
         free.entry((trade.price, trade.size))

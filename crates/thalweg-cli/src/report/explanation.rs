@@ -1,21 +1,8 @@
 //! Explains in one sentence where the tail latency of a run comes from.
 
-use super::facts::{Breakdown, Input, Latency, Part};
-use super::number::rate;
-use serde::Serialize;
+use crate::message::rate;
+use crate::report::facts::{Breakdown, Explanation, Input, Latency, Part};
 use thalweg_measure::table::Nanoseconds;
-
-/// The explanation of the largest part of a percentile.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub(crate) struct Explanation {
-    pub(crate) sentence: String,
-    /// The percentile that is explained: p99 where enough commands were run, or else a lower one.
-    pub(crate) percentile: String,
-    pub(crate) end_to_end_ns: u64,
-    /// The largest part, and its share of the whole, from 0 to 1.
-    pub(crate) most: String,
-    pub(crate) share: f64,
-}
 
 /// A part of at least this share is named alone.
 const ALONE: f64 = 0.5;
@@ -133,7 +120,7 @@ pub(crate) fn placement(latency: &Latency) -> Option<String> {
         let at = format!(
             "after {} (command {})",
             Nanoseconds(switch.at_ns as f64),
-            super::number::grouped(switch.commands)
+            crate::message::grouped(switch.commands)
         );
         match switch.worker.as_slice() {
             [] => format!("{at} it took all stages back"),
@@ -168,8 +155,8 @@ pub(crate) fn missed_rate(input: &Input, latency: &Latency) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::facts::sample::facts;
     use crate::report::facts::{Facts, Switch};
+    use crate::report::sample::facts;
 
     fn sentence(change: impl FnOnce(&mut Facts)) -> String {
         let mut facts = facts();

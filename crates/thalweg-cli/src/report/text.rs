@@ -1,9 +1,10 @@
 //! Writes the facts of a run as text.
 
-use super::explanation;
-use super::facts::{Book, Check, Distribution, Facts, Journal, Latency, Level, Parts, Slow};
-use super::number::{grouped, percent, rate};
-use crate::failure::plural;
+use crate::message::{grouped, percent, plural, rate};
+use crate::report::explanation;
+use crate::report::facts::{
+    Book, Check, Distribution, Facts, Journal, Latency, Level, Parts, Slow,
+};
 use std::fmt::{self, Write};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
@@ -128,7 +129,7 @@ fn journal(journal: &Journal, out: &mut dyn Write) -> fmt::Result {
 
 fn commands(facts: &Facts, out: &mut dyn Write) -> fmt::Result {
     let commands = &facts.commands;
-    let list = |counts: &[super::facts::Count]| {
+    let list = |counts: &[crate::report::facts::Count]| {
         let items = counts
             .iter()
             .map(|c| format!("{} {}", c.name, grouped(c.count)));
@@ -343,7 +344,7 @@ fn slowest(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::facts::sample::facts;
+    use crate::report::sample::facts;
 
     #[test]
     fn every_fact_is_there() {

@@ -1,19 +1,19 @@
 //! The engines that a run goes through: the exchange service, and the exchange service with a
 //! journal.
 
-use super::RunError;
-use super::measured::distribution;
-use crate::failure::{Failure, counted};
+use crate::failure::{Failure, RunError};
+use crate::message::counted;
 use crate::report::facts::Journal;
+use crate::runner::distribution;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Exchange, OpenError, Origin, Published, Storage, SubmitError, SyncMode, newest_header,
+    self, Exchange, OpenError, Origin, Published, Storage, SubmitError, SyncMode, newest_header,
 };
 use thalweg_exchange::service::{self, LEFT_OVER_TAG, Options, Outcome, Service};
 use thalweg_exchange::snapshot::state_hash;
-use thalweg_exchange::{Command, Events, Rules, State, apply_left_over, durable};
+use thalweg_exchange::{Command, Events, Rules, State, apply_left_over};
 
 /// An engine that takes the commands of a run.
 pub(crate) trait Engine {

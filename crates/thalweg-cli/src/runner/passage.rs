@@ -1,10 +1,12 @@
 //! Records where every command was at which time: the execute stage stamps each command, the sender
 //! and the publish stage read the clock, and the parts of a command add up to its latency.
 
-use super::measured::{Timed, UNSENT};
-use super::timeline::{GROUPS, group};
-use crate::report::facts::{Breakdown, Distribution, Part};
+use crate::flow::kind;
+use crate::report::facts::{Breakdown, Distribution, Part, Slow, SlowPart};
+use crate::runner::timeline::{GROUPS, group};
+use crate::runner::{Timed, UNSENT};
 use thalweg::pipeline::Stats;
+use thalweg_exchange::Command;
 use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Recorder;
@@ -26,24 +28,24 @@ const EXECUTION: [(&str, usize); 3] = [("risk", 2), ("match", 3), ("settle", 4)]
 
 /// The times, in ticks, at which a command reached each part.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moments {
-    pub(super) due: u64,
+pub(crate) struct Moments {
+    pub(crate) due: u64,
     /// The time at which it was handed over.
-    pub(super) sent: u64,
-    pub(super) stamps: Option<Stamps>,
+    pub(crate) sent: u64,
+    pub(crate) stamps: Option<Stamps>,
     /// The time at which the publish stage took it.
-    pub(super) done: u64,
+    pub(crate) done: u64,
 }
 
 impl Moments {
     /// Returns the latency of the command.
-    pub(super) fn took(&self) -> u64 {
+    pub(crate) fn took(&self) -> u64 {
         self.done.saturating_sub(self.due)
     }
 
     /// Returns the time of each part; the parts add up to the latency of the command. Returns
     /// `None` where the command was not stamped.
-    pub(super) fn parts(&self) -> Option<[u64; PARTS.len()]> {
+    pub(crate) fn parts(&self) -> Option<[u64; PARTS.len()]> {
         let stamps = self.stamps?;
         let ends = [
             self.sent,
@@ -66,7 +68,7 @@ impl Moments {
     }
 
     /// Returns the parts with their names.
-    pub(super) fn named(&self) -> Vec<(&'static str, u64)> {
+    pub(crate) fn named(&self) -> Vec<(&'static str, u64)> {
         let parts = self.parts().into_iter().flatten();
         PARTS.into_iter().zip(parts).collect()
     }
@@ -80,14 +82,14 @@ struct Group {
 
 /// The parts of all commands: sums by the latency of the commands, and distributions.
 #[derive(Debug)]
-pub(super) struct Passage {
+pub(crate) struct Passage {
     groups: Box<[Group; GROUPS]>,
     parts: [Recorder; PARTS.len()],
     executed: Recorder,
 }
 
 impl Passage {
-    pub(super) fn new() -> Passage {
+    pub(crate) fn new() -> Passage {
         Passage {
             groups: Box::new([Group::default(); GROUPS]),
             parts: std::array::from_fn(|_| Recorder::new()),
@@ -97,7 +99,7 @@ impl Passage {
 
     /// Records a command that is done.
     #[inline]
-    pub(super) fn note(&mut self, moments: &Moments) {
+    pub(crate) fn note(&mut self, moments: &Moments) {
         let Some(parts) = moments.parts() else { return };
         let group = &mut self.groups[group(moments.took())];
         group.count += 1;
@@ -113,7 +115,7 @@ impl Passage {
 
     /// Returns the mean time of each part: for all commands, and for those around the percentiles
     /// that have enough commands.
-    pub(super) fn breakdowns(&self, times: &Distribution, clock: Clock) -> Vec<Breakdown> {
+    pub(crate) fn breakdowns(&self, times: &Distribution, clock: Clock) -> Vec<Breakdown> {
         let all = self.all();
         let found = times.percentiles().into_iter();
         let found = found.filter(|(_, _, ns)| ns.is_some());
@@ -146,7 +148,7 @@ impl Passage {
     /// stamped times come from here and cover every command: execution, and the waits for it and
     /// for the publish stage. The other times are the pipeline's samples. The run took `elapsed`
     /// ticks.
-    pub(super) fn stages(&self, stats: &Stats, elapsed: u64, clock: Clock) -> Vec<Timed> {
+    pub(crate) fn stages(&self, stats: &Stats, elapsed: u64, clock: Clock) -> Vec<Timed> {
         let ns = |times: &Recorder| {
             let times = times.snapshot(|ticks| clock.ns(ticks));
             let count = times.count();
@@ -201,10 +203,106 @@ impl Group {
     }
 }
 
+/// The number of commands that are kept.
+const KEPT: usize = 10;
+
+/// One of the slowest commands, in ticks.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    sequence: u64,
+    kind: &'static str,
+    passed: Moments,
+}
+
+impl Kept {
+    fn took(&self) -> u64 {
+        self.passed.took()
+    }
+}
+
+/// The slowest commands so far.
+#[derive(Debug)]
+pub(crate) struct Slowest {
+    room: usize,
+    kept: Vec<Kept>,
+    /// The least latency of the list: a command that took no longer than this is not in it.
+    least: Option<u64>,
+}
+
+impl Slowest {
+    pub(crate) fn new() -> Slowest {
+        Slowest::of(KEPT)
+    }
+
+    /// Creates a list of this number of slowest commands.
+    pub(crate) fn of(room: usize) -> Slowest {
+        Slowest {
+            room,
+            kept: Vec::with_capacity(room),
+            least: None,
+        }
+    }
+
+    /// Records a command that is done. The caller passes every command.
+    #[inline]
+    pub(crate) fn note(&mut self, (sequence, command): (u64, &Command), passed: Moments) {
+        if self.least.is_none_or(|least| passed.took() > least) {
+            let (due, done) = (passed.due, passed.done);
+            self.keep(Kept {
+                sequence,
+                kind: kind(command),
+                passed: Moments {
+                    sent: passed.sent.clamp(due, done.max(due)),
+                    ..passed
+                },
+            });
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, kept: Kept) {
+        if self.kept.len() == self.room {
+            self.kept.pop();
+        }
+        let at = self
+            .kept
+            .partition_point(|other| other.took() >= kept.took());
+        self.kept.insert(at, kept);
+        self.least = self.kept.get(self.room - 1).map(Kept::took);
+    }
+
+    /// Returns the list with the parts of each command. `blocked` are the commands that waited
+    /// longest for a slot.
+    pub(crate) fn facts(&self, clock: Clock, blocked: &Slowest) -> Vec<Slow> {
+        let slow = |kept: &Kept| {
+            let blocked = blocked.kept.iter().find(|b| b.sequence == kept.sequence);
+            let passed = Moments {
+                sent: kept.passed.sent + blocked.map_or(0, Kept::took),
+                ..kept.passed
+            };
+            let parts = passed.named().into_iter();
+            let parts = parts.filter(|(_, ticks)| *ticks > 0);
+            Slow {
+                command: kept.sequence + 1,
+                kind: kept.kind.to_owned(),
+                end_to_end_ns: clock.ns(kept.took()),
+                parts: parts
+                    .map(|(what, ticks)| SlowPart {
+                        what: what.to_owned(),
+                        ns: clock.ns(ticks),
+                    })
+                    .collect(),
+            }
+        };
+        self.kept.iter().map(slow).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::runner::distribution;
+    use thalweg_exchange::service::Stamps;
     use thalweg_measure::histogram::Histogram;
 
     fn moments(due: u64, parts: [u64; PARTS.len()]) -> Moments {
@@ -273,5 +371,82 @@ mod tests {
         assert_eq!(late.parts(), None);
         let none = Passage::new().breakdowns(&Distribution::default(), Clock::with_os());
         assert!(none.is_empty());
+    }
+
+    fn passed(due: u64, sent: u64, done: u64) -> Moments {
+        Moments {
+            due,
+            sent,
+            done,
+            ..Moments::default()
+        }
+    }
+
+    #[test]
+    fn the_slowest_of_all_are_kept_with_when_they_were_sent() {
+        let mut slowest = Slowest::new();
+        for sequence in 0..1_000 {
+            let due = 1_000 * sequence;
+            // All commands take 50, except every 70th, which takes 100 and more.
+            let took = if sequence % 70 == 69 {
+                100 + sequence
+            } else {
+                50
+            };
+            slowest.note((sequence, &Command::Nop), passed(due, due + 7, due + took));
+        }
+        let found: Vec<_> = slowest.kept.iter().map(|kept| kept.sequence).collect();
+        let expected: Vec<u64> = (0..10).map(|at| 69 + 70 * (13 - at)).collect();
+        assert_eq!(found, expected);
+        let kept = slowest.kept[0];
+        assert_eq!(
+            (kept.took(), kept.passed.sent - kept.passed.due),
+            (1_079, 7)
+        );
+    }
+
+    #[test]
+    fn one_that_was_sent_late_is_slow_however_quick_the_stages_are() {
+        let mut slowest = Slowest::new();
+        slowest.note((0, &Command::Reset), passed(10, 9_990, 10_000));
+        let kept = slowest.kept[0];
+        assert_eq!(
+            (kept.took(), kept.passed.sent - kept.passed.due),
+            (9_990, 9_980)
+        );
+        assert_eq!(kept.kind, "reset");
+    }
+
+    #[test]
+    fn stamps_name_the_parts() {
+        let [mut slowest, mut blocked] = [Slowest::new(), Slowest::of(1)];
+        let stamps = Stamps {
+            begun: 1_350,
+            checked: 1_500,
+            matched: 1_900,
+            settled: 1_960,
+            journaled: 0,
+        };
+        let noted = Moments {
+            stamps: Some(stamps),
+            ..passed(1_000, 1_000, 2_000)
+        };
+        slowest.note((7, &Command::Nop), noted);
+        // The command waited for a slot for 300 of these ticks.
+        blocked.note((7, &Command::Nop), passed(1_000, 1_000, 1_300));
+        let found = slowest.facts(Clock::with_os(), &blocked);
+        let parts: Vec<_> = (found[0].parts.iter())
+            .map(|part| (&part.what[..], part.ns))
+            .collect();
+        let expected = [
+            ("waiting to be sent", 300),
+            ("waiting for execute", 50),
+            ("in risk", 150),
+            ("in match", 400),
+            ("in settle", 60),
+            ("waiting for publish", 40),
+        ];
+        assert_eq!(parts, expected);
+        assert_eq!(found[0].end_to_end_ns, 1_000);
     }
 }

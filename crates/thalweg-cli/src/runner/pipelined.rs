@@ -1,24 +1,21 @@
 //! The runner that the commands use: the exchange service, with its stages on the requested
 //! threads.
 
-use super::journaled::{Engine, Launch};
-use super::measured::{Timed, distribution};
-use super::passage::{Moments, Passage};
-use super::slowest::Slowest;
-use super::tally::Tally;
-use super::timeline::Timeline;
-use super::{Outcome, RunError};
-use crate::failure::Failure;
+use crate::failure::{Failure, RunError};
 use crate::feed::Feed;
-use crate::machine::Watch;
-use crate::report::facts::{Disturbance, Latency, Stage, Switch, latency::is_reached};
+use crate::report::facts::{Disturbance, Latency, Stage, Switch, is_reached};
+use crate::report::machine::Watch;
+use crate::runner::journaled::{Engine, Launch};
+use crate::runner::passage::{Moments, Passage, Slowest};
+use crate::runner::timeline::Timeline;
+use crate::runner::{Outcome, Tally, Timed, distribution};
 use indicatif::ProgressBar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::Stats;
 use thalweg::wait::cores;
-use thalweg_exchange::service::{LEFT_OVER_TAG, Options};
-use thalweg_exchange::{Command, service};
+use thalweg_exchange::Command;
+use thalweg_exchange::service::{self, LEFT_OVER_TAG, Options};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};

@@ -1,6 +1,6 @@
 //! Records a run over time: how many commands finished in each interval, and how long they took.
 
-use crate::report::facts::{Throughput, latency::times_min};
+use crate::report::facts::{Throughput, times_min};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::load::Rate;
 

@@ -23,6 +23,11 @@ pub(crate) fn thalweg(arguments: &[&str]) -> Ended {
         .into()
 }
 
+/// Splits a line into its words.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// The options for the listeners of a server, on any free ports.
 pub(crate) const LISTEN: [&str; 6] = [
     "--trade-listen",

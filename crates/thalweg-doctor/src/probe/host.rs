@@ -1,6 +1,6 @@
 //! Reads the machine under the program: time that the host took, time that others used, and quotas.
 
-use super::regular;
+use crate::probe::procfs;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// Reads the current figures, as the process sees them.
-    pub(crate) fn look(pid: i32) -> Host {
+    pub(crate) fn read(pid: i32) -> Host {
         let mut host = Host::default();
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         let ticks_s = 1.0 / rustix::param::clock_ticks_per_second() as f64;
@@ -50,9 +50,13 @@ impl Host {
 
     /// Reads the current figures, as some of a program's processes see them, always including the
     /// first one. Control groups that they have left are kept.
-    pub(crate) fn look_at<'a>(&mut self, first: i32, processes: impl IntoIterator<Item = &'a i32>) {
+    pub(crate) fn read_for<'a>(
+        &mut self,
+        first: i32,
+        processes: impl IntoIterator<Item = &'a i32>,
+    ) {
         let (quota, throttled_s) = (self.quota, std::mem::take(&mut self.throttled_s));
-        *self = Host::look(first);
+        *self = Host::read(first);
         self.quota = self.quota.into_iter().chain(quota).reduce(f64::min);
         for (group, seconds) in throttled_s {
             self.throttled_s.entry(group).or_insert(seconds);
@@ -81,7 +85,7 @@ impl Host {
     }
 
     /// Reads again how long quotas stopped the control groups.
-    pub(crate) fn look_again(&mut self) {
+    pub(crate) fn reread(&mut self) {
         for (folder, seconds) in &mut self.throttled_s {
             *seconds = throttled_s(folder).unwrap_or(*seconds);
         }
@@ -106,7 +110,7 @@ fn total_us(pressure: &str) -> Option<f64> {
 /// Returns the folders of the control groups that can have a quota, from the process's own up to
 /// the root.
 fn groups(pid: i32) -> Vec<PathBuf> {
-    let text = regular::text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    let text = procfs::text(format!("/proc/{pid}/cgroup")).unwrap_or_default();
     folders_of(&text)
 }
 
@@ -143,7 +147,7 @@ fn folders_of(groups: &str) -> Vec<PathBuf> {
 
 /// Returns the number of cores that a group may use.
 fn quota(folder: &std::path::Path) -> Option<f64> {
-    let read = |name: &str| regular::text(folder.join(name));
+    let read = |name: &str| procfs::text(folder.join(name));
     let (quota, period) = match read("cpu.max") {
         Some(text) => {
             let (quota, period) = text.trim().split_once(' ')?;
@@ -158,7 +162,7 @@ fn quota(folder: &std::path::Path) -> Option<f64> {
 }
 
 fn throttled_s(folder: &std::path::Path) -> Option<f64> {
-    let text = regular::text(folder.join("cpu.stat"))?;
+    let text = procfs::text(folder.join("cpu.stat"))?;
     text.lines().find_map(|line| match line.split_once(' ')? {
         ("throttled_usec", us) => Some(us.parse::<f64>().ok()? / 1e6),
         ("throttled_time", ns) => Some(ns.parse::<f64>().ok()? / 1e9),
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_been_on_for_a_while() {
-        let host = Host::look(std::process::id().cast_signed());
+        let host = Host::read(std::process::id().cast_signed());
         assert!(
             host.total_s > 0.0 && host.busy_s <= host.total_s,
             "{host:?}"

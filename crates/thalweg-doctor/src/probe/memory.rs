@@ -6,9 +6,9 @@
 //! inode are those of the mapping, and if it has not changed since then, as a free inode is used
 //! again.
 
-use super::record::Mapping;
-use super::regular;
-use crate::watch::now_ns;
+use crate::probe::procfs;
+use crate::probe::record::Mapping;
+use crate::sys::now_ns;
 use rustix::fs::{OFlags, major, minor};
 use rustix::time::{ClockId, clock_gettime};
 use std::collections::HashMap;
@@ -71,7 +71,7 @@ impl Source {
         let (pid, Mapping { start, path, .. }) = (self.pid, &self.mapping);
         let end = start.saturating_add(self.mapping.bytes);
         let open = |path: &str| {
-            let file = regular::open(path, OFlags::empty()).ok()?;
+            let file = procfs::open(path, OFlags::empty()).ok()?;
             let found = file.metadata().ok()?;
             self.is_of(&found).then_some((file, found))
         };
@@ -128,7 +128,7 @@ pub(crate) struct Memory {
 impl Memory {
     /// Reads the mappings of a process that runs already.
     pub(crate) fn adopt(&mut self, pid: i32) {
-        let maps = regular::text(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let maps = procfs::text(format!("/proc/{pid}/maps")).unwrap_or_default();
         let now_ns = now_ns();
         for mapping in maps.lines().filter_map(mapping) {
             self.add(pid, mapping, now_ns);

@@ -1,18 +1,16 @@
 //! The kernel's events: it determines which of them this user may open, and maps the ring buffers
 //! that they are written to.
 
-#[cfg(test)]
-mod tests;
-
-use super::attributes::{attributes, carrier, clock, output, switches};
-use super::btf::Layout;
-use super::hooks::Hooks;
-use super::ration::Pace;
-use super::record::{Event, Kind, parse};
+use crate::probe::btf::Layout;
+use crate::probe::ebpf::EbpfPrograms;
+use crate::probe::ebpf::Pace;
+use crate::probe::record::{Event, Kind, parse};
 use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
-    PERF_TYPE_HARDWARE, perf_event_attr,
+    PERF_COUNT_SW_BPF_OUTPUT, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN,
+    PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_RAW, PERF_SAMPLE_TID,
+    PERF_SAMPLE_TIME, PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -25,7 +23,7 @@ const RING_BYTES_MIN: usize = 64 << 10;
 
 /// The scope of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Scope {
+enum Scope {
     /// The events are those of all programs, so it is known which thread has each core.
     Machine,
     /// The events are those of the program only.
@@ -43,7 +41,7 @@ pub(crate) enum Counter {
 /// The open events and their ring buffers.
 #[derive(Debug)]
 pub(crate) struct Perf {
-    pub(crate) scope: Scope,
+    scope: Scope,
     /// Whether the stacks contain kernel addresses.
     pub(crate) kernel: bool,
     rings: Vec<Ring>,
@@ -52,9 +50,9 @@ pub(crate) struct Perf {
     others: Vec<(Kind, File)>,
     kinds: Vec<(u64, Kind)>,
     counters: Vec<(Counter, File)>,
-    hooks: Option<Hooks>,
+    hooks: Option<EbpfPrograms>,
     /// Whether switches come from an eBPF program rather than from an event.
-    pub(crate) hooks_switches: bool,
+    pub(crate) ebpf_switches: bool,
     /// The events that are unavailable, each with the reason.
     missing: Vec<(&'static str, String)>,
     bytes: Vec<u8>,
@@ -103,9 +101,9 @@ impl Perf {
         let mut perf = whole.or_else(|_| kernel()).or_else(user)?;
         let whole = perf.is_whole_machine();
         let tids = if whole { &[-1] } else { tids };
-        perf.hooks_switches = perf.add_hooks(&cores);
+        perf.ebpf_switches = perf.add_hooks(&cores);
         let clocked = perf.add_clock(tids, &cores);
-        if !perf.hooks_switches && (whole || !clocked) {
+        if !perf.ebpf_switches && (whole || !clocked) {
             let mut attributes = switches(perf.kernel);
             attributes.set_inherit(u64::from(!whole));
             perf.add(&attributes, Kind::Switches, tids, &cores)?;
@@ -124,7 +122,7 @@ impl Perf {
             kinds: Vec::new(),
             counters: Vec::new(),
             hooks: None,
-            hooks_switches: false,
+            ebpf_switches: false,
             missing: Vec::new(),
             bytes: Vec::new(),
         };
@@ -219,7 +217,7 @@ impl Perf {
         switched
     }
 
-    fn new_hooks(&mut self, cores: &[i32]) -> io::Result<Hooks> {
+    fn new_hooks(&mut self, cores: &[i32]) -> io::Result<EbpfPrograms> {
         if self.scope != Scope::Machine {
             return Err(io::Error::other(
                 "only where the events of all programs can be had",
@@ -228,7 +226,7 @@ impl Perf {
         self.add(&output(), Kind::Hook, &[-1], cores)?;
         let events = self.others.iter().filter(|(kind, _)| *kind == Kind::Hook);
         let events = events.map(|(_, event)| event);
-        Hooks::new(cores.iter().copied().zip(events)).map_err(refused)
+        EbpfPrograms::new(cores.iter().copied().zip(events)).map_err(refused)
     }
 
     /// Returns the reason why an event is unavailable, if it is.
@@ -342,5 +340,250 @@ impl Perf {
     /// Returns files that become readable when a ring buffer fills up.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.carriers.iter().map(|owner| owner.as_fd())
+    }
+}
+
+/// The number of clock samples per second on each busy core, which is not a multiple of common
+/// program frequencies.
+const TICKS_HZ: u64 = 997;
+const STACK_DEPTH: u16 = 64;
+
+pub(crate) fn attributes(of: u32, config: u64) -> perf_event_attr {
+    let mut attributes = perf_event_attr {
+        type_: of,
+        config,
+        sample_type: u64::from(
+            PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+        ),
+        clockid: rustix::time::ClockId::Monotonic as i32,
+        ..perf_event_attr::default()
+    };
+    attributes.set_disabled(1);
+    attributes.set_use_clockid(1);
+    attributes.set_sample_id_all(1);
+    attributes
+}
+
+fn carrier(kernel: bool) -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
+    attributes.set_task(1);
+    attributes.set_comm(1);
+    attributes.set_comm_exec(1);
+    attributes.set_mmap(1);
+    attributes.set_mmap2(1);
+    attributes.set_exclude_kernel(u64::from(!kernel));
+    attributes
+}
+
+pub(crate) fn switches(kernel: bool) -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
+    attributes.set_context_switch(1);
+    attributes.set_exclude_kernel(u64::from(!kernel));
+    attributes
+}
+
+pub(crate) fn clock(kernel: bool) -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.into());
+    attributes.sample_type |= u64::from(PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN);
+    attributes.set_freq(1);
+    attributes.__bindgen_anon_1.sample_freq = TICKS_HZ;
+    attributes.sample_max_stack = STACK_DEPTH;
+    attributes.set_exclude_idle(1);
+    attributes.set_exclude_kernel(u64::from(!kernel));
+    attributes
+}
+
+/// Returns the attributes of the event that eBPF programs write to.
+pub(crate) fn output() -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT.into());
+    attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);
+    attributes.__bindgen_anon_1.sample_period = 1;
+    attributes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::ebpf::CALLS_EVERY;
+    use crate::probe::record::What;
+    use rustix::fs::{Advice, fadvise};
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    use std::num::NonZeroU64;
+    use std::os::fd::AsRawFd as _;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::mpsc::channel;
+    use std::thread;
+    use std::time::Duration;
+
+    /// Opens the events with eBPF programs, or skips the test.
+    fn with_hooks(name: &str) -> Option<Perf> {
+        match Perf::open(&[tid()]).map(|perf| (perf.missing(name).map(String::from), perf)) {
+            Ok((None, mut perf)) => {
+                perf.set_counting(true);
+                perf.set_pace(Pace::Blind, false);
+                return Some(perf);
+            }
+            Ok((Some(why), _)) => println!("skipped: {why}"),
+            Err(why) => println!("skipped: {why}"),
+        }
+        None
+    }
+
+    fn tid() -> i32 {
+        rustix::thread::gettid().as_raw_nonzero().get()
+    }
+
+    fn drained(perf: &mut Perf) -> Vec<Event> {
+        let mut events = Vec::new();
+        perf.drain(&mut events);
+        events
+    }
+
+    #[test]
+    fn each_call_is_reported_with_its_arguments_while_it_is_asked_for() {
+        let Some(mut perf) = with_hooks("sys_enter") else {
+            return;
+        };
+        let own = tid();
+        let file = File::open("/dev/null").unwrap();
+        let mut seen = |pace, count: u64| -> Vec<(u64, [u64; 4])> {
+            perf.set_pace(pace, true);
+            for round in 0..count {
+                fadvise(&file, round, NonZeroU64::new(7), Advice::Random).unwrap();
+            }
+            perf.set_pace(Pace::Blind, false);
+            let ours = drained(&mut perf).into_iter().filter(|it| it.tid == own);
+            let sent = ours.filter_map(|it| match it.what {
+                What::Called {
+                    number,
+                    arguments,
+                    weight,
+                } if number == libc::SYS_fadvise64 as u64 => {
+                    Some((weight, arguments[..4].try_into().unwrap()))
+                }
+                _ => None,
+            });
+            sent.collect()
+        };
+        let each = seen(Pace::Each, 100);
+        let random = Advice::Random as u64;
+        let descriptor = file.as_raw_fd() as u64;
+        let expected = |round| (1, [descriptor, round, 7, random]);
+        assert_eq!(each, (0..100).map(expected).collect::<Vec<_>>());
+        assert_eq!(seen(Pace::Paused, 100), []);
+        let few = seen(Pace::Few, 10_000);
+        assert!(few.iter().all(|it| it.0 == u64::from(CALLS_EVERY)));
+        let weight: u64 = few.iter().map(|it| it.0).sum();
+        // Calls of others on this core shift the sampling as well: if they come at random, a sum of
+        // 10,000 varies by 360.
+        assert!((7_000..13_000).contains(&weight), "{weight}");
+    }
+
+    fn is_blocked(tid: i32) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
+        stat.contains(") S ")
+    }
+
+    #[test]
+    fn wakes_are_reported_with_waker_and_core() {
+        let Some(mut perf) = with_hooks("sched_wakeup") else {
+            return;
+        };
+        let (begun, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let (mut peer, mut spinners) = (0, Vec::new());
+        thread::scope(|scope| {
+            let (to_other, from_here) = channel();
+            let (to_here, from_other) = channel();
+            scope.spawn(move || {
+                let answer = |()| to_here.send(tid()).unwrap();
+                answer(());
+                from_here.into_iter().for_each(answer);
+            });
+            // Timers expire while these threads have the cores, and run no call.
+            let (names, named) = channel();
+            for _ in 0..cores().len() {
+                let (names, begun, is_over) = (names.clone(), &begun, &is_over);
+                scope.spawn(move || {
+                    names.send(tid()).unwrap();
+                    // ORDERING: Release, pairs with the Acquire below: its wake-ups are done.
+                    begun.fetch_add(1, Ordering::Release);
+                    // ORDERING: Relaxed: nothing else depends on it.
+                    while !is_over.load(Ordering::Relaxed) {
+                        (0..20_000).for_each(|_| std::hint::spin_loop());
+                        thread::yield_now();
+                    }
+                });
+            }
+            spinners.extend(named.iter().take(cores().len()));
+            // ORDERING: Acquire, pairs with the Release above.
+            while begun.load(Ordering::Acquire) < spinners.len() {
+                thread::yield_now();
+            }
+            peer = from_other.recv().unwrap();
+            perf.set_pace(Pace::Each, false);
+            for _ in 0..200 {
+                thread::sleep(Duration::from_micros(200));
+                while !is_blocked(peer) {
+                    thread::yield_now();
+                }
+                to_other.send(()).unwrap();
+                from_other.recv().unwrap();
+            }
+            perf.set_pace(Pace::Blind, false);
+            // ORDERING: Relaxed: as above.
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let (own, cores) = (tid(), cores());
+        let events = drained(&mut perf);
+        let count = |of: i32, wanted: &dyn Fn(&What) -> bool| {
+            let is_it = |it: &&Event| it.tid == of && wanted(&it.what);
+            events.iter().filter(is_it).count()
+        };
+        let roused = |of, by| count(of, &|what| *what == What::Waking { waker: by });
+        let by_us = roused(peer, Some(own));
+        assert!((200..600).contains(&by_us), "{by_us}");
+        assert!(roused(own, None) >= 100, "sleeps are ended by interrupts");
+        for spinner in spinners {
+            assert_eq!(roused(own, Some(spinner)), 0, "it only had the core");
+        }
+        let woken = count(peer, &|what| matches!(what, What::Woken { .. }));
+        assert!((200..600).contains(&woken), "{woken}");
+        let is_there = |it: &Event| match it.what {
+            What::Woken { target } => cores.contains(&target.cast_signed()),
+            _ => true,
+        };
+        assert!(events.iter().all(is_there));
+    }
+
+    /// This is a user who may open the events of the machine, but may not load eBPF programs.
+    #[test]
+    fn where_programs_are_refused_events_tell_switches() {
+        // Capabilities belong to a thread, and end with this one.
+        let seen = thread::spawn(|| {
+            let mut rights = capabilities(None).unwrap();
+            (rights.effective).remove(CapabilitySet::BPF | CapabilitySet::SYS_ADMIN);
+            set_capabilities(None, rights).unwrap();
+            let mut perf = Perf::open(&[tid()]).ok()?;
+            if !perf.is_whole_machine() {
+                return None;
+            }
+            perf.set_counting(true);
+            (0..20).for_each(|_| thread::sleep(Duration::from_micros(200)));
+            perf.set_counting(false);
+            let own = tid();
+            let events = drained(&mut perf);
+            let blocked = What::Out { preempted: false };
+            let blocks = (events.iter()).filter(|it| it.tid == own && it.what == blocked);
+            let why = perf.missing("sys_enter").unwrap_or_default().to_string();
+            Some((perf.ebpf_switches, blocks.count(), why))
+        });
+        let Some((hooked, blocks, why)) = seen.join().unwrap() else {
+            return println!("skipped: no events of the machine without programs");
+        };
+        assert!(!hooked && blocks >= 15, "{hooked} {blocks}");
+        assert!(
+            why.ends_with("needs root, or CAP_BPF and CAP_PERFMON"),
+            "{why}"
+        );
     }
 }

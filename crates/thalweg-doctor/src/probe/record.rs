@@ -1,7 +1,7 @@
 //! Parses the records of a ring buffer into events.
 
-use super::calls::Arguments;
-use super::hooks;
+use crate::probe::ebpf::{CALL, SWITCH, WAKE, WAKING, registers};
+use crate::probe::syscall::Arguments;
 use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
@@ -35,7 +35,7 @@ pub(crate) enum What {
     },
     /// The thread is about to become runnable. This waker caused it, or an interrupt if there is
     /// none.
-    Roused {
+    Waking {
         waker: Option<i32>,
     },
     /// A thread or process began.
@@ -51,7 +51,7 @@ pub(crate) enum What {
     Mapped(Box<Mapping>),
     /// The thread had the core at a clock sample. The addresses are those of its stack, innermost
     /// first, with marks between kernel and user ones.
-    Ticked(Box<[u64]>),
+    Sampled(Box<[u64]>),
     /// The thread made a system call, which represents `weight` calls.
     Called {
         number: u64,
@@ -224,13 +224,67 @@ fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)], events: &mut Vec<Event>) 
             let count = usize::try_from(body.u64()?).ok()?;
             let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);
             let stack = stack.map_while(|word| Reader(word).u64()).collect();
-            event.what = What::Ticked(stack);
+            event.what = What::Sampled(stack);
             events.push(event);
         }
         Kind::Hook => {
             let bytes = body.u32()? as usize;
-            hooks::parse(body.take(bytes)?, event, events)?;
+            hooked(body.take(bytes)?, event, events)?;
         }
+    }
+    Some(())
+}
+
+/// Parses a record of an eBPF program and adds its events, which are derived from an event of the
+/// running thread.
+fn hooked(bytes: &[u8], header: Event, events: &mut Vec<Event>) -> Option<()> {
+    let word = |at: usize| Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+    let double = |at: usize| Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?));
+    let id = |at: usize| Some(word(at)?.cast_signed());
+    match word(0)? {
+        WAKE => events.push(Event {
+            tid: id(4)?,
+            what: What::Woken { target: word(8)? },
+            ..header
+        }),
+        WAKING => {
+            let waker = (word(8)? == 0 && header.tid > 0).then_some(header.tid);
+            let what = What::Waking { waker };
+            events.push(Event {
+                tid: id(4)?,
+                what,
+                ..header
+            });
+        }
+        CALL => {
+            let mut arguments = Arguments::default();
+            for (argument, at) in arguments.iter_mut().zip(registers::ARGUMENTS) {
+                *argument = double(16 + at)?;
+            }
+            let what = What::Called {
+                number: double(8)?,
+                arguments,
+                weight: word(4)?.into(),
+            };
+            events.push(Event { what, ..header });
+        }
+        SWITCH => {
+            let preempted = word(4)? != 0;
+            let (time_ns, core) = (header.time_ns, header.core);
+            let mut push = |at, what| {
+                events.push(Event {
+                    time_ns,
+                    core,
+                    pid: id(at)?,
+                    tid: id(at + 4)?,
+                    what,
+                });
+                Some(())
+            };
+            push(8, What::Out { preempted })?;
+            push(16, What::In)?;
+        }
+        _ => {}
     }
     Some(())
 }

@@ -1,6 +1,6 @@
 //! Records each thread's activity for the report, in bounded memory.
 
-use super::timeline::{Past, Timeline};
+use crate::probe::timeline::{EndedSpan, Timeline};
 use crate::recording::{Recording, Span, Stack, State, Track};
 use std::collections::HashMap;
 
@@ -116,7 +116,7 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn add(&mut self, past: Past) {
+    pub(crate) fn add(&mut self, past: EndedSpan) {
         if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&past.tid) {
             // The thread that ran least has the least to show.
             let least = self.lanes.iter().min_by_key(|(_, lane)| lane.total_ns[0]);
@@ -173,8 +173,8 @@ pub(crate) fn weighed(stacks: Vec<(Vec<String>, f64)>, total_ns: f64) -> Vec<Sta
 mod tests {
     use super::*;
 
-    fn past(tid: i32, state: State, from_ns: u64, to_ns: u64) -> Past {
-        Past {
+    fn past(tid: i32, state: State, from_ns: u64, to_ns: u64) -> EndedSpan {
+        EndedSpan {
             tid,
             state,
             from_ns,

@@ -1,6 +1,6 @@
 //! Reads the names of functions.
 
-use super::memory::{Frame, Memory};
+use crate::probe::memory::{Frame, Memory};
 use object::read::{ObjectSegment as _, ObjectSymbol as _};
 use object::{Object as _, ReadCache, SymbolKind};
 use std::collections::HashMap;

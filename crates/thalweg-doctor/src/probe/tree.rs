@@ -1,7 +1,7 @@
 //! Reads the program's processes and threads from `/proc`.
 
-use super::regular;
-use super::timeline::Timeline;
+use crate::probe::procfs;
+use crate::probe::timeline::Timeline;
 use crate::sys;
 use rustix::process::Pid;
 use rustix::thread::sched_getaffinity;
@@ -10,7 +10,7 @@ use std::fs;
 
 /// Returns the name of a thread; empty if it is gone.
 pub(crate) fn name(pid: i32, tid: i32) -> String {
-    let name = regular::text(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    let name = procfs::text(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
     name.trim_end().into()
 }
 
@@ -30,7 +30,7 @@ pub(crate) enum State {
 
 /// Returns the state of a thread; `None` if it is not in the list.
 pub(crate) fn state(pid: i32, tid: i32) -> Option<State> {
-    let stat = regular::text(format!("/proc/{pid}/task/{tid}/stat"))?;
+    let stat = procfs::text(format!("/proc/{pid}/task/{tid}/stat"))?;
     parse_state(&stat)
 }
 
@@ -56,7 +56,7 @@ fn numbers(folder: &str) -> Vec<i32> {
 
 /// Returns the parent of a process.
 fn parent(pid: i32) -> Option<i32> {
-    let stat = regular::text(format!("/proc/{pid}/stat"))?;
+    let stat = procfs::text(format!("/proc/{pid}/stat"))?;
     stat.rsplit_once(')')?
         .1
         .split_whitespace()
@@ -139,20 +139,20 @@ mod tests {
 
     #[test]
     fn a_state_is_that_behind_the_name() {
-        let state = |text| parse_state(text);
+        let state_of = |text| parse_state(text);
         assert_eq!(
-            state("7 (a) Z (b) S 1 7 7 0 -1 4194560 1"),
+            state_of("7 (a) Z (b) S 1 7 7 0 -1 4194560 1"),
             Some(State::Alive)
         );
-        assert_eq!(state("7 (a) Z 1 7 7 0 -1 4194560 1"), Some(State::Over));
+        assert_eq!(state_of("7 (a) Z 1 7 7 0 -1 4194560 1"), Some(State::Over));
         assert_eq!(
-            state("2 (kthreadd) S 0 0 0 0 -1 2129984 0"),
+            state_of("2 (kthreadd) S 0 0 0 0 -1 2129984 0"),
             Some(State::Kernels)
         );
-        assert_eq!(state(""), None);
+        assert_eq!(state_of(""), None);
         let own = std::process::id().cast_signed();
-        assert_eq!(super::state(own, own), Some(State::Alive));
-        assert_eq!(super::state(own, i32::MAX), None);
+        assert_eq!(state(own, own), Some(State::Alive));
+        assert_eq!(state(own, i32::MAX), None);
     }
 
     #[test]

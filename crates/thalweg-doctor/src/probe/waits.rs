@@ -1,15 +1,16 @@
 //! Samples what blocked threads wait for, from the files under `/proc`, a few times a second.
 
-use super::calls;
-use super::files::{self, Cause, Files, Seen, Wait};
-use super::memory::Memory;
-use super::monitors::Monitors;
-use super::symbols::Symbols;
-use super::timeline::{Thread, Timeline};
-use super::words::{Spot, Words};
+use crate::probe::blocked::{self, Cause, Files, Seen, Wait};
+use crate::probe::futex::{FutexWords, QueueId};
+use crate::probe::memory::{Frame, Memory};
+use crate::probe::symbols::Symbols;
+use crate::probe::syscall;
+use crate::probe::timeline::{Thread, Timeline};
 use crate::recording::State;
-use crate::watch::now_ns;
+use crate::sys::now_ns;
 use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
 
 /// The maximum number of threads that are sampled in one round.
 const THREADS_MAX: usize = 64;
@@ -35,7 +36,7 @@ struct Look {
     tid: i32,
     wait: Wait,
     /// The place where the thread may queue, and the number of threads that it represents there.
-    spot: Option<(Spot, f64)>,
+    spot: Option<(QueueId, f64)>,
     /// Whether the wait is over, and the thread has no core yet.
     woken: bool,
     /// The time at which a timeout, or a timer that it polls, ends the wait, if nothing else does.
@@ -64,18 +65,18 @@ pub(crate) struct Waits {
     pub(crate) timed: f64,
     /// The length of these waits, summed over all samples, and the number of waits whose length is
     /// known.
-    pub(crate) timed_ns: f64,
-    pub(crate) timed_known: f64,
+    timed_ns: f64,
+    timed_known: f64,
     /// The waits that have a timeout, but were over at the sample: their end may have any cause.
     pub(crate) open: f64,
     /// Among the waits in a poll, those that a timeout or a timer ended, and those of which this is
     /// not known.
-    pub(crate) polls_timed: f64,
-    pub(crate) polls_open: f64,
+    polls_timed: f64,
+    polls_open: f64,
     /// The blocked rounds by thread, call and wait channel.
     stacks: HashMap<Place, f64>,
     channels: HashMap<(i32, Option<u64>), Box<str>>,
-    pub(crate) words: Words,
+    pub(crate) words: FutexWords,
     monitors: Monitors,
     pub(crate) habits: HashMap<i32, Habit>,
     /// Without events: the number of threads that ran or were runnable, and of rounds with such a
@@ -94,7 +95,7 @@ pub(crate) struct Waits {
 
 impl Waits {
     /// Samples the threads of the program. Unless `by_state`, the records show when none ran.
-    pub(crate) fn look(&mut self, timeline: &mut Timeline, memory: &mut Memory, by_state: bool) {
+    pub(crate) fn sample(&mut self, timeline: &mut Timeline, memory: &mut Memory, by_state: bool) {
         self.rounds += 1;
         let (tids, scale) = self.chosen(timeline, by_state);
         let timed = !by_state && !timeline.in_gap();
@@ -169,15 +170,15 @@ impl Waits {
         since_ns: u64,
         scale: f64,
         memory: &mut Memory,
-    ) -> Option<Spot> {
+    ) -> Option<QueueId> {
         let (pid, tid) = place;
         if wait.cause == Cause::Futex && wait.call.is_some() {
             (self.monitors).see(place, since_ns, wait.stack, scale, memory);
             return Some(self.words.add(pid, tid, &wait.arguments, scale));
         }
-        let accepts = wait.call.is_some_and(calls::accepts);
+        let accepts = wait.call.is_some_and(syscall::accepts);
         self.words.add_other(tid, accepts);
-        let file = || files::identity(pid, wait.arguments[0]);
+        let file = || blocked::identity(pid, wait.arguments[0]);
         (wait.cause == Cause::FileLock).then(|| self.words.add_file(file(), scale))
     }
 
@@ -271,7 +272,7 @@ impl Waits {
     fn charge(&mut self, look: &Look, weight: f64, timed: bool, timeline: &Timeline) {
         let (tid, wait) = (look.tid, &look.wait);
         *self.critical.entry(wait.cause).or_default() += weight;
-        if wait.cause == Cause::Futex && calls::futex_is_timed(&wait.arguments) {
+        if wait.cause == Cause::Futex && syscall::futex_is_timed(&wait.arguments) {
             match look.woken {
                 true => self.open += weight,
                 false => self.add_timed(look, weight, timeline.now_ns),
@@ -352,7 +353,7 @@ impl Waits {
     /// Returns what the program waited for while it did not run: thread, call and wait channel.
     pub(crate) fn stacks(&self) -> Vec<(Vec<String>, f64)> {
         let stack = |((name, call, channel), &weight): (&Place, &f64)| {
-            let call = call.map(|call| match calls::name(call) {
+            let call = call.map(|call| match syscall::name(call) {
                 Some(name) => name.to_string(),
                 None => format!("call {call}"),
             });
@@ -367,5 +368,271 @@ impl Waits {
     }
 }
 
+const LIBRARY: &str = "/libjvm.so";
+/// The maximum number of threads and places that are remembered.
+const KEPT_MAX: usize = 4_096;
+/// The size of the stack that is read. The frames from the futex call up to the reason take about
+/// 300 bytes (OpenJDK 17, x86-64).
+const STACK_BYTES: usize = 1 << 10;
+/// The functions `ObjectMonitor::EnterI`, and `ReenterI` after a wait for a condition.
+const ENTERS: [&str; 2] = ["13ObjectMonitor6EnterI", "13ObjectMonitor8ReenterI"];
+
+/// The callers of the futex call: the two innermost functions of the virtual machine.
+type Callers = [Frame; 2];
+
+/// The places at which Java threads were seen to wait.
+#[derive(Debug, Default)]
+struct Monitors {
+    /// By process and callers, the number of threads summed over all samples, and the number of
+    /// waits that were seen.
+    parked: HashMap<(i32, Callers), (f64, f64)>,
+    /// The callers at which a thread that has not run since this time was seen.
+    known: HashMap<i32, (u64, Callers)>,
+}
+
+impl Monitors {
+    /// Records that a thread has waited in a futex call since `since_ns`, with this stack pointer.
+    pub(crate) fn see(
+        &mut self,
+        (pid, tid): (i32, i32),
+        since_ns: u64,
+        stack: u64,
+        scale: f64,
+        memory: &mut Memory,
+    ) {
+        let Some(code) = memory.mapped(pid, LIBRARY) else {
+            return;
+        };
+        let known = self.known.get(&tid).filter(|known| known.0 == since_ns);
+        let waits = if known.is_some() { 0.0 } else { scale };
+        let callers = match known {
+            Some(&(_, callers)) => Some(callers),
+            None => callers(pid, stack, &code).map(|both| both.map(|at| memory.frame(pid, at))),
+        };
+        let Some(callers) = callers else { return };
+        if self.known.len() < KEPT_MAX {
+            self.known.insert(tid, (since_ns, callers));
+        }
+        if self.parked.len() < KEPT_MAX || self.parked.contains_key(&(pid, callers)) {
+            let parked = self.parked.entry((pid, callers)).or_default();
+            *parked = (parked.0 + scale, parked.1 + waits);
+        }
+    }
+
+    /// Returns the processes with threads that wait to enter a monitor, each with the number of
+    /// threads over all samples, and of waits.
+    pub(crate) fn lines(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<i32, (f64, f64)> {
+        let mut lines: HashMap<i32, (f64, f64)> = HashMap::new();
+        for (&(pid, callers), (count, waits)) in &self.parked {
+            let mut enters = |frame| {
+                let name = symbols.name(frame, memory).unwrap_or_default();
+                ENTERS.iter().any(|part| name.contains(part))
+            };
+            if callers.into_iter().any(&mut enters) {
+                let line = lines.entry(pid).or_default();
+                *line = (line.0 + count, line.1 + waits);
+            }
+        }
+        lines
+    }
+}
+
+/// Returns the two innermost return addresses of a stack that are in this code.
+fn callers(pid: i32, stack: u64, code: &std::ops::Range<u64>) -> Option<[u64; 2]> {
+    let mut bytes = [[0; 8]; STACK_BYTES / 8];
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    memory.read_at(bytes.as_flattened_mut(), stack).ok()?;
+    let words = bytes.iter().map(|bytes| u64::from_ne_bytes(*bytes));
+    let mut addresses = words.filter(|word| code.contains(word));
+    Some([addresses.next()?, addresses.next()?])
+}
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn wait(cause: Cause, call: i64, timeout: u64) -> Wait {
+        Wait {
+            cause,
+            call: u64::try_from(call).ok(),
+            arguments: [0, 0, 0, timeout, 0, 0],
+            stack: 0,
+            timeout_ns: None,
+            timer_at_ns: None,
+        }
+    }
+
+    /// All threads are blocked from 100 ns on, and are sampled; `first` wakes first.
+    fn charged(waits: &[(i32, Wait, bool)], first: Option<i32>) -> Waits {
+        let mut timeline = Timeline::new(0, true);
+        let mut seen = Waits::default();
+        for (at_ns, &(tid, wait, woken)) in (101..).zip(waits) {
+            timeline.adopt(1, tid, "a");
+            seen.pending.push_back(Look {
+                at_ns,
+                tid,
+                wait,
+                spot: None,
+                woken,
+                due_ns: None,
+                since_ns: None,
+            });
+        }
+        (timeline.now_ns, timeline.idle_since_ns) = (200, Some(100));
+        seen.pass(200, &timeline);
+        seen.end_idle(first, &timeline);
+        seen
+    }
+
+    /// The client ran last, and waits for an answer; the server's timeout ends that wait.
+    #[test]
+    fn all_wait_for_the_one_that_wakes_first() {
+        let server = (1, wait(Cause::Poll, libc::SYS_epoll_pwait, 1), false);
+        let client = (2, wait(Cause::Futex, libc::SYS_futex, 0), false);
+        let seen = charged(&[server, client], Some(1));
+        assert_eq!(seen.critical, HashMap::from([(Cause::Poll, 1.0)]));
+        let nobody = charged(&[server, client], None);
+        assert_eq!(nobody.critical.values().sum::<f64>(), 1.0);
+        assert_eq!(charged(&[client], Some(1)).critical, HashMap::new());
+    }
+
+    /// A shell is killed before the program that it waits for, and so wakes first.
+    #[test]
+    fn who_wakes_first_after_a_signal_says_nothing() {
+        let shell = wait(Cause::Child, libc::SYS_wait4, 0);
+        let sleep = wait(Cause::Sleep, libc::SYS_nanosleep, 0);
+        let seen = charged(&[(1, shell, false), (2, sleep, false)], None);
+        assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
+        let alone = charged(&[(1, shell, false)], None);
+        assert_eq!(alone.critical, HashMap::from([(Cause::Child, 1.0)]));
+    }
+
+    #[test]
+    fn a_look_counts_only_while_nothing_runs() {
+        let mut seen = charged(&[], None);
+        let wait = wait(Cause::Sleep, libc::SYS_nanosleep, 0);
+        for at_ns in [50, 150] {
+            seen.pending.push_back(Look {
+                at_ns,
+                tid: 1,
+                wait,
+                spot: None,
+                woken: false,
+                due_ns: None,
+                since_ns: None,
+            });
+        }
+        let mut timeline = Timeline::new(0, true);
+        timeline.idle_since_ns = None;
+        seen.pass(100, &timeline);
+        timeline.idle_since_ns = Some(110);
+        seen.pass(120, &timeline);
+        seen.end_idle(Some(1), &timeline);
+        assert_eq!(seen.critical, HashMap::new());
+        seen.pass(200, &timeline);
+        seen.end_idle(Some(1), &timeline);
+        assert_eq!(seen.critical, HashMap::from([(Cause::Sleep, 1.0)]));
+    }
+
+    /// `rendezvous` was judged SLEEP-POLLING, because samples of calls showed no wake-up.
+    #[test]
+    fn a_wait_without_a_timeout_is_ended_by_a_thread() {
+        let waits = |timeout, woken| {
+            let one = (1, wait(Cause::Futex, libc::SYS_futex, timeout), woken);
+            let seen = charged(&[one], Some(1));
+            (seen.timed, seen.open)
+        };
+        assert_eq!(waits(0, false), (0.0, 0.0));
+        assert_eq!(waits(0, true), (0.0, 0.0));
+        assert_eq!(waits(0x7f00, false), (1.0, 0.0));
+        assert_eq!(waits(0x7f00, true), (0.0, 1.0));
+    }
+
+    /// A heartbeat was judged BLOCKING-IO at 0.57.
+    #[test]
+    fn a_poll_that_ends_when_its_time_has_come_was_not_answered() {
+        let poll = wait(Cause::Poll, libc::SYS_epoll_pwait, 0);
+        let ended = |timeout_ns, timer_at_ns, first| {
+            let mut timeline = Timeline::new(1_000_000, true);
+            timeline.adopt(1, 1, "a");
+            let mut seen = Waits::default();
+            seen.pending.push_back(Look {
+                at_ns: 2_000_000,
+                tid: 1,
+                wait: Wait {
+                    timeout_ns,
+                    timer_at_ns,
+                    ..poll
+                },
+                spot: None,
+                woken: false,
+                due_ns: None,
+                since_ns: None,
+            });
+            seen.pass(9_000_000, &timeline);
+            timeline.advance(9_000_000);
+            seen.end_idle(first, &timeline);
+            assert_eq!(seen.critical, HashMap::from([(Cause::Poll, 1.0)]));
+            seen.polls_timed
+        };
+        assert_eq!(ended(Some(8_000_000), None, Some(1)), 1.0, "its timeout");
+        assert_eq!(ended(None, Some(9_000_000), Some(1)), 1.0, "its timer");
+        assert_eq!(ended(Some(90_000_000), Some(8_500_000), Some(1)), 1.0);
+        assert_eq!(
+            ended(Some(90_000_000), Some(12_000_000), Some(1)),
+            0.0,
+            "an answer"
+        );
+        assert_eq!(ended(None, None, Some(1)), 0.0);
+        assert_eq!(ended(Some(8_000_000), None, None), 0.0, "it had not ended");
+    }
+
+    /// The JVM's own thread, which wakes every 50 ms, made a Java program that waits for a socket
+    /// look like one that polls: the futex calls were those of its start.
+    #[test]
+    fn a_wait_that_times_out_has_a_length() {
+        let after = |since_ns| {
+            let mut timeline = Timeline::new(since_ns, true);
+            timeline.adopt(1, 1, "a");
+            let mut seen = Waits::default();
+            seen.pending.push_back(Look {
+                at_ns: 60_000_000,
+                tid: 1,
+                wait: wait(Cause::Futex, libc::SYS_futex, 0x7f00),
+                spot: None,
+                woken: false,
+                due_ns: None,
+                since_ns: None,
+            });
+            seen.pass(70_000_000, &timeline);
+            timeline.advance(70_000_000);
+            seen.end_idle(Some(1), &timeline);
+            seen.timeout_us()
+        };
+        assert_eq!(after(20_000_000), Some(50_000.0));
+        assert_eq!(after(59_000_000), Some(11_000.0));
+        assert_eq!(Waits::default().timeout_us(), None);
+    }
+
+    #[test]
+    fn return_addresses_are_found_on_the_stack() {
+        let own = std::process::id().cast_signed();
+        let mut stack = [0_u64; STACK_BYTES / 8 + 1];
+        (stack[3], stack[4], stack[9], stack[20]) = (0x500, 0x7010, 0x7020, 0x7030);
+        let at = std::hint::black_box(&stack).as_ptr() as u64;
+        assert_eq!(callers(own, at, &(0x7000..0x8000)), Some([0x7010, 0x7020]));
+        assert_eq!(
+            callers(own, at, &(0x7020..0x7030)),
+            None,
+            "one is no reason"
+        );
+        assert_eq!(callers(own, 8, &(0x7000..0x8000)), None);
+    }
+
+    #[test]
+    fn code_that_is_not_javas_is_not_looked_at() {
+        let mut seen = Monitors::default();
+        seen.see((1, 1), 0, 8, 1.0, &mut Memory::default());
+        assert!(seen.parked.is_empty());
+    }
+}

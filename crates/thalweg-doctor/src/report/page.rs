@@ -1,12 +1,10 @@
 //! Formats the page of text.
 
-use super::text::{COLUMNS, cut, number, percents, plain, quantity, wrapped};
-use super::{Ending, Report, Spent, marks};
-use crate::evidence::{Evidence, Quality};
-use crate::metrics;
-use crate::verdict::{Exhibit, Verdict};
+use crate::evidence::{self, Evidence, Quality};
+use crate::report::{Ending, Report, Spent};
+use crate::rules::verdict::{Exhibit, Verdict};
 use std::collections::BTreeSet;
-use thalweg_measure::table::Nanoseconds;
+use thalweg_measure::table::{Nanoseconds, grouped};
 
 /// The number of verdicts that are shown in full; more would be confusing.
 const VERDICTS: usize = 3;
@@ -45,7 +43,7 @@ const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
 /// Returns a page of at most [`LINES`] lines.
-pub(super) fn page(report: &Report, colours: bool) -> String {
+pub(crate) fn page(report: &Report, colours: bool) -> String {
     let mut lines = Vec::new();
     for room in &ROOMS {
         lines = page_in(report, colours, room);
@@ -67,7 +65,7 @@ fn page_in(report: &Report, colours: bool, room: &Room) -> Vec<String> {
     }
     for (place, verdict) in report.verdicts.iter().take(VERDICTS).enumerate() {
         lines.push(String::new());
-        lines.extend(answer(place, verdict, report, colours, room));
+        lines.extend(answer(place, verdict, colours, room));
     }
     let others = report.verdicts.iter().skip(VERDICTS);
     let others = others.map(|it| format!("{} {:.2}", it.id.name(), it.confidence));
@@ -84,7 +82,7 @@ fn page_in(report: &Report, colours: bool, room: &Room) -> Vec<String> {
 }
 
 /// Returns how long the program ran, how it ended, and on which machine it ran.
-pub(super) fn facts(report: &Report) -> Vec<String> {
+pub(crate) fn facts(report: &Report) -> Vec<String> {
     let value = |name| report.evidence.value(name);
     let mut facts = Vec::new();
     if let Some(wall) = value("time.wall") {
@@ -129,7 +127,7 @@ fn head(report: &Report) -> Vec<String> {
 }
 
 /// Returns the reason why there is no verdict.
-pub(super) fn why_none(evidence: &Evidence) -> &'static str {
+pub(crate) fn why_none(evidence: &Evidence) -> &'static str {
     match evidence.value("time.wall") {
         Some(wall) if wall < 0.1 => "It ended too soon to tell.",
         _ => "The figures fit no kind of bottleneck.",
@@ -153,7 +151,7 @@ fn times(time: &[Spent]) -> Vec<String> {
 
 /// Returns each state with its share and those of its parts in whole per cent; no sum of parts
 /// exceeds the whole.
-pub(super) fn in_percent(time: &[Spent]) -> impl Iterator<Item = (&Spent, u32, Vec<u32>)> {
+pub(crate) fn in_percent(time: &[Spent]) -> impl Iterator<Item = (&Spent, u32, Vec<u32>)> {
     let shares = percents(time.iter().map(|spent| spent.share), 100);
     time.iter().zip(shares).map(|(spent, share)| {
         let parts = percents(spent.parts.iter().map(|piece| piece.share), share);
@@ -174,13 +172,7 @@ fn latency(evidence: &Evidence) -> Option<String> {
 }
 
 /// Writes the first verdict with all its evidence, and the others briefly.
-fn answer(
-    place: usize,
-    verdict: &Verdict,
-    report: &Report,
-    colours: bool,
-    room: &Room,
-) -> Vec<String> {
+fn answer(place: usize, verdict: &Verdict, colours: bool, room: &Room) -> Vec<String> {
     let name = verdict.id.name();
     let title = format!(
         "{} (confidence {:.2}): {}",
@@ -192,9 +184,8 @@ fn answer(
     if colours {
         lines[0] = lines[0].replacen(name, &format!("{BOLD}{name}{PLAIN}"), 1);
     }
-    let missed = |it: &&Exhibit| misses(verdict, it, report);
+    let missed = |it: &&Exhibit| it.reached == Some(false);
     let (below, reached): (Vec<_>, Vec<_>) = verdict.evidence.iter().partition(missed);
-    let in_short = |it: &Exhibit| in_short(it, misses(verdict, it, report));
     let list = |head: &str, exhibits: &[&Exhibit], hidden: usize| {
         let mut texts: Vec<String> = exhibits.iter().map(|it| in_short(it)).collect();
         if hidden > 0 {
@@ -224,14 +215,9 @@ fn answer(
     lines
 }
 
-/// Returns whether a figure is known to miss its threshold.
-pub(super) fn misses(verdict: &Verdict, exhibit: &Exhibit, report: &Report) -> bool {
-    marks::reached(verdict.id, exhibit, &report.evidence) == Some(false)
-}
-
 /// Returns the figures against a verdict. Among figures that contradict only together, one may
 /// support the verdict: it is left out here.
-pub(super) fn against(verdict: &Verdict) -> impl Iterator<Item = &Exhibit> {
+pub(crate) fn against(verdict: &Verdict) -> impl Iterator<Item = &Exhibit> {
     let is_for = |exhibit: &Exhibit| {
         let mut others = verdict.evidence.iter();
         others.any(|it| (it.metric, &it.threshold) == (exhibit.metric, &exhibit.threshold))
@@ -247,8 +233,12 @@ fn value(exhibit: &Exhibit) -> String {
     known.unwrap_or_else(|| "absent".to_owned())
 }
 
-fn in_short(exhibit: &Exhibit, misses: bool) -> String {
-    let not = if misses { "not " } else { "" };
+fn in_short(exhibit: &Exhibit) -> String {
+    let not = if exhibit.reached == Some(false) {
+        "not "
+    } else {
+        ""
+    };
     format!(
         "{} {} ({not}{})",
         exhibit.metric,
@@ -342,10 +332,10 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns a table of all figures.
-pub(super) fn figures(evidence: &Evidence) -> String {
+pub(crate) fn figures(evidence: &Evidence) -> String {
     let mut text = String::new();
     for (name, reading) in evidence.readings() {
-        let unit = metrics::named(name).map_or("", |metric| metric.unit);
+        let unit = evidence::named(name).map_or("", |metric| metric.unit);
         let value = match reading.value {
             Some(value) => quantity(value, unit),
             None => "absent".to_owned(),
@@ -359,4 +349,174 @@ pub(super) fn figures(evidence: &Evidence) -> String {
         text += &format!("{name:<22} {value:>20}  {quality:<8} {source}\n");
     }
     text
+}
+
+/// The width of a page in columns.
+const COLUMNS: usize = 80;
+
+/// Formats a number with at most four significant digits, and its thousands separated.
+pub(crate) fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v == 0.0 || v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 0.01 => 2,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let (sign, whole) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());
+    format!("{sign}{}{fraction}", grouped(whole))
+}
+
+/// Formats a number with its unit.
+fn quantity(value: f64, unit: &str) -> String {
+    let number = number(value);
+    match unit {
+        "share" | "1" => number,
+        "1/s" => format!("{number}/s"),
+        _ => format!("{number} {unit}"),
+    }
+}
+
+/// Formats a share of the time in per cent.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// Converts shares of the time into whole per cent, so that their sum does not exceed `most`: all
+/// are rounded down, and the largest remainders are rounded up while there is room.
+fn percents(shares: impl IntoIterator<Item = f64>, most: u32) -> Vec<u32> {
+    let exact: Vec<f64> = shares.into_iter().map(|share| share * 100.0).collect();
+    let mut whole: Vec<u32> = exact.iter().map(|exact| *exact as u32).collect();
+    let sum = exact.iter().sum::<f64>().round() as u32;
+    let mut left = sum.min(most).saturating_sub(whole.iter().sum());
+    let mut order: Vec<usize> = (0..exact.len()).collect();
+    order.sort_by(|&a, &b| exact[b].fract().total_cmp(&exact[a].fract()));
+    for at in order {
+        let one = left.min(1);
+        whole[at] += one;
+        left -= one;
+    }
+    whole
+}
+
+/// Shortens a text to `columns` columns, with an ellipsis where it is longer.
+pub(crate) fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(columns.saturating_sub(1));
+    kept.chain(['…']).collect()
+}
+
+/// Removes control characters: the name of another program must not control our terminal.
+pub(crate) fn plain(text: &str) -> String {
+    let mut safe = String::new();
+    for c in text.chars() {
+        if c.is_control() {
+            safe.extend(c.escape_default());
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+/// Wraps words into lines, the first behind `head`, the others indented to its end. There are at
+/// most `most` lines; if the text is longer, the last one ends with an ellipsis.
+pub(crate) fn wrapped(head: &str, text: &str, most: usize) -> Vec<String> {
+    let indent = " ".repeat(head.chars().count());
+    let mut lines = vec![head.to_owned()];
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        let space = usize::from(!is_empty);
+        if !is_empty && line + space + word.chars().count() > COLUMNS {
+            lines.push(indent.clone());
+            is_empty = true;
+        }
+        let line = lines.last_mut().expect("it has one from the start");
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            // The ellipsis replaces a word if there is no room for it.
+            let whole = last.chars().count() <= COLUMNS - 2;
+            let end = last.rfind(' ').filter(|_| !whole).unwrap_or(last.len());
+            last.truncate(end);
+            last.push_str(" …");
+        }
+    }
+    lines.into_iter().map(|line| cut(&line, COLUMNS)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_few_digits() {
+        let shown = [
+            0.0,
+            0.000_21,
+            0.25,
+            1.0,
+            12.34,
+            999.6,
+            1_234_567.8,
+            -1_000.0,
+        ];
+        let shown: Vec<String> = shown.into_iter().map(number).collect();
+        let expected = [
+            "0",
+            "0.0002",
+            "0.25",
+            "1.00",
+            "12.3",
+            "1,000",
+            "1,234,568",
+            "-1,000",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(quantity(2.0, "cores"), "2.00 cores");
+        assert_eq!(quantity(2_000.0, "1/s"), "2,000/s");
+        assert_eq!(quantity(0.5, "share"), "0.50");
+    }
+
+    #[test]
+    fn percents_of_a_whole_are_not_more_than_it() {
+        assert_eq!(percent(0.255), "26 %");
+        assert_eq!(percents([0.255], 100), [26]);
+        // If each were rounded by itself, the sum would be 102.
+        let parts = [0.255, 0.255, 0.245, 0.245];
+        assert_eq!(percents(parts, 100).iter().sum::<u32>(), 100);
+        assert_eq!(percents([0.356, 0.297, 0.296], 94), [35, 30, 29]);
+        assert_eq!(percents([0.3, 0.1], 100), [30, 10]);
+        assert!(percents([], 100).is_empty());
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_wrapped() {
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!(plain("a\x1b[31mb\n"), "a\\u{1b}[31mb\\n");
+        let words = "word ".repeat(40);
+        let lines = wrapped("head: ", &words, 9);
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS));
+        assert!(lines[1].starts_with("      word"));
+        let short = wrapped("head: ", &words, 2);
+        assert_eq!(short.len(), 2);
+        assert!(short[1].ends_with('…'));
+        // A line of 80 columns has no room for the ellipsis.
+        let full = wrapped("", &format!("{} {} b", "a".repeat(75), "a".repeat(4)), 1);
+        assert_eq!(full, [format!("{} …", "a".repeat(75))]);
+        let long = wrapped("", &"x".repeat(200), 5);
+        assert!(long.iter().all(|line| line.chars().count() <= COLUMNS));
+    }
 }

@@ -1,9 +1,10 @@
 //! The values at which each clue begins to hold and at which it holds fully, written a second time
 //! by hand, so that an accidental change of a threshold is detected.
 
-use super::engine::weigh;
-use super::*;
-use crate::rules::cases::evidence;
+use crate::evidence::values;
+use crate::rules::engine::weigh;
+use crate::rules::tests::evidence;
+use crate::rules::*;
 
 /// A figure, the values at which its clue begins to hold and holds fully, whether it supports the
 /// verdict, and the other figures beside it.
@@ -13,39 +14,19 @@ const FOR: bool = true;
 const AGAINST: bool = false;
 
 /// The figures of a program that is blocked for half of the time.
-const BLOCKED: [(&str, f64); 3] = [
-    ("state.running", 0.4),
-    ("state.blocked", 0.6),
-    ("threads.busy", 1.0),
-];
+const BLOCKED: [(&str, f64); 3] = values! {
+    state.running 0.4, state.blocked 0.6, threads.busy 1.0
+};
 
 /// The figures that let a clue of the lists below be the weakest.
-const BASE: &[(&str, f64)] = &[
-    ("cpu.used", 1.0),
-    ("cpu.usable", 2.0),
-    ("cpu.system_share", 0.8),
-    ("threads.busy", 8.0),
-    ("threads.spinners", 2.0),
-    ("run.wait_peers", 0.9),
-    ("fault.minor", 1e6),
-    ("fault.cpu_share", 0.1),
-    ("call.all", 1e6),
-    ("call.futex", 0.0),
-    ("call.yield", 0.0),
-    ("call.cpu_share", 0.1),
-    ("spin.cpu_share", 0.1),
-    ("switch.blocked", 1e6),
-    ("switch.run_us", 1.0),
-    ("lock.waiters", 4.0),
-    ("lock.held_share", 1.0),
-    ("lock.goroutines", 4.0),
-    ("hardware.memory_share", 0.8),
-    ("hardware.ipc", 0.1),
-    ("io.delay_share", 0.9),
-    ("futex.wake_share", 0.6),
-    ("futex.timeout_us", 1_000.0),
-    ("sleep.us", 10.0),
-];
+const BASE: &[(&str, f64)] = &values! {
+    cpu.used 1.0, cpu.usable 2.0, cpu.system_share 0.8, threads.busy 8.0, threads.spinners 2.0,
+    run.wait_peers 0.9, fault.minor 1e6, fault.cpu_share 0.1, call.all 1e6, call.futex 0.0,
+    call.yield 0.0, call.cpu_share 0.1, spin.cpu_share 0.1, switch.blocked 1e6, switch.run_us 1.0,
+    lock.waiters 4.0, lock.held_share 1.0, lock.goroutines 4.0, hardware.memory_share 0.8,
+    hardware.ipc 0.1, io.delay_share 0.9, futex.wake_share 0.6, futex.timeout_us 1_000.0,
+    sleep.us 10.0
+};
 
 const CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.4), ("call.yield", 0.0)];
 const ALL_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.8)];
@@ -53,11 +34,9 @@ const YIELDS: &[(&str, f64)] = &[("yield.cpu_share", 0.4)];
 const SPINS: &[(&str, f64)] = &[("spin.cpu_share", 0.4), ("call.futex", 500.0)];
 /// All of the time is claimed, however much of it spins.
 const UNSPUN: &[(&str, f64)] = &[("fault.cpu_share", 1.0)];
-const BURSTS: &[(&str, f64)] = &[
-    ("spin.cpu_share", 0.4),
-    ("export.full_share", 0.2),
-    ("export.burst", 9.0),
-];
+const BURSTS: &[(&str, f64)] = &values! {
+    spin.cpu_share 0.4, export.full_share 0.2, export.burst 9.0
+};
 const LOCKED: &[(&str, f64)] = &[("call.futex", 500.0)];
 const NO_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.0)];
 const FAULTS: &[(&str, f64)] = &[("fault.cpu_share", 0.4)];
@@ -162,11 +141,9 @@ fn borders(id: Id) -> Vec<Border> {
 }
 
 const NO_CALLS_LOCKED: &[(&str, f64)] = &[("call.cpu_share", 0.0), ("call.futex", 500.0)];
-const BRIEF: &[(&str, f64)] = &[
-    ("call.cpu_share", 0.4),
-    ("call.all", 10_000.0),
-    ("switch.run_us", 1.0),
-];
+const BRIEF: &[(&str, f64)] = &values! {
+    call.cpu_share 0.4, call.all 10_000.0, switch.run_us 1.0
+};
 const PARKED: &[(&str, f64)] = blocked!("block.futex" 1.0, "call.futex" 500.0);
 
 /// Returns the borders of a program that has nothing to do.
@@ -203,20 +180,14 @@ fn waits(id: Id) -> Vec<Border> {
     let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
     let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
     let sleep: &[_] = blocked!("block.sleep" 1.0);
-    let served: &[_] = &[
-        ("export.service", 100.0),
-        ("export.queue_share", 0.6),
-        ("export.full_share", 0.2),
-        ("export.burst", 1.0),
-        ("export.stage_share", 0.9),
-    ];
-    let lively: &[_] = &[
-        ("export.arrival", 10.0),
-        ("export.service", 100.0),
-        ("export.queue_share", 0.6),
-        ("export.full_share", 0.2),
-        ("export.burst", 1.0),
-    ];
+    let served: &[_] = &values! {
+        export.service 100.0, export.queue_share 0.6, export.full_share 0.2, export.burst 1.0,
+        export.stage_share 0.9
+    };
+    let lively: &[_] = &values! {
+        export.arrival 10.0, export.service 100.0, export.queue_share 0.6, export.full_share 0.2,
+        export.burst 1.0
+    };
     match id {
         Id::BlockingIo => vec![
             ("fault.major", 100.0, 50.0, FOR, blocked!("block.disk" 1.0)),

@@ -1,10 +1,9 @@
 //! Weighs the rules.
 
-use super::{Claim, Clue, Figure, Rule, Weighed};
-use crate::budget::Part;
-use crate::evidence::{Evidence, Quality};
-use crate::metrics;
-use crate::verdict::{Exhibit, Id, Verdict};
+use crate::evidence::breakdown::Part;
+use crate::evidence::{self, Evidence, Quality};
+use crate::rules::verdict::{Exhibit, Id, Verdict};
+use crate::rules::{Claim, Clue, Figure, Rule, Weighed};
 
 /// The factor on the confidence for an absent figure that a rule needs.
 const WITHOUT_NEED: f64 = 0.6;
@@ -108,13 +107,13 @@ fn is_blind(rule: &Rule, clue: &Clue) -> bool {
 fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
     match claim {
         Claim::Parts(parts) => {
-            let share = |(part, clues): &(Part, &[Clue])| {
+            let share_of = |(part, clues): &(Part, &[Clue])| {
                 let holds = clues
                     .iter()
                     .map(|clue| clue.holds(evidence).unwrap_or(UNKNOWN));
                 Some(part.share(evidence)? * holds.fold(1.0, f64::min))
             };
-            parts.iter().filter_map(share).sum::<f64>().min(1.0)
+            parts.iter().filter_map(share_of).sum::<f64>().min(1.0)
         }
         Claim::Largest(figures, parts) => {
             let figures = figures.iter().filter_map(|names| product(names, evidence));
@@ -180,19 +179,13 @@ fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
             for (_, part, clues) in known {
                 // The product of the first two is the share; a third one is how often it happens.
                 let names = part.figures();
-                let product = match names {
-                    [] | [_] => format!("> {threshold}"),
-                    [state, ..] => format!("× {state} > {threshold}"),
-                };
-                let (state, decides) = (names.first(), names.get(1));
-                decides.into_iter().chain(state).for_each(|name| {
-                    let text = if Some(name) == decides {
-                        product.clone()
-                    } else {
-                        format!("> {threshold}")
-                    };
-                    show(&mut shown, reading(name, text, evidence));
-                });
+                let state = names.first().copied();
+                if let Some(decides) = names.get(1) {
+                    show(&mut shown, share(decides, state, threshold, evidence));
+                }
+                if let Some(state) = state {
+                    show(&mut shown, share(state, None, threshold, evidence));
+                }
                 let held = clues.iter().filter(|clue| clue.holds(evidence) > Some(0.0));
                 held.for_each(|clue| show(&mut shown, exhibit(clue, evidence)));
             }
@@ -201,8 +194,7 @@ fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
             let parts = parts.iter().flat_map(|part| part.figures());
             for name in figures.iter().copied().flatten().chain(parts) {
                 if evidence.value(name).is_some() {
-                    let threshold = format!("> {threshold}");
-                    show(&mut shown, reading(name, threshold, evidence));
+                    show(&mut shown, share(name, None, threshold, evidence));
                 }
             }
         }
@@ -280,18 +272,42 @@ fn show(shown: &mut Vec<Exhibit>, exhibit: Exhibit) {
 }
 
 fn exhibit(clue: &Clue, evidence: &Evidence) -> Exhibit {
-    reading(clue.figure.name(), clue.threshold(), evidence)
+    let reached = clue.holds(evidence).map(|holds| holds >= 1.0);
+    reading(clue.figure.name(), clue.threshold(), reached, evidence)
 }
 
-fn reading(name: &'static str, threshold: String, evidence: &Evidence) -> Exhibit {
+/// Returns a share of the time that a claim rests on, which may count by its product with `state`.
+fn share(
+    name: &'static str,
+    state: Option<&'static str>,
+    threshold: f64,
+    evidence: &Evidence,
+) -> Exhibit {
+    let text = match state {
+        Some(state) => format!("× {state} > {threshold}"),
+        None => format!("> {threshold}"),
+    };
+    let factor = state.map_or(Some(1.0), |state| evidence.value(state));
+    let share = evidence.value(name).zip(factor);
+    let reached = share.map(|(share, factor)| share * factor >= threshold);
+    reading(name, text, reached, evidence)
+}
+
+fn reading(
+    name: &'static str,
+    threshold: String,
+    reached: Option<bool>,
+    evidence: &Evidence,
+) -> Exhibit {
     let reading = evidence.reading(name);
     Exhibit {
         metric: name,
         value: reading.and_then(|reading| reading.value),
-        unit: metrics::named(name).map_or("", |metric| metric.unit),
+        unit: evidence::named(name).map_or("", |metric| metric.unit),
         threshold,
         source: reading.map_or_else(String::new, |reading| reading.source.clone()),
         quality: reading.map_or(Quality::Absent, |reading| reading.quality),
+        reached,
     }
 }
 

@@ -38,7 +38,7 @@ fn spinner() {
     if seen.quality("spin.cpu_share") == "sampled" {
         seen.above("spin.cpu_share", 0.3);
     }
-    assert_eq!(seen.report()["exit"], "running");
+    assert!(seen.report()["exit"].is_null());
 }
 
 fn ends() {
@@ -147,7 +147,7 @@ fn headless() {
     patient.kill().unwrap();
     patient.wait().unwrap();
     assert_eq!(seen.code, 0, "{}", seen.said());
-    assert_eq!(seen.report()["exit"], "running");
+    assert!(seen.report()["exit"].is_null());
     assert_eq!(seen.value("threads.max"), 1.0);
     seen.above("state.blocked", 0.5);
 }

@@ -7,6 +7,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
 use std::time::Duration;
 use thalweg_doctor::observe::{Options, attach, observe};
+use thalweg_doctor::report::Ending;
 use thalweg_doctor::target::Target;
 
 /// Observes a command (or a process), and prints the evidence as the last line of stderr.
@@ -41,7 +42,7 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
                 "evidence": seen.evidence, "recording": seen.recording, "exit": seen.exit,
             });
             eprintln!("\n{seen_as}");
-            seen.exit.code()
+            seen.exit.map_or(0, Ending::code)
         }
         Err(error) => {
             eprintln!("doctor: {error}");

@@ -1,75 +1,66 @@
 //! Lists of symbols and of accounts.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+
+use zerocopy::FromBytes;
+use zerocopy::little_endian::{I64, U32};
 
 use super::error::CodecError;
 use super::fields::{Reader, Writer};
-use super::frame::{HEAD_BYTES, kind};
+use super::frame::{HEAD_BYTES, Head, kind};
 use crate::command::{AccountSpec, FeeUnit, SymbolSpec, SymbolType};
 use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::wire::{AmountForm, Wire, wire};
 
-/// A batch without items.
-pub(super) const BYTES_MIN: usize = HEAD_BYTES + 4;
-const SYMBOL_BYTES: usize = 64;
-/// An account without balances.
-const ACCOUNT_BYTES_MIN: usize = 12;
-const BALANCE_BYTES: usize = 12;
-
-/// The kind of items in a batch, and the least length of an item in bytes.
-pub(super) struct Items {
-    what: &'static str,
-    bytes: usize,
-    is_fixed: bool,
+wire! {
+    struct SymbolForm = SymbolSpec {
+        id: SymbolId, symbol_type: SymbolType, fee_unit: FeeUnit | reserved: u16,
+        base_currency: CurrencyId, quote_currency: CurrencyId, base_scale: i64, quote_scale: i64,
+        taker_fee: i64, maker_fee: i64, margin_buy: i64, margin_sell: i64,
+    }
 }
 
-impl Items {
-    pub(super) const SYMBOLS: Self = Self {
-        what: "symbols",
-        bytes: SYMBOL_BYTES,
-        is_fixed: true,
+/// The names of items in errors.
+const SYMBOLS: &str = "symbols";
+const ACCOUNTS: &str = "accounts";
+/// A batch without items: the head, and the number of items.
+const BYTES_MIN: usize = HEAD_BYTES + size_of::<U32>();
+const SYMBOL_BYTES: usize = size_of::<SymbolForm>();
+/// An account without balances: the user, and their number.
+const ACCOUNT_BYTES_MIN: usize = size_of::<(I64, U32)>();
+const BALANCE_BYTES: usize = size_of::<AmountForm<I64>>();
+
+/// Returns the error that the head of a batch, and the number of its items if that is there, prove
+/// whatever follows. An account may be longer, by balances of as many bytes.
+pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
+    let (frame, what, item_bytes) = match head.kind {
+        kind::ADD_SYMBOLS => ("a batch of symbols", SYMBOLS, SYMBOL_BYTES),
+        _ => ("a batch of accounts", ACCOUNTS, ACCOUNT_BYTES_MIN),
     };
-    /// Each may be longer, by balances of as many bytes.
-    pub(super) const ACCOUNTS: Self = Self {
-        what: "accounts",
-        bytes: ACCOUNT_BYTES_MIN,
-        is_fixed: false,
+    let length = head.length()?;
+    let room = length.saturating_sub(BYTES_MIN);
+    let max = room / item_bytes;
+    head.check_length(frame, BYTES_MIN + max * item_bytes)?;
+    head.check_own(frame, [0; 2])?;
+    let count = bytes.get(HEAD_BYTES..).unwrap_or_default();
+    let Ok((count, _)) = U32::read_from_prefix(count) else {
+        return Ok(());
     };
-
-    /// `None` where the kind is of no batch.
-    pub(super) const fn of(kind: u8) -> Option<Self> {
-        match kind {
-            kind::ADD_SYMBOLS => Some(Self::SYMBOLS),
-            kind::ADD_ACCOUNTS => Some(Self::ACCOUNTS),
-            _ => None,
-        }
-    }
-
-    /// The longest batch that is not longer than `length`; the shortest of all where each is.
-    pub(super) const fn length_up_to(&self, length: usize) -> usize {
-        let room = length.saturating_sub(BYTES_MIN);
-        BYTES_MIN + room - room % self.bytes
-    }
-
-    /// Returns an error if a batch of this length cannot hold `count` items.
-    pub(super) const fn check_count(&self, count: usize, length: usize) -> Result<(), CodecError> {
-        let max = (length - BYTES_MIN) / self.bytes;
-        let (what, at) = (self.what, HEAD_BYTES);
-        if count > max {
-            return Err(CodecError::TooMany {
-                what,
-                at,
-                count,
-                max,
-            });
-        }
-        if count == max || count != 0 && !self.is_fixed {
-            return Ok(());
-        }
-        let at = BYTES_MIN + count * self.bytes;
-        Err(CodecError::Surplus {
+    let count = count.get() as usize;
+    let at = BYTES_MIN + count * item_bytes;
+    match count.cmp(&max) {
+        Ordering::Greater => Err(CodecError::TooMany {
+            what,
+            at: HEAD_BYTES,
+            count,
+            max,
+        }),
+        Ordering::Less if count == 0 || what == SYMBOLS => Err(CodecError::Surplus {
             at,
             bytes: length - at,
-        })
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -84,91 +75,45 @@ pub(super) fn accounts_bytes(accounts: &[AccountSpec]) -> usize {
     BYTES_MIN + accounts.iter().map(bytes).sum::<usize>()
 }
 
-pub(super) fn put_symbols(symbols: &[SymbolSpec], out: &mut Writer<'_>) {
+pub(super) fn put_symbols(head: Head, symbols: &[SymbolSpec], out: &mut Writer<'_>) {
+    out.put(&head);
     out.count(symbols.len());
-    for symbol in symbols {
-        out.int(symbol.id.0);
-        out.bytes([symbol.symbol_type as u8, symbol.fee_unit as u8, 0, 0]);
-        out.int(symbol.base_currency.0);
-        out.int(symbol.quote_currency.0);
-        out.longs([symbol.base_scale, symbol.quote_scale]);
-        out.longs([symbol.taker_fee, symbol.maker_fee]);
-        out.longs([symbol.margin_buy, symbol.margin_sell]);
-    }
+    symbols
+        .iter()
+        .for_each(|symbol| out.value::<SymbolForm>(symbol));
 }
 
-pub(super) fn symbols(fields: &mut Reader<'_>) -> Result<Arc<[SymbolSpec]>, CodecError> {
-    let count = fields.count(Items::SYMBOLS.what, SYMBOL_BYTES)?;
-    let mut symbols = Vec::with_capacity(count);
-    for _ in 0..count {
-        let id = SymbolId(fields.int()?);
-        let (symbol_type, fee_unit) = symbol_type(fields)?;
-        symbols.push(SymbolSpec {
-            id,
-            symbol_type,
-            base_currency: CurrencyId(fields.int()?),
-            quote_currency: CurrencyId(fields.int()?),
-            base_scale: fields.long()?,
-            quote_scale: fields.long()?,
-            taker_fee: fields.long()?,
-            maker_fee: fields.long()?,
-            margin_buy: fields.long()?,
-            margin_sell: fields.long()?,
-            fee_unit,
-        });
-    }
+pub(super) fn symbols(frame: &[u8]) -> Result<Arc<[SymbolSpec]>, CodecError> {
+    let mut fields = Reader::new(frame, HEAD_BYTES);
+    let count = fields.count(SYMBOLS, SYMBOL_BYTES)?;
+    let symbols = fields.values::<SymbolForm>(count)?;
+    fields.end()?;
     Ok(symbols.into())
 }
 
-/// The type, the unit of the fees, and two bytes that mean nothing.
-fn symbol_type(fields: &mut Reader<'_>) -> Result<(SymbolType, FeeUnit), CodecError> {
-    let at = fields.at();
-    let code = fields.int()?;
-    let unknown = |what| CodecError::UnknownCode {
-        what,
-        at,
-        code: code.into(),
-    };
-    let [symbol_type, fee_unit, 0, 0] = code.to_le_bytes() else {
-        return Err(unknown("the type of a symbol"));
-    };
-    let symbol_type = match symbol_type {
-        0 => SymbolType::CurrencyPair,
-        1 => SymbolType::Futures,
-        2 => SymbolType::Option,
-        _ => return Err(unknown("the type of a symbol")),
-    };
-    let fee_unit = match fee_unit {
-        0 => FeeUnit::PerLot,
-        1 => FeeUnit::Millionth,
-        _ => return Err(unknown("the unit of a symbol's fees, with its type,")),
-    };
-    Ok((symbol_type, fee_unit))
-}
-
-pub(super) fn put_accounts(accounts: &[AccountSpec], out: &mut Writer<'_>) {
+pub(super) fn put_accounts(head: Head, accounts: &[AccountSpec], out: &mut Writer<'_>) {
+    out.put(&head);
     out.count(accounts.len());
     for account in accounts {
-        out.long(account.uid.0);
+        out.put(&account.uid.bytes());
         out.count(account.balances.len());
-        for (currency, amount) in &account.balances {
-            out.int(currency.0);
-            out.long(*amount);
-        }
+        account
+            .balances
+            .iter()
+            .for_each(|balance| out.put(&AmountForm::of(balance)));
     }
 }
 
-pub(super) fn accounts(fields: &mut Reader<'_>) -> Result<Arc<[AccountSpec]>, CodecError> {
-    let count = fields.count(Items::ACCOUNTS.what, ACCOUNT_BYTES_MIN)?;
+pub(super) fn accounts(frame: &[u8]) -> Result<Arc<[AccountSpec]>, CodecError> {
+    let mut fields = Reader::new(frame, HEAD_BYTES);
+    let count = fields.count(ACCOUNTS, ACCOUNT_BYTES_MIN)?;
     let mut accounts = Vec::with_capacity(count);
     for _ in 0..count {
-        let uid = UserId(fields.long()?);
+        let uid = UserId(fields.get::<I64>()?.get());
         let count = fields.count("balances", BALANCE_BYTES)?;
-        let mut balances = Vec::with_capacity(count);
-        for _ in 0..count {
-            balances.push((CurrencyId(fields.int()?), fields.long()?));
-        }
+        let balances = fields.amounts(count)?;
         accounts.push(AccountSpec { uid, balances });
     }
+    fields.end()?;
     Ok(accounts.into())
 }

@@ -1,8 +1,7 @@
 //! Errors in bytes that are decoded, and of buffers that are too small to encode into.
 
-use std::{error, fmt};
-
 use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES};
+use crate::error_texts::error_texts;
 
 /// Why bytes were not decoded, or a value not encoded. Positions count from 0 at the beginning of
 /// the frame.
@@ -160,116 +159,41 @@ pub enum CodecError {
     },
 }
 
-impl fmt::Display for CodecError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::Incomplete { needed, have } => {
-                write!(f, "the frame needs {needed} bytes, {have} are there")
-            }
-            Self::TooShort { length } => write!(
-                f,
-                "the length at byte 0 is {length}, a frame has {HEAD_BYTES} bytes at least"
-            ),
-            Self::TooLong { length } => {
-                write!(
-                    f,
-                    "a frame of {length} bytes, the limit is {FRAME_BYTES_MAX}"
-                )
-            }
-            Self::UnknownVersion { version, known } => write!(
-                f,
-                "the version at byte 5 is {version}, only {known} is known"
-            ),
-            Self::UnknownKind { kind, wanted } => {
-                write!(
-                    f,
-                    "the kind at byte 4 is {kind}, which is no known {wanted}"
-                )
-            }
-            Self::WrongLength {
-                what,
-                length,
-                expected,
-            } => write!(
-                f,
-                "the length at byte 0 is {length}, that of {what} is {expected}"
-            ),
-            _ => self.fmt_of_field(f),
-        }
-    }
+error_texts! { CodecError:
+    Incomplete { needed, have } => "the frame needs {needed} bytes, {have} are there";
+    TooShort { length } =>
+        "the length at byte 0 is {length}, a frame has {HEAD_BYTES} bytes at least";
+    TooLong { length } => "a frame of {length} bytes, the limit is {FRAME_BYTES_MAX}";
+    UnknownVersion { version, known } =>
+        "the version at byte 5 is {version}, only {known} is known";
+    UnknownKind { kind, wanted } => "the kind at byte 4 is {kind}, which is no known {wanted}";
+    WrongLength { what, length, expected } =>
+        "the length at byte 0 is {length}, that of {what} is {expected}";
+    OwnByte { what, at, value, max } => "byte {at} of {what} is {value}, the greatest is {max}";
+    OtherOutcome { expected, found } =>
+        "the outcome of command {expected} goes on with another of command {found}";
+    NoCondition =>
+        "byte 6 of a conditional order names no condition; such an order has kind 1";
+    OutOfRange { what, at, value, max } =>
+        "{what} at byte {at} is {value}, the greatest is {max}";
+    UnknownCode { what, at, code } => "{what} at byte {at} is {code}, which is not known";
+    TooMany { what, at, count, max } =>
+        "{count} {what} said at byte {at}, the frame has room for {max}";
+    EndsEarly { at, bytes, length } =>
+        "the frame ends at byte {length}, and {bytes} bytes are wanted from byte {at} on";
+    Surplus { at, bytes } => "the frame's fields end at byte {at}, and {bytes} bytes follow";
+    BelowLeast { what, at, value, min } => "{what} at byte {at} is {value}, the least is {min}";
+    NotAscending { what, at } => "{what} at byte {at} is not above the one before it";
+    NotText { what, at } => "{what} is no UTF-8 from byte {at} on";
+    WrongHead { what, at } => "at byte {at} begins something else than {what}";
+    NoRoom { needed, have } => "the frame needs {needed} bytes, the buffer has {have}";
 }
 
 impl CodecError {
-    /// Writes the errors of fields, behind the head.
-    fn fmt_of_field(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::OwnByte {
-                what,
-                at,
-                value,
-                max,
-            } => write!(f, "byte {at} of {what} is {value}, the greatest is {max}"),
-            Self::OtherOutcome { expected, found } => write!(
-                f,
-                "the outcome of command {expected} goes on with another of command {found}"
-            ),
-            Self::NoCondition => write!(
-                f,
-                "byte 6 of a conditional order names no condition; such an order has kind 1"
-            ),
-            Self::OutOfRange {
-                what,
-                at,
-                value,
-                max,
-            } => write!(f, "{what} at byte {at} is {value}, the greatest is {max}"),
-            Self::UnknownCode { what, at, code } => {
-                write!(f, "{what} at byte {at} is {code}, which is not known")
-            }
-            Self::TooMany {
-                what,
-                at,
-                count,
-                max,
-            } => write!(
-                f,
-                "{count} {what} said at byte {at}, the frame has room for {max}"
-            ),
-            Self::EndsEarly { at, bytes, length } => write!(
-                f,
-                "the frame ends at byte {length}, and {bytes} bytes are wanted from byte {at} on"
-            ),
-            Self::Surplus { at, bytes } => {
-                write!(
-                    f,
-                    "the frame's fields end at byte {at}, and {bytes} bytes follow"
-                )
-            }
-            _ => self.fmt_of_session(f),
-        }
-    }
-
-    /// Writes the errors of session frames, and the want of room.
-    fn fmt_of_session(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::BelowLeast {
-                what,
-                at,
-                value,
-                min,
-            } => write!(f, "{what} at byte {at} is {value}, the least is {min}"),
-            Self::NotAscending { what, at } => {
-                write!(f, "{what} at byte {at} is not above the one before it")
-            }
-            Self::NotText { what, at } => write!(f, "{what} is no UTF-8 from byte {at} on"),
-            Self::WrongHead { what, at } => {
-                write!(f, "at byte {at} begins something else than {what}")
-            }
-            Self::NoRoom { needed, have } => {
-                write!(f, "the frame needs {needed} bytes, the buffer has {have}")
-            }
-            _ => Ok(()),
-        }
+    /// The error of a code, at this place, that stands for nothing known.
+    pub(crate) fn unknown(what: &'static str, at: usize, code: impl Into<i64>) -> Self {
+        let code = code.into();
+        Self::UnknownCode { what, at, code }
     }
 
     /// Returns the same error with its place counted in an outer frame: the inner frame begins at
@@ -297,5 +221,3 @@ impl CodecError {
         moved
     }
 }
-
-impl error::Error for CodecError {}

@@ -1,92 +1,44 @@
-//! Fields by their place in a frame, and one after another.
+//! Frames of variable length, one struct after another.
+
+use zerocopy::{Immutable, IntoBytes};
 
 use super::error::CodecError;
-use super::frame::Head;
-use crate::command::{Action, OrderType};
+use crate::ids::CurrencyId;
+use crate::wire::{AmountForm, Form, Plain, Wire};
 
-/// The 64-bit field at `at`; both numbers are known when this is compiled, so nothing is checked.
-#[inline(always)]
-pub(super) fn long<const N: usize>(frame: &[u8; N], at: usize) -> i64 {
-    let mut field = [0; 8];
-    field.copy_from_slice(&frame[at..at + 8]);
-    i64::from_le_bytes(field)
-}
-
-/// As [`long`], 32 bits.
-#[inline(always)]
-pub(super) fn int<const N: usize>(frame: &[u8; N], at: usize) -> i32 {
-    let mut field = [0; 4];
-    field.copy_from_slice(&frame[at..at + 4]);
-    i32::from_le_bytes(field)
-}
-
-/// Writes 64-bit fields one after another from `at` on.
-#[inline(always)]
-pub(super) fn put_longs<const N: usize, const F: usize>(
-    frame: &mut [u8; N],
+/// Returns an error if a number at this place is below `min`.
+pub(super) const fn at_least(
+    what: &'static str,
     at: usize,
-    fields: [i64; F],
-) {
-    for (field, value) in fields.into_iter().enumerate() {
-        let at = at + field * 8;
-        frame[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    value: u64,
+    min: u64,
+) -> Result<(), CodecError> {
+    if value >= min {
+        return Ok(());
     }
-}
-
-#[inline(always)]
-pub(super) fn put_int<const N: usize>(frame: &mut [u8; N], at: usize, value: i32) {
-    frame[at..at + 4].copy_from_slice(&value.to_le_bytes());
-}
-
-#[inline]
-pub(super) const fn action(code: u8) -> Action {
-    if code & 1 == 0 {
-        Action::Ask
-    } else {
-        Action::Bid
-    }
-}
-
-#[inline]
-pub(super) const fn order_type(code: u8) -> Option<OrderType> {
-    Some(match code {
-        0 => OrderType::Gtc,
-        1 => OrderType::Ioc,
-        2 => OrderType::IocBudget,
-        3 => OrderType::Fok,
-        4 => OrderType::FokBudget,
-        5 => OrderType::Market,
-        _ => return None,
+    Err(CodecError::BelowLeast {
+        what,
+        at,
+        value,
+        min,
     })
 }
 
-/// The error of a byte that must be at most `max`.
-pub(super) fn small(what: &'static str, at: usize, value: u8, max: u8) -> Result<u8, CodecError> {
-    if value > max {
-        return Err(CodecError::OutOfRange {
-            what,
-            at,
-            value: value.into(),
-            max: max.into(),
-        });
-    }
-    Ok(value)
-}
-
-/// The error of a field that must be 0, since it means nothing.
-pub(super) const fn nothing(what: &'static str, at: usize, value: i64) -> Result<(), CodecError> {
-    if value == 0 {
+/// Returns an error if a byte at this place is above `max`.
+#[inline]
+pub(super) fn small(what: &'static str, at: usize, value: u8, max: u8) -> Result<(), CodecError> {
+    if value <= max {
         return Ok(());
     }
     Err(CodecError::OutOfRange {
         what,
         at,
-        value: value as u64,
-        max: 0,
+        value: value.into(),
+        max: max.into(),
     })
 }
 
-/// Reads a frame field by field.
+/// Reads a frame, struct by struct.
 #[derive(Debug)]
 pub(super) struct Reader<'f> {
     frame: &'f [u8],
@@ -104,77 +56,54 @@ impl<'f> Reader<'f> {
 
     /// The next byte, without a step.
     #[inline]
-    pub(super) fn next(&self) -> Option<u8> {
-        self.frame.get(self.at).copied()
+    pub(super) fn next(&self) -> Result<u8, CodecError> {
+        Reader::new(self.frame, self.at).get().copied()
     }
 
     /// Bytes that are left.
-    pub(super) const fn left(&self) -> usize {
+    const fn left(&self) -> usize {
         self.frame.len() - self.at
     }
 
-    /// The frame is all there, so that no further bytes can mend it.
-    const fn ends_early(&self, bytes: usize) -> CodecError {
-        CodecError::EndsEarly {
+    /// Takes a struct. The frame is all there, so that no further bytes can mend one that ends.
+    #[inline]
+    pub(super) fn get<T: Plain>(&mut self) -> Result<&'f T, CodecError> {
+        let rest = self.frame.get(self.at..).unwrap_or_default();
+        let (form, _) = T::ref_from_prefix(rest).map_err(|_| CodecError::EndsEarly {
             at: self.at,
-            bytes,
+            bytes: size_of::<T>(),
             length: self.frame.len(),
-        }
+        })?;
+        self.at += size_of::<T>();
+        Ok(form)
     }
 
+    /// Takes a struct without small bytes, and decodes it.
     #[inline]
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], CodecError> {
-        let rest = self.frame.get(self.at..).unwrap_or_default();
-        let field = rest.first_chunk().ok_or(self.ends_early(N))?;
-        self.at += N;
-        Ok(*field)
-    }
-
-    #[inline]
-    pub(super) fn byte(&mut self) -> Result<u8, CodecError> {
-        Ok(self.take::<1>()?[0])
-    }
-
-    #[inline]
-    pub(super) fn int(&mut self) -> Result<i32, CodecError> {
-        self.take().map(i32::from_le_bytes)
-    }
-
-    #[inline]
-    pub(super) fn long(&mut self) -> Result<i64, CodecError> {
-        self.take().map(i64::from_le_bytes)
-    }
-
-    /// Reads `N` 64-bit fields with one check of the length.
-    #[inline]
-    pub(super) fn longs<const N: usize>(&mut self) -> Result<[i64; N], CodecError> {
-        let rest = self.frame.get(self.at..).unwrap_or_default();
-        let fields: &[[u8; 8]; N] =
-            (rest.as_chunks().0.first_chunk()).ok_or(self.ends_early(8 * N))?;
-        self.at += 8 * N;
-        Ok(fields.map(i64::from_le_bytes))
-    }
-
-    /// A byte that must be at most `max`.
-    #[inline]
-    pub(super) fn small(&mut self, what: &'static str, max: u8) -> Result<u8, CodecError> {
+    pub(super) fn value<F: Form>(&mut self) -> Result<F::Value, CodecError> {
         let at = self.at;
-        small(what, at, self.byte()?, max)
+        self.get::<F>()?.value([0; 2], [at, at])
     }
 
-    /// A field that means something only where `is_there`, and is 0 elsewhere.
-    pub(super) fn optional(
+    /// Takes a list of structs without small bytes, and decodes them.
+    pub(super) fn values<F: Form>(&mut self, count: usize) -> Result<Vec<F::Value>, CodecError> {
+        let mut values = Vec::with_capacity(count);
+        for _ in 0..count {
+            values.push(self.value::<F>()?);
+        }
+        Ok(values)
+    }
+
+    /// Takes a list of amounts by currency.
+    pub(super) fn amounts<T: Wire>(
         &mut self,
-        what: &'static str,
-        is_there: bool,
-    ) -> Result<Option<i64>, CodecError> {
-        let at = self.at;
-        let value = self.long()?;
-        if is_there {
-            return Ok(Some(value));
+        count: usize,
+    ) -> Result<Vec<(CurrencyId, T)>, CodecError> {
+        let mut amounts = Vec::with_capacity(count);
+        for _ in 0..count {
+            amounts.push(self.get::<AmountForm<T::Bytes>>()?.amount()?);
         }
-        nothing(what, at, value)?;
-        Ok(None)
+        Ok(amounts)
     }
 
     /// The length of a list whose items take `item_bytes` at least: never more than fit.
@@ -184,7 +113,7 @@ impl<'f> Reader<'f> {
         item_bytes: usize,
     ) -> Result<usize, CodecError> {
         let at = self.at;
-        let count = u32::from_le_bytes(self.take()?) as usize;
+        let count = u32::value(*self.get()?, at)? as usize;
         let max = self.left() / item_bytes;
         if count > max {
             return Err(CodecError::TooMany {
@@ -195,21 +124,6 @@ impl<'f> Reader<'f> {
             });
         }
         Ok(count)
-    }
-
-    /// A number that must be at least `min`.
-    pub(super) fn at_least(&mut self, what: &'static str, min: u64) -> Result<u64, CodecError> {
-        let at = self.at;
-        let value = self.long()? as u64;
-        if value >= min {
-            return Ok(value);
-        }
-        Err(CodecError::BelowLeast {
-            what,
-            at,
-            value,
-            min,
-        })
     }
 
     /// All bytes that are left.
@@ -228,54 +142,34 @@ impl<'f> Reader<'f> {
     }
 }
 
-/// Writes a frame field by field, into bytes whose number was counted before.
+/// Writes a frame, struct by struct, into bytes whose number was counted before.
 #[derive(Debug)]
-pub(super) struct Writer<'f> {
-    frame: &'f mut [u8],
-    at: usize,
-}
+pub(super) struct Writer<'f>(&'f mut [u8]);
 
 impl<'f> Writer<'f> {
     pub(super) const fn new(frame: &'f mut [u8]) -> Self {
-        Self { frame, at: 0 }
-    }
-
-    /// The head, with one own byte.
-    pub(super) fn head(&mut self, length: usize, kind: u8, own: u8) {
-        self.bytes(Head::new(length, kind, [own, 0]).0.to_le_bytes());
+        Self(frame)
     }
 
     #[inline]
-    pub(super) fn bytes<const N: usize>(&mut self, bytes: [u8; N]) {
-        self.frame[self.at..self.at + N].copy_from_slice(&bytes);
-        self.at += N;
+    pub(super) fn put<T: IntoBytes + Immutable + ?Sized>(&mut self, form: &T) {
+        let bytes = form.as_bytes();
+        let (place, rest) = std::mem::take(&mut self.0)
+            .split_at_mut_checked(bytes.len())
+            .expect("the bytes of all fields were counted");
+        place.copy_from_slice(bytes);
+        self.0 = rest;
     }
 
-    pub(super) fn slice(&mut self, bytes: &[u8]) {
-        self.frame[self.at..self.at + bytes.len()].copy_from_slice(bytes);
-        self.at += bytes.len();
-    }
-
+    /// Writes a value whose struct has no small bytes.
     #[inline]
-    pub(super) fn int(&mut self, value: i32) {
-        self.bytes(value.to_le_bytes());
-    }
-
-    #[inline]
-    pub(super) fn long(&mut self, value: i64) {
-        self.bytes(value.to_le_bytes());
-    }
-
-    #[inline]
-    pub(super) fn longs<const N: usize>(&mut self, values: [i64; N]) {
-        for value in values {
-            self.long(value);
-        }
+    pub(super) fn value<F: Form>(&mut self, value: &F::Value) {
+        self.put(&F::of(value).1);
     }
 
     /// The length of a list. Frames have less than 2³² bytes, so that it fits.
     #[inline]
     pub(super) fn count(&mut self, count: usize) {
-        self.bytes((count as u32).to_le_bytes());
+        self.put(&(count as u32).bytes());
     }
 }

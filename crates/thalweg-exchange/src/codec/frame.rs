@@ -1,7 +1,11 @@
 //! The head of a frame, and the kinds.
 
+use zerocopy::little_endian::U32;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
+
 use super::error::CodecError;
 use super::{command, message, outcome, report, session, snapshot};
+use crate::wire::Form;
 
 /// The version of the layout of commands, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
@@ -18,38 +22,13 @@ pub const MESSAGE_VERSION: u8 = 4;
 pub const SESSION_VERSION: u8 = 1;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;
-pub(super) const HEAD_BYTES: usize = 8;
+pub(super) const HEAD_BYTES: usize = size_of::<Head>();
+/// Where the kind's own bytes are.
+pub(super) const OWN_AT: usize = std::mem::offset_of!(Head, own);
 
-/// The kinds of commands; where the reference engine has a code for a command, it is the kind. A
-/// [`Digest`](crate::digest::Digest) has them, too.
+/// The kinds of frames. A [`Digest`](crate::digest::Digest) has those of commands, too.
 pub(crate) mod kind {
-    pub(crate) const PLACE: u8 = 1;
-    pub(crate) const CANCEL: u8 = 2;
-    pub(crate) const MOVE: u8 = 3;
-    pub(crate) const REDUCE: u8 = 4;
-    pub(crate) const PLACE_WITH: u8 = 5;
-    pub(crate) const AMEND: u8 = 9;
-    pub(crate) const CANCEL_ALL: u8 = 7;
-    pub(crate) const DISCONNECT: u8 = 8;
-    pub(crate) const ADD_USER: u8 = 10;
-    pub(crate) const BALANCE: u8 = 11;
-    pub(crate) const SUSPEND: u8 = 12;
-    pub(crate) const RESUME: u8 = 13;
-    pub(crate) const PAY_FEES: u8 = 14;
-    pub(crate) const SET_LIMITS: u8 = 15;
-    pub(crate) const ADD_SYMBOLS: u8 = 20;
-    pub(crate) const ADD_ACCOUNTS: u8 = 21;
-    pub(crate) const CLOCK: u8 = 30;
-    pub(crate) const SET_PRICE_BAND: u8 = 31;
-    pub(crate) const HALT: u8 = 32;
-    pub(crate) const UNHALT: u8 = 33;
-    pub(crate) const REMOVE_SYMBOL: u8 = 34;
-    pub(crate) const SET_MARKET_PROTECTION: u8 = 35;
-    pub(crate) const START_AUCTION: u8 = 36;
-    pub(crate) const UNCROSS: u8 = 37;
-    pub(crate) const RUN_STOPS: u8 = 38;
-    pub(crate) const NOP: u8 = 120;
-    pub(crate) const RESET: u8 = 124;
+    pub(crate) use super::command::kind::*;
 
     pub(crate) const OUTCOME: u8 = 128;
     pub(crate) const REPORT: u8 = 129;
@@ -137,26 +116,34 @@ pub struct Frame {
 /// there, that must be the head of one.
 pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let head = Head::read(bytes)?;
-    let family = Family::of(head.kind());
+    let family = Family::of(head.kind);
     let length = head.length()?;
     match family {
-        Family::Command => drop(command::check(bytes, head)?),
-        Family::Outcome if head.kind() == kind::REPORT => drop(report::check(head)?),
-        Family::Outcome => drop(outcome::check(head)?),
-        Family::Message => drop(message::check(head)?),
-        Family::Snapshot => drop(snapshot::check(bytes, head)?),
-        Family::Session => drop(session::check(bytes, head)?),
+        Family::Command => command::check(bytes, head)?,
+        Family::Outcome if head.kind == kind::REPORT => report::check(head)?,
+        Family::Outcome => outcome::check(head)?,
+        Family::Message => message::check(head)?,
+        Family::Snapshot => snapshot::check(bytes, head)?,
+        Family::Session => session::check(bytes, head)?,
     }
     Ok(Frame {
         family,
         bytes: length,
-        goes_on: family == Family::Outcome && head.own()[1] != 0 && head.kind() != kind::REPORT,
+        goes_on: family == Family::Outcome && head.own[1] != 0 && head.kind != kind::REPORT,
     })
 }
 
-/// The head as one number, so that length, kind and version are compared at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head(pub(super) u64);
+/// What every frame begins with.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Head {
+    /// Bytes of the frame, these included.
+    length: U32,
+    pub(super) kind: u8,
+    version: u8,
+    /// The kind's own bytes: small fields, 0 where there are none.
+    pub(super) own: [u8; 2],
+}
 
 impl Head {
     /// Length, kind and version, without the kind's own bytes.
@@ -166,49 +153,40 @@ impl Head {
     /// [`CodecError::Incomplete`].
     #[inline]
     pub(super) fn read(bytes: &[u8]) -> Result<Self, CodecError> {
-        match bytes.first_chunk() {
-            Some(head) => Ok(Self(u64::from_le_bytes(*head))),
-            None => Err(CodecError::Incomplete {
-                needed: HEAD_BYTES,
-                have: bytes.len(),
-            }),
-        }
+        let incomplete = CodecError::Incomplete {
+            needed: HEAD_BYTES,
+            have: bytes.len(),
+        };
+        let (head, _) = Self::read_from_prefix(bytes).map_err(|_| incomplete)?;
+        Ok(head)
     }
 
     /// The head of a frame of `length` bytes with its kind's own bytes.
+    #[inline(always)]
     pub(super) const fn new(length: usize, kind: u8, own: [u8; 2]) -> Self {
         debug_assert!(length <= FRAME_BYTES_MAX);
-        Self(
-            length as u64
-                | (kind as u64) << 32
-                | (Family::of(kind).version() as u64) << 40
-                | (own[0] as u64) << 48
-                | (own[1] as u64) << 56,
-        )
+        Self {
+            length: U32::new(length as u32),
+            kind,
+            version: Family::of(kind).version(),
+            own,
+        }
     }
 
-    /// Length, kind and version of a kind whose frames have one length.
-    pub(super) const fn form(length: usize, kind: u8) -> u64 {
-        Self::new(length, kind, [0; 2]).0
-    }
-
-    pub(super) const fn kind(self) -> u8 {
-        (self.0 >> 32) as u8
-    }
-
-    /// The kind's own bytes.
-    pub(super) const fn own(self) -> [u8; 2] {
-        [(self.0 >> 48) as u8, (self.0 >> 56) as u8]
+    /// All of it as one number, so that it is compared at once.
+    #[inline(always)]
+    pub(super) const fn number(self) -> u64 {
+        u64::from_le_bytes(transmute!(self))
     }
 
     /// The frame's length, if version and length are possible.
     pub(super) const fn length(self) -> Result<usize, CodecError> {
-        let version = (self.0 >> 40) as u8;
-        let known = Family::of(self.kind()).version();
+        let version = self.version;
+        let known = Family::of(self.kind).version();
         if version != known {
             return Err(CodecError::UnknownVersion { version, known });
         }
-        let length = self.0 as u32 as usize;
+        let length = self.length.get() as usize;
         if length < HEAD_BYTES {
             return Err(CodecError::TooShort { length });
         }
@@ -218,10 +196,26 @@ impl Head {
         Ok(length)
     }
 
-    /// The own bytes, if they are at most these.
-    pub(super) fn own_up_to(self, what: &'static str, max: [u8; 2]) -> Result<[u8; 2], CodecError> {
-        let own = self.own();
-        for (at, (value, max)) in (6..).zip(own.into_iter().zip(max)) {
+    /// Checks that the length is this one.
+    pub(super) fn check_length(
+        self,
+        what: &'static str,
+        expected: usize,
+    ) -> Result<(), CodecError> {
+        let length = self.length()?;
+        if length == expected {
+            return Ok(());
+        }
+        Err(CodecError::WrongLength {
+            what,
+            length,
+            expected,
+        })
+    }
+
+    /// Checks that the own bytes are at most these.
+    pub(super) fn check_own(self, what: &'static str, max: [u8; 2]) -> Result<(), CodecError> {
+        for (at, (value, max)) in (OWN_AT..).zip(self.own.into_iter().zip(max)) {
             if value > max {
                 return Err(CodecError::OwnByte {
                     what,
@@ -231,7 +225,14 @@ impl Head {
                 });
             }
         }
-        Ok(own)
+        Ok(())
+    }
+
+    /// Checks the head of a frame of fixed length, the codes in its own bytes included.
+    pub(super) fn check<B: Body>(self) -> Result<(), CodecError> {
+        self.check_length(B::WHAT, B::BYTES)?;
+        self.check_own(B::WHAT, B::SMALL_MAX)?;
+        B::check_codes(self.own)
     }
 
     /// The frame that begins `bytes`, if it is all there.
@@ -244,13 +245,68 @@ impl Head {
     }
 }
 
-/// The beginning of `out` that a frame of `N` bytes takes.
-#[inline]
-pub(super) fn room<const N: usize>(out: &mut [u8]) -> Result<&mut [u8; N], CodecError> {
-    let have = out.len();
-    let needed = N;
-    out.first_chunk_mut()
-        .ok_or(CodecError::NoRoom { needed, have })
+/// The struct of a frame of fixed length, behind its head.
+pub(super) trait Body: Form {
+    const KIND: u8;
+    /// Its name in errors.
+    const WHAT: &'static str;
+    /// The length of the frame.
+    const BYTES: usize = HEAD_BYTES + size_of::<Self>();
+    /// The head, with own bytes of 0.
+    const HEAD: u64 = Head::new(Self::BYTES, Self::KIND, [0; 2]).number();
+
+    /// Checks the codes in own bytes: as if zeros followed.
+    fn check_codes(own: [u8; 2]) -> Result<(), CodecError> {
+        Self::new_zeroed()
+            .value(own, [OWN_AT, HEAD_BYTES])
+            .map(drop)
+    }
+}
+
+/// A frame of fixed length.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct Whole<B> {
+    head: Head,
+    body: B,
+}
+
+impl<B: Body> Whole<B> {
+    #[inline(always)]
+    pub(super) const fn new(own: [u8; 2], body: B) -> Self {
+        let head = Head::new(B::BYTES, B::KIND, own);
+        Self { head, body }
+    }
+
+    #[inline(always)]
+    pub(super) fn of(value: &B::Value) -> Self {
+        let (own, body) = B::of(value);
+        Self::new(own, body)
+    }
+}
+
+/// Writes a frame of fixed length at the beginning of `out`, and returns its length.
+#[inline(always)]
+pub(super) fn put<B: Body>(value: &B::Value, out: &mut [u8]) -> Result<usize, CodecError> {
+    let (needed, have) = (B::BYTES, out.len());
+    let Ok((frame, _)) = Whole::<B>::mut_from_prefix(out) else {
+        return Err(CodecError::NoRoom { needed, have });
+    };
+    *frame = Whole::of(value);
+    Ok(needed)
+}
+
+/// Reads a frame of fixed length whose head was checked.
+///
+/// # Errors
+/// It is not all there; a field has a value that it cannot have.
+#[inline(always)]
+pub(super) fn read<B: Body>(bytes: &[u8], head: Head) -> Result<B::Value, CodecError> {
+    let (needed, have) = (head.length()?, bytes.len());
+    let Ok((frame, _)) = Whole::<B>::ref_from_prefix(bytes) else {
+        return Err(CodecError::Incomplete { needed, have });
+    };
+    frame.body.value(head.own, [OWN_AT, HEAD_BYTES])
 }
 
 /// The beginning of `out` that a frame of `needed` bytes takes.

@@ -1,65 +1,167 @@
-//! The outcome of a command as bytes: its result and its events.
+//! The outcome of a command as bytes: its result and its events. One that is too long for a frame
+//! has several, one after another, each as full as can be.
 
-mod decode;
-mod series;
+use zerocopy::little_endian::{I32, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-pub(super) use self::decode::check;
-pub use self::decode::decode_outcome;
-use self::series::{encode_series, series_bytes};
 use super::error::CodecError;
-use super::fields::{put_int, put_longs};
-use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, kind};
+use super::fields::{Reader, small};
+use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, OWN_AT, kind};
 use crate::command::Action;
-use crate::event::{Event, Events, Standing};
-use crate::ids::SymbolId;
+use crate::event::{Event, Events, Moved, RejectReason, Removal, Standing};
+use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
+use crate::wire::{Form, Plain, Wire, check_zero, wire};
 
-/// An outcome without events: head, the command's number, its result, the number of events.
-const BYTES_MIN: usize = HEAD_BYTES + 16;
-const RESULT_AT: usize = HEAD_BYTES + 8;
-const COUNT_AT: usize = RESULT_AT + 4;
+/// What every frame of an outcome begins with; items follow, and before them in the first frame
+/// after a move how the order stood. Bits of byte 6: the order was moved, its side. Byte 7: another
+/// frame follows.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct FrontForm {
+    head: Head,
+    sequence: U64,
+    result: I32,
+    /// The number of items in this frame.
+    count: U32,
+}
 
-/// The kinds of events, the first byte of each.
-const TRADE: u8 = 1;
-const REJECT: u8 = 2;
-const REDUCE: u8 = 3;
-const REMOVED: u8 = 4;
-const TRIGGERED: u8 = 5;
-const REFILLED: u8 = 6;
-const UNCROSSED: u8 = 7;
-/// How the futures book of the command stands, after all events.
+/// An item: an event, or how a futures book stands.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct ItemForm<F> {
+    kind: u8,
+    /// The first small byte of its fields.
+    bits: u8,
+    fields: F,
+}
+
+/// An outcome with one event and nothing else.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct OneEventForm<F> {
+    front: FrontForm,
+    item: ItemForm<F>,
+}
+
+wire! {
+    struct MovedForm = Moved [action: Action] { price: i64, left: i64, filled: i64 }
+    struct TradeForm = Event::Trade [
+        taker_action: Action, maker_completed: bool, taker_completed: bool
+    ] {
+        price: i64, size: i64, maker_order: OrderId, maker_uid: UserId,
+        bidder_hold_price: i64, maker_filled: i64, maker_left: i64,
+    }
+    struct RejectForm = Event::Reject [why: RejectReason] {
+        order: OrderId, price: i64, size: i64, bidder_hold_price: i64,
+    }
+    struct ReduceForm = Event::Reduce [action: Action, completed: bool] {
+        order: OrderId, price: i64, size: i64, bidder_hold_price: i64, filled: i64, left: i64,
+    }
+    struct RemovedForm = Event::Removed [action: Action, why: Removal] {
+        symbol: SymbolId, order: OrderId, uid: UserId, price: i64, size: i64,
+        bidder_hold_price: i64, filled: i64, left: i64,
+    }
+    struct TriggeredForm = Event::Triggered [action: Action] {
+        order: OrderId, uid: UserId, price: i64, size: i64, bidder_hold_price: i64,
+    }
+    struct RefilledForm = Event::Refilled { order: OrderId, uid: UserId, size: i64 }
+    struct UncrossedForm = Event::Uncrossed [action: Action] {
+        order: OrderId, uid: UserId, price: i64, size: i64, bidder_hold_price: i64, filled: i64,
+    }
+    /// How a futures book stands; the price of an empty side is 0.
+    struct StandingForm = Standing [
+        | ask: "the best price of an empty side", bid: "the best price of an empty side"
+    ] { ask: Option<i64>, bid: Option<i64> }
+}
+
+/// How the futures book of another symbol stands.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct StandingOfForm {
+    symbol: I32,
+    standing: StandingForm,
+}
+
+impl Form for StandingOfForm {
+    type Value = (SymbolId, Standing);
+    const SMALL_MAX: [u8; 2] = StandingForm::SMALL_MAX;
+
+    fn of((symbol, standing): &(SymbolId, Standing)) -> ([u8; 2], Self) {
+        let (bits, standing) = StandingForm::of(standing);
+        let symbol = symbol.bytes();
+        (bits, Self { symbol, standing })
+    }
+
+    fn value(
+        &self,
+        bits: [u8; 2],
+        [bits_at, at]: [usize; 2],
+    ) -> Result<(SymbolId, Standing), CodecError> {
+        let at = at + size_of::<I32>();
+        let standing = self.standing.value(bits, [bits_at, at])?;
+        Ok((SymbolId(self.symbol.get()), standing))
+    }
+}
+
+const FRONT_BYTES: usize = size_of::<FrontForm>();
+const RESULT_AT: usize = std::mem::offset_of!(FrontForm, result);
+const COUNT_AT: usize = std::mem::offset_of!(FrontForm, count);
+const ITEM_BYTES_MIN: usize = item_bytes(STANDING);
+const ITEM_BYTES_MAX: usize = size_of::<ItemForm<RemovedForm>>();
+
+/// Bits of the first own byte: the order was moved, and its side.
+const HAS_MOVED: u8 = 1;
+const MOVED_BITS_MAX: u8 = HAS_MOVED | MovedForm::SMALL_MAX[0] << 1;
+
+/// The kinds of items that are no events.
 const STANDING: u8 = 8;
-/// How that of a symbol stands, after that.
 const STANDING_OF: u8 = 9;
 
-const TRADE_BYTES: usize = 58;
-const REJECT_BYTES: usize = 34;
-const REDUCE_BYTES: usize = 50;
-const REMOVED_BYTES: usize = 62;
-const TRIGGERED_BYTES: usize = 42;
-const UNCROSSED_BYTES: usize = 50;
-const REFILLED_BYTES: usize = 26;
-const STANDING_BYTES: usize = 18;
-const STANDING_OF_BYTES: usize = 22;
-const ITEM_BYTES_MIN: usize = STANDING_BYTES;
-const ITEM_BYTES_MAX: usize = REMOVED_BYTES;
+/// The kinds of events: number, name of the bits in errors, struct, variant.
+macro_rules! events {
+    ($($kind:literal: $what:literal, $form:ident, $variant:ident;)*) => {
+        const fn event_bytes(event: &Event) -> usize {
+            match event {
+                $(Event::$variant { .. } => size_of::<ItemForm<$form>>(),)*
+            }
+        }
 
-/// Bits of the frame's first own byte: the order was moved, and its side.
-const HAS_MOVED: u8 = 1;
-const MOVED_BID: u8 = 2;
-/// How a moved order stood before.
-const MOVED_BYTES: usize = 24;
+        /// Returns the length of an item; one of an unknown kind is reported when it is read.
+        const fn item_bytes(kind: u8) -> usize {
+            match kind {
+                $($kind => size_of::<ItemForm<$form>>(),)*
+                STANDING => size_of::<ItemForm<StandingForm>>(),
+                STANDING_OF => size_of::<ItemForm<StandingOfForm>>(),
+                _ => FRAME_BYTES_MAX,
+            }
+        }
 
-/// Bits of an event's second byte.
-const BID: u8 = 1;
-/// In a reduction: the order is gone. In a trade: the maker is.
-const COMPLETED: u8 = 2;
-const TAKER_COMPLETED: u8 = 4;
-/// In a standing: there is an ask; there is a bid.
-const HAS_ASK: u8 = 1;
-const HAS_BID: u8 = 2;
-/// From here on: why an order was removed.
-const WHY_SHIFT: u32 = 1;
+        fn put_event(event: &Event, out: &mut [u8]) {
+            match event {
+                $(Event::$variant { .. } => put::<$form>($kind, event, out),)*
+            }
+        }
+
+        #[inline(always)]
+        fn event(kind: u8, fields: &mut Reader<'_>) -> Result<Event, CodecError> {
+            match kind {
+                $($kind => item::<$form>($what, fields),)*
+                _ => Err(unknown_kind(kind, fields.at())),
+            }
+        }
+    };
+}
+
+events! {
+    1: "the bits of a trade", TradeForm, Trade;
+    2: "the bits of a reject", RejectForm, Reject;
+    3: "the bits of a reduction", ReduceForm, Reduce;
+    4: "the bits of a removal", RemovedForm, Removed;
+    5: "the bits of a triggered order", TriggeredForm, Triggered;
+    6: "the bits of a refilled order", RefilledForm, Refilled;
+    7: "the bits of an order in an auction", UncrossedForm, Uncrossed;
+}
 
 /// The outcome of a command, without its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,35 +172,56 @@ pub struct Outcome {
     pub result: ResultCode,
 }
 
+/// One thing in the list of an outcome.
+enum Item<'e> {
+    Event(&'e Event),
+    Standing(&'e Standing),
+    StandingOf(&'e (SymbolId, Standing)),
+}
+
+impl Item<'_> {
+    const fn bytes(&self) -> usize {
+        match self {
+            Self::Event(event) => event_bytes(event),
+            Self::Standing(_) => item_bytes(STANDING),
+            Self::StandingOf(_) => item_bytes(STANDING_OF),
+        }
+    }
+
+    fn put(&self, out: &mut [u8]) {
+        match self {
+            Self::Event(event) => put_event(event, out),
+            Self::Standing(standing) => put::<StandingForm>(STANDING, standing, out),
+            Self::StandingOf(standing) => put::<StandingOfForm>(STANDING_OF, standing, out),
+        }
+    }
+}
+
+/// Returns everything in the list: events, how the command's own futures book stands, then others.
+fn items(events: &Events) -> impl Iterator<Item = Item<'_>> {
+    let own = events.standing().into_iter().map(Item::Standing);
+    let others = events.standings().iter().map(Item::StandingOf);
+    events.iter().map(Item::Event).chain(own).chain(others)
+}
+
+/// Returns the length of the first frame's part before the list of items.
+fn front_bytes(events: &Events) -> usize {
+    FRONT_BYTES + events.moved().map_or(0, |_| size_of::<MovedForm>())
+}
+
 /// Returns how long the frame of an outcome with these events is, in bytes; of one that is longer
 /// than [`FRAME_BYTES_MAX`], all its frames together.
 #[must_use]
 pub fn outcome_bytes(events: &Events) -> usize {
-    let own = usize::from(events.standing().is_some()) * STANDING_BYTES;
-    let standings = own + events.standings().len() * STANDING_OF_BYTES;
-    let list = events.iter().map(event_bytes).sum::<usize>();
-    let bytes = front_bytes(events) + list + standings;
-    if bytes > FRAME_BYTES_MAX {
-        return series_bytes(events);
+    let (mut before, mut frame) = (0, front_bytes(events));
+    for item in items(events) {
+        if frame + item.bytes() > FRAME_BYTES_MAX {
+            before += frame;
+            frame = FRONT_BYTES;
+        }
+        frame += item.bytes();
     }
-    bytes
-}
-
-/// The length of the first frame's part before the list of events.
-fn front_bytes(events: &Events) -> usize {
-    BYTES_MIN + usize::from(events.moved().is_some()) * MOVED_BYTES
-}
-
-const fn event_bytes(event: &Event) -> usize {
-    match event {
-        Event::Trade { .. } => TRADE_BYTES,
-        Event::Reject { .. } => REJECT_BYTES,
-        Event::Reduce { .. } => REDUCE_BYTES,
-        Event::Removed { .. } => REMOVED_BYTES,
-        Event::Triggered { .. } => TRIGGERED_BYTES,
-        Event::Uncrossed { .. } => UNCROSSED_BYTES,
-        Event::Refilled { .. } => REFILLED_BYTES,
-    }
+    before + frame
 }
 
 /// Writes an outcome at the beginning of `out`; the result is its length in bytes. One that is
@@ -114,229 +237,302 @@ pub fn encode_outcome(
     out: &mut [u8],
 ) -> Result<usize, CodecError> {
     // Most commands have one event or none, and nothing else: what is to be written is known.
-    match events.as_slice() {
-        [event] if events.is_list() => {
-            let needed = BYTES_MIN + event_bytes(event);
-            let have = out.len();
-            let Some(out) = out.get_mut(..needed) else {
-                return Err(CodecError::NoRoom { needed, have });
-            };
-            put_front(out, (kind::OUTCOME, [0; 2]), outcome, 1);
-            put_event(event, &mut out[BYTES_MIN..]);
-            Ok(needed)
-        }
-        _ => encode_any(outcome, events, out),
+    match (events.as_slice(), events.is_list()) {
+        ([event @ Event::Trade { .. }], true) => put_one::<TradeForm>(outcome, 1, event, out),
+        ([event @ Event::Reject { .. }], true) => put_one::<RejectForm>(outcome, 2, event, out),
+        ([event @ Event::Reduce { .. }], true) => put_one::<ReduceForm>(outcome, 3, event, out),
+        ([], true) => put_whole(outcome.front(FRONT_BYTES, (kind::OUTCOME, [0; 2]), 0), out),
+        _ => encode_frames(outcome, events, out),
     }
 }
 
-fn encode_any(outcome: Outcome, events: &Events, out: &mut [u8]) -> Result<usize, CodecError> {
-    let (needed, have) = (outcome_bytes(events), out.len());
-    let Some(out) = out.get_mut(..needed) else {
+#[inline(always)]
+fn put_one<F: Form<Value = Event>>(
+    outcome: Outcome,
+    kind: u8,
+    event: &Event,
+    out: &mut [u8],
+) -> Result<usize, CodecError> {
+    let length = size_of::<OneEventForm<F>>();
+    let front = outcome.front(length, (kind::OUTCOME, [0; 2]), 1);
+    let item = ItemForm::<F>::of(kind, event);
+    put_whole(OneEventForm { front, item }, out)
+}
+
+#[inline(always)]
+fn put_whole<T: Plain>(frame: T, out: &mut [u8]) -> Result<usize, CodecError> {
+    let (needed, have) = (size_of::<T>(), out.len());
+    let Ok((place, _)) = T::mut_from_prefix(out) else {
         return Err(CodecError::NoRoom { needed, have });
     };
-    if needed > FRAME_BYTES_MAX {
-        encode_series(outcome, events, out);
-        return Ok(needed);
-    }
-    let bits = put_moved(events, &mut out[BYTES_MIN..]);
-    let standings = usize::from(events.standing().is_some()) + events.standings().len();
-    put_front(
-        out,
-        (kind::OUTCOME, [bits, 0]),
-        outcome,
-        events.len() + standings,
-    );
-    let mut rest = &mut out[front_bytes(events)..];
-    for event in events {
-        rest = put_event(event, rest);
-    }
-    if standings > 0 {
-        put_standings(events, rest);
-    }
+    *place = frame;
     Ok(needed)
 }
 
-/// Head, number, result and the length of the list, at the beginning of a frame that is `frame`.
-#[inline]
-fn put_front(frame: &mut [u8], (kind, own): (u8, [u8; 2]), outcome: Outcome, count: usize) {
-    let head = Head::new(frame.len(), kind, own);
-    let front: &mut [u8; BYTES_MIN] = frame
-        .first_chunk_mut()
-        .expect("the bytes of all fields were counted");
-    put_longs(front, 0, [head.0 as i64, outcome.sequence as i64]);
-    put_int(front, RESULT_AT, outcome.result.code());
-    put_int(front, COUNT_AT, count as u32 as i32);
-}
-
-/// Writes how a moved order stood before, and sets the bits of the own byte that announce it.
-#[inline]
-fn put_moved(events: &Events, out: &mut [u8]) -> u8 {
-    let Some(moved) = events.moved() else {
-        return 0;
-    };
-    let fields: &mut [u8; MOVED_BYTES] = out
-        .first_chunk_mut()
-        .expect("the bytes of all fields were counted");
-    put_longs(fields, 0, [moved.price, moved.left, moved.filled]);
-    match moved.action {
-        Action::Ask => HAS_MOVED,
-        Action::Bid => HAS_MOVED | MOVED_BID,
-    }
-}
-
-/// How futures books stand.
-#[inline(never)]
-fn put_standings(events: &Events, mut rest: &mut [u8]) {
-    if let Some(standing) = events.standing() {
-        rest = put_standing(None, standing, rest);
-    }
-    for (symbol, standing) in events.standings() {
-        rest = put_standing(Some(*symbol), standing, rest);
-    }
-}
-
-fn put_standing<'o>(
-    symbol: Option<SymbolId>,
-    standing: &Standing,
-    out: &'o mut [u8],
-) -> &'o mut [u8] {
-    let Standing { ask, bid } = *standing;
-    let bits = u8::from(ask.is_some()) | u8::from(bid.is_some()) << 1;
-    let prices = [ask, bid].map(Option::unwrap_or_default);
-    let Some(symbol) = symbol else {
-        let (item, rest) = event_room::<STANDING_BYTES>(out, STANDING, bits);
-        put_longs(item, 2, prices);
-        return rest;
-    };
-    let (item, rest) = event_room::<STANDING_OF_BYTES>(out, STANDING_OF, bits);
-    put_int(item, 2, symbol.0);
-    put_longs(item, 6, prices);
-    rest
-}
-
-/// The first `N` bytes with the kind and the bits of an event, and what follows them.
+/// Writes an item into the beginning of bytes whose number was counted.
 #[inline(always)]
-fn event_room<const N: usize>(out: &mut [u8], kind: u8, bits: u8) -> (&mut [u8; N], &mut [u8]) {
-    let (event, rest) = out
-        .split_first_chunk_mut()
-        .expect("the bytes of all events were counted");
-    event[0] = kind;
-    event[1] = bits;
-    (event, rest)
+fn put<F: Form>(kind: u8, value: &F::Value, out: &mut [u8]) {
+    put_whole(ItemForm::<F>::of(kind, value), out).expect("the bytes of all items were counted");
 }
 
-#[inline]
-fn put_event<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
-    match *event {
-        Event::Trade {
-            price,
-            size,
-            maker_order,
-            maker_uid,
-            maker_filled,
-            maker_left,
-            maker_completed,
-            taker_completed,
-            bidder_hold_price,
-            taker_action,
-        } => {
-            let completed = u8::from(maker_completed) << 1 | u8::from(taker_completed) << 2;
-            let bits = taker_action as u8 | completed;
-            let (event, rest) = event_room::<TRADE_BYTES>(out, TRADE, bits);
-            let maker = [maker_order.0, maker_uid.0];
-            put_longs(event, 2, [price, size, maker[0], maker[1]]);
-            put_longs(event, 34, [bidder_hold_price, maker_filled, maker_left]);
-            rest
-        }
-        Event::Reject {
-            order,
-            price,
-            size,
-            bidder_hold_price,
-            why,
-        } => {
-            let (event, rest) = event_room::<REJECT_BYTES>(out, REJECT, why as u8);
-            put_longs(event, 2, [order.0, price, size, bidder_hold_price]);
-            rest
-        }
-        Event::Reduce {
-            order,
-            price,
-            size,
-            left,
-            filled,
-            completed,
-            bidder_hold_price,
-            action,
-        } => {
-            let bits = action as u8 | u8::from(completed) << 1;
-            let (event, rest) = event_room::<REDUCE_BYTES>(out, REDUCE, bits);
-            put_longs(event, 2, [order.0, price, size]);
-            put_longs(event, 26, [bidder_hold_price, filled, left]);
-            rest
-        }
-        _ => put_rare(event, out),
+impl<F: Form> ItemForm<F> {
+    #[inline(always)]
+    fn of(kind: u8, value: &F::Value) -> Self {
+        let ([bits, _], fields) = F::of(value);
+        Self { kind, bits, fields }
     }
 }
 
+impl Outcome {
+    /// The front of a frame of this length, kind and own bytes.
+    #[inline(always)]
+    fn front(self, length: usize, (kind, own): (u8, [u8; 2]), count: usize) -> FrontForm {
+        FrontForm {
+            head: Head::new(length, kind, own),
+            sequence: self.sequence.bytes(),
+            result: self.result.bytes(),
+            count: U32::new(count as u32),
+        }
+    }
+}
+
+/// Writes one frame, or several where one is not enough.
+fn encode_frames(outcome: Outcome, events: &Events, out: &mut [u8]) -> Result<usize, CodecError> {
+    let (needed, have) = (outcome_bytes(events), out.len());
+    let out = out
+        .get_mut(..needed)
+        .ok_or(CodecError::NoRoom { needed, have })?;
+    let (mut kind, mut bits) = (kind::OUTCOME, 0);
+    if let Some(moved) = events.moved() {
+        let ([side, _], form) = MovedForm::of(moved);
+        bits = HAS_MOVED | side << 1;
+        put_whole(form, &mut out[FRONT_BYTES..])?;
+    }
+    let (mut start, mut at, mut count) = (0, front_bytes(events), 0);
+    for item in items(events) {
+        if at - start + item.bytes() > FRAME_BYTES_MAX {
+            let front = outcome.front(at - start, (kind, [bits, 1]), count);
+            put_whole(front, &mut out[start..])?;
+            (kind, bits) = (kind::OUTCOME_ON, 0);
+            (start, count) = (at, 0);
+            at += FRONT_BYTES;
+        }
+        item.put(&mut out[at..]);
+        at += item.bytes();
+        count += 1;
+    }
+    let front = outcome.front(at - start, (kind, [bits, 0]), count);
+    put_whole(front, &mut out[start..])?;
+    Ok(needed)
+}
+
+/// Reads the outcome at the beginning of `bytes`, and its events into `events` (cleared first);
+/// with it, its length in bytes: that of its frame, or of all its frames if it is a long one.
+///
+/// # Errors
+/// [`CodecError::Incomplete`] where more bytes could make a frame of it, or a further frame of one
+/// that [goes on](crate::codec::Frame::goes_on); any other where not. Positions are those in the
+/// frame that is wrong. `events` may hold a part of the events then.
+pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usize), CodecError> {
+    events.clear();
+    let head = Head::read(bytes)?;
+    if head.kind == kind::OUTCOME_ON {
+        let (kind, wanted) = (head.kind, "first frame of an outcome");
+        return Err(CodecError::UnknownKind { kind, wanted });
+    }
+    check(head)?;
+    let frame = head.frame(bytes)?;
+    if goes_on(head) {
+        all_are_there(bytes, head)?;
+    }
+    let outcome = list(frame, None, events)?;
+    if goes_on(head) {
+        let length = further(bytes, outcome, frame.len(), events)?;
+        return Ok((outcome, length));
+    }
+    Ok((outcome, frame.len()))
+}
+
+/// Reads all frames but the first; the result is where they end.
 #[cold]
-fn put_rare<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
-    match *event {
-        Event::Removed {
-            symbol,
-            order,
-            uid,
-            action,
-            price,
-            size,
-            left,
-            filled,
-            bidder_hold_price,
-            why,
-        } => {
-            let bits = action as u8 | (why as u8) << WHY_SHIFT;
-            let (event, rest) = event_room::<REMOVED_BYTES>(out, REMOVED, bits);
-            put_int(event, 2, symbol.0);
-            put_longs(event, 6, [order.0, uid.0, price, size, bidder_hold_price]);
-            put_longs(event, 46, [filled, left]);
-            rest
+fn further(
+    bytes: &[u8],
+    outcome: Outcome,
+    first: usize,
+    events: &mut Events,
+) -> Result<usize, CodecError> {
+    let (mut at, mut before) = (first, first);
+    loop {
+        let rest = &bytes[at..];
+        let head = Head::read(rest)?;
+        check_next(head)?;
+        let frame = head.frame(rest)?;
+        let own = list(frame, Some(before), events)?;
+        if own != outcome {
+            return Err(CodecError::OtherOutcome {
+                expected: outcome.sequence,
+                found: own.sequence,
+            });
         }
-        Event::Triggered {
-            order,
-            uid,
-            action,
-            price,
-            size,
-            bidder_hold_price,
-        } => {
-            let (event, rest) = event_room::<TRIGGERED_BYTES>(out, TRIGGERED, action as u8);
-            put_longs(event, 2, [order.0, uid.0, price, size, bidder_hold_price]);
-            rest
+        (at, before) = (at + frame.len(), frame.len());
+        if !goes_on(head) {
+            return Ok(at);
         }
-        Event::Uncrossed {
-            order,
-            uid,
-            action,
-            price,
-            size,
-            filled,
-            bidder_hold_price,
-        } => {
-            let (event, rest) = event_room::<UNCROSSED_BYTES>(out, UNCROSSED, action as u8);
-            put_longs(
-                event,
-                2,
-                [order.0, uid.0, price, size, bidder_hold_price, filled],
-            );
-            rest
-        }
-        Event::Refilled { order, uid, size } => {
-            let (event, rest) = event_room::<REFILLED_BYTES>(out, REFILLED, 0);
-            put_longs(event, 2, [order.0, uid.0, size]);
-            rest
-        }
-        Event::Trade { .. } | Event::Reject { .. } | Event::Reduce { .. } => put_event(event, out),
     }
+}
+
+/// Reads one frame, behind one of this length where it is not the first.
+#[inline]
+fn list(frame: &[u8], before: Option<usize>, events: &mut Events) -> Result<Outcome, CodecError> {
+    let mut fields = Reader::new(frame, 0);
+    let FrontForm {
+        head,
+        sequence,
+        result,
+        ..
+    } = *fields.get()?;
+    let outcome = Outcome {
+        sequence: sequence.get(),
+        result: ResultCode::value(result, RESULT_AT)?,
+    };
+    let mut fields = Reader::new(frame, COUNT_AT);
+    let mut left = fields.count("events", ITEM_BYTES_MIN)?;
+    if head.own[0] & HAS_MOVED != 0 {
+        let at = [OWN_AT, fields.at()];
+        let moved = fields.get::<MovedForm>()?;
+        events.set_moved(moved.value([head.own[0] >> 1, 0], at)?);
+    }
+    if let Some(before) = before {
+        check_cut(before, &fields)?;
+    }
+    if events.standing().is_none() && events.standings().is_empty() {
+        events.reserve_exact(left);
+        while left > 0 {
+            let kind = fields.next()?;
+            if matches!(kind, STANDING | STANDING_OF) {
+                break;
+            }
+            events.push(event(kind, &mut fields)?);
+            left -= 1;
+        }
+    }
+    if left > 0 {
+        standings(&mut fields, left, events)?;
+    }
+    fields.end()?;
+    Ok(outcome)
+}
+
+/// Reads an item of a known kind.
+#[inline(always)]
+fn item<F: Form>(what: &'static str, fields: &mut Reader<'_>) -> Result<F::Value, CodecError> {
+    let at = fields.at();
+    let item = fields.get::<ItemForm<F>>()?;
+    small(what, at + 1, item.bits, F::SMALL_MAX[0])?;
+    item.fields.value([item.bits, 0], [at + 1, at + 2])
+}
+
+/// Reads how futures books stand: the command's own, then others.
+#[inline(never)]
+fn standings(fields: &mut Reader<'_>, count: usize, events: &mut Events) -> Result<(), CodecError> {
+    let what = "the bits of a standing";
+    for left in (1..=count).rev() {
+        let is_first = events.standing().is_none() && events.standings().is_empty();
+        match fields.next()? {
+            STANDING if is_first => events.set_standing(item::<StandingForm>(what, fields)?),
+            STANDING_OF => {
+                let (symbol, standing) = item::<StandingOfForm>(what, fields)?;
+                events.reserve_standings(left);
+                events.add_standing(symbol, standing);
+            }
+            kind => return Err(unknown_kind(kind, fields.at())),
+        }
+    }
+    Ok(())
+}
+
+fn unknown_kind(kind: u8, at: usize) -> CodecError {
+    CodecError::unknown("the kind of an event", at, kind)
+}
+
+/// Checks that a frame that goes on had no room for what is first in the next one.
+fn check_cut(before: usize, fields: &Reader<'_>) -> Result<(), CodecError> {
+    let bytes = fields.next().map_or(0, item_bytes);
+    if before + bytes <= FRAME_BYTES_MAX {
+        return Err(goes_on_early(before, before + bytes));
+    }
+    Ok(())
+}
+
+const fn goes_on_early(length: usize, expected: usize) -> CodecError {
+    CodecError::WrongLength {
+        what: "a frame of an outcome that goes on",
+        length,
+        expected,
+    }
+}
+
+/// Returns the error that the head of an outcome proves whatever follows.
+pub(super) fn check(head: Head) -> Result<(), CodecError> {
+    let (length, kind) = (head.length()?, head.kind);
+    let (what, least, bits_max) = match kind {
+        kind::OUTCOME => ("an outcome", FRONT_BYTES, MOVED_BITS_MAX),
+        kind::OUTCOME_ON => {
+            let what = "a further frame of an outcome";
+            (what, FRONT_BYTES + ITEM_BYTES_MIN, 0)
+        }
+        _ => {
+            let wanted = "outcome";
+            return Err(CodecError::UnknownKind { kind, wanted });
+        }
+    };
+    head.check_length(what, length.max(least))?;
+    head.check_own(what, [bits_max, 1])?;
+    if head.own[0] & HAS_MOVED == 0 {
+        let what = "the side of an order that was not moved";
+        check_zero(what, OWN_AT, head.own[0])?;
+    }
+    if goes_on(head) && length + ITEM_BYTES_MAX <= FRAME_BYTES_MAX {
+        return Err(goes_on_early(length, FRAME_BYTES_MAX + 1 - ITEM_BYTES_MAX));
+    }
+    Ok(())
+}
+
+/// Whether another frame of the same outcome follows.
+const fn goes_on(head: Head) -> bool {
+    head.own[1] != 0
+}
+
+/// Checks the heads of all frames of an outcome, of which the first is there: all must be.
+///
+/// # Errors
+/// [`CodecError::Incomplete`] up to the end of the next frame, or of its head; a frame of something
+/// else.
+#[cold]
+fn all_are_there(bytes: &[u8], first: Head) -> Result<(), CodecError> {
+    let (mut at, mut head) = (0, first);
+    while goes_on(head) {
+        at += head.length()?;
+        let have = bytes.len();
+        let incomplete = |needed| CodecError::Incomplete { needed, have };
+        let rest = &bytes[at..];
+        head = Head::read(rest).map_err(|_| incomplete(at + HEAD_BYTES))?;
+        check_next(head)?;
+        if rest.len() < head.length()? {
+            return Err(incomplete(at + head.length()?));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that a head is that of a frame with which an outcome goes on.
+fn check_next(head: Head) -> Result<(), CodecError> {
+    if head.kind != kind::OUTCOME_ON {
+        let kind = head.kind;
+        let wanted = "frame with which an outcome goes on";
+        return Err(CodecError::UnknownKind { kind, wanted });
+    }
+    check(head)
 }
 
 #[cfg(test)]
@@ -373,8 +569,8 @@ mod tests {
         list.extend([4, 0, 0, 0, 0, 0, 0, 0]);
         list.extend([9, 0, 8, 0, 0, 0]);
         list.extend([0; 16]);
-        assert_eq!(frame[COUNT_AT..BYTES_MIN], [3, 0, 0, 0]);
-        assert_eq!(frame[BYTES_MIN..], list);
+        assert_eq!(frame[COUNT_AT..FRONT_BYTES], [3, 0, 0, 0]);
+        assert_eq!(frame[FRONT_BYTES..], list);
         let mut back = Events::new();
         assert!(decode_outcome(&frame, &mut back).is_ok());
         assert_eq!(back, standings());
@@ -385,7 +581,7 @@ mod tests {
         let frame = framed(&standings());
         let error_text = |at: usize, byte: u8| {
             let mut frame = frame.clone();
-            frame[BYTES_MIN + at] = byte;
+            frame[FRONT_BYTES + at] = byte;
             let error = decode_outcome(&frame, &mut Events::new()).expect_err("it is wrong");
             error.to_string()
         };
@@ -420,7 +616,7 @@ mod tests {
     #[test]
     fn many_standings_go_on_in_another_frame() {
         let mut events = standings();
-        let most = (FRAME_BYTES_MAX - BYTES_MIN) / STANDING_OF_BYTES;
+        let most = (FRAME_BYTES_MAX - FRONT_BYTES) / item_bytes(STANDING_OF);
         for id in 0..most as i32 {
             events.add_standing(SymbolId(id), Standing::default());
         }
@@ -433,7 +629,7 @@ mod tests {
         // The command's own does not come in a further frame.
         let first = super::super::peek(&frames).expect("a head").bytes;
         let mut wrong = frames;
-        wrong[first + BYTES_MIN] = STANDING;
+        wrong[first + FRONT_BYTES] = STANDING;
         let error = decode_outcome(&wrong, &mut back).expect_err("it is wrong");
         assert!(matches!(
             error,

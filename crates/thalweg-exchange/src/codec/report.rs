@@ -1,30 +1,52 @@
 //! Execution reports as bytes: what a gateway sends to an order's owner.
 
+use zerocopy::little_endian::{I32, I64, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use super::error::CodecError;
-use super::fields::{action, int, long, nothing, put_int, put_longs};
-use super::frame::{HEAD_BYTES, Head, kind, room};
+use super::frame::{Body, Head, kind, put, read};
+use crate::command::Action;
 use crate::event::{RejectReason, Removal};
 use crate::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
+use crate::wire::{Code, Form, Wire, check_zero};
+
+/// A report. Byte 6 has what happened and three bits, byte 7 the reason of a cancel.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct ReportForm {
+    command: U64,
+    owner: I64,
+    order: I64,
+    price: I64,
+    left: I64,
+    filled: I64,
+    symbol: I32,
+    /// The trade's number within the command; or the result code of a refusal.
+    number: I32,
+    /// The price of a trade.
+    last_price: I64,
+    /// Lots that were traded, taken off or cancelled.
+    last_size: I64,
+}
+
+impl Body for ReportForm {
+    const KIND: u8 = kind::REPORT;
+    const WHAT: &'static str = "an execution report";
+}
 
 /// The length of the frame of a report, in bytes.
-pub const REPORT_BYTES: usize = 80;
+pub const REPORT_BYTES: usize = ReportForm::BYTES;
 
-const SYMBOL_AT: usize = 56;
-/// The trade's number within the command; or the result code of a refusal.
-const NUMBER_AT: usize = 60;
-/// The price of a trade.
-const PRICE_AT: usize = 64;
-/// Lots that were traded, taken off or cancelled.
-const SIZE_AT: usize = 72;
+const NUMBER_AT: usize = REPORT_BYTES - 20;
+const PRICE_AT: usize = REPORT_BYTES - 16;
+const SIZE_AT: usize = REPORT_BYTES - 8;
 
 /// The first own byte: what happened, and three bits.
 const WHAT: u8 = 0x0F;
-const HAS_SIDE: u8 = 1 << SIDE_BIT;
-const SIDE_BIT: u32 = 4;
-const BID_BIT: u32 = 5;
-const BID: u8 = 1 << BID_BIT;
+const HAS_SIDE: u8 = 0x10;
+const BID: u8 = 0x20;
 const IS_MAKER: u8 = 0x40;
 
 const NEW: u8 = 0;
@@ -36,138 +58,148 @@ const TRIGGERED: u8 = 5;
 const REJECTED: u8 = 6;
 const REQUEST_REJECTED: u8 = 7;
 
-/// The second own byte, of what is cancelled: 0 where it was asked for; from here on the code of a
+/// The second own byte of a cancel: 0 where it was asked for; from here on the code of a
 /// [`RejectReason`];
 const LEFT: u8 = 1;
 /// and from here on that of a [`Removal`].
 const REMOVED: u8 = 64;
 
-/// The fields that not every execution has.
-#[derive(Clone, Copy, Default)]
-struct Fields {
-    what: u8,
-    why: u8,
-    number: i32,
-    price: i64,
-    size: i64,
-}
+impl Form for ReportForm {
+    type Value = ExecutionReport;
+    const SMALL_MAX: [u8; 2] = [WHAT | HAS_SIDE | BID | IS_MAKER, u8::MAX];
 
-impl Fields {
-    fn of(kind: Execution) -> Self {
-        let sized = |what, size| Self {
-            what,
-            size,
-            ..Self::default()
-        };
-        let code = |what, code: ResultCode| Self {
-            what,
-            number: code.code(),
-            ..Self::default()
-        };
-        match kind {
-            Execution::New => sized(NEW, 0),
+    #[inline(always)]
+    fn of(report: &ExecutionReport) -> ([u8; 2], Self) {
+        let (what, why, number, price, size) = match report.kind {
+            Execution::New => (NEW, 0, 0, 0, 0),
             Execution::Trade {
                 id,
                 price,
                 size,
                 is_maker,
-            } => Self {
-                what: TRADE | if is_maker { IS_MAKER } else { 0 },
-                why: 0,
-                number: id.index as i32,
-                price,
-                size,
-            },
-            Execution::Replaced { reduced_by } => sized(REPLACED, reduced_by),
-            Execution::Cancelled { size, why } => Self {
-                why: match why {
-                    CancelReason::Requested => 0,
-                    CancelReason::Left(why) => LEFT + why as u8,
-                    CancelReason::Removed(why) => REMOVED + why as u8,
-                },
-                ..sized(CANCELLED, size)
-            },
-            Execution::Expired { size } => sized(EXPIRED, size),
-            Execution::Triggered => sized(TRIGGERED, 0),
-            Execution::Rejected(result) => code(REJECTED, result),
-            Execution::RequestRejected(result) => code(REQUEST_REJECTED, result),
-        }
+            } => {
+                let maker = if is_maker { IS_MAKER } else { 0 };
+                (TRADE | maker, 0, id.index as i32, price, size)
+            }
+            Execution::Replaced { reduced_by } => (REPLACED, 0, 0, 0, reduced_by),
+            Execution::Cancelled { size, why } => (CANCELLED, why.code(), 0, 0, size),
+            Execution::Expired { size } => (EXPIRED, 0, 0, 0, size),
+            Execution::Triggered => (TRIGGERED, 0, 0, 0, 0),
+            Execution::Rejected(result) => (REJECTED, 0, result.code(), 0, 0),
+            Execution::RequestRejected(result) => (REQUEST_REJECTED, 0, result.code(), 0, 0),
+        };
+        let side = match report.side {
+            None => 0,
+            Some(Action::Ask) => HAS_SIDE,
+            Some(Action::Bid) => HAS_SIDE | BID,
+        };
+        let form = Self {
+            command: report.command.bytes(),
+            owner: report.owner.bytes(),
+            order: report.order.bytes(),
+            price: report.price.bytes(),
+            left: report.left.bytes(),
+            filled: report.filled.bytes(),
+            symbol: report.symbol.bytes(),
+            number: number.bytes(),
+            last_price: price.bytes(),
+            last_size: size.bytes(),
+        };
+        ([what | side, why], form)
     }
 
-    /// Decodes the execution; a field that its kind does not use must be 0.
-    fn execution(self, command: u64) -> Result<Execution, CodecError> {
-        let Self {
-            what,
-            why,
-            number,
-            price,
-            size,
-        } = self;
-        let kind = what & WHAT;
-        if kind != TRADE {
-            nothing("the price of no trade", PRICE_AT, price)?;
+    /// A field that its kind does not use must be 0.
+    fn value(&self, [bits, why]: [u8; 2], at: [usize; 2]) -> Result<ExecutionReport, CodecError> {
+        let (what, at) = (bits & WHAT, at[0]);
+        if bits & HAS_SIDE == 0 {
+            check_zero("the side of no order", at, bits & BID)?;
         }
-        if !matches!(kind, TRADE | REJECTED | REQUEST_REJECTED) {
-            nothing("the number of no trade", NUMBER_AT, number.into())?;
+        if what > REQUEST_REJECTED {
+            return Err(CodecError::unknown("the execution", at, what));
         }
-        if matches!(kind, NEW | TRIGGERED | REJECTED | REQUEST_REJECTED) {
-            nothing("the size of no change", SIZE_AT, size)?;
+        if what != TRADE {
+            check_zero("the maker's bit of no trade", at, bits & IS_MAKER)?;
+            let what = "the price of no trade";
+            check_zero(what, PRICE_AT, self.last_price.get() as u64)?;
         }
-        Ok(match kind {
+        if what != CANCELLED {
+            check_zero("the reason of no cancel", at + 1, why)?;
+        }
+        if !matches!(what, TRADE | REJECTED | REQUEST_REJECTED) {
+            let what = "the number of no trade";
+            check_zero(what, NUMBER_AT, self.number.get() as u32)?;
+        }
+        if !matches!(what, TRADE | REPLACED | CANCELLED | EXPIRED) {
+            let what = "the size of no change";
+            check_zero(what, SIZE_AT, self.last_size.get() as u64)?;
+        }
+        let (command, size) = (self.command.get(), self.last_size.get());
+        let kind = match what {
             NEW => Execution::New,
             TRADE => Execution::Trade {
                 id: TradeId {
                     command,
-                    index: number as u32,
+                    index: self.number.get() as u32,
                 },
-                price,
+                price: self.last_price.get(),
                 size,
-                is_maker: what & IS_MAKER != 0,
+                is_maker: bits & IS_MAKER != 0,
             },
             REPLACED => Execution::Replaced { reduced_by: size },
             CANCELLED => Execution::Cancelled {
                 size,
-                why: reason(why)?,
+                why: CancelReason::value(why, at + 1)?,
             },
             EXPIRED => Execution::Expired { size },
             TRIGGERED => Execution::Triggered,
-            REJECTED => Execution::Rejected(result(number)?),
-            _ => Execution::RequestRejected(result(number)?),
+            REJECTED => Execution::Rejected(ResultCode::value(self.number, NUMBER_AT)?),
+            _ => Execution::RequestRejected(ResultCode::value(self.number, NUMBER_AT)?),
+        };
+        Ok(ExecutionReport {
+            command,
+            owner: UserId(self.owner.get()),
+            symbol: SymbolId(self.symbol.get()),
+            order: OrderId(self.order.get()),
+            side: match bits & (HAS_SIDE | BID) {
+                0 => None,
+                HAS_SIDE => Some(Action::Ask),
+                _ => Some(Action::Bid),
+            },
+            price: self.price.get(),
+            left: self.left.get(),
+            filled: self.filled.get(),
+            kind,
         })
     }
 }
 
-/// Whether a removal is reported by another kind of report than a cancel.
-const fn has_kind_of_its_own(reason: CancelReason) -> bool {
-    matches!(
-        reason,
-        CancelReason::Removed(
-            Removal::Expired | Removal::Cancelled | Removal::Reduced | Removal::Decremented
-        )
-    )
-}
+impl Code for CancelReason {
+    const WHAT: &'static str = "the reason of a cancel";
+    const BITS: u32 = 8;
+    const MAX: u8 = u8::MAX;
 
-fn reason(code: u8) -> Result<CancelReason, CodecError> {
-    let known = match code {
-        0 => Some(CancelReason::Requested),
-        LEFT..REMOVED => RejectReason::from_code(code - LEFT).map(CancelReason::Left),
-        REMOVED.. => Removal::from_code(code - REMOVED)
-            .map(CancelReason::Removed)
-            .filter(|reason| !has_kind_of_its_own(*reason)),
-    };
-    known.ok_or(CodecError::UnknownCode {
-        what: "the reason of a cancel",
-        at: 7,
-        code: code.into(),
-    })
-}
+    #[inline]
+    fn code(self) -> u8 {
+        match self {
+            Self::Requested => 0,
+            Self::Left(why) => LEFT + why as u8,
+            Self::Removed(why) => REMOVED + why as u8,
+        }
+    }
 
-fn result(code: i32) -> Result<ResultCode, CodecError> {
-    ResultCode::from_code(code).ok_or(CodecError::UnknownCode {
-        what: "the code of a rejection",
-        at: NUMBER_AT,
-        code: code.into(),
-    })
+    /// Some removals are reported by another kind of report than a cancel.
+    fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Requested),
+            LEFT..REMOVED => RejectReason::from_code(code - LEFT).map(Self::Left),
+            REMOVED.. => match Removal::from_code(code - REMOVED)? {
+                Removal::Expired | Removal::Cancelled | Removal::Reduced | Removal::Decremented => {
+                    None
+                }
+                why => Some(Self::Removed(why)),
+            },
+        }
+    }
 }
 
 /// Writes a report's frame at the beginning of `out`; the result is its length in bytes. A trade's
@@ -177,29 +209,7 @@ fn result(code: i32) -> Result<ResultCode, CodecError> {
 /// [`CodecError::NoRoom`]; nothing is written then.
 #[inline]
 pub fn encode_report(report: &ExecutionReport, out: &mut [u8]) -> Result<usize, CodecError> {
-    let out = room::<REPORT_BYTES>(out)?;
-    let fields = Fields::of(report.kind);
-    let side = report
-        .side
-        .map_or(0, |side| HAS_SIDE | (side as u8) << BID_BIT);
-    let head = Head::new(REPORT_BYTES, kind::REPORT, [fields.what | side, fields.why]);
-    put_longs(
-        out,
-        0,
-        [
-            head.0 as i64,
-            report.command as i64,
-            report.owner.0,
-            report.order.0,
-            report.price,
-            report.left,
-            report.filled,
-        ],
-    );
-    put_int(out, SYMBOL_AT, report.symbol.0);
-    put_int(out, NUMBER_AT, fields.number);
-    put_longs(out, PRICE_AT, [fields.price, fields.size]);
-    Ok(REPORT_BYTES)
+    put::<ReportForm>(report, out)
 }
 
 /// Reads the report at the beginning of `bytes`; with it, the length of its frame in bytes.
@@ -208,69 +218,18 @@ pub fn encode_report(report: &ExecutionReport, out: &mut [u8]) -> Result<usize, 
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it; any other where not.
 pub fn decode_report(bytes: &[u8]) -> Result<(ExecutionReport, usize), CodecError> {
     let head = Head::read(bytes)?;
-    let ([bits, why], wrong) = check(head)?;
-    let frame = head.frame(bytes)?;
-    let frame: &[u8; REPORT_BYTES] = frame.first_chunk().ok_or(wrong)?;
-    let at = |field: usize| long(frame, HEAD_BYTES + field * 8);
-    let command = at(0) as u64;
-    let fields = Fields {
-        what: bits,
-        why,
-        number: int(frame, NUMBER_AT),
-        price: long(frame, PRICE_AT),
-        size: long(frame, SIZE_AT),
-    };
-    let report = ExecutionReport {
-        command,
-        owner: UserId(at(1)),
-        symbol: SymbolId(int(frame, SYMBOL_AT)),
-        order: OrderId(at(2)),
-        side: (bits & HAS_SIDE != 0).then(|| action(bits >> BID_BIT)),
-        price: at(3),
-        left: at(4),
-        filled: at(5),
-        kind: fields.execution(command)?,
-    };
-    Ok((report, REPORT_BYTES))
+    check(head)?;
+    Ok((read::<ReportForm>(bytes, head)?, REPORT_BYTES))
 }
 
-/// Returns a report's own bytes and the error for another length, or the error that its head alone
-/// proves.
-pub(super) fn check(head: Head) -> Result<([u8; 2], CodecError), CodecError> {
-    let length = head.length()?;
-    let kind = head.kind();
-    if kind != kind::REPORT {
-        let wanted = "execution report";
-        return Err(CodecError::UnknownKind { kind, wanted });
+/// Returns the error that a report's head proves whatever follows.
+pub(super) fn check(head: Head) -> Result<(), CodecError> {
+    head.length()?;
+    match head.kind {
+        kind::REPORT => head.check::<ReportForm>(),
+        kind => {
+            let wanted = "execution report";
+            Err(CodecError::UnknownKind { kind, wanted })
+        }
     }
-    let what = "an execution report";
-    let wrong = CodecError::WrongLength {
-        what,
-        length,
-        expected: REPORT_BYTES,
-    };
-    if length != REPORT_BYTES {
-        return Err(wrong);
-    }
-    let [bits, why] = head.own_up_to(what, [WHAT | HAS_SIDE | BID | IS_MAKER, u8::MAX])?;
-    let code = bits & WHAT;
-    if code > REQUEST_REJECTED {
-        return Err(CodecError::UnknownCode {
-            what: "the execution",
-            at: 6,
-            code: code.into(),
-        });
-    }
-    if bits & HAS_SIDE == 0 {
-        nothing("the side of no order", 6, (bits & BID).into())?;
-    }
-    if code != TRADE {
-        nothing("the maker's bit of no trade", 6, (bits & IS_MAKER).into())?;
-    }
-    if code == CANCELLED {
-        reason(why)?;
-    } else {
-        nothing("the reason of no cancel", 7, why.into())?;
-    }
-    Ok(([bits, why], wrong))
 }

@@ -1,27 +1,45 @@
 //! Snapshots of books as bytes.
 
+use std::cmp::Ordering;
+use std::mem::offset_of;
+
+use zerocopy::little_endian::{I32, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use super::error::CodecError;
 use super::fields::{Reader, Writer};
-use super::frame::{HEAD_BYTES, Head, kind, room_for};
-use super::message::channels_of;
+use super::frame::{Head, OWN_AT, kind, room_for};
 use crate::book::Level;
 use crate::ids::SymbolId;
 use crate::market::{Channels, Epoch, FeedSequence, Snapshot, SymbolSequence};
+use crate::wire::{Bits, Code, Wire, wire};
 
-/// Two numbers of items: levels that sell, levels that buy.
-const COUNTS_AT: usize = HEAD_BYTES + 28;
-const BYTES_MIN: usize = COUNTS_AT + 8;
-/// A level: three numbers.
-const ITEM_BYTES: usize = 24;
-/// Bits of the first own byte.
-const ASKS_CUT: u8 = 1;
-const BIDS_CUT: u8 = 2;
+/// A snapshot, before its levels. Byte 6 says which sides are cut, byte 7 the channels.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct SnapshotForm {
+    head: Head,
+    symbol: I32,
+    epoch: U64,
+    sequence: U64,
+    as_of: U64,
+    /// Levels that sell, and levels that buy.
+    counts: [U32; 2],
+}
+
+wire! {
+    pub(super) struct LevelForm = Level { price: i64, volume: i64, orders: u64 }
+}
+
+const BYTES_MIN: usize = size_of::<SnapshotForm>();
+pub(super) const LEVEL_BYTES: usize = size_of::<LevelForm>();
+/// Levels that sell are cut, and levels that buy.
+const CUTS: u8 = 3;
 
 /// Returns how long a snapshot's frame is, in bytes.
 #[must_use]
 pub const fn snapshot_bytes(snapshot: &Snapshot) -> usize {
-    let levels = snapshot.asks.len() + snapshot.bids.len();
-    BYTES_MIN + levels * ITEM_BYTES
+    BYTES_MIN + (snapshot.asks.len() + snapshot.bids.len()) * LEVEL_BYTES
 }
 
 /// Writes a snapshot's frame at the beginning of `out`; the result is its length in bytes.
@@ -32,60 +50,57 @@ pub const fn snapshot_bytes(snapshot: &Snapshot) -> usize {
 pub fn encode_snapshot(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, CodecError> {
     let length = snapshot_bytes(snapshot);
     let out = &mut Writer::new(room_for(out, length)?);
-    let cut = |is_cut, bit| if is_cut { bit } else { 0 };
-    let cuts = cut(snapshot.asks_cut, ASKS_CUT) | cut(snapshot.bids_cut, BIDS_CUT);
-    let head = Head::new(length, kind::SNAPSHOT, [cuts, snapshot.channels.code()]);
-    out.bytes(head.0.to_le_bytes());
-    out.int(snapshot.symbol.0);
-    let numbers = [snapshot.epoch.0, snapshot.sequence.0, snapshot.as_of.0];
-    out.longs(numbers.map(|number| number as i64));
+    let cuts = Bits::new(0).with(snapshot.asks_cut).with(snapshot.bids_cut);
+    let own = [cuts.byte(), snapshot.channels.code()];
     let levels = [&snapshot.asks, &snapshot.bids];
-    levels.iter().for_each(|list| out.count(list.len()));
+    out.put(&SnapshotForm {
+        head: Head::new(length, kind::SNAPSHOT, own),
+        symbol: snapshot.symbol.bytes(),
+        epoch: snapshot.epoch.bytes(),
+        sequence: snapshot.sequence.bytes(),
+        as_of: snapshot.as_of.bytes(),
+        counts: levels.map(|list| U32::new(list.len() as u32)),
+    });
     for level in levels.into_iter().flatten() {
-        out.longs([level.price, level.volume, level.orders as i64]);
+        out.value::<LevelForm>(level);
     }
     Ok(length)
 }
 
-/// Returns a snapshot's own bytes, or the error that its head and its numbers of items prove
-/// whatever follows.
-pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
+/// Returns the error that a snapshot's head and its numbers of items prove whatever follows.
+pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
     let length = head.length()?;
-    let (kind, what) = (head.kind(), "a snapshot");
+    let (kind, what) = (head.kind, "a snapshot");
     if kind != kind::SNAPSHOT {
         let wanted = "snapshot";
         return Err(CodecError::UnknownKind { kind, wanted });
     }
     let room = length.saturating_sub(BYTES_MIN);
-    let expected = BYTES_MIN + room - room % ITEM_BYTES;
-    if length != expected {
-        return Err(CodecError::WrongLength {
-            what,
-            length,
-            expected,
-        });
-    }
-    let own = head.own_up_to(what, [ASKS_CUT | BIDS_CUT, Channels::CODE_MAX])?;
-    let counts = bytes.get(COUNTS_AT..BYTES_MIN).unwrap_or_default();
+    head.check_length(what, BYTES_MIN + room - room % LEVEL_BYTES)?;
+    head.check_own(what, [CUTS, Channels::MAX])?;
+    Channels::value(head.own[1], OWN_AT + 1)?;
+    let at = offset_of!(SnapshotForm, counts);
+    let counts = bytes
+        .get(at..BYTES_MIN.min(bytes.len()))
+        .unwrap_or_default();
     let counts = counts.as_chunks().0.iter();
-    let items: u64 = counts
-        .map(|count| u64::from(u32::from_le_bytes(*count)))
+    let items: usize = counts
+        .map(|count| u32::from_le_bytes(*count) as usize)
         .sum();
-    let max = room / ITEM_BYTES;
-    let has_counts = bytes.len() >= BYTES_MIN;
-    match items.cmp(&(max as u64)) {
-        std::cmp::Ordering::Greater => Err(CodecError::TooMany {
+    let max = room / LEVEL_BYTES;
+    match items.cmp(&max) {
+        Ordering::Greater => Err(CodecError::TooMany {
             what: "levels",
-            at: COUNTS_AT,
-            count: items as usize,
+            at,
+            count: items,
             max,
         }),
-        std::cmp::Ordering::Less if has_counts => {
-            let at = BYTES_MIN + items as usize * ITEM_BYTES;
+        Ordering::Less if bytes.len() >= BYTES_MIN => {
+            let at = BYTES_MIN + items * LEVEL_BYTES;
             let bytes = length - at;
             Err(CodecError::Surplus { at, bytes })
         }
-        _ => Ok(own),
+        _ => Ok(()),
     }
 }
 
@@ -97,33 +112,23 @@ pub(super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
 /// `into` may hold a part of it then.
 pub fn decode_snapshot(bytes: &[u8], into: &mut Snapshot) -> Result<usize, CodecError> {
     let head = Head::read(bytes)?;
-    let [cuts, channels] = check(bytes, head)?;
+    check(bytes, head)?;
     let frame = head.frame(bytes)?;
-    let mut fields = Reader::new(frame, HEAD_BYTES);
-    into.symbol = SymbolId(fields.int()?);
-    let [epoch, sequence, as_of] = fields.longs()?.map(|number| number as u64);
-    into.epoch = Epoch(epoch);
-    into.sequence = FeedSequence(sequence);
-    into.as_of = SymbolSequence(as_of);
-    into.channels = channels_of(channels)?;
-    into.asks_cut = cuts & ASKS_CUT != 0;
-    into.bids_cut = cuts & BIDS_CUT != 0;
-    let mut counts = [0; 2];
-    for count in &mut counts {
-        *count = fields.count("levels", ITEM_BYTES)?;
-    }
-    let [asks, bids] = counts;
-    for (levels, count) in [(&mut into.asks, asks), (&mut into.bids, bids)] {
+    let mut fields = Reader::new(frame, 0);
+    let form: &SnapshotForm = fields.get()?;
+    let [cuts, channels] = head.own;
+    into.symbol = SymbolId(form.symbol.get());
+    into.epoch = Epoch(form.epoch.get());
+    into.sequence = FeedSequence(form.sequence.get());
+    into.as_of = SymbolSequence(form.as_of.get());
+    into.channels = Channels::value(channels, OWN_AT + 1)?;
+    [into.asks_cut, into.bids_cut] = [cuts & 1 != 0, cuts & 2 != 0];
+    let lists = [&mut into.asks, &mut into.bids];
+    for (levels, count) in lists.into_iter().zip(form.counts) {
         levels.clear();
-        levels.reserve_exact(count);
-        for _ in 0..count {
-            let [price, volume, orders] = fields.longs()?;
-            let orders = orders as u64;
-            levels.push(Level {
-                price,
-                volume,
-                orders,
-            });
+        levels.reserve_exact(count.get() as usize);
+        for _ in 0..count.get() {
+            levels.push(fields.value::<LevelForm>()?);
         }
     }
     fields.end()?;

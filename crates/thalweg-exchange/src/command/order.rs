@@ -1,16 +1,16 @@
 //! New orders and amendments.
 
+use crate::codes::codes;
 use crate::command::OrderFlags;
 use crate::ids::{OrderId, SymbolId, UserId};
 
-/// The side of an order: sell or buy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Action {
+codes! {
+    /// The side of an order: sell or buy.
+    pub enum Action: u8;
     /// Sell (code 0).
-    Ask = 0,
+    Ask = 0, "ASK";
     /// Buy (code 1).
-    Bid = 1,
+    Bid = 1, "BID";
 }
 
 impl Action {
@@ -22,63 +22,30 @@ impl Action {
             Self::Bid => Self::Ask,
         }
     }
-
-    /// Returns the name as recorded streams write it: `ASK` or `BID`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ask => "ASK",
-            Self::Bid => "BID",
-        }
-    }
 }
 
-/// How long an order lives, and what its price means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum OrderType {
+codes! {
+    /// How long an order lives, and what its price means.
+    pub enum OrderType: u8;
     /// Good till cancelled (code 0): what does not match rests.
-    Gtc = 0,
+    Gtc = 0, "GTC";
     /// Immediate or cancel (code 1): what does not match is rejected.
-    Ioc = 1,
+    Ioc = 1, "IOC";
     /// Immediate or cancel within a budget (code 2): the price is the whole budget.
-    IocBudget = 2,
+    IocBudget = 2, "IOC_BUDGET";
     /// Fill or kill (code 3): the whole size within the limit price, or nothing.
-    Fok = 3,
+    Fok = 3, "FOK";
     /// Fill or kill within a budget (code 4): the price is the whole budget.
-    FokBudget = 4,
+    FokBudget = 4, "FOK_BUDGET";
     /// Market with protection (code 5): takes at prices no further from the best opposite one, as
     /// it is when the order comes, than the symbol's
     /// [protection](crate::Command::SetMarketProtection); what is left is rejected. The price is
     /// the worst that its owner accepts: money is held at it. Unlike a limit it may be outside the
     /// price band; the order takes at prices of the band only.
-    Market = 5,
+    Market = 5, "MARKET";
 }
 
 impl OrderType {
-    /// Every order type, in the order of its code.
-    pub const ALL: [Self; 6] = [
-        Self::Gtc,
-        Self::Ioc,
-        Self::IocBudget,
-        Self::Fok,
-        Self::FokBudget,
-        Self::Market,
-    ];
-
-    /// Returns the name as recorded streams write it, such as `FOK_BUDGET`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Gtc => "GTC",
-            Self::Ioc => "IOC",
-            Self::IocBudget => "IOC_BUDGET",
-            Self::Fok => "FOK",
-            Self::FokBudget => "FOK_BUDGET",
-            Self::Market => "MARKET",
-        }
-    }
-
     /// Returns true where the order's price is a budget for its whole size.
     #[must_use]
     pub const fn is_budget(self) -> bool {

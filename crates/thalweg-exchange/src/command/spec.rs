@@ -2,34 +2,35 @@
 
 #[cfg(doc)]
 use super::Command;
+use crate::codes::codes;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 
-/// The kind of an instrument.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum SymbolType {
+codes! {
+    /// The kind of an instrument.
+    #[derive(Default)]
+    pub enum SymbolType: u8;
     /// A currency pair (code 0).
     #[default]
-    CurrencyPair = 0,
+    CurrencyPair = 0;
     /// A futures contract (code 1).
-    Futures = 1,
+    Futures = 1;
     /// An option (code 2): always refused.
-    Option = 2,
+    Option = 2;
 }
 
-/// The unit in which a symbol's fees are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum FeeUnit {
+codes! {
+    /// The unit in which a symbol's fees are counted.
+    #[derive(Default)]
+    pub enum FeeUnit: u8;
     /// Units of the quote currency for each lot (code 0).
     #[default]
-    PerLot = 0,
+    PerLot = 0;
     /// Millionths of what a trade is worth (code 1): a basis point is 100. At most 1,000,000. Not
     /// under the reference's rules.
     ///
     /// A fee is rounded up to a unit of the quote currency, a rebate down: a taker's once for all
     /// trades of a command, a maker's for each trade.
-    Millionth = 1,
+    Millionth = 1;
 }
 
 /// A symbol and its terms.

@@ -3,13 +3,13 @@
 
 use crate::command::Place;
 
-/// The most lots of an iceberg order for each lot that it shows. It bounds how often one order is
-/// met, however large the order is that meets it.
-const LOTS_PER_SHOWN_LOT_MAX: i64 = 1_000;
+/// An iceberg's size may be at most 1,000 × its display. It bounds how often one order is met,
+/// however large the order is that meets it.
+const LOTS_PER_DISPLAYED_LOT_MAX: i64 = 1_000;
 
-/// Returns whether an iceberg order that shows `display` lots, at least one, may have `size` lots.
-pub(crate) const fn is_enough(display: i64, size: i64) -> bool {
-    display.saturating_mul(LOTS_PER_SHOWN_LOT_MAX) >= size
+/// Returns whether an iceberg order may have `size` lots by its `display`, which is at least one.
+pub(crate) const fn display_is_large_enough(display: i64, size: i64) -> bool {
+    display.saturating_mul(LOTS_PER_DISPLAYED_LOT_MAX) >= size
 }
 
 /// Self-trade prevention: how a taker is handled that would trade with an order of its own user. It
@@ -129,8 +129,9 @@ pub struct ConditionalOrder {
     /// resting or waiting order of its symbol (and owner, where ids are per user) may have its id:
     /// else it is rejected.
     pub trigger: Option<i64>,
-    /// Iceberg: at most this many lots are shown at a time; when they are filled, as many more are
-    /// shown at the end of the queue. GTC only; at least 1, and a thousandth of the size.
+    /// Iceberg: at most this many lots are displayed at a time; when they are filled, as many more
+    /// are displayed at the end of the queue. GTC only; at least 1, and display × 1,000 ≥ size. The
+    /// rules are in `docs/exchange-rules.md`.
     pub display: Option<i64>,
     /// Good till time: cancelled by the first [`Command::Clock`](crate::Command::Clock) at or after
     /// this time, in the unit of those commands. GTC only, or while a stop order waits. Refused if

@@ -8,13 +8,14 @@ mod mirror;
 mod served;
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::io::BufRead;
-use std::{error, fmt};
 
 use self::mirror::Mirror;
 pub use self::served::Served;
 use crate::command::Command;
 use crate::engine::state::{State, apply};
+use crate::error_texts::error_texts;
 use crate::event::{Event, Events};
 use crate::report::state_text::{state_hash, write_state};
 use crate::report::{currency_totals, open_interest};
@@ -96,21 +97,9 @@ pub enum CheckError {
     Disagreement(Box<Disagreement>),
 }
 
-impl fmt::Display for CheckError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Stream(error) => error.fmt(f),
-            Self::Disagreement(difference) => difference.fmt(f),
-        }
-    }
-}
-
-impl error::Error for CheckError {}
-
-impl From<StreamError> for CheckError {
-    fn from(error: StreamError) -> Self {
-        Self::Stream(error)
-    }
+error_texts! { CheckError:
+    Stream(error) from StreamError => "{error}";
+    Disagreement(difference) => "{difference}";
 }
 
 /// The numbers of items that were compared in a stream that passed.

@@ -1,12 +1,13 @@
 //! Why an exchange was not opened, did not take a command, or has stopped.
 
+use std::io;
 use std::sync::Arc;
-use std::{error, fmt, io};
 
 use thalweg_journal::{Error as JournalError, Lsn};
 
 use super::record::RecordError;
 use super::snapshots::{Skipped, SnapshotFailed, SnapshotFlaw};
+use crate::error_texts::error_texts;
 use crate::service::OptionsError;
 use crate::session::Refusal;
 
@@ -104,92 +105,29 @@ pub enum OpenError {
     Service(OptionsError),
 }
 
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Journal(error) => error.fmt(f),
-            Self::NotOurs { place, file } => write!(
-                f,
-                "{place}: no exchange is here, and the directory is not empty: {file}"
-            ),
-            Self::Record { place, lsn, why } => {
-                write!(
-                    f,
-                    "{place}: record {lsn} is no command of an exchange: {why}"
-                )
-            }
-            Self::Gap {
-                place,
-                missing,
-                first,
-            } => write!(
-                f,
-                "{place}: commands from {missing} on are missing: the journal begins with {first}, \
-                 and no whole snapshot reaches so far"
-            ),
-            Self::Snapshot { file, why } => write!(f, "{file}: {why}"),
-            Self::NoSnapshot { skipped } => {
-                write!(f, "no snapshot is whole")?;
-                skipped.iter().try_for_each(|one| write!(f, "; {one}"))
-            }
-            Self::NoRules { place } => write!(
-                f,
-                "{place}: there is a journal and no snapshot: it is none of an exchange, or its \
-                 snapshots were removed"
-            ),
-            Self::NoExchange { place } => write!(f, "{place}: no exchange is here"),
-            Self::NoJournal { place } => {
-                write!(f, "{place}: there are snapshots and no journal")
-            }
-            Self::Behind {
-                place,
-                commands,
-                snapshot,
-            } => write!(
-                f,
-                "{place}: the journal ends after {commands} commands, the newest snapshot has \
-                 {snapshot}"
-            ),
-            Self::OtherRules { place, commands } => write!(
-                f,
-                "{place}: no snapshot is whole, and the journal, executed under the rules that \
-                 were given, does not lead to the state that the snapshot after {commands} \
-                 commands names: give the rules that the exchange was made with"
-            ),
-            Self::First(failed) => failed.fmt(f),
-            Self::Thread(why) => write!(f, "no thread for commits: {why}"),
-            Self::Limit {
-                what,
-                asked,
-                least,
-                most,
-            } => write!(f, "{what} is {asked}; {least} to {most} are possible"),
-            Self::Service(error) => error.fmt(f),
-        }
-    }
-}
-
-impl error::Error for OpenError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::Journal(error) => Some(error),
-            Self::Record { why, .. } => Some(why),
-            Self::Service(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<JournalError> for OpenError {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
-}
-
-impl From<OptionsError> for OpenError {
-    fn from(error: OptionsError) -> Self {
-        Self::Service(error)
-    }
+error_texts! { OpenError:
+    Journal(error) from JournalError, caused by 0 => "{error}";
+    NotOurs { place, file } =>
+        "{place}: no exchange is here, and the directory is not empty: {file}";
+    Record { place, lsn, why }, caused by why => "{place}: record {lsn} is no command of an exchange: {why}";
+    Gap { place, missing, first } => "{place}: commands from {missing} on are missing: the \
+        journal begins with {first}, and no whole snapshot reaches so far";
+    Snapshot { file, why } => "{file}: {why}";
+    NoSnapshot { skipped } => "no snapshot is whole{}",
+        skipped.iter().map(|one| format!("; {one}")).collect::<String>();
+    NoRules { place } => "{place}: there is a journal and no snapshot: it is none of an exchange, \
+        or its snapshots were removed";
+    NoExchange { place } => "{place}: no exchange is here";
+    NoJournal { place } => "{place}: there are snapshots and no journal";
+    Behind { place, commands, snapshot } => "{place}: the journal ends after {commands} commands, \
+        the newest snapshot has {snapshot}";
+    OtherRules { place, commands } => "{place}: no snapshot is whole, and the journal, executed \
+        under the rules that were given, does not lead to the state that the snapshot after \
+        {commands} commands names: give the rules that the exchange was made with";
+    First(failed) => "{failed}";
+    Thread(why) => "a thread could not be started: {why}";
+    Limit { what, asked, least, most } => "{what} is {asked}; {least} to {most} are possible";
+    Service(error) from OptionsError, caused by 0 => "{error}";
 }
 
 /// Why an exchange has stopped. It takes no more commands, and answers none: the outcome of those
@@ -207,20 +145,12 @@ pub enum Failed {
     NoRoom(Arc<JournalError>),
 }
 
-impl fmt::Display for Failed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Journal(error) => write!(f, "the exchange has stopped: {error}"),
-            Self::Panicked => f.write_str("the exchange has stopped: a part of it has panicked"),
-            Self::NoRoom(error) => write!(
-                f,
-                "the exchange was closed while commands waited for room on the disk: {error}"
-            ),
-        }
-    }
+error_texts! { Failed:
+    Journal(error) => "the exchange has stopped: {error}";
+    Panicked => "the exchange has stopped: a part of it has panicked";
+    NoRoom(error) =>
+        "the exchange was closed while commands waited for room on the disk: {error}";
 }
-
-impl error::Error for Failed {}
 
 /// EMFILE and ENFILE: the standard library has no kind for them.
 const NO_FILES: [i32; 2] = [24, 23];
@@ -263,32 +193,12 @@ pub enum SubmitError {
     Failed(Failed),
 }
 
-impl fmt::Display for SubmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(refusal) => refusal.fmt(f),
-            Self::SequenceZero => write!(f, "the client sequence is 0; they begin with 1"),
-            Self::TooLong { bytes, bytes_max } => write!(
-                f,
-                "the command takes {bytes} bytes in the journal; the limit is {bytes_max}"
-            ),
-            Self::Failed(failed) => failed.fmt(f),
-        }
-    }
-}
-
-impl error::Error for SubmitError {}
-
-impl From<Refusal> for SubmitError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl From<Failed> for SubmitError {
-    fn from(failed: Failed) -> Self {
-        Self::Failed(failed)
-    }
+error_texts! { SubmitError:
+    Refused(refusal) from Refusal => "{refusal}";
+    SequenceZero => "the client sequence is 0; they begin with 1";
+    TooLong { bytes, bytes_max } =>
+        "the command takes {bytes} bytes in the journal; the limit is {bytes_max}";
+    Failed(failed) from Failed => "{failed}";
 }
 
 #[cfg(test)]

@@ -269,15 +269,8 @@ fn replay<S: Storage>(
     let ends = headers.iter().map(|header| header.commands).chain([last]);
     for (at, end) in ends.enumerate() {
         if image.number < end {
-            let mut reader = Reader::open_in(storage.clone(), Lsn::new(image.number + 1))?;
-            while image.number < end
-                && replayer
-                    .block(image, &mut reader, end, &place, None)?
-                    .is_some()
-            {
-                let (read, total) = reader.progress_bytes();
-                progress(read, total);
-            }
+            let reader = Reader::open_in(storage.clone(), Lsn::new(image.number + 1))?;
+            replayer.run(image, reader, end, &place, progress)?;
         }
         if headers.get(at).is_some_and(|header| !is_of(image, header)) {
             let commands = image.number;

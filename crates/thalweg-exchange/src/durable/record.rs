@@ -2,18 +2,35 @@
 //!
 //! `docs/durable-format.md` has the table.
 
-use std::fmt;
-
 use thalweg_hash::xxh64;
+use zerocopy::little_endian::{I64, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::codec::{CodecError, command_bytes, decode_command_into, encode_command};
 use crate::command::Command;
+use crate::error_texts::error_texts;
 use crate::session::{ClientSequence, Role, SessionKey};
 
 /// The version of records, at byte 0.
 pub const RECORD_VERSION: u8 = 1;
-/// The length of a record's fields before the frame.
-const HEAD_BYTES: usize = 24;
+
+/// What a record has before the frame of its command.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
+)]
+#[repr(C)]
+struct RecordForm {
+    version: u8,
+    /// 0 the exchange itself, and the other fields are 0; 1 a trader's session, 2 an admin's.
+    origin: u8,
+    reserved: U16,
+    /// The number of the session, its holder, and the sequence of the command.
+    number: U32,
+    holder: I64,
+    sequence: U64,
+}
+
+const HEAD_BYTES: usize = size_of::<RecordForm>();
 
 /// The sender of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,33 +97,15 @@ pub enum RecordError {
     },
 }
 
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooShort { bytes } => {
-                write!(
-                    f,
-                    "it has {bytes} bytes, a command has {HEAD_BYTES} at least"
-                )
-            }
-            Self::Version { version } => write!(
-                f,
-                "its version is {version}, only {RECORD_VERSION} is known"
-            ),
-            Self::Field { what, at, value } => {
-                write!(f, "{what} at byte {at} is {value}, which cannot be")
-            }
-            Self::Frame(error) => write!(f, "the frame at byte {HEAD_BYTES}: {error}"),
-            Self::Surplus { bytes } => write!(f, "{bytes} bytes follow its frame"),
-            Self::Repeated { sequence, last } => write!(
-                f,
-                "its sequence is {sequence}, and the session executed {last} before"
-            ),
-        }
-    }
+error_texts! { RecordError:
+    TooShort { bytes } => "it has {bytes} bytes, a command has {HEAD_BYTES} at least";
+    Version { version } => "its version is {version}, only {RECORD_VERSION} is known";
+    Field { what, at, value } => "{what} at byte {at} is {value}, which cannot be";
+    Frame(error) => "the frame at byte {HEAD_BYTES}: {error}";
+    Surplus { bytes } => "{bytes} bytes follow its frame";
+    Repeated { sequence, last } =>
+        "its sequence is {sequence}, and the session executed {last} before";
 }
-
-impl std::error::Error for RecordError {}
 
 /// How long the record of a command is, in bytes.
 pub(super) fn record_bytes(command: &Command) -> usize {
@@ -137,31 +136,32 @@ pub(super) fn encode(
     command: &Command,
     out: &mut [u8],
 ) -> Result<Check, CodecError> {
-    let too_short = CodecError::NoRoom {
-        needed: HEAD_BYTES,
-        have: out.len(),
-    };
-    let (head, frame) = out.split_first_chunk_mut::<HEAD_BYTES>().ok_or(too_short)?;
-    *head = match origin {
-        Origin::Engine => head_of(0, 0, 0, 0),
-        Origin::Session { key, sequence } => {
-            let code = if key.role == Role::Admin { 2 } else { 1 };
-            head_of(code, key.number, key.holder, sequence.0)
-        }
-    };
+    let (needed, have) = (HEAD_BYTES, out.len());
+    let (head, frame) =
+        RecordForm::mut_from_prefix(out).map_err(|_| CodecError::NoRoom { needed, have })?;
+    *head = RecordForm::of(origin);
     let bytes = encode_command(command, frame)?;
     Ok(Check::of(&frame[..bytes]))
 }
 
-#[inline]
-fn head_of(code: u8, number: u32, holder: i64, sequence: u64) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
-    head[0] = RECORD_VERSION;
-    head[1] = code;
-    head[4..8].copy_from_slice(&number.to_le_bytes());
-    head[8..16].copy_from_slice(&holder.to_le_bytes());
-    head[16..].copy_from_slice(&sequence.to_le_bytes());
-    head
+impl RecordForm {
+    #[inline]
+    fn of(origin: Origin) -> Self {
+        let form = Self {
+            version: RECORD_VERSION,
+            ..Self::default()
+        };
+        match origin {
+            Origin::Engine => form,
+            Origin::Session { key, sequence } => Self {
+                origin: if key.role == Role::Admin { 2 } else { 1 },
+                number: U32::new(key.number),
+                holder: I64::new(key.holder),
+                sequence: U64::new(sequence.0),
+                ..form
+            },
+        }
+    }
 }
 
 /// Reads a record.
@@ -171,7 +171,7 @@ pub(super) fn decode_into(
     command: &mut Command,
 ) -> Result<(Origin, Check), RecordError> {
     let too_short = RecordError::TooShort { bytes: bytes.len() };
-    let (head, frame) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(too_short)?;
+    let (head, frame) = RecordForm::ref_from_prefix(bytes).map_err(|_| too_short)?;
     let origin = origin_of(head)?;
     let length = decode_command_into(frame, command).map_err(RecordError::Frame)?;
     if length != frame.len() {
@@ -182,25 +182,20 @@ pub(super) fn decode_into(
 }
 
 #[inline]
-fn origin_of(head: &[u8; HEAD_BYTES]) -> Result<Origin, RecordError> {
-    let long = |at: usize| {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(&head[at..at + 8]);
-        u64::from_le_bytes(bytes)
-    };
+fn origin_of(form: &RecordForm) -> Result<Origin, RecordError> {
     let wrong = |what, at, value| Err(RecordError::Field { what, at, value });
-    let (first, holder, sequence) = (long(0), long(8), long(16));
-    let [version, code, zero, nought, ..] = *head;
-    let number = (first >> 32) as u32;
+    let version = form.version;
     if version != RECORD_VERSION {
         return Err(RecordError::Version { version });
     }
-    if zero != 0 || nought != 0 {
-        return wrong("the reserved field", 2, first >> 16 & 0xFFFF);
+    let reserved = form.reserved.get();
+    if reserved != 0 {
+        return wrong("the reserved field", 2, reserved.into());
     }
-    let role = match code {
+    let (number, holder, sequence) = (form.number.get(), form.holder.get(), form.sequence.get());
+    let role = match form.origin {
         0 if number != 0 => return wrong("the session of none", 4, number.into()),
-        0 if holder != 0 => return wrong("the holder of no session", 8, holder),
+        0 if holder != 0 => return wrong("the holder of no session", 8, holder as u64),
         0 if sequence != 0 => return wrong("the sequence of no session", 16, sequence),
         0 => return Ok(Origin::Engine),
         1 => Role::Trade,
@@ -210,7 +205,7 @@ fn origin_of(head: &[u8; HEAD_BYTES]) -> Result<Origin, RecordError> {
     if sequence == 0 {
         return wrong("the client sequence", 16, 0);
     }
-    let key = SessionKey::new(role, holder as i64, number);
+    let key = SessionKey::new(role, holder, number);
     let sequence = ClientSequence(sequence);
     Ok(Origin::Session { key, sequence })
 }
@@ -255,7 +250,9 @@ mod tests {
         assert_eq!(encoded(session(Role::Admin), &command)[1], 2);
         assert_eq!(
             encoded(Origin::Engine, &Command::Nop)[..24],
-            head_of(0, 0, 0, 0)
+            [
+                1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0
+            ]
         );
     }
 

@@ -1,5 +1,8 @@
 //! The journal's commands, executed again.
 
+use std::thread;
+
+use thalweg::channel::spsc;
 use thalweg_journal::{Lsn, Reader, Storage};
 
 use super::error::OpenError;
@@ -26,14 +29,34 @@ pub(super) struct Image {
 /// The closure that is called with each command and its outcome.
 type OnRecord<'f> = &'f mut dyn FnMut(Recorded<'_>);
 
-/// Memory that is used again for each block.
+/// Bytes of a journal from which on a thread of its own reads ahead: a shorter one is executed
+/// before a thread would have begun.
+const READ_AHEAD_BYTES: u64 = 4 << 20;
+/// Batches that are between the thread that reads and the one that executes.
+const BATCHES: usize = 4;
+
+/// The commands of a block, decoded.
 #[derive(Debug, Default)]
-pub(super) struct Replayer {
+struct Batch {
     commands: Vec<Command>,
     senders: Vec<(Origin, Check)>,
+    /// How many of them are of this block: memory is used again.
+    count: usize,
+    /// The record of the first one.
+    first: u64,
+    /// Bytes of their records.
     bytes: u64,
-    /// Whether the last block goes on behind what was executed of it.
+    /// Whether the block goes on behind them.
     is_cut: bool,
+    /// Bytes of the journal that were read, and of all that is to be read.
+    progress: (u64, u64),
+}
+
+/// Executes blocks of a journal.
+#[derive(Debug, Default)]
+pub(super) struct Replayer {
+    batch: Batch,
+    bytes: u64,
     events: Events,
 }
 
@@ -49,81 +72,67 @@ impl Image {
     }
 }
 
-impl Replayer {
-    /// Bytes of the records that were executed.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Whether the last block has more than was executed of it: the caller must open a reader anew
-    /// to go on there.
-    pub(super) const fn is_cut(&self) -> bool {
-        self.is_cut
-    }
-
-    /// Executes the commands below `until` of the next block, and calls `on_record` with each and
-    /// its outcome. Returns their number; `None` at the end of the journal.
-    pub(super) fn block<S: Storage>(
+impl Batch {
+    /// Decodes the commands below `until` of the next block. Returns whether there was one.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or a record is none of a command.
+    fn read<S: Storage>(
         &mut self,
-        image: &mut Image,
         reader: &mut Reader<S>,
         until: u64,
         place: &str,
-        on_record: Option<OnRecord<'_>>,
-    ) -> Result<Option<u64>, OpenError> {
+    ) -> Result<bool, OpenError> {
+        (self.count, self.bytes) = (0, 0);
         let Some(block) = reader.next_block()? else {
-            return Ok(None);
+            return Ok(false);
         };
-        let mut count = 0;
+        self.first = block.first().number();
         self.is_cut = block.last().number() > until;
         // The command with number n is record n + 1.
         let below = |(lsn, _): &(Lsn, &[u8])| lsn.number() <= until;
         for (lsn, bytes) in block.bytes().take_while(below) {
-            if count == self.commands.len() {
+            if self.count == self.commands.len() {
                 self.commands.push(Command::Nop);
                 self.senders.push((Origin::Engine, Check::default()));
             }
-            let refused = |why| OpenError::Record {
-                place: place.to_owned(),
-                lsn,
-                why,
-            };
-            self.senders[count] = decode_into(bytes, &mut self.commands[count]).map_err(refused)?;
+            let command = &mut self.commands[self.count];
+            self.senders[self.count] =
+                decode_into(bytes, command).map_err(|why| refused(place, lsn, why))?;
             self.bytes += bytes.len() as u64;
-            count += 1;
+            self.count += 1;
         }
-        self.apply(image, count, on_record)
-            .map_err(|(at, why)| OpenError::Record {
-                place: place.to_owned(),
-                lsn: Lsn::new(block.first().number() + at as u64),
-                why,
-            })?;
-        Ok(Some(count as u64))
+        self.progress = reader.progress_bytes();
+        Ok(true)
     }
 
+    /// Executes the commands, and calls `on_record` with each and its outcome.
+    ///
+    /// # Errors
+    /// A session has executed a sequence before.
     fn apply(
-        &mut self,
+        &self,
         image: &mut Image,
-        count: usize,
+        events: &mut Events,
+        place: &str,
         mut on_record: Option<OnRecord<'_>>,
-    ) -> Result<(), (usize, RecordError)> {
+    ) -> Result<(), OpenError> {
         let Image {
             state,
             tables,
             digest,
             number,
         } = image;
-        let (commands, senders) = (&self.commands[..count], &self.senders);
+        let commands = &self.commands[..self.count];
         let mut wrong = None;
-        apply_batch(state, commands, &mut self.events, |at, result, events| {
+        apply_batch(state, commands, events, |at, result, events| {
             let command = &commands[at];
             digest.fold(command, result, events);
-            let (origin, check) = senders[at];
-            let noted = tables.note_of(origin, check);
-            let note = match noted {
+            let (origin, check) = self.senders[at];
+            let note = match tables.note_of(origin, check) {
                 Ok(note) => note,
                 Err(why) => {
-                    wrong.get_or_insert((at, why));
+                    wrong.get_or_insert((self.first + at as u64, why));
                     return;
                 }
             };
@@ -150,6 +159,115 @@ impl Replayer {
             }
             *number += 1;
         });
-        wrong.map_or(Ok(()), Err)
+        wrong.map_or(Ok(()), |(number, why)| {
+            Err(refused(place, Lsn::new(number), why))
+        })
+    }
+}
+
+fn refused(place: &str, lsn: Lsn, why: RecordError) -> OpenError {
+    let place = place.to_owned();
+    OpenError::Record { place, lsn, why }
+}
+
+impl Replayer {
+    /// Bytes of the records that were executed.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether the last block has more than was executed of it: the caller must open a reader anew
+    /// to go on there.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.batch.is_cut
+    }
+
+    /// Executes the commands below `until` of the next block, and calls `on_record` with each and
+    /// its outcome. Returns their number; `None` at the end of the journal.
+    pub(super) fn block<S: Storage>(
+        &mut self,
+        image: &mut Image,
+        reader: &mut Reader<S>,
+        until: u64,
+        place: &str,
+        on_record: Option<OnRecord<'_>>,
+    ) -> Result<Option<u64>, OpenError> {
+        if !self.batch.read(reader, until, place)? {
+            return Ok(None);
+        }
+        self.bytes += self.batch.bytes;
+        self.batch
+            .apply(image, &mut self.events, place, on_record)?;
+        Ok(Some(self.batch.count as u64))
+    }
+
+    /// Executes the commands below `until`, and calls `progress` after each block with the bytes
+    /// that were read and those that are to be read at most. What is long is read, checked and
+    /// decoded by a thread of its own meanwhile, which takes about half of the time.
+    pub(super) fn run<S: Storage>(
+        &mut self,
+        image: &mut Image,
+        mut reader: Reader<S>,
+        until: u64,
+        place: &str,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), OpenError> {
+        let (read, total) = reader.progress_bytes();
+        if total - read >= READ_AHEAD_BYTES {
+            return self.run_beside(image, reader, until, place, progress);
+        }
+        while image.number < until
+            && self
+                .block(image, &mut reader, until, place, None)?
+                .is_some()
+        {
+            let (read, total) = self.batch.progress;
+            progress(read, total);
+        }
+        Ok(())
+    }
+
+    fn run_beside<S: Storage>(
+        &mut self,
+        image: &mut Image,
+        mut reader: Reader<S>,
+        until: u64,
+        place: &str,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), OpenError> {
+        let (mut decoded, to_execute) = spsc(BATCHES);
+        // One more batch is in each hand.
+        let (mut used, mut to_fill) = spsc::<Batch>(BATCHES + 2);
+        thread::scope(|scope| {
+            // The thread ends where this does, with an error or a panic, too.
+            let mut to_execute = to_execute;
+            let reading = move || {
+                loop {
+                    let mut batch = to_fill.try_recv().unwrap_or_default();
+                    let read = batch.read(&mut reader, until, place);
+                    let goes_on = match &read {
+                        Ok(true) => batch.first + (batch.count as u64) <= until,
+                        Ok(false) => return,
+                        Err(_) => false,
+                    };
+                    if decoded.send(read.map(|_| batch)).is_err() || !goes_on {
+                        return;
+                    }
+                }
+            };
+            let thread = thread::Builder::new().name("thalweg-replay".to_owned());
+            let spawned = thread.spawn_scoped(scope, reading);
+            spawned.map_err(|error| OpenError::Thread(error.to_string()))?;
+            while let Ok(batch) = to_execute.recv() {
+                let batch: Batch = batch?;
+                self.bytes += batch.bytes;
+                batch.apply(image, &mut self.events, place, None)?;
+                let (read, total) = batch.progress;
+                progress(read, total);
+                // Nothing takes it after the last one.
+                let _ = used.try_send(batch);
+            }
+            Ok(())
+        })
     }
 }

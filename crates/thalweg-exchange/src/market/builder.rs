@@ -1,8 +1,5 @@
 //! From commands and their outcomes to messages.
 
-use std::collections::BTreeMap;
-use std::{error, fmt};
-
 use super::Options;
 use super::message::{BestPrices, Body, Epoch, FeedSequence, Message, SymbolSequence};
 use super::snapshot::Snapshot;
@@ -11,10 +8,12 @@ use super::tape::{Numbers, Tape};
 use crate::book::Level;
 use crate::command::{Action, Command};
 use crate::engine::symbol_index::SymbolIndex;
+use crate::error_texts::error_texts;
 use crate::event::{Event, Events, LevelChange};
 use crate::ids::SymbolId;
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
+use std::collections::BTreeMap;
 
 /// The outcomes do not belong together: some are missing, or come from another state. The builder's
 /// messages are meaningless from then on.
@@ -38,24 +37,13 @@ pub enum OutOfStep {
     },
 }
 
-impl fmt::Display for OutOfStep {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::UnknownSymbol { symbol } => {
-                write!(f, "market data is out of step: there is no symbol {symbol}")
-            }
-            Self::NoLevels => f.write_str(
-                "market data can not be made of events without levels: see Events::with_levels",
-            ),
-            Self::Number { expected, got } => write!(
-                f,
-                "market data is out of step: command {expected} expected, {got} came"
-            ),
-        }
-    }
+error_texts! { OutOfStep:
+    UnknownSymbol { symbol } => "market data is out of step: there is no symbol {symbol}";
+    NoLevels =>
+        "market data can not be made of events without levels: see Events::with_levels";
+    Number { expected, got } =>
+        "market data is out of step: command {expected} expected, {got} came";
 }
-
-impl error::Error for OutOfStep {}
 
 /// Makes market data from commands, results and events, which must be fed in order and once each.
 ///

@@ -1,10 +1,9 @@
 //! Detects missing messages of a feed, whatever their symbols.
 
-use std::cmp::Ordering;
-use std::{error, fmt};
-
 use super::Channels;
 use super::message::{Epoch, FeedSequence, Message};
+use crate::error_texts::error_texts;
+use std::cmp::Ordering;
 
 /// Why a message does not follow those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,35 +40,16 @@ pub enum FeedError {
     },
 }
 
-impl fmt::Display for FeedError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gap { expected, got } => write!(
-                f,
-                "the feed has a gap: message {} expected, {} came",
-                expected.0, got.0
-            ),
-            Self::StaleEpoch { current, got } => write!(
-                f,
-                "the message is stale: it is of epoch {}, which was before {}",
-                got.0, current.0
-            ),
-            Self::NewEpoch { current, got } => write!(
-                f,
-                "the feed started again: epoch {now} came after {}, and a snapshot of epoch {now} \
-                 is needed",
-                current.0,
-                now = got.0
-            ),
-            Self::OtherChannels { current, got } => write!(
-                f,
-                "the message is of another feed: it has {got}, the one that is followed {current}"
-            ),
-        }
-    }
+error_texts! { FeedError:
+    Gap { expected, got } =>
+        "the feed has a gap: message {} expected, {} came", expected.0, got.0;
+    StaleEpoch { current, got } =>
+        "the message is stale: it is of epoch {}, which was before {}", got.0, current.0;
+    NewEpoch { current, got } => "the feed started again: epoch {1} came after {0}, and a \
+        snapshot of epoch {1} is needed", current.0, got.0;
+    OtherChannels { current, got } =>
+        "the message is of another feed: it has {got}, the one that is followed {current}";
 }
-
-impl error::Error for FeedError {}
 
 /// Which feed a message is of: its epoch and its channels.
 pub(super) fn same_feed(

@@ -1,7 +1,5 @@
 //! A subscriber's book, made of messages alone.
 
-use std::{error, fmt};
-
 use super::Channels;
 use super::feed_check::{FeedError, same_feed};
 use super::message::{Body, Epoch, LevelDelta, Message, SymbolSequence};
@@ -9,6 +7,7 @@ use super::price_ladder::PriceLadder;
 use super::snapshot::Snapshot;
 use crate::book::Level;
 use crate::command::Action;
+use crate::error_texts::error_texts;
 use crate::ids::SymbolId;
 
 /// Why a replica did not take a message or a snapshot. It is as it was before.
@@ -40,44 +39,15 @@ pub enum ReplicaError {
     },
 }
 
-impl fmt::Display for ReplicaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Gap {
-                symbol,
-                expected,
-                got,
-            } => write!(
-                f,
-                "market data of symbol {symbol} has a gap: message {} expected, {} came",
-                expected.0, got.0
-            ),
-            Self::Feed(error) => error.fmt(f),
-            Self::WithoutLevels { symbol } => write!(
-                f,
-                "market data of symbol {symbol} has no levels: a replica can not follow it"
-            ),
-            Self::OtherSymbol { symbol, got } => write!(
-                f,
-                "the snapshot is of symbol {got}, the replica of symbol {symbol}"
-            ),
-        }
-    }
-}
-
-impl error::Error for ReplicaError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::Feed(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<FeedError> for ReplicaError {
-    fn from(error: FeedError) -> Self {
-        Self::Feed(error)
-    }
+error_texts! { ReplicaError:
+    Gap { symbol, expected, got } =>
+        "market data of symbol {symbol} has a gap: message {} expected, {} came",
+        expected.0, got.0;
+    Feed(error) from FeedError, caused by 0 => "{error}";
+    WithoutLevels { symbol } =>
+        "market data of symbol {symbol} has no levels: a replica can not follow it";
+    OtherSymbol { symbol, got } =>
+        "the snapshot is of symbol {got}, the replica of symbol {symbol}";
 }
 
 /// How far down one side of a book is known.

@@ -1,7 +1,6 @@
 //! A client of a shared service: sends commands and queries, and gets their results.
 
 use std::sync::Arc;
-use std::{error, fmt};
 
 use thalweg::channel::{TrySendError, mpsc, oneshot};
 use thalweg::pipeline::Failure;
@@ -10,6 +9,7 @@ use thalweg::wait::{Mode, Pace};
 use super::query::{Answered, Query};
 use super::reply::{FailureCell, Pending, Reply, ended};
 use crate::command::Command;
+use crate::error_texts::error_texts;
 
 /// Why a command was not accepted, or has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,20 +28,11 @@ pub enum ClientError {
     Failed(Failure),
 }
 
-impl fmt::Display for ClientError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { limit } => write!(
-                f,
-                "the service is full: {limit} commands wait in its queue, its limit"
-            ),
-            Self::Closed => write!(f, "the service has ended"),
-            Self::Failed(failure) => write!(f, "the service has failed: {failure}"),
-        }
-    }
+error_texts! { ClientError:
+    Full { limit } => "the service is full: {limit} commands wait in its queue, its limit";
+    Closed => "the service has ended";
+    Failed(failure) => "the service has failed: {failure}";
 }
-
-impl error::Error for ClientError {}
 
 /// A request to the driver, with the sender of its result.
 #[derive(Debug)]

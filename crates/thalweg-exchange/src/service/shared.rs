@@ -16,7 +16,6 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::{error, fmt};
 
 use thalweg::channel::{self, TryRecvError, mpsc, oneshot};
 use thalweg::pipeline::{Failure, Placement, Stopped};
@@ -27,6 +26,7 @@ use super::query::Inquiry;
 use super::reply::{FailureCell, Reply};
 use super::{Finished, LEFT_OVER_TAG, Options, OptionsError, Outcome, Service};
 use crate::engine::state::State;
+use crate::error_texts::error_texts;
 
 /// Requests received from the channel together.
 const ROUND: usize = 64;
@@ -77,18 +77,12 @@ pub enum StartError {
     Thread(std::io::Error),
 }
 
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Service(error) => error.fmt(f),
-            Self::Queue(error) => write!(f, "the queue of the service: {error}"),
-            Self::NoQueue => write!(f, "a queue of 0 commands; it needs 1 at least"),
-            Self::Thread(error) => write!(f, "no thread for the driver of the service: {error}"),
-        }
-    }
+error_texts! { StartError:
+    Service(error) => "{error}";
+    Queue(error) => "the queue of the service: {error}";
+    NoQueue => "a queue of 0 commands; it needs 1 at least";
+    Thread(error) => "no thread for the driver of the service: {error}";
 }
-
-impl error::Error for StartError {}
 
 /// The senders of the replies to the commands that are in the pipeline, in its order.
 type ReplySenders = Arc<Mutex<VecDeque<oneshot::Sender<Reply>>>>;

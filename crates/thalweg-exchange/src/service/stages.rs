@@ -1,7 +1,6 @@
 //! The stages of a service, and how they are put together.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Flow, Pipeline};
 
@@ -14,6 +13,7 @@ use super::stamps::Stamping;
 use super::{EVENTS_MAX, LEFT_OVER_TAG, Options, Outcome, Service};
 use crate::command::Command;
 use crate::engine::state::{State, apply, apply_left_over};
+use crate::error_texts::error_texts;
 
 /// Why a [`Service`] was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,32 +35,13 @@ pub enum OptionsError {
     },
 }
 
-impl fmt::Display for OptionsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Pipeline(error) => error.fmt(f),
-            Self::Stage(name) => write!(
-                f,
-                "{name:?} is no stage by itself: \"execute\" checks, matches and settles on one \
-                 thread"
-            ),
-            Self::Events { asked } => {
-                write!(
-                    f,
-                    "room for {asked} events a slot asked for; 0 to {EVENTS_MAX} are possible"
-                )
-            }
-            Self::FirstSequence { asked } => {
-                write!(
-                    f,
-                    "the first command is to be {asked}; 0 to 2^63 are possible"
-                )
-            }
-        }
-    }
+error_texts! { OptionsError:
+    Pipeline(error) => "{error}";
+    Stage(name) => "{name:?} is no stage by itself: \"execute\" checks, matches and settles on \
+        one thread";
+    Events { asked } => "room for {asked} events a slot asked for; 0 to {EVENTS_MAX} are possible";
+    FirstSequence { asked } => "the first command is to be {asked}; 0 to 2^63 are possible";
 }
-
-impl error::Error for OptionsError {}
 
 impl From<BuildError> for OptionsError {
     fn from(error: BuildError) -> Self {

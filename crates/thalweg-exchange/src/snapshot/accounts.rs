@@ -1,10 +1,15 @@
 //! Users, and what is kept of removed ones.
 
+use std::mem::offset_of;
+
+use zerocopy::little_endian::{I32, I64, I128, U64};
+
 use super::SnapshotError;
 use super::field::{Field, written};
-use super::head::{decode_limits, encode_limits};
+use super::forms::{IdsForm, LimitsForm, PositionForm, UserForm};
+use super::head::check_limits;
 use super::money::{Money, WAITING_MAX};
-use super::reader::{Reader, ascends, within};
+use super::reader::{Reader, ascends, at_least, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::command::SymbolType;
@@ -12,12 +17,7 @@ use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::risk::{
     Account, Direction, FUTURES_LOTS_MAX, FUTURES_PRICE_MAX, Ids, Kept, Risk, User, UserStatus,
 };
-
-/// One with neither limits nor ids who was removed.
-const BYTES: usize = 18;
-const BALANCE_BYTES: usize = 12;
-const POSITION_BYTES: usize = 29;
-const WAITING_BYTES: usize = 20;
+use crate::wire::{AmountForm, Form, Wire};
 
 const ACTIVE: u8 = 0;
 const SUSPENDED: u8 = 1;
@@ -35,23 +35,27 @@ pub(super) fn encode(risk: &Risk, out: &mut Writer<'_>) {
 }
 
 fn encode_one(account: &Account<'_>, out: &mut Writer<'_>) {
-    out.long(account.uid.0);
-    out.byte(match account.user.map(|user| user.status) {
-        Some(UserStatus::Active) => ACTIVE,
-        Some(UserStatus::Suspended) => SUSPENDED,
-        None => REMOVED,
-    });
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     let (limits, ids) = (account.limits, written(Field::UsedIds, account.ids));
-    out.byte(bit(limits.is_some(), HAS_LIMITS) | bit(ids.is_some(), HAS_IDS));
-    out.long(written(Field::TransactionId, account.last_transaction_id));
+    out.put(&UserForm {
+        uid: account.uid.bytes(),
+        status: match account.user.map(|user| user.status) {
+            Some(UserStatus::Active) => ACTIVE,
+            Some(UserStatus::Suspended) => SUSPENDED,
+            None => REMOVED,
+        },
+        bits: bit(limits.is_some(), HAS_LIMITS) | bit(ids.is_some(), HAS_IDS),
+        last_transaction_id: written(Field::TransactionId, account.last_transaction_id).bytes(),
+    });
     if let Some(limits) = limits {
-        encode_limits(&limits, out);
+        out.put(&LimitsForm::of(&limits).1);
     }
     if let Some(ids) = ids {
         let (highest, used) = ids.parts();
-        out.long(highest);
-        out.longs(used.map(u64::cast_signed));
+        out.put(&IdsForm {
+            highest: I64::new(highest),
+            used: used.map(U64::new),
+        });
     }
     if let Some(user) = account.user {
         encode_money(user, out);
@@ -60,25 +64,21 @@ fn encode_one(account: &Account<'_>, out: &mut Writer<'_>) {
 
 fn encode_money(user: &User, out: &mut Writer<'_>) {
     out.count(user.balances().count());
-    for (currency, amount) in user.balances() {
-        out.int(currency.0);
-        out.long(amount);
-    }
+    user.balances()
+        .for_each(|balance| out.put(&AmountForm::of(&balance)));
     out.count(user.positions().len());
     for position in user.positions() {
-        out.int(position.symbol.0);
-        out.byte((position.direction as i8).cast_unsigned());
-        out.longs([
-            position.open_volume,
-            position.open_price_sum,
-            position.profit,
-        ]);
+        let paid = position.open_price_sum;
+        out.put(&PositionForm {
+            symbol: position.symbol.bytes(),
+            direction: position.direction as i8,
+            amounts: [position.open_volume, paid, position.profit].map(I64::new),
+        });
     }
     out.count(user.waiting().len());
-    for &(currency, amount) in user.waiting() {
-        out.int(currency.0);
-        out.wide(amount);
-    }
+    user.waiting()
+        .iter()
+        .for_each(|amount| out.put(&AmountForm::of(amount)));
 }
 
 pub(super) fn decode(
@@ -86,16 +86,22 @@ pub(super) fn decode(
     risk: &mut Risk,
     money: &mut Money,
 ) -> Result<(), SnapshotError> {
-    let count = fields.count("users", BYTES)?;
+    let count = fields.count("users", size_of::<UserForm>())?;
     let mut last = None;
     for _ in 0..count {
         let at = fields.at();
-        let uid = fields.long("a user")?;
-        ascends("users", at, &mut last, uid)?;
-        let uid = UserId(uid);
-        let standing = fields.small("a user's status", REMOVED)?;
-        let kept = decode_kept(fields, risk)?;
-        let status = match standing {
+        let form: UserForm = fields.get("a user")?;
+        ascends("users", at, &mut last, form.uid.get())?;
+        let uid = UserId(form.uid.get());
+        within(
+            "a user's status",
+            at + offset_of!(UserForm, status),
+            form.status,
+            0,
+            REMOVED,
+        )?;
+        let kept = decode_kept(&form, at, fields, risk)?;
+        let status = match form.status {
             ACTIVE => UserStatus::Active,
             SUSPENDED => UserStatus::Suspended,
             _ => {
@@ -115,29 +121,29 @@ pub(super) fn decode(
     Ok(())
 }
 
-fn decode_kept(fields: &mut Reader<'_>, risk: &Risk) -> Result<Kept, SnapshotError> {
-    let bits = fields.small("a user's bits", HAS_LIMITS | HAS_IDS)?;
-    let at = fields.at();
-    let last_transaction_id = fields.long("a transaction id")?;
-    within("a transaction id", at, last_transaction_id, 0, i64::MAX)?;
+fn decode_kept(
+    form: &UserForm,
+    at: usize,
+    fields: &mut Reader<'_>,
+    risk: &Risk,
+) -> Result<Kept, SnapshotError> {
+    let (bits, last_transaction_id) = (form.bits, form.last_transaction_id.get());
+    let bits_at = at + offset_of!(UserForm, bits);
+    within("a user's bits", bits_at, bits, 0, HAS_LIMITS | HAS_IDS)?;
+    at_least("a transaction id", bits_at + 1, last_transaction_id, 0)?;
     let mut limits = None;
     if bits & HAS_LIMITS != 0 {
-        limits = Some(decode_limits(fields)?);
+        let at = fields.at();
+        limits = Some(check_limits(fields.get("limits")?, at)?);
     }
     let mut ids = None;
     if bits & HAS_IDS != 0 {
-        let at = fields.at();
+        let (at, what) = (fields.at(), "a list of order ids");
         let once = limits.unwrap_or(risk.limits_of_all()).ids_once;
-        forbid(!once, at, "a list of order ids", "they do not count once")?;
-        let highest = fields.long("the highest order id")?;
-        let used = fields.longs("used order ids")?;
-        let found = Ids::from_parts(highest, used.map(i64::cast_unsigned));
-        forbid(
-            found.is_none(),
-            at,
-            "a list of order ids",
-            "it is of other ids",
-        )?;
+        forbid(!once, at, what, "they do not count once")?;
+        let form: IdsForm = fields.get(what)?;
+        let found = Ids::from_parts(form.highest.get(), form.used.map(U64::get));
+        forbid(found.is_none(), at, what, "it is of other ids")?;
         ids = found.map(Box::new);
     }
     Ok(Kept {
@@ -162,7 +168,7 @@ fn decode_balances(
     risk: &mut Risk,
     money: &mut Money,
 ) -> Result<(), SnapshotError> {
-    let count = fields.count("balances", BALANCE_BYTES)?;
+    let count = fields.count("balances", size_of::<AmountForm<I64>>())?;
     let least = if risk.rules().are_mended() {
         0
     } else {
@@ -171,12 +177,13 @@ fn decode_balances(
     let mut last = None;
     for _ in 0..count {
         let at = fields.at();
-        let id = CurrencyId(fields.int("a balance's currency")?);
+        let (id, amount) = fields
+            .get::<AmountForm<I64>>("a balance")?
+            .amount::<i64>()?;
         ascends("balances", at, &mut last, id.0)?;
         let currency = currency_at(at, id, risk)?;
-        let amount_at = fields.at();
-        let amount = fields.long("a balance")?;
-        within("a balance", amount_at, amount, least, i64::MAX)?;
+        let amount_at = at + size_of::<I32>();
+        at_least("a balance", amount_at, amount, least)?;
         forbid(amount == 0, amount_at, "a balance of 0", "none is kept")?;
         risk.restore_balance(user, id, amount);
         money.note_balance(currency, amount);
@@ -190,30 +197,23 @@ fn decode_positions(
     risk: &mut Risk,
     money: &mut Money,
 ) -> Result<(), SnapshotError> {
-    let count = fields.count("positions", POSITION_BYTES)?;
+    let count = fields.count("positions", size_of::<PositionForm>())?;
     let is_covered = risk.rules().cover_futures;
     let mut last = None;
     for _ in 0..count {
         let at = fields.at();
-        let symbol = SymbolId(fields.int("a position's symbol")?);
+        let form: PositionForm = fields.get("a position")?;
+        let (symbol, amounts) = (SymbolId(form.symbol.get()), form.amounts.map(I64::get));
         ascends("positions", at, &mut last, symbol.0)?;
         let currency = currency_of(symbol, at, risk)?;
-        let direction = match fields.byte("a position's direction")? {
+        let direction_at = at + offset_of!(PositionForm, direction);
+        let what = "a position's direction";
+        within(what, direction_at, form.direction, -1, 1)?;
+        let direction = match form.direction {
+            -1 => Direction::Short,
             0 => Direction::Empty,
-            1 => Direction::Long,
-            255 => Direction::Short,
-            code => {
-                let value = i128::from(code.cast_signed());
-                return Err(SnapshotError::OutOfRange {
-                    what: "a position's direction",
-                    at: at + 4,
-                    value,
-                    min: -1,
-                    max: 1,
-                });
-            }
+            _ => Direction::Long,
         };
-        let amounts = fields.longs("open lots")?;
         check_amounts(at, direction, amounts, is_covered)?;
         if let Some(position) = risk.restore_position(user, symbol, (direction, amounts)) {
             money.note_position(currency, position, is_covered, at);
@@ -270,18 +270,19 @@ fn decode_waiting(
     money: &mut Money,
 ) -> Result<(), SnapshotError> {
     let at = fields.at();
-    let count = fields.count("amounts that wait", WAITING_BYTES)?;
+    let count = fields.count("amounts that wait", size_of::<AmountForm<I128>>())?;
     let may_wait = risk.rules().margin_trading && risk.rules().cover_futures;
     let why = "no futures are covered";
     forbid(count > 0 && !may_wait, at, "profit that waits", why)?;
     let mut last = None;
     for _ in 0..count {
         let at = fields.at();
-        let id = CurrencyId(fields.int("the currency of what waits")?);
+        let (id, amount) = fields
+            .get::<AmountForm<I128>>("what waits")?
+            .amount::<i128>()?;
         ascends("amounts that wait", at, &mut last, id.0)?;
         let currency = currency_at(at, id, risk)?;
-        let amount_at = fields.at();
-        let amount = fields.wide("what waits")?;
+        let amount_at = at + size_of::<I32>();
         let max = WAITING_MAX;
         within("what waits", amount_at, amount, -max, max)?;
         forbid(amount == 0, amount_at, "0 that waits", "none is kept")?;

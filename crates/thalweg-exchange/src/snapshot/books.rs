@@ -1,10 +1,12 @@
 //! Books: levels of both sides, best price first, with their orders as they stand; then stop
 //! orders.
 
+use zerocopy::little_endian::I64;
+
 use super::SnapshotError;
 use super::money::Money;
-use super::orders::{Owned, Terms};
-use super::reader::{Reader, within};
+use super::orders::{Owned, SymbolConditions};
+use super::reader::{Reader, at_least, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
 use super::{auction, orders, stops};
@@ -12,6 +14,7 @@ use crate::book::{Book, Outline, Saved};
 use crate::command::{Action, SymbolType};
 use crate::risk::Risk;
 use crate::rules::Rules;
+use crate::wire::Wire;
 
 const LEVEL_BYTES: usize = 12 + orders::BYTES;
 
@@ -23,8 +26,8 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
         out.count(book.count_levels(side));
         book.visit_saved(side, |saved| match saved {
             Saved::Level(level) => {
-                out.long(level.price);
-                out.bytes((level.orders as u32).to_le_bytes());
+                out.put(&level.price.bytes());
+                out.count(level.orders as usize);
             }
             Saved::Order(order) => orders::encode(order, &turns, out),
         });
@@ -33,7 +36,7 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
         stops::encode(stop, &turns, out);
     }
     if let Some((low, high)) = book.left_over() {
-        out.longs([low, high]);
+        out.put(&[low, high].map(I64::new));
     }
     if let Some(progress) = book.uncrossing() {
         auction::encode(progress, out);
@@ -50,7 +53,7 @@ pub(super) fn decode(
     let resting = fields.count("resting orders", orders::BYTES)?;
     let waiting = fields.count("stop orders", stops::BYTES)?;
     let spec = symbol.saved.spec;
-    let terms = Terms::new(symbol, risk);
+    let terms = SymbolConditions::new(symbol, risk);
     check_traded(resting + waiting > 0, at, symbol, &terms)?;
     let limits = symbol.saved.limits;
     let outline = Outline {
@@ -96,14 +99,9 @@ fn restore_left_over(
     rules: &Rules,
 ) -> Result<(), SnapshotError> {
     let at = fields.at();
-    let [low, high] = fields.longs("the lowest price that reached stop orders")?;
-    within(
-        "the highest price that reached them",
-        at + 8,
-        high,
-        low,
-        i64::MAX,
-    )?;
+    let prices: [I64; 2] = fields.get("the lowest price that reached stop orders")?;
+    let [low, high] = prices.map(I64::get);
+    at_least("the highest price that reached them", at + 8, high, low)?;
     let is_there = rules.bound_work && book.restore_left_over((low, high));
     let why = "no stop order that waits was reached";
     forbid(!is_there, at, "a price by which orders are left over", why)
@@ -114,7 +112,7 @@ fn check_traded(
     has_orders: bool,
     at: usize,
     symbol: &Listed,
-    terms: &Terms,
+    terms: &SymbolConditions,
 ) -> Result<(), SnapshotError> {
     if !has_orders || symbol.is_pair() {
         return Ok(());
@@ -152,7 +150,7 @@ fn decode_side(
     let mut found = 0;
     for level in 0..count {
         let at = fields.at();
-        let price = fields.long("a level's price")?;
+        let price = fields.get::<I64>("a level's price")?.get();
         within("a level's price", at, price, least, most)?;
         // Those that follow are worse.
         let is_last = level + 1 == count;
@@ -191,12 +189,8 @@ fn decode_level(
         let at = fields.at();
         let shown = orders::decode(fields, (side, price), owned)?;
         let sum = volume.checked_add(shown);
-        forbid(
-            sum.is_none(),
-            at,
-            "an order",
-            "its level has more lots than 64 bits",
-        )?;
+        let why = "its level has more lots than 64 bits";
+        forbid(sum.is_none(), at, "an order", why)?;
         volume = sum.unwrap_or(volume);
     }
     Ok(count)

@@ -1,15 +1,19 @@
 //! Currencies: what was collected, paid in and paid out, and the room that quirks took.
 
+use std::mem::offset_of;
+
+use zerocopy::little_endian::I64;
+
 use super::SnapshotError;
 use super::field::{Field, written};
+use super::forms::CurrencyForm;
 use super::money::Money;
 use super::reader::{Reader, ascends, within};
 use super::writer::Writer;
 use crate::engine::state::State;
 use crate::ids::CurrencyId;
 use crate::risk::Risk;
-
-const BYTES: usize = 37;
+use crate::wire::Wire;
 
 pub(super) fn encode(state: &State, out: &mut Writer<'_>) {
     let currencies = state.risk.currencies();
@@ -17,14 +21,12 @@ pub(super) fn encode(state: &State, out: &mut Writer<'_>) {
     for currency in currencies {
         let room = i64::try_from(currency.room());
         let room = room.expect("the ledger's rule keeps it inside 64 bits");
-        out.int(currency.id.0);
-        out.byte(u8::from(state.risk.looks_for_short(currency)));
-        out.longs([
-            currency.fees,
-            currency.adjustments,
-            currency.suspends,
-            written(Field::Room, room),
-        ]);
+        out.put(&CurrencyForm {
+            id: currency.id.bytes(),
+            is_shaky: state.risk.looks_for_short(currency).into(),
+            totals: [currency.fees, currency.adjustments, currency.suspends].map(I64::new),
+            room: I64::new(written(Field::Room, room)),
+        });
     }
 }
 
@@ -33,21 +35,23 @@ pub(super) fn decode(
     risk: &mut Risk,
     money: &mut Money,
 ) -> Result<(), SnapshotError> {
-    let count = fields.count("currencies", BYTES)?;
+    let count = fields.count("currencies", size_of::<CurrencyForm>())?;
     let rules = *risk.rules();
     let mut last = None;
     for _ in 0..count {
         let at = fields.at();
-        let id = fields.int("a currency")?;
+        let form: CurrencyForm = fields.get("a currency")?;
+        let (id, room) = (form.id.get(), form.room.get());
         ascends("currencies", at, &mut last, id)?;
-        let is_shaky = fields.small("whether somebody may be short", 1)? == 1;
-        let totals = fields.longs("collected fees")?;
-        let room_at = fields.at();
-        let room = fields.long("the room that quirks took")?;
+        let shaky_at = at + offset_of!(CurrencyForm, is_shaky);
+        let what = "whether somebody may be short";
+        within(what, shaky_at, form.is_shaky, 0, 1)?;
+        let totals = form.totals.map(I64::get);
+        let room_at = at + offset_of!(CurrencyForm, room);
         let most = if rules.remember_orders() { i64::MAX } else { 0 };
         within("the room that quirks took", room_at, room, 0, most)?;
         risk.restore_currency(CurrencyId(id), totals);
-        money.add_currency(CurrencyId(id), at, (totals, room), is_shaky);
+        money.add_currency(CurrencyId(id), at, (totals, room), form.is_shaky == 1);
     }
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Errors in the bytes of a state.
 
-use std::{error, fmt};
-
 use super::{MAGIC, STATE_VERSION};
+use crate::codec::CodecError;
+use crate::error_texts::error_texts;
 
 /// Why bytes were not decoded. Positions count from 0 at the beginning of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,15 @@ pub enum SnapshotError {
         /// The most that it may be.
         max: i128,
     },
+    /// A number that stands for something stands for nothing known.
+    UnknownCode {
+        /// The field.
+        what: &'static str,
+        /// Where it is.
+        at: usize,
+        /// The value that was found.
+        code: i64,
+    },
     /// An entry of a sorted list does not belong after the one before it.
     OutOfOrder {
         /// The kind of entries in the list.
@@ -98,77 +107,31 @@ pub enum SnapshotError {
     },
 }
 
-impl fmt::Display for SnapshotError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::NotAState { found } => write!(
-                f,
-                "the bytes at 0 are {found:02x?}, a state begins with {MAGIC:02x?}"
-            ),
-            Self::UnknownVersion { version } => write!(
-                f,
-                "the version at byte 4 is {version}, only {STATE_VERSION} is known"
-            ),
-            Self::EndsEarly {
-                what,
-                at,
-                bytes,
-                length,
-            } => write!(
-                f,
-                "{what} at byte {at} needs {bytes} bytes, the state ends after {length}"
-            ),
-            Self::Surplus { at, bytes } => {
-                write!(f, "the state ends at byte {at}, {bytes} more are there")
-            }
-            Self::TooMany {
-                what,
-                at,
-                count,
-                max,
-            } => write!(
-                f,
-                "the number of {what} at byte {at} is {count}, there is room for {max}"
-            ),
-            _ => self.fmt_of_meaning(f),
+error_texts! { SnapshotError:
+    NotAState { found } => "the bytes at 0 are {found:02x?}, a state begins with {MAGIC:02x?}";
+    UnknownVersion { version } =>
+        "the version at byte 4 is {version}, only {STATE_VERSION} is known";
+    EndsEarly { what, at, bytes, length } =>
+        "{what} at byte {at} needs {bytes} bytes, the state ends after {length}";
+    Surplus { at, bytes } => "the state ends at byte {at}, {bytes} more are there";
+    TooMany { what, at, count, max } =>
+        "the number of {what} at byte {at} is {count}, there is room for {max}";
+    OutOfRange { what, at, value, min, max } =>
+        "{what} at byte {at} is {value}, it may be from {min} to {max}";
+    UnknownCode { what, at, code } => "{what} at byte {at} is {code}, which is not known";
+    OutOfOrder { what, at, value, before } =>
+        "{what} at byte {at}: {value} may not follow {before}";
+    Twice { at, order } => "the order at byte {at} has the id {order} of another one";
+    Unknown { what, at, id } => "there is no {what} {id}, which byte {at} refers to";
+    Forbidden { what, at, why } => "{what} at byte {at}: {why}";
+}
+
+/// A struct in a state is decoded as one in a frame is, and has codes and numbers only.
+impl From<CodecError> for SnapshotError {
+    fn from(error: CodecError) -> Self {
+        match error {
+            CodecError::UnknownCode { what, at, code } => Self::UnknownCode { what, at, code },
+            error => unreachable!("{error}"),
         }
     }
 }
-
-impl SnapshotError {
-    fn fmt_of_meaning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
-            Self::OutOfRange {
-                what,
-                at,
-                value,
-                min,
-                max,
-            } => write!(
-                f,
-                "{what} at byte {at} is {value}, it may be from {min} to {max}"
-            ),
-            Self::OutOfOrder {
-                what,
-                at,
-                value,
-                before,
-            } => write!(f, "{what} at byte {at}: {value} may not follow {before}"),
-            Self::Twice { at, order } => {
-                write!(
-                    f,
-                    "the order at byte {at} has the id {order} of another one"
-                )
-            }
-            Self::Unknown { what, at, id } => {
-                write!(f, "there is no {what} {id}, which byte {at} refers to")
-            }
-            Self::Forbidden { what, at, why } => {
-                write!(f, "{what} at byte {at}: {why}")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-impl error::Error for SnapshotError {}

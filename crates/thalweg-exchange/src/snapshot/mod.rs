@@ -46,6 +46,7 @@ mod error;
 mod field;
 #[cfg(test)]
 mod forgotten;
+mod forms;
 mod head;
 mod money;
 mod orders;

@@ -1,26 +1,30 @@
 //! Resting orders, and what every order must obey.
 
+use std::mem::offset_of;
+
 use super::SnapshotError;
 use super::field::{Field, written};
+use super::forms::{ExpiryForm, HiddenForm, OrderForm};
 use super::money::Money;
-use super::reader::{Reader, within};
+use super::reader::{Reader, at_least, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
 use crate::book::{Book, RestingOrder, Turns};
-use crate::command::{Action, OrderFlags, SymbolSpec, is_enough};
+use crate::command::{Action, OrderFlags, SymbolSpec, display_is_large_enough};
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
 use crate::risk::{FUTURES_PRICE_MAX, Risk};
+use crate::wire::Wire;
 
-/// One without conditions.
-pub(super) const BYTES: usize = 42;
+/// The length of one without conditions.
+pub(super) const BYTES: usize = size_of::<OrderForm>();
 
 const HIDES: u8 = 1;
 const EXPIRES: u8 = 2;
 
 /// The conditions that a symbol sets for its orders.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Terms {
+pub(super) struct SymbolConditions {
     spec: SymbolSpec,
     is_pair: bool,
     /// True for futures that are traded: they are covered.
@@ -43,7 +47,7 @@ pub(super) struct Terms {
     pub(super) passed: Option<i64>,
 }
 
-impl Terms {
+impl SymbolConditions {
     pub(super) fn new(symbol: &Listed, risk: &Risk) -> Self {
         let rules = risk.rules();
         let spec = symbol.saved.spec;
@@ -106,18 +110,14 @@ impl Terms {
     ) -> Result<i64, SnapshotError> {
         let may_invert = self.is_pair && self.has_inverted;
         if !may_invert {
-            within("what is left of an order", at, left, 1, i64::MAX)?;
-            within("what is filled of an order", at, filled, 0, i64::MAX)?;
+            at_least("what is left of an order", at, left, 1)?;
+            at_least("what is filled of an order", at, filled, 0)?;
         }
         forbid(left == 0, at, "an order", "nothing is left of it")?;
         let all = left.checked_add(hidden);
         let size = all.and_then(|all| all.checked_add(filled));
-        forbid(
-            size.is_none(),
-            at,
-            "an order",
-            "it has more lots than 64 bits",
-        )?;
+        let why = "it has more lots than 64 bits";
+        forbid(size.is_none(), at, "an order", why)?;
         if let (Some(size), Some(most)) = (size, self.size_max) {
             // A move takes room for this number of lots.
             let (size, most) = (i128::from(size).abs(), most.into());
@@ -133,24 +133,25 @@ impl Terms {
         display: i64,
         [left, filled, hidden]: [i64; 3],
     ) -> Result<(), SnapshotError> {
-        within("lots shown at a time", at, display, 1, i64::MAX)?;
+        at_least("lots shown at a time", at, display, 1)?;
         if self.is_pair && self.has_inverted {
             return Ok(());
         }
         within("what is left to show", at, left, 1, display)?;
         let size = left.saturating_add(filled).saturating_add(hidden);
         let why = "it shows less than a thousandth";
-        forbid(!is_enough(display, size), at, "an iceberg order", why)
+        forbid(
+            !display_is_large_enough(display, size),
+            at,
+            "an iceberg order",
+            why,
+        )
     }
 
     pub(super) fn check_good_till(&self, at: usize, time: i64) -> Result<(), SnapshotError> {
         let is_over = self.clock.is_some_and(|now| time <= now);
-        forbid(
-            is_over,
-            at,
-            "an order",
-            "the time until which it lives is over",
-        )
+        let why = "the time until which it lives is over";
+        forbid(is_over, at, "an order", why)
     }
 }
 
@@ -160,12 +161,30 @@ pub(super) struct Owned<'d> {
     pub(super) book: &'d mut Book,
     pub(super) risk: &'d mut Risk,
     pub(super) money: &'d mut Money,
-    pub(super) terms: &'d Terms,
+    pub(super) terms: &'d SymbolConditions,
     /// Orders that expire, so far.
     pub(super) expiring: usize,
 }
 
 impl Owned<'_> {
+    /// Takes when an order expires, and its turn, if it does.
+    #[inline]
+    pub(super) fn expiry(
+        &mut self,
+        expires: bool,
+        fields: &mut Reader<'_>,
+    ) -> Result<(Option<i64>, u32), SnapshotError> {
+        if !expires {
+            return Ok((None, 0));
+        }
+        let at = fields.at();
+        let form: ExpiryForm = fields.get("the time until which an order lives")?;
+        let time = form.good_till.get();
+        self.terms.check_good_till(at, time)?;
+        self.expiring += 1;
+        Ok((Some(time), form.turn.get()))
+    }
+
     /// Counts an order's lots for its owner, and what is held or reserved for them.
     #[inline]
     pub(super) fn own(
@@ -217,51 +236,43 @@ impl Owned<'_> {
         let per_lot = match side {
             Action::Ask => Some(spec.base_scale),
             Action::Bid => {
-                within("a reserve price", at, reserve, price, i64::MAX)?;
+                at_least("a reserve price", at, reserve, price)?;
                 i64::try_from(spec.held_per_lot(reserve)).ok()
             }
         };
         let held = per_lot.and_then(|per_lot| per_lot.checked_mul(lots));
-        forbid(
-            held.is_none(),
-            at,
-            "an order",
-            "its hold has more than 64 bits",
-        )?;
+        let why = "its hold has more than 64 bits";
+        forbid(held.is_none(), at, "an order", why)?;
         Ok(held.unwrap_or(0))
     }
 }
 
 pub(super) fn encode(order: &RestingOrder, turns: &Turns, out: &mut Writer<'_>) {
     let shown = order.size - order.filled - order.hidden;
-    let fields = [
-        order.uid.0,
-        order.order_id.0,
-        order.reserve_price,
-        shown,
-        written(Field::Filled, order.filled),
-    ];
-    let mut bytes = [0; BYTES];
-    for (place, field) in bytes.as_chunks_mut().0.iter_mut().zip(fields) {
-        *place = field.to_le_bytes();
-    }
-    let hides = if order.hidden > 0 { HIDES } else { 0 };
-    let expires = if order.good_till.is_some() {
-        EXPIRES
-    } else {
-        0
-    };
-    bytes[BYTES - 2] = written(Field::Flags, order.flags).code();
-    bytes[BYTES - 1] = hides | expires;
-    out.bytes(bytes);
+    let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.put(&OrderForm {
+        uid: order.uid.bytes(),
+        order_id: order.order_id.bytes(),
+        reserve_price: order.reserve_price.bytes(),
+        left: shown.bytes(),
+        filled: written(Field::Filled, order.filled).bytes(),
+        flags: written(Field::Flags, order.flags).code(),
+        bits: bit(order.hidden > 0, HIDES) | bit(order.good_till.is_some(), EXPIRES),
+    });
     if order.hidden > 0 {
-        let display = written(Field::Display, order.display);
-        out.longs([order.hidden, display.unwrap_or(shown)]);
+        out.put(&HiddenForm {
+            hidden: order.hidden.bytes(),
+            display: written(Field::Display, order.display)
+                .unwrap_or(shown)
+                .bytes(),
+        });
     }
     if let Some(time) = order.good_till {
-        out.long(time);
         let turn = turns.of(order.uid, order.order_id);
-        out.bytes(written(Field::Turn, turn).to_le_bytes());
+        out.put(&ExpiryForm {
+            good_till: time.bytes(),
+            turn: written(Field::Turn, turn).bytes(),
+        });
     }
 }
 
@@ -272,29 +283,27 @@ pub(super) fn decode(
     owned: &mut Owned<'_>,
 ) -> Result<i64, SnapshotError> {
     let at = fields.at();
-    let [uid, id, reserve_price, left, filled] = fields.longs("an order")?;
-    let flags = decode_flags(fields)?;
-    let bits = fields.small("an order's bits", HIDES | EXPIRES)?;
-    let (mut hidden, mut display, mut good_till, mut turn) = (0, None, None, 0);
+    let form: OrderForm = fields.get("an order")?;
+    let (reserve_price, left, filled) =
+        (form.reserve_price.get(), form.left.get(), form.filled.get());
+    let flags_at = at + offset_of!(OrderForm, flags);
+    let flags = check_flags(flags_at, form.flags)?;
+    let bits = form.bits;
+    within("an order's bits", flags_at + 1, bits, 0, HIDES | EXPIRES)?;
+    let (mut hidden, mut display) = (0, None);
     let terms = owned.terms;
     if bits & HIDES != 0 {
         let at = fields.at();
-        let [lots, shown] = fields.longs("hidden lots")?;
-        within("hidden lots", at, lots, 1, i64::MAX)?;
-        (hidden, display) = (lots, Some(shown));
-        terms.check_display(at, shown, [left, filled, hidden])?;
+        let form: HiddenForm = fields.get("hidden lots")?;
+        (hidden, display) = (form.hidden.get(), Some(form.display.get()));
+        at_least("hidden lots", at, hidden, 1)?;
+        terms.check_display(at, form.display.get(), [left, filled, hidden])?;
     }
-    if bits & EXPIRES != 0 {
-        let at = fields.at();
-        let time = fields.long("the time until which an order lives")?;
-        terms.check_good_till(at, time)?;
-        (good_till, turn) = (Some(time), fields.word("an order's turn")?);
-        owned.expiring += 1;
-    }
+    let (good_till, turn) = owned.expiry(bits & EXPIRES != 0, fields)?;
     let lots = terms.check_lots(at + 24, [left, filled, hidden])?;
     let order = RestingOrder {
-        order_id: OrderId(id),
-        uid: UserId(uid),
+        order_id: OrderId(form.order_id.get()),
+        uid: UserId(form.uid.get()),
         action: side,
         price,
         reserve_price,
@@ -307,14 +316,13 @@ pub(super) fn decode(
     };
     let owner = owned.own(at, order.uid, (side, price, reserve_price), lots)?;
     if !owned.book.restore_resting(&order, turn, owner) {
-        return Err(SnapshotError::Twice { at, order: id });
+        let order = order.order_id.0;
+        return Err(SnapshotError::Twice { at, order });
     }
     Ok(left)
 }
 
-pub(super) fn decode_flags(fields: &mut Reader<'_>) -> Result<OrderFlags, SnapshotError> {
-    let at = fields.at();
-    let code = fields.byte("an order's flags")?;
+pub(super) fn check_flags(at: usize, code: u8) -> Result<OrderFlags, SnapshotError> {
     let flags = OrderFlags::from_code(code);
     forbid(flags.is_none(), at, "an order's flag", "it is not known")?;
     Ok(flags.unwrap_or_default())

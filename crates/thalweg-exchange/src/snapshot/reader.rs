@@ -1,6 +1,9 @@
-//! The bytes of a state, field by field.
+//! The bytes of a state, struct by struct.
+
+use zerocopy::little_endian::U32;
 
 use super::SnapshotError;
+use crate::wire::Plain;
 
 type Read<T> = Result<T, SnapshotError>;
 
@@ -24,83 +27,24 @@ impl<'b> Reader<'b> {
         self.bytes.len() - self.at
     }
 
+    /// Takes a struct.
     #[inline]
-    pub(super) fn take<const N: usize>(&mut self, what: &'static str) -> Read<[u8; N]> {
+    pub(super) fn get<T: Plain>(&mut self, what: &'static str) -> Read<T> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let field = rest.first_chunk().ok_or(SnapshotError::EndsEarly {
+        let (form, _) = T::read_from_prefix(rest).map_err(|_| SnapshotError::EndsEarly {
             what,
             at: self.at,
-            bytes: N,
+            bytes: size_of::<T>(),
             length: self.bytes.len(),
         })?;
-        self.at += N;
-        Ok(*field)
-    }
-
-    #[inline]
-    pub(super) fn byte(&mut self, what: &'static str) -> Read<u8> {
-        Ok(self.take::<1>(what)?[0])
-    }
-
-    pub(super) fn word(&mut self, what: &'static str) -> Read<u32> {
-        self.take(what).map(u32::from_le_bytes)
-    }
-
-    pub(super) fn int(&mut self, what: &'static str) -> Read<i32> {
-        self.take(what).map(i32::from_le_bytes)
-    }
-
-    #[inline]
-    pub(super) fn long(&mut self, what: &'static str) -> Read<i64> {
-        self.take(what).map(i64::from_le_bytes)
-    }
-
-    pub(super) fn wide(&mut self, what: &'static str) -> Read<i128> {
-        self.take(what).map(i128::from_le_bytes)
-    }
-
-    /// Reads `N` 64-bit fields with one check of the length. `what` is the first.
-    #[inline]
-    pub(super) fn longs<const N: usize>(&mut self, what: &'static str) -> Read<[i64; N]> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let fields: &[[u8; 8]; N] =
-            rest.as_chunks()
-                .0
-                .first_chunk()
-                .ok_or(SnapshotError::EndsEarly {
-                    what,
-                    at: self.at,
-                    bytes: 8 * N,
-                    length: self.bytes.len(),
-                })?;
-        self.at += 8 * N;
-        Ok(fields.map(i64::from_le_bytes))
-    }
-
-    /// A byte that is at most `max`.
-    #[inline]
-    pub(super) fn small(&mut self, what: &'static str, max: u8) -> Read<u8> {
-        let at = self.at;
-        let value = self.byte(what)?;
-        within(what, at, value, 0, max)?;
-        Ok(value)
-    }
-
-    /// A field that means something only where `is_there`, and is 0 elsewhere.
-    pub(super) fn optional(&mut self, what: &'static str, is_there: bool) -> Read<Option<i64>> {
-        let at = self.at;
-        let value = self.long(what)?;
-        if is_there {
-            return Ok(Some(value));
-        }
-        within(what, at, value, 0, 0)?;
-        Ok(None)
+        self.at += size_of::<T>();
+        Ok(form)
     }
 
     /// The length of a list whose entries take `item_bytes` at least: never more than fit.
     pub(super) fn count(&mut self, what: &'static str, item_bytes: usize) -> Read<usize> {
         let at = self.at;
-        let count = self.word(what)? as usize;
+        let count = self.get::<U32>(what)?.get() as usize;
         let max = self.left() / item_bytes;
         if count > max {
             return Err(SnapshotError::TooMany {
@@ -141,6 +85,12 @@ pub(super) fn within<T: Into<i128> + Copy + PartialOrd>(
         min: min.into(),
         max: max.into(),
     })
+}
+
+/// The error of a number that must be at least `min`.
+#[inline]
+pub(super) fn at_least(what: &'static str, at: usize, value: i64, min: i64) -> Read<()> {
+    within(what, at, value, min, i64::MAX)
 }
 
 /// Takes note of the next entry of a list that ascends.

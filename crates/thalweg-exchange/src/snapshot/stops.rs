@@ -1,16 +1,22 @@
 //! Stop orders: asks, then bids, each what is reached first before the others, then as they came.
 
+use std::mem::offset_of;
+
+use zerocopy::little_endian::I64;
+
 use super::SnapshotError;
-use super::orders::{Owned, decode_flags};
-use super::reader::{Reader, within};
+use super::forms::{ExpiryForm, StopForm};
+use super::orders::{Owned, check_flags};
+use super::reader::{Reader, at_least, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::book::Turns;
-use crate::command::{Action, ConditionalOrder, OrderType, Place, is_enough};
+use crate::command::{Action, ConditionalOrder, OrderType, Place, display_is_large_enough};
 use crate::ids::{OrderId, UserId};
+use crate::wire::Wire;
 
-/// One without further conditions.
-pub(super) const BYTES: usize = 51;
+/// The length of one without further conditions.
+pub(super) const BYTES: usize = size_of::<StopForm>();
 
 const BID: u8 = 1;
 const HIDES: u8 = 2;
@@ -23,27 +29,28 @@ pub(super) fn encode(stop: &ConditionalOrder, turns: &Turns, out: &mut Writer<'_
         display,
         good_till,
     } = stop;
-    out.longs([
-        place.uid.0,
-        place.order_id.0,
-        trigger.unwrap_or(0),
-        place.price,
-        place.reserve_price,
-        place.size,
-    ]);
-    out.byte(place.order_type as u8);
-    out.byte(place.flags.code());
-    let side = if place.action == Action::Bid { BID } else { 0 };
-    let hides = if display.is_some() { HIDES } else { 0 };
-    let expires = if good_till.is_some() { EXPIRES } else { 0 };
-    out.byte(side | hides | expires);
+    let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.put(&StopForm {
+        uid: place.uid.bytes(),
+        order_id: place.order_id.bytes(),
+        trigger: trigger.unwrap_or(0).bytes(),
+        price: place.price.bytes(),
+        reserve_price: place.reserve_price.bytes(),
+        size: place.size.bytes(),
+        order_type: place.order_type.code(),
+        flags: place.flags.code(),
+        bits: bit(place.action == Action::Bid, BID)
+            | bit(display.is_some(), HIDES)
+            | bit(good_till.is_some(), EXPIRES),
+    });
     if let Some(display) = display {
-        out.long(*display);
+        out.put(&display.bytes());
     }
     if let Some(time) = good_till {
-        out.long(*time);
-        let turn = turns.of(place.uid, place.order_id);
-        out.bytes(turn.to_le_bytes());
+        out.put(&ExpiryForm {
+            good_till: time.bytes(),
+            turn: turns.of(place.uid, place.order_id).bytes(),
+        });
     }
 }
 
@@ -89,48 +96,38 @@ fn decode_one(
     fields: &mut Reader<'_>,
     owned: &mut Owned<'_>,
 ) -> Result<(ConditionalOrder, i64, u32), SnapshotError> {
-    let [uid, id, trigger, price, reserve_price, size] = fields.longs("a stop order")?;
-    let type_at = fields.at();
-    let code = fields.byte("a stop order's type")?;
-    let order_type = OrderType::ALL.get(usize::from(code)).copied();
+    let at = fields.at() + offset_of!(StopForm, order_type);
+    let form: StopForm = fields.get("a stop order")?;
     let may_wait =
         |kind: &OrderType| matches!(kind, OrderType::Gtc | OrderType::Ioc | OrderType::Market);
-    let order_type = order_type.filter(may_wait);
-    forbid(
-        order_type.is_none(),
-        type_at,
-        "a stop order",
-        "its type does not wait",
-    )?;
-    let flags = decode_flags(fields)?;
-    let bits = fields.small("a stop order's bits", BID | HIDES | EXPIRES)?;
+    let order_type = OrderType::from_code(form.order_type).filter(may_wait);
+    let why = "its type does not wait";
+    forbid(order_type.is_none(), at, "a stop order", why)?;
+    let flags = check_flags(at + 1, form.flags)?;
+    let bits = form.bits;
+    let what = "a stop order's bits";
+    within(what, at + 2, bits, 0, BID | HIDES | EXPIRES)?;
     let mut display = None;
     if bits & HIDES != 0 {
-        display = Some(fields.long("lots shown at a time")?);
+        display = Some(fields.get::<I64>("lots shown at a time")?.get());
     }
-    let (mut good_till, mut turn) = (None, 0);
-    if bits & EXPIRES != 0 {
-        let at = fields.at();
-        let time = fields.long("the time until which an order lives")?;
-        owned.terms.check_good_till(at, time)?;
-        (good_till, turn) = (Some(time), fields.word("an order's turn")?);
-        owned.expiring += 1;
-    }
+    let (good_till, turn) = owned.expiry(bits & EXPIRES != 0, fields)?;
     let place = Place {
-        uid: UserId(uid),
+        uid: UserId(form.uid.get()),
         symbol: owned.book.spec().id,
-        order_id: OrderId(id),
+        order_id: OrderId(form.order_id.get()),
         order_type: order_type.unwrap_or(OrderType::Gtc),
         action: if bits & BID == 0 {
             Action::Ask
         } else {
             Action::Bid
         },
-        price,
-        reserve_price,
-        size,
+        price: form.price.get(),
+        reserve_price: form.reserve_price.get(),
+        size: form.size.get(),
         flags,
     };
+    let trigger = form.trigger.get();
     let order = ConditionalOrder {
         place,
         trigger: Some(trigger),
@@ -147,33 +144,29 @@ fn check(
     owned: &Owned<'_>,
 ) -> Result<(), SnapshotError> {
     let place = &order.place;
-    within("a trigger", at + 16, trigger, 1, i64::MAX)?;
+    at_least("a trigger", at + 16, trigger, 1)?;
     let (least, most) = if place.order_type.has_limit() {
         owned.terms.prices(place.action)
     } else {
         (1, i64::MAX)
     };
-    within(
-        "a stop order's price",
-        at + 24,
-        place.price,
-        least.max(1),
-        most,
-    )?;
-    within("a stop order's size", at + 40, place.size, 1, i64::MAX)?;
+    let what = "a stop order's price";
+    within(what, at + 24, place.price, least.max(1), most)?;
+    at_least("a stop order's size", at + 40, place.size, 1)?;
     let is_limit = place.order_type == OrderType::Gtc;
     let why = "it does not rest";
-    forbid(
-        place.flags.is_post_only() && !is_limit,
-        at,
-        "a post-only order",
-        why,
-    )?;
+    let what = "a post-only order";
+    forbid(place.flags.is_post_only() && !is_limit, at, what, why)?;
     if let Some(display) = order.display {
         forbid(!is_limit, at, "an iceberg order", why)?;
-        within("lots shown at a time", at + 51, display, 1, i64::MAX)?;
+        at_least("lots shown at a time", at + 51, display, 1)?;
         let why = "it shows less than a thousandth";
-        forbid(!is_enough(display, place.size), at, "an iceberg order", why)?;
+        forbid(
+            !display_is_large_enough(display, place.size),
+            at,
+            "an iceberg order",
+            why,
+        )?;
     }
     if let Some(price) = owned.terms.passed {
         // A trade at its trigger or beyond would have set it off.

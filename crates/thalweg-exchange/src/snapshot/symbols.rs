@@ -1,17 +1,21 @@
 //! Symbols: their terms, what orders are held to, and what is remembered of them.
 
+use std::mem::offset_of;
+
 use super::SnapshotError;
 use super::field::{Field, written};
-use super::reader::{Reader, ascends, within};
+use super::forms::{SpecForm, SymbolForm};
+use super::reader::{Reader, ascends, at_least, within};
 use super::writer::Writer;
 use crate::book::Book;
-use crate::command::{FeeUnit, SymbolSpec, SymbolType};
-use crate::ids::{CurrencyId, SymbolId};
+use crate::command::{SymbolSpec, SymbolType};
 use crate::matching::Matching;
 use crate::risk::{FUTURES_PRICE_MAX, Risk, SavedSymbol, Seen, TradingLimits};
 use crate::rules::Rules;
+use crate::wire::{Form, Wire};
 
-const BYTES: usize = 127;
+const SPEC_BYTES: usize = size_of::<SpecForm>();
+const SEEN_AT: usize = offset_of!(SymbolForm, size_max);
 
 /// Bits of what is the matter with a symbol.
 const HALTED: u8 = 1;
@@ -68,97 +72,49 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, is_cancelling: bool, out: &mut 
     let SavedSymbol {
         spec, limits, seen, ..
     } = symbol;
-    out.int(spec.id.0);
-    out.byte(spec.symbol_type as u8);
-    out.byte(spec.fee_unit as u8);
-    out.int(spec.base_currency.0);
-    out.int(spec.quote_currency.0);
-    out.longs([
-        spec.base_scale,
-        spec.quote_scale,
-        spec.taker_fee,
-        spec.maker_fee,
-        spec.margin_buy,
-        spec.margin_sell,
-    ]);
     let traded_at = written(Field::LastTrade, book.last_price());
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-    out.byte(
-        bit(written(Field::Halt, limits.halted), HALTED)
-            | bit(limits.auction, AUCTION)
-            | bit(symbol.has_last_prices, HAS_LAST_PRICES)
-            | bit(traded_at.is_some(), HAS_TRADED)
-            | bit(book.left_over().is_some(), HAS_LEFT_OVER)
-            | bit(seen.inverted, INVERTED)
-            | bit(is_cancelling, IS_CANCELLING)
-            | bit(limits.busy, BUSY),
-    );
-    out.longs([
-        limits.low,
-        limits.high,
-        written(Field::Protection, book.market_protection()),
-        traded_at.unwrap_or(0),
-        seen.size_max,
-    ]);
-    out.wide(seen.lots_total);
-    out.bytes(written(Field::LargestPrice, seen.price_max).to_le_bytes());
+    let bits = bit(written(Field::Halt, limits.halted), HALTED)
+        | bit(limits.auction, AUCTION)
+        | bit(symbol.has_last_prices, HAS_LAST_PRICES)
+        | bit(traded_at.is_some(), HAS_TRADED)
+        | bit(book.left_over().is_some(), HAS_LEFT_OVER)
+        | bit(seen.inverted, INVERTED)
+        | bit(is_cancelling, IS_CANCELLING)
+        | bit(limits.busy, BUSY);
+    out.put(&SymbolForm {
+        spec: SpecForm::of(spec).1,
+        bits,
+        low: limits.low.bytes(),
+        high: limits.high.bytes(),
+        protection: written(Field::Protection, book.market_protection()).bytes(),
+        traded_at: traded_at.unwrap_or(0).bytes(),
+        size_max: seen.size_max.bytes(),
+        lots_total: seen.lots_total.bytes(),
+        price_max: written(Field::LargestPrice, seen.price_max).bytes(),
+    });
 }
 
 pub(super) fn decode(
     fields: &mut Reader<'_>,
     risk: &mut Risk,
 ) -> Result<Vec<Listed>, SnapshotError> {
-    let count = fields.count("symbols", BYTES)?;
+    let count = fields.count("symbols", size_of::<SymbolForm>())?;
     let mut symbols = Vec::with_capacity(count);
     let mut last = None;
     for _ in 0..count {
         let at = fields.at();
-        let spec = decode_spec(fields)?;
+        let form: SymbolForm = fields.get("a symbol")?;
+        let spec = form.spec.value([0; 2], [at, at])?;
         ascends("symbols", at, &mut last, spec.id.0)?;
         check_spec(&spec, at, risk)?;
-        let symbol = decode_rest(fields, at, spec)?;
+        let symbol = decode_rest(&form, at, spec)?;
         check_limits(&symbol, risk.rules())?;
         check_memory(&symbol, risk.rules())?;
         risk.restore_symbol(&symbol.saved);
         symbols.push(symbol);
     }
     Ok(symbols)
-}
-
-fn decode_spec(fields: &mut Reader<'_>) -> Result<SymbolSpec, SnapshotError> {
-    let id = SymbolId(fields.int("a symbol")?);
-    let symbol_type = match fields.small("a symbol's type", 2)? {
-        0 => SymbolType::CurrencyPair,
-        1 => SymbolType::Futures,
-        _ => SymbolType::Option,
-    };
-    let fee_unit = match fields.small("a fee unit", 1)? {
-        0 => FeeUnit::PerLot,
-        _ => FeeUnit::Millionth,
-    };
-    let base_currency = CurrencyId(fields.int("a base currency")?);
-    let quote_currency = CurrencyId(fields.int("a quote currency")?);
-    let [
-        base_scale,
-        quote_scale,
-        taker_fee,
-        maker_fee,
-        margin_buy,
-        margin_sell,
-    ] = fields.longs("a base scale")?;
-    Ok(SymbolSpec {
-        id,
-        symbol_type,
-        base_currency,
-        quote_currency,
-        base_scale,
-        quote_scale,
-        taker_fee,
-        maker_fee,
-        margin_buy,
-        margin_sell,
-        fee_unit,
-    })
 }
 
 fn check_spec(spec: &SymbolSpec, at: usize, risk: &Risk) -> Result<(), SnapshotError> {
@@ -182,39 +138,29 @@ fn check_spec(spec: &SymbolSpec, at: usize, risk: &Risk) -> Result<(), SnapshotE
     Ok(())
 }
 
-fn decode_rest(
-    fields: &mut Reader<'_>,
-    at: usize,
-    spec: SymbolSpec,
-) -> Result<Listed, SnapshotError> {
-    let bits = fields.byte("a symbol's bits")?;
+fn decode_rest(form: &SymbolForm, at: usize, spec: SymbolSpec) -> Result<Listed, SnapshotError> {
+    let bits = form.bits;
     let has = |bit: u8| bits & bit != 0;
-    let [low, high] = fields.longs("a lowest price")?;
-    let protection_at = fields.at();
-    let protection = fields.long("a market protection")?;
-    within(
-        "a market protection",
-        protection_at,
-        protection,
-        0,
-        i64::MAX,
-    )?;
-    let traded_at = fields.optional("a last price", has(HAS_TRADED))?;
-    let size_max = fields.long("the largest order")?;
-    let lots_total = fields.wide("all lots")?;
-    let price_max = u64::from_le_bytes(fields.take("the largest price")?);
+    let protection = form.protection.get();
+    let protection_at = at + offset_of!(SymbolForm, protection);
+    at_least("a market protection", protection_at, protection, 0)?;
+    let traded_at = Some(form.traded_at.get()).filter(|_| has(HAS_TRADED));
+    if traded_at.is_none() {
+        let at = at + offset_of!(SymbolForm, traded_at);
+        within("a last price", at, form.traded_at.get(), 0, 0)?;
+    }
     let limits = TradingLimits {
         halted: has(HALTED),
         auction: has(AUCTION),
         busy: has(BUSY),
-        low,
-        high,
+        low: form.low.get(),
+        high: form.high.get(),
     };
     let seen = Seen {
         inverted: has(INVERTED),
-        size_max,
-        lots_total,
-        price_max,
+        size_max: form.size_max.get(),
+        lots_total: form.lots_total.get(),
+        price_max: form.price_max.get(),
     };
     let saved = SavedSymbol {
         spec,
@@ -238,14 +184,8 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let TradingLimits {
         auction, low, high, ..
     } = saved.limits;
-    let [bits_at, low_at, high_at] = [at + 62, at + 63, at + 71];
-    within(
-        "the highest price of a symbol",
-        high_at,
-        high,
-        low,
-        i64::MAX,
-    )?;
+    let [bits_at, low_at, high_at] = [SPEC_BYTES, SPEC_BYTES + 1, SPEC_BYTES + 9].map(|by| at + by);
+    at_least("the highest price of a symbol", high_at, high, low)?;
     let is_covered = symbol.is_futures() && rules.margin_trading && rules.cover_futures;
     let has_band = (low, high) != (i64::MIN, i64::MAX);
     if is_covered && has_band {
@@ -259,33 +199,25 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let is_traded = symbol.is_futures() && rules.margin_trading;
     let may_be_busy = rules.bound_work && (auction || is_covered);
     let why = "nothing there goes on";
-    forbid(
-        saved.limits.busy && !may_be_busy,
-        bits_at,
-        "a busy symbol",
-        why,
-    )?;
+    let what = "a busy symbol";
+    forbid(saved.limits.busy && !may_be_busy, bits_at, what, why)?;
     let why = "the rules do not bound it";
     let is_whole = symbol.is_cancelling && !rules.bound_work;
     forbid(is_whole, bits_at, "a mass cancel that goes on", why)?;
     let why = "the symbol is no traded future";
-    forbid(
-        saved.has_last_prices && !is_traded,
-        bits_at,
-        "last prices",
-        why,
-    )
+    let what = "last prices";
+    forbid(saved.has_last_prices && !is_traded, bits_at, what, why)
 }
 
 /// Nothing is remembered but where rules leave the reference's quirks.
 fn check_memory(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let Listed { at, saved, .. } = *symbol;
     let seen = saved.seen;
-    within("the largest order", at + 95, seen.size_max, 0, i64::MAX)?;
-    within("all lots", at + 103, seen.lots_total, 0, i128::MAX)?;
+    at_least("the largest order", at + SEEN_AT, seen.size_max, 0)?;
+    within("all lots", at + SEEN_AT + 8, seen.lots_total, 0, i128::MAX)?;
     let why = "the rules remember none";
     let is_forbidden = !rules.remember_orders() && seen != Seen::default();
-    forbid(is_forbidden, at + 95, "memory of orders", why)
+    forbid(is_forbidden, at + SEEN_AT, "memory of orders", why)
 }
 
 /// The error of what must not be there.

@@ -1,11 +1,13 @@
 //! Where the bytes of a state go: all of them into a list, or through a hash.
 
 use thalweg_hash::Xxh64;
+use zerocopy::little_endian::U32;
+use zerocopy::{Immutable, IntoBytes};
 
 /// Bytes that are kept before they are hashed together.
 const TOGETHER: usize = 1 << 15;
 
-/// Takes fields one after another.
+/// Takes structs one after another.
 #[derive(Debug)]
 pub(super) struct Writer<'o> {
     out: &'o mut Vec<u8>,
@@ -34,42 +36,19 @@ impl<'o> Writer<'o> {
     }
 
     #[inline]
-    pub(super) fn bytes<const N: usize>(&mut self, bytes: [u8; N]) {
+    pub(super) fn put<T: IntoBytes + Immutable>(&mut self, form: &T) {
         if let Some(hash) = &mut self.hash
             && self.out.len() > TOGETHER
         {
             hash.update(self.out);
             self.out.clear();
         }
-        self.out.extend_from_slice(&bytes);
-    }
-
-    pub(super) fn byte(&mut self, value: u8) {
-        self.bytes([value]);
-    }
-
-    pub(super) fn int(&mut self, value: i32) {
-        self.bytes(value.to_le_bytes());
-    }
-
-    pub(super) fn long(&mut self, value: i64) {
-        self.bytes(value.to_le_bytes());
-    }
-
-    pub(super) fn wide(&mut self, value: i128) {
-        self.bytes(value.to_le_bytes());
-    }
-
-    #[inline]
-    pub(super) fn longs<const N: usize>(&mut self, values: [i64; N]) {
-        for value in values {
-            self.long(value);
-        }
+        self.out.extend_from_slice(form.as_bytes());
     }
 
     /// The length of a list. The items of a list have slots, whose numbers have 32 bits.
     pub(super) fn count(&mut self, count: usize) {
         let count = u32::try_from(count).expect("slots have numbers of 32 bits");
-        self.bytes(count.to_le_bytes());
+        self.put(&U32::new(count));
     }
 }

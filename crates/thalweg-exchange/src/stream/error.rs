@@ -2,6 +2,8 @@
 
 use std::{error, fmt, io};
 
+use crate::error_texts::error_texts;
+
 /// A file of commands cannot be read: which line, and why.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -95,56 +97,21 @@ impl fmt::Display for StreamError {
     }
 }
 
-impl fmt::Display for StreamErrorKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Io(error) => write!(f, "cannot read on: {error}"),
-            Self::NotText => write!(f, "not ASCII text"),
-            Self::LineTooLong { limit_bytes } => {
-                write!(
-                    f,
-                    "the line is longer than the limit of {limit_bytes} bytes"
-                )
-            }
-            Self::NoHeader { expected } => {
-                write!(f, "the first line must be a comment with '{expected}'")
-            }
-            Self::UnknownKind { kind } => write!(f, "unknown kind of line '{kind}'"),
-            Self::MissingField { number, name } => {
-                write!(f, "field {number} ({name}) is missing")
-            }
-            Self::SurplusField { limit } => {
-                write!(f, "more fields than the {limit} that this kind of line has")
-            }
-            Self::NotANumber { number, name, text } => {
-                write!(f, "field {number} ({name}) is '{text}', not a whole number")
-            }
-            Self::OutOfRange {
-                number,
-                name,
-                text,
-                min,
-                max,
-            } => write!(
-                f,
-                "field {number} ({name}) is {text}, outside its limits {min} to {max}"
-            ),
-            Self::UnknownWord {
-                number,
-                name,
-                text,
-                allowed,
-            } => {
-                write!(
-                    f,
-                    "field {number} ({name}) is '{text}', not one of {allowed}"
-                )
-            }
-            Self::Sequence { expected, found } => {
-                write!(f, "the command counter is {found}, expected {expected}")
-            }
-        }
-    }
+error_texts! { StreamErrorKind:
+    Io(error) => "cannot read on: {error}";
+    NotText => "not ASCII text";
+    LineTooLong { limit_bytes } => "the line is longer than the limit of {limit_bytes} bytes";
+    NoHeader { expected } => "the first line must be a comment with '{expected}'";
+    UnknownKind { kind } => "unknown kind of line '{kind}'";
+    MissingField { number, name } => "field {number} ({name}) is missing";
+    SurplusField { limit } => "more fields than the {limit} that this kind of line has";
+    NotANumber { number, name, text } =>
+        "field {number} ({name}) is '{text}', not a whole number";
+    OutOfRange { number, name, text, min, max } =>
+        "field {number} ({name}) is {text}, outside its limits {min} to {max}";
+    UnknownWord { number, name, text, allowed } =>
+        "field {number} ({name}) is '{text}', not one of {allowed}";
+    Sequence { expected, found } => "the command counter is {found}, expected {expected}";
 }
 
 impl error::Error for StreamError {

@@ -1,7 +1,9 @@
 //! Random commands for one book.
 
 use proptest::prelude::*;
-use thalweg_exchange::{Action, Command, OrderId, OrderType, Place, SymbolId, UserId};
+use thalweg_exchange::{
+    Action, Command, ConditionalOrder, OrderId, OrderType, Place, SymbolId, UserId,
+};
 use thalweg_testkit::Random;
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
@@ -50,6 +52,8 @@ pub(crate) struct Flow {
     ids: u64,
     /// Sizes of zero and below, too.
     odd_sizes: bool,
+    /// Iceberg orders, too.
+    icebergs: bool,
     count: u64,
 }
 
@@ -60,8 +64,14 @@ impl Flow {
             prices,
             ids,
             odd_sizes,
+            icebergs: false,
             count: 0,
         }
+    }
+
+    /// The stream with a display for a third of the orders that may rest.
+    pub(crate) fn with_icebergs(self, icebergs: bool) -> Self {
+        Self { icebergs, ..self }
     }
 
     /// A distance from the middle: small ones more often.
@@ -135,11 +145,21 @@ impl Flow {
             .random
             .below(self.prices.width.min(1 << 30))
             .cast_signed();
-        Command::Place(Place {
+        let place = Place {
             order_type,
             reserve_price: price.saturating_add(over),
             ..Place::limit((uid, order_id), SYMBOL, action, (price, size))
-        })
+        };
+        let may_hide = self.icebergs && order_type == OrderType::Gtc && size > 0;
+        if may_hide && self.random.one_in(3) {
+            let display = Some(1 + self.random.below(6).cast_signed());
+            let order = ConditionalOrder {
+                display,
+                ..place.into()
+            };
+            return Command::PlaceWith(order.into());
+        }
+        Command::Place(place)
     }
 
     pub(crate) fn next(&mut self) -> Command {

@@ -6,6 +6,8 @@ pub(crate) mod plain;
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use thalweg_exchange::book::{Book, Level, RestingOrder};
 use thalweg_exchange::matching::Matching;
 use thalweg_exchange::{
@@ -54,22 +56,27 @@ impl Pair {
         self.matching.book(SYMBOL).expect("it was added")
     }
 
-    /// Executes a command in both and compares what they answer.
-    fn execute(&mut self, command: &Command) -> ResultCode {
+    /// Executes a command in both, and returns what they answer.
+    fn answers(&mut self, command: &Command) -> [(ResultCode, Vec<Event>); 2] {
         let checked = match command {
             Command::SetMarketProtection { .. } => ResultCode::Success,
             _ => ResultCode::ValidForMatchingEngine,
         };
         let result = self.matching.execute(command, checked, &mut self.events);
-        let expected = self.plain.execute(command);
-        assert_eq!((result, self.events.to_vec()), expected, "{command:?}");
+        [(result, self.events.to_vec()), self.plain.execute(command)]
+    }
+
+    /// Executes a command in both and compares what they answer.
+    fn execute(&mut self, command: &Command) -> ResultCode {
+        let [answer, expected] = self.answers(command);
+        assert_eq!(answer, expected, "{command:?}");
         let book = self.matching.book(SYMBOL).expect("it was added");
         assert_eq!(book.order_count(), self.plain.order_count(), "{command:?}");
         for side in SIDES {
             let best = self.plain.levels(side).next();
             assert_eq!(book.best(side), best, "{side:?} after {command:?}");
         }
-        result
+        answer.0
     }
 
     fn compare_all(&self) {
@@ -108,6 +115,7 @@ proptest! {
         rules in rules(),
         ids in prop::sample::select(vec![6_u64, 40, 2_000]),
         odd_sizes: bool,
+        icebergs: bool,
         is_pair: bool,
         capacity in prop::sample::select(vec![0_usize, 1, 1_000]),
         length in 1_usize..600,
@@ -115,7 +123,7 @@ proptest! {
         let kind = if is_pair { SymbolType::CurrencyPair } else { SymbolType::Futures };
         let mut pair = Pair::new(spec(kind), rules, capacity);
         let odd_sizes = odd_sizes && !rules.fill_ioc_budget;
-        let mut flow = Flow::new(seed, prices, ids, odd_sizes);
+        let mut flow = Flow::new(seed, prices, ids, odd_sizes).with_icebergs(icebergs);
         for _ in 0..length {
             pair.execute(&flow.next());
             pair.compare_all();
@@ -123,7 +131,8 @@ proptest! {
     }
 }
 
-/// 200,000 commands, or as many as `THALWEG_BOOK_COMMANDS` says, spread over worlds of every kind.
+/// 200,000 commands, or as many as `THALWEG_BOOK_COMMANDS` says, spread over worlds of every kind,
+/// and as many again with iceberg orders.
 #[test]
 fn a_long_stream_agrees_with_the_plain_book() {
     let commands = std::env::var("THALWEG_BOOK_COMMANDS").map_or(200_000, |text| {
@@ -136,7 +145,17 @@ fn a_long_stream_agrees_with_the_plain_book() {
         (i64::MAX - 100, 2_000, 100, 300, 9_000),
         (i64::MIN + 5_000, 4_000, u64::MAX, 400, 5_000),
     ];
-    for (seed, (center, width, hostile, jump, far)) in (1..).zip(worlds) {
+    // The plain book has no bound of work, which icebergs of many displays would reach.
+    let unbounded = Rules {
+        bound_work: false,
+        ..Rules::MENDED
+    };
+    let kinds = [(Rules::MENDED, false), (unbounded, true)];
+    let worlds = kinds
+        .into_iter()
+        .flat_map(|kind| worlds.map(|world| (kind, world)));
+    for (seed, ((rules, icebergs), world)) in (1..).zip(worlds) {
+        let (center, width, hostile, jump, far) = world;
         let prices = Prices {
             center,
             width,
@@ -144,8 +163,8 @@ fn a_long_stream_agrees_with_the_plain_book() {
             jump,
             far,
         };
-        let mut pair = Pair::new(spec(SymbolType::CurrencyPair), Rules::MENDED, 0);
-        let mut flow = Flow::new(seed, prices, 4_000, false);
+        let mut pair = Pair::new(spec(SymbolType::CurrencyPair), rules, 0);
+        let mut flow = Flow::new(seed, prices, 4_000, false).with_icebergs(icebergs);
         let mut seen = BTreeSet::new();
         for count in 0..commands / 5 {
             let result = pair.execute(&flow.next());
@@ -157,6 +176,42 @@ fn a_long_stream_agrees_with_the_plain_book() {
         pair.compare_all();
         assert!(pair.book().order_count() > 300, "world {seed} is empty");
         assert!(seen.len() >= 4, "world {seed}: {seen:?}");
+    }
+}
+
+/// Faults of the plain book with icebergs.
+const FAULTS: [&str; 4] = [
+    "refilled lots are first",
+    "displayed lots go first",
+    "a move replenishes nothing",
+    "FOK counts displayed lots only",
+];
+
+/// Returns how many random streams it takes to find a fault, if it is found.
+fn streams_to_find(fault: &'static str, runner: &mut TestRunner) -> Option<usize> {
+    let finds = |seed| {
+        let prices = prices().new_tree(runner).expect("prices").current();
+        let rules = rules().new_tree(runner).expect("rules").current();
+        let mut pair = Pair::new(spec(SymbolType::Futures), rules, 0);
+        pair.plain.fault = Some(fault);
+        let mut flow = Flow::new(seed, prices, 40, false).with_icebergs(true);
+        (0..300).any(|_| {
+            let [answer, expected] = pair.answers(&flow.next());
+            let differs = |side| !pair.book().orders(side).eq(pair.plain.orders(side));
+            answer != expected || SIDES.into_iter().any(differs)
+        })
+    };
+    (0..64)
+        .map(finds)
+        .position(|is_found| is_found)
+        .map(|at| at + 1)
+}
+
+#[test]
+fn a_book_that_handles_icebergs_in_another_way_is_found() {
+    for fault in FAULTS {
+        let found = streams_to_find(fault, &mut TestRunner::deterministic());
+        assert!(found.is_some(), "{fault}");
     }
 }
 

@@ -18,6 +18,8 @@ pub(crate) struct PlainBook {
     protection: i64,
     /// Side and price of every order.
     places: HashMap<Key, (Action, i64)>,
+    /// The fault that is seeded, to show that comparing finds it.
+    pub(crate) fault: Option<&'static str>,
 }
 
 /// The owner, where ids are per user, and the id.
@@ -37,6 +39,7 @@ impl PlainBook {
             sides: [BTreeMap::new(), BTreeMap::new()],
             protection: i64::MAX,
             places: HashMap::new(),
+            fault: None,
         }
     }
 
@@ -89,9 +92,20 @@ impl PlainBook {
     pub(crate) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {
         self.queues(side).map(|queue| Level {
             price: queue[0].price,
-            volume: queue.iter().map(|order| order.size - order.filled).sum(),
+            volume: queue.iter().map(displayed).sum(),
             orders: queue.len() as u64,
         })
+    }
+
+    /// Price and lots of each level, hidden ones included.
+    fn lots(&self, side: Action) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let counts_hidden = self.fault != Some("FOK counts displayed lots only");
+        let left = move |order: &RestingOrder| match counts_hidden {
+            true => order.size - order.filled,
+            false => displayed(order),
+        };
+        self.queues(side)
+            .map(move |queue| (queue[0].price, queue.iter().map(left).sum()))
     }
 
     fn add(&mut self, order: RestingOrder) {
@@ -119,12 +133,10 @@ impl PlainBook {
     pub(crate) fn execute(&mut self, command: &Command) -> (ResultCode, Vec<Event>) {
         let mut events = Vec::new();
         let code = match *command {
-            Command::Place(ref place) => {
-                self.place(place, &mut events);
-                match events[..] {
-                    [Event::Reject { why, .. }] if self.rules.refuse_rejected => why.result(),
-                    _ => ResultCode::Success,
-                }
+            Command::Place(ref place) => self.place(place, None, &mut events),
+            Command::PlaceWith(ref order) => {
+                assert_eq!((order.trigger, order.good_till), (None, None));
+                self.place(&order.place, order.display, &mut events)
             }
             Command::Cancel { uid, order_id, .. } => {
                 self.reduce(uid, order_id, i64::MAX, &mut events)
@@ -147,20 +159,13 @@ impl PlainBook {
         (code, events)
     }
 
-    fn place(&mut self, place: &Place, events: &mut Vec<Event>) {
-        let mut order = RestingOrder {
-            order_id: place.order_id,
-            uid: place.uid,
-            action: place.action,
-            price: place.price,
-            reserve_price: place.reserve_price,
-            size: place.size,
-            filled: 0,
-            hidden: 0,
-            display: None,
-            good_till: None,
-            flags: place.flags,
-        };
+    fn place(
+        &mut self,
+        place: &Place,
+        display: Option<i64>,
+        events: &mut Vec<Event>,
+    ) -> ResultCode {
+        let mut order = unfilled(place, display);
         let rests = place.order_type == OrderType::Gtc;
         if place.order_type == OrderType::Market {
             order.price = self.market_price(place);
@@ -201,6 +206,7 @@ impl PlainBook {
         }
         let left = order.size - order.filled;
         if rests && left != 0 && !self.places.contains_key(&key) {
+            replenish(&mut order);
             self.add(order);
         } else if left != 0 || !is_tried {
             let why = self.why(place, is_taken, is_tried);
@@ -212,6 +218,10 @@ impl PlainBook {
                 why,
             };
             events.insert(0, event);
+        }
+        match events[..] {
+            [Event::Reject { why, .. }] if self.rules.refuse_rejected => why.result(),
+            _ => ResultCode::Success,
         }
     }
 
@@ -267,7 +277,7 @@ impl PlainBook {
             if is_limited && !takes(taker.action, taker.price, maker.price) {
                 break;
             }
-            let lots = (taker.size - taker.filled).min(maker.size - maker.filled);
+            let lots = (taker.size - taker.filled).min(displayed(&maker));
             let size = allow(maker.price, lots);
             if size == 0 {
                 break;
@@ -288,21 +298,30 @@ impl PlainBook {
                 bidder_hold_price: buyer.reserve_price,
                 taker_action: taker.action,
             });
-            if !maker_completed {
+            if size != displayed(&maker) {
                 break;
             }
-            self.remove(self.key_of(&maker));
+            let mut maker = self.remove(self.key_of(&maker));
+            if !maker_completed {
+                replenish(&mut maker);
+                self.add(maker);
+                events.push(refilled(&maker, displayed(&maker)));
+                if self.fault == Some("refilled lots are first") {
+                    let queues = &mut self.sides[side as usize];
+                    queues.get_mut(&maker.price).expect(KNOWN).rotate_right(1);
+                }
+            }
         }
     }
 
     /// Whether the levels within the limit price have the size.
     fn is_filled_by(&self, place: &Place) -> bool {
-        let levels = self.levels(place.action.opposite());
+        let levels = self.lots(place.action.opposite());
         let mut found = 0;
         levels
-            .take_while(|level| takes(place.action, place.price, level.price))
-            .any(|level| {
-                found += level.volume;
+            .take_while(|&(price, _)| takes(place.action, place.price, price))
+            .any(|(_, lots)| {
+                found += lots;
                 found >= place.size
             })
     }
@@ -318,13 +337,13 @@ impl PlainBook {
     fn is_budget_met(&self, place: &Place) -> bool {
         let mut left = place.size;
         let mut cost = 0;
-        for level in self.levels(place.action.opposite()) {
-            if !self.is_in_budget(place.action, level.price) {
+        for (price, all) in self.lots(place.action.opposite()) {
+            if !self.is_in_budget(place.action, price) {
                 break;
             }
-            let lots = left.min(level.volume);
-            cost += i128::from(lots) * i128::from(level.price);
-            if left <= level.volume {
+            let lots = left.min(all);
+            cost += i128::from(lots) * i128::from(price);
+            if left <= all {
                 return match place.action {
                     Action::Bid => cost <= i128::from(place.price),
                     Action::Ask => cost >= i128::from(place.price),
@@ -347,7 +366,13 @@ impl PlainBook {
         if size == left {
             self.remove(self.key(uid, id));
         } else {
-            self.order_mut(self.key(uid, id)).size -= size;
+            let takes_hidden = self.fault != Some("displayed lots go first");
+            let order = self.order_mut(self.key(uid, id));
+            order.size -= size;
+            if takes_hidden {
+                order.hidden = (order.hidden - size).max(0);
+            }
+            order.display = order.display.filter(|_| order.hidden > 0);
         }
         events.push(Event::Reduce {
             order: id,
@@ -384,11 +409,54 @@ impl PlainBook {
         }
         let mut order = self.remove(self.key(uid, id));
         order.price = price;
+        let (shown, filled) = (displayed(&order), order.filled);
         self.take(&mut order, true, &mut |_, lots| lots, events);
         if order.filled != order.size {
+            if self.fault != Some("a move replenishes nothing") {
+                replenish(&mut order);
+            }
+            let more = displayed(&order) - (shown - (order.filled - filled));
+            if more != 0 {
+                events.push(refilled(&order, more));
+            }
             self.add(order);
         }
         ResultCode::Success
+    }
+}
+
+fn unfilled(place: &Place, display: Option<i64>) -> RestingOrder {
+    RestingOrder {
+        order_id: place.order_id,
+        uid: place.uid,
+        action: place.action,
+        price: place.price,
+        reserve_price: place.reserve_price,
+        size: place.size,
+        filled: 0,
+        hidden: 0,
+        display,
+        good_till: None,
+        flags: place.flags,
+    }
+}
+
+fn displayed(order: &RestingOrder) -> i64 {
+    order.size - order.filled - order.hidden
+}
+
+/// Hides what is left of an order beyond its display. One without hidden lots is no iceberg.
+fn replenish(order: &mut RestingOrder) {
+    let left = order.size - order.filled;
+    order.display = order.display.filter(|&display| left > display);
+    order.hidden = order.display.map_or(0, |display| left - display);
+}
+
+fn refilled(order: &RestingOrder, size: i64) -> Event {
+    Event::Refilled {
+        order: order.order_id,
+        uid: order.uid,
+        size,
     }
 }
 

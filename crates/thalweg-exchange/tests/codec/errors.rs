@@ -261,7 +261,7 @@ fn reports_that_are_wrong() {
          72 1 the size of no change at byte 72 is 1, the greatest is 0",
     );
     frame[6] = 6;
-    let text = "the code of a rejection at byte 60 is 7, which is not known";
+    let text = "the result at byte 60 is 7, which is not known";
     assert_eq!(error_text(&frame, 60, &[7]), text);
     frame[6] = 3;
     let text = "the reason of a cancel at byte 7 is 60, which is not known";
@@ -327,7 +327,7 @@ fn outcomes_that_are_wrong() {
          16 7 the result at byte 16 is 7, which is not known
          20 6 6 events said at byte 20, the frame has room for 5
          20 1 the frame's fields end at byte 86, and 34 bytes follow
-         86 1 the frame ends at byte 120, and 24 bytes are wanted from byte 120 on
+         86 1 the frame ends at byte 120, and 58 bytes are wanted from byte 86 on
          24 10 the kind of an event at byte 24 is 10, which is not known
          25 254 the reason of a removal at byte 25 is 127, which is not known
          87 7 the reason of a reject at byte 87 is 7, which is not known",
@@ -354,8 +354,8 @@ fn messages_that_are_wrong() {
          6 8 byte 6 of best prices is 8, the greatest is 7
          7 14 byte 7 of best prices is 14, the greatest is 13
          7 2 the channels at byte 7 is 2, which is not known
-         36 1 the best price of an empty side at byte 36 is 1, the greatest is 0
-         60 1 the best volume of an empty side at byte 60 is 1, the greatest is 0",
+         36 1 the best ask of an empty side at byte 36 is 1, the greatest is 0
+         60 1 the best bid of an empty side at byte 60 is 1, the greatest is 0",
     );
 }
 

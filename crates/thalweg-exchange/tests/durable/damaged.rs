@@ -1,7 +1,10 @@
 //! Snapshots that are damaged: whether that is seen in time, and what can still be opened.
 
 use thalweg_exchange::Rules;
-use thalweg_exchange::durable::{Exchange, History, OpenError, Options, SimDisk};
+use thalweg_exchange::durable::{
+    Exchange, History, OpenError, Options, SimDisk, Storage, SyncMode,
+};
+use thalweg_exchange::snapshot::state_hash;
 use thalweg_journal::{Journal, Lsn, Reader};
 
 use crate::durable::snapshots::{here, made, name, reopened, snapshots, trade, with_snapshots};
@@ -88,6 +91,55 @@ fn a_snapshot_within_a_block_is_compared_and_the_rest_of_the_block_executed() {
     assert_eq!(history.wrong().len(), 0, "{:?}", history.wrong());
     assert!(sequences.into_iter().eq(102..162));
     assert_eq!((history.snapshots(), history.number()), (2, 162));
+}
+
+/// A journal of more than four megabytes is read by a thread of its own.
+#[test]
+fn a_long_journal_gives_the_same_state_and_is_refused_where_it_is_wrong() {
+    let mut options = here(2);
+    options.sync = SyncMode::Never;
+    options.snapshot.every_bytes = u64::MAX;
+    options.journal = options.journal.segment_bytes(16 << 20);
+    let disk = SimDisk::new();
+    let (mut exchange, ..) = open(disk.clone(), options.clone());
+    market(&mut exchange);
+    trade(&mut exchange, 1..60_000);
+    let finished = exchange.close().expect("it ends");
+    let hash = state_hash(&finished.service.state);
+    disk.remove(&name(finished.commands))
+        .expect("it was written");
+    let progress = &mut |_, _| ();
+    let opened = Exchange::open_showing(disk.clone(), options.clone(), |_| (), progress);
+    let (exchange, recovered) = opened.expect("it opens");
+    assert_eq!(recovered.replayed, finished.commands);
+    let again = exchange.close().expect("it ends").service;
+    assert_eq!(
+        (state_hash(&again.state), again.digest),
+        (hash, finished.service.digest)
+    );
+
+    // A command that comes twice, near the beginning: the thread is far ahead of it.
+    let twice = SimDisk::new();
+    let first = disk.contents(&name(0)).expect("it is there");
+    twice.put(&name(0), first);
+    let number = recovered.snapshot.expect("it has the rules").journal;
+    let journal = options.journal.clone().journal_number(number);
+    let mut journal = Journal::<[u8], _>::open_in(twice.clone(), journal).expect("it opens");
+    let mut reader = Reader::open_in(disk, Lsn::ZERO).expect("it opens");
+    while let Some(block) = reader.next_block().expect("it is whole") {
+        for (lsn, record) in block.bytes() {
+            let times = if lsn.number() == 500 { 2 } else { 1 };
+            (0..times).for_each(|_| _ = journal.append_bytes(record).expect("there is room"));
+        }
+    }
+    let _ = journal.commit().expect("the disk is well");
+    drop(journal);
+    let refused = Exchange::open_in(twice, options, |_| ()).map(drop);
+    let refused = refused.expect_err("one is there twice");
+    assert!(
+        matches!(&refused, OpenError::Record { lsn, .. } if lsn.number() == 501),
+        "{refused}"
+    );
 }
 
 #[test]

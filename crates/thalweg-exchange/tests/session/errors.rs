@@ -162,7 +162,7 @@ fn answers_that_are_wrong() {
     let sequence = ClientSequence(0);
     let error = ServerFrame::Answer(Answer { sequence, ..answer });
     let error = encode_server_frame(&error, &mut [0; 99]).expect_err("no sequence");
-    let text = "a sequence or the number of a report at byte 8 is 0, the least is 1";
+    let text = "the client sequence at byte 8 is 0, the least is 1";
     assert_eq!(error.to_string(), text);
 }
 
@@ -198,7 +198,7 @@ fn welcomes_and_answers_to_queries_that_are_wrong() {
     check_error_texts(
         &of_server(&ServerFrame::Welcome(welcome())),
         "6 14 byte 6 of a welcome is 14, the greatest is 13
-         10 1 the version of the protocol at byte 8 is 65537, the greatest is 65535",
+         10 1 the reserved field at byte 10 is 1, the greatest is 0",
     );
     let of = |result| {
         of_server(&ServerFrame::QueryAnswer(QueryAnswer {
@@ -212,7 +212,7 @@ fn welcomes_and_answers_to_queries_that_are_wrong() {
         "6 7 what is asked at byte 6 is 7, which is not known
          7 2 byte 7 of an answer to a query is 2, the greatest is 1
          48 99 99 balances said at byte 48, the frame has room for 11
-         48 3 the frame ends at byte 192, and 16 bytes are wanted from byte 188 on
+         48 3 the frame ends at byte 192, and 20 bytes are wanted from byte 184 on
          48 1 the frame's fields end at byte 180, and 12 bytes follow",
     );
     check_error_texts(

@@ -56,7 +56,6 @@ pub struct Recorder {
     sum: WideSum,
     min: AtomicU64,
     max: AtomicU64,
-    saturated: AtomicU64,
     counts: Box<[AtomicU64; BUCKETS]>,
 }
 
@@ -76,7 +75,6 @@ impl Recorder {
             sum: WideSum::new(),
             min: AtomicU64::new(u64::MAX),
             max: AtomicU64::new(0),
-            saturated: AtomicU64::new(0),
             counts: counts
                 .try_into()
                 .expect("collected from exactly BUCKETS elements"),
@@ -89,9 +87,9 @@ impl Recorder {
         self.record_n(value, 1);
     }
 
-    /// Counts `n` events that all have this value; nothing for `n` = 0. Some 3 ns when warm.
-    /// A value above [`VALUE_MAX`](super::VALUE_MAX) goes to the top bucket and is counted
-    /// in [`saturated`](Self::saturated); sum and maximum hold it exactly.
+    /// Counts `n` events that all have this value; nothing for `n` = 0. Some 3 ns when warm. A
+    /// value above [`VALUE_MAX`](super::VALUE_MAX) goes to the top bucket; sum and maximum hold it
+    /// exactly.
     #[inline]
     pub fn record_n(&self, value: u64, n: u64) {
         if n == 0 {
@@ -101,11 +99,6 @@ impl Recorder {
         if value > self.max.load(Ordering::Relaxed) {
             // ORDERING: Relaxed, published by the Release of `count` below.
             self.max.store(value, Ordering::Relaxed);
-            if value > VALUE_MAX {
-                self.count_saturated(n);
-            }
-        } else if value > VALUE_MAX {
-            self.count_saturated(n);
         }
         // ORDERING: Relaxed, this thread wrote it last (rule 1).
         if value < self.min.load(Ordering::Relaxed) {
@@ -120,12 +113,6 @@ impl Recorder {
         add(&self.count, n, Ordering::Release);
     }
 
-    #[cold]
-    fn count_saturated(&self, n: u64) {
-        // ORDERING: Relaxed, published by the Release of `count`.
-        add(&self.saturated, n, Ordering::Relaxed);
-    }
-
     /// Returns how many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -137,27 +124,6 @@ impl Recorder {
     #[must_use]
     pub fn sum(&self) -> u128 {
         self.sum.get()
-    }
-
-    /// Returns the smallest recorded value; `None` before the first.
-    #[must_use]
-    pub fn min(&self) -> Option<u64> {
-        // ORDERING: Acquire in count() orders this load after the stores that it counts.
-        (self.count() > 0).then(|| self.min.load(Ordering::Relaxed))
-    }
-
-    /// Returns the greatest recorded value; `None` before the first.
-    #[must_use]
-    pub fn max(&self) -> Option<u64> {
-        // ORDERING: Acquire in count() orders this load after the stores that it counts.
-        (self.count() > 0).then(|| self.max.load(Ordering::Relaxed))
-    }
-
-    /// Returns how many of the values were above [`VALUE_MAX`](super::VALUE_MAX).
-    #[must_use]
-    pub fn saturated(&self) -> u64 {
-        // ORDERING: Relaxed, a count of its own that orders nothing.
-        self.saturated.load(Ordering::Relaxed)
     }
 
     /// Returns all that was recorded so far, as a [`Histogram`] of scaled values.
@@ -248,14 +214,6 @@ impl Writer {
     pub fn record_n(&self, value: u64, n: u64) {
         self.recorder.record_n(value, n);
     }
-
-    /// Returns a new reading end.
-    #[must_use]
-    pub fn reader(&self) -> Reader {
-        Reader {
-            recorder: Arc::clone(&self.recorder),
-        }
-    }
 }
 
 /// The end of a [`recorder`] that reads: any number, on any threads, at any time.
@@ -275,24 +233,6 @@ impl Reader {
     #[must_use]
     pub fn sum(&self) -> u128 {
         self.recorder.sum()
-    }
-
-    /// Returns the smallest recorded value; `None` before the first.
-    #[must_use]
-    pub fn min(&self) -> Option<u64> {
-        self.recorder.min()
-    }
-
-    /// Returns the greatest recorded value; `None` before the first.
-    #[must_use]
-    pub fn max(&self) -> Option<u64> {
-        self.recorder.max()
-    }
-
-    /// Returns how many values were above [`VALUE_MAX`](super::VALUE_MAX).
-    #[must_use]
-    pub fn saturated(&self) -> u64 {
-        self.recorder.saturated()
     }
 
     /// Returns all that was recorded so far. See [`Recorder::snapshot`].

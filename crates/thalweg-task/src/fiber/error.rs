@@ -29,8 +29,8 @@ pub enum StackError {
     },
     /// All stacks that the pool may have are in use.
     #[error(
-        "all {max} stacks of the pool are in use{}: raise `StackOptions::max`, or let fibers finish \
-         first",
+        "all {max} stacks of the pool are in use{}: raise `StackOptions::max`, or let fibers \
+         finish first",
         leaked_of(*leaked)
     )]
     Exhausted {
@@ -41,8 +41,8 @@ pub enum StackError {
     },
     /// The kernel would refuse another mapping soon; some are left to the rest of the program.
     #[error(
-        "no room for another stack: this process has {mappings} of the {mappings_max} mappings that \
-         vm.max_map_count allows, two for each of its {stacks} stacks: raise it (sysctl -w \
+        "no room for another stack: this process has {mappings} of the {mappings_max} mappings \
+         that vm.max_map_count allows, two for each of its {stacks} stacks: raise it (sysctl -w \
          vm.max_map_count={}), or have fewer fibers at a time",
         mappings_max * 2
     )]

@@ -9,10 +9,8 @@ use thalweg_task::slot::{RecvError, SendError, TryRecvError};
 use thalweg_task::{Core, Family, Local, Shared, slot_many};
 
 for_both! {
-    a_receive_that_is_over_is_not_notified
-    who_was_robbed_keeps_its_turn
-    a_replaced_value_notifies_one_receiver
-    a_forgotten_receive_keeps_no_other_waiting
+    a_receive_that_is_over_is_not_notified who_was_robbed_keeps_its_turn
+    a_replaced_value_notifies_one_receiver a_forgotten_receive_keeps_no_other_waiting
     all_receivers_hear_that_one_cancelled
 }
 

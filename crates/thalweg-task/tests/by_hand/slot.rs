@@ -11,80 +11,17 @@ use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
 use thalweg_task::{Core, Family, Local, Shared, slot, slot_many};
 
 for_both! {
-    a_value_waits_for_its_receiver
-    a_receiver_waits_for_its_value
-    a_full_slot_gives_the_second_value_back
-    the_last_value_wins
     send_now_runs_the_receiver_before_it_returns
-    a_task_that_sends_to_itself_is_not_run_within_itself
-    closed_and_cancelled_are_different
-    a_sender_waits_for_room
-    a_dropped_receive_takes_nothing
-    one_of_many_gets_each_value
-    a_notified_receive_that_is_dropped_notifies_the_next
-    tasks_that_resume_each_other_end_somewhere
-    a_slot_serves_one_task_after_the_other
-    a_fiber_receives_as_a_task_does
-    a_send_sees_that_a_receiver_waited_and_went
-    a_receive_that_was_given_up_is_not_woken
+    a_task_that_sends_to_itself_is_not_run_within_itself closed_and_cancelled_are_different
+    a_sender_waits_for_room one_of_many_gets_each_value
+    a_notified_receive_that_is_dropped_notifies_the_next tasks_that_resume_each_other_end_somewhere
+    a_slot_serves_one_task_after_the_other a_fiber_receives_as_a_task_does
+    a_send_sees_that_a_receiver_waited_and_went a_receive_that_was_given_up_is_not_woken
 }
 
 /// Polls until nothing is ready.
 fn settle(core: &Core) {
     while core.poll() {}
-}
-
-fn a_value_waits_for_its_receiver<F: Family>() {
-    let core = Core::new();
-    let (tx, mut rx) = slot::<String, F>();
-    assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
-    tx.send("first".to_owned()).unwrap();
-    assert!(tx.is_full());
-    assert_eq!(core.block_on(rx.recv()), Ok("first".to_owned()));
-    assert!(!tx.is_full());
-    tx.send("second".to_owned()).unwrap();
-    assert_eq!(rx.try_recv(), Ok("second".to_owned()));
-}
-
-fn a_receiver_waits_for_its_value<F: Family>() {
-    let core = Core::new();
-    let (tx, mut rx) = slot::<u32, F>();
-    let got = Rc::new(RefCell::new(Vec::new()));
-    let seen = Rc::clone(&got);
-    let task = core.spawn(async move {
-        while let Ok(value) = rx.recv().await {
-            seen.borrow_mut().push(value);
-        }
-    });
-    settle(&core);
-    for value in 0..5 {
-        tx.send(value).unwrap();
-        assert_eq!(got.borrow().len() as u32, value, "a send is put off");
-        settle(&core);
-    }
-    assert_eq!(*got.borrow(), [0, 1, 2, 3, 4]);
-    assert!(!task.is_finished());
-    drop(tx);
-    core.block_on(task).unwrap();
-}
-
-fn a_full_slot_gives_the_second_value_back<F: Family>() {
-    let (tx, mut rx) = slot::<Vec<u8>, F>();
-    tx.send(vec![1]).unwrap();
-    assert_eq!(tx.send(vec![2]), Err(SendError::Full(vec![2])));
-    assert_eq!(tx.send_now(vec![3]), Err(SendError::Full(vec![3])));
-    assert_eq!(rx.try_recv(), Ok(vec![1]));
-}
-
-fn the_last_value_wins<F: Family>() {
-    let (tx, mut rx) = slot::<Rc<u8>, F>();
-    let (first, second) = (Rc::new(1), Rc::new(2));
-    assert_eq!(tx.replace(Rc::clone(&first)), Ok(None));
-    assert_eq!(tx.replace(Rc::clone(&second)), Ok(Some(Rc::clone(&first))));
-    assert_eq!(Rc::strong_count(&first), 1);
-    assert_eq!(rx.try_recv(), Ok(second));
-    drop(rx);
-    assert_eq!(tx.replace(Rc::new(3)), Err(SendError::Closed(Rc::new(3))));
 }
 
 fn send_now_runs_the_receiver_before_it_returns<F: Family>() {
@@ -177,21 +114,6 @@ fn a_sender_waits_for_room<F: Family>() {
     let (got, _rx) = core.block_on(receiver).unwrap();
     assert!(got.into_iter().eq(0..100));
     assert_eq!(core.block_on(sender), Ok(Ok(())));
-}
-
-fn a_dropped_receive_takes_nothing<F: Family>() {
-    use futures::FutureExt;
-
-    let core = Core::new();
-    let (tx, mut rx) = slot::<u32, F>();
-    core.block_on(async {
-        assert!(rx.recv().now_or_never().is_none());
-        let mut waiting = Box::pin(rx.recv());
-        assert!(futures::poll!(waiting.as_mut()).is_pending());
-        tx.send(1).unwrap();
-        drop(waiting);
-        assert_eq!(rx.recv().await, Ok(1));
-    });
 }
 
 fn one_of_many_gets_each_value<F: Family>() {

@@ -102,15 +102,6 @@ fn of_100_000_tasks_with_deadlines_the_1_percent_that_is_late_times_out_and_noth
 }
 
 #[test]
-fn a_core_is_over_when_its_last_task_has_timed_out() {
-    let core = Core::new();
-    let task = core.spawn(pending::<()>()).deadline(SECOND / 1_000);
-    task.detach();
-    core.run();
-    assert_eq!(core.handle().live(), 0);
-}
-
-#[test]
 fn no_sleep_is_over_early_nor_late_by_more_than_a_tick() {
     let bench = Bench::new();
     let mut state = 3;

@@ -539,7 +539,7 @@ impl<M: Message> Consumer<M> {
 }
 
 impl<M: Message> Consumer<M> {
-    /// Returns the inbox.
+    /// Returns the id of the inbox.
     pub fn inbox(&self) -> InboxId {
         self.inbox.id
     }
@@ -556,10 +556,10 @@ impl<M: Message> Consumer<M> {
         self.inbox.limits
     }
 
-    /// Returns the messages that publishers sent to this inbox and their outcomes, by publisher:
-    /// for those that are there, those whose messages are not all taken yet, and the last 64 that
-    /// left with a loss that no later message reported. [`Bus::snapshot`](super::Bus::snapshot) has
-    /// the sum over all publishers that there ever were. It takes a lock that is not needed for
+    /// Returns the counts of messages published for this inbox, of all outcomes, by publisher: for
+    /// those that are there, those whose messages are not all taken yet, and the last 64 that left
+    /// with a loss that no later message reported. [`Bus::snapshot`](super::Bus::snapshot) has the
+    /// sum over all publishers that there ever were. It takes a lock that is not needed for
     /// messages.
     pub fn losses(&self) -> Vec<Losses> {
         self.inbox.losses()
@@ -573,8 +573,8 @@ impl<M: Message> Consumer<M> {
         (self.inbox).service(self.receiver.len(), clock.ticks(), ns)
     }
 
-    /// Returns the express lane of the inbox, if it has one. Takes the locks of topics that drop
-    /// the oldest or conflate.
+    /// Returns the figures of the express lane at one moment, if the inbox has one. Takes the locks
+    /// of topics that drop the oldest or conflate.
     pub fn express(&self) -> Option<ExpressLane> {
         self.inbox.express()
     }

@@ -85,7 +85,7 @@ impl<M: Message> Bus<M> {
     ///
     /// It has some 300 bytes of figures in every inbox, and to make one takes some µs: a thread
     /// keeps its publisher, and does not make one for each message. When a publisher has gone and
-    /// its messages are taken, an inbox keeps its figures in a sum alone.
+    /// its messages are taken, its counters are folded into the inbox total.
     ///
     /// # Errors
     /// [`BuildError::Closed`] after [`drain`](Self::drain) or [`stop`](Self::stop).
@@ -119,10 +119,12 @@ impl<M: Message> Bus<M> {
         self.0.0.state.view()
     }
 
-    /// Holds publishers back until [`resume`](Self::resume). In topics that block they wait; else,
-    /// and if they don't wait, they get their message back with [`Reason::Paused`], without a
-    /// sequence number or a loss. One that publishes at this moment may not see it yet, and one
-    /// that waits for room still gets it. Returns whether the bus was running.
+    /// Holds publishers back until [`resume`](Self::resume).
+    /// [`publish`](super::Publisher::publish) waits in [`Policy::Block`](super::Policy::Block)
+    /// topics. Other policies, and [`try_publish`](super::Publisher::try_publish), return the
+    /// message with [`Reason::Paused`], without using a sequence number or counting a loss. One
+    /// that publishes at this moment may not see it yet, and one that waits for room still gets it.
+    /// Returns whether the bus was running.
     ///
     /// [`Reason::Paused`]: super::Reason::Paused
     pub fn pause(&self) -> bool {
@@ -226,12 +228,15 @@ macro_rules! inbox_options {
             ///
             /// A message of the lane is admitted if and only if fewer than `messages` are in the
             /// lane, whatever else waits; [`Admission`] says nothing of it, and the lane keeps no
-            /// reserve for critical ones. Those of one publisher keep their order in each lane,
-            /// and have none across the two. Consumers take other messages only while the lane is
-            /// empty: if it never is, those wait for ever.
+            /// reserve for critical ones. Where the lane is full, the [`Policy`](super::Policy) of
+            /// the topic applies: the message does not go to the ring instead. Those of one
+            /// publisher keep their order in each lane, and have none across the two. Consumers
+            /// take other messages only while the lane is empty: if it never is, those wait for
+            /// ever.
             ///
             /// Topics that drop the oldest or conflate go to the lane if the *topic* has such a
-            /// priority, and not by that of a message.
+            /// priority, and not by that of a message. [`Priority::Low`] is refused with
+            /// [`BuildError::Express`]: every message would be in the lane.
             ///
             /// ```
             /// # use thalweg::bus::{Bus, Message, Priority, TopicId, TopicInfo, Topics};

@@ -502,7 +502,8 @@ pub(super) struct Lane<M> {
     pub(super) end: channel::Express<Item<M>>,
 }
 
-/// The express lane of an inbox; see [`Subscription::express`](super::Subscription::express).
+/// The figures of an inbox's express lane at one moment; see
+/// [`Subscription::express`](super::Subscription::express).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExpressLane {

@@ -68,7 +68,7 @@ pub(super) struct Others {
 /// The numbers of messages by outcome, for each [`Priority`] by its [`index`](Priority::index).
 /// They are exact while no publisher and no consumer is at work; otherwise each figure is right for
 /// some moment of the call, and no message is received, evicted or discarded before it is admitted,
-/// or admitted or lost before it is issued.
+/// or admitted or lost before it is issued. The [crate](crate#terms) has a table of the terms.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Flow {
@@ -288,11 +288,14 @@ pub struct Reading {
     pub taken: u64,
     /// The time that consumers were at work, of all of them together, in ns.
     pub busy_ns: u64,
-    /// The number of messages in the inbox, but for its express lane, and with consumers that have
-    /// not got them yet; no more than `capacity`, which says that it is full. There may be more: a
-    /// consumer that takes a batch frees its places at once, topics that drop the oldest or
-    /// conflate have places besides, and a batch that is just being taken may count twice.
-    /// [`Service::waiting`](super::Service) has no such bound.
+    /// The number of messages in the inbox, and with consumers that have not got them yet; at most
+    /// `capacity`, which says that it is full. Exceptions:
+    /// - messages of the express lane do not count;
+    /// - a consumer that takes a batch frees its places at once, so more may wait than this says;
+    /// - topics that drop the oldest or conflate have places besides, with the same effect;
+    /// - a batch that is just being taken may count twice.
+    ///
+    /// [`Service::waiting`] counts the express lane, too, and has no bound.
     pub waiting: u64,
     /// The number of messages that its ring holds.
     pub capacity: u64,

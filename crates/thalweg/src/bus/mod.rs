@@ -2,18 +2,18 @@
 //! and an exact account of what was lost.
 //!
 //! ```
-//! use thalweg::bus::{Bus, Message, Policy, Priority, TopicId, TopicInfo, Topics};
+//! use thalweg::bus::{Bus, Policy, Priority, Topics};
 //!
 //! #[derive(Clone, Debug, PartialEq)]
-//! enum Market { Trade { price: u64 }, Halt }
+//! pub struct Trade { price: u64 }
+//! #[derive(Clone, Debug, PartialEq)]
+//! pub struct Halt;
 //!
-//! impl Message for Market {
-//!     const TOPICS: &'static [TopicInfo] = &[
-//!         TopicInfo { policy: Policy::Reject, ..TopicInfo::new("market.trade") },
-//!         TopicInfo { priority: Priority::Critical, ..TopicInfo::new("market.halt") },
-//!     ];
-//!     fn topic(&self) -> TopicId {
-//!         TopicId::new(matches!(self, Self::Halt).into())
+//! thalweg::topics! {
+//!     #[derive(Debug, PartialEq)]
+//!     pub enum Market => MarketVisitor {
+//!         Trade(Trade) in "market.trade" => on_trade { policy: Policy::Reject },
+//!         Halt(Halt) in "market.halt" => on_halt { priority: Priority::Critical },
 //!     }
 //! }
 //!
@@ -22,19 +22,22 @@
 //! let mut tx = bus.publisher("feed")?;
 //! // Medium priority may fill 80 % of 4 places: the last of these trades is refused.
 //! for price in 1..=4 {
-//!     let outcome = tx.publish(Market::Trade { price });
+//!     let outcome = tx.publish(Trade { price });
 //!     assert_eq!(outcome.is_ok(), price < 4);
 //! }
-//! tx.publish(Market::Halt)?;
+//! tx.publish(Halt)?;
 //! for price in 1..=3 {
-//!     assert_eq!(rx.recv()?.message, Market::Trade { price });
+//!     assert_eq!(rx.recv()?.message, Market::Trade(Trade { price }));
 //! }
-//! assert_eq!(rx.recv()?.message, Market::Halt);
-//! tx.publish(Market::Trade { price: 5 })?;
+//! assert_eq!(rx.recv()?.message, Market::Halt(Halt));
+//! tx.publish(Trade { price: 5 })?;
 //! let trade = rx.recv()?;
 //! assert_eq!((trade.sequence, trade.lost_before), (4, 1));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! Priority decides which message is refused when an inbox is nearly full; for delivery order use
+//! [`express`](Subscription::express).
 //!
 //! # How it works
 //! Every consumer, or group of consumers ([`Consumer::share`]), has an *inbox*: a bounded ring. A
@@ -46,9 +49,11 @@
 //!
 //! # Priorities
 //! An inbox admits a message if fewer messages wait in its ring than the limit of that
-//! [`Priority`] says, at the moment at which it takes its place; see [`Admission`]. Order is not
-//! changed by priority, unless the inbox has an express lane ([`Subscription::express`]): a ring of
-//! its own for high priorities, which consumers empty first.
+//! [`Priority`] says, at the moment at which it takes its place; see [`Admission`]. By default low
+//! priority may fill 60 % of the capacity, medium 80 %, high 99 % and critical all of it. So a
+//! topic without a priority of its own, which is medium, gets 80 %. Order is not changed by
+//! priority, unless the inbox has an express lane ([`Subscription::express`]): a ring of its own
+//! for high priorities, which consumers empty first.
 //!
 //! # Where there is no room
 //! The [`Policy`] of the topic says what happens:
@@ -71,13 +76,12 @@
 //! Sequence numbers are of a publisher and a topic, and taken before admission, so a consumer sees
 //! what it did not get. [`Delivery::lost_before`] says how many of that publisher's messages of
 //! that topic this inbox lost since the last one that it took (in a group: since the last one that
-//! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason. At
-//! every moment at which no publisher and no consumer is at work and nothing waits in the inbox,
-//! the number of losses is the sum of the gaps before the messages that were received
-//! ([`Service::reported`]) or discarded ([`Service::unreported`]), and of those behind the last
-//! message that it took of each publisher and topic. Messages that a consumer holds when it leaves
-//! are discarded: no other consumer gets them, and no later one reports the gaps before them, since
-//! others of the group may have got some in between.
+//! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason. While
+//! the bus is idle and the inbox empty: losses = [`Service::reported`] + [`Service::unreported`] +
+//! losses after the last message taken of each publisher and topic, which no message reports.
+//!
+//! Messages that a consumer holds when it leaves are discarded: no other consumer gets them, and no
+//! later one reports the gaps before them, since others of the group may have got some in between.
 //!
 //! # What adapts
 //! [`Consumer::recv_each`] takes batches whose size follows what waits, and a consumer that waits

@@ -89,14 +89,16 @@ pub struct TopicInfo {
     pub priority: Priority,
     /// The policy where there is no room.
     pub policy: Policy,
-    /// Whether the bus keeps the last message, for consumers that come later: also one that no
-    /// inbox took. Each of them gets a clone, one at a time; so a clone must not ask for another
-    /// one of the same message, by a subscription that replays.
+    /// Whether the bus keeps the last message, also one that no inbox took. Later subscribers with
+    /// [`replay_retained`](super::Subscription::replay_retained) get a clone. `Clone` must not open
+    /// a replaying subscription for the same message: that fails with
+    /// [`BuildError::Copying`](super::BuildError::Copying).
     pub is_retained: bool,
 }
 
 impl TopicInfo {
-    /// Returns a topic of medium priority whose publishers wait for room, and that is not retained.
+    /// Returns a topic of medium priority, which may fill 80 % of an inbox by default, whose
+    /// publishers wait for room, and that is not retained.
     pub const fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -213,9 +215,8 @@ pub enum Policy {
         /// How many messages of the topic a consumer may have waiting, at least 1.
         keep: usize,
     },
-    /// It takes the place of the one with the same [`key`](Message::key) that no consumer has taken
-    /// and goes behind all others of its topic. If there is none, and there are as many keys as may
-    /// be, it takes the place of the oldest message.
+    /// The new message replaces the queued one with the same [`key`](Message::key) and moves to the
+    /// back of its topic. With no such message and `keys` keys queued, it replaces the oldest.
     Conflate {
         /// How many keys of the topic a consumer may have waiting, at least 1.
         keys: usize,
@@ -240,7 +241,7 @@ impl Topics {
     pub const NONE: Self = Self(0);
     /// All topics that there can be, and so all that there are.
     pub const ALL: Self = Self(u64::MAX);
-    /// The number of topics that a message may have.
+    /// The most topics that a [`Message`] type may have.
     pub const COUNT_MAX: usize = 64;
 
     /// Returns the topics in the slice.

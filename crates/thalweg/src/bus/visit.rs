@@ -153,56 +153,11 @@ impl TopicInfo {
 /// }
 /// ```
 ///
-/// ```compile_fail,E0080
-/// thalweg::topics! {
-///     /// No name.
-///     enum Unnamed => Visitor {
-///         A(u8) in "a..b" => on_a,
-///     }
-/// }
-/// ```
-///
-/// ```compile_fail,E0080
-/// thalweg::topics! {
-///     /// Nothing is kept.
-///     enum Nothing => Visitor {
-///         A(u8) in "a" => on_a { policy: thalweg::bus::Policy::DropOldest { keep: 0 } },
-///     }
-/// }
-/// ```
-///
-/// ```compile_fail,E0080
-/// thalweg::topics! {
-///     /// Several keys, and no key.
-///     enum Keyless => Visitor {
-///         A(u8) in "a" => on_a { policy: thalweg::bus::Policy::Conflate { keys: 2 } },
-///     }
-/// }
-/// ```
-///
-/// ```compile_fail,E0080
-/// thalweg::topics! {
-///     /// A key that no policy asks for.
-///     enum Unasked => Visitor {
-///         A(u8) in "a" => on_a { key: |&a| a.into() },
-///     }
-/// }
-/// ```
-///
 /// ```compile_fail
 /// thalweg::topics! {
 ///     /// No such option.
 ///     enum Misspelt => Visitor {
 ///         A(u8) in "a" => on_a { prioritty: thalweg::bus::Priority::High },
-///     }
-/// }
-/// ```
-///
-/// ```compile_fail,E0080
-/// thalweg::topics! {
-///     /// An option twice.
-///     enum Again => Visitor {
-///         A(u8) in "a" => on_a { retained: true, retained: false },
 ///     }
 /// }
 /// ```

@@ -6,9 +6,8 @@ use super::lanes;
 use super::locked::Locked;
 use super::meeting::Meeting;
 use super::receiver::Receiver;
-use super::recv_end::RecvEnd;
-use super::send_end::SendEnd;
 use super::sender::Sender;
+use super::stores::{RecvEnd, SendEnd};
 use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError, Layout, Ticket, TicketEnd, spsc};
 use crate::wait::Mode;
@@ -137,12 +136,16 @@ impl Builder {
     }
 
     /// Returns the options of a channel that allocates as it grows, in segments, up to `limit`
-    /// elements; then it is full as a bounded one is.
+    /// elements; then it is full as a bounded one is. It may have any shape: [`mpsc`](Self::mpsc)
+    /// and [`spsc`](Self::spsc), too.
     pub fn unbounded(limit: usize) -> Self {
         Self::with(Storage::Unbounded(limit))
     }
 
     /// Sets the policy of senders when the channel is full; default [`Overflow::Block`].
+    ///
+    /// Refused ([`BuildError::Options`]) are [`Overflow::DropNewest`] and [`Overflow::DropOldest`]
+    /// with a capacity of 0, and `DropOldest` with [`lanes`](Self::lanes).
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.habits.overflow = overflow;
         self
@@ -162,16 +165,16 @@ impl Builder {
         self
     }
 
-    /// Sets the limit of rate balance: a sender that finds more than `limit` elements waiting gives
-    /// its turn away, some times, until half of them are left; then it goes on. It keeps queues,
-    /// and with them latencies, short where senders are faster than receivers. Senders look once in
-    /// up to 64 sends, and where no receiver takes elements, ever more rarely: it is no bound.
-    /// Turns are given away by `send` and `send_many` only, never by a send that tries, has a
-    /// deadline, is async or is an arm of a select. Counted in
+    /// Sets a soft limit: after a `send`, also each one of `send_many`, a sender that finds more
+    /// than `elements` queued yields its time slice a few times, until half of `elements` are left,
+    /// then goes on anyway. Best effort: it keeps queues, and with them latencies, short where
+    /// senders are faster than receivers, and is no bound. Senders look once in up to 64 sends, and
+    /// ever more rarely where no receiver takes elements. A send that tries, has a deadline, is
+    /// async or is an arm of a select never yields so. Counted in
     /// [`Counters::balanced`](super::Counters::balanced).
     ///
-    /// A limit of 0 gives turns away whenever something waits; one above the capacity never does.
-    /// At a rendezvous there is nothing to balance, and it is refused.
+    /// A limit of 0 yields whenever something waits; one above the capacity never does. It is
+    /// refused with a capacity of 0.
     ///
     /// By default it is 2,048 elements where there may be several senders (256 in each lane) and
     /// the policy is to block, unless the channel holds no more than that anyway; `None` turns it
@@ -187,6 +190,9 @@ impl Builder {
     /// out in their order; between senders there is none, and the capacity is that of each. Each
     /// clone of a sender allocates, and receivers look at all lanes in turn: for few senders. One
     /// sender has one lane anyway.
+    ///
+    /// Refused ([`BuildError::Options`]) with a capacity of 0, in an unbounded channel, under
+    /// [`Overflow::DropOldest`], and with several receivers ([`mpmc`](Self::mpmc)).
     pub fn lanes(mut self) -> Self {
         self.has_lanes = true;
         self

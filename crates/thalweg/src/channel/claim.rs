@@ -3,8 +3,8 @@
 use super::error::ClaimError;
 use super::hub::{Gate, Hub, Overflow, Shape};
 use super::select::Listed;
-use super::send_end::{SendEnd, discard_left, discard_tickets};
 use super::sender::Sender;
+use super::stores::{SendEnd, discard_left, discard_tickets};
 use crate::ring::{self, Claimed, Ticket, TicketClaim};
 use crate::wait::{barrier, block, wait_on};
 
@@ -191,8 +191,9 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// Works as [`claim`](Self::claim), in a task.
     ///
-    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs. If
-    /// it is kept unpolled, or forgotten, it is as [`send_async`](Self::send_async).
+    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs.
+    /// One that is kept unpolled, or forgotten: see
+    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
     ///
     /// ```
     /// # futures_executor::block_on(async {

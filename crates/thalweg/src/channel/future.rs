@@ -36,7 +36,7 @@ impl<T, S: Shape> Receiver<T, S> {
     ///
     /// Cancel-safe: dropping the future loses no element, and no wake-up that another receiver
     /// needs. One that is kept unpolled, or forgotten, may keep such a wake-up: see
-    /// [the module](super#futures-that-wait-and-are-not-polled).
+    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
     ///
     /// At a rendezvous a sender hands its element to a future that waits, and goes on. If that
     /// future is dropped before it is polled again, the element goes to another receiver that
@@ -58,8 +58,9 @@ impl<T, S: Shape> Receiver<T, S> {
     /// Works as [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of
     /// `out`; returns how many. See [`recv_many`](Self::recv_many).
     ///
-    /// Cancel-safe: `out` grows only by the poll that says so. If it is kept unpolled, or
-    /// forgotten, it is as [`recv_async`](Self::recv_async).
+    /// Cancel-safe: `out` grows only by the poll that says so. One that is kept unpolled, or
+    /// forgotten: see
+    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
     ///
     /// ```
     /// # futures_executor::block_on(async {
@@ -152,7 +153,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// [`from a place of yours`](Self::send_from_async).
     ///
     /// One that is kept unpolled, or forgotten, may keep a wake-up that another sender needs: see
-    /// [the module](super#futures-that-wait-and-are-not-polled).
+    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -167,9 +168,11 @@ impl<T, S: Shape> Sender<T, S> {
     /// Sends the element in `value`, which is taken out of there only when it is sent. An empty
     /// place sends nothing, at once.
     ///
-    /// Cancel-safe: dropping the future leaves the element where it was. If it is kept unpolled, or
-    /// forgotten, it is as [`send_async`](Self::send_async); what a forgotten one offers at a
-    /// rendezvous stays there until it is received, or the sender is used again and drops it.
+    /// Cancel-safe: dropping the future leaves the element where it was. One that is kept unpolled,
+    /// or forgotten: see
+    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled). What a
+    /// forgotten one offers at a rendezvous stays there until it is received, or the sender is used
+    /// again and drops it.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -317,7 +320,7 @@ impl<T, S: Shape> Receiver<T, S> {
 /// waits keeps its turn between polls, also when the future that polled it is gone. If other
 /// receivers wait for the same elements, drop a stream that you poll no more: it may have been
 /// woken in their place, and its drop passes that on. See
-/// [the module](super#futures-that-wait-and-are-not-polled).
+/// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
 pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>> {
     /// Taken by `into_inner`.
     receiver: Option<R>,
@@ -446,9 +449,9 @@ impl<T, S: Shape> Sender<T, S> {
 /// other.
 ///
 /// Cancel-safe: what was put into the slot stays there when the future that flushed it is dropped.
-/// A sink that waits and is polled no more is as a [send](Sender::send_async) that is kept
-/// unpolled.
-/// When the sink itself is dropped, an element in its slot is dropped unsent;
+/// A sink that waits and is polled no more: see
+/// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled). When the
+/// sink itself is dropped, an element in its slot is dropped unsent;
 /// [`into_inner`](Self::into_inner) gives it back.
 ///
 /// # Errors

@@ -18,6 +18,10 @@ use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock
 use crate::wait::{Mode, Signal};
 
 /// The policy of a sender when the channel is full.
+///
+/// Under a policy that drops, [`Receiver::lost_before`](super::Receiver::lost_before) says how many
+/// elements were lost before the one received last, and [`Counters::dropped`] how many in all.
+/// [`Builder::overflow`](super::Builder::overflow) lists where they are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Overflow {
@@ -26,7 +30,8 @@ pub enum Overflow {
     Block,
     /// Give the element back with [`SendError::Full`](super::SendError::Full); `send` never waits.
     Reject,
-    /// Drop the element that is being sent; the receiver learns where the gap is.
+    /// Drop the element that is being sent, and return `Ok`; the receiver learns where the gap is
+    /// with the next element. What was lost since the last element appears in `dropped` only.
     DropNewest,
     /// Drop the oldest element of the channel to make room; the receiver learns where the gap is.
     DropOldest,
@@ -316,7 +321,8 @@ impl Drop for Claiming<'_> {
 
 /// The counts of a channel since it was made, in elements and in events; see
 /// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is at work;
-/// otherwise each figure is right for some moment of the call.
+/// otherwise each figure is right for some moment of the call. The [crate](crate#terms) has a table
+/// of the terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Counters {

@@ -223,7 +223,7 @@ impl<T> LaneReceiver<T> {
         })
     }
 
-    /// See [`RecvEnd::end`](super::recv_end::RecvEnd::end): where senders are still there, their
+    /// See [`RecvEnd::end`](super::stores::RecvEnd::end): where senders are still there, their
     /// lanes stay, and are not open any more.
     pub(super) fn end(&mut self) -> Result<(), PopError> {
         let mut why = PopError::Closed;

@@ -20,8 +20,11 @@
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
 //! | [`oneshot()`] | one | one | | one element, once |
 //!
-//! (*) But at a rendezvous of several receivers where one gives up a receive that has its element
-//! already: see [`Receiver::recv_async`].
+//! (*) Except at capacity 0 with several receivers, if a receive future that was already handed an
+//! element is dropped: see [`Receiver::recv_async`].
+//!
+//! [`Builder`] has the options, and other combinations, such as an unbounded channel with one
+//! receiver. [`Overflow`] says what becomes of an element when the channel is full.
 //!
 //! Choose the narrowest shape that fits: what two sides do not share costs nothing. Endpoints are
 //! `Send` and not `Sync`, and their operations take `&mut self`: a thread has its own, and clones
@@ -52,12 +55,12 @@
 //! [`Receiver::into_stream`], `Sender::into_sink`.
 //!
 //! # Futures that wait and are not polled
-//! A notification wakes the waiter that came first. Where that is a task which keeps its future
-//! without polling it (an arm of a loop around `select!` whose other arm is at work, say), no other
-//! *task* is woken in its place, and may sleep beside an element, or beside room, until the future
-//! is polled or dropped. Poll a future that waits, or drop it. A *thread* that waits beside it is
-//! woken all the same. At a rendezvous, an element is handed to the receiver that came first, and
-//! is in its future until then.
+//! A notification wakes the waiter that came first. That may be a task which keeps its future
+//! without polling it: an arm of a loop around `select!` whose other arm is at work, say. No other
+//! *task* is woken instead, so one can sleep though an element, or room, is available, until the
+//! future is polled or dropped. Poll a future that waits, or drop it. A *thread* that waits beside
+//! it is woken all the same. At a rendezvous, an element is handed to the receiver that came first,
+//! and is in its future until then.
 //!
 //! A future or a guard that is forgotten ([`std::mem::forget`]) is one that is kept, until its
 //! endpoint is used again, or dropped. Then its wait is over, and its notification goes to another;
@@ -82,11 +85,10 @@ pub mod oneshot;
 #[doc = include_str!("porting.md")]
 pub mod porting {}
 mod receiver;
-mod recv_end;
 pub mod select;
-mod send_end;
 mod sender;
 mod slip;
+mod stores;
 mod weak;
 mod within;
 pub(crate) use within::{Express, Place};
@@ -140,6 +142,9 @@ shape!(
     /// A channel of up to `capacity` elements from many senders to one receiver; 0 for a
     /// rendezvous. Elements have one order for all: that in which sends took effect.
     /// [`Builder::lanes`] gives each sender a ring of its own instead.
+    ///
+    /// If `capacity` is above 2,048, that is its [soft limit](Builder::soft_limit): senders that
+    /// find more elements queued yield for a while.
     mpsc,
     Mpsc
 );
@@ -150,6 +155,9 @@ shape!(
     /// Elements have one order for all, in which receivers take them. At a rendezvous an element
     /// can come after a later one, also one of the same sender, if the receive that it was handed
     /// to is given up; see [`Receiver::recv_async`].
+    ///
+    /// If `capacity` is above 2,048, that is its [soft limit](Builder::soft_limit), as in
+    /// [`mpsc()`].
     mpmc,
     Mpmc
 );
@@ -165,6 +173,9 @@ pub type Ends<T, S> = (Sender<T, S>, Receiver<T, S>);
 
 /// Returns a channel that allocates as it grows, up to `limit` elements, for any number of
 /// endpoints. Slower than a bounded one: a lock, some 20 ns an operation.
+///
+/// For one receiver in the type: [`Builder::unbounded(limit).mpsc()`](Builder::mpsc), or `.spsc()`
+/// for one sender, too. The cost is the same.
 ///
 /// # Panics
 /// If `limit` is 0 or above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an error

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Gate, Hub, Overflow, Shape};
-use super::recv_end::RecvEnd;
 use super::select::Listed;
 use super::slip::Slip;
+use super::stores::RecvEnd;
 use crate::ring::sync::Arc;
 use crate::ring::{self, PopError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, barrier, block};
@@ -19,8 +19,8 @@ use crate::wait::{Pace, barrier, block};
 /// It can move to another thread, and can be cloned where the shape `S` allows it; each element
 /// goes to one receiver. Dropping the last one disconnects the channel: senders get an error, and
 /// the elements that are still in the channel are dropped, also those that a send under way puts
-/// there later (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the
-/// drops while there are senders and no endpoint has slept on the channel for a while.
+/// there later (see [Disconnecting](super#disconnecting)). Dropping the last receiver while senders
+/// exist can add 10 µs, if no receiver slept on the channel lately.
 pub struct Receiver<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) source: Source<T>,
@@ -90,7 +90,7 @@ impl<T> Source<T> {
     /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
     /// claim, or be about to push what it began to send before. It is the end only when there is no
     /// claim, and when what is still pushed will be dropped, by its sender: as where the last
-    /// receiver goes (see `send_end`).
+    /// receiver goes (see `stores`).
     #[cold]
     #[inline(never)]
     fn look_closer(&mut self) -> Result<(), PopError> {
@@ -366,7 +366,9 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Returns the number of elements lost immediately before the one received last, under a policy
-    /// that drops.
+    /// that drops. It is 0 before the first receive, and an error leaves it as it is. Under
+    /// [`Overflow::DropNewest`], elements lost after the last one appear in
+    /// [`Counters::dropped`] only, until another one is received.
     ///
     /// Where there can be one receiver only, this is the exact place. In a many-to-many channel
     /// that drops its oldest elements, each loss is reported once, to the receiver that receives

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use super::error::{SendError, SendManyError, SendTimeoutError, TrySendError};
 use super::hub::{Done, Gate, Hub, Overflow, Shape};
 use super::select::Listed;
-use super::send_end::{Balance, SendEnd, discard_left, discard_tickets};
 use super::slip::Slip;
+use super::stores::{Balance, SendEnd, discard_left, discard_tickets};
 use crate::ring::sync::{Arc, fault, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::wait::{self, Pace, Panics, Signal, block, poll_on};
@@ -27,9 +27,10 @@ use crate::wait::{self, Pace, Panics, Signal, block, poll_on};
 /// take `&mut self`, so each thread has a sender of its own. Dropping the last one disconnects the
 /// channel: receivers get what was sent before, then an error.
 ///
-/// A send drops elements of others where the policy is to drop the oldest, and while the last
-/// receiver leaves; there its own, too (see [Disconnecting](super#disconnecting)). If such a drop
-/// panics, so does the send, when it is done.
+/// A send may drop elements: a displaced one under [`Overflow::DropOldest`], its own under
+/// [`Overflow::DropNewest`], and any of the channel, its own included, while the last receiver
+/// leaves (see [Disconnecting](super#disconnecting)). If a drop panics, the send completes, then
+/// panics.
 pub struct Sender<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) end: SendEnd<T>,
@@ -61,8 +62,9 @@ impl<T, S: Shape> Sender<T, S> {
     /// Sends an element; waits for room if the channel is full and its policy is to block.
     ///
     /// While there is room and no receiver sleeps, this costs a few ns; if a receiver sleeps, the
-    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element; if
-    /// the last receiver leaves meanwhile, that is discarded at once.
+    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element, or
+    /// dropped it under [`Overflow::DropNewest`]. If the last receiver leaves meanwhile, it is
+    /// discarded at once.
     ///
     /// # Errors
     /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
@@ -358,7 +360,9 @@ impl<T, S: Shape> Sender<T, S> {
         self.len() == 0
     }
 
-    /// Returns whether a [`try_send`](Self::try_send) would find no room.
+    /// Returns whether there is no room now; at a rendezvous always. A
+    /// [`try_send`](Self::try_send) then fails, unless the policy drops, or a receiver waits at a
+    /// rendezvous.
     pub fn is_full(&self) -> bool {
         self.end.is_full()
     }
@@ -451,9 +455,9 @@ impl<T, S: Shape> Sender<T, S> {
         Ok(())
     }
 
-    /// Sends elements of an iterator while there is room (at a rendezvous: while receivers wait),
-    /// under any policy; returns how many, if that is all. Otherwise as
-    /// [`send_many`](Self::send_many).
+    /// Sends elements of an iterator while there is room (at a rendezvous: while receivers wait).
+    /// Never waits and never drops, whatever the policy ([`try_send`](Self::try_send) does drop).
+    /// `Ok(n)` if all `n` fit; else the count sent and the first element not sent.
     ///
     /// ```
     /// let (mut tx, mut rx) = thalweg::channel::spsc(2);
@@ -536,7 +540,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Waits as a thread does.
+    /// Blocks until no receiver is left or the channel is closed.
     pub fn wait(self) {
         let mut pace = Pace::new(self.hub.habits.mode);
         let attempt = || self.hub.sees_closed().then_some(());

@@ -11,9 +11,8 @@ use std::marker::PhantomData;
 use super::hub::{Gate, Hub, ManyReceivers, ManySenders, Shape};
 use super::lanes::JoinQueue;
 use super::receiver::Receiver;
-use super::recv_end::RecvEnd;
-use super::send_end::SendEnd;
 use super::sender::Sender;
+use super::stores::{RecvEnd, SendEnd};
 use crate::ring::sync::Arc;
 
 macro_rules! counted {
@@ -79,7 +78,7 @@ impl<T> Origin<T> {
 
 impl<T, S: ManySenders> Clone for Sender<T, S> {
     /// Returns another sender; with a lane of its own, empty and of the same capacity, where the
-    /// channel has lanes: then this allocates the lane. Else it costs two counts that all share.
+    /// channel has lanes: then this allocates the lane. Else it increments a few shared counters.
     fn clone(&self) -> Self {
         self.hub.senders.add();
         let (end, gate) = Origin::of(&self.end).end(&self.gate);

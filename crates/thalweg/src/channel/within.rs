@@ -6,7 +6,7 @@
 //! as a sender that claims several places at once does, and a thread that makes room wakes them all
 //! ([`Gate::notify_room`](super::hub::Gate::notify_room)).
 //!
-//! *Late sends.* As in `send_end`, except for the thread that drops: a send returns that no
+//! *Late sends.* As in `stores`, except for the thread that drops: a send returns that no
 //! receiver will look any more, and its caller itself takes the elements that are there.
 //!
 //! # The express lane
@@ -30,9 +30,8 @@ use super::builder::{BuildError, Builder, SHARED_SLOTTED_CAPACITY_MAX};
 use super::error::{RecvError, RecvTimeoutError, SendTimeoutError};
 use super::hub::{Gate, Hub, Mpmc};
 use super::receiver::{Receiver, Source};
-use super::recv_end::RecvEnd;
-use super::send_end::SendEnd;
 use super::sender::Sender;
+use super::stores::{RecvEnd, SendEnd};
 use crate::ring::sync::{Arc, fault};
 use crate::ring::{PopError, PushError, Ticket, TicketClaim, TicketEnd};
 use crate::wait::{block, wait_on};
@@ -272,7 +271,7 @@ impl<T> Express<T> {
         self.ring.is_over()
     }
 
-    /// Works as [`RecvEnd::has_more`](super::recv_end::RecvEnd::has_more).
+    /// Works as [`RecvEnd::has_more`](super::stores::RecvEnd::has_more).
     fn has_more(&self) -> bool {
         (self.ring.can_pop() || self.ring.is_closed()) && !fault::is("express_kept")
     }

@@ -11,13 +11,14 @@ use super::lanes::{Merger, Producer};
 use super::meter::{Gauge, Mark, Meter};
 use super::placement::{BuildError, Graph, Machine, Plan};
 use super::stage::Stage;
+use super::stage_wait::StageWait;
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::export::{self, Export};
 use crate::ring::broadcast::{Progress, Publisher, Reader};
 use crate::ring::sync::{IS_MODEL, spin_hint, thread, yield_now};
 use crate::state::Lifecycle;
-use crate::wait::{Strategy, Waiter, cores};
+use crate::wait::{Strategy, cores};
 
 /// Makes a stage, whatever its kind, with its meter and the number of events after which it
 /// reports.
@@ -87,8 +88,8 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         self.plan.strategy.may_sleep()
     }
 
-    fn waiter(&self) -> Waiter {
-        Waiter::new(self.plan.strategy, self.plan.shares)
+    fn waiter(&self) -> StageWait {
+        StageWait::new(self.plan.strategy, self.plan.shares)
     }
 
     pub(super) fn make_lanes(
@@ -244,7 +245,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             } else {
                 self.plan.strategy
             };
-            let waiter = Waiter::new(strategy, self.plan.shares);
+            let waiter = StageWait::new(strategy, self.plan.shares);
             let control = Arc::clone(&self.control);
             let thread = Thread {
                 crew,
@@ -293,7 +294,7 @@ struct Thread<T> {
     crew: Crew<T>,
     bell: usize,
     pub(super) control: Arc<Control>,
-    waiter: Waiter,
+    waiter: StageWait,
     /// Where stages are handed over, if the placement may change.
     hand_over: Option<Arc<HandOver<T>>>,
 }
@@ -339,7 +340,7 @@ impl<T> Thread<T> {
 
     /// Lets a few events become more, if no thread is kept from running meanwhile.
     fn hang_back(&mut self) {
-        if self.waiter.may_pause() && CLOSE_BEHIND.contains(&self.crew.backlog()) {
+        if self.waiter.may_spin() && CLOSE_BEHIND.contains(&self.crew.backlog()) {
             for _ in 0..HANG_BACK {
                 spin_hint();
             }

@@ -11,9 +11,7 @@ use super::placement::{
     SAMPLE_EVERY_MAX,
 };
 use super::publish::Direct;
-use super::stage::{
-    Change, ChangeChunks, Chunk, Context, Handled, Look, LookChunks, Member, View, Work,
-};
+use super::stage::{Change, ChangeChunks, Chunk, Context, Handled, Look, Member, Work};
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::ring::broadcast::{self, ReaderId};
@@ -90,7 +88,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Adds a stage that may change the event. It must be ordered against every other stage.
+    /// Adds a stage that may change the event. It must be ordered against every other stage, by
+    /// [`after`](Self::after): the order of the declarations says nothing.
     pub fn stage(
         self,
         name: impl Into<String>,
@@ -119,16 +118,6 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Observe(make(Look(work))))
     }
 
-    /// Adds a stage that only reads, a chunk of events at a time, up to its progress interval: to
-    /// do something once around them.
-    pub fn observe_chunks(
-        self,
-        name: impl Into<String>,
-        work: impl FnMut(View<'_, T>) -> Handled + Send + 'static,
-    ) -> Self {
-        self.declare(name, Kind::Observe(make(LookChunks(work))))
-    }
-
     /// Adds `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
     /// modulo `shards`, is its number; `route` is computed when an event is published. The shards
     /// may run side by side.
@@ -140,21 +129,6 @@ impl<T: Send + Sync + 'static> Builder<T> {
         work: impl FnMut(usize) -> F,
     ) -> Self {
         let shards = (0..shards).map(work).map(|work| make(Change(work)));
-        let (shards, route) = (shards.collect(), Box::new(route));
-        self.declare(name, Kind::Sharded { shards, route })
-    }
-
-    /// Adds a [sharded](Self::sharded) stage whose shards work on a chunk of events at a time, as
-    /// [`stage_chunks`](Self::stage_chunks) does. An event that has to wait holds up those of its
-    /// own shard only, and the stages behind.
-    pub fn sharded_chunks<F: FnMut(Chunk<'_, T>) -> Handled + Send + 'static>(
-        self,
-        name: impl Into<String>,
-        shards: usize,
-        route: impl Fn(&T) -> usize + Send + 'static,
-        work: impl FnMut(usize) -> F,
-    ) -> Self {
-        let shards = (0..shards).map(work).map(|work| make(ChangeChunks(work)));
         let (shards, route) = (shards.collect(), Box::new(route));
         self.declare(name, Kind::Sharded { shards, route })
     }
@@ -179,10 +153,9 @@ impl<T: Send + Sync + 'static> Builder<T> {
     /// Makes the stage declared last publish its progress every `events` events, not only at the
     /// end of a batch. The default is 64; `usize::MAX` means the end of the batch.
     ///
-    /// A last stage on another thread than the caller's gives each event's slot back at once
-    /// whatever this says, unless it takes chunks. A stage before it that waits for what later
-    /// stages, or the caller, do with its earlier events needs 1 here, and a thread of its own: on
-    /// one thread, stages take several events before the next stage has the first.
+    /// This is ignored by a final stage on a stage thread, unless it takes chunks: it frees each
+    /// slot at once. If an earlier stage blocks on later stages or on the publishing thread, set 1
+    /// and give it its own thread.
     pub fn progress(mut self, events: usize) -> Self {
         if let Some(last) = self.last("progress") {
             last.progress = events;

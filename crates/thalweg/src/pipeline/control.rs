@@ -13,10 +13,12 @@ use crate::wait::{Signal, discard};
 /// enough to stay in the first-level cache and not to delay the first of them.
 pub(super) const ROUND: usize = 64;
 
-/// The pipeline takes no more events.
+/// The error of a call on a pipeline that takes no more events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stopped {
-    /// The stage that panicked, if that is why.
+    /// The stage that panicked. It is `None` where no stage did: a
+    /// [`Producer`](super::Producer) outlived a pipeline that was dropped without
+    /// [`join`](super::Pipeline::join).
     pub failure: Option<Failure>,
 }
 

@@ -131,8 +131,7 @@ impl Handle {
     }
 
     /// Works as [`Pipeline::stats`], from any thread, and without the moves of the automatic
-    /// placement. Stages on the thread of the pipeline's owner may be some events, at most from one
-    /// sampled event to the next, further than it says.
+    /// placement. Counts of stages on the publishing thread may lag by up to one sampling interval.
     pub fn stats(&self) -> Stats {
         self.figures.stats()
     }

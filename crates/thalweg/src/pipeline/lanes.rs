@@ -9,11 +9,11 @@
 use std::sync::Arc;
 
 use super::control::{Control, ROUND, Stopped, TryPublishError};
+use super::stage_wait::StageWait;
 use super::timeline::Timeline;
 use crate::ring::broadcast::{BuildError, Builder, ClaimError, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
 use crate::state::Lifecycle;
-use crate::wait::Waiter;
 
 /// An element on its way to the ring.
 pub(super) struct Laned<T> {
@@ -29,7 +29,7 @@ pub struct Producer<T> {
     pub(super) lane: Publisher<Laned<T>>,
     merger: Farewell,
     timeline: Arc<Timeline>,
-    waiter: Waiter,
+    waiter: StageWait,
     bell: usize,
 }
 
@@ -182,7 +182,7 @@ impl<T> Merger<T> {
         mut factory: impl FnMut() -> T,
         bell: usize,
         rung: (Box<[usize]>, Box<[usize]>),
-        waiter: Waiter,
+        waiter: StageWait,
     ) -> Result<Producer<T>, BuildError> {
         let mut builder = Builder::new(capacity);
         builder.writer(&[]);

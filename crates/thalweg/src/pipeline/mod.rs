@@ -1,16 +1,18 @@
 //! Stages and dependencies, declared once, on any number of threads.
 //!
 //! ```
+//! use thalweg::channel::unbounded;
 //! use thalweg::pipeline::{Pipeline, Placement};
 //!
 //! #[derive(Default)]
 //! struct Order { size: u64, accepted: bool, filled: u64 }
 //!
+//! let (mut fills, mut filled) = unbounded(1_000);
 //! let mut pipeline = Pipeline::builder(4096, Order::default)
 //!     .stage("risk", |order, _| order.accepted = order.size <= 100)
 //!     .stage("match", |order, _| order.filled = if order.accepted { order.size } else { 0 })
 //!     .after("risk")
-//!     .observe("journal", |order, context| assert!(order.filled <= 100, "{}", context.sequence()))
+//!     .observe("report", move |order, _| fills.send(order.filled).expect("it is received below"))
 //!     .after("match")
 //!     .placement(Placement::inline())
 //!     .build()?;
@@ -19,27 +21,58 @@
 //! }
 //! let stats = pipeline.join()?;
 //! assert_eq!(stats.stages[0].events, 2);
+//! assert_eq!(filled.iter().collect::<Vec<_>>(), [10, 0]);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Events live in the slots of a ring that are made once and used again; a stage gets a reference.
 //! A stage that changes events must be ordered against every other stage, directly or through
 //! others: [`Builder::build`] checks that and names the two stages that clash. Stages that only
-//! look may run side by side.
+//! look may run side by side. The order in which stages are declared is not the order in which they
+//! run: without [`after`](Builder::after), a stage comes right after the producer.
 //!
-//! The [`Placement`] says which thread runs which stage; it changes latencies, not
-//! results. [`Pipeline::stats`] says at any time how long events waited for each stage and how long
-//! they were served.
+//! # Threads
+//! The [`Placement`] says which thread runs which stage; it changes latencies, not results. The
+//! default is [`Placement::auto`].
 //!
+//! | placement | OS threads made | who runs the stages |
+//! |---|---|---|
+//! | [`inline()`] | 0 | the publishing thread, in `publish` |
+//! | [`threads(n)`] | n | they; neighbouring stages share one |
+//! | [`caller_and_threads(k, n)`] | n | the publishing thread the first k, they the others |
+//! | [`explicit()`] | one per `on_thread`, `on_core` | as named |
+//! | [`auto()`] | 1 (0 on one core) | the publishing thread; under load it the later stages |
+//! | `auto()` with [`producers(n)`] | 1 to cores − 1 | they |
 //!
+//! [`inline()`]: Placement::inline
+//! [`threads(n)`]: Placement::threads
+//! [`caller_and_threads(k, n)`]: Placement::caller_and_threads
+//! [`explicit()`]: Placement::explicit
+//! [`auto()`]: Placement::auto
+//! [`producers(n)`]: Builder::producers
+//!
+//! When [`Pipeline::publish`] returns, the stages of the publishing thread have run, if no stage of
+//! another thread comes before them and none retries; those of other threads may not have.
+//! [`Pipeline::drain`] waits for all of them.
+//!
+//! # Results
+//! Closures are `Send + 'static`, so results leave by what they own: the sending end of a channel,
+//! an `Arc` of an atomic or a lock. [`Pipeline::join`] drops the closures, and with them the
+//! sending ends, so that a loop of receives ends. A closure that sends into a bounded channel needs
+//! a receiver on another thread: one that waits on the publishing thread for what that thread
+//! receives later waits for ever; see [`Placement`].
+//!
+//! [`Pipeline::stats`] says at any time how long events waited for each stage and how long they
+//! were served. Its histograms, and the ticks of [`Pipeline::publish_due`], are types and units of
+//! the crate `thalweg-measure`: depend on it to name them.
 
 use std::sync::Arc;
 
+use self::stage_wait::StageWait;
 use crate::export::Export;
 use crate::ring::broadcast::ClaimError;
 use crate::ring::sync::thread::JoinHandle;
 use crate::ring::sync::yield_now;
-use crate::wait::Waiter;
 use auto::{Auto, WORKER};
 use control::{CALLER, Control};
 use crew::{Crew, Round};
@@ -54,7 +87,7 @@ pub use lanes::Producer;
 pub use placement::{
     BuildError, PRODUCERS_MAX, ParsePlacementError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
 };
-pub use stage::{Chunk, Context, Flow, Handled, View};
+pub use stage::{Chunk, Context, Flow, Handled};
 pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, Spent, StageStats, Stats, Switch};
 
 mod assembly;
@@ -70,6 +103,7 @@ mod models;
 mod placement;
 mod publish;
 mod stage;
+mod stage_wait;
 mod stats;
 mod timeline;
 
@@ -88,7 +122,7 @@ pub struct Pipeline<T> {
     first_bells: Box<[usize]>,
     /// All stages are the caller's for now, and can be led through single events.
     is_alone: bool,
-    waiter: Waiter,
+    waiter: StageWait,
     auto: Option<Auto<T>>,
     figures: Arc<Figures>,
     control: Arc<Control>,
@@ -114,9 +148,10 @@ impl<T> Pipeline<T> {
         std::mem::take(&mut self.producers)
     }
 
-    /// Writes and publishes one event, and runs the caller's stages, if any. Waits while the
-    /// pipeline is full, and until one slot is free: a last stage on another thread may itself wait
-    /// for what the caller does between two calls, if no other stage comes after it on that thread.
+    /// Writes and publishes one event, and runs the caller's stages, if any. If the ring is full,
+    /// blocks until a slot is free; one is enough. So a final stage on another thread, unless it
+    /// takes chunks, may block on what the publishing thread does between two calls, if no other
+    /// stage follows it on that thread.
     ///
     /// The slot holds what an earlier event left there. Costs some 3 ns besides `write` and the
     /// stages.

@@ -14,11 +14,12 @@ use super::meter::{Mark, Meter};
 use super::placement::Graph;
 use super::publish::are_level;
 use super::stage::{Context, Look, Member};
+use super::stage_wait::StageWait;
 use super::timeline::Timeline;
 use crate::ring::broadcast::{Builder, Polled, Reader};
 use crate::ring::sync::{AtomicU32, Ordering, fault};
 use crate::state::Lifecycle;
-use crate::wait::{Strategy, Waiter};
+use crate::wait::Strategy;
 
 /// Returns a ring of one slot with a looker, behind one lane that is merged into it.
 fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
@@ -29,7 +30,7 @@ fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
     control.enter(Lifecycle::Running, "started");
     let timeline = Arc::new(Timeline::new(1, 20, 1, 1, true));
     let mut merger = Merger::new(publisher, &timeline, &control);
-    let waiter = Waiter::new(Strategy::Yield, true);
+    let waiter = StageWait::new(Strategy::Yield, true);
     let producer = merger.lane(1, || 0, CALLER, Default::default(), waiter);
     let producer = producer.expect("a valid lane");
     (producer, merger, readers.remove(0), control)

@@ -32,11 +32,15 @@ pub const PRODUCERS_MAX: usize = 1_024;
 ///   from running;
 /// - one core: no thread is pinned; a thread yields once before it sleeps.
 ///
-/// Stages that share a thread take turns. So a stage hangs if it blocks until a later one on its
-/// thread has done something, and so does a last stage that blocks until the caller has done
-/// something between two publishes, if another stage, or shard of one, comes after it on its
-/// thread: give it a thread of its own, or stop before the event
-/// ([`Chunk::try_for_each`](super::Chunk::try_for_each)).
+/// Stages that share a thread take turns, and can deadlock:
+/// - a stage blocks on a later stage of its thread;
+/// - a stage on the publishing thread blocks on what that thread does after `publish`, such as
+///   emptying a bounded channel that the stage fills;
+/// - a final stage blocks on the publishing thread while another stage or shard follows it on the
+///   same thread.
+///
+/// Give that stage its own thread, or return [`Flow::Retry`](super::Flow::Retry) from
+/// [`Chunk::try_for_each`](super::Chunk::try_for_each).
 ///
 /// Its text is `inline`, `auto` or `threads:N`, which `parse` reads; `caller:K+threads:N` and
 /// `explicit` are printed only.
@@ -106,11 +110,10 @@ impl Placement {
         })
     }
 
-    /// Chooses the placement from the usable cores, the rate and the measured cost of the stages,
-    /// and again as they change: inline while the caller's core has time to spare (see the module
-    /// `auto` in the architecture notes), with the later stages on a thread of their own when it is
-    /// busy for more than 80 % of its time. With several producers: stage threads on the cores that
-    /// one producer leaves.
+    /// Runs all stages on the publishing thread; if that is more than 80 % busy, moves later stages
+    /// to one worker thread, and back when all of them are less than 40 % busy or the split gains
+    /// nothing. On one core there is no worker. With [`producers`](super::Builder::producers):
+    /// cores − 1 stage threads, 1 to the number of stages, which is not adapted.
     pub fn auto() -> Self {
         Self::of(Kind::Auto)
     }
@@ -423,7 +426,8 @@ pub enum BuildError {
     Threads {
         /// The number that was asked for.
         asked: usize,
-        /// The number of stages (shards counted one by one).
+        /// The number of stages that are left for them after the caller's, shards counted one by
+        /// one.
         stages: usize,
     },
     /// A stage that the explicit placement does not name, or names twice.

@@ -17,8 +17,9 @@ pub(super) const AT_ONCE: u64 = u64::MAX;
 
 impl<T> Pipeline<T> {
     /// Works as [`publish`](Self::publish), of an event that was due at this time, in ticks of
-    /// [`Clock::global`](thalweg_measure::clock::Clock::global): the figures count it from then,
-    /// however late it is published. With several producers it counts from the call all the same.
+    /// [`Clock::global`](thalweg_measure::clock::Clock::global) of the crate `thalweg-measure`: the
+    /// figures count it from then, however late it is published. With several producers it counts
+    /// from the call all the same.
     ///
     /// ```
     /// use thalweg::pipeline::{Pipeline, Placement};

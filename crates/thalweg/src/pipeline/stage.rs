@@ -1,4 +1,4 @@
-//! A stage: a reader of the ring, the user's closure, of one of four kinds, and a meter. The
+//! A stage: a reader of the ring, the user's closure, of one of three kinds, and a meter. The
 //! arguments of a closure are one event with its context, or a chunk of events.
 
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub enum Flow {
     Retry,
 }
 
-/// Up to a progress interval of events, for a closure that wants to do something once around many
-/// of them (take a lock, say).
+/// The events given to one call of a chunked stage, up to its progress interval of them: to do
+/// something once around many, such as taking a lock.
 #[derive(Debug)]
 pub struct Chunk<'c, T> {
     reader: &'c mut Reader<T>,
@@ -55,8 +55,7 @@ pub struct Chunk<'c, T> {
     done: &'c mut usize,
 }
 
-/// Says that a chunk was worked on, for the closure to return. To return that of another chunk is a
-/// panic of the stage.
+/// Proof of completion that a chunk closure returns. One from another chunk panics the stage.
 #[derive(Debug)]
 pub struct Handled(usize);
 
@@ -94,7 +93,7 @@ impl<'c, T> Chunk<'c, T> {
         done
     }
 
-    /// Returns the number of events in the chunk, those of other shards included.
+    /// Returns the number of events in the chunk.
     #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
     pub fn len(&self) -> usize {
         self.count
@@ -106,7 +105,7 @@ impl<'c, T> Chunk<'c, T> {
         self.reader.next_sequence()
     }
 
-    /// Calls `look` for every event (of this shard), before any of them is worked on: to ask for
+    /// Calls `look` for every event, before any of them is worked on: to ask for
     /// the memory that they will need, say.
     #[inline(always)]
     pub fn look(&mut self, mut look: impl FnMut(&T)) {
@@ -116,7 +115,7 @@ impl<'c, T> Chunk<'c, T> {
         });
     }
 
-    /// Calls `work` for every event (of this shard).
+    /// Calls `work` for every event.
     #[inline(always)]
     pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
         self.try_for_each(|event, context| {
@@ -125,7 +124,7 @@ impl<'c, T> Chunk<'c, T> {
         })
     }
 
-    /// Calls `work` for the events (of this shard) until it says [`Flow::Retry`]. The events before
+    /// Calls `work` for the events until it says [`Flow::Retry`]. The events before
     /// that one go on to the next stages; that one and those behind it are offered again.
     #[inline(always)]
     pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
@@ -134,39 +133,6 @@ impl<'c, T> Chunk<'c, T> {
             work(event, Context::new(sequence, batch_end)) == Flow::Next
         });
         Handled(*self.done)
-    }
-}
-
-/// A [`Chunk`] for a stage that only reads.
-#[derive(Debug)]
-pub struct View<'c, T>(Chunk<'c, T>);
-
-impl<'c, T> View<'c, T> {
-    #[inline(always)]
-    fn new(chunk: Chunk<'c, T>) -> Self {
-        Self(chunk)
-    }
-
-    /// Returns the number of events in the chunk.
-    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Calls `look` for every event.
-    #[inline(always)]
-    pub fn for_each(self, mut look: impl FnMut(&T, Context)) -> Handled {
-        let Chunk {
-            reader,
-            count,
-            batch_end,
-            done,
-        } = self.0;
-        *done = reader.visit(count, |sequence, event| {
-            look(event, Context::new(sequence, batch_end));
-            true
-        });
-        Handled(*done)
     }
 }
 
@@ -192,9 +158,6 @@ pub(super) struct Look<F>(pub(super) F);
 /// A closure that changes the events of a chunk.
 pub(super) struct ChangeChunks<F>(pub(super) F);
 
-/// A closure that looks at the events of a chunk.
-pub(super) struct LookChunks<F>(pub(super) F);
-
 impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
     const EACH: bool = true;
 
@@ -216,8 +179,9 @@ impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        Chunk::handle(reader, count, batch_end, |chunk| {
-            View::new(chunk).for_each(&mut self.0)
+        reader.visit(count, |sequence, event| {
+            (self.0)(event, Context::new(sequence, batch_end));
+            true
         })
     }
 
@@ -233,15 +197,6 @@ impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for Chang
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
         Chunk::handle(reader, count, batch_end, &mut self.0)
-    }
-}
-
-impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookChunks<F> {
-    const EACH: bool = false;
-
-    #[inline(always)]
-    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        Chunk::handle(reader, count, batch_end, |chunk| (self.0)(View::new(chunk)))
     }
 }
 

@@ -15,13 +15,12 @@ use crate::ring::sync::Ordering;
 ///
 /// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
 /// block that has no period, and of the first [`sampled_more_until`](Self::sampled_more_until)
-/// events more. Where so their density changes, each sample counts in the histograms and means as
-/// often as it stands for more events than the densest samples do: no part of a run weighs more
-/// than its events. A stage works on a chunk of events at a time: one event, two where it shares a
-/// thread with others, or up to its progress interval. Each event of a chunk is *served* for its
-/// share of the chunk's time and *waits* for the rest; so the mean service is what the stage takes
-/// for an event, whatever the batch. The cost of reading the clock, and of recording the times, is
-/// in no figure.
+/// events more. Default sampling thins out over time; each sample is weighted, in histograms and
+/// means, by the number of events that it stands for. A stage works on a chunk of events at a
+/// time: one event, two where it shares a thread with others, or up to its progress interval. Each
+/// event of a chunk is *served* for its share of the chunk's time and *waits* for the rest; so the
+/// mean service is what the stage takes for an event, whatever the batch. The cost of reading the
+/// clock, and of recording the times, is in no figure.
 ///
 /// For stages in a row the parts add up: an event's waits and services, and what it waited to be
 /// sent, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
@@ -43,7 +42,8 @@ pub struct Stats {
     pub stages: Vec<StageStats>,
     /// The time from when an event was due
     /// ([`Pipeline::publish_due`](super::Pipeline::publish_due)), or else from the call that
-    /// published it, to the end of the last stage, ns, of sampled events.
+    /// published it, to the end of the last stage, ns, of sampled events. The type is of the crate
+    /// `thalweg-measure`.
     pub end_to_end_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub end_to_end_mean_ns: f64,
@@ -91,8 +91,8 @@ pub struct StageStats {
     /// The number of samples of equal weight that would say as much about this stage's times: see
     /// [`Stats::samples`].
     pub samples: u64,
-    /// The number of events that the stage found waiting when it took up those around a sampled
-    /// event: the batch of an event, not of a look. It counts samples, not batches.
+    /// The size of the batch in which the stage found a sampled event waiting, in events. It is
+    /// recorded once per sampled event, so large batches weigh more.
     pub batch_events: Histogram,
     /// The time at work, ns, by the sampled chunks. Stages that share a thread were never at work
     /// for longer than it ran.
@@ -178,9 +178,9 @@ pub struct SlowEvent {
     pub end_to_end_ns: u64,
     /// The part of that for which it waited to be sent: until it had a slot, ns.
     pub unsent_ns: u64,
-    /// The other parts that add up to it: each stage that it waited for or was served by, without
-    /// those that were done before others beside them. A shard that had another one's event was
-    /// waited for.
+    /// The stages on this event's critical path, whose times add up to the rest; parallel stages
+    /// that finished earlier are omitted. A shard that does not own the event counts as queueing
+    /// only.
     pub parts: Vec<SlowPart>,
 }
 

@@ -474,9 +474,9 @@ pub enum ChangeError<S> {
     NotDeclared {
         /// The name of the thing whose state it is.
         of: &'static str,
-        /// From this state,
+        /// The state in which it is, and which it was to leave.
         from: S,
-        /// to this one.
+        /// The state that it was to change to.
         to: S,
     },
     /// It is in another state than the one that it was to leave.

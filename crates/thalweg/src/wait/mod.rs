@@ -2,13 +2,27 @@
 //!
 //! A waiting thread either burns its core ([`Strategy::Spin`]), gives its turn away again and again
 //! ([`Strategy::Yield`]), or sleeps until it is woken ([`Strategy::Park`]). [`Strategy::Adaptive`]
-//! does the cheap thing first and sleeps when that has cost as much as a wake-up would: never more
-//! than twice the best that could have been done in hindsight (Karlin, Manasse, McGeoch and Owicki,
-//! 1990, on spin-block).
+//! spins first, and sleeps when that has cost as much as a wake-up would: on average at most one
+//! and a half times the best that could have been done in hindsight, three times for one wait
+//! ([`Pace`]; Karlin, Manasse, McGeoch and Owicki, 1990, on spin-block). Endpoints of channels and
+//! buses have a [`Mode`].
 //!
-//! Which one is right depends on the cores that the whole set of threads may use
-//! ([`cores::usable`]). On one core, spinning only keeps the other thread from running; where
-//! threads outnumber cores, it keeps others from running. So no thread spins there.
+//! | | for | spins | sleeps |
+//! |---|---|---|---|
+//! | [`Strategy::Spin`] | threads of a pipeline | always | never |
+//! | [`Strategy::Yield`] | threads of a pipeline | yields | never |
+//! | [`Strategy::Park`] | threads of a pipeline | never | at once |
+//! | [`Strategy::Adaptive`] | threads of a pipeline | as [`Mode::Balanced`] (*) | then |
+//! | [`Mode::Latency`] | channels, buses, tasks' threads | for 5 ms | then |
+//! | [`Mode::Balanced`] | the same | for one or two wake-ups, if that has paid | then |
+//! | [`Mode::Power`] | the same | never | at once |
+//!
+//! (*) Where threads outnumber the cores, it yields for 0.2 ms instead.
+//!
+//! Which one is right depends on the cores that the whole set of threads may use: a pipeline asks
+//! [`cores::usable`] when it is built, a wait looks at the affinity mask now and then. On one core,
+//! spinning only keeps the other thread from running; where threads outnumber cores, it keeps
+//! others from running. So no thread spins there.
 //!
 //! Pipelines and channels wait on a [`Signal`], which has any number of threads and tasks.
 //! [`block`] is a thread's wait on a signal, with a [`Pace`] that learns what a wake-up costs and
@@ -17,17 +31,21 @@
 pub(crate) mod barrier;
 mod block;
 pub mod cores;
+mod costs;
 mod pace;
 mod parker;
 mod roster;
 mod signal;
+mod strategy;
 
 pub(crate) use crate::ring::panics::{Panics, discard, let_go, wake};
-pub(crate) use block::{Listed, Listing, Waiter, block_listed, poll_on, wait_on};
-pub use block::{Strategy, TimedOut, block};
-pub use pace::{Costs, Mode, Pace};
-pub(crate) use parker::Lent;
+pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
+pub use block::{TimedOut, block};
+pub use costs::Costs;
+pub use pace::Pace;
+pub(crate) use parker::{Lent, prepare as prepare_parker};
 pub use roster::Entry;
 pub(crate) use roster::{Roster, Wait, renew};
 pub(crate) use signal::Kind;
 pub use signal::Signal;
+pub use strategy::{Mode, Strategy};

@@ -15,7 +15,7 @@
 //! On one core, nothing comes while this thread runs: it sleeps at once, or yields once where gaps
 //! are short and yields have paid (`Yields`): a thread that has yielded gets its turn again when
 //! the other sleeps or its time slice is over, while a wake-up takes the core at once. So does a
-//! thread that is pinned to one core, after a thread on that core has woken it (`Place`). Wakers
+//! thread that is pinned to one core, after a thread on that core has woken it (`CoreView`). Wakers
 //! say where they run; one that is pinned and loses its core sleeps once, so that its waker says
 //! where it runs.
 //!
@@ -33,37 +33,16 @@
 //! slice was lost, four times as many again for each further one in a row, up to 65,536. At a
 //! message each 5 µs that makes less than 2 % of them late.
 
-use std::sync::OnceLock;
 use std::time::Instant;
 
 use thalweg_measure::clock::{Clock, TimeSource};
 
+use super::Mode;
 use super::cores::{self, View};
+use super::costs::{Costs, WAKE_NS, WAKE_NS_DEFAULT};
 use super::parker::Woken;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 
-/// The resource that waiting should save: latency or processor time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[non_exhaustive]
-pub enum Mode {
-    /// The shortest reaction: spin for up to 5 ms before sleeping. A busy stream never sleeps, and
-    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. As balanced where
-    /// there is one core, or both threads are pinned to the same.
-    Latency,
-    /// Spin only where that is about as cheap as sleeping, and never for longer than two wake-ups
-    /// take (some 10 µs).
-    #[default]
-    Balanced,
-    /// Never spin: the least processor time, a wake-up (some 5 µs) for every wait.
-    Power,
-}
-
-/// The cost of a wake-up that is assumed before one was measured, ns (4.3 µs on a two-core cloud
-/// machine).
-const WAKE_NS_FIRST: u64 = 5_000;
-const WAKE_NS_MIN: u64 = 2_000;
-/// A wake-up that takes longer, or a turn, has waited for a core, not for the system.
-const WAKE_NS_MAX: u64 = 50_000;
 /// How long latency mode spins.
 const LATENCY_NS: u64 = 5_000_000;
 /// How old the count of cores may be where a thread goes to sleep. A look takes some 10 µs.
@@ -80,7 +59,7 @@ const GAP_WAKES_MAX: u64 = 4;
 /// Waits that yield after a sign that the cores are crowded.
 const CROWDED_WAITS: u32 = 64;
 
-/// The use that a waiting thread makes of its turns.
+/// The action of a thread in each round of the spin phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turns {
     /// Sleep at once.
@@ -98,7 +77,7 @@ enum Turns {
 pub struct Pace<C: TimeSource = Clock> {
     mode: Mode,
     clock: C,
-    place: Place,
+    cores: CoreView,
     /// The measured cost of yielding on a shared core.
     yields: Yields,
     /// Waits to come that yield.
@@ -107,14 +86,19 @@ pub struct Pace<C: TimeSource = Clock> {
     wake: u64,
     /// EWMA of idle gaps, in ticks.
     gap: u64,
-    /// This wait: what is done, turns until the next look at the clock, begin and end of spinning
-    /// in ticks (once the clock was looked at), when to give a turn away, the caller's deadline.
+    /// The action of this wait in each round.
     turns: Turns,
-    left: u32,
+    /// Rounds until the next look at the clock.
+    rounds_left: u32,
+    /// When spinning began, in ticks, once the clock was read.
     began: Option<u64>,
-    last: u64,
-    until: u64,
-    polite: u64,
+    /// The last read of the clock, in ticks.
+    last_read: u64,
+    /// When spinning ends, in ticks.
+    spin_deadline: u64,
+    /// When a thread that pauses yields next, in ticks.
+    next_yield_at: u64,
+    /// The caller's deadline.
     deadline: Option<Instant>,
     /// The next wait is to sleep at once.
     has_waited: bool,
@@ -122,7 +106,7 @@ pub struct Pace<C: TimeSource = Clock> {
 
 shown!([C: TimeSource] Pace<C>, "Pace", this,
     "mode": this.mode, "wake_ns": this.clock.ns(this.wake), "gap_ns": this.clock.ns(this.gap),
-    "usable": this.place.usable);
+    "usable": this.cores.usable);
 
 impl Pace {
     /// Returns a pace that has learned nothing yet. The first one of a process calibrates the
@@ -141,22 +125,22 @@ impl Default for Pace {
 
 impl<C: TimeSource> Pace<C> {
     fn with(mode: Mode, clock: C, cores: fn() -> View) -> Self {
-        let wake = clock.ticks_from_ns(super::Costs::current().wake_ns);
+        let wake = clock.ticks_from_ns(Costs::current().wake_ns);
         Self {
             mode,
             clock,
-            place: Place::new(cores),
+            cores: CoreView::new(cores),
             yields: Yields::default(),
             crowded: 0,
             wake,
             // Some waits in vain, and spinning stops.
             gap: wake / 2,
             turns: Turns::None,
-            left: 0,
+            rounds_left: 0,
             began: None,
-            last: 0,
-            until: 0,
-            polite: 0,
+            last_read: 0,
+            spin_deadline: 0,
+            next_yield_at: 0,
             deadline: None,
             has_waited: false,
         }
@@ -169,8 +153,8 @@ impl<C: TimeSource> Pace<C> {
 
     /// Returns whether `threads` threads would have to share cores, as far as is known.
     pub(crate) fn is_crowd(&self, threads: u64) -> bool {
-        let usable = self.place.usable;
-        !IS_MODEL && usable > 0 && threads > usable as u64 && self.mode != Mode::Power
+        let usable = self.cores.usable;
+        !IS_MODEL && usable > 0 && threads > usable as u64 && self.mode.may_spin()
     }
 
     /// Whether the caller has waited in its own way, so that the next wait is to sleep at once.
@@ -182,19 +166,19 @@ impl<C: TimeSource> Pace<C> {
     /// or not.
     #[inline]
     pub(crate) fn may_pause(&self) -> bool {
-        !IS_MODEL && !self.place.is_alone() && self.mode != Mode::Power
+        !IS_MODEL && !self.cores.is_alone() && self.mode.may_spin()
     }
 
     /// Returns whether pausing for a moment keeps no thread from running, as far as is known.
     #[inline]
     pub(crate) fn may_spin(&self) -> bool {
-        !IS_MODEL && !self.place.is_alone() && self.crowded == 0 && self.mode != Mode::Power
+        !IS_MODEL && !self.cores.is_alone() && self.crowded == 0 && self.mode.may_spin()
     }
 
     /// Returns whether the next wait would give turns away or sleep at once, not pause.
     #[inline]
     pub(crate) fn gives_way(&self) -> bool {
-        !IS_MODEL && self.mode != Mode::Power && self.choose() != Turns::Pause
+        !IS_MODEL && self.mode.may_spin() && self.choose() != Turns::Pause
     }
 
     /// A wait begins. Does not look at the clock, unless it is to yield once.
@@ -207,7 +191,7 @@ impl<C: TimeSource> Pace<C> {
         } else {
             self.choose()
         };
-        self.left = if self.turns == Turns::Pause {
+        self.rounds_left = if self.turns == Turns::Pause {
             TURNS_PER_LOOK
         } else {
             1
@@ -215,10 +199,10 @@ impl<C: TimeSource> Pace<C> {
         if self.turns == Turns::YieldOnce {
             let now = self.clock.ticks();
             self.began = Some(now);
-            self.last = now;
+            self.last_read = now;
         }
         self.crowded = self.crowded.saturating_sub(1);
-        if self.place.is_shared() {
+        if self.cores.is_shared() {
             self.yields.pass();
         }
     }
@@ -230,23 +214,23 @@ impl<C: TimeSource> Pace<C> {
         }
         match self.mode {
             Mode::Power => Turns::None,
-            _ if self.place.is_shared() && self.yields_pay() => Turns::YieldOnce,
-            _ if self.place.is_shared() || self.place.asks() => Turns::None,
+            _ if self.cores.is_shared() && self.yields_pay() => Turns::YieldOnce,
+            _ if self.cores.is_shared() || self.cores.asks() => Turns::None,
             Mode::Latency if self.crowded == 0 => Turns::Pause,
             Mode::Latency => Turns::Yield,
-            _ if self.gap > self.wake + self.wake / 2 => Turns::None,
-            _ if self.crowded > 0 => Turns::Yield,
-            _ => Turns::Pause,
+            Mode::Balanced if self.gap > self.wake + self.wake / 2 => Turns::None,
+            Mode::Balanced if self.crowded > 0 => Turns::Yield,
+            Mode::Balanced => Turns::Pause,
         }
     }
 
     /// Passes a turn of spinning, if there is one left: then the caller looks again.
     #[inline]
     pub(super) fn spin_more(&mut self) -> bool {
-        if self.left == 0 && !self.look() {
+        if self.rounds_left == 0 && !self.look() {
             return false;
         }
-        self.left -= 1;
+        self.rounds_left -= 1;
         match self.turns {
             Turns::None => return false,
             Turns::Pause => spin_hint(),
@@ -261,27 +245,27 @@ impl<C: TimeSource> Pace<C> {
         let is_first = self.began.is_none();
         if is_first {
             self.first_look(now);
-        } else if self.turns == Turns::Pause && now >= self.polite {
+        } else if self.turns == Turns::Pause && now >= self.next_yield_at {
             yield_now();
             now = self.clock.ticks();
-            self.polite = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
+            self.next_yield_at = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
         }
-        let passed = now.saturating_sub(self.last);
-        self.last = now;
-        if !is_first && passed > self.clock.ticks_from_ns(WAKE_NS_MAX) {
+        let passed = now.saturating_sub(self.last_read);
+        self.last_read = now;
+        if !is_first && passed > self.clock.ticks_from_ns(*WAKE_NS.end()) {
             self.crowded = CROWDED_WAITS;
             if self.turns == Turns::Pause {
                 self.turns = Turns::Yield;
             }
-            self.place.lost();
+            self.cores.lost();
         }
         if self.turns == Turns::YieldOnce {
             self.yielded(false);
         }
-        if matches!(self.turns, Turns::None | Turns::YieldOnce) || now >= self.until {
+        if matches!(self.turns, Turns::None | Turns::YieldOnce) || now >= self.spin_deadline {
             return false;
         }
-        self.left = match self.turns {
+        self.rounds_left = match self.turns {
             Turns::Pause => TURNS_PER_LOOK,
             _ => 1,
         };
@@ -301,10 +285,10 @@ impl<C: TimeSource> Pace<C> {
             let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
             self.clock.ticks_from_ns(left_ns)
         });
-        self.until = now.saturating_add(budget.min(left));
-        self.polite = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
+        self.spin_deadline = now.saturating_add(budget.min(left));
+        self.next_yield_at = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
         self.look_at_cores(now, CORES_SPINNING_NS_MAX);
-        if self.place.is_shared() {
+        if self.cores.is_shared() {
             self.turns = self.choose();
         }
     }
@@ -312,13 +296,15 @@ impl<C: TimeSource> Pace<C> {
     /// Returns whether a yield on a shared core is the cheaper way.
     fn yields_pay(&self) -> bool {
         // A wake-up that costs more here has waited for the other's time slice.
-        self.gap <= self.clock.ticks_from_ns(WAKE_NS_FIRST) && self.yields.are_due()
+        self.gap <= self.clock.ticks_from_ns(WAKE_NS_DEFAULT) && self.yields.are_due()
     }
 
     /// The wait's one yield is over, at the last look at the clock.
     fn yielded(&mut self, has_found: bool) {
-        let took = self.last.saturating_sub(self.began.unwrap_or(self.last));
-        let wakes = took / self.clock.ticks_from_ns(WAKE_NS_FIRST).max(1);
+        let took = self
+            .last_read
+            .saturating_sub(self.began.unwrap_or(self.last_read));
+        let wakes = took / self.clock.ticks_from_ns(WAKE_NS_DEFAULT).max(1);
         self.yields.took(wakes, has_found);
     }
 
@@ -327,12 +313,12 @@ impl<C: TimeSource> Pace<C> {
     #[inline]
     pub(super) fn found_spinning(&mut self) {
         if self.turns == Turns::YieldOnce {
-            self.last = self.clock.ticks();
+            self.last_read = self.clock.ticks();
             self.yielded(true);
         }
         let gap = self
             .began
-            .map_or(0, |began| self.last.saturating_sub(began));
+            .map_or(0, |began| self.last_read.saturating_sub(began));
         self.learn_gap(gap);
     }
 
@@ -347,18 +333,18 @@ impl<C: TimeSource> Pace<C> {
     }
 
     fn look_at_cores(&mut self, now: u64, max_ns: u64) {
-        self.place.look(now, self.clock.ticks_from_ns(max_ns));
+        self.cores.look(now, self.clock.ticks_from_ns(max_ns));
     }
 
     /// The thread has slept, and was woken.
     pub(super) fn woken(&mut self, Woken { at: woken, core }: Woken) {
         let now = self.clock.ticks();
-        self.place.woken_from(core);
+        self.cores.woken_from(core);
         let took = now.saturating_sub(woken);
-        if took > self.clock.ticks_from_ns(WAKE_NS_MAX) {
+        if took > self.clock.ticks_from_ns(*WAKE_NS.end()) {
             self.crowded = CROWDED_WAITS;
         } else {
-            let took = took.max(self.clock.ticks_from_ns(WAKE_NS_MIN));
+            let took = took.max(self.clock.ticks_from_ns(*WAKE_NS.start()));
             self.wake = averaged(self.wake, took);
         }
         if let Some(began) = self.began.take() {
@@ -392,8 +378,8 @@ fn averaged(old: u64, new: u64) -> u64 {
     }
 }
 
-/// The known facts of the cores. Times are in ticks.
-struct Place {
+/// The known facts of a thread's cores. Times are in ticks.
+struct CoreView {
     /// Asks which cores the calling thread may use.
     cores: fn() -> View,
     /// How many they were at the last look; 0 before the first.
@@ -408,7 +394,7 @@ struct Place {
     asks: bool,
 }
 
-impl Place {
+impl CoreView {
     fn new(cores: fn() -> View) -> Self {
         Self {
             cores,
@@ -506,62 +492,6 @@ impl Yields {
         } else if has_found {
             self.level = self.level.saturating_sub(1);
         }
-    }
-}
-
-/// The default cost of a wake-up, ns (4.3 µs on a two-core cloud machine).
-const WAKE_NS: u64 = 5_000;
-
-static COSTS: OnceLock<Costs> = OnceLock::new();
-
-/// The costs of waiting on this machine, as they were measured before: a [`Pace`](super::Pace)
-/// begins with them, until it has measured a few wake-ups itself.
-///
-/// `thalweg machine --output FILE` measures it; `costs.wake_50us.value` of that file is the
-/// wake-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Costs {
-    /// The time from when a thread is woken until it runs, ns.
-    pub wake_ns: u64,
-}
-
-impl Default for Costs {
-    fn default() -> Self {
-        Self::new(WAKE_NS)
-    }
-}
-
-impl Costs {
-    /// Returns the costs with a wake-up of `wake_ns`. Below 2 µs and above 50 µs the nearest of
-    /// these is taken: a wake-up that seemed to take longer has waited for a core.
-    pub const fn new(wake_ns: u64) -> Self {
-        let wake_ns = match wake_ns {
-            0..2_000 => 2_000,
-            50_001.. => 50_000,
-            _ => wake_ns,
-        };
-        Self { wake_ns }
-    }
-
-    /// Sets the costs of this process, once: for channels, pipelines and paces made from now on.
-    ///
-    /// # Errors
-    /// They were set before: gives those back, which stay.
-    ///
-    /// ```
-    /// use thalweg::wait::Costs;
-    /// assert_eq!(Costs::new(7_300).install(), Ok(()));
-    /// assert_eq!(Costs::new(9_000).install(), Err(Costs::new(7_300)));
-    /// assert_eq!(Costs::current().wake_ns, 7_300);
-    /// ```
-    pub fn install(self) -> Result<(), Costs> {
-        COSTS.set(self).map_err(|_| Self::current())
-    }
-
-    /// Returns the costs that were set, or the default: a wake-up of 5 µs.
-    pub fn current() -> Costs {
-        COSTS.get().copied().unwrap_or_default()
     }
 }
 

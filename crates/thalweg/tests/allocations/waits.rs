@@ -9,8 +9,6 @@ use thalweg::wait::{Mode, Pace, Signal, TimedOut, block};
 
 use super::calls;
 
-const MODES: [Mode; 3] = [Mode::Power, Mode::Balanced, Mode::Latency];
-
 /// After this, the thread has what it sleeps on.
 fn wait_once() {
     let (signal, mut pace) = (Signal::new(), Pace::new(Mode::Power));
@@ -39,7 +37,7 @@ fn a_list_of_sixteen_does_not_allocate() {
 fn a_wait_that_times_out_does_not_allocate() {
     wait_once();
     let signal = Signal::new();
-    for mode in MODES {
+    for mode in Mode::ALL {
         let mut pace = Pace::new(mode);
         let calls = calls(|| {
             for _ in 0..20 {
@@ -61,7 +59,7 @@ fn a_wait_that_times_out_does_not_allocate() {
 #[test]
 fn threads_that_wake_each_other_do_not_allocate() {
     const TURNS: u64 = 500;
-    for mode in MODES {
+    for mode in Mode::ALL {
         let (turn, signals) = (AtomicU64::new(0), [Signal::new(), Signal::new()]);
         let both = Barrier::new(2);
         let play = |me: u64| {

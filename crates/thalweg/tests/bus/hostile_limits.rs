@@ -1,10 +1,10 @@
 //! Numbers at their ends, and loops that must end.
 
 use crate::bus::check_totals;
-use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, note};
+use crate::bus::note::{BLOCK, CONFLATE, KEPT, OLDEST, REJECT, bus, note};
 use crate::bus::watchdog::watched;
 use std::time::Duration;
-use thalweg::bus::{Admission, Burst, Priority, Publisher, Reserves, Topics};
+use thalweg::bus::{Admission, Burst, Priority, Reserves, Topics};
 
 /// "Up to `max` that are there now": a handler that publishes does not keep it going for ever.
 #[test]
@@ -109,43 +109,4 @@ fn times_that_no_clock_has_are_for_ever_or_now() {
         check_totals(&bus.totals());
         drop((tx, rx));
     });
-}
-
-/// Topics that drop the oldest or conflate are admitted in any case, and take a place each: so a
-/// reserve has one for each of them, and then keeps what it promises.
-#[test]
-fn a_reserve_holds_beside_shelves() {
-    for n in 0..256_u64 {
-        let reserves = [0, 2, 4].map(|shift| n >> shift & 3);
-        let tokens = if n >> 6 & 1 == 0 { 0 } else { 2 };
-        let topics = if tokens == 0 {
-            Topics::of(&[REJECT])
-        } else {
-            Topics::of(&[REJECT, OLDEST, CONFLATE])
-        };
-        let [medium, high, critical] = reserves.map(|r| if r == 0 { 0 } else { r + tokens });
-        let bus = bus(64);
-        let options = bus.subscription(topics).capacity(24);
-        let admission = Admission::reserve(medium, high, critical);
-        let rx = options.admission(admission).open().unwrap();
-        let mut tx = bus.publisher("feed").unwrap();
-        let all = |tx: &mut Publisher<Note>, priority| {
-            let more = |_: &u64| tx.try_publish_at(priority, note(REJECT, 0)).is_ok();
-            (0..).take_while(more).count() as u64
-        };
-        all(&mut tx, Priority::Low);
-        if n >> 7 == 0 {
-            tx.publish(note(OLDEST, 0)).unwrap();
-            tx.publish(note(CONFLATE, 0)).unwrap();
-        }
-        for (priority, reserve) in Priority::ALL[1..].iter().zip(reserves) {
-            assert!(
-                all(&mut tx, *priority) >= reserve,
-                "{priority:?} of {reserves:?}"
-            );
-            tx.publish(note(OLDEST, 0)).unwrap();
-            tx.publish(note(CONFLATE, 0)).unwrap();
-        }
-        drop(rx);
-    }
 }

@@ -1,7 +1,7 @@
 //! Delivery of messages to inboxes, in one thread.
 
 use crate::bus::check_totals;
-use crate::bus::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::bus::note::{BLOCK, Note, OLDEST, REJECT, bus, note};
 use std::time::Duration;
 use thalweg::bus::{Admission, Bus, Message, Priority, Reason, TopicId, TopicInfo, Topics};
 use thalweg::channel::{RecvTimeoutError, TryRecvError};
@@ -42,32 +42,6 @@ fn a_publish_without_consumers_is_no_error() {
     assert_eq!(tx.publish(note(BLOCK, 1)).unwrap(), 0);
     assert_eq!(tx.publish(note(OLDEST, 2)).unwrap(), 1);
     assert_eq!(rx.recv().unwrap().message.value, 2);
-}
-
-#[test]
-fn admission_is_exact_for_each_priority() {
-    let bus = bus(131_072);
-    let rx = bus.subscribe(Topics::of(&[REJECT])).unwrap();
-    let mut tx = bus.publisher("burst").unwrap();
-    let limits = [78_643, 104_857, 129_761, 131_072];
-    assert_eq!(rx.limits(), limits);
-    let mut held = 0;
-    for (priority, limit) in Priority::ALL.into_iter().zip(limits) {
-        let burst = if priority == Priority::Low {
-            80_000
-        } else {
-            40_000
-        };
-        let mut publish = |_: &u32| tx.publish_at(priority, note(REJECT, 0)).is_ok();
-        let admitted = (0..burst).filter(&mut publish).count() as u64;
-        assert_eq!(admitted, limit - held, "{priority:?}");
-        held = limit;
-    }
-    let flow = rx.losses()[0].flow;
-    assert_eq!(flow.issued, [80_000, 40_000, 40_000, 40_000]);
-    assert_eq!(flow.admitted, [78_643, 26_214, 24_904, 1_311]);
-    assert_eq!(flow.lost(), 200_000 - 131_072);
-    check_totals(&bus.totals());
 }
 
 #[test]
@@ -117,37 +91,6 @@ fn no_room_in_time_is_a_loss() {
     }
     let flow = rx.losses()[0].flow;
     assert_eq!((flow.timed_out, flow.refused), ([0, 1, 0, 0], [1, 0, 0, 0]));
-    check_totals(&bus.totals());
-}
-
-#[test]
-fn shelves_keep_the_newest() {
-    let bus = bus(1);
-    let mut rx = bus.subscribe(Topics::ALL).unwrap();
-    let mut tx = bus.publisher("feed").unwrap();
-    tx.publish(note(BLOCK, 0)).unwrap();
-    // The ring is full, and a token has its place all the same.
-    for n in 0..KEPT as u64 + 3 {
-        assert_eq!(tx.publish(note(OLDEST, n)).unwrap(), 1);
-    }
-    for n in 0..6 {
-        assert_eq!(tx.publish(keyed(CONFLATE, n % 2, n)).unwrap(), 1);
-    }
-    assert_eq!(rx.service().waiting, 1 + KEPT as u64 + 2);
-    check_totals(&bus.totals());
-    assert_eq!(rx.recv().unwrap().message, note(BLOCK, 0));
-    let mut got = Vec::new();
-    let count = rx.recv_each(usize::MAX, |d| got.push((d.message.value, d.lost_before)));
-    assert_eq!(count, KEPT + 2);
-    let oldest: Vec<_> = (3..KEPT as u64 + 3)
-        .map(|n| (n, if n == 3 { 3 } else { 0 }))
-        .collect();
-    assert_eq!(got[..KEPT], oldest);
-    assert_eq!(got[KEPT..], [(4, 4), (5, 0)]);
-    assert_eq!(
-        (rx.service().reported, rx.losses()[0].flow.evicted),
-        (7, [0, 7, 0, 0])
-    );
     check_totals(&bus.totals());
 }
 

@@ -1,28 +1,7 @@
 //! Several elements at a time.
 
 use crate::channel::flavour::{Flavour, Made};
-use thalweg::channel::{SendError, TryRecvError};
-
-pub(crate) fn send_many_and_recv_many<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u32>(8);
-    let mut out = vec![99];
-    for round in 0..20 {
-        tx.send_many(round..round + 5).unwrap();
-        assert_eq!((tx.len(), rx.len()), (5, 5));
-        assert_eq!(rx.recv_many(&mut out, 3), Ok(3));
-        assert_eq!(rx.try_recv_many(&mut out, 100), Ok(2));
-        assert_eq!(
-            out.drain(1..).collect::<Vec<_>>(),
-            Vec::from_iter(round..round + 5)
-        );
-    }
-    assert_eq!(out, [99]);
-    assert_eq!(rx.try_recv_many(&mut out, 1), Err(TryRecvError::Empty));
-    assert_eq!(rx.try_recv_many(&mut out, 0), Ok(0));
-    assert_eq!(rx.recv_many(&mut out, 0), Ok(0));
-    tx.send_many([]).unwrap();
-    assert!(rx.is_empty());
-}
+use thalweg::channel::SendError;
 
 pub(crate) fn try_forms_stop_where_room_ends<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(3);
@@ -109,18 +88,6 @@ pub(crate) fn iterators_of_unknown_length<S: Made>(flavour: Flavour<S>) {
         assert_eq!(tx.try_send_many(Liar(30, (0, None))).unwrap_err().sent, 8);
         assert_eq!(rx.try_iter().count(), 8);
     }
-}
-
-pub(crate) fn recv_each_takes_what_is_there<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u32>(6);
-    tx.send_many(0..6).unwrap();
-    let mut seen = vec![];
-    assert_eq!(rx.recv_each(0, |_| panic!("none was asked for")), 0);
-    assert_eq!(rx.recv_each(4, |n| seen.push(n)), 4);
-    assert_eq!((tx.len(), rx.len()), (2, 2));
-    assert_eq!(rx.recv_each(usize::MAX, |n| seen.push(n)), 2);
-    assert_eq!(rx.recv_each(4, |n| seen.push(n)), 0);
-    assert!(seen.into_iter().eq(0..6));
 }
 
 pub(crate) fn a_batch_leaves_what_it_is_not_asked_for<S: Made>(flavour: Flavour<S>) {

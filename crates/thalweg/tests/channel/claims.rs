@@ -32,26 +32,6 @@ pub(crate) fn a_claim_is_sent_by_its_commit<S: Made>(flavour: Flavour<S>) {
     }
 }
 
-pub(crate) fn a_claim_is_exact_or_an_error<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u32>(5);
-    let too_large = ClaimError::TooLarge {
-        asked: 6,
-        capacity: 5,
-    };
-    assert_eq!(tx.try_claim(6).unwrap_err(), too_large);
-    assert_eq!(tx.claim(6).unwrap_err(), too_large);
-    tx.send_many([1, 2]).unwrap();
-    assert_eq!(
-        tx.try_claim(4).unwrap_err(),
-        ClaimError::Full { asked: 4, free: 3 }
-    );
-    let mut claim = tx.try_claim(3).unwrap();
-    assert_eq!(claim.write(&[3, 4, 5]), 3);
-    assert_eq!(claim.commit(), 3);
-    assert!(tx.is_full());
-    assert_eq!(rx.try_iter().sum::<u32>(), 15);
-}
-
 /// Room that is not used comes back: at once, or when the receiver has come past it.
 pub(crate) fn unused_room_comes_back<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(4);

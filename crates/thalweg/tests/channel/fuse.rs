@@ -64,7 +64,8 @@ fn raw(fuse: Arc<Fuse>) -> RawWaker {
     RawWaker::new(Arc::into_raw(fuse).cast(), &VTABLE)
 }
 
-// SAFETY: called by a waker of `VTABLE` only, with its pointer.
+/// # Safety
+/// Called by a waker of `VTABLE` only, with its pointer.
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: the waker that is cloned holds the `Arc`.
     let fuse = unsafe { ManuallyDrop::new(Arc::from_raw(data.cast::<Fuse>())) };
@@ -73,20 +74,23 @@ unsafe fn clone(data: *const ()) -> RawWaker {
     raw(Arc::clone(&fuse))
 }
 
-// SAFETY: called by a waker of `VTABLE` only, with its pointer.
+/// # Safety
+/// Called by a waker of `VTABLE` only, with its pointer.
 unsafe fn wake(data: *const ()) {
     // SAFETY: as in `clone`; the waker is used up, which its drop does, also if this panics.
     let own = unsafe { Waker::from_raw(RawWaker::new(data, &VTABLE)) };
     own.wake_by_ref();
 }
 
-// SAFETY: called by a waker of `VTABLE` only, with its pointer.
+/// # Safety
+/// Called by a waker of `VTABLE` only, with its pointer.
 unsafe fn wake_by_ref(data: *const ()) {
     // SAFETY: as in `clone`.
     unsafe { ManuallyDrop::new(Arc::from_raw(data.cast::<Fuse>())) }.burn();
 }
 
-// SAFETY: called by a waker of `VTABLE` only, with its pointer.
+/// # Safety
+/// Called by a waker of `VTABLE` only, with its pointer.
 unsafe fn drop_waker(data: *const ()) {
     // SAFETY: this waker's `Arc`, given up here.
     let fuse = unsafe { Arc::from_raw(data.cast::<Fuse>()) };

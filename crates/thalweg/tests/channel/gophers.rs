@@ -6,21 +6,6 @@ use std::thread;
 use std::time::Duration;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
 
-pub(crate) fn ping_pong<S: Made>(flavour: Flavour<S>) {
-    let (mut ping, mut pinged) = flavour.channel::<u64>(1);
-    let (mut pong, mut ponged) = flavour.channel::<u64>(1);
-    thread::scope(|scope| {
-        scope.spawn(move || pinged.iter().for_each(|n| pong.send(n + 1).unwrap()));
-        let mut ball = 0;
-        while ball < 4000 {
-            ping.send(ball).unwrap();
-            ball = ponged.recv().unwrap() + 1;
-        }
-        drop(ping);
-        assert_eq!(ponged.iter().next(), None);
-    });
-}
-
 fn filter<S: thalweg::channel::Shape>(
     (mut rx, mut tx): (Receiver<u32, S>, Sender<u32, S>),
     prime: u32,
@@ -57,50 +42,6 @@ pub(crate) fn sieve<S: Made>(flavour: Flavour<S>) {
         primes,
         [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47]
     );
-}
-
-/// Each in a thread of its own, then all into one.
-pub(crate) fn fan_in<S: Made + ManySenders>(flavour: Flavour<S>) {
-    let (tx, mut rx) = flavour.channel::<u64>(2);
-    thread::scope(|scope| {
-        for source in 0..4 {
-            let (mut from, mut to) = flavour.channel::<u64>(1);
-            scope.spawn(move || (0..200).for_each(|n| from.send(source * 1000 + n).unwrap()));
-            let mut tx = tx.clone();
-            scope.spawn(move || to.iter().for_each(|n| tx.send(n).unwrap()));
-        }
-        drop(tx);
-        let mut next = [0; 4];
-        for n in rx.iter() {
-            let source = (n / 1000) as usize;
-            assert_eq!(n % 1000, next[source]);
-            next[source] += 1;
-        }
-        assert_eq!(next, [200; 4]);
-    });
-}
-
-/// Go's `TestMultiConsumer`: workers between two channels.
-pub(crate) fn workers<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<S>) {
-    const JOBS: u64 = 3000;
-    let (mut jobs, todo) = flavour.channel::<u64>(7);
-    let (done, mut results) = flavour.channel::<u64>(7);
-    thread::scope(|scope| {
-        for worker in 0..5 {
-            let (mut todo, mut done) = (todo.clone(), done.clone());
-            scope.spawn(move || {
-                for job in todo.iter() {
-                    if job % 5 == worker {
-                        thread::yield_now();
-                    }
-                    done.send(job * 23).unwrap();
-                }
-            });
-        }
-        drop((todo, done));
-        scope.spawn(move || (0..JOBS).for_each(|job| jobs.send(job).unwrap()));
-        assert_eq!(results.iter().sum::<u64>(), JOBS * (JOBS - 1) / 2 * 23);
-    });
 }
 
 /// A channel's elements as permits: never more inside than there are permits.

@@ -62,26 +62,6 @@ pub(crate) fn reject_gives_back<S: Made>(flavour: Flavour<S>) {
     assert_eq!(tx.send(1), Err(SendError::Disconnected(1)));
 }
 
-pub(crate) fn drop_newest_keeps_the_first<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropNewest, 3);
-    for n in 0..8 {
-        tx.send(n).unwrap();
-    }
-    assert_eq!((tx.len(), tx.is_full()), (3, true));
-    assert_eq!((rx.recv(), rx.lost_before()), (Ok(0), 0));
-    tx.try_send(8).unwrap();
-    tx.send_many(9..13).unwrap();
-    assert_eq!(with_losses(&mut rx), [(1, 0), (2, 0), (8, 5)]);
-    block_on(tx.send_async(13)).unwrap();
-    assert_eq!(with_losses(&mut rx), [(13, 4)]);
-    let counters = rx.counters();
-    assert_eq!(
-        (counters.sent, counters.received, counters.dropped),
-        (5, 5, 9)
-    );
-    assert_eq!(tx.counters(), counters);
-}
-
 pub(crate) fn drop_oldest_keeps_the_last<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropOldest, 3);
     for n in 0..8 {
@@ -106,26 +86,6 @@ pub(crate) fn drop_oldest_keeps_the_last<S: Made>(flavour: Flavour<S>) {
     assert_eq!(
         tx.try_send_many([1]).unwrap_err().error,
         SendError::Disconnected(1)
-    );
-}
-
-/// Batches report the loss before any of their elements.
-pub(crate) fn batches_report_the_sum<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropNewest, 4);
-    tx.send_many(0..6).unwrap();
-    rx.recv().unwrap();
-    tx.send_many(6..9).unwrap();
-    rx.recv().unwrap();
-    tx.send(9).unwrap();
-    // 2 3 (6 with 2 before) (9 with 2 before).
-    let mut out = Vec::new();
-    assert_eq!(rx.recv_many(&mut out, 3), Ok(3));
-    assert_eq!((&out[..], rx.lost_before()), (&[2, 3, 6][..], 2));
-    assert_eq!(rx.recv_each(3, |n| assert_eq!(n, 9)), 1);
-    assert_eq!(rx.lost_before(), 2);
-    assert_eq!(
-        rx.try_recv_many(&mut out, 3),
-        Err(thalweg::channel::TryRecvError::Empty)
     );
 }
 
@@ -332,14 +292,6 @@ where
             );
         });
     }
-}
-
-pub(crate) fn a_blocking_channel_loses_nothing<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u64>(2);
-    tx.send_many(0..2).unwrap();
-    assert!(tx.try_send(2).is_err());
-    assert_eq!(with_losses(&mut rx), [(0, 0), (1, 0)]);
-    assert_eq!(rx.counters().dropped, 0);
 }
 
 /// A loss while a claim has all the room comes before the elements that are sent into room of the

@@ -14,53 +14,6 @@ pub(crate) fn smoke<S: Made>(flavour: Flavour<S>) {
     assert_eq!(rx.recv(), Err(RecvError));
 }
 
-pub(crate) fn holds_exactly_its_capacity<S: Made>(flavour: Flavour<S>) {
-    for capacity in [1, 2, 3, 4, 5, 7, 64, 65, 100, 1000] {
-        let (mut tx, mut rx) = flavour.channel::<usize>(capacity);
-        assert_eq!((tx.capacity(), rx.capacity()), (capacity, capacity));
-        // Away from the first slot, so that it wraps.
-        for n in 0..3 {
-            tx.send(n).unwrap();
-            assert_eq!(rx.recv(), Ok(n));
-        }
-        for n in 0..capacity {
-            assert_eq!((tx.len(), rx.len(), tx.is_full()), (n, n, false));
-            assert_eq!((tx.is_empty(), rx.is_empty()), (n == 0, n == 0));
-            tx.try_send(n).unwrap();
-        }
-        assert_eq!(
-            (tx.len(), rx.len(), tx.is_full()),
-            (capacity, capacity, true)
-        );
-        assert_eq!(tx.try_send(7), Err(TrySendError::Full(7)));
-        assert_eq!(rx.try_recv(), Ok(0));
-        assert_eq!((tx.len(), tx.is_full()), (capacity - 1, false));
-        assert_eq!(tx.try_send(capacity), Ok(()));
-        assert_eq!(tx.try_send(7), Err(TrySendError::Full(7)));
-        assert_eq!(
-            rx.try_iter().collect::<Vec<_>>(),
-            Vec::from_iter(1..=capacity)
-        );
-        assert_eq!((tx.len(), rx.len(), rx.is_empty()), (0, 0, true));
-    }
-}
-
-pub(crate) fn wraps_many_times<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u64>(5);
-    let (mut sent, mut received) = (0, 0);
-    for round in 0..2000 {
-        for _ in 0..=round % 5 {
-            tx.try_send(sent).unwrap();
-            sent += 1;
-        }
-        while let Ok(n) = rx.try_recv() {
-            assert_eq!(n, received);
-            received += 1;
-        }
-        assert_eq!(sent, received);
-    }
-}
-
 pub(crate) fn zero_sized_elements<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<()>(100);
     for _ in 0..100 {
@@ -86,21 +39,6 @@ pub(crate) fn large_elements<S: Made>(flavour: Flavour<S>) {
             assert_eq!(rx.try_recv(), Ok([round * 3 + n; 500]));
         }
     }
-}
-
-pub(crate) fn elements_that_own_memory<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<(String, Box<u8>)>(4);
-    for n in 0..50_u8 {
-        tx.send((format!("element {n}"), Box::new(n))).unwrap();
-        let (text, boxed) = rx.recv().unwrap();
-        assert_eq!((text, *boxed), (format!("element {n}"), n));
-    }
-    tx.send(("left".into(), Box::new(1))).unwrap();
-    let back = match tx.try_send(("one".into(), Box::new(2))) {
-        Ok(()) => rx.recv().unwrap(),
-        Err(error) => error.into_inner(),
-    };
-    assert_eq!(*back.1, 1);
 }
 
 /// A channel can carry ends of other channels, its own included.

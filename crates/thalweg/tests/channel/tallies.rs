@@ -16,24 +16,6 @@ fn elements(counters: Counters) -> [u64; 5] {
     ]
 }
 
-pub(crate) fn elements_are_counted<S: Made>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u32>(4);
-    assert_eq!((tx.counters(), rx.counters()), Default::default());
-    tx.send_many(0..4).unwrap();
-    assert!(tx.try_send(4).is_err());
-    assert!(tx.send_timeout(4, Duration::ZERO).is_err());
-    assert_eq!(elements(tx.counters()), [4, 0, 2, 0, 0]);
-    assert_eq!(elements(rx.counters()), [4, 0, 2, 0, 0]);
-    rx.recv().unwrap();
-    assert_eq!(rx.batch(2).count(), 2);
-    assert_eq!(elements(tx.counters()), [4, 3, 2, 0, 0]);
-    tx.send_many([1, 2]).unwrap();
-    assert_eq!(elements(rx.counters()), [6, 3, 2, 0, 0]);
-    drop(rx);
-    assert!(tx.send(7).is_err());
-    assert_eq!(elements(tx.counters()), [6, 3, 2, 0, 3]);
-}
-
 pub(crate) fn figures_outlive_their_senders<S: Made + ManySenders>(flavour: Flavour<S>) {
     let (tx, mut rx) = flavour.channel::<u32>(2);
     let mut first = tx.clone();

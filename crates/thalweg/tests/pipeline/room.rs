@@ -166,16 +166,9 @@ fn two_last(on_thread: &[&[&str]], strategy: Strategy) {
     drain_between(pipeline, &receiver, 0..300, 1);
 }
 
-const STRATEGIES: [Strategy; 4] = [
-    Strategy::Adaptive,
-    Strategy::Park,
-    Strategy::Yield,
-    Strategy::Spin,
-];
-
 #[test]
 fn one_of_two_last_stages_on_a_thread_may_wait_for_the_caller() {
-    for strategy in STRATEGIES {
+    for strategy in Strategy::ALL {
         watched(move || two_last(&[&["a", "other", "waits"]], strategy));
         watched(move || two_last(&[&["other", "waits"], &["a"]], strategy));
     }
@@ -220,14 +213,14 @@ fn ahead_of_its_fellow(strategy: Strategy) {
 
 #[test]
 fn a_last_stage_that_may_wait_does_not_go_ahead_of_its_fellow_on_the_thread() {
-    for strategy in STRATEGIES {
+    for strategy in Strategy::ALL {
         watched(move || ahead_of_its_fellow(strategy));
     }
 }
 
 #[test]
 fn a_last_stage_may_wait_for_the_caller_though_another_thread_needs_its_fellow() {
-    for strategy in STRATEGIES {
+    for strategy in Strategy::ALL {
         watched(move || two_last(&[&["a", "waits"], &["other"]], strategy));
     }
 }
@@ -266,7 +259,7 @@ fn waits_for_a_later_stage(strategy: Strategy) {
 
 #[test]
 fn a_stage_with_a_progress_of_1_may_wait_for_a_later_one_however_threads_wait() {
-    for strategy in STRATEGIES {
+    for strategy in Strategy::ALL {
         watched(move || waits_for_a_later_stage(strategy));
     }
 }

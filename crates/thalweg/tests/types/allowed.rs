@@ -5,7 +5,7 @@ use thalweg::bus::{self, Bus, Message, PublishError, Subscription};
 use thalweg::channel::select::{Select, Timer};
 use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, RecvFuture, RecvStream};
 use thalweg::channel::{SendError, SendFuture, Spsc, TryIter, WeakReceiver, WeakSender, oneshot};
-use thalweg::pipeline::{self, Chunk, Pipeline, View};
+use thalweg::pipeline::{self, Chunk, Pipeline};
 use thalweg::ring::{self, Consumer, Giver, Producer, Taker, Ticket, TicketClaim, broadcast};
 use thalweg::state::{Lifecycle, StateCell, StateView};
 
@@ -78,7 +78,7 @@ fn moves_shared<'a, T: Send + Sync + 'a>() {
         broadcast::Claim<'a, T>,
     )>();
     send::<(broadcast::Builder<T>, pipeline::Producer<T>, Pipeline<T>)>();
-    send::<(Chunk<'a, T>, View<'a, T>)>();
+    send::<Chunk<'a, T>>();
     sync::<broadcast::Reader<T>>();
 }
 

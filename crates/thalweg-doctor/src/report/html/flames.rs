@@ -28,7 +28,7 @@ const OFF: &str = "Time in which the program did not run, by what its threads wa
     call, then the place in the kernel. Left to right is no order of time.";
 
 /// Draws the flame graph of processor time.
-pub(super) fn on_cpu(recording: &Recording) -> String {
+pub(crate) fn on_cpu(recording: &Recording) -> String {
     let itself = |stack: &Stack| stack.frames.last().map_or_else(unknown, |last| shown(last));
     let hot = Palette::Basic(BasicPalette::Hot);
     graph(&recording.on_cpu, hot, "flame graph of processor time", ON)
@@ -37,7 +37,7 @@ pub(super) fn on_cpu(recording: &Recording) -> String {
 }
 
 /// Draws the flame graph of waits.
-pub(super) fn off_cpu(recording: &Recording) -> String {
+pub(crate) fn off_cpu(recording: &Recording) -> String {
     let whole = |stack: &Stack| {
         let frames: Vec<String> = stack.frames.iter().map(|frame| shown(frame)).collect();
         frames.join(" › ")

@@ -1,18 +1,47 @@
 //! The views of a user's own account and orders.
 
+use zerocopy::little_endian::{I64, I128, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use super::super::error::CodecError;
-use super::super::fields::{Reader, Writer, action, order_type};
+use super::super::fields::{Reader, Writer, small};
 use crate::command::{Action, ConditionalOrder, OrderFlags, OrderType};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::report::OpenOrders;
 use crate::risk::{Direction, Position, User, UserStatus};
+use crate::wire::{AmountForm, Form, Wire, wire};
 
-const BALANCE_BYTES: usize = 12;
-const POSITION_BYTES: usize = 48;
-const WAITING_BYTES: usize = 20;
-/// User, last transaction, open orders, three numbers of items.
-const ACCOUNT_BYTES_MIN: usize = 36;
-pub(super) const ORDER_BYTES: usize = 80;
+/// An account before its balances, positions, and amounts that wait.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct AccountForm {
+    uid: I64,
+    last_transaction_id: I64,
+    open_orders: U64,
+}
+
+wire! {
+    struct PositionForm = PositionView {
+        symbol: SymbolId, currency: CurrencyId, open: i64, open_price_sum: i64, profit: i64,
+        pending_sell: i64, pending_buy: i64,
+    }
+    /// An order; its small bytes are the first two at `small`.
+    struct OpenOrderForm = OpenOrder [
+        action: Action, order_type: OrderType; flags: OrderFlags
+        | trigger: "the trigger of an order without one",
+        display: "the display size of an order without one",
+        good_till: "the last time of an order without one"
+    ] {
+        symbol: SymbolId | small: u32, order_id: OrderId, price: i64, reserve_price: i64,
+        size: i64, filled: i64, hidden: i64,
+        trigger: Option<i64>, display: Option<i64>, good_till: Option<i64>,
+    }
+}
+
+const BALANCE_BYTES: usize = size_of::<AmountForm<I64>>();
+const POSITION_BYTES: usize = size_of::<PositionForm>();
+pub(super) const ORDER_BYTES: usize = size_of::<OpenOrderForm>();
+const WAITING_BYTES: usize = size_of::<AmountForm<I128>>();
 
 /// A user: balances, positions, what waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,84 +116,50 @@ impl From<&User> for AccountView {
 
 impl AccountView {
     pub(super) fn bytes(&self) -> usize {
-        ACCOUNT_BYTES_MIN
+        size_of::<AccountForm>()
+            + 3 * size_of::<U32>()
             + self.balances.len() * BALANCE_BYTES
             + self.positions.len() * POSITION_BYTES
             + self.waiting.len() * WAITING_BYTES
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let open_orders = self.open_orders as i64;
-        out.longs([self.uid.0, self.last_transaction_id, open_orders]);
+        out.put(&AccountForm {
+            uid: self.uid.bytes(),
+            last_transaction_id: self.last_transaction_id.bytes(),
+            open_orders: self.open_orders.bytes(),
+        });
         out.count(self.balances.len());
         out.count(self.positions.len());
         out.count(self.waiting.len());
-        for &(currency, amount) in &self.balances {
-            out.int(currency.0);
-            out.long(amount);
-        }
-        for position in &self.positions {
-            out.int(position.symbol.0);
-            out.int(position.currency.0);
-            out.longs([position.open, position.open_price_sum, position.profit]);
-            out.longs([position.pending_sell, position.pending_buy]);
-        }
-        for &(currency, amount) in &self.waiting {
-            out.int(currency.0);
-            out.bytes(amount.to_le_bytes());
-        }
+        self.balances
+            .iter()
+            .for_each(|balance| out.put(&AmountForm::of(balance)));
+        self.positions
+            .iter()
+            .for_each(|position| out.value::<PositionForm>(position));
+        self.waiting
+            .iter()
+            .for_each(|amount| out.put(&AmountForm::of(amount)));
     }
 
     /// The status was in an own byte.
-    pub(super) fn read(status: u8, fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let [uid, last_transaction_id, open_orders] = fields.longs()?;
+    pub(super) fn read(status: UserStatus, fields: &mut Reader<'_>) -> Result<Self, CodecError> {
+        let form = fields.get::<AccountForm>()?;
         let balances = fields.count("balances", BALANCE_BYTES)?;
         let positions = fields.count("positions", POSITION_BYTES)?;
         let waiting = fields.count("waiting amounts", WAITING_BYTES)?;
-        let mut view = Self {
-            uid: UserId(uid),
-            status: match status {
-                0 => UserStatus::Active,
-                _ => UserStatus::Suspended,
-            },
-            last_transaction_id,
-            open_orders: open_orders as u64,
-            balances: Vec::with_capacity(balances),
-            positions: Vec::with_capacity(positions),
-            waiting: Vec::with_capacity(waiting),
-        };
-        for _ in 0..balances {
-            view.balances
-                .push((CurrencyId(fields.int()?), fields.long()?));
-        }
-        for _ in 0..positions {
-            let (symbol, currency) = (SymbolId(fields.int()?), CurrencyId(fields.int()?));
-            let [open, open_price_sum, profit, pending_sell, pending_buy] = fields.longs()?;
-            view.positions.push(PositionView {
-                symbol,
-                currency,
-                open,
-                open_price_sum,
-                profit,
-                pending_sell,
-                pending_buy,
-            });
-        }
-        for _ in 0..waiting {
-            let currency = CurrencyId(fields.int()?);
-            let [low, high] = fields.longs()?;
-            let amount = i128::from(low as u64) | i128::from(high) << 64;
-            view.waiting.push((currency, amount));
-        }
-        Ok(view)
+        Ok(Self {
+            uid: UserId(form.uid.get()),
+            status,
+            last_transaction_id: form.last_transaction_id.get(),
+            open_orders: form.open_orders.get(),
+            balances: fields.amounts(balances)?,
+            positions: fields.values::<PositionForm>(positions)?,
+            waiting: fields.amounts(waiting)?,
+        })
     }
 }
-
-/// Bits of an order: side, type (three bits), which of trigger, display and last time it has.
-const SIDE: u8 = 1;
-const TYPE_BIT: u32 = 1;
-const CONDITION_BITS: [u8; 3] = [1 << 4, 1 << 5, 1 << 6];
-const BITS_MAX: u8 = 0x7F;
 
 /// An order of a user that rests, or waits for its trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,51 +217,19 @@ impl OpenOrder {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let conditions = [self.trigger, self.display, self.good_till];
-        let mut bits = self.action as u8 | (self.order_type as u8) << TYPE_BIT;
-        for (condition, bit) in conditions.iter().zip(CONDITION_BITS) {
-            bits |= if condition.is_some() { bit } else { 0 };
-        }
-        out.int(self.symbol.0);
-        out.bytes([bits, self.flags.code(), 0, 0]);
-        out.longs([self.order_id.0, self.price, self.reserve_price]);
-        out.longs([self.size, self.filled, self.hidden]);
-        out.longs(conditions.map(Option::unwrap_or_default));
+        let ([bits, flags], mut form) = OpenOrderForm::of(self);
+        form.small = U32::from_bytes([bits, flags, 0, 0]);
+        out.put(&form);
     }
 
     pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let symbol = SymbolId(fields.int()?);
-        let at = fields.at();
-        let own = fields.int()?;
-        let [bits, flags, rest @ ..] = own.to_le_bytes();
-        let unknown = CodecError::UnknownCode {
-            what: "the bits of an open order",
-            at,
-            code: own.into(),
-        };
-        let known = (bits <= BITS_MAX && rest == [0; 2]).then(|| {
-            let order_type = order_type(bits >> TYPE_BIT & 7)?;
-            Some((order_type, OrderFlags::from_code(flags)?))
-        });
-        let (order_type, flags) = known.flatten().ok_or(unknown)?;
-        let [order_id, price, reserve_price] = fields.longs()?;
-        let [size, filled, hidden] = fields.longs()?;
-        let [trigger, display, good_till] = CONDITION_BITS.map(|bit| bits & bit != 0);
-        Ok(Self {
-            symbol,
-            order_id: OrderId(order_id),
-            action: action(bits & SIDE),
-            order_type,
-            flags,
-            price,
-            reserve_price,
-            size,
-            filled,
-            hidden,
-            trigger: fields.optional("the trigger of an order without one", trigger)?,
-            display: fields.optional("the display size of an order without one", display)?,
-            good_till: fields.optional("the last time of an order without one", good_till)?,
-        })
+        let at = [fields.at() + size_of::<U32>(), fields.at()];
+        let mut form = *fields.get::<OpenOrderForm>()?;
+        let [bits, flags, third, fourth] = form.small.to_bytes();
+        form.small = U32::from_bytes([0, 0, third, fourth]);
+        let what = "the bits of an open order";
+        small(what, at[0], bits, OpenOrderForm::SMALL_MAX[0])?;
+        form.value([bits, flags], at)
     }
 }
 

@@ -1,22 +1,51 @@
 //! The server's answers to commands, and its frames about orders.
 
+use zerocopy::little_endian::{I32, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
+
 use super::super::error::CodecError;
-use super::super::fields::{Reader, Writer, nothing, put_longs};
-use super::super::frame::{HEAD_BYTES, Head, kind};
+use super::super::frame::{Body, HEAD_BYTES, Whole, kind};
 use super::super::report::{REPORT_BYTES, decode_report, encode_report};
-use super::submit::sequence;
 use crate::execution::ExecutionReport;
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 use crate::session::{ClientSequence, Refusal, ReportNumber};
+use crate::wire::{Form, Wire, check_zero, present, wire};
 
-pub(super) const ANSWER_BYTES: usize = HEAD_BYTES + 20;
-pub(super) const REFUSED_BYTES: usize = HEAD_BYTES + 12;
+wire! {
+    pub(super) struct AnswerForm = Answer [is_repeated: bool] {
+        sequence: ClientSequence, number: u64, result: ResultCode,
+    }
+    pub(super) struct ReportGapForm = ReportGap { from: ReportNumber, to: ReportNumber }
+}
+
+/// A refusal: its code in byte 6, and the limit that it names; 0 where it names none.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct RefusedForm {
+    sequence: U64,
+    limit: U32,
+}
+
+/// A report with its number: the frame of the report is inside.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct NumberedReportForm {
+    number: U64,
+    report: [u8; REPORT_BYTES],
+}
+
+/// A loss; bit 0 of byte 6: of all symbols, and the symbol is 0.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct ConflatedForm {
+    symbol: I32,
+    missed: U64,
+}
+
 /// The length of the frame of a report with its number, in bytes.
-pub const NUMBERED_REPORT_BYTES: usize = REPORT_AT + REPORT_BYTES;
-pub(super) const REPORT_GAP_BYTES: usize = HEAD_BYTES + 16;
-pub(super) const CONFLATED_BYTES: usize = HEAD_BYTES + 12;
-const REPORT_AT: usize = HEAD_BYTES + 8;
+pub const NUMBERED_REPORT_BYTES: usize = NumberedReportForm::BYTES;
+const REPORT_AT: usize = HEAD_BYTES + size_of::<U64>();
 
 /// The answer to a command that was executed (kind 211). The outcome is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,32 +60,6 @@ pub struct Answer {
     pub is_repeated: bool,
 }
 
-impl Answer {
-    pub(super) fn write(&self, out: &mut Writer<'_>) {
-        out.head(ANSWER_BYTES, kind::ANSWER, self.is_repeated.into());
-        out.longs([self.sequence.0 as i64, self.number as i64]);
-        out.int(self.result.code());
-    }
-
-    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let sequence = sequence(fields)?;
-        let number = fields.long()? as u64;
-        let at = fields.at();
-        let code = fields.int()?;
-        let result = ResultCode::from_code(code).ok_or(CodecError::UnknownCode {
-            what: "the result",
-            at,
-            code: code.into(),
-        })?;
-        Ok(Self {
-            sequence,
-            number,
-            result,
-            is_repeated: own[0] != 0,
-        })
-    }
-}
-
 /// A command that did not come into the exchange (kind 212).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
@@ -66,39 +69,35 @@ pub struct Refused {
     pub why: Refusal,
 }
 
-impl Refused {
-    pub(super) fn write(&self, out: &mut Writer<'_>) {
-        out.head(REFUSED_BYTES, kind::REFUSED, self.why.code());
-        out.long(self.sequence.0 as i64);
-        out.bytes(self.why.limit().to_le_bytes());
+impl Form for RefusedForm {
+    type Value = Refused;
+    const SMALL_MAX: [u8; 2] = [u8::MAX, 0];
+
+    #[inline]
+    fn of(refused: &Refused) -> ([u8; 2], Self) {
+        let (sequence, limit) = (refused.sequence.bytes(), refused.why.limit().bytes());
+        ([refused.why.code(), 0], Self { sequence, limit })
     }
 
-    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let sequence = sequence(fields)?;
-        let why = refusal(own[0], 6, fields)?;
-        Ok(Self { sequence, why })
+    fn value(&self, [code, _]: [u8; 2], [code_at, at]: [usize; 2]) -> Result<Refused, CodecError> {
+        let sequence = ClientSequence(self.sequence.get());
+        let why = refusal((code, code_at), (self.limit, at + size_of::<U64>()))?;
+        Ok(Refused { sequence, why })
     }
 }
 
-/// A refusal whose code was read from byte `at`, and whose limit comes next.
-pub(super) fn refusal(code: u8, at: usize, fields: &mut Reader<'_>) -> Result<Refusal, CodecError> {
-    let limit_at = fields.at();
-    let limit = fields.int()?.cast_unsigned();
-    if let Some(refusal) = Refusal::from_parts(code, limit) {
+/// A refusal by its code and its limit, and where those are.
+pub(super) fn refusal(
+    (code, at): (u8, usize),
+    (limit, limit_at): (U32, usize),
+) -> Result<Refusal, CodecError> {
+    if let Some(refusal) = Refusal::from_parts(code, limit.get()) {
         return Ok(refusal);
     }
     if Refusal::from_parts(code, 0).is_some() {
-        nothing("the limit of a refusal without", limit_at, limit.into())?;
+        check_zero("the limit of a refusal without", limit_at, limit.get())?;
     }
-    Err(unknown_refusal(code, at))
-}
-
-pub(super) fn unknown_refusal(code: u8, at: usize) -> CodecError {
-    CodecError::UnknownCode {
-        what: "the reason of a refusal",
-        at,
-        code: code.into(),
-    }
+    Err(CodecError::unknown("the reason of a refusal", at, code))
 }
 
 /// A report with its number (kind 213).
@@ -110,27 +109,36 @@ pub struct NumberedReport {
     pub report: ExecutionReport,
 }
 
-impl NumberedReport {
-    pub(super) fn write(&self, out: &mut [u8]) -> Result<(), CodecError> {
-        let length = NUMBERED_REPORT_BYTES;
-        let (head, frame) = out
-            .split_first_chunk_mut::<REPORT_AT>()
-            .ok_or(CodecError::TooShort { length })?;
-        put_longs(head, 0, [REPORT_HEAD, self.number.0 as i64]);
-        encode_report(&self.report, frame)?;
+impl Body for NumberedReportForm {
+    const KIND: u8 = kind::NUMBERED_REPORT;
+    const WHAT: &'static str = "a report";
+
+    /// There are none; and zeros are no report.
+    fn check_codes(_: [u8; 2]) -> Result<(), CodecError> {
         Ok(())
     }
+}
 
-    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let number = report_number(fields)?;
-        match decode_report(fields.rest()) {
-            Ok((report, _)) => Ok(Self { number, report }),
+impl Form for NumberedReportForm {
+    type Value = NumberedReport;
+    const SMALL_MAX: [u8; 2] = [0; 2];
+
+    #[inline]
+    fn of(numbered: &NumberedReport) -> ([u8; 2], Self) {
+        let mut report = [0; REPORT_BYTES];
+        encode_report(&numbered.report, &mut report).expect("the report has its room");
+        let number = numbered.number.bytes();
+        ([0; 2], Self { number, report })
+    }
+
+    fn value(&self, _: [u8; 2], _: [usize; 2]) -> Result<NumberedReport, CodecError> {
+        let number = ReportNumber(self.number.get());
+        match decode_report(&self.report) {
+            Ok((report, _)) => Ok(NumberedReport { number, report }),
             Err(error) => Err(error.within("the frame of a report", REPORT_AT)),
         }
     }
 }
-
-const REPORT_HEAD: i64 = Head::form(NUMBERED_REPORT_BYTES, kind::NUMBERED_REPORT) as i64;
 
 /// Puts a number before the frame of a report, for a server that keeps those.
 #[must_use]
@@ -139,15 +147,8 @@ pub fn numbered_report(
     number: ReportNumber,
     report: &[u8; REPORT_BYTES],
 ) -> [u8; NUMBERED_REPORT_BYTES] {
-    let mut frame = [0; NUMBERED_REPORT_BYTES];
-    put_longs(&mut frame, 0, [REPORT_HEAD, number.0 as i64]);
-    frame[REPORT_AT..].copy_from_slice(report);
-    frame
-}
-
-fn report_number(fields: &mut Reader<'_>) -> Result<ReportNumber, CodecError> {
-    let number = fields.at_least("the number of a report", 1)?;
-    Ok(ReportNumber(number))
+    let (number, report) = (number.bytes(), *report);
+    transmute!(Whole::new([0; 2], NumberedReportForm { number, report }))
 }
 
 /// Reports that are not kept any more (kind 214): the client did not get them and will not.
@@ -157,20 +158,6 @@ pub struct ReportGap {
     pub from: ReportNumber,
     /// The last of them.
     pub to: ReportNumber,
-}
-
-impl ReportGap {
-    pub(super) fn write(&self, out: &mut Writer<'_>) {
-        out.head(REPORT_GAP_BYTES, kind::REPORT_GAP, 0);
-        out.longs([self.from.0 as i64, self.to.0 as i64]);
-    }
-
-    pub(super) fn read(fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let from = report_number(fields)?;
-        let to = fields.at_least("the last report of a gap", from.0)?;
-        let to = ReportNumber(to);
-        Ok(Self { from, to })
-    }
 }
 
 /// Market messages that the client did not get, since it reads too slowly (kind 218). Snapshots of
@@ -183,26 +170,23 @@ pub struct Conflated {
     pub missed: u64,
 }
 
-impl Conflated {
-    pub(super) fn write(&self, out: &mut Writer<'_>) {
-        out.head(
-            CONFLATED_BYTES,
-            kind::CONFLATED,
-            self.symbol.is_none().into(),
-        );
-        out.int(self.symbol.map_or(0, |symbol| symbol.0));
-        out.long(self.missed as i64);
+impl Form for ConflatedForm {
+    type Value = Conflated;
+    const SMALL_MAX: [u8; 2] = [1, 0];
+
+    fn of(conflated: &Conflated) -> ([u8; 2], Self) {
+        let form = Self {
+            symbol: conflated.symbol.bytes(),
+            missed: conflated.missed.bytes(),
+        };
+        ([conflated.symbol.is_none().into(), 0], form)
     }
 
-    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let at = fields.at();
-        let symbol = fields.int()?;
-        if own[0] != 0 {
-            nothing("the symbol of all", at, i64::from(symbol.cast_unsigned()))?;
-        }
-        Ok(Self {
-            symbol: (own[0] == 0).then_some(SymbolId(symbol)),
-            missed: fields.long()? as u64,
+    fn value(&self, own: [u8; 2], [_, at]: [usize; 2]) -> Result<Conflated, CodecError> {
+        let symbol = Some(SymbolId(self.symbol.get()));
+        Ok(Conflated {
+            symbol: present(own[0] == 0, symbol, "the symbol of all", at)?,
+            missed: self.missed.get(),
         })
     }
 }

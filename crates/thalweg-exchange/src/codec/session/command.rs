@@ -1,6 +1,5 @@
 //! The commands that each role may send.
 
-use std::sync::Arc;
 use std::{error, fmt};
 
 use crate::command::{Amend, Command, ConditionalOrder, Place};
@@ -44,43 +43,28 @@ impl TradeCommand {
     /// Takes an order out of its book.
     #[must_use]
     pub const fn cancel(uid: UserId, symbol: SymbolId, order_id: OrderId) -> Self {
-        let command = Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        };
+        let command = Command::cancel(uid, symbol, order_id);
         Self { command, user: uid }
     }
 
     /// Changes an order's price.
     #[must_use]
     pub const fn move_to(uid: UserId, symbol: SymbolId, order_id: OrderId, price: i64) -> Self {
-        let command = Command::Move {
-            uid,
-            symbol,
-            order_id,
-            price,
-        };
+        let command = Command::move_to(uid, symbol, order_id, price);
         Self { command, user: uid }
     }
 
     /// Takes lots off an order.
     #[must_use]
     pub const fn reduce(uid: UserId, symbol: SymbolId, order_id: OrderId, by: i64) -> Self {
-        let command = Command::Reduce {
-            uid,
-            symbol,
-            order_id,
-            by,
-        };
+        let command = Command::reduce(uid, symbol, order_id, by);
         Self { command, user: uid }
     }
 
     /// Cancels all orders of the user, in a symbol or everywhere.
     #[must_use]
     pub const fn cancel_all(user: UserId, symbol: Option<SymbolId>) -> Self {
-        let uid = Some(user);
-        let command = Command::CancelAll { uid, symbol };
+        let command = Command::cancel_all(Some(user), symbol);
         Self { command, user }
     }
 
@@ -117,31 +101,23 @@ impl TradeCommand {
     }
 }
 
-impl From<Place> for TradeCommand {
-    fn from(place: Place) -> Self {
-        Self {
-            user: place.uid,
-            command: Command::Place(place),
+/// Each is a command about the orders of the user that it names.
+macro_rules! from_orders {
+    ($($order:ident: $($user:ident).+;)*) => {$(
+        impl From<$order> for TradeCommand {
+            fn from(order: $order) -> Self {
+                let user = order.$($user).+;
+                let command = order.into();
+                Self { command, user }
+            }
         }
-    }
+    )*};
 }
 
-impl From<ConditionalOrder> for TradeCommand {
-    fn from(order: ConditionalOrder) -> Self {
-        Self {
-            user: order.place.uid,
-            command: Command::PlaceWith(Arc::new(order)),
-        }
-    }
-}
-
-impl From<Amend> for TradeCommand {
-    fn from(amend: Amend) -> Self {
-        Self {
-            user: amend.uid,
-            command: Command::Amend(Arc::new(amend)),
-        }
-    }
+from_orders! {
+    Place: uid;
+    ConditionalOrder: place.uid;
+    Amend: uid;
 }
 
 impl TryFrom<Command> for TradeCommand {

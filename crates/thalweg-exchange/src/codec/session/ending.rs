@@ -4,89 +4,66 @@ use std::fmt;
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{HEAD_BYTES, kind};
+use super::super::frame::{HEAD_BYTES, Head, OWN_AT, kind};
+use crate::codes::codes;
+use crate::wire::Wire;
 
 /// The longest text of a bye, in bytes.
 pub const BYE_TEXT_BYTES_MAX: usize = 512;
 
-macro_rules! endings {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal, $returns:literal;)*) => {
-        /// Why a connection ends.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(u8)]
-        #[non_exhaustive]
-        pub enum Ending {
-            $($(#[$doc])* $name = $code,)*
-        }
-
-        impl Ending {
-            /// Every reason, in the order of its code.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
-
-            /// Returns a fixed text for the reason, without the details of a single case.
-            #[must_use]
-            pub const fn text(self) -> &'static str {
-                match self {
-                    $(Self::$name => $text,)*
-                }
-            }
-
-            /// Returns whether a client should connect again by itself: it may well succeed.
-            #[must_use]
-            pub const fn may_return(self) -> bool {
-                match self {
-                    $(Self::$name => $returns,)*
-                }
-            }
-        }
-    };
-}
-
-endings! {
+codes! {
+    /// Why a connection ends.
+    #[non_exhaustive]
+    pub enum Ending: u8;
     /// The side that says it is done (code 1).
-    Done = 1, "nothing more to say", false;
+    Done = 1, "nothing more to say";
     /// The server stops, and may come back (code 2).
-    Shutdown = 2, "the server stops", true;
+    Shutdown = 2, "the server stops";
     /// A frame could not be read (code 3); the text says where.
-    BadFrame = 3, "a frame that cannot be read", false;
+    BadFrame = 3, "a frame that cannot be read";
     /// A frame is longer than the server takes (code 4).
-    FrameTooLong = 4, "a frame that is too long", false;
+    FrameTooLong = 4, "a frame that is too long";
     /// No such holder, no such key, or not of this role: the client does not learn which (code 5).
-    WrongKey = 5, "the key does not open this session", false;
+    WrongKey = 5, "the key does not open this session";
     /// The other side speaks none of the versions (code 6).
-    Version = 6, "no version of the protocol in common", false;
+    Version = 6, "no version of the protocol in common";
     /// A first frame that is no hello, a second hello, or none in time (code 7).
-    NoHello = 7, "one hello must come first, in time", true;
+    NoHello = 7, "one hello must come first, in time";
     /// A newer connection of the same session took its place (code 8).
-    Replaced = 8, "a newer connection has this session", false;
+    Replaced = 8, "a newer connection has this session";
     /// The client reads too slowly, and too much waits for it (code 9). It may resume.
-    SlowReader = 9, "too much waits to be read", true;
+    SlowReader = 9, "too much waits to be read";
     /// Nothing came for too long (code 10).
-    Silent = 10, "nothing was heard for too long", true;
+    Silent = 10, "nothing was heard for too long";
     /// There are too many connections (code 11).
-    Connections = 11, "too many connections", true;
+    Connections = 11, "too many connections";
     /// There are too many sessions of this holder, or in all (code 12).
-    Sessions = 12, "too many sessions", false;
+    Sessions = 12, "too many sessions";
     /// This listener does not serve the role (code 13).
-    Listener = 13, "this listener does not serve that role", false;
+    Listener = 13, "this listener does not serve that role";
     /// The exchange had to stop (code 14): what was answered is durable.
-    Failed = 14, "the exchange had to stop", true;
+    Failed = 14, "the exchange had to stop";
 }
 
 impl Ending {
-    /// Returns the reason with this code.
+    /// Returns a fixed text for the reason, without the details of a single case.
     #[must_use]
-    pub fn from_code(code: u8) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|ending| *ending as u8 == code)
+    pub const fn text(self) -> &'static str {
+        self.name()
     }
-}
 
-impl fmt::Display for Ending {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.text())
+    /// Returns whether a client should connect again by itself: it may well succeed.
+    #[must_use]
+    pub const fn may_return(self) -> bool {
+        matches!(
+            self,
+            Self::Shutdown
+                | Self::NoHello
+                | Self::SlowReader
+                | Self::Silent
+                | Self::Connections
+                | Self::Failed
+        )
     }
 }
 
@@ -119,12 +96,12 @@ impl<'b> Bye<'b> {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        out.head(self.bytes(), kind::BYE, self.why as u8);
-        out.slice(self.sent().as_bytes());
+        out.put(&Head::new(self.bytes(), kind::BYE, [self.why as u8, 0]));
+        out.put(self.sent().as_bytes());
     }
 
     pub(super) fn read(own: [u8; 2], fields: &mut Reader<'b>) -> Result<Self, CodecError> {
-        let why = ending(own)?;
+        let why = Ending::value(own[0], OWN_AT)?;
         let at = fields.at();
         match str::from_utf8(fields.rest()) {
             Ok(text) => Ok(Self { why, text }),
@@ -134,13 +111,4 @@ impl<'b> Bye<'b> {
             }),
         }
     }
-}
-
-/// The reason of a bye's own bytes, which must name one.
-pub(super) fn ending(own: [u8; 2]) -> Result<Ending, CodecError> {
-    Ending::from_code(own[0]).ok_or(CodecError::UnknownCode {
-        what: "the reason of a bye",
-        at: 6,
-        code: own[0].into(),
-    })
 }

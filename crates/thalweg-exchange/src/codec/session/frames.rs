@@ -1,23 +1,21 @@
 //! Any frame of a connection.
 
 use super::super::error::CodecError;
-use super::super::fields::{Reader, Writer};
-use super::super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, kind, room_for};
+use super::super::fields::{Reader, Writer, at_least};
+use super::super::frame::{Body, HEAD_BYTES, Head, OWN_AT, Whole, kind, put, read, room_for};
 use super::answer::{
-    ANSWER_BYTES, Answer, CONFLATED_BYTES, Conflated, NUMBERED_REPORT_BYTES, NumberedReport,
-    REFUSED_BYTES, REPORT_GAP_BYTES, Refused, ReportGap, unknown_refusal,
+    Answer, AnswerForm, Conflated, ConflatedForm, NumberedReport, NumberedReportForm, Refused,
+    RefusedForm, ReportGap, ReportGapForm,
 };
-use super::ending::{BYE_TEXT_BYTES_MAX, Bye, ending};
+use super::ending::{BYE_TEXT_BYTES_MAX, Bye, Ending};
 use super::opening::{
-    HELLO_BYTES_MAX, HELLO_BYTES_MIN, HELLO_OWN_MAX, Hello, WELCOME_BYTES, WELCOME_OWN_MAX,
-    Welcome, role,
+    HELLO_BYTES_MAX, HELLO_BYTES_MIN, HELLO_OWN_MAX, Hello, Welcome, WelcomeForm,
 };
-use super::query::{
-    QUERY_ANSWER_BYTES_MIN, QUERY_BYTES, QueryAnswer, QueryFrame, check_answer, check_kind,
-};
-use super::submit::{self, SUBMIT_BYTES_MIN, Submit, not_zero};
-use super::symbols::{self, SYMBOLS_BYTES_MAX, Symbols};
-use crate::session::Refusal;
+use super::query::{QUERY_ANSWER_BYTES_MIN, QueryAnswer, QueryForm, QueryFrame, check_answer};
+use super::submit::{self, SUBMIT_BYTES_MIN, Submit, check_sequence};
+use super::symbols::{self, Symbols};
+use crate::session::Role;
+use crate::wire::Wire;
 
 /// A frame that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +65,7 @@ pub fn client_frame_bytes(frame: &ClientFrame<'_>) -> usize {
     match frame {
         ClientFrame::Hello(hello) => hello.bytes(),
         ClientFrame::Submit(submit) => submit.bytes(),
-        ClientFrame::Query(_) => QUERY_BYTES,
+        ClientFrame::Query(_) => QueryForm::BYTES,
         ClientFrame::Subscribe(symbols) | ClientFrame::Unsubscribe(symbols) => symbols.bytes(),
         ClientFrame::Heartbeat => HEAD_BYTES,
         ClientFrame::Bye(bye) => bye.bytes(),
@@ -78,12 +76,12 @@ pub fn client_frame_bytes(frame: &ClientFrame<'_>) -> usize {
 #[must_use]
 pub fn server_frame_bytes(frame: &ServerFrame<'_>) -> usize {
     match frame {
-        ServerFrame::Welcome(_) => WELCOME_BYTES,
-        ServerFrame::Answer(_) => ANSWER_BYTES,
-        ServerFrame::Refused(_) => REFUSED_BYTES,
-        ServerFrame::Report(_) => NUMBERED_REPORT_BYTES,
-        ServerFrame::ReportGap(_) => REPORT_GAP_BYTES,
-        ServerFrame::Conflated(_) => CONFLATED_BYTES,
+        ServerFrame::Welcome(_) => WelcomeForm::BYTES,
+        ServerFrame::Answer(_) => AnswerForm::BYTES,
+        ServerFrame::Refused(_) => RefusedForm::BYTES,
+        ServerFrame::Report(_) => NumberedReportForm::BYTES,
+        ServerFrame::ReportGap(_) => ReportGapForm::BYTES,
+        ServerFrame::Conflated(_) => ConflatedForm::BYTES,
         ServerFrame::QueryAnswer(answer) => answer.bytes(),
         ServerFrame::Heartbeat => HEAD_BYTES,
         ServerFrame::Bye(bye) => bye.bytes(),
@@ -101,15 +99,15 @@ pub fn encode_client_frame(frame: &ClientFrame<'_>, out: &mut [u8]) -> Result<us
     if matches!(frame, ClientFrame::Hello(_)) && length > HELLO_BYTES_MAX {
         return Err(CodecError::TooLong { length });
     }
-    let mut fields = Writer::new(room_for(out, length)?);
+    let fields = &mut Writer::new(room_for(out, length)?);
     match frame {
-        ClientFrame::Hello(hello) => hello.write(&mut fields),
-        ClientFrame::Submit(submit) => submit.write(&mut fields),
-        ClientFrame::Query(query) => query.write(&mut fields),
-        ClientFrame::Subscribe(symbols) => symbols.write(kind::SUBSCRIBE, &mut fields),
-        ClientFrame::Unsubscribe(symbols) => symbols.write(kind::UNSUBSCRIBE, &mut fields),
-        ClientFrame::Heartbeat => fields.head(HEAD_BYTES, kind::HEARTBEAT, 0),
-        ClientFrame::Bye(bye) => bye.write(&mut fields),
+        ClientFrame::Hello(hello) => hello.write(fields),
+        ClientFrame::Submit(submit) => submit.write(fields),
+        ClientFrame::Query(query) => fields.put(&Whole::<QueryForm>::of(query)),
+        ClientFrame::Subscribe(symbols) => symbols.write(kind::SUBSCRIBE, fields),
+        ClientFrame::Unsubscribe(symbols) => symbols.write(kind::UNSUBSCRIBE, fields),
+        ClientFrame::Heartbeat => fields.put(&Head::new(length, kind::HEARTBEAT, [0; 2])),
+        ClientFrame::Bye(bye) => bye.write(fields),
     }
     Ok(length)
 }
@@ -121,34 +119,43 @@ pub fn encode_client_frame(frame: &ClientFrame<'_>, out: &mut [u8]) -> Result<us
 /// [`CodecError::BelowLeast`] for a sequence or a report's number of 0. Nothing is written then.
 #[inline]
 pub fn encode_server_frame(frame: &ServerFrame<'_>, out: &mut [u8]) -> Result<usize, CodecError> {
-    let length = server_frame_bytes(frame);
-    let numbered = match frame {
-        ServerFrame::Answer(answer) => answer.sequence.0,
-        ServerFrame::Refused(refused) => refused.sequence.0,
-        ServerFrame::Report(report) => report.number.0,
-        ServerFrame::ReportGap(gap) => gap.from.0,
-        _ => 1,
-    };
-    not_zero("a sequence or the number of a report", numbered)?;
-    let out = room_for(out, length)?;
-    if let ServerFrame::Report(report) = frame {
-        report.write(out)?;
-        return Ok(length);
-    }
-    let mut fields = Writer::new(out);
+    check_numbers(frame)?;
     match frame {
-        ServerFrame::Welcome(welcome) => welcome.write(&mut fields),
-        ServerFrame::Answer(answer) => answer.write(&mut fields),
-        ServerFrame::Refused(refused) => refused.write(&mut fields),
-        ServerFrame::ReportGap(gap) => gap.write(&mut fields),
-        ServerFrame::Conflated(conflated) => conflated.write(&mut fields),
+        ServerFrame::Welcome(welcome) => put::<WelcomeForm>(welcome, out),
+        ServerFrame::Answer(answer) => put::<AnswerForm>(answer, out),
+        ServerFrame::Refused(refused) => put::<RefusedForm>(refused, out),
+        ServerFrame::Report(report) => put::<NumberedReportForm>(report, out),
+        ServerFrame::ReportGap(gap) => put::<ReportGapForm>(gap, out),
+        ServerFrame::Conflated(conflated) => put::<ConflatedForm>(conflated, out),
+        _ => encode_variable(frame, out),
+    }
+}
+
+/// Writes a frame whose length varies, or that has only a head.
+fn encode_variable(frame: &ServerFrame<'_>, out: &mut [u8]) -> Result<usize, CodecError> {
+    let length = server_frame_bytes(frame);
+    let mut fields = Writer::new(room_for(out, length)?);
+    match frame {
         ServerFrame::QueryAnswer(answer) => answer.write(&mut fields),
         ServerFrame::Bye(bye) => bye.write(&mut fields),
-        ServerFrame::Heartbeat | ServerFrame::Report(_) => {
-            fields.head(HEAD_BYTES, kind::HEARTBEAT, 0);
-        }
+        _ => fields.put(&Head::new(length, kind::HEARTBEAT, [0; 2])),
     }
     Ok(length)
+}
+
+/// Sequences and numbers of reports count from 1.
+fn check_numbers(frame: &ServerFrame<'_>) -> Result<(), CodecError> {
+    let report = "the number of a report";
+    match frame {
+        ServerFrame::Answer(Answer { sequence, .. })
+        | ServerFrame::Refused(Refused { sequence, .. }) => check_sequence(*sequence),
+        ServerFrame::Report(of) => at_least(report, HEAD_BYTES, of.number.0, 1),
+        ServerFrame::ReportGap(ReportGap { from, to }) => {
+            at_least(report, HEAD_BYTES, from.0, 1)?;
+            at_least("the last report of a gap", HEAD_BYTES + 8, to.0, from.0)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Reads what a client sent at the beginning of `bytes`; with it, the length of the frame in bytes.
@@ -166,8 +173,8 @@ pub fn decode_client_frame(bytes: &[u8]) -> Result<(ClientFrame<'_>, usize), Cod
 #[inline(never)]
 fn decode_any_client_frame(bytes: &[u8]) -> Result<(ClientFrame<'_>, usize), CodecError> {
     let head = Head::read(bytes)?;
-    let own = check(bytes, head)?;
-    let kind = head.kind();
+    check(bytes, head)?;
+    let kind = head.kind;
     if !is_from_client(kind) {
         let wanted = "frame of a client";
         return Err(CodecError::UnknownKind { kind, wanted });
@@ -175,15 +182,14 @@ fn decode_any_client_frame(bytes: &[u8]) -> Result<(ClientFrame<'_>, usize), Cod
     let bytes = head.frame(bytes)?;
     let fields = &mut Reader::new(bytes, HEAD_BYTES);
     let frame = match kind {
-        kind::HELLO => ClientFrame::Hello(Hello::read(own, fields)?),
-        kind::SUBMIT => ClientFrame::Submit(Submit::read(fields)?),
-        kind::QUERY => ClientFrame::Query(QueryFrame::read(own, fields)?),
-        kind::SUBSCRIBE => ClientFrame::Subscribe(Symbols::read(own, fields)?),
-        kind::UNSUBSCRIBE => ClientFrame::Unsubscribe(Symbols::read(own, fields)?),
-        kind::BYE => ClientFrame::Bye(Bye::read(own, fields)?),
+        kind::HELLO => ClientFrame::Hello(Hello::read(bytes)?),
+        kind::SUBMIT => ClientFrame::Submit(Submit::read(bytes)?),
+        kind::QUERY => ClientFrame::Query(read::<QueryForm>(bytes, head)?),
+        kind::SUBSCRIBE => ClientFrame::Subscribe(Symbols::read(head.own, fields)?),
+        kind::UNSUBSCRIBE => ClientFrame::Unsubscribe(Symbols::read(head.own, fields)?),
+        kind::BYE => ClientFrame::Bye(Bye::read(head.own, fields)?),
         _ => ClientFrame::Heartbeat,
     };
-    fields.end()?;
     Ok((frame, bytes.len()))
 }
 
@@ -193,26 +199,28 @@ fn decode_any_client_frame(bytes: &[u8]) -> Result<(ClientFrame<'_>, usize), Cod
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it; any other where not.
 pub fn decode_server_frame(bytes: &[u8]) -> Result<(ServerFrame<'_>, usize), CodecError> {
     let head = Head::read(bytes)?;
-    let own = check(bytes, head)?;
-    let kind = head.kind();
+    check(bytes, head)?;
+    let kind = head.kind;
     if is_from_client(kind) && !matches!(kind, kind::HEARTBEAT | kind::BYE) {
         let wanted = "frame of a server";
         return Err(CodecError::UnknownKind { kind, wanted });
     }
     let bytes = head.frame(bytes)?;
-    let fields = &mut Reader::new(bytes, HEAD_BYTES);
     let frame = match kind {
-        kind::WELCOME => ServerFrame::Welcome(Welcome::read(own, fields)?),
-        kind::ANSWER => ServerFrame::Answer(Answer::read(own, fields)?),
-        kind::REFUSED => ServerFrame::Refused(Refused::read(own, fields)?),
-        kind::NUMBERED_REPORT => ServerFrame::Report(NumberedReport::read(fields)?),
-        kind::REPORT_GAP => ServerFrame::ReportGap(ReportGap::read(fields)?),
-        kind::CONFLATED => ServerFrame::Conflated(Conflated::read(own, fields)?),
-        kind::QUERY_ANSWER => ServerFrame::QueryAnswer(QueryAnswer::read(own, fields)?),
-        kind::BYE => ServerFrame::Bye(Bye::read(own, fields)?),
+        kind::WELCOME => ServerFrame::Welcome(read::<WelcomeForm>(bytes, head)?),
+        kind::ANSWER => ServerFrame::Answer(read::<AnswerForm>(bytes, head)?),
+        kind::REFUSED => ServerFrame::Refused(read::<RefusedForm>(bytes, head)?),
+        kind::NUMBERED_REPORT => ServerFrame::Report(read::<NumberedReportForm>(bytes, head)?),
+        kind::REPORT_GAP => ServerFrame::ReportGap(read::<ReportGapForm>(bytes, head)?),
+        kind::CONFLATED => ServerFrame::Conflated(read::<ConflatedForm>(bytes, head)?),
+        kind::QUERY_ANSWER => ServerFrame::QueryAnswer(QueryAnswer::read(bytes)?),
+        kind::BYE => {
+            let fields = &mut Reader::new(bytes, HEAD_BYTES);
+            ServerFrame::Bye(Bye::read(head.own, fields)?)
+        }
         _ => ServerFrame::Heartbeat,
     };
-    fields.end()?;
+    check_numbers(&frame)?;
     Ok((frame, bytes.len()))
 }
 
@@ -230,65 +238,65 @@ const fn is_from_client(kind: u8) -> bool {
     )
 }
 
-/// Returns a frame's own bytes, or the error that its head, and the head of the command in a
-/// submit, prove whatever follows.
-pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
+/// Returns the error that a frame's head, and the head of the command in a submit, prove whatever
+/// follows.
+pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
     let length = head.length()?;
-    let (kind, wanted) = (head.kind(), "frame of a session");
-    let Form(what, [least, most], own_max) =
-        form(kind).ok_or(CodecError::UnknownKind { kind, wanted })?;
-    let own = head.own_up_to(what, own_max)?;
-    let expected = match kind {
-        kind::SUBSCRIBE | kind::UNSUBSCRIBE => symbols::length_up_to(length, own[0]),
-        _ => length.clamp(least, most),
-    };
-    if length != expected {
-        return Err(CodecError::WrongLength {
-            what,
-            length,
-            expected,
-        });
-    }
-    match kind {
-        kind::HELLO => drop(role(own)?),
-        kind::BYE => drop(ending(own)?),
-        kind::QUERY => check_kind(own, own_max[0])?,
-        kind::QUERY_ANSWER => check_answer(own)?,
-        kind::REFUSED if Refusal::from_parts(own[0], 0).is_none() => {
-            return Err(unknown_refusal(own[0], 6));
+    let own = head.own;
+    let code = [u8::MAX, 0];
+    let (kind, wanted) = (head.kind, "frame of a session");
+    let (what, expected, own_max) = match kind {
+        kind::WELCOME => return head.check::<WelcomeForm>(),
+        kind::ANSWER => return head.check::<AnswerForm>(),
+        kind::REFUSED => return head.check::<RefusedForm>(),
+        kind::NUMBERED_REPORT => return head.check::<NumberedReportForm>(),
+        kind::REPORT_GAP => return head.check::<ReportGapForm>(),
+        kind::CONFLATED => return head.check::<ConflatedForm>(),
+        kind::QUERY => return head.check::<QueryForm>(),
+        kind::HEARTBEAT => ("a heartbeat", HEAD_BYTES, [0; 2]),
+        kind::HELLO => {
+            let expected = length.clamp(HELLO_BYTES_MIN, HELLO_BYTES_MAX);
+            ("a hello", expected, HELLO_OWN_MAX)
         }
-        kind::SUBMIT => submit::check(bytes, length)?,
-        _ => {}
+        kind::SUBMIT => ("a submit", length.max(SUBMIT_BYTES_MIN), [0; 2]),
+        kind::SUBSCRIBE => (
+            "a subscription",
+            symbols::length_up_to(length, own[0]),
+            [1, 0],
+        ),
+        kind::UNSUBSCRIBE => ("its end", symbols::length_up_to(length, own[0]), [1, 0]),
+        kind::QUERY_ANSWER => {
+            let expected = length.max(QUERY_ANSWER_BYTES_MIN);
+            ("an answer to a query", expected, [u8::MAX; 2])
+        }
+        kind::BYE => ("a bye", length.min(HEAD_BYTES + BYE_TEXT_BYTES_MAX), code),
+        _ => return Err(CodecError::UnknownKind { kind, wanted }),
+    };
+    head.check_own(what, own_max)?;
+    head.check_length(what, expected)?;
+    match kind {
+        kind::HELLO => Role::value(own[0], OWN_AT).map(drop),
+        kind::BYE => Ending::value(own[0], OWN_AT).map(drop),
+        kind::QUERY_ANSWER => check_answer(own),
+        kind::SUBMIT => submit::check(bytes, length),
+        _ => Ok(()),
     }
-    Ok(own)
 }
 
-/// The name of a kind, the least and the greatest length of its frames, and the greatest values of
-/// their own bytes; own bytes that are codes are checked separately.
-struct Form(&'static str, [usize; 2], [u8; 2]);
-
-fn form(kind: u8) -> Option<Form> {
-    let exactly = |bytes: usize| [bytes; 2];
-    let none = [0; 2];
-    let code = [u8::MAX, 0];
-    Some(match kind {
-        kind::HELLO => Form("a hello", [HELLO_BYTES_MIN, HELLO_BYTES_MAX], HELLO_OWN_MAX),
-        kind::WELCOME => Form("a welcome", exactly(WELCOME_BYTES), WELCOME_OWN_MAX),
-        kind::SUBMIT => Form("a submit", [SUBMIT_BYTES_MIN, FRAME_BYTES_MAX], none),
-        kind::ANSWER => Form("an answer", exactly(ANSWER_BYTES), [1, 0]),
-        kind::REFUSED => Form("a refusal", exactly(REFUSED_BYTES), code),
-        kind::NUMBERED_REPORT => Form("a report", exactly(NUMBERED_REPORT_BYTES), none),
-        kind::REPORT_GAP => Form("a gap of reports", exactly(REPORT_GAP_BYTES), none),
-        kind::HEARTBEAT => Form("a heartbeat", exactly(HEAD_BYTES), none),
-        kind::SUBSCRIBE => Form("a subscription", [HEAD_BYTES, SYMBOLS_BYTES_MAX], [1, 0]),
-        kind::UNSUBSCRIBE => Form("its end", [HEAD_BYTES, SYMBOLS_BYTES_MAX], [1, 0]),
-        kind::CONFLATED => Form("a conflation", exactly(CONFLATED_BYTES), [1, 0]),
-        kind::QUERY => Form("a query", exactly(QUERY_BYTES), [3, 0]),
-        kind::QUERY_ANSWER => {
-            let bytes = [QUERY_ANSWER_BYTES_MIN, FRAME_BYTES_MAX];
-            Form("an answer to a query", bytes, [u8::MAX; 2])
+macro_rules! bodies {
+    ($($KIND:ident: $what:literal, $form:ident;)*) => {$(
+        impl Body for $form {
+            const KIND: u8 = kind::$KIND;
+            const WHAT: &'static str = $what;
         }
-        kind::BYE => Form("a bye", [HEAD_BYTES, HEAD_BYTES + BYE_TEXT_BYTES_MAX], code),
-        _ => return None,
-    })
+    )*};
+}
+
+bodies! {
+    WELCOME: "a welcome", WelcomeForm;
+    ANSWER: "an answer", AnswerForm;
+    REFUSED: "a refusal", RefusedForm;
+    REPORT_GAP: "a gap of reports", ReportGapForm;
+    CONFLATED: "a conflation", ConflatedForm;
+    QUERY: "a query", QueryForm;
 }

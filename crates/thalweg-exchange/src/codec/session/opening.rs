@@ -1,28 +1,51 @@
 //! The first frame of each side.
 
 use std::fmt;
+use std::mem::offset_of;
+
+use zerocopy::little_endian::{I64, U16, U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{HEAD_BYTES, Head, kind};
+use super::super::frame::{Head, OWN_AT, kind};
 use crate::market::{Channels, Epoch};
 use crate::session::{ClientSequence, ReportNumber, Role};
+use crate::wire::{Bits, Wire, wire};
+
+/// A hello before its key. Byte 6 has the role, byte 7 two flags.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct HelloForm {
+    head: Head,
+    magic: U32,
+    version_min: U16,
+    version_max: U16,
+    number: U32,
+    heartbeat_ms: U32,
+    holder: I64,
+    /// The last report seen; [`FROM_NOW_ON`] of a client that wants none of before.
+    last_report: U64,
+}
+
+wire! {
+    pub(super) struct WelcomeForm = Welcome [channels: Channels] {
+        version: u16 | reserved: u16, heartbeat_ms: u32, holder: i64,
+        last_executed: ClientSequence, next_report: ReportNumber, next_command: u64,
+        in_flight_max: u32, frame_bytes_max: u32, rate_max: u32, epoch: Epoch, exchange: u64,
+    }
+}
 
 /// The longest key, in bytes.
 pub const KEY_BYTES_MAX: usize = 256;
-pub(super) const HELLO_BYTES_MIN: usize = HEAD_BYTES + 32;
+pub(super) const HELLO_BYTES_MIN: usize = size_of::<HelloForm>();
 /// The longest hello, in bytes: no frame before the welcome is longer.
 pub const HELLO_BYTES_MAX: usize = HELLO_BYTES_MIN + KEY_BYTES_MAX;
-pub(super) const WELCOME_BYTES: usize = HEAD_BYTES + 68;
 
-const MAGIC: i32 = i32::from_le_bytes(*b"TWLG");
-/// The last report seen of a client that wants none of before.
+const MAGIC: U32 = U32::from_bytes(*b"TWLG");
 const FROM_NOW_ON: u64 = u64::MAX;
-/// Bits of hello's second own byte.
-const CANCEL_ON_DISCONNECT: u8 = 1;
-const MARKET_DATA_ONLY: u8 = 2;
-pub(super) const HELLO_OWN_MAX: [u8; 2] = [3, CANCEL_ON_DISCONNECT | MARKET_DATA_ONLY];
-pub(super) const WELCOME_OWN_MAX: [u8; 2] = [Channels::CODE_MAX, 0];
+/// The greatest role; and both flags, that orders are cancelled, and that no reports are wanted.
+pub(super) const HELLO_OWN_MAX: [u8; 2] = [3, 3];
 
 /// A key as it was given; it does not show itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,69 +90,56 @@ impl<'b> Hello<'b> {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let flag = |is_set, bit| if is_set { bit } else { 0 };
-        let flags = flag(self.cancels_on_disconnect, CANCEL_ON_DISCONNECT)
-            | flag(self.market_data_only, MARKET_DATA_ONLY);
-        let own = [self.role as u8, flags];
-        out.bytes(Head::new(self.bytes(), kind::HELLO, own).0.to_le_bytes());
-        out.int(MAGIC);
-        out.bytes(self.version_min.to_le_bytes());
-        out.bytes(self.version_max.to_le_bytes());
-        out.bytes(self.number.to_le_bytes());
-        out.bytes(self.heartbeat_ms.to_le_bytes());
-        let last = self.last_report.map_or(FROM_NOW_ON, |report| report.0);
-        out.longs([self.holder, last as i64]);
-        out.slice(self.key.0);
+        let flags = Bits::new(0)
+            .with(self.cancels_on_disconnect)
+            .with(self.market_data_only);
+        out.put(&HelloForm {
+            head: Head::new(self.bytes(), kind::HELLO, [self.role as u8, flags.byte()]),
+            magic: MAGIC,
+            version_min: self.version_min.bytes(),
+            version_max: self.version_max.bytes(),
+            number: self.number.bytes(),
+            heartbeat_ms: self.heartbeat_ms.bytes(),
+            holder: self.holder.bytes(),
+            last_report: self
+                .last_report
+                .unwrap_or(ReportNumber(FROM_NOW_ON))
+                .bytes(),
+        });
+        out.put(self.key.0);
     }
 
-    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'b>) -> Result<Self, CodecError> {
-        let role = role(own)?;
-        let at = fields.at();
-        let magic = fields.int()?;
-        if magic != MAGIC {
-            return Err(CodecError::UnknownCode {
-                what: "the mark of a hello",
-                at,
-                code: magic.into(),
-            });
+    pub(super) fn read(frame: &'b [u8]) -> Result<Self, CodecError> {
+        let fields = &mut Reader::new(frame, 0);
+        let form = fields.get::<HelloForm>()?;
+        let [role, flags] = form.head.own;
+        if form.magic != MAGIC {
+            let (what, at) = ("the mark of a hello", offset_of!(HelloForm, magic));
+            return Err(CodecError::unknown(what, at, form.magic.get()));
         }
-        let at = fields.at();
-        let versions = fields.int()?.cast_unsigned();
-        let [version_min, version_max] = [versions as u16, (versions >> 16) as u16];
+        let [version_min, version_max] = [form.version_min.get(), form.version_max.get()];
         if version_min > version_max {
             return Err(CodecError::OutOfRange {
                 what: "the lowest version",
-                at,
+                at: offset_of!(HelloForm, version_min),
                 value: version_min.into(),
                 max: version_max.into(),
             });
         }
-        let number = fields.int()?.cast_unsigned();
-        let heartbeat_ms = fields.int()?.cast_unsigned();
-        let holder = fields.long()?;
-        let last = fields.long()? as u64;
+        let last_report = form.last_report.get();
         Ok(Self {
             version_min,
             version_max,
-            role,
-            holder,
-            number,
-            last_report: (last != FROM_NOW_ON).then_some(ReportNumber(last)),
-            heartbeat_ms,
-            cancels_on_disconnect: own[1] & CANCEL_ON_DISCONNECT != 0,
-            market_data_only: own[1] & MARKET_DATA_ONLY != 0,
+            role: Role::value(role, OWN_AT)?,
+            holder: form.holder.get(),
+            number: form.number.get(),
+            last_report: (last_report != FROM_NOW_ON).then_some(ReportNumber(last_report)),
+            heartbeat_ms: form.heartbeat_ms.get(),
+            cancels_on_disconnect: flags & 1 != 0,
+            market_data_only: flags & 2 != 0,
             key: KeyBytes(fields.rest()),
         })
     }
-}
-
-/// The role of a hello's own bytes, which must name one.
-pub(super) fn role(own: [u8; 2]) -> Result<Role, CodecError> {
-    Role::from_code(own[0]).ok_or(CodecError::UnknownCode {
-        what: "the role",
-        at: 6,
-        code: own[0].into(),
-    })
 }
 
 /// The server's answer to a hello that it accepts (kind 209).
@@ -160,55 +170,4 @@ pub struct Welcome {
     /// Which exchange it is: the number of its journal, drawn when that was made. Sequences and
     /// report numbers belong to it.
     pub exchange: u64,
-}
-
-impl Welcome {
-    pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let own = [self.channels.code(), 0];
-        out.bytes(Head::new(WELCOME_BYTES, kind::WELCOME, own).0.to_le_bytes());
-        out.bytes(u32::from(self.version).to_le_bytes());
-        out.bytes(self.heartbeat_ms.to_le_bytes());
-        let numbers = [self.last_executed.0, self.next_report.0, self.next_command];
-        out.long(self.holder);
-        out.longs(numbers.map(|number| number as i64));
-        for limit in [self.in_flight_max, self.frame_bytes_max, self.rate_max] {
-            out.bytes(limit.to_le_bytes());
-        }
-        out.longs([self.epoch.0, self.exchange].map(|number| number as i64));
-    }
-
-    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let at = fields.at();
-        let version = fields.int()?.cast_unsigned();
-        let version = u16::try_from(version).map_err(|_| CodecError::OutOfRange {
-            what: "the version of the protocol",
-            at,
-            value: version.into(),
-            max: u16::MAX.into(),
-        })?;
-        let heartbeat_ms = fields.int()?.cast_unsigned();
-        let holder = fields.long()?;
-        let [last_executed, next_report, next_command] =
-            fields.longs()?.map(|number| number as u64);
-        let mut limits = [0; 3];
-        for limit in &mut limits {
-            *limit = fields.int()?.cast_unsigned();
-        }
-        let [in_flight_max, frame_bytes_max, rate_max] = limits;
-        let [epoch, exchange] = fields.longs()?.map(|number| number as u64);
-        Ok(Self {
-            version,
-            heartbeat_ms,
-            holder,
-            last_executed: ClientSequence(last_executed),
-            next_report: ReportNumber(next_report),
-            next_command,
-            in_flight_max,
-            frame_bytes_max,
-            rate_max,
-            epoch: Epoch(epoch),
-            channels: super::super::message::channels_of(own[0])?,
-            exchange,
-        })
-    }
 }

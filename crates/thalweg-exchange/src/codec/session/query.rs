@@ -1,18 +1,39 @@
 //! Questions of a session, and what the server says to them.
 
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, kind};
+use super::super::frame::{FRAME_BYTES_MAX, Head, OWN_AT, kind};
+use super::super::snapshot::{LEVEL_BYTES, LevelForm};
 use super::account::{AccountView, ORDER_BYTES, OpenOrder};
-use super::answer::{refusal, unknown_refusal};
-use crate::book::Level;
+use super::answer::refusal;
 use crate::ids::{SymbolId, UserId};
 use crate::report::BookReport;
+use crate::risk::UserStatus;
 use crate::session::Refusal;
+use crate::wire::{Form, Wire};
 
-pub(super) const QUERY_BYTES: usize = HEAD_BYTES + 16;
-pub(super) const QUERY_ANSWER_BYTES_MIN: usize = HEAD_BYTES + 16;
-const LEVEL_BYTES: usize = 24;
+/// A query; byte 6 says what is asked, and so what its last eight bytes are.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+pub(super) struct QueryForm {
+    id: U64,
+    /// A user; or a symbol in the lower half, and in the upper one levels a side.
+    about: U64,
+}
+
+/// What every answer to a query begins with; byte 6 says what follows.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct QueryAnswerForm {
+    head: Head,
+    id: U64,
+    number: U64,
+}
+
+pub(super) const QUERY_ANSWER_BYTES_MIN: usize = size_of::<QueryAnswerForm>();
 
 const ACCOUNT: u8 = 1;
 const OPEN_ORDERS: u8 = 2;
@@ -46,60 +67,54 @@ pub struct QueryFrame {
     pub query: SessionQuery,
 }
 
-impl QueryFrame {
-    pub(super) fn write(&self, out: &mut Writer<'_>) {
-        let (kind, [first, second]) = match self.query {
-            SessionQuery::Account(uid) => (ACCOUNT, halves(uid.0)),
-            SessionQuery::OpenOrders(uid) => (OPEN_ORDERS, halves(uid.0)),
-            SessionQuery::Book { symbol, depth } => (BOOK, [symbol.0, depth.cast_signed()]),
+impl Form for QueryForm {
+    type Value = QueryFrame;
+    const SMALL_MAX: [u8; 2] = [BOOK, 0];
+
+    fn of(query: &QueryFrame) -> ([u8; 2], Self) {
+        let (kind, about) = match query.query {
+            SessionQuery::Account(uid) => (ACCOUNT, uid.0.cast_unsigned()),
+            SessionQuery::OpenOrders(uid) => (OPEN_ORDERS, uid.0.cast_unsigned()),
+            SessionQuery::Book { symbol, depth } => {
+                let symbol = symbol.0.cast_unsigned();
+                (BOOK, u64::from(depth) << 32 | u64::from(symbol))
+            }
         };
-        out.head(QUERY_BYTES, kind::QUERY, kind);
-        out.long(self.id as i64);
-        out.int(first);
-        out.int(second);
+        let about = about.bytes();
+        let id = query.id.bytes();
+        ([kind, 0], Self { id, about })
     }
 
-    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        check_kind(own, BOOK)?;
-        let id = fields.long()? as u64;
+    fn value(&self, own: [u8; 2], _: [usize; 2]) -> Result<QueryFrame, CodecError> {
+        let about = self.about.get();
+        let user = UserId(about.cast_signed());
         let query = match own[0] {
-            ACCOUNT => SessionQuery::Account(UserId(fields.long()?)),
-            OPEN_ORDERS => SessionQuery::OpenOrders(UserId(fields.long()?)),
-            _ => SessionQuery::Book {
-                symbol: SymbolId(fields.int()?),
-                depth: fields.int()?.cast_unsigned(),
+            ACCOUNT => SessionQuery::Account(user),
+            OPEN_ORDERS => SessionQuery::OpenOrders(user),
+            BOOK => SessionQuery::Book {
+                symbol: SymbolId(about as i32),
+                depth: (about >> 32) as u32,
             },
+            code => return Err(unknown(code)),
         };
-        Ok(Self { id, query })
+        let id = self.id.get();
+        Ok(QueryFrame { id, query })
     }
 }
 
-const fn halves(value: i64) -> [i32; 2] {
-    [value as i32, (value >> 32) as i32]
-}
-
-/// The kind in the first own byte: from 1 to `max`.
-pub(super) fn check_kind(own: [u8; 2], max: u8) -> Result<(), CodecError> {
-    if (1..=max).contains(&own[0]) {
-        return Ok(());
-    }
-    Err(CodecError::UnknownCode {
-        what: "what is asked",
-        at: 6,
-        code: own[0].into(),
-    })
+fn unknown(code: u8) -> CodecError {
+    CodecError::unknown("what is asked", OWN_AT, code)
 }
 
 /// Checks the own bytes of an answer to a query.
 pub(super) fn check_answer(own: [u8; 2]) -> Result<(), CodecError> {
-    check_kind(own, REFUSED)?;
     match own {
         [ACCOUNT | OPEN_ORDERS, 0 | 1] | [BOOK | UNKNOWN_USER | UNKNOWN_SYMBOL, 0] => Ok(()),
-        [REFUSED, code] if Refusal::from_parts(code, 0).is_some() => Ok(()),
-        [REFUSED, code] => Err(unknown_refusal(code, 7)),
+        [REFUSED, code] => refusal((code, OWN_AT + 1), (U32::ZERO, 0)).map(drop),
+        [kind @ (0 | REFUSED..), _] => Err(unknown(kind)),
         [kind, value] => Err(CodecError::OwnByte {
             what: "an answer to a query",
-            at: 7,
+            at: OWN_AT + 1,
             value,
             max: u8::from(kind <= OPEN_ORDERS),
         }),
@@ -172,8 +187,11 @@ impl QueryAnswer {
             QueryResult::UnknownSymbol => [UNKNOWN_SYMBOL, 0],
             QueryResult::Refused(why) => [REFUSED, why.code()],
         };
-        let head = Head::new(self.bytes(), kind::QUERY_ANSWER, own);
-        out.longs([head.0, self.id, self.number].map(|number| number as i64));
+        out.put(&QueryAnswerForm {
+            head: Head::new(self.bytes(), kind::QUERY_ANSWER, own),
+            id: self.id.bytes(),
+            number: self.number.bytes(),
+        });
         match &self.result {
             QueryResult::Account(view) => view.write(out),
             QueryResult::OpenOrders { orders, .. } => {
@@ -184,19 +202,23 @@ impl QueryAnswer {
             QueryResult::Book(BookReport { asks, bids }) => {
                 out.count(asks.len());
                 out.count(bids.len());
-                for level in asks.iter().chain(bids) {
-                    out.longs([level.price, level.volume, level.orders as i64]);
-                }
+                let levels = asks.iter().chain(bids);
+                levels.for_each(|level| out.value::<LevelForm>(level));
             }
             QueryResult::UnknownUser | QueryResult::UnknownSymbol => {}
-            QueryResult::Refused(why) => out.bytes(why.limit().to_le_bytes()),
+            QueryResult::Refused(why) => out.put(&why.limit().bytes()),
         }
     }
 
-    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'_>) -> Result<Self, CodecError> {
-        let [id, number] = fields.longs()?.map(|number| number as u64);
-        let result = match own[0] {
-            ACCOUNT => QueryResult::Account(AccountView::read(own[1], fields)?),
+    pub(super) fn read(frame: &[u8]) -> Result<Self, CodecError> {
+        let fields = &mut Reader::new(frame, 0);
+        let &QueryAnswerForm { head, id, number } = fields.get()?;
+        let [kind, second] = head.own;
+        let result = match kind {
+            ACCOUNT => {
+                let status = UserStatus::value(second, OWN_AT + 1)?;
+                QueryResult::Account(AccountView::read(status, fields)?)
+            }
             OPEN_ORDERS => {
                 let count = fields.count("open orders", ORDER_BYTES)?;
                 let mut orders = Vec::with_capacity(count);
@@ -205,35 +227,30 @@ impl QueryAnswer {
                 }
                 QueryResult::OpenOrders {
                     orders,
-                    is_cut: own[1] != 0,
+                    is_cut: second != 0,
                 }
             }
             BOOK => {
                 let asks = fields.count("levels", LEVEL_BYTES)?;
                 let bids = fields.count("levels", LEVEL_BYTES)?;
                 QueryResult::Book(BookReport {
-                    asks: levels(asks, fields)?,
-                    bids: levels(bids, fields)?,
+                    asks: fields.values::<LevelForm>(asks)?,
+                    bids: fields.values::<LevelForm>(bids)?,
                 })
             }
             UNKNOWN_USER => QueryResult::UnknownUser,
             UNKNOWN_SYMBOL => QueryResult::UnknownSymbol,
-            _ => QueryResult::Refused(refusal(own[1], 7, fields)?),
+            _ => {
+                let at = fields.at();
+                let limit = (*fields.get()?, at);
+                QueryResult::Refused(refusal((second, OWN_AT + 1), limit)?)
+            }
         };
-        Ok(Self { id, number, result })
+        fields.end()?;
+        Ok(Self {
+            id: id.get(),
+            number: number.get(),
+            result,
+        })
     }
-}
-
-fn levels(count: usize, fields: &mut Reader<'_>) -> Result<Vec<Level>, CodecError> {
-    let mut levels = Vec::with_capacity(count);
-    for _ in 0..count {
-        let [price, volume, orders] = fields.longs()?;
-        let orders = orders as u64;
-        levels.push(Level {
-            price,
-            volume,
-            orders,
-        });
-    }
-    Ok(levels)
 }

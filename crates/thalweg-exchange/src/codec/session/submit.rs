@@ -1,20 +1,31 @@
 //! A command on its way into the exchange.
 
-use std::{error, fmt};
+use zerocopy::little_endian::U64;
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::command::{
     command_bytes, decode_command, decode_command_into, encode_command, frequent_bytes,
 };
 use super::super::error::CodecError;
-use super::super::fields::{Reader, Writer, long, put_longs};
+use super::super::fields::{Reader, Writer, at_least};
 use super::super::frame::{FRAME_BYTES_MAX, Family, HEAD_BYTES, Head, kind, peek, room_for};
 use super::command::{AdminCommand, TradeCommand};
 use crate::command::Command;
+use crate::error_texts::error_texts;
 use crate::ids::UserId;
 use crate::session::{ClientSequence, Refusal};
+use crate::wire::Wire;
+
+/// A submit before the frame of its command.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct SubmitForm {
+    head: Head,
+    sequence: U64,
+}
 
 /// Bytes of a submit before its command's frame.
-pub const SUBMIT_HEAD_BYTES: usize = HEAD_BYTES + 8;
+pub const SUBMIT_HEAD_BYTES: usize = size_of::<SubmitForm>();
 /// A submit of a command without fields.
 pub(super) const SUBMIT_BYTES_MIN: usize = SUBMIT_HEAD_BYTES + HEAD_BYTES;
 const WHAT: &str = "the frame of a command";
@@ -36,16 +47,10 @@ pub enum SubmitError {
     Refused(Refusal),
 }
 
-impl fmt::Display for SubmitError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Frame(error) => error.fmt(f),
-            Self::Refused(refusal) => refusal.fmt(f),
-        }
-    }
+error_texts! { SubmitError:
+    Frame(error) => "{error}";
+    Refused(refusal) => "{refusal}";
 }
-
-impl error::Error for SubmitError {}
 
 impl<'b> Submit<'b> {
     /// Returns the frame of the command; its head was looked at, not its fields.
@@ -106,32 +111,28 @@ impl<'b> Submit<'b> {
     }
 
     pub(super) fn write(&self, out: &mut Writer<'_>) {
-        out.bytes(
-            Head::new(self.bytes(), kind::SUBMIT, [0; 2])
-                .0
-                .to_le_bytes(),
-        );
-        out.long(self.sequence.0 as i64);
-        out.slice(self.frame);
+        out.put(&SubmitForm::new(self.bytes(), self.sequence));
+        out.put(self.frame);
     }
 
     /// Reads a submit of one of the most frequent commands; `None` where it is another frame, or
     /// needs the slow path. Both heads are compared at once.
     #[inline]
     pub(super) fn read_frequent(bytes: &'b [u8]) -> Option<Self> {
-        let heads = bytes.first_chunk::<SUBMIT_BYTES_MIN>()?;
-        let [outer, sequence, inner] =
-            [0, HEAD_BYTES, SUBMIT_HEAD_BYTES].map(|at| long(heads, at).cast_unsigned());
-        let length = SUBMIT_HEAD_BYTES + frequent_bytes(Head(inner))?;
-        let is_submit = outer == Head::new(length, kind::SUBMIT, [0; 2]).0;
-        let frame = bytes.get(SUBMIT_HEAD_BYTES..length)?;
-        let sequence = ClientSequence(sequence);
+        let (submit, rest) = SubmitForm::ref_from_prefix(bytes).ok()?;
+        let length = frequent_bytes(Head::read(rest).ok()?)?;
+        let head = Head::new(SUBMIT_HEAD_BYTES + length, kind::SUBMIT, [0; 2]);
+        let is_submit = submit.head.number() == head.number();
+        let frame = rest.get(..length)?;
+        let sequence = ClientSequence(submit.sequence.get());
         (is_submit && sequence.0 > 0).then_some(Self { sequence, frame })
     }
 
     /// Reads a submit from a whole frame that passed [`check`].
-    pub(super) fn read(fields: &mut Reader<'b>) -> Result<Self, CodecError> {
-        let sequence = sequence(fields)?;
+    pub(super) fn read(bytes: &'b [u8]) -> Result<Self, CodecError> {
+        let fields = &mut Reader::new(bytes, 0);
+        let sequence = ClientSequence(fields.get::<SubmitForm>()?.sequence.get());
+        check_sequence(sequence)?;
         let frame = fields.rest();
         Ok(Self { sequence, frame })
     }
@@ -154,10 +155,9 @@ pub(super) fn check(bytes: &[u8], length: usize) -> Result<(), CodecError> {
     }
 }
 
-/// A sequence that stands for a command.
-pub(super) fn sequence(fields: &mut Reader<'_>) -> Result<ClientSequence, CodecError> {
-    let sequence = fields.at_least("the client sequence", 1)?;
-    Ok(ClientSequence(sequence))
+/// A sequence that stands for a command is not 0.
+pub(super) fn check_sequence(sequence: ClientSequence) -> Result<(), CodecError> {
+    at_least("the client sequence", HEAD_BYTES, sequence.0, 1)
 }
 
 /// Returns how long the frame of a command with its sequence is, in bytes.
@@ -181,26 +181,20 @@ pub fn encode_submit(
     if length > FRAME_BYTES_MAX {
         return Err(CodecError::TooLong { length });
     }
-    not_zero("the client sequence", sequence.0)?;
+    check_sequence(sequence)?;
     let out = room_for(out, length)?;
-    let (head, frame) = out
-        .split_first_chunk_mut::<SUBMIT_HEAD_BYTES>()
-        .ok_or(CodecError::TooShort { length })?;
+    let (submit, frame) =
+        SubmitForm::mut_from_prefix(out).map_err(|_| CodecError::TooShort { length })?;
     encode_command(command, frame)?;
-    let of = Head::new(length, kind::SUBMIT, [0; 2]);
-    put_longs(head, 0, [of.0 as i64, sequence.0 as i64]);
+    *submit = SubmitForm::new(length, sequence);
     Ok(length)
 }
 
-/// The error of a number at byte 8 that must not be 0, before it is written.
-pub(super) const fn not_zero(what: &'static str, value: u64) -> Result<(), CodecError> {
-    if value != 0 {
-        return Ok(());
+impl SubmitForm {
+    fn new(length: usize, sequence: ClientSequence) -> Self {
+        Self {
+            head: Head::new(length, kind::SUBMIT, [0; 2]),
+            sequence: sequence.bytes(),
+        }
     }
-    Err(CodecError::BelowLeast {
-        what,
-        at: HEAD_BYTES,
-        value,
-        min: 1,
-    })
 }

@@ -2,10 +2,14 @@
 
 use std::fmt;
 
+use zerocopy::FromBytes;
+use zerocopy::little_endian::I32;
+
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::HEAD_BYTES;
+use super::super::frame::{HEAD_BYTES, Head};
 use crate::ids::SymbolId;
+use crate::wire::Wire;
 
 /// The most symbols of one subscription.
 pub const SYMBOLS_MAX: usize = 4_096;
@@ -22,7 +26,7 @@ pub struct Symbols<'b>(List<'b>);
 enum List<'b> {
     All,
     Ids(&'b [SymbolId]),
-    Bytes(&'b [[u8; SYMBOL_BYTES]]),
+    Bytes(&'b [I32]),
 }
 
 impl<'b> Symbols<'b> {
@@ -46,12 +50,12 @@ impl<'b> Symbols<'b> {
 
     /// Returns the symbols that are named: none where it is every symbol.
     pub fn iter(&self) -> impl Iterator<Item = SymbolId> + use<'b> {
-        let (ids, bytes): (&[SymbolId], &[[u8; SYMBOL_BYTES]]) = match self.0 {
+        let (ids, bytes): (&[SymbolId], &[I32]) = match self.0 {
             List::All => (&[], &[]),
             List::Ids(ids) => (ids, &[]),
             List::Bytes(bytes) => (&[], bytes),
         };
-        let read = |bytes: &[u8; SYMBOL_BYTES]| SymbolId(i32::from_le_bytes(*bytes));
+        let read = |bytes: &I32| SymbolId(bytes.get());
         ids.iter().copied().chain(bytes.iter().map(read))
     }
 
@@ -68,17 +72,18 @@ impl<'b> Symbols<'b> {
     }
 
     pub(super) fn write(&self, kind: u8, out: &mut Writer<'_>) {
-        out.head(self.bytes(), kind, self.is_all().into());
-        self.iter().for_each(|symbol| out.int(symbol.0));
+        out.put(&Head::new(self.bytes(), kind, [self.is_all().into(), 0]));
+        self.iter().for_each(|symbol| out.put(&symbol.bytes()));
     }
 
     pub(super) fn read(own: [u8; 2], fields: &mut Reader<'b>) -> Result<Self, CodecError> {
         let first = fields.at();
-        let bytes = fields.rest().as_chunks().0;
+        let rest = fields.rest();
         if own[0] == ALL {
             return Ok(Self::ALL);
         }
-        let list = Self(List::Bytes(bytes));
+        let ids = <[I32]>::ref_from_bytes(rest).unwrap_or_default();
+        let list = Self(List::Bytes(ids));
         let mut last = None;
         for (index, symbol) in list.iter().enumerate() {
             if last >= Some(symbol) {
@@ -113,15 +118,10 @@ impl fmt::Debug for Symbols<'_> {
 }
 
 /// The length of a list that is next below `length`; and what it must be for all.
-pub(super) const fn length_up_to(length: usize, own: u8) -> usize {
+pub(super) fn length_up_to(length: usize, own: u8) -> usize {
     if own == ALL {
         return HEAD_BYTES;
     }
-    let most = if length < SYMBOLS_BYTES_MAX {
-        length
-    } else {
-        SYMBOLS_BYTES_MAX
-    };
-    let symbols = (most - HEAD_BYTES) / SYMBOL_BYTES;
-    HEAD_BYTES + if symbols == 0 { 1 } else { symbols } * SYMBOL_BYTES
+    let symbols = (length.min(SYMBOLS_BYTES_MAX) - HEAD_BYTES) / SYMBOL_BYTES;
+    HEAD_BYTES + symbols.max(1) * SYMBOL_BYTES
 }

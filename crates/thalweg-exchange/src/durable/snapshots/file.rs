@@ -2,9 +2,11 @@
 //!
 //! `docs/durable-format.md` has the tables.
 
-use std::fmt;
+use std::mem::offset_of;
 
 use thalweg_hash::xxh64;
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::saved::{encode_reports, encode_sessions, restore_reports, restore_sessions};
 use crate::digest::Digest;
@@ -12,13 +14,43 @@ use crate::durable::options::SessionLimits;
 use crate::durable::replay::Image;
 use crate::durable::tables::Tables;
 use crate::engine::state::State;
+use crate::error_texts::error_texts;
 use crate::snapshot::{SnapshotError, decode_state, encode_state};
+use crate::wire::{Form, wire};
 
 /// The version of snapshot files.
 pub const SNAPSHOT_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"thalwegS";
-pub(crate) const HEADER_BYTES: usize = 128;
-const HEADER_SUM_AT: usize = 120;
+
+/// The header of a snapshot's file.
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct HeaderForm {
+    magic: [u8; 8],
+    version: U32,
+    reserved: U32,
+    journal: U64,
+    commands: U64,
+    digest: U64,
+    state_hash: U64,
+    state_bytes: U64,
+    sessions_bytes: U64,
+    reports_bytes: U64,
+    sessions: LimitsForm,
+    unused: [U32; 7],
+    /// XXH64 of all before it.
+    sum: U64,
+}
+
+wire! {
+    struct LimitsForm = SessionLimits {
+        answers_kept: u32, reports_kept: u32, reports_max: u32, sessions_per_user: u32,
+        sessions_max: u32,
+    }
+}
+
+pub(crate) const HEADER_BYTES: usize = size_of::<HeaderForm>();
+const HEADER_SUM_AT: usize = offset_of!(HeaderForm, sum);
 pub(crate) const SUM_BYTES: usize = 8;
 
 /// The header of a snapshot.
@@ -94,33 +126,18 @@ pub enum SnapshotFlaw {
     },
 }
 
-impl fmt::Display for SnapshotFlaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Magic => write!(f, "it does not begin as a snapshot does"),
-            Self::Version { version } => write!(
-                f,
-                "version {version} of the format; this program knows {SNAPSHOT_VERSION}"
-            ),
-            Self::Length { bytes, expected } => {
-                write!(f, "it has {bytes} bytes instead of {expected}")
-            }
-            Self::Sum { what } => write!(f, "the checksum of the {what} does not agree"),
-            Self::StateHash => write!(f, "its state has another hash than its header gives"),
-            Self::State(error) => write!(f, "its state: {error}"),
-            Self::Field { what, at, value } => {
-                write!(f, "{what} at byte {at} is {value}, which cannot be")
-            }
-            Self::EndsEarly { what, at } => write!(f, "{what} end at byte {at}, too early"),
-            Self::Io(why) => write!(f, "it cannot be read: {why}"),
-            Self::OtherJournal { journal } => {
-                write!(f, "it belongs to another journal, {journal:016x}")
-            }
-        }
-    }
+error_texts! { SnapshotFlaw:
+    Magic => "it does not begin as a snapshot does";
+    Version { version } => "version {version} of the format; this program knows {SNAPSHOT_VERSION}";
+    Length { bytes, expected } => "it has {bytes} bytes instead of {expected}";
+    Sum { what } => "the checksum of the {what} does not agree";
+    StateHash => "its state has another hash than its header gives";
+    State(error) => "its state: {error}";
+    Field { what, at, value } => "{what} at byte {at} is {value}, which cannot be";
+    EndsEarly { what, at } => "{what} end at byte {at}, too early";
+    Io(why) => "it cannot be read: {why}";
+    OtherJournal { journal } => "it belongs to another journal, {journal:016x}";
 }
-
-impl std::error::Error for SnapshotFlaw {}
 
 /// The exchange and the moment of a snapshot.
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +165,7 @@ pub(crate) fn encode(state: &State, tables: &Tables, moment: Moment) -> (Vec<u8>
         reports_bytes: (out.len() - sessions_end) as u64,
         sessions: moment.sessions,
     };
-    out[..HEADER_BYTES].copy_from_slice(&header.encode());
+    out[..HEADER_BYTES].copy_from_slice(header.encode().as_bytes());
     let sum = xxh64(0, &out);
     out.extend_from_slice(&sum.to_le_bytes());
     (out, header)
@@ -194,35 +211,24 @@ impl SnapshotHeader {
         parts.into_iter().fold(fixed, u64::saturating_add)
     }
 
-    fn encode(&self) -> [u8; HEADER_BYTES] {
-        let mut out = [0; HEADER_BYTES];
-        out[..8].copy_from_slice(&MAGIC);
-        out[8..12].copy_from_slice(&SNAPSHOT_VERSION.to_le_bytes());
-        let longs = [
-            self.journal,
-            self.commands,
-            self.digest.value(),
-            self.state_hash,
-            self.state_bytes,
-            self.sessions_bytes,
-            self.reports_bytes,
-        ];
-        for (field, value) in out[16..72].as_chunks_mut().0.iter_mut().zip(longs) {
-            *field = value.to_le_bytes();
-        }
-        let limits = [
-            self.sessions.answers_kept,
-            self.sessions.reports_kept,
-            self.sessions.reports_max,
-            self.sessions.sessions_per_user,
-            self.sessions.sessions_max,
-        ];
-        for (field, value) in out[72..92].as_chunks_mut().0.iter_mut().zip(limits) {
-            *field = value.to_le_bytes();
-        }
-        let sum = xxh64(0, &out[..HEADER_SUM_AT]);
-        out[HEADER_SUM_AT..].copy_from_slice(&sum.to_le_bytes());
-        out
+    fn encode(&self) -> HeaderForm {
+        let mut form = HeaderForm {
+            magic: MAGIC,
+            version: U32::new(SNAPSHOT_VERSION),
+            reserved: U32::ZERO,
+            journal: U64::new(self.journal),
+            commands: U64::new(self.commands),
+            digest: U64::new(self.digest.value()),
+            state_hash: U64::new(self.state_hash),
+            state_bytes: U64::new(self.state_bytes),
+            sessions_bytes: U64::new(self.sessions_bytes),
+            reports_bytes: U64::new(self.reports_bytes),
+            sessions: LimitsForm::of(&self.sessions).1,
+            unused: [U32::ZERO; 7],
+            sum: U64::ZERO,
+        };
+        form.sum = U64::new(xxh64(0, &form.as_bytes()[..HEADER_SUM_AT]));
+        form
     }
 
     /// Reads a snapshot's header, without a look at the rest.
@@ -234,43 +240,40 @@ impl SnapshotHeader {
             bytes: bytes.len() as u64,
             expected: (HEADER_BYTES + SUM_BYTES) as u64,
         };
-        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(too_short)?;
-        if header[..8] != MAGIC {
+        let (form, _) = HeaderForm::ref_from_prefix(bytes).map_err(|_| too_short)?;
+        if form.magic != MAGIC {
             return Err(SnapshotFlaw::Magic);
         }
-        let int = |at: usize| {
-            let [a, b, c, d] = [0, 1, 2, 3].map(|byte| header[at + byte]);
-            u32::from_le_bytes([a, b, c, d])
-        };
-        let long = |at: usize| u64::from(int(at)) | u64::from(int(at + 4)) << 32;
         // Every version has its sum here: a version that is damaged is not another one.
-        if long(HEADER_SUM_AT) != xxh64(0, &header[..HEADER_SUM_AT]) {
+        if form.sum != xxh64(0, &form.as_bytes()[..HEADER_SUM_AT]) {
             return Err(SnapshotFlaw::Sum { what: "header" });
         }
-        let version = int(8);
+        let version = form.version.get();
         if version != SNAPSHOT_VERSION {
             return Err(SnapshotFlaw::Version { version });
         }
-        let reserved = [12, 92, 96, 100, 104, 108, 112, 116];
-        if let Some(at) = reserved.into_iter().find(|at| int(*at) != 0) {
-            let (what, value) = ("the reserved field", int(at).into());
+        let unused = (offset_of!(HeaderForm, unused)..)
+            .step_by(4)
+            .zip(form.unused);
+        let reserved = [(offset_of!(HeaderForm, reserved), form.reserved)];
+        if let Some((at, value)) = reserved
+            .into_iter()
+            .chain(unused)
+            .find(|(_, value)| *value != 0)
+        {
+            let (what, value) = ("the reserved field", value.get().into());
             return Err(SnapshotFlaw::Field { what, at, value });
         }
+        let sessions = form.sessions.value([0; 2], [0; 2]);
         Ok(Self {
-            journal: long(16),
-            commands: long(24),
-            digest: Digest::from_parts(long(32), long(24)),
-            state_hash: long(40),
-            state_bytes: long(48),
-            sessions_bytes: long(56),
-            reports_bytes: long(64),
-            sessions: SessionLimits {
-                answers_kept: int(72),
-                reports_kept: int(76),
-                reports_max: int(80),
-                sessions_per_user: int(84),
-                sessions_max: int(88),
-            },
+            journal: form.journal.get(),
+            commands: form.commands.get(),
+            digest: Digest::from_parts(form.digest.get(), form.commands.get()),
+            state_hash: form.state_hash.get(),
+            state_bytes: form.state_bytes.get(),
+            sessions_bytes: form.sessions_bytes.get(),
+            reports_bytes: form.reports_bytes.get(),
+            sessions: sessions.expect("any numbers are limits"),
         })
     }
 }

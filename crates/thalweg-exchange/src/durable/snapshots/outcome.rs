@@ -1,7 +1,6 @@
 //! The results of snapshots that were asked for.
 
 use std::any::Any;
-use std::fmt;
 use std::time::Duration;
 
 use thalweg_journal::Error as JournalError;
@@ -9,6 +8,7 @@ use thalweg_journal::Error as JournalError;
 use super::SnapshotFlaw;
 use crate::digest::Digest;
 use crate::durable::error::OpenError;
+use crate::error_texts::error_texts;
 
 /// A snapshot that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,36 +57,15 @@ impl SnapshotFailed {
     }
 }
 
-impl fmt::Display for SnapshotFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "no snapshot was written: ")?;
-        match self {
-            Self::Journal(error) => error.fmt(f),
-            Self::Reading(error) => error.fmt(f),
-            Self::Digest {
-                commands,
-                live,
-                replayed,
-            } => write!(
-                f,
-                "after {commands} commands the digest of the exchange is {:016x}, and that of its \
-                 journal, executed again, {:016x}",
-                live.value(),
-                replayed.value()
-            ),
-            Self::Unreadable(flaw) => write!(f, "it could not be read again: {flaw}"),
-            Self::Closed => write!(f, "the exchange was closed first"),
-            Self::Panicked(text) => write!(f, "making it has panicked: {text}"),
-        }
-    }
-}
-
-impl std::error::Error for SnapshotFailed {}
-
-impl From<JournalError> for SnapshotFailed {
-    fn from(error: JournalError) -> Self {
-        Self::Journal(error)
-    }
+error_texts! { SnapshotFailed:
+    Journal(error) from JournalError => "no snapshot was written: {error}";
+    Reading(error) => "no snapshot was written: {error}";
+    Digest { commands, live, replayed } => "no snapshot was written: after {commands} commands \
+        the digest of the exchange is {:016x}, and that of its journal, executed again, {:016x}",
+        live.value(), replayed.value();
+    Unreadable(flaw) => "no snapshot was written: it could not be read again: {flaw}";
+    Closed => "no snapshot was written: the exchange was closed first";
+    Panicked(text) => "no snapshot was written: making it has panicked: {text}";
 }
 
 impl From<OpenError> for SnapshotFailed {

@@ -142,12 +142,12 @@ impl Book {
     #[must_use]
     #[inline]
     pub fn is_auction(&self) -> bool {
-        self.aside.as_ref().is_some_and(|aside| aside.is_auction)
+        self.cold.as_ref().is_some_and(|cold| cold.is_auction)
     }
 
     #[cold]
     pub(crate) fn start_auction(&mut self) {
-        self.aside_mut().is_auction = true;
+        self.cold_mut().is_auction = true;
         self.ladder.shut();
     }
 
@@ -247,7 +247,7 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) -> Option<bool> {
-        let begun = self.aside_mut().uncrossing.take();
+        let begun = self.cold_mut().uncrossing.take();
         let mut progress = begun.unwrap_or_else(|| {
             Box::new(Uncrossing {
                 reference,
@@ -255,13 +255,13 @@ impl Book {
             })
         });
         let is_done = self.uncross_on(&mut progress, rules.work_max(), events);
-        let aside = self.aside_mut();
+        let cold = self.cold_mut();
         if !is_done {
-            aside.uncrossing = Some(progress);
-            aside.stops.leave_reached(events);
+            cold.uncrossing = Some(progress);
+            cold.stops.leave_reached(events);
             return None;
         }
-        aside.is_auction = false;
+        cold.is_auction = false;
         self.ladder.reopen();
         if rules.trigger_passed_stops {
             self.note_last();
@@ -320,7 +320,7 @@ impl Book {
         }
         self.keep_owners();
         let has_orders = self.may_have_orders_of(uid);
-        let progress = self.aside_mut().uncrossing.as_mut();
+        let progress = self.cold_mut().uncrossing.as_mut();
         if let Some(progress) = progress.filter(|_| has_orders) {
             progress.leaving.insert((uid, why == Removal::Disconnected));
         }
@@ -330,8 +330,8 @@ impl Book {
     /// Has a mass cancel of all orders follow the end of the auction. Returns false where none goes
     /// on.
     pub(crate) fn postpone_cancel_all(&mut self) -> bool {
-        let aside = self.aside.as_mut();
-        let progress = aside.and_then(|aside| aside.uncrossing.as_mut());
+        let cold = self.cold.as_mut();
+        let progress = cold.and_then(|cold| cold.uncrossing.as_mut());
         progress
             .map(|progress| progress.cancels_all = true)
             .is_some()
@@ -339,12 +339,12 @@ impl Book {
 
     /// Returns the end of the auction, if it goes on.
     pub(crate) fn uncrossing(&self) -> Option<&Uncrossing> {
-        self.aside.as_ref()?.uncrossing.as_deref()
+        self.cold.as_ref()?.uncrossing.as_deref()
     }
 
     /// Has the end of the auction go on from here.
     pub(crate) fn restore_uncrossing(&mut self, progress: Uncrossing) {
-        self.aside_mut().uncrossing = Some(Box::new(progress));
+        self.cold_mut().uncrossing = Some(Box::new(progress));
     }
 
     /// Matches the best buyer with the best seller until one of them does not trade at the price.

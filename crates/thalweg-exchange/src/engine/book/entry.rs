@@ -3,6 +3,7 @@
 //! A new order rests at once, trades, is rejected, or waits for its trigger.
 
 use super::Book;
+use super::icebergs::displayed;
 use super::ladder::NO_KEY;
 use super::orders::{Node, WAITS, mask};
 use super::taking::Taker;
@@ -102,7 +103,7 @@ impl Book {
         };
         let mut taker = Taker::new(place, limit, rules, first);
         self.take(&mut taker, events);
-        if taker.left + taker.dropped == 0 {
+        if taker.left + taker.decremented == 0 {
             return ResultCode::Success;
         }
         self.end_taking((place, asked, origin), &taker, (first, rules), events)
@@ -165,18 +166,21 @@ impl Book {
         events: &mut Events,
     ) -> ResultCode {
         let Taker {
-            left, dropped, cut, ..
+            left,
+            decremented,
+            ended_by,
+            ..
         } = *taker;
-        let why = match (cut, place.order_type) {
+        let why = match (ended_by, place.order_type) {
             _ if left == 0 => RejectReason::SelfTrade,
             (Some(why), _) => why,
             (None, OrderType::Gtc) => {
                 let key = self.key(place.uid, place.order_id);
                 if let Some(vacancy) = self.vacancy(key) {
-                    let size = place.size - dropped;
+                    let size = place.size - decremented;
                     self.rest((place, asked, origin), (size, left), vacancy);
-                    if dropped != 0 {
-                        let lost = reject_event(place, dropped, RejectReason::SelfTrade);
+                    if decremented != 0 {
+                        let lost = reject_event(place, decremented, RejectReason::SelfTrade);
                         events.insert(first, lost);
                     }
                     return ResultCode::Success;
@@ -187,7 +191,7 @@ impl Book {
             (None, OrderType::Fok) => RejectReason::FillOrKill,
             _ => RejectReason::ImmediateOrCancel,
         };
-        reject(place, left + dropped, why, (first, rules), events)
+        reject(place, left + decremented, why, (first, rules), events)
     }
 
     /// Puts what is left of a new order at the end of its queue, with its conditions.
@@ -198,7 +202,7 @@ impl Book {
         vacancy: Vacancy,
     ) {
         let display = asked.and_then(|asked| asked.display);
-        let shown = display.map_or(left, |display| left.min(display));
+        let shown = displayed(left, display);
         let slot = self.ladder.nodes.insert(Node {
             left: shown,
             filled: size - left,
@@ -424,7 +428,7 @@ impl Book {
         if flags.is_post_only() && self.would_take(action, price) {
             return ResultCode::MatchingMoveFailedPostOnly;
         }
-        self.requeue(slot, (price, 0), rules, events)
+        self.reenter(slot, (price, 0), rules, events)
     }
 
     /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.
@@ -494,7 +498,7 @@ impl Book {
             events.set_moved(moved);
             return ResultCode::Success;
         }
-        if more > 0 && !self.shows_enough(slot, amend.size) {
+        if more > 0 && !self.display_allows(slot, amend.size) {
             return ResultCode::RiskIcebergDisplay;
         }
         if let Some(code) = self.check_move(&order, amend.price) {
@@ -507,18 +511,17 @@ impl Book {
         if more < 0 {
             self.reduce(whose, -more, events);
         }
-        self.requeue(slot, (amend.price, more.max(0)), rules, events)
+        self.reenter(slot, (amend.price, more.max(0)), rules, events)
     }
 }
 
 // Orders that must be filled whole (FOK, FOK_BUDGET): whether one would be.
 //
-// *Cost*: a step for each level that it would take from. A budget order is refused at the first
-// level from which on even its best price would not do for all lots that are missing: otherwise
-// who holds money for one lot could have the whole book visited. Orders are visited one by one
-// only where there are enough lots, and the order must not meet its owner's, or could make more
-// events than one may. Where the rules bound them, `WORK_MAX` levels are
-// visited at most, and as many orders.
+// *Cost*: a step for each level that it would take from. Refuses at the first level whose price
+// could not pay for all missing lots, or for a seller not bring in enough; otherwise an order with
+// money for one lot scans the whole book. Orders are visited one by one only where there are enough
+// lots, and the order must not meet its owner's, or could make more events than one may. Where the
+// rules bound them, `WORK_MAX` levels are visited at most, and as many orders.
 
 /// How many visits are left, and how many events the order may make.
 struct Bounds {
@@ -652,7 +655,7 @@ impl Book {
                 }
             }
             if !is_blocked && missing > lots {
-                bounds.make_events(self.refills(slot, (missing - lots).min(hidden)))?;
+                bounds.make_events(self.replenishing_events(slot, (missing - lots).min(hidden)))?;
                 lots += hidden;
             }
             if missing <= lots || is_blocked {
@@ -662,23 +665,5 @@ impl Book {
             cost = cost.saturating_add(value(lots));
         }
         Ok(false)
-    }
-
-    /// Returns how many events it makes at most to take hidden lots of a level: each time that lots
-    /// are shown, one for that and one for the trade.
-    fn refills(&self, level: u32, lots: i128) -> i128 {
-        if lots == 0 {
-            return 0;
-        }
-        let shown = |slot: u32| {
-            let terms = self.terms(self.key_at(slot));
-            let terms = terms.filter(|terms| terms.hidden > 0 && terms.display > 0);
-            terms.map_or(0, |terms| {
-                let display = i128::from(terms.display);
-                (i128::from(terms.hidden) + display - 1) / display
-            })
-        };
-        let refills: i128 = self.ladder.queue(level).map(shown).sum();
-        2 * refills.min(lots)
     }
 }

@@ -15,6 +15,7 @@
 
 mod auction;
 mod entry;
+mod icebergs;
 mod ladder;
 mod orders;
 mod owners;
@@ -32,7 +33,7 @@ pub(crate) use self::auction::{Lots, Uncrossing, Walk};
 use self::ladder::Ladder;
 pub use self::ladder::Level;
 pub use self::orders::RestingOrder;
-use self::orders::{HIDES, NONE, Node, Terms, WAITS, WIDE};
+use self::orders::{NONE, Node, Terms, WAITS, WIDE};
 use self::owners::Owners;
 pub(crate) use self::snapshot::{Outline, Saved, Turns};
 use self::stops::Stops;
@@ -54,8 +55,8 @@ pub struct Book {
     ask_floor: i64,
     /// All ones where an order's id is its owner's alone, else zero.
     owners: i64,
-    /// Only while orders hide lots, expire, or wait.
-    aside: Option<Box<Aside>>,
+    /// Only while orders hide lots, expire, or wait, and in an auction.
+    cold: Option<Box<ColdState>>,
     /// When matching looks for orders that expire.
     due: i64,
     bids_bounded: bool,
@@ -97,7 +98,7 @@ impl Book {
             ladder,
             index: Index::with_capacity(orders),
             owners: if rules.ids_per_user { -1 } else { 0 },
-            aside: None,
+            cold: None,
             due: i64::MAX,
         }
     }
@@ -155,7 +156,7 @@ impl Book {
     /// Returns how many orders rest, both sides together.
     #[must_use]
     pub fn order_count(&self) -> usize {
-        let waiting = self.aside.as_ref().map_or(0, |aside| aside.stops.len());
+        let waiting = self.cold.as_ref().map_or(0, |cold| cold.stops.len());
         self.index.len() - waiting
     }
 
@@ -367,8 +368,8 @@ impl Book {
                 ladder.append(slot);
             }
         }
-        if let Some(aside) = &mut self.aside {
-            aside.stops.relocate(|key, slot| {
+        if let Some(cold) = &mut self.cold {
+            cold.stops.relocate(|key, slot| {
                 let slot = ladder.nodes.insert(old.nodes[slot]);
                 index.insert(key, slot);
                 slot
@@ -445,16 +446,17 @@ impl Book {
 //
 // *State*: of resting orders that hide lots or expire, their terms by id; when orders expire; and
 // stop orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node
-// has a mark exactly while its order has terms, and terms exactly while it hides lots or expires,
-// or waits; (2) an order with a time to live is in `expiries` exactly while it rests or waits; (3)
-// a waiting order has a node, too, in no queue, so that the book's index knows its id; (4) there
-// is an `Aside` exactly while something is in it. Placing, moving or cancelling a plain order that
-// does not trade never looks here, whatever else is in the book.
+// has a mark exactly if its order hides lots, expires or waits; it has terms exactly if it hides
+// lots or expires; (2) an order with a time to live is in `expiries` exactly while it rests or
+// waits; (3) a waiting order has a node, too, in no queue, so that the book's index knows its id;
+// (4) after a command, there is a `ColdState` exactly if something is in it. Placing, moving or
+// cancelling a plain order that does not trade never looks here, whatever else is in the book.
 //
 // Found through trees: ids come from clients, and such orders are rare.
 
+/// The state that only conditional orders and auctions need.
 #[derive(Clone, Debug, Default)]
-struct Aside {
+struct ColdState {
     arrivals: u64,
     terms: BTreeMap<OrderKey, Terms>,
     /// Per side, by price: the lots that orders hide, where they hide any.
@@ -468,7 +470,7 @@ struct Aside {
     uncrossing: Option<Box<Uncrossing>>,
 }
 
-impl Aside {
+impl ColdState {
     fn is_empty(&self) -> bool {
         self.terms.is_empty() && self.stops.is_empty() && !self.is_auction
     }
@@ -511,29 +513,13 @@ impl Aside {
 }
 
 impl Book {
-    fn aside_mut(&mut self) -> &mut Aside {
-        self.aside.get_or_insert_default()
+    fn cold_mut(&mut self) -> &mut ColdState {
+        self.cold.get_or_insert_default()
     }
 
     /// The terms of a resting order, if it has any.
     fn terms(&self, order: OrderKey) -> Option<&Terms> {
-        self.aside.as_ref()?.terms.get(&order)
-    }
-
-    /// Lots of a resting order that are not shown.
-    #[inline]
-    fn hidden(&self, slot: u32) -> i64 {
-        if self.ladder.nodes[slot].marks & HIDES == 0 {
-            return 0;
-        }
-        self.look_up_hidden(slot)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn look_up_hidden(&self, slot: u32) -> i64 {
-        let terms = self.terms(self.key_at(slot));
-        terms.map_or(0, |terms| terms.hidden)
+        self.cold.as_ref()?.terms.get(&order)
     }
 
     /// Writes the terms of a resting order, and its marks; forgets terms that ask for nothing.
@@ -546,25 +532,15 @@ impl Book {
         if marks == 0 && before == 0 {
             return;
         }
-        let aside = self.aside_mut();
+        let cold = self.cold_mut();
         let before = match marks {
-            0 => aside.terms.remove(&order),
-            _ => aside.terms.insert(order, Terms { price, ..terms }),
+            0 => cold.terms.remove(&order),
+            _ => cold.terms.insert(order, Terms { price, ..terms }),
         };
         if let Some(before) = before {
-            aside.count_hidden((side, before.price), -before.hidden);
+            cold.count_hidden((side, before.price), -before.hidden);
         }
-        aside.count_hidden((side, price), terms.hidden);
-    }
-
-    /// Returns the lots that the orders of a price hide.
-    fn hidden_at(&self, side: Action, price: i64) -> i128 {
-        let hidden = self
-            .aside
-            .as_ref()
-            .map(|aside| &aside.hidden[side as usize]);
-        let lots = hidden.and_then(|hidden| hidden.get(&price));
-        lots.copied().unwrap_or(0)
+        cold.count_hidden((side, price), terms.hidden);
     }
 
     /// Forgets an order that is in no queue any more, with its terms.
@@ -572,10 +548,10 @@ impl Book {
         let node = &self.ladder.nodes[slot];
         if node.marks != 0 {
             let (order, side) = (node.key(self.owners), node.action);
-            let aside = self.aside_mut();
-            if let Some(terms) = aside.terms.remove(&order) {
-                aside.count_hidden((side, terms.price), -terms.hidden);
-                aside.forget_expiry(terms.good_till, terms.arrival);
+            let cold = self.cold_mut();
+            if let Some(terms) = cold.terms.remove(&order) {
+                cold.count_hidden((side, terms.price), -terms.hidden);
+                cold.forget_expiry(terms.good_till, terms.arrival);
             }
         }
         self.forget(slot);
@@ -583,8 +559,8 @@ impl Book {
 
     /// Gives up what is kept beside the book if there is nothing in it. At the end of a command.
     fn tidy(&mut self) {
-        if self.aside.as_ref().is_some_and(|aside| aside.is_empty()) {
-            self.aside = None;
+        if self.cold.as_ref().is_some_and(|cold| cold.is_empty()) {
+            self.cold = None;
         }
     }
 
@@ -593,7 +569,7 @@ impl Book {
         if let Some(terms) = self.terms(self.key(order.uid, order.order_id)) {
             order.size += terms.hidden;
             order.hidden = terms.hidden;
-            order.display = (terms.hidden > 0).then_some(terms.display);
+            order.display = terms.display_in_use();
             order.good_till = terms.good_till;
         }
         order

@@ -1,10 +1,10 @@
-//! Orders in their array of cache lines, linked by slot number; iceberg orders; expiry.
+//! Orders in their array of cache lines, linked by slot number; their conditions; expiry.
 
 use super::Book;
-use crate::command::{Action, ConditionalOrder, OrderFlags, Place, is_enough};
+use crate::command::{Action, ConditionalOrder, OrderFlags, Place};
 use crate::engine::index::OrderKey;
 use crate::engine::slab::make_room;
-use crate::event::{Event, Events, Removal, UserHint};
+use crate::event::{Events, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
 
 /// Ticks of the window of a book that is used much; their levels are the first slots.
@@ -36,7 +36,7 @@ pub(super) struct Node {
     pub(super) id: i64,
     pub(super) price: i64,
     pub(super) reserve_price: i64,
-    /// Lots that are not filled yet.
+    /// Lots that are not filled yet; of an iceberg order, the displayed ones.
     pub(super) left: i64,
     pub(super) filled: i64,
     pub(super) previous: u32,
@@ -46,7 +46,8 @@ pub(super) struct Node {
     pub(super) action: Action,
     /// The order's flags, which count when it is moved and takes.
     pub(super) flags: OrderFlags,
-    /// Which conditions of it are kept beside the book: bits ([`HIDES`]), none of a plain order.
+    /// Which conditions the order has: the bits [`HIDES`], [`EXPIRES`] and [`WAITS`]. Zero for a
+    /// plain order, which is all that a fast path checks.
     pub(super) marks: u8,
 }
 
@@ -295,12 +296,13 @@ pub struct RestingOrder {
     pub flags: OrderFlags,
 }
 
-/// Mark of a node: lots of its order are hidden.
+/// Mark of a node: lots of its order are hidden; how many is in its [`Terms`]. An iceberg order
+/// that displays all that is left of it has no such mark.
 pub(super) const HIDES: u8 = 1;
-/// Mark of a node: its order expires.
+/// Mark of a node: its order expires; when is in its [`Terms`].
 pub(super) const EXPIRES: u8 = 2;
-
-/// Mark of a node: its order waits, is in no queue, and all but its key is kept in `stops`.
+/// Mark of a node: its order waits, is in no queue, and all but its key is kept in `stops`. Such an
+/// order has no [`Terms`].
 pub(super) const WAITS: u8 = 4;
 
 /// The conditions of a resting order.
@@ -308,10 +310,11 @@ pub(super) const WAITS: u8 = 4;
 pub(super) struct Terms {
     /// Which of the orders with terms, and of the stop orders, came first.
     pub(super) arrival: u64,
-    /// Lots shown at a time; means something while lots are hidden.
+    /// Lots displayed at a time; means something while lots are hidden.
     pub(super) display: i64,
+    /// Lots that are neither filled nor displayed.
     pub(super) hidden: i64,
-    /// The price at which its hidden lots are counted.
+    /// The price under which hidden lots are counted; may lag the node's price during a move.
     pub(super) price: i64,
     pub(super) good_till: Option<i64>,
 }
@@ -323,22 +326,6 @@ impl Terms {
         hides | expires
     }
 }
-
-// Iceberg orders show a part of their lots at a time.
-//
-// An iceberg order takes with all its lots. The resting part shows `display` lots and hides the
-// others; only shown lots count in their level. When they are filled, as many again, or what is
-// left, stand at the end of the queue; a taker may meet them once more when it has met all other
-// orders of that price.
-//
-// *Cancel*: all lots go. *Reduce*: hidden lots go first, so the order keeps its place in time
-// unless it is cancelled by it. *Move*: it takes with all its lots, and what is left shows
-// `display` lots again at its new place. *FOK and FOK_BUDGET* count hidden lots: they would be
-// met. Money is held for all lots as for those of any order.
-//
-// The shown lots when the order comes to rest follow from its unfilled lots. The number of lots
-// that are shown later is reported by an `Event::Refilled`: also when it was moved, beyond those
-// that were shown before and are not taken by its trades.
 
 impl Book {
     /// Notes the conditions of an order that came to rest with `hidden` hidden lots.
@@ -354,9 +341,9 @@ impl Book {
             return;
         }
         let key = self.key_at(slot);
-        let aside = self.aside_mut();
-        let arrival = arrival.unwrap_or_else(|| aside.next_arrival());
-        aside.note_expiry(good_till, arrival, key);
+        let cold = self.cold_mut();
+        let arrival = arrival.unwrap_or_else(|| cold.next_arrival());
+        cold.note_expiry(good_till, arrival, key);
         let terms = Terms {
             arrival,
             display: asked.display.unwrap_or_default(),
@@ -365,51 +352,6 @@ impl Book {
             good_till,
         };
         self.set_terms(slot, terms);
-    }
-
-    /// Whether an order that hides lots may have `size` of them: see
-    /// [`RiskIcebergDisplay`](crate::ResultCode::RiskIcebergDisplay).
-    pub(super) fn shows_enough(&self, slot: u32, size: i64) -> bool {
-        let terms = self.terms(self.key_at(slot));
-        terms.is_none_or(|terms| terms.hidden == 0 || is_enough(terms.display, size))
-    }
-
-    /// Shows lots of an order that is in no queue, of whose lots `left` are left, and appends it.
-    /// `shown` of them are shown already.
-    pub(super) fn show(&mut self, slot: u32, left: i64, shown: i64, events: &mut Events) {
-        let node = &self.ladder.nodes[slot];
-        let (order, uid) = (OrderId(node.id), UserId(node.uid));
-        let mut now = left;
-        if node.marks != 0
-            && let Some(&terms) = self.terms(self.key_at(slot))
-        {
-            if terms.hidden > 0 {
-                now = left.min(terms.display);
-            }
-            let hidden = left - now;
-            self.set_terms(slot, Terms { hidden, ..terms });
-        }
-        self.ladder.nodes[slot].left = now;
-        self.ladder.append(slot);
-        if now != shown {
-            let size = now - shown;
-            events.push(Event::Refilled { order, uid, size });
-        }
-    }
-
-    /// Takes `size` lots, not all that are left, off a resting order: hidden ones first.
-    pub(super) fn reduce_hidden_first(&mut self, slot: u32, size: i64) {
-        let mut shown = size;
-        if let Some(&terms) = self.terms(self.key_at(slot)) {
-            let hidden = terms.hidden - terms.hidden.min(size);
-            shown -= terms.hidden - hidden;
-            self.set_terms(slot, Terms { hidden, ..terms });
-        }
-        let node = &mut self.ladder.nodes[slot];
-        node.left -= shown;
-        let (side, price) = (node.action, node.price);
-        let level = self.ladder.level_of(side, price);
-        self.ladder.nodes[level].left -= shown;
     }
 }
 
@@ -420,7 +362,7 @@ impl Book {
 
 impl Book {
     fn first_expiry(&self) -> Option<i64> {
-        let expiries = &self.aside.as_ref()?.expiries;
+        let expiries = &self.cold.as_ref()?.expiries;
         expiries.first_key_value().map(|(&(time, _), _)| time)
     }
 
@@ -444,8 +386,8 @@ impl Book {
     /// in trees for each.
     pub(crate) fn expire(&mut self, time: i64, max: usize, events: &mut Events) {
         while events.len() < max && self.expires_by(time) {
-            let aside = self.aside_mut();
-            let Some((_, order)) = aside.expiries.pop_first() else {
+            let cold = self.cold_mut();
+            let Some((_, order)) = cold.expiries.pop_first() else {
                 break;
             };
             match self.find(order) {
@@ -461,7 +403,7 @@ impl Book {
     /// Returns when which orders expire, resting and waiting ones, as they would go; their owners
     /// where ids are per user, else 0.
     pub fn expiries(&self) -> impl Iterator<Item = (i64, UserId, OrderId)> + '_ {
-        let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
+        let expiries = self.cold.iter().flat_map(|cold| &cold.expiries);
         expiries.map(|(&(time, _), order)| (time, UserId(order.owner), OrderId(order.id)))
     }
 }

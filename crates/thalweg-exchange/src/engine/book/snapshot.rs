@@ -58,7 +58,7 @@ impl Turns {
 impl Book {
     /// When which order has its turn.
     pub(crate) fn turns(&self) -> Turns {
-        let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
+        let expiries = self.cold.iter().flat_map(|cold| &cold.expiries);
         let (mut last, mut turn) = (None, 0);
         let number = |(&(time, _), &key)| {
             turn = if last == Some(time) { turn + 1 } else { 0 };
@@ -193,7 +193,7 @@ impl Book {
                 price: order.price,
                 good_till: order.good_till,
             };
-            self.aside_mut().restore_expiry(order.good_till, turn, key);
+            self.cold_mut().restore_expiry(order.good_till, turn, key);
             self.set_terms(slot, terms);
         }
         true
@@ -217,18 +217,18 @@ impl Book {
             ..Node::new(place, user)
         });
         self.index.fill(vacancy, slot);
-        let aside = self.aside_mut();
-        aside.restore_expiry(order.good_till, turn, key);
-        let arrival = aside.next_arrival();
+        let cold = self.cold_mut();
+        cold.restore_expiry(order.good_till, turn, key);
+        let arrival = cold.next_arrival();
         let waiting = Waiting::new(*order, (trigger, arrival), turn.into(), (user, slot));
-        aside.stops.insert(key, waiting);
+        cold.stops.insert(key, waiting);
         true
     }
 
     /// Whether the turns of orders that expire at one time are 0, 1 and so on, of `count` orders in
     /// all.
     pub(crate) fn has_turns(&self, count: usize) -> bool {
-        let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
+        let expiries = self.cold.iter().flat_map(|cold| &cold.expiries);
         let (mut last, mut turn, mut found) = (None, 0, 0);
         for (&(time, given), _) in expiries {
             turn = if last == Some(time) { turn + 1 } else { 0 };

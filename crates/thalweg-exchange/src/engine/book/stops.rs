@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::entry::reject;
 use super::orders::{Node, WAITS, mask};
-use super::{Aside, Book};
+use super::{Book, ColdState};
 use crate::command::{Action, ConditionalOrder, Place};
 use crate::engine::index::OrderKey;
 use crate::event::{Event, Events, RejectReason, Removal, UserHint};
@@ -255,18 +255,18 @@ impl Book {
             ..Node::new(place, user)
         });
         self.index.fill(vacancy, slot);
-        let aside = self.aside_mut();
-        let arrival = aside.next_arrival();
-        aside.note_expiry(order.good_till, arrival, id);
+        let cold = self.cold_mut();
+        let arrival = cold.next_arrival();
+        cold.note_expiry(order.good_till, arrival, id);
         let waiting = Waiting::new(*order, (trigger, arrival), arrival, (user, slot));
-        aside.stops.insert(id, waiting);
+        cold.stops.insert(id, waiting);
         self.widen_if_used();
         ResultCode::Success
     }
 
     /// Takes out a waiting order, if it is one, to be executed or not.
     fn take_waiting(&mut self, order: OrderKey) -> Option<Waiting> {
-        let waiting = self.aside.as_mut()?.stops.remove(order)?;
+        let waiting = self.cold.as_mut()?.stops.remove(order)?;
         self.index.remove_slot(order, waiting.slot);
         self.ladder.nodes.free(waiting.slot);
         Some(waiting)
@@ -274,10 +274,10 @@ impl Book {
 
     /// Notes that the last trade reaches orders: those whose trigger it has passed.
     pub(super) fn note_last(&mut self) {
-        if let (Some(price), Some(aside)) = (self.last, &mut self.aside)
-            && aside.stops.reached_at(price).is_some()
+        if let (Some(price), Some(cold)) = (self.last, &mut self.cold)
+            && cold.stops.reached_at(price).is_some()
         {
-            aside.stops.reached_by.push_back(price);
+            cold.stops.reached_by.push_back(price);
         }
     }
 
@@ -288,14 +288,14 @@ impl Book {
     /// some may be left over.
     #[inline(always)]
     pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
-        self.aside.is_some() && self.run_stops_aside(first, rules, events)
+        self.cold.is_some() && self.run_stops_cold(first, rules, events)
     }
 
     #[inline(never)]
-    fn run_stops_aside(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
-        if let Some(aside) = &mut self.aside
-            && !aside.stops.is_empty()
-            && aside.stops.note_trades(&events[first..])
+    fn run_stops_cold(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
+        if let Some(cold) = &mut self.cold
+            && !cold.stops.is_empty()
+            && cold.stops.note_trades(&events[first..])
         {
             self.run_reached(rules, events);
         }
@@ -307,8 +307,8 @@ impl Book {
     #[cold]
     #[inline(never)]
     fn run_reached(&mut self, rules: &Rules, events: &mut Events) {
-        while let Some(aside) = &mut self.aside {
-            let stops = &mut aside.stops;
+        while let Some(cold) = &mut self.cold {
+            let stops = &mut cold.stops;
             let (seen, left_over) = (events.len(), stops.left_over());
             let Some(next) = stops.next_reached() else {
                 stops.left_over = left_over;
@@ -320,14 +320,14 @@ impl Book {
             }
             if let Some(next) = self.take_waiting(next) {
                 self.execute_stop(&next, rules, events);
-                self.aside_mut().stops.note_trades(&events[seen..]);
+                self.cold_mut().stops.note_trades(&events[seen..]);
             }
         }
     }
 
     /// Executes stop orders that are left over, as many as one command may.
     pub(crate) fn run_left_over(&mut self, rules: &Rules, events: &mut Events) {
-        let Some(Aside { stops, .. }) = self.aside.as_deref_mut() else {
+        let Some(ColdState { stops, .. }) = self.cold.as_deref_mut() else {
             return;
         };
         let left_over = stops.left_over();
@@ -341,20 +341,20 @@ impl Book {
     /// Returns whether stop orders are left over.
     #[inline(always)]
     pub(crate) fn has_left_over(&self) -> bool {
-        let aside = self.aside.as_ref();
-        aside.is_some_and(|aside| aside.stops.left_over.is_some())
+        let cold = self.cold.as_ref();
+        cold.is_some_and(|cold| cold.stops.left_over.is_some())
     }
 
     /// Returns the lowest and the highest price by which stop orders were reached that are left
     /// over.
     pub(crate) fn left_over(&self) -> Option<(i64, i64)> {
-        self.aside.as_ref()?.stops.left_over()
+        self.cold.as_ref()?.stops.left_over()
     }
 
     /// Has stop orders left over that were reached by these prices, the lowest and the highest.
     /// Returns false where none waits that is reached.
     pub(crate) fn restore_left_over(&mut self, prices: (i64, i64)) -> bool {
-        let stops = &mut self.aside_mut().stops;
+        let stops = &mut self.cold_mut().stops;
         stops.left_over = Some(prices);
         stops.left_over().is_some()
     }
@@ -373,14 +373,14 @@ impl Book {
             let reaches = |price| waiting.key().0 <= price ^ mask(waiting.side().opposite());
             self.last.is_some_and(reaches)
         };
-        let waiting = self.aside.as_ref().map(|aside| &aside.stops.waiting);
+        let waiting = self.cold.as_ref().map(|cold| &cold.stops.waiting);
         if !waiting.is_some_and(|waiting| waiting.get(&order).is_some_and(is_passed)) {
             return ResultCode::Success;
         }
         if let Some(left_over) = self.left_over() {
             let last = self.last.map(|price| (price, price));
             let prices = last.into_iter().chain([left_over]).reduce(both);
-            self.aside_mut().stops.left_over = prices;
+            self.cold_mut().stops.left_over = prices;
             return ResultCode::Success;
         }
         let Some(next) = self.take_waiting(order) else {
@@ -397,7 +397,7 @@ impl Book {
     #[cold]
     fn execute_stop(&mut self, next: &Waiting, rules: &Rules, events: &mut Events) -> ResultCode {
         let good_till = next.order.good_till;
-        self.aside_mut().forget_expiry(good_till, next.turn);
+        self.cold_mut().forget_expiry(good_till, next.turn);
         let place = &next.order.place;
         let (low, high) = self.band;
         if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
@@ -420,7 +420,7 @@ impl Book {
     #[cold]
     pub(super) fn reduce_waiting(&mut self, slot: u32, by: i64, events: &mut Events) -> ResultCode {
         let order = self.key_at(slot);
-        let stops = &mut self.aside_mut().stops;
+        let stops = &mut self.cold_mut().stops;
         let Some(waiting) = stops.waiting.get_mut(&order) else {
             return ResultCode::MatchingUnknownOrderId;
         };
@@ -440,7 +440,7 @@ impl Book {
     pub(super) fn remove_waiting(&mut self, order: OrderKey, why: Removal, events: &mut Events) {
         if let Some(waiting) = self.take_waiting(order) {
             let good_till = waiting.order.good_till;
-            self.aside_mut().forget_expiry(good_till, waiting.turn);
+            self.cold_mut().forget_expiry(good_till, waiting.turn);
             waiting.report_removed((waiting.order.place.size, 0), why, events);
         }
     }
@@ -467,10 +467,10 @@ impl Book {
         (why, most): (Removal, usize),
         events: &mut Events,
     ) {
-        let Some(aside) = &self.aside else {
+        let Some(cold) = &self.cold else {
             return;
         };
-        let stops = &aside.stops;
+        let stops = &cold.stops;
         let mut orders: Vec<OrderKey> = stops.outside(self.band).take(most).collect();
         orders.sort_unstable_by_key(|order| {
             let waiting = &stops.waiting[order];
@@ -483,7 +483,7 @@ impl Book {
 
     /// Returns whether an order with a limit outside the band waits.
     pub(super) fn waits_outside(&self) -> bool {
-        let mut stops = self.aside.iter().map(|aside| &aside.stops);
+        let mut stops = self.cold.iter().map(|cold| &cold.stops);
         stops.any(|stops| stops.outside(self.band).next().is_some())
     }
 
@@ -495,7 +495,7 @@ impl Book {
         (why, is_end): (Removal, bool),
         events: &mut Events,
     ) {
-        let Some(Aside { stops, .. }) = self.aside.as_deref() else {
+        let Some(ColdState { stops, .. }) = self.cold.as_deref() else {
             return;
         };
         let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
@@ -522,7 +522,7 @@ impl Book {
     /// Returns whether an order of this owner waits; where ids are not per user, of any.
     pub(super) fn may_wait(&self, uid: UserId) -> bool {
         let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
-        let mut stops = self.aside.iter().map(|aside| &aside.stops.waiting);
+        let mut stops = self.cold.iter().map(|cold| &cold.stops.waiting);
         stops.any(|waiting| waiting.range(first..=last).next().is_some())
     }
 
@@ -530,7 +530,7 @@ impl Book {
     /// orders, sorted; where ids are not per user, a look at every order that waits.
     pub(crate) fn waiting_of(&self, uid: UserId, most: usize) -> Vec<&ConditionalOrder> {
         let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
-        let stops = self.aside.iter().map(|aside| &aside.stops.waiting);
+        let stops = self.cold.iter().map(|cold| &cold.stops.waiting);
         let orders = stops.flat_map(|waiting| waiting.range(first..=last));
         let waiting = orders.map(|(_, waiting)| waiting);
         let own = waiting.filter(|waiting| waiting.order.place.uid == uid);
@@ -542,7 +542,7 @@ impl Book {
     /// Returns the stop orders that wait: asks, then bids, each what is reached first before the
     /// others, then in order of arrival.
     pub fn waiting(&self) -> impl Iterator<Item = &ConditionalOrder> {
-        let stops = self.aside.iter().flat_map(|aside| aside.stops.iter());
+        let stops = self.cold.iter().flat_map(|cold| cold.stops.iter());
         stops.map(|waiting| &waiting.order)
     }
 }

@@ -20,12 +20,13 @@ pub(super) struct Taker {
     /// The worst key of the opposite side that it takes.
     pub(super) limit: i64,
     pub(super) left: i64,
-    /// Lots that it lost to own orders, which lost as many.
-    pub(super) dropped: i64,
+    /// Lots that it lost to own orders, which lost as many ([`SelfTrade::Decrement`]).
+    pub(super) decremented: i64,
     pub(super) reserve_price: i64,
     pub(super) budget: Option<Budget>,
-    /// Why what is left of it must go: it met an order of its owner, or too many.
-    pub(super) cut: Option<RejectReason>,
+    /// Why it takes no more and what is left of it must go: it met an order of its owner, or too
+    /// many orders.
+    pub(super) ended_by: Option<RejectReason>,
     /// How many events there may be before it must end.
     events_max: usize,
 }
@@ -41,10 +42,10 @@ impl Taker {
             action: place.action,
             limit,
             left: place.size,
-            dropped: 0,
+            decremented: 0,
             reserve_price: place.reserve_price,
             budget: is_budget.then(|| Budget::new(place, rules)),
-            cut: None,
+            ended_by: None,
             events_max: first.saturating_add(rules.work_max()),
         }
     }
@@ -57,10 +58,10 @@ impl Taker {
             action: order.action,
             limit: order.price ^ mask(order.action.opposite()),
             left: lots,
-            dropped: 0,
+            decremented: 0,
             reserve_price: order.reserve_price,
             budget: None,
-            cut: None,
+            ended_by: None,
             events_max: first.saturating_add(rules.work_max()),
         }
     }
@@ -232,10 +233,10 @@ impl Book {
             });
             let Some(met) = met else { break };
             if events.len() >= events_max {
-                taker.cut = Some(RejectReason::WorkLimit);
+                taker.ended_by = Some(RejectReason::WorkLimit);
                 break;
             }
-            if !self.meet(taker, met, events) {
+            if !self.match_slow(taker, met, events) {
                 break;
             }
         }
@@ -373,7 +374,7 @@ impl Book {
         let limit = place.price ^ mask(place.action.opposite());
         let mut taker = Taker::new(place, limit, rules, 0);
         taker.left = crossed.left;
-        taker.cut = crossed.refused;
+        taker.ended_by = crossed.refused;
         if crossed.goes_on {
             self.take(&mut taker, events);
         }
@@ -428,9 +429,11 @@ impl Taker {
 }
 
 impl Book {
-    /// Gives an order another price and `more` lots, at the end of the queue; it takes first.
+    /// Takes a resting order out of its queue, gives it another price and `more` lots, and lets it
+    /// take; what is left then rests at the end of the queue. A move, or an amendment with which
+    /// the order loses its place in time.
     #[cold]
-    pub(super) fn requeue(
+    pub(super) fn reenter(
         &mut self,
         slot: u32,
         (price, more): (i64, i64),
@@ -446,29 +449,32 @@ impl Book {
         let mut taker = Taker::moved(order, all, rules, first);
         self.take(&mut taker, events);
         let Taker {
-            left, dropped, cut, ..
+            left,
+            decremented,
+            ended_by,
+            ..
         } = taker;
-        self.ladder.nodes[slot].filled += all - left - dropped;
-        if let Some(cut) = cut
+        self.ladder.nodes[slot].filled += all - left - decremented;
+        if let Some(ended_by) = ended_by
             && left != 0
         {
-            let why = match cut {
+            let why = match ended_by {
                 RejectReason::WorkLimit => Removal::WorkLimit,
                 _ => Removal::SelfTrade,
             };
-            self.report_left(slot, (left + dropped, 0), why, events);
-        } else if dropped != 0 {
+            self.report_left(slot, (left + decremented, 0), why, events);
+        } else if decremented != 0 {
             let why = if left == 0 {
                 Removal::SelfTrade
             } else {
                 Removal::Decremented
             };
-            self.report_left(slot, (dropped, left), why, events);
+            self.report_left(slot, (decremented, left), why, events);
         }
-        if cut.is_some() || left == 0 {
+        if ended_by.is_some() || left == 0 {
             self.discard(slot);
         } else {
-            self.show(slot, left, shown - (all - left), events);
+            self.replenish(slot, left, shown - (all - left), events);
         }
         self.run_stops(first, rules, events);
         self.widen_if_used();
@@ -506,11 +512,17 @@ impl Book {
         ResultCode::Success
     }
 
-    /// A taker meets the first order of a level. False where it takes no more: it is filled, its
-    /// budget is used up, or what is left of it must go.
+    /// Matches a taker with the first order of a level: a trade, or self-trade prevention where
+    /// both have one owner. False where it takes no more: it is filled, its budget is used up, or
+    /// what is left of it must go.
     #[cold]
     #[inline(never)]
-    fn meet(&mut self, taker: &mut Taker, (slot, price): (u32, i64), events: &mut Events) -> bool {
+    fn match_slow(
+        &mut self,
+        taker: &mut Taker,
+        (slot, price): (u32, i64),
+        events: &mut Events,
+    ) -> bool {
         let mode = taker.flags.self_trade();
         if mode == SelfTrade::Allow || self.ladder.nodes[slot].uid != taker.uid.0 {
             return self.trade_slow(taker, (slot, price), events);
@@ -528,7 +540,7 @@ impl Book {
         if mode == SelfTrade::CancelMaker {
             return true;
         }
-        taker.cut = Some(RejectReason::SelfTrade);
+        taker.ended_by = Some(RejectReason::SelfTrade);
         false
     }
 
@@ -537,7 +549,7 @@ impl Book {
         let all = self.ladder.nodes[slot].left + self.hidden(slot);
         let lots = all.min(taker.left);
         taker.left -= lots;
-        taker.dropped += lots;
+        taker.decremented += lots;
         if lots == all {
             self.remove(slot, Removal::SelfTrade, events);
         } else {
@@ -585,7 +597,7 @@ impl Book {
             self.discard(slot);
         } else {
             self.ladder.nodes[slot].filled += size;
-            self.show(slot, hidden, 0, events);
+            self.replenish(slot, hidden, 0, events);
         }
     }
 

@@ -9,7 +9,7 @@ use super::symbols::Symbol;
 use super::users::UserStatus;
 use crate::command::{
     Action, Amend, Command, ConditionalOrder, OrderFlags, OrderType, Place, SymbolSpec, SymbolType,
-    is_enough,
+    display_is_large_enough,
 };
 use crate::event::{Event, Hints, UserHint};
 use crate::ids::{SymbolId, UserId};
@@ -232,7 +232,7 @@ impl Risk {
         if !is_plain && (place.price <= 0 || order.trigger.is_some_and(|trigger| trigger <= 0)) {
             return Err(ResultCode::RiskPriceNotPositive);
         }
-        let shows_enough = |display| display >= 1 && is_enough(display, place.size);
+        let shows_enough = |display| display >= 1 && display_is_large_enough(display, place.size);
         if !order.display.is_none_or(shows_enough) {
             return Err(ResultCode::RiskIcebergDisplay);
         }

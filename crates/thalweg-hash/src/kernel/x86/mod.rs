@@ -1,4 +1,8 @@
 //! x86-64: AVX2 with BMI2, AVX-512.
+#![expect(
+    clippy::missing_safety_doc,
+    reason = "safe functions, but for their features"
+)]
 
 mod avx2;
 mod avx512;

@@ -35,7 +35,8 @@
 //! | `recv(r) -> msg => ..` | `.recv(&mut r, \|msg\| ..)` |
 //! | `send(s, v) -> res => ..` | `.send(&mut s, &mut Some(v), \|res\| ..)` (*) |
 //! | `default => ..` | [`or_else`](Select::or_else), [`try_now`](Select::try_now) |
-//! | `default(timeout) => ..` | [`after`](Select::after), [`wait_timeout`](Select::wait_timeout) |
+//! | `default(timeout) => ..` | [`wait_timeout`](Select::wait_timeout), which gives an error |
+//! | `recv(after(timeout)) -> _ => ..` | [`after`](Select::after) |
 //! | `select_biased!`, `Select::new_biased` | [`biased`](Select::biased) |
 //! | the struct `Select`, `SelectedOperation::index` | [`Select::list`] |
 //! | `Select::ready`, `try_ready`, `ready_timeout` | [`Select::list`], which uses it |
@@ -55,12 +56,41 @@
 //! channel is disconnected is ready, with an error; so is a sending arm under a policy that does
 //! not wait. A sending arm without an element takes no part, nor does a timer that is over.
 //!
+//! A disconnected arm would be ready in each turn of a loop. To switch it off, put [`never()`] in
+//! the receiver's place:
+//!
+//! ```
+//! use thalweg::channel::{Select, never, spsc};
+//!
+//! let (mut tx, mut numbers) = spsc(8);
+//! let (_, mut words) = spsc::<&str>(8); // its sender is gone
+//! tx.send_many([1, 2]).expect("room for both");
+//! drop(tx);
+//!
+//! enum Got { Number(Option<u32>), Word(Option<&'static str>) }
+//! let (mut sum, mut connected) = (0, 2);
+//! while connected > 0 {
+//!     let got = Select::new()
+//!         .recv(&mut numbers, |number| Got::Number(number.ok()))
+//!         .recv(&mut words, |word| Got::Word(word.ok()))
+//!         .wait();
+//!     match got {
+//!         Got::Number(Some(number)) => sum += number,
+//!         Got::Word(Some(word)) => println!("{word}"),
+//!         Got::Number(None) => (numbers, connected) = (never(), connected - 1),
+//!         Got::Word(None) => (words, connected) = (never(), connected - 1),
+//!     }
+//! }
+//! assert_eq!(sum, 3);
+//! ```
+//!
 //! # Nothing is ready
-//! If [`Select::try_now`] or [`Select::or_else`] finds nothing, there was one moment during the call at which no arm was ready: an element that others move from channel to
-//! channel, so that it is in one of them all the time, is not missed. The same is so at the end of
-//! a wait with a time limit. Where a processor may show a thread's writes to another one out of
-//! order (x86 does not), the moment is as exact as that. Room that another sender claims and gives
-//! back meanwhile counts as not there.
+//! If [`Select::try_now`] or [`Select::or_else`] finds nothing, there was one moment during the
+//! call at which no arm was ready: an element that others move from channel to channel, so that it
+//! is in one of them all the time, is not missed. The same is so at the end of a wait with a time
+//! limit. Where a processor may show a thread's writes to another one out of order (x86 does not),
+//! the moment is as exact as that. Room that another sender claims and gives back meanwhile counts
+//! as not there.
 //!
 //! # Async
 //! [`Select::wait_async`] needs nothing but a `Waker`, and so knows no
@@ -81,8 +111,8 @@ use super::error::{RecvError, SendError, TryRecvError};
 use super::hub::{Habits, Hub, Shape};
 use super::meeting::{LentToken, Meeting, lend};
 use super::receiver::Receiver;
-use super::recv_end::RecvEnd;
 use super::sender::Sender;
+use super::stores::RecvEnd;
 use crate::ring::sync::Arc;
 use crate::wait::{Mode, Pace};
 use arms::{RecvArm, SendArm, TimerArm};
@@ -215,9 +245,9 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// Makes the select take, of the arms that are ready, the one that was added first. A waiting
-    /// select is woken by the first event of any arm, as without this; and an arm that is always
-    /// ready starves later ones.
+    /// Makes the select take, of the arms that are ready, the one that was added first. Bias only
+    /// affects the choice among ready arms: a select that waits is woken by whichever comes first.
+    /// An arm that is always ready starves later ones.
     pub fn biased(mut self) -> Self {
         self.is_biased = true;
         self
@@ -328,8 +358,8 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// Works as [`wait`](Self::wait), as a future for any runtime; not with a timer.
     ///
     /// Cancel-safe: dropping it loses no element and no wake-up, and elements to be sent are back
-    /// in their places. If it is kept unpolled, or forgotten, each arm is as
-    /// [`Receiver::recv_async`] or [`Sender::send_from_async`].
+    /// in their places. One that is kept unpolled, or forgotten: see
+    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
     pub async fn wait_async(mut self) -> A::Waited
     where
         A: Waits<R> + Untimed,

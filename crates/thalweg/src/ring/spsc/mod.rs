@@ -59,13 +59,13 @@ use std::ptr::NonNull;
 use super::sequence::{CapacityError, memory_for, slots_for};
 use shared::Shared;
 
-pub use consumer::{Batch, Consumer};
-pub use producer::{Claim, Producer};
+pub use ends::{Consumer, Producer};
+pub use guards::{Batch, Claim};
 
-mod consumer;
+mod ends;
+mod guards;
 #[cfg(all(test, loom))]
 mod models;
-mod producer;
 mod shared;
 
 /// The layout of a ring's elements.

@@ -1,5 +1,6 @@
 //! The ticket ring by itself (`singles`), against a queue (`walk`), with elements that count their
-//! drops (`drops`), and below a limit (`within`). Between threads it is tested as a channel's store.
+//! drops (`drops`), and below a limit (`within`). Between threads it is tested as the store of a
+//! channel.
 
 use super::Ticket;
 use crate::ring::Layout;

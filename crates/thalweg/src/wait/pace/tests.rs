@@ -238,7 +238,7 @@ fn cores_are_looked_at_again() {
             wait(&clock, &mut pace, 20_000 * US, 5 * US);
         }
         assert!((15..=20).contains(&LOOKS.get()), "{}", LOOKS.get());
-        assert_eq!(pace.place.is_alone(), cores == 1);
+        assert_eq!(pace.cores.is_alone(), cores == 1);
     }
     LOOKS.set(0);
     pace.mode = Mode::Latency;
@@ -373,7 +373,7 @@ mod shared {
         assert!(wait_for(&clock, &mut pace, quick, None));
         assert!(!wait_for(&clock, &mut pace, quick, None), "not known yet");
         // A thread that may run on two cores is moved.
-        pace.place = Place::new(|| free(2));
+        pace.cores = CoreView::new(|| free(2));
         assert!(wait_for(&clock, &mut pace, slow, Some(0)));
         assert!(!wait_for(&clock, &mut pace, quick, Some(0)));
     }
@@ -389,7 +389,7 @@ mod shared {
         let quick = (US, WAKE);
         assert!(wait_for(&clock, &mut pace, quick, Some(1)));
         assert!(!wait_for(&clock, &mut pace, quick, Some(1)), "spins again");
-        pace.place.lost();
+        pace.cores.lost();
         assert!(wait_for(&clock, &mut pace, quick, Some(0)));
         assert_eq!(spin(&clock, &mut pace).1, 0, "sleeps for its peer");
     }

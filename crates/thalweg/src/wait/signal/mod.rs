@@ -102,9 +102,10 @@ const IDLE_MAX: u32 = 1;
 ///
 /// Notifying costs a load and a branch while no thread or task has waited for a while, a fence (7
 /// ns) more while one has, and the cost of the waker (2 µs for a thread) where one waits.
-/// Registering costs an uncontended lock, a fence and the clone of a waker, some 40 ns, and where
-/// the signal was not armed a system call (0.4 to 10 µs). Nothing is allocated after construction,
-/// as long as no more than 16 wait together.
+/// Registering costs an uncontended lock, a fence and the clone of a waker, some 40 ns. Where none
+/// has waited for a while it also costs an asymmetric fence, the system call `membarrier` (0.4 to
+/// 10 µs): notifiers pay no fence until then. Nothing is allocated after construction, as long as
+/// no more than 16 wait together.
 ///
 /// A signal has no memory: a waiter looks for itself, *after* it has registered. Threads use
 /// [`block`](super::block), which does all that.
@@ -155,9 +156,9 @@ impl Default for Signal {
 }
 
 impl Signal {
-    /// Makes a signal without waiters. It allocates the list. The first one of a process asks the
-    /// system for the heavy barrier; that takes 6 µs while the process has one thread, and 8 to 12
-    /// ms afterwards.
+    /// Makes a signal without waiters. It allocates the list. The first one of a process registers
+    /// the process for the system's asymmetric fence (`membarrier`); that takes 6 µs while the
+    /// process has one thread, and 8 to 12 ms afterwards.
     pub fn new() -> Self {
         let armed = if barrier::is_available() { 0 } else { ARMED };
         Self {
@@ -171,8 +172,9 @@ impl Signal {
     /// Wakes the waiter that came first, if there is one. All that was published before is visible
     /// to the waiter that is woken, and to one that registers too late to be woken.
     ///
-    /// Returns whether no thread will look any more, which only the end of a channel sets, for its
-    /// own signal.
+    /// Returns `true` if no waiter will ever look again, so that the caller has to deal with what
+    /// it made. Only channels end their own signals so: for one made by [`new`](Self::new) it is
+    /// always `false`.
     #[inline(always)]
     pub fn notify_one(&self) -> bool {
         self.is_armed() && self.notify_listed(1).1
@@ -224,10 +226,11 @@ impl Signal {
         entry
     }
 
-    /// Ends a wait. `true`: it was still listed. `false`: it has been notified, and a thread has to
-    /// look: if the caller does not do so now (since it gives up, or since it found something
-    /// *before* this call), it must pass the notification on by [`notify_one`](Self::notify_one).
-    /// To do so once too often does no harm.
+    /// Ends a wait, and returns whether it was still listed:
+    /// - `true`: it was, and nothing is left to do;
+    /// - `false`: it has been notified, and a thread has to look. If the caller does not do so now
+    ///   (since it gives up, or since it found something *before* this call), it must pass the
+    ///   notification on by [`notify_one`](Self::notify_one). To do so once too often does no harm.
     #[must_use = "a notification that is not used must be passed on"]
     pub fn unregister(&self, entry: Entry) -> bool {
         let mut list = self.lock();
@@ -246,9 +249,10 @@ impl Signal {
         is_listed
     }
 
-    /// Has `waker` woken from now on, for a task that is polled again. `true`: the wait is still
-    /// listed, in its old place. `false`: it has been notified and is over; look, and register anew
-    /// before the next sleep.
+    /// Has `waker` woken from now on, for a task that is polled again, and returns whether the wait
+    /// is still listed:
+    /// - `true`: it is, in its old place;
+    /// - `false`: it has been notified and is over; look, and register anew before the next sleep.
     #[must_use = "a wait that has been notified is over"]
     pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
         renew(&self.back.list, |list| Some(list.waits()), entry, waker)

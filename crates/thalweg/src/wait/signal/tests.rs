@@ -180,48 +180,70 @@ fn two_threads_hand_a_turn_back_and_forth() {
     assert!((0..20).any(|_| turns(Mode::Power) > TURNS / 2));
 }
 
+/// Four threads take 3,000 each of what two bring two by two, and leave often, sometimes with a
+/// notification in the hand. `notify` follows each two that were brought; `pass_on` follows each
+/// that was taken, with how many are left.
+fn crowd(mode: Mode, notify: fn(&Signal, u64), pass_on: fn(&Signal, u64)) {
+    const EACH: u64 = 3_000;
+    let (signal, left, taken) = (Signal::new(), AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut pace = Pace::new(mode);
+                for n in 0..EACH {
+                    let soon = Instant::now() + Duration::from_micros(n % 50);
+                    let early =
+                        (n % 7 == 0).then(|| block(&signal, &mut pace, Some(soon), || take(&left)));
+                    if early != Some(Ok(())) {
+                        block(&signal, &mut pace, None, || take(&left)).expect("no deadline");
+                    }
+                    taken.fetch_add(1, SeqCst);
+                    pass_on(&signal, left.load(SeqCst));
+                }
+            });
+        }
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for n in 0..EACH {
+                    left.fetch_add(2, SeqCst);
+                    notify(&signal, n);
+                    if n % 64 == 0 {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!((left.load(SeqCst), taken.load(SeqCst)), (0, 4 * EACH));
+    assert_eq!(
+        (signal.waiting(), signal.front.word.load(SeqCst) & WAKING),
+        (0, 0)
+    );
+    assert!(signal.woken() <= signal.parked());
+}
+
 #[test]
 fn many_notifiers_and_many_waiters_lose_nothing() {
-    const EACH: u64 = 3_000;
     for mode in [Mode::Power, Mode::Balanced] {
-        let (signal, left, taken) = (Signal::new(), AtomicU64::new(0), AtomicU64::new(0));
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let mut pace = Pace::new(mode);
-                    for n in 0..EACH {
-                        if n % 7 == 0 {
-                            // Leaves often, sometimes with a notification in the hand.
-                            let soon = Instant::now() + Duration::from_micros(n % 50);
-                            if block(&signal, &mut pace, Some(soon), || take(&left)).is_ok() {
-                                taken.fetch_add(1, SeqCst);
-                                continue;
-                            }
-                        }
-                        block(&signal, &mut pace, None, || take(&left)).unwrap();
-                        taken.fetch_add(1, SeqCst);
-                    }
-                });
+        let notify = |signal: &Signal, n| {
+            if n % 2 == 0 {
+                signal.notify(2);
+            } else {
+                signal.notify_one();
+                signal.notify_one();
             }
-            for _ in 0..2 {
-                scope.spawn(|| {
-                    for n in 0..EACH {
-                        left.fetch_add(2, SeqCst);
-                        if n % 2 == 0 {
-                            signal.notify(2);
-                        } else {
-                            signal.notify_one();
-                            signal.notify_one();
-                        }
-                        if n % 64 == 0 {
-                            std::thread::yield_now();
-                        }
-                    }
-                });
+        };
+        crowd(mode, notify, |_, _| ());
+        // In a chain a thread that was woken wakes the next.
+        let notify = |signal: &Signal, _| {
+            signal.notify_chained();
+            signal.notify_chained();
+        };
+        crowd(mode, notify, |signal, left| {
+            if left > 0 {
+                signal.notify_chained();
             }
         });
-        assert_eq!((left.load(SeqCst), taken.load(SeqCst)), (0, 4 * EACH));
-        assert_eq!(signal.waiting(), 0);
     }
 }
 
@@ -312,14 +334,14 @@ fn an_entry_of_another_signal_takes_no_waiter_off() {
 mod chain {
     //! Chained notifications (rule 4), one step at a time.
 
-    use super::{Counter, Panics, take};
+    use super::{Counter, Panics};
     use crate::wait::signal::{ARMED, HELD, IDLE_MAX, Kind, OLD, Signal, WAITER, WAKING};
     use crate::wait::{Mode, Pace, TimedOut, block};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+    use std::sync::atomic::Ordering::SeqCst;
     use std::task::Waker;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     fn word(signal: &Signal) -> u32 {
         signal.front.word.load(SeqCst)
@@ -598,50 +620,6 @@ mod chain {
         });
         assert_eq!(found, Ok(()));
         assert_eq!((counter.woken(), word(&signal) & WAKING), (1, 0));
-    }
-
-    #[test]
-    fn a_chain_of_many_loses_nothing() {
-        const EACH: u64 = 3_000;
-        for mode in [Mode::Power, Mode::Balanced] {
-            let (signal, left, taken) = (Signal::new(), AtomicU64::new(0), AtomicU64::new(0));
-            let pass_on = || {
-                if left.load(SeqCst) > 0 {
-                    signal.notify_chained();
-                }
-            };
-            std::thread::scope(|scope| {
-                for _ in 0..4 {
-                    scope.spawn(|| {
-                        let mut pace = Pace::new(mode);
-                        for n in 0..EACH {
-                            let soon = Instant::now() + Duration::from_micros(n % 50);
-                            let early = (n % 7 == 0)
-                                .then(|| block(&signal, &mut pace, Some(soon), || take(&left)));
-                            if early != Some(Ok(())) {
-                                block(&signal, &mut pace, None, || take(&left)).unwrap();
-                            }
-                            taken.fetch_add(1, SeqCst);
-                            pass_on();
-                        }
-                    });
-                }
-                for _ in 0..2 {
-                    scope.spawn(|| {
-                        for n in 0..2 * EACH {
-                            left.fetch_add(1, SeqCst);
-                            signal.notify_chained();
-                            if n % 64 == 0 {
-                                std::thread::yield_now();
-                            }
-                        }
-                    });
-                }
-            });
-            assert_eq!((left.load(SeqCst), taken.load(SeqCst)), (0, 4 * EACH));
-            assert_eq!((signal.waiting(), word(&signal) & WAKING), (0, 0));
-            assert!(signal.woken() <= signal.parked());
-        }
     }
 }
 

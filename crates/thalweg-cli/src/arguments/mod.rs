@@ -1,0 +1,380 @@
+//! The command line of the program: its commands, and how a line is read.
+
+pub(crate) mod values;
+
+use crate::conform::Conform;
+use crate::doctor;
+use crate::hash::Hash;
+use crate::run::Run;
+use crate::sweep::Sweep;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Moves orders through an exchange, and says where every microsecond went.
+#[derive(Debug, Parser)]
+#[command(name = "thalweg", version, propagate_version = true)]
+#[command(
+    after_help = "Data goes to standard output, everything else to standard error.\n\
+    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure, 130 Ctrl-C, 143 SIGTERM;\n\
+    `thalweg doctor -- COMMAND` has that of COMMAND.\n\
+    NO_COLOR turns colours off."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// An exchange: risk, matching and settlement, deterministic and measured stage by stage
+    #[command(subcommand)]
+    Exchange(Exchange),
+    /// Say which kind of bottleneck a program has, with evidence and a next step
+    ///
+    /// Runs COMMAND, in any language, as root or not, and watches it, its threads and its children
+    /// from outside. Its input, output and terminal are its own; Ctrl-C reaches it, and three
+    /// within a second kill it. docs/diagnosing.md says what each verdict means, and where each
+    /// figure comes from.
+    ///
+    /// Exit code: that of COMMAND; 128 plus the number of the signal that ended it; 126 if COMMAND
+    /// cannot be run, 127 if it does not exist; 2 misuse, or a report that cannot be written. Linux
+    /// only.
+    Doctor(Box<crate::doctor::Doctor>),
+    /// Print or check XXH64 checksums, in the format of xxhsum -H64
+    ///
+    /// Without FILE, or with -, standard input is read.
+    ///
+    /// Exit code: 0 fine; 1 if a checksum does not match, or with --strict a line is improperly
+    /// formatted; 2 misuse, or a file that cannot be read.
+    Hash(Hash),
+    /// Look at a journal: what it holds, whether it is whole; cut its end off
+    #[cfg(unix)]
+    #[command(subcommand)]
+    Journal(crate::journal::Journal),
+    /// Measure what this machine costs: clock, caches, waking, switching, sleeping, disk
+    ///
+    /// And what that means for how long to spin and where to run threads. Takes some 3 s, of both
+    /// first cores: run it while nothing else runs.
+    Machine(crate::machine::Machine),
+    /// Print completions for a shell
+    ///
+    /// For bash: thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg
+    Completions {
+        /// The shell to complete in
+        shell: clap_complete::Shell,
+    },
+    /// Write the manual pages of the program and of its commands, a file each
+    ///
+    /// The paths of the pages are listed on standard output. Without DIRECTORY, the page of the
+    /// program alone goes there: thalweg man | man -l -
+    Man {
+        /// Where the pages go, as thalweg.1, thalweg-exchange-run.1 and so on
+        directory: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Exchange {
+    /// Send a stream of orders through the exchange and show what happened and how long it took
+    ///
+    /// FILE may be compressed with gzip. Its format is recognised by its content
+    /// (docs/formats.md):
+    ///
+    /// our own CSV (docs/orders-csv.md);
+    ///
+    /// Bitstamp and LOBSTER messages: what happened in a real market;
+    ///
+    /// recorded streams: commands for exchange-core 0.5, a Java exchange, and all of its answers;
+    ///
+    /// load streams: commands from the load generator of exchange-core 0.5, and the book that they
+    /// leave.
+    ///
+    /// Without FILE, commands are read from standard input if it is a file, or a pipe that has data
+    /// within five seconds. Otherwise a realistic flow is made up from a seed, the same on every
+    /// machine; at once with --commands or --seed. Standard input is waited for where FILE is `-`.
+    ///
+    /// Our own CSV and recorded streams may be of any length: the first million commands are read
+    /// before the run, the others during it. If the sender had to wait for them, the program says
+    /// for how long. All else is kept in memory: at most 20 million messages, or a load stream of
+    /// 1 GiB.
+    ///
+    /// Latency counts from the moment a command was due, not from when it could be sent: a stall
+    /// shows in every command that it delayed. The time that a command waited to be sent is the
+    /// wait of the stage "send".
+    ///
+    /// Recorded market flow is turned into orders, and the exchange's books and trades are
+    /// compared with the recorded ones. Orders older than the recording are inferred from the
+    /// recorded books, and counted.
+    ///
+    /// Ctrl-C and SIGTERM end the run, and the program reports what it has measured by then.
+    ///
+    /// Exit code: 0 fine, even if market flow agrees only in part; 1 if a load stream leaves a book
+    /// other than the recorded one, a limit of --fail-if is passed, or the last snapshot of
+    /// --journal could not be written; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
+    Run(Box<Run>),
+    /// Run the same commands with several placements and rates, and compare the latencies
+    ///
+    /// Each placement runs at each rate, one after another, and all must end in the same state. All
+    /// commands are kept in memory: 20 million at most.
+    ///
+    /// Exit code: 0 fine; 2 misuse or failure; 130 after Ctrl-C and 143 after SIGTERM, with a table
+    /// of the runs that were complete.
+    Sweep(Box<Sweep>),
+    /// Compare recorded streams with this engine: every result, event, checkpoint and final line
+    ///
+    /// A recorded stream holds commands for exchange-core 0.5, a Java exchange, and all of its
+    /// answers. If a stream cannot be read, the others are compared all the same.
+    Conform(Conform),
+    /// Serve an exchange over TCP: durable, with keys, private reports, market data and metrics
+    ///
+    /// DIR holds the exchange: its journal and its snapshots. A new one is made if it is not there,
+    /// and an older one goes on where it was, also after a crash.
+    ///
+    /// Programs connect by a binary protocol (docs/exchange-protocol.md), with keys that
+    /// `thalweg exchange key new` makes. Without keys, only loopback addresses are served, and
+    /// every client there may act for any user. Traffic is in the clear: keep it within a
+    /// network that you trust.
+    ///
+    /// When clients are served, the addresses are printed on standard output; the log goes to
+    /// standard error. Ctrl-C and SIGTERM end it in order: no new orders, all answers, a last
+    /// snapshot. SIGHUP reads the keys again. docs/serving.md is for operators.
+    ///
+    /// Exit code: 0 ended by Ctrl-C or SIGTERM; 2 misuse or failure, such as a disk that fails;
+    /// 130 and 143 where that came before clients were served, or a second time.
+    #[cfg(unix)]
+    Serve(Box<crate::serve::Serve>),
+    /// Send commands to a served exchange; answers and reports are shown as they come
+    ///
+    /// Commands are sent without waiting for their answers. A connection that is lost is made
+    /// again, and what has no answer is sent again: each command is executed once.
+    ///
+    /// Exit code: 0 if every command succeeded; 1 if one was refused or failed; 2 misuse or
+    /// failure: no server listens, the key is refused, a line is wrong, or commands have no answer.
+    Send(Box<crate::send::Send>),
+    /// Load a served exchange with orders at a rate, and measure how long acknowledgements take
+    ///
+    /// Each session places orders around a price, trades some, and cancels what it placed. Latency
+    /// counts from when a command was due to its durable acknowledgement. The facts say whether
+    /// the exchange or this program was the limit.
+    ///
+    /// Exit code: 0 fine; 1 if a command has no answer or was refused; 2 misuse or failure.
+    Load(Box<crate::load::Load>),
+    #[cfg(unix)]
+    #[command(flatten)]
+    Durable(crate::durable::Durable),
+}
+
+/// Returns the command line of the program. An option accepts a negative number as its value, so
+/// that the error for `--limit -1` explains what is wrong with -1.
+pub(crate) fn command() -> clap::Command {
+    fn with_negative_numbers(command: clap::Command) -> clap::Command {
+        let command = command.mut_args(|arg| {
+            let is_option = !arg.is_positional() && arg.get_action().takes_values();
+            arg.allow_negative_numbers(is_option)
+        });
+        command.mut_subcommands(with_negative_numbers)
+    }
+    with_negative_numbers(Arguments::command())
+}
+
+/// Reads a command line, whose first word is the name of the program.
+///
+/// # Errors
+/// Returns an error if the line is not a valid command line of this program, or if it asks for
+/// help.
+pub(crate) fn parse(line: &[OsString]) -> Result<Arguments, clap::Error> {
+    let matches = command().try_get_matches_from(with_format(line));
+    let parsed = matches.and_then(|mut matches| Arguments::from_arg_matches_mut(&mut matches));
+    parsed.map_err(|mut error| {
+        doctor::hint(&mut error, line);
+        error
+    })
+}
+
+/// Replaces `--json` by `--format=json` in the line, because `doctor` and `machine` have always
+/// accepted `--json`.
+fn with_format(line: &[OsString]) -> impl Iterator<Item = OsString> {
+    let end = line.iter().position(|word| word == "--");
+    let takes_json = line
+        .get(1)
+        .is_some_and(|word| word == "doctor" || word == "machine");
+    let line = line.iter().cloned().enumerate();
+    line.map(move |(at, word)| match word == "--json" && takes_json {
+        true if end.is_none_or(|end| at < end) => "--format=json".into(),
+        _ => word,
+    })
+}
+
+/// Splits a line into words.
+#[cfg(test)]
+pub(crate) fn words(line: &str) -> Vec<OsString> {
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::values::{Place, RulesName};
+    use crate::source::{COMMANDS, SEED};
+    use clap::error::{ContextKind, ErrorKind};
+    use thalweg_measure::load::Rate;
+
+    #[test]
+    fn defaults_are_those_of_the_help() {
+        let parsed = parse(&words("thalweg exchange run")).unwrap();
+        let Command::Exchange(Exchange::Run(run)) = parsed.command else {
+            panic!("not a run");
+        };
+        assert_eq!(run.rate, Rate::MAX);
+        assert_eq!(run.placement, Place::Auto);
+        assert_eq!((run.input.seed, run.input.commands), (None, None));
+        assert_eq!((SEED, COMMANDS), (1, 1_000_000));
+        assert_eq!(run.input.rules, RulesName::Default);
+    }
+
+    #[test]
+    fn a_seed_means_nothing_beside_a_file() {
+        assert!(parse(&words("thalweg exchange run a.csv --seed 2")).is_err());
+    }
+
+    /// Calls `look` with every command of the program, and with the words that lead to it.
+    fn every_command(look: &mut impl FnMut(&str, &clap::Command)) {
+        fn visit(path: &str, at: &clap::Command, look: &mut impl FnMut(&str, &clap::Command)) {
+            look(path, at);
+            for below in at.get_subcommands().filter(|c| c.get_name() != "help") {
+                visit(&format!("{path} {}", below.get_name()), below, look);
+            }
+        }
+        let mut program = command();
+        program.build();
+        visit("thalweg", &program, look);
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    #[test]
+    fn names_that_are_still_taken() {
+        for line in [
+            "doctor --json -- ls",
+            "doctor attach --json 4711",
+            "doctor compare --json --a x --b y",
+            "doctor caps --json",
+            "machine --json",
+            "exchange serve d --trade 127.0.0.1:0 --admin 127.0.0.1:0 --http 127.0.0.1:0 --keys k",
+            "exchange key new --user 7 --keys k",
+            "exchange send --admin 1",
+        ] {
+            parse(&words(&format!("thalweg {line}"))).unwrap();
+        }
+    }
+
+    /// Expands a usage line: one line with the first of its alternatives, one with the second, and
+    /// so on. Optional parts are left out.
+    fn instances(usage: &str) -> Vec<String> {
+        let mut plain = String::new();
+        let mut depth = 0;
+        for c in usage.chars() {
+            depth += i32::from(c == '[') - i32::from(c == ']');
+            if depth == 0 && c != ']' {
+                plain.push(c);
+            }
+        }
+        let value = |text: &str| {
+            let with = [
+                ("<N>", "1"),
+                ("<PID>", "1"),
+                ("<SHELL>", "bash"),
+                ("<ADDRESS>", "[::1]:1"),
+            ];
+            let text = with
+                .iter()
+                .fold(text.to_owned(), |text, (a, b)| text.replace(a, b));
+            text.replace("...", "").replace(['<', '>'], "")
+        };
+        let Some(begin) = plain.find("<-") else {
+            return vec![value(&plain)];
+        };
+        let mut depth = 0;
+        let end = plain[begin..].find(|c| {
+            depth += i32::from(c == '<') - i32::from(c == '>');
+            depth == 0
+        });
+        let end = begin + end.expect("it is closed");
+        let choices = plain[begin + 1..end].split('|');
+        let made = choices.map(|one| format!("{}{one}{}", &plain[..begin], &plain[end + 1..]));
+        made.map(|line| value(&line)).collect()
+    }
+
+    /// Every usage line that an error prints must itself be accepted.
+    #[test]
+    fn printed_usage_lines_are_not_refused() {
+        let mut program = command();
+        let mut given = |line: &str| program.try_get_matches_from_mut(words(line)).map(|_| ());
+        let (mut seen, mut refused) = (0, Vec::new());
+        every_command(&mut |path, at| {
+            let longs = at.get_arguments().filter_map(|arg| {
+                let has_value = arg.get_action().takes_values();
+                Some(format!(
+                    "--{}{}",
+                    arg.get_long()?,
+                    if has_value { "=1" } else { "" }
+                ))
+            });
+            for option in longs.chain([String::new()]) {
+                let Err(error) = given(&format!("{path} {option}")) else {
+                    continue;
+                };
+                if error.kind() != ErrorKind::MissingRequiredArgument {
+                    continue;
+                }
+                seen += 1;
+                let text = error.to_string();
+                let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+                for line in instances(usage.expect("the error has a usage line")) {
+                    if let Err(error) = given(&line) {
+                        refused.push(format!("{text} as {line}: {error}"));
+                    }
+                }
+            }
+        });
+        assert!(seen > 20, "{seen} usage lines");
+        assert!(refused.is_empty(), "{}", refused.join("\n"));
+    }
+
+    /// Every option must refuse a number below or above its range with an error that names the
+    /// option and the limit.
+    #[test]
+    fn numbers_out_of_range_are_refused_by_every_option() {
+        use clap::builder::ValueParser;
+        let text = [
+            ValueParser::os_string(),
+            ValueParser::path_buf(),
+            ValueParser::string(),
+        ];
+        let mut program = command();
+        let mut seen = 0;
+        every_command(&mut |path, at| {
+            for arg in at.get_opts() {
+                let parser = arg.get_value_parser();
+                if text.iter().any(|text| text.type_id() == parser.type_id()) {
+                    continue;
+                }
+                let long = arg.get_long().expect("every option has a long name");
+                for number in ["-3", "-9223372036854775809", "36893488147419103232"] {
+                    let line = format!("{path} --{long} {number}");
+                    let error = program.try_get_matches_from_mut(words(&line)).unwrap_err();
+                    let wanted = [ErrorKind::ValueValidation, ErrorKind::InvalidValue];
+                    assert!(wanted.contains(&error.kind()), "{line}: {error}");
+                    let named = error.get(ContextKind::InvalidArg).map(ToString::to_string);
+                    assert!(named.unwrap_or_default().contains(long), "{line}: {error}");
+                    seen += 1;
+                }
+            }
+        });
+        assert!(seen > 100, "{seen} numbers");
+    }
+}

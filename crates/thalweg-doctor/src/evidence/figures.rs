@@ -1,0 +1,685 @@
+//! Computes the figures from the observations of the probes.
+
+use crate::evidence::{Evidence, Quality};
+use crate::probe::blocked::Cause;
+use crate::probe::futex::ThreadTotals;
+use crate::probe::perf::{Counter, Perf};
+use crate::probe::samples::{self, KernelShares, Samples};
+use crate::probe::syscall::Class;
+use crate::probe::timeline::Thread;
+use crate::probe::watch::Watch;
+use crate::sys::Ended;
+use crate::sys::Used;
+
+/// The tracepoint of a switch.
+const SWITCHES: &str = "sched_switch";
+
+struct Figures<'a> {
+    watch: &'a Watch,
+    evidence: Evidence,
+    wall_s: f64,
+    cpu_s: f64,
+    system_s: f64,
+}
+
+/// Returns the figures of a watch that has ended; `ended` is given for a program that was waited
+/// for.
+pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
+    let has_kernel = watch.perf.as_ref().is_ok_and(|perf| perf.kernel);
+    let kernel = has_kernel
+        .then(|| {
+            watch
+                .samples
+                .kernel_shares(&mut watch.symbols, &watch.memory)
+        })
+        .flatten();
+    let has_goroutines = watch.symbols.has_goroutines(&watch.memory);
+    (watch.samples).find_askers(&mut watch.symbols, &watch.memory);
+    (watch.waits).find_monitors(&mut watch.symbols, &watch.memory);
+    let watch = &*watch;
+    let timeline = &watch.timeline;
+    let wall_s = (watch.to_ns.saturating_sub(timeline.from_ns) as f64 / 1e9).max(1e-9);
+    let evidence = Evidence::new();
+    let mut figures = Figures {
+        watch,
+        evidence,
+        wall_s,
+        cpu_s: 0.0,
+        system_s: 0.0,
+    };
+    figures.put("time.wall", wall_s, "CLOCK_MONOTONIC");
+    match ended {
+        Some(ended) => figures.usage(ended.used, "wait4"),
+        None => figures.usage(watch.usage.total(), "/proc/*/stat and io"),
+    }
+    figures.threads();
+    figures.schedule(ended);
+    figures.samples(kernel);
+    figures.calls();
+    figures.waits();
+    figures.goroutines(has_goroutines);
+    figures.host();
+    figures.hardware();
+    match figures.blindness() {
+        Some(why) => without_events(&figures.evidence, &why),
+        None => figures.evidence,
+    }
+}
+
+/// The minimum share of the time in which the events must have shown a thread of the program, and
+/// the maximum time for which they may have shown none after its end.
+const SEEN_MIN: f64 = 0.5;
+const LATE_S: f64 = 0.1;
+
+/// Where records were lost, the others must cover this share of the processor time to be used.
+const RAN_MIN: f64 = 0.5;
+
+/// Returns the figures that remain where the events did not show the program's activity, with the
+/// reason `why` they did not.
+fn without_events(evidence: &Evidence, why: &str) -> Evidence {
+    let stays = |name: &str| {
+        let groups = ["time.", "cpu.", "io.", "processes.", "host.", "fault.m"];
+        groups.iter().any(|group| name.starts_with(group)) && name != "host.wait_others"
+    };
+    let mut left = Evidence::new();
+    for (name, reading) in evidence.readings() {
+        match reading.value.filter(|_| stays(name)) {
+            Some(value) => left.put(name, value, reading.quality, reading.source.clone()),
+            None => left.lack(name, why),
+        }
+    }
+    left
+}
+
+impl Figures<'_> {
+    /// Returns the reason why the events do not represent the time of the observation: they show no
+    /// thread of the program for most of it, or most of its processor time is in records that were
+    /// lost.
+    fn blindness(&self) -> Option<String> {
+        let totals = self.watch.timeline.totals;
+        let (all, lost) = (totals.all, totals.lost);
+        let seen_s = (all.running_ns + all.waiting_ns + all.blocked_ns) as f64 / 1e9;
+        let ran_s = all.ran_ns as f64 / 1e9;
+        if self.watch.perf.is_err() {
+            None
+        } else if seen_s < SEEN_MIN * self.wall_s && self.wall_s - seen_s > LATE_S {
+            let why = "the kernel ended the events, as it does where a program gets the rights of \
+                       another user";
+            Some(why.to_owned())
+        } else if lost > 0 && ran_s < RAN_MIN * self.cpu_s - LATE_S {
+            let (ran, used) = (ran_s, self.cpu_s);
+            Some(format!(
+                "{lost} records were lost, and the others show {ran:.1} s of {used:.1} s of \
+                 processor time"
+            ))
+        } else {
+            None
+        }
+    }
+
+    fn put(&mut self, name: &str, value: f64, source: &str) {
+        self.evidence
+            .put(name, value, Quality::Exact, self.named(source));
+    }
+
+    fn lack(&mut self, name: &str, why: &str) {
+        self.evidence.lack(name, why);
+    }
+
+    /// Adds a sampled figure, or the reason why it is absent.
+    fn sampled_or(&mut self, name: &str, value: Option<f64>, source: &str, why: &str) {
+        match value {
+            Some(value) => self.sampled(name, value, source),
+            None => self.lack(name, why),
+        }
+    }
+
+    /// Returns the reason why an event gave no figure.
+    fn why_missing(&self, event: &str, otherwise: &str) -> String {
+        match &self.watch.perf {
+            Ok(perf) => perf.missing(event).unwrap_or(otherwise).to_string(),
+            Err(why) => why.to_string(),
+        }
+    }
+
+    fn is_whole_machine(&self) -> bool {
+        (self.watch.perf.as_ref()).is_ok_and(Perf::is_whole_machine)
+    }
+
+    fn sampled(&mut self, name: &str, value: f64, source: &str) {
+        self.evidence
+            .put(name, value, Quality::Sampled, self.named(source));
+    }
+
+    /// Replaces the name of the record by that of the tracepoint, where an eBPF program records
+    /// switches.
+    fn named(&self, source: &str) -> String {
+        let hooked = self.watch.perf.as_ref();
+        match hooked.is_ok_and(|perf| perf.ebpf_switches) {
+            true => source
+                .replace("PERF_RECORD_SWITCH_CPU_WIDE", SWITCHES)
+                .replace("PERF_RECORD_SWITCH", SWITCHES),
+            false => source.into(),
+        }
+    }
+
+    /// Adds a figure from records of switches, as [`Figures::recorded`] does; it is exact only if
+    /// the records never paused.
+    fn switched(&mut self, name: &str, value: f64, source: &str) {
+        match self.watch.timeline.gaps_ns() {
+            0 => self.recorded(name, value, source),
+            _ => self.sampled(name, value, &format!("{source} for a part of the time")),
+        }
+    }
+
+    /// Adds a figure from records, which is exact unless some were lost.
+    fn recorded(&mut self, name: &str, value: f64, source: &str) {
+        let lost = self.watch.timeline.totals.lost;
+        match lost {
+            0 => self.put(name, value, source),
+            _ => self.sampled(name, value, &format!("{source}; {lost} records were lost")),
+        }
+    }
+
+    fn usage(&mut self, used: Used, source: &str) {
+        let wall_s = self.wall_s;
+        (self.cpu_s, self.system_s) = (used.user_s + used.system_s, used.system_s);
+        let share = self.system_share();
+        // Some processes are not waited for, and their time is in the records only: their other
+        // resource usage is missing.
+        let ran_s = self.watch.timeline.totals.all.ran_ns as f64 / 1e9;
+        let slack = match self.watch.timeline.gaps_ns() {
+            0 => 1.05,
+            _ => 1.25,
+        };
+        let all = ran_s <= self.cpu_s * slack + 0.02;
+        let quality = if all {
+            Quality::Exact
+        } else {
+            Quality::Sampled
+        };
+        for (name, value) in [
+            ("cpu.system_share", share),
+            ("fault.minor", used.faults_minor as f64 / wall_s),
+            ("fault.major", used.faults_major as f64 / wall_s),
+            ("io.read", used.bytes_read as f64 / wall_s),
+            ("io.written", used.bytes_written as f64 / wall_s),
+        ] {
+            self.evidence.put(name, value, quality, source);
+        }
+        if !all {
+            self.system_s *= ran_s / self.cpu_s.max(1e-9);
+            self.cpu_s = ran_s;
+            self.switched("cpu.used", ran_s / wall_s, "PERF_RECORD_SWITCH");
+        } else {
+            self.put("cpu.used", self.cpu_s / wall_s, source);
+        }
+    }
+
+    fn threads(&mut self) {
+        let totals = self.watch.timeline.totals;
+        let source = match self.watch.perf.is_ok() {
+            true => "PERF_RECORD_FORK",
+            false => "/proc/*/task",
+        };
+        self.recorded("threads.max", totals.threads_max as f64, source);
+        self.recorded("processes.started", totals.processes as f64, source);
+        let left = &self.watch.left;
+        let such = left.first().map(|pid| format!(", such as {pid}"));
+        let source = format!("/proc/*/stat{}", such.unwrap_or_default());
+        self.put("processes.left", left.len() as f64, &source);
+        let affinity = self.watch.usable_cores;
+        let quota = self.watch.host.1.quota.unwrap_or(affinity);
+        self.put(
+            "cpu.usable",
+            quota.min(affinity),
+            "sched_getaffinity, cpu.max",
+        );
+    }
+
+    /// Returns the number of cores that others used, from the machine's total.
+    fn others_cores(&self) -> f64 {
+        let (before, after) = &self.watch.host;
+        let busy_s = after.busy_s - before.busy_s - self.cpu_s - self.watch.own_s;
+        (busy_s / self.wall_s).max(0.0)
+    }
+
+    fn host(&mut self) {
+        let (before, after) = &self.watch.host;
+        let wall_s = self.wall_s;
+        let total_s = (after.total_s - before.total_s).max(1e-9);
+        let steal_s = (after.steal_s - before.steal_s).max(0.0);
+        let steal = (steal_s / total_s).min(1.0);
+        self.put("host.steal_share", steal, "/proc/stat: steal");
+        if self.is_whole_machine() {
+            let cores = self.watch.timeline.totals.others_ns as f64 / 1e9 / wall_s;
+            self.switched("host.others", cores, "PERF_RECORD_SWITCH_CPU_WIDE");
+        } else {
+            let cores = self.others_cores();
+            self.sampled("host.others", cores, "/proc/stat, less the program's");
+        }
+        match (before.pressure_s, after.pressure_s) {
+            (Some(before), Some(after)) => {
+                let share = ((after - before) / wall_s).clamp(0.0, 1.0);
+                self.put("host.pressure", share, "/proc/pressure/cpu: some");
+            }
+            _ => self.lack("host.pressure", "the kernel has no /proc/pressure/cpu"),
+        }
+        let throttled = (after.throttled_since(before) / wall_s).clamp(0.0, 1.0);
+        self.put("host.throttled_share", throttled, "cpu.stat of its groups");
+        self.lack(
+            "io.delay_share",
+            "the kernel's delay accounting is not read",
+        );
+    }
+}
+
+const SWITCH: &str = "PERF_RECORD_SWITCH";
+
+impl Figures<'_> {
+    fn schedule(&mut self, ended: Option<&Ended>) {
+        let watch = self.watch;
+        let totals = watch.timeline.totals;
+        if let Err(why) = &watch.perf {
+            return self.schedule_by_state(&why.to_string(), ended);
+        }
+        let (all, known) = (totals.all, totals.known);
+        let all_ns = (all.running_ns + all.waiting_ns + all.blocked_ns).max(1) as f64;
+        let running = all.running_ns as f64 / all_ns;
+        self.switched("state.running", running, SWITCH);
+        // Where wake-ups were recorded for a part of the time, that part represents all of it.
+        let idle_ns = (known.waiting_ns + known.blocked_ns).max(1) as f64;
+        let waiting = known.waiting_ns as f64 / idle_ns * (1.0 - running);
+        self.waited("state.waiting", waiting);
+        self.waited("state.blocked", 1.0 - running - waiting);
+        match totals.blocked_mean_ns() {
+            Some(mean_ns) => self.switched("state.blocked_us", mean_ns / 1e3, SWITCH),
+            None => self.lack("state.blocked_us", "it was never wholly blocked"),
+        }
+        let waited_ns = known.waited_peers_ns + known.waited_others_ns;
+        let busy_ns = (known.ran_ns + waited_ns).max(1) as f64;
+        let busy = all.ran_ns as f64 * busy_ns / known.ran_ns.max(1) as f64;
+        self.waited("threads.busy", busy / 1e9 / self.wall_s);
+        self.waited("run.wait_share", waited_ns as f64 / busy_ns);
+        self.waited("run.wait_peers", known.waited_peers_ns as f64 / busy_ns);
+        // Where it is not recorded which thread has a core that another one had to leave, it may be
+        // the doctor, or no thread during a switch: threads wait for others no longer than others
+        // ran.
+        let others = known.waited_others_ns as f64 / busy_ns;
+        let most = if self.is_whole_machine() {
+            1.0
+        } else {
+            self.others_cores()
+        };
+        self.waited("host.wait_others", others.min(most));
+        self.switches(ended);
+    }
+
+    /// Adds the numbers of switches. Where records paused, `wait4` gives the full number, unless
+    /// the records show that there are processes which were not waited for.
+    fn switches(&mut self, ended: Option<&Ended>) {
+        let totals = self.watch.timeline.totals;
+        let known = totals.switches_blocked + totals.switches_preempted;
+        let waited = ended
+            .filter(|_| self.watch.timeline.gaps_ns() > 0)
+            .map(|ended| (ended.switches_voluntary, ended.switches_involuntary))
+            .filter(|(voluntary, involuntary)| voluntary + involuntary >= known / 10 * 9);
+        let (blocked, preempted) =
+            waited.unwrap_or((totals.switches_blocked, totals.switches_preempted));
+        let runs = (blocked + preempted).max(1) as f64;
+        let (per_s, ran_us) = (1.0 / self.wall_s, totals.all.ran_ns as f64 / 1e3);
+        for (name, value) in [
+            ("switch.blocked", blocked as f64 * per_s),
+            ("switch.preempted", preempted as f64 * per_s),
+        ] {
+            match waited {
+                Some(_) => self.put(name, value, "wait4"),
+                None => self.switched(name, value, SWITCH),
+            }
+        }
+        self.switched("switch.run_us", ran_us / runs, SWITCH);
+    }
+
+    /// Adds a figure that includes waits for a core after a wake-up.
+    fn waited(&mut self, name: &str, value: f64) {
+        let perf = self.watch.perf.as_ref();
+        let wakes = perf.is_ok_and(|perf| perf.missing("sched_wakeup").is_none());
+        let source = match (wakes, self.watch.budget.has_paused()) {
+            (true, false) => {
+                return self.recorded(name, value, "PERF_RECORD_SWITCH, sched_wakeup");
+            }
+            (true, true) => "PERF_RECORD_SWITCH, sched_wakeup for a part of the time",
+            (false, _) => "PERF_RECORD_SWITCH: without waits after a wake",
+        };
+        self.sampled(name, value, source);
+    }
+
+    /// Computes the schedule without events, from the thread states that were sampled from time to
+    /// time.
+    fn schedule_by_state(&mut self, why: &str, ended: Option<&Ended>) {
+        let waits = &self.watch.waits;
+        let rounds = waits.rounds.max(1) as f64;
+        let (busy, threads) = (waits.busy_rounds as f64, waits.busy_threads / rounds);
+        for (name, value) in [
+            ("state.running", busy / rounds),
+            ("state.blocked", 1.0 - busy / rounds),
+            ("threads.busy", threads),
+        ] {
+            self.sampled(name, value, "/proc/*/task/*/stat");
+        }
+        if let Some(ended) = ended {
+            let [voluntary, involuntary] =
+                [ended.switches_voluntary, ended.switches_involuntary].map(|count| count as f64);
+            let run_us = self.cpu_s * 1e6 / (voluntary + involuntary).max(1.0);
+            self.put("switch.blocked", voluntary / self.wall_s, "wait4");
+            self.put("switch.preempted", involuntary / self.wall_s, "wait4");
+            self.put("switch.run_us", run_us, "wait4");
+        }
+        for name in [
+            "state.waiting",
+            "run.wait_share",
+            "run.wait_peers",
+            "host.wait_others",
+            "switch.blocked",
+            "switch.preempted",
+            "switch.run_us",
+        ] {
+            self.evidence.lack(name, format!("perf_event_open: {why}"));
+        }
+    }
+}
+
+/// A thread counts as a spinner if it was running or runnable for this share of its life, and spun
+/// in the following share of its samples.
+const SPINNER_BUSY_SHARE: f64 = 0.9;
+const SPINNER_PAUSE_SHARE: f64 = 0.25;
+const SPINNER_TICKS_MIN: u64 = 20;
+
+const CALLS: &[(&str, &[Class])] = &[
+    ("call.yield", &[Class::Yield]),
+    ("call.futex", &[Class::Futex]),
+    ("call.sleep", &[Class::Sleep]),
+    ("call.poll", &[Class::Poll]),
+    ("call.io", &[Class::File, Class::Stream, Class::Disk]),
+];
+
+/// Estimates the yields of a program that yields in a loop, which is sampled where it returns from
+/// the call. The estimate is the share of its own time next to that call, plus, of the kernel's
+/// time for calls, the share that this call has among all calls that the program is sampled next
+/// to.
+fn yields_by_code(ticks: &Samples, user_share: f64, call_share: f64) -> f64 {
+    let of_user = ticks.yields as f64 / ticks.user.max(1) as f64;
+    let of_calls = ticks.yields as f64 / ticks.calls.max(1) as f64;
+    of_user * user_share + of_calls.min(1.0) * call_share
+}
+
+fn is_busy(thread: &Thread) -> bool {
+    let busy_ns = thread.ran_ns + thread.waited_ns;
+    busy_ns as f64 > SPINNER_BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
+}
+
+impl Figures<'_> {
+    fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
+        let timeline = &self.watch.timeline;
+        let alive = timeline.threads.iter().map(|(&tid, thread)| (tid, thread));
+        alive.chain(timeline.gone.iter().map(|(tid, thread)| (*tid, thread)))
+    }
+
+    fn samples(&mut self, kernel: Option<KernelShares>) {
+        let ticks = &self.watch.samples;
+        if ticks.all == 0 {
+            let why = self.why_missing("cpu-clock", "no tick");
+            for name in ["spin.cpu_share", "threads.spinners", "yield.cpu_share"] {
+                self.evidence.lack(name, format!("cpu-clock: {why}"));
+            }
+            return self.kernel_by_cost();
+        }
+        // Without samples in the kernel, the samples of the program represent only its own time.
+        let has_kernel = self.watch.perf.as_ref().is_ok_and(|perf| perf.kernel);
+        let user_share = (1.0 - self.system_share()).clamp(0.0, 1.0);
+        let scale = if has_kernel { 1.0 } else { user_share };
+        let spin = ticks.pause as f64 / ticks.all as f64 * scale;
+        self.sampled("spin.cpu_share", spin, "cpu-clock, bytes of the code");
+        let spins = |(tid, thread): &(i32, &Thread)| {
+            let of = ticks.threads.get(tid).copied().unwrap_or_default();
+            is_busy(thread)
+                && of.all >= SPINNER_TICKS_MIN
+                && of.pause as f64 >= SPINNER_PAUSE_SHARE * of.all as f64
+        };
+        let spinners = self.all_threads().filter(spins).count();
+        let source = "PERF_RECORD_SWITCH, cpu-clock";
+        self.sampled("threads.spinners", spinners as f64, source);
+        if let Some(shares) = kernel {
+            let source = "cpu-clock, stacks of the kernel";
+            self.sampled("fault.cpu_share", shares.fault, source);
+            self.sampled("call.cpu_share", shares.call, source);
+            self.sampled("yield.cpu_share", shares.yields, source);
+        } else {
+            self.kernel_by_cost();
+            let call = self.evidence.value("call.cpu_share").unwrap_or(0.0);
+            let yields = yields_by_code(ticks, user_share, call);
+            let source = "cpu-clock, bytes of the code beside system calls";
+            self.sampled("yield.cpu_share", yields, source);
+        }
+    }
+
+    fn system_share(&self) -> f64 {
+        if self.cpu_s > 0.0 {
+            self.system_s / self.cpu_s
+        } else {
+            0.0
+        }
+    }
+
+    /// Estimates the figures without stacks of the kernel: page faults from the cost of one on this
+    /// machine, and calls from the remaining time in the kernel.
+    fn kernel_by_cost(&mut self) {
+        let Some(cost_s) = samples::fault_cost_s() else {
+            let why = "the cost of a page fault could not be measured";
+            self.lack("fault.cpu_share", why);
+            return self.lack("call.cpu_share", "the part of page faults is not known");
+        };
+        let system = self.system_share();
+        let faults = self.evidence.value("fault.minor").unwrap_or(0.0) * self.wall_s;
+        let share = (faults * cost_s / self.cpu_s.max(1e-9)).min(system);
+        let source = format!("faults, at {:.2} µs each as measured here", cost_s * 1e6);
+        self.sampled("fault.cpu_share", share, &source);
+        let source = "time in the kernel, less page faults";
+        self.sampled("call.cpu_share", system - share, source);
+    }
+
+    fn calls(&mut self) {
+        let watch = self.watch;
+        let Some(calls) = &watch.calls else {
+            let why = self.why_missing("sys_enter", "it was not counted");
+            let why = format!("sys_enter: {why}");
+            for name in ["call.all", "call.yield", "call.io"] {
+                self.evidence.lack(name, &why);
+            }
+            self.polls_by_code(&why);
+            return self.calls_by_blocks(&why);
+        };
+        self.called("call.all", calls.count());
+        for &(name, classes) in CALLS {
+            self.called(name, calls.count_of(classes));
+        }
+        let busy = calls.busy_share();
+        self.sampled("poll.busy_share", busy, "raw_syscalls:sys_enter: timeouts");
+    }
+
+    /// Estimates polls without a count of calls: threads that hardly ever block poll without
+    /// waiting, and the calls that they are sampled next to are the calls that they make.
+    fn polls_by_code(&mut self, why: &str) {
+        let ticks = &self.watch.samples;
+        if ticks.calls < SPINNER_TICKS_MIN {
+            return self.evidence.lack("poll.busy_share", why);
+        }
+        let of = |tid: i32| ticks.threads.get(&tid).map_or(0, |of| of.polls);
+        let busy = self.all_threads().filter(|(_, thread)| is_busy(thread));
+        let polls: u64 = busy.map(|(tid, _)| of(tid)).sum();
+        let share = polls as f64 / ticks.calls as f64;
+        let source = "cpu-clock, bytes of the code beside system calls";
+        self.sampled("poll.busy_share", share.min(1.0), source);
+    }
+
+    /// Estimates calls without a count of them: a thread blocks in the calls in which it is seen,
+    /// and another thread calls futex once more to wake it, unless a timeout does.
+    fn calls_by_blocks(&mut self, why: &str) {
+        let watch = self.watch;
+        let wakes = watch.waits.wake_share().unwrap_or(1.0);
+        let mut counts = [0.0; 3];
+        for (tid, thread) in self.all_threads() {
+            if let Some(habit) = watch.waits.habits.get(&tid) {
+                let blocks = thread.blocks as f64 / habit.blocked;
+                counts[0] += (1.0 + wakes) * blocks * habit.futex;
+                counts[1] += blocks * habit.sleep;
+                counts[2] += blocks * habit.poll;
+            }
+        }
+        for (name, count) in ["call.futex", "call.sleep", "call.poll"].iter().zip(counts) {
+            match watch.perf.is_ok() {
+                true => {
+                    let source = "PERF_RECORD_SWITCH, /proc/*/task/*/syscall: calls that block";
+                    self.sampled(name, count / self.wall_s, source);
+                }
+                false => self.evidence.lack(name, why),
+            }
+        }
+    }
+
+    /// Adds a total count of calls.
+    fn called(&mut self, name: &str, count: f64) {
+        let (per_s, source) = (count / self.wall_s, "raw_syscalls:sys_enter");
+        match self.watch.budget.has_paused() {
+            true => self.sampled(name, per_s, &format!("{source} for a part of the time")),
+            false => self.recorded(name, per_s, source),
+        }
+    }
+
+    fn hardware(&mut self) {
+        let count = |counter| {
+            let count = self.watch.perf.as_ref().ok()?.count(counter)?;
+            Some(count as f64)
+        };
+        let cycles = count(Counter::Cycles).filter(|&cycles| cycles > 0.0);
+        let ipc = count(Counter::Instructions)
+            .zip(cycles)
+            .map(|(count, cycles)| count / cycles);
+        let misses = count(Counter::Misses).filter(|_| self.cpu_s > 0.0);
+        let misses = misses.map(|count| count / self.cpu_s);
+        let why = self.why_missing("hardware", "it did not run");
+        let why = format!("hardware counters: {why}");
+        for (name, value, source) in [
+            ("hardware.ipc", ipc, "PERF_COUNT_HW_INSTRUCTIONS"),
+            ("hardware.miss_rate", misses, "PERF_COUNT_HW_CACHE_MISSES"),
+        ] {
+            match value {
+                Some(value) => self.put(name, value, source),
+                None => self.lack(name, &why),
+            }
+        }
+        let why = "the top-down events of the processor are not read";
+        self.lack("hardware.memory_share", why);
+    }
+}
+
+const SYSCALL: &str = "/proc/*/task/*/syscall";
+const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's lock";
+
+impl Figures<'_> {
+    fn waits(&mut self) {
+        let watch = self.watch;
+        let (waits, timeline) = (&watch.waits, &watch.timeline);
+        let all: f64 = waits.critical.values().sum();
+        for (cause, name) in Cause::ALL {
+            let part = waits.critical.get(&cause).copied().unwrap_or(0.0);
+            let share = (all > 0.0).then_some(part / all);
+            self.sampled_or(name, share, SYSCALL, "it was never seen wholly blocked");
+        }
+        self.lock_queues();
+        // A longer sleep is more likely to be sampled; the harmonic mean corrects this bias.
+        let sleep_us = timeline.sleeps as f64 / timeline.sleeps_per_ns / 1e3;
+        for (name, value, source, why) in [
+            (
+                "futex.wake_share",
+                waits.wake_share(),
+                "/proc/*/task/*/syscall: timeouts",
+                "it was never seen wholly blocked at a futex that tells who ended it",
+            ),
+            (
+                "futex.timeout_us",
+                waits.timeout_us(),
+                "/proc/*/task/*/syscall, PERF_RECORD_SWITCH",
+                "no timeout was seen to end a wait at a futex",
+            ),
+            (
+                "poll.timer_share",
+                waits.timer_share(),
+                "/proc/*/task/*/syscall, mem, fdinfo: timeouts and timers",
+                "it was never seen wholly blocked in a poll that tells what ended it",
+            ),
+            (
+                "sleep.us",
+                (timeline.sleeps > 0).then_some(sleep_us),
+                "/proc/*/task/*/syscall, PERF_RECORD_SWITCH",
+                "no thread was seen sleeping",
+            ),
+        ] {
+            self.sampled_or(name, value, source, why);
+        }
+    }
+    /// Adds the figures of threads that queue for a lock.
+    fn lock_queues(&mut self) {
+        let (waits, wakes) = (&self.watch.waits, &self.watch.wakes);
+        let most = waits.words.waiters_max();
+        let totals = |thread: &Thread| ThreadTotals {
+            ran_ns: thread.ran_ns,
+            blocks: thread.blocks,
+        };
+        let threads = self.all_threads();
+        let threads = threads.map(|(tid, thread)| (tid, totals(thread))).collect();
+        let queue = waits.words.queue(wakes, &threads, self.wall_s);
+        let waiters = queue.as_ref().map(|queue| queue.waiters);
+        self.sampled_or("lock.waiters_max", most, SYSCALL, NO_FUTEX);
+        self.sampled_or("lock.waiters", waiters, SYSCALL, NO_FUTEX);
+        let source = "/proc/*/task/*/syscall, sched_waking or PERF_RECORD_SWITCH";
+        let (locked, why) = match queue {
+            Some(queue) => (
+                queue.locked,
+                "neither who wakes whom nor who ran how long is known",
+            ),
+            None => (None, NO_FUTEX),
+        };
+        self.sampled_or("lock.held_share", locked, source, why);
+    }
+
+    /// Adds whether goroutines may wait for locks. Such a wait is in no system call, so it is not
+    /// seen.
+    fn goroutines(&mut self, has_goroutines: bool) {
+        let why = "waits of goroutines cannot be seen: the runtime of Go parks them itself";
+        let none = (!has_goroutines).then_some(0.0);
+        self.sampled_or("lock.goroutines", none, "cpu-clock: no code of Go ran", why);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A Java program that waits by `Thread.yield`: its own time is mostly in the virtual machine,
+    /// but nearly all calls that it is sampled next to are this one. The estimate was 0.44, and
+    /// 0.85 as root.
+    #[test]
+    fn the_kernels_time_goes_by_the_calls_it_is_for() {
+        let ticks = |yields, calls| {
+            let mut ticks = Samples::default();
+            (ticks.user, ticks.yields, ticks.calls) = (100, yields, calls);
+            ticks
+        };
+        let share = yields_by_code(&ticks(44, 46), 0.15, 0.85);
+        assert!((share - 0.88).abs() < 0.01, "{share}");
+        let half = yields_by_code(&ticks(10, 20), 0.5, 0.5);
+        assert!((half - 0.3).abs() < 1e-9, "{half}");
+        assert_eq!(yields_by_code(&Samples::default(), 1.0, 0.0), 0.0);
+    }
+}

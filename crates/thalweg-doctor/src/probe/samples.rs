@@ -1,0 +1,423 @@
+//! Classifies what the program computes, from the clock's samples.
+
+use crate::probe::memory::{Frame, Memory};
+#[cfg(target_arch = "x86_64")]
+use crate::probe::spin_loop;
+use crate::probe::symbols::Symbols;
+use crate::probe::syscall::{self, Class};
+use crate::sys::{self, Used};
+use rustix::time::ClockId;
+use std::collections::HashMap;
+
+/// The lowest mark in a stack; a mark says whether kernel or user addresses follow.
+const MARK_MIN: u64 = -4095_i64 as u64;
+const MARK_KERNEL: u64 = -128_i64 as u64;
+const MARK_USER: u64 = -512_i64 as u64;
+
+/// The number of bytes of code that are examined around a sampled address.
+const CODE_BYTES: usize = 64;
+/// The maximum number of different addresses and stacks that are kept.
+const KEPT_MAX: usize = 50_000;
+
+/// The properties of code that its bytes show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Code {
+    spins: bool,
+    yields: bool,
+    calls: bool,
+    polls: bool,
+    /// Whether it is where the kernel lets programs read the clock without a call (the vDSO).
+    clock: bool,
+}
+
+/// The samples of a thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ThreadSamples {
+    pub(crate) all: u64,
+    pub(crate) pause: u64,
+    /// The samples next to a system call that polls.
+    pub(crate) polls: u64,
+    /// The samples where it reads the clock.
+    clock: u64,
+}
+
+/// The shares of all samples by the kernel's activity.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct KernelShares {
+    pub(crate) fault: f64,
+    pub(crate) call: f64,
+    pub(crate) yields: f64,
+}
+
+/// All samples.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    pub(crate) all: u64,
+    /// The samples outside the kernel.
+    pub(crate) user: u64,
+    /// The samples in a loop that waits, or next to a pause; next to a system call, or to one of
+    /// `sched_yield`.
+    pub(crate) pause: u64,
+    pub(crate) calls: u64,
+    pub(crate) yields: u64,
+    pub(crate) threads: HashMap<i32, ThreadSamples>,
+    /// For each name of a thread, its stacks with the innermost frame first.
+    stacks: HashMap<Box<str>, HashMap<Box<[Frame]>, u64>>,
+    kept: usize,
+    codes: HashMap<Frame, Code>,
+}
+
+impl Samples {
+    /// Adds a sample of a thread.
+    pub(crate) fn add(
+        &mut self,
+        (pid, tid): (i32, i32),
+        name: &str,
+        stack: &[u64],
+        memory: &mut Memory,
+    ) {
+        self.all += 1;
+        let (kernel, user) = split(stack);
+        let mut code = Code::default();
+        if let (true, Some(&address)) = (kernel.is_empty(), user.first()) {
+            self.user += 1;
+            code = self.code(pid, address, memory);
+            self.pause += u64::from(code.spins);
+            self.calls += u64::from(code.calls);
+            self.yields += u64::from(code.yields);
+        }
+        let thread = self.threads.entry(tid).or_default();
+        thread.all += 1;
+        thread.pause += u64::from(code.spins);
+        thread.polls += u64::from(code.polls);
+        thread.clock += u64::from(code.clock);
+        let kernel = kernel.iter().map(|&address| Frame::Kernel(address));
+        let user = user.iter().map(|&address| memory.frame(pid, address));
+        let frames: Box<[Frame]> = kernel.chain(user).collect();
+        if !self.stacks.contains_key(name) {
+            self.stacks.insert(name.into(), HashMap::new());
+        }
+        let Some(stacks) = self.stacks.get_mut(name) else {
+            return;
+        };
+        if let Some(count) = stacks.get_mut(&frames) {
+            *count += 1;
+        } else if self.kept < KEPT_MAX {
+            stacks.insert(frames, 1);
+            self.kept += 1;
+        }
+    }
+
+    fn code(&mut self, pid: i32, address: u64, memory: &mut Memory) -> Code {
+        let frame = memory.frame(pid, address);
+        if let Some(code) = self.codes.get(&frame) {
+            return *code;
+        }
+        let mut bytes = [0; CODE_BYTES];
+        let count = memory.code(pid, address, frame, &mut bytes);
+        let code = Code {
+            spins: has_pause(&bytes[..count]) || waits(pid, address, frame, memory),
+            yields: has_yield(&bytes[..count]),
+            calls: has_call(&bytes[..count]),
+            polls: has_poll(&bytes[..count]),
+            clock: (memory.mapped(pid, "[vdso]")).is_some_and(|code| code.contains(&address)),
+        };
+        if self.codes.len() < KEPT_MAX {
+            self.codes.insert(frame, code);
+        }
+        code
+    }
+
+    /// Returns the shares of all samples in page faults, system calls and `sched_yield`; `None` if
+    /// the kernel hides the addresses of its functions.
+    pub(crate) fn kernel_shares(
+        &self,
+        symbols: &mut Symbols,
+        memory: &Memory,
+    ) -> Option<KernelShares> {
+        let all = self.all.max(1) as f64;
+        let mut shares = KernelShares::default();
+        let mut known = self.user == self.all;
+        for (stack, &count) in self.stacks.values().flatten() {
+            let (mut fault, mut call, mut yields) = (false, false, false);
+            for &frame in stack
+                .iter()
+                .take_while(|frame| matches!(frame, Frame::Kernel(_)))
+            {
+                let Some(name) = symbols.name(frame, memory) else {
+                    continue;
+                };
+                known = true;
+                fault |= FAULTS.contains(&name);
+                call |= CALLS.contains(&name);
+                yields |= name.ends_with("sched_yield");
+            }
+            let share = count as f64 / all;
+            shares.fault += if fault { share } else { 0.0 };
+            shares.call += if call && !fault { share } else { 0.0 };
+            shares.yields += if yields { share } else { 0.0 };
+        }
+        known.then_some(shares)
+    }
+
+    /// Finds loops that wait and call functions meanwhile, by the functions' names. A thread that
+    /// checks again and again and finds nothing spins; so does a thread that does little but read
+    /// the clock.
+    pub(crate) fn find_askers(&mut self, symbols: &mut Symbols, memory: &Memory) {
+        let (mut asks, mut found) = (0, 0);
+        for (stack, &count) in self.stacks.values().flatten() {
+            let mut is = |names: &[&str]| {
+                let mut frames = stack.iter().filter(|it| matches!(it, Frame::Code(..)));
+                frames.any(|&frame| {
+                    let name = symbols.name(frame, memory);
+                    name.is_some_and(|name| names.iter().any(|part| name.ends_with(part)))
+                })
+            };
+            match (is(ASKS), is(FOUND)) {
+                (true, true) => found += FOUND_SCALE * count,
+                (true, false) => asks += count,
+                (false, true) => found += 2 * count,
+                (false, false) => {}
+            }
+        }
+        let mut vain = asks.saturating_sub(found);
+        for of in self.threads.values_mut() {
+            if of.clock as f64 >= CLOCK_MOST * of.all as f64 {
+                vain += of.all.saturating_sub(of.pause);
+                of.pause = of.all;
+            }
+        }
+        self.pause = (self.pause + vain).min(self.user);
+    }
+
+    /// Returns for each stack the thread, and the functions from the outermost to the innermost,
+    /// with the number of samples.
+    pub(crate) fn stacks(&self, symbols: &mut Symbols, memory: &Memory) -> Vec<(Vec<String>, f64)> {
+        let mut named: HashMap<Vec<String>, u64> = HashMap::new();
+        for (name, stacks) in &self.stacks {
+            for (stack, &count) in stacks {
+                let mut frames = vec![name.to_string()];
+                frames.extend(
+                    stack
+                        .iter()
+                        .rev()
+                        .map(|&frame| symbols.label(frame, memory)),
+                );
+                *named.entry(frames).or_default() += count;
+            }
+        }
+        named
+            .into_iter()
+            .map(|(frames, count)| (frames, count as f64))
+            .collect()
+    }
+}
+
+/// The share of the samples of a thread in reading the clock from which on the thread waits for a
+/// point in time: such a loop in C or Rust has 0.79 and 0.92 (Zen 3).
+const CLOCK_MOST: f64 = 0.7;
+/// The functions that check without waiting: `select` of Go with a `default`, and attempts to take
+/// a lock.
+const ASKS: &[&str] = &[
+    "runtime.selectgo",
+    "runtime.selectnbrecv",
+    "runtime.selectnbsend",
+    "pthread_mutex_trylock",
+    "sem_trywait",
+];
+/// The weight of samples that show success. A `select` of Go that finds something moves it, or
+/// waits, for a few hundredths of its time, and does so very rarely where few attempts succeed.
+const FOUND_SCALE: u64 = 100;
+/// The functions that run where such a check succeeds, where a partner sends or receives, or where
+/// it waits.
+const FOUND: &[&str] = &[
+    "runtime.typedmemclr",
+    "pthread_mutex_unlock",
+    "sem_post",
+    "runtime.send",
+    "runtime.recv",
+    "runtime.chansend1",
+    "runtime.chanrecv1",
+    "runtime.chanrecv2",
+    "runtime.mcall",
+    "runtime.gopark",
+    "runtime.goready",
+    "runtime.typedmemmove",
+];
+const FAULTS: &[&str] = &[
+    "asm_exc_page_fault",
+    "exc_page_fault",
+    "handle_mm_fault",
+    "el0_da",
+];
+const CALLS: &[&str] = &[
+    "do_syscall_64",
+    "entry_SYSCALL_64_after_hwframe",
+    "do_el0_svc",
+];
+
+/// Splits a stack into the kernel's and the program's addresses.
+fn split(stack: &[u64]) -> (&[u64], &[u64]) {
+    let (mut kernel, mut user): (&[u64], &[u64]) = (&[], &[]);
+    let mut rest = stack;
+    while let Some((&mark, after)) = rest.split_first() {
+        let length = after
+            .iter()
+            .position(|&word| word >= MARK_MIN)
+            .unwrap_or(after.len());
+        match mark {
+            MARK_KERNEL => kernel = &after[..length],
+            MARK_USER => user = &after[..length],
+            _ => {}
+        }
+        rest = &after[length..];
+    }
+    (kernel, user)
+}
+
+/// Returns whether the address is in a loop that waits without a `pause`.
+#[cfg(target_arch = "x86_64")]
+fn waits(pid: i32, address: u64, frame: Frame, memory: &Memory) -> bool {
+    let mut bytes = [0; 2 * spin_loop::AROUND];
+    let count = memory.code(pid, address, frame, &mut bytes);
+    // The first byte is at a multiple of four.
+    spin_loop::waits(&bytes[..count], spin_loop::AROUND + address as usize % 4)
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn waits(_: i32, _: u64, _: Frame, _: &Memory) -> bool {
+    false
+}
+
+/// Returns whether the code has an instruction that hints to the core that the thread spins.
+fn has_pause(code: &[u8]) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        let yields = 0xd503_203f_u32.to_le_bytes();
+        let barrier = 0xd503_3fdf_u32.to_le_bytes();
+        return code
+            .chunks_exact(4)
+            .any(|word| word == yields || word == barrier);
+    }
+    code.windows(2).any(|pair| pair == [0xf3, 0x90])
+}
+
+/// Returns whether the code has a system call.
+fn has_call(code: &[u8]) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        let svc = 0xd400_0001_u32.to_le_bytes();
+        return code.chunks_exact(4).any(|word| word == svc);
+    }
+    code.windows(2).any(|pair| pair == [0x0f, 0x05])
+}
+
+/// Returns whether the code has a call of `sched_yield`, in the form of C libraries.
+fn has_yield(code: &[u8]) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        // mov x8, #124
+        let number = 0xd280_0f88_u32.to_le_bytes();
+        return code.chunks_exact(4).any(|word| word == number);
+    }
+    // mov eax, 24; syscall
+    code.windows(7)
+        .any(|bytes| bytes == [0xb8, 0x18, 0, 0, 0, 0x0f, 0x05])
+}
+
+/// Returns whether the code has a call that polls, in the form of C libraries. Only x86-64 is
+/// supported.
+fn has_poll(code: &[u8]) -> bool {
+    let polls = |number: [u8; 4]| syscall::class(u32::from_le_bytes(number).into()) == Class::Poll;
+    // mov eax, number; syscall
+    cfg!(target_arch = "x86_64")
+        && (code.windows(7)).any(|bytes| match *bytes {
+            [0xb8, a, b, c, d, 0x0f, 0x05] => polls([a, b, c, d]),
+            _ => false,
+        })
+}
+
+/// The amount of memory that is touched for the first time.
+const BYTES: usize = 8 << 20;
+/// The minimum number of faults; with fewer the kernel used large pages, and there is no result.
+const FAULTS_MIN: u64 = 200;
+
+/// Returns the seconds for one page fault that is served from memory. The measurement takes some
+/// milliseconds.
+pub(crate) fn fault_cost_s() -> Option<f64> {
+    let own = std::process::id().cast_signed();
+    let before = Used::of(own)?.faults_minor;
+    let began_s = sys::cpu_s(ClockId::ThreadCPUTime);
+    let mut memory = vec![0_u8; BYTES];
+    for byte in memory.iter_mut().step_by(rustix::param::page_size()) {
+        *byte = 1;
+    }
+    let took_s = sys::cpu_s(ClockId::ThreadCPUTime) - began_s;
+    std::hint::black_box(&memory);
+    let faults = Used::of(own)?.faults_minor.saturating_sub(before);
+    (faults >= FAULTS_MIN).then(|| took_s / faults as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::record::Mapping;
+
+    #[test]
+    fn a_stack_has_a_kernel_part_and_a_user_part() {
+        let stack = [MARK_KERNEL, 1, 2, MARK_USER, 3, 4, 5];
+        assert_eq!(split(&stack), (&[1, 2][..], &[3, 4, 5][..]));
+        assert_eq!(split(&[MARK_USER, 3]), (&[][..], &[3][..]));
+        assert_eq!(split(&[]), (&[][..], &[][..]));
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn code_tells_what_it_does() {
+        assert!(has_pause(&[0x8a, 0x07, 0xf3, 0x90, 0xeb, 0xfa]));
+        assert!(!has_pause(&[0x8a, 0x07, 0x90, 0xeb, 0xfa]));
+        assert!(has_yield(&[0x90, 0xb8, 0x18, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(!has_yield(&[0x90, 0xb8, 0x19, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(has_poll(&[0x90, 0xb8, 0xe8, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(!has_poll(&[0x90, 0xb8, 0x18, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(has_call(&[0x90, 0xb8, 0x19, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(!has_call(&[0x8a, 0x07, 0xf3, 0x90, 0xeb, 0xfa]));
+    }
+
+    /// Loops that wait for a point in time had been judged CPU-COMPUTE: they read the clock, and
+    /// have no `pause`.
+    #[test]
+    fn who_does_nothing_but_read_the_clock_waits() {
+        let mut memory = Memory::default();
+        memory.add(
+            1,
+            Mapping {
+                start: 0x7000,
+                bytes: 0x1000,
+                file_offset: 0,
+                path: "[vdso]".into(),
+                device: (0, 0),
+                inode: 0,
+            },
+            0,
+        );
+        let mut pauses = |reads: u64| {
+            let mut ticks = Samples::default();
+            (0..reads).for_each(|_| ticks.add((1, 1), "a", &[MARK_USER, 0x7010], &mut memory));
+            (reads..10).for_each(|_| ticks.add((1, 1), "a", &[MARK_USER, 16], &mut memory));
+            ticks.find_askers(&mut Symbols::default(), &memory);
+            (ticks.pause, ticks.threads[&1].pause)
+        };
+        assert_eq!([pauses(8), pauses(6)], [(10, 10), (0, 0)]);
+    }
+
+    #[test]
+    fn equal_stacks_are_counted_together() {
+        let mut ticks = Samples::default();
+        let mut memory = Memory::default();
+        for _ in 0..3 {
+            ticks.add((1, 1), "a", &[MARK_USER, 16, 32], &mut memory);
+        }
+        let stacks = ticks.stacks(&mut Symbols::default(), &memory);
+        let frames = ["a", "[unknown]", "[unknown]"].map(String::from).to_vec();
+        assert_eq!(stacks, [(frames, 3.0)]);
+        assert_eq!((ticks.all, ticks.user), (3, 3));
+    }
+}

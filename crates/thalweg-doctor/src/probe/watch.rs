@@ -1,0 +1,397 @@
+//! Runs all probes.
+
+use crate::probe::ebpf::Pace;
+use crate::probe::futex::{InferredWakes, Wakes};
+use crate::probe::host::Host;
+use crate::probe::memory::Memory;
+use crate::probe::overhead::OverheadBudget;
+use crate::probe::perf::Perf;
+use crate::probe::procfs::Usage;
+use crate::probe::record::{Event, What};
+use crate::probe::recorder::{Recorder, weighed};
+use crate::probe::samples::Samples;
+use crate::probe::symbols::Symbols;
+use crate::probe::syscall::CallCounts;
+use crate::probe::timeline::Timeline;
+use crate::probe::tree;
+use crate::probe::waits::Waits;
+use crate::recording::Recording;
+use crate::sys::{self, cpu_s, now_ns};
+use rustix::time::ClockId;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+/// The minimum time between two samples of `/proc`.
+const SAMPLE_NS_MIN: u64 = 10_000_000;
+/// The factor by which samples are more frequent between two gaps in the records.
+const WINDOW_SAMPLES: u64 = 5;
+/// The maximum time between two readings of the records: mapped files are opened then.
+const DRAIN_NS_MAX: u64 = 50_000_000;
+/// The time between two samples of the machine and of the resources that processes used.
+const HOST_NS: u64 = 200_000_000;
+/// The maximum delay of records from other cores that belong before a record.
+const LATE_NS: u64 = 2_000_000;
+
+fn own_cpu_s() -> f64 {
+    cpu_s(ClockId::ProcessCPUTime)
+}
+
+/// The options of an observation.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The time that a program that was asked to end may take to do so before it is killed.
+    pub grace: Duration,
+    /// The share of one core that sampling `/proc` may cost.
+    pub cost_share: f64,
+    /// Whether the kernel's events are used. Without them, `/proc` is the only source.
+    pub events: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            grace: Duration::from_secs(5),
+            cost_share: 0.02,
+            events: true,
+        }
+    }
+}
+
+/// The observations of all probes.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) perf: io::Result<Perf>,
+    pub(crate) timeline: Timeline,
+    pub(crate) waits: Waits,
+    pub(crate) wakes: Wakes,
+    /// The inferred wake-ups, where wake-ups are not recorded.
+    turns: Option<InferredWakes>,
+    pub(crate) samples: Samples,
+    pub(crate) memory: Memory,
+    pub(crate) symbols: Symbols,
+    /// The counts of system calls; `None` where they are not counted.
+    pub(crate) calls: Option<CallCounts>,
+    pub(crate) usage: Usage,
+    pub(crate) budget: OverheadBudget,
+    /// The machine's figures at the start and at the end.
+    pub(crate) host: (Host, Host),
+    pub(crate) usable_cores: f64,
+    /// The processes that still existed at the end.
+    pub(crate) left: Vec<i32>,
+    /// The processor time of the doctor itself.
+    pub(crate) own_s: f64,
+    pub(crate) to_ns: u64,
+    recorder: Recorder,
+    /// The run time of all threads at the end of the last span in which calls were counted or not
+    /// counted.
+    span_from_ns: u64,
+    /// The records before which others may still have to be inserted.
+    early: Vec<Event>,
+    next_sample_ns: u64,
+    next_host_ns: u64,
+    cost_share: f64,
+}
+
+impl Watch {
+    /// Begins with the existing threads (process, thread), of which there is at least one.
+    pub(crate) fn begin(threads: &[(i32, i32)], options: &Options) -> Watch {
+        let tids: Vec<i32> = threads.iter().map(|&(_, tid)| tid).collect();
+        let perf = match options.events {
+            true => Perf::open(&tids),
+            false => Err(io::Error::other("not asked for")),
+        };
+        let whole = perf.as_ref().is_ok_and(Perf::is_whole_machine);
+        let is_missing = |perf: &Perf| perf.missing("sched_wakeup").is_some();
+        let turns = perf
+            .as_ref()
+            .is_ok_and(is_missing)
+            .then(InferredWakes::default);
+        let host = Host::read(threads[0].0);
+        let usage = Usage::begin(threads.iter().map(|&(pid, _)| pid));
+        let from_ns = now_ns();
+        let mut watch = Watch {
+            timeline: Timeline::new(from_ns, whole),
+            perf,
+            waits: Waits::default(),
+            wakes: Wakes::default(),
+            turns,
+            samples: Samples::default(),
+            memory: Memory::default(),
+            symbols: Symbols::default(),
+            calls: None,
+            usage,
+            budget: OverheadBudget::new(from_ns, whole),
+            host: (host.clone(), host),
+            usable_cores: 1.0,
+            left: Vec::new(),
+            own_s: own_cpu_s(),
+            to_ns: from_ns,
+            recorder: Recorder::new(from_ns),
+            span_from_ns: 0,
+            early: Vec::new(),
+            next_sample_ns: 0,
+            next_host_ns: 0,
+            cost_share: options.cost_share,
+        };
+        for &(pid, tid) in threads {
+            if watch.timeline.adopt(pid, tid, &tree::name(pid, tid)) {
+                watch.memory.adopt(pid);
+            }
+        }
+        watch.usable_cores = tree::usable_cores(&watch.timeline).unwrap_or(1.0);
+        if let Ok(perf) = &mut watch.perf {
+            watch.calls = perf
+                .missing("sys_enter")
+                .is_none()
+                .then(CallCounts::default);
+            perf.set_counting(true);
+        }
+        watch
+    }
+
+    /// Waits until a file is readable, a ring buffer fills up, the next sample is due, or
+    /// `until_ns`.
+    pub(crate) fn wait(&self, files: &[BorrowedFd<'_>], until_ns: u64) -> io::Result<()> {
+        let rings = self.perf.iter().flat_map(Perf::files);
+        let files = files.iter().copied().chain(rings);
+        sys::wait_readable(files, self.wait_ns(until_ns, now_ns())).map(drop)
+    }
+
+    fn wait_ns(&self, until_ns: u64, now_ns: u64) -> u64 {
+        let due_ns = self.next_sample_ns.min(self.budget.next_ns()).min(until_ns);
+        due_ns.saturating_sub(now_ns).min(DRAIN_NS_MAX)
+    }
+
+    /// Reads the records, and samples `/proc` if it is time to. `pid` is the first process.
+    pub(crate) fn round(&mut self, pid: i32) {
+        let began_ns = now_ns();
+        self.read_records(began_ns.saturating_sub(LATE_NS));
+        self.set_pace();
+        if began_ns < self.next_sample_ns {
+            return;
+        }
+        // The processor time is measured, not the elapsed time: on a busy machine a sample of 1 ms
+        // takes 35, and the next one would be due after 1.8 s.
+        let before_s = cpu_s(ClockId::ThreadCPUTime);
+        let host = began_ns >= self.next_host_ns;
+        if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
+            tree::adopt_children(&mut self.timeline);
+        }
+        let by_state = self.perf.is_err();
+        (self.waits).sample(&mut self.timeline, &mut self.memory, by_state);
+        if host {
+            self.host.1.read_for(pid, &self.timeline.processes);
+            self.host.0.begin_with(&self.host.1);
+            self.usage.sample(self.timeline.processes.iter().copied());
+            self.usable_cores = tree::usable_cores(&self.timeline).unwrap_or(self.usable_cores);
+            self.next_host_ns = began_ns + HOST_NS;
+        }
+        let cost_s = cpu_s(ClockId::ThreadCPUTime) - before_s;
+        let pause_ns = (cost_s * 1e9 / self.cost_share) as u64;
+        // Samples between two gaps are more frequent, as samples in gaps do not count.
+        let is_window = self.timeline.gaps_ns() > 0 && self.budget.is_on();
+        let pause_ns = pause_ns.max(SAMPLE_NS_MIN) / if is_window { WINDOW_SAMPLES } else { 1 };
+        self.next_sample_ns = began_ns + pause_ns;
+    }
+
+    /// Starts or pauses the events that cost time for each record.
+    fn set_pace(&mut self) {
+        let call_ns = self.budget.call_s() * 1e9;
+        let was_on = self.budget.is_on();
+        let (spent_ns, besides_ns) = self.budget.spent_ns();
+        let Some(pace) = self.budget.turn(now_ns()) else {
+            return;
+        };
+        let Ok(perf) = &mut self.perf else { return };
+        perf.set_pace(pace, self.budget.pauses_for_long());
+        if perf.missing("sys_enter").is_some() {
+            // If calls are no longer counted, their numbers are unknown.
+            self.calls = None;
+        }
+        let now_ns = now_ns();
+        self.read_records(now_ns);
+        self.timeline.set_known(pace.is_on(), now_ns);
+        let mut span = |span| self.recorder.add(span);
+        if pace == Pace::Blind {
+            self.timeline.begin_gap(now_ns, spent_ns, &mut span);
+            self.waits.lose_sight();
+        } else if self.timeline.in_gap() {
+            self.timeline.end_gap(now_ns, &mut span);
+            self.next_sample_ns = now_ns;
+        }
+        self.end_span(was_on, call_ns, besides_ns);
+    }
+
+    /// Ends a span in which calls were counted, or were not; other records cost the program
+    /// `besides_ns`.
+    fn end_span(&mut self, counted: bool, call_ns: f64, besides_ns: f64) {
+        let Some(calls) = &mut self.calls else { return };
+        let ran_ns = self.timeline.totals.all.ran_ns;
+        let span_ns = ran_ns - std::mem::replace(&mut self.span_from_ns, ran_ns);
+        if !counted {
+            return calls.end_pause(span_ns);
+        }
+        let counted = calls.recorded();
+        let each_ns = call_ns + besides_ns / counted.max(1) as f64;
+        calls.end_window(counted, span_ns, each_ns);
+    }
+
+    /// Handles the records up to a time.
+    fn read_records(&mut self, until_ns: u64) {
+        let Ok(perf) = &mut self.perf else { return };
+        let (whole, began_s) = (perf.is_whole_machine(), own_cpu_s());
+        let mut events = std::mem::take(&mut self.early);
+        let old = events.len();
+        perf.drain(&mut events);
+        self.budget.add_all(&events[old..], whole);
+        events.sort_by_key(|event| event.time_ns);
+        let now = events.partition_point(|event| event.time_ns <= until_ns);
+        self.early = events.split_off(now);
+        for event in events {
+            self.waits.pass(event.time_ns, &self.timeline);
+            self.add_wake(&event);
+            let mut span = |span| self.recorder.add(span);
+            if self.timeline.apply(&event, &mut span).is_some() {
+                self.waits.end_idle(Some(event.tid), &self.timeline);
+            }
+            if self.timeline.processes.contains(&event.pid) {
+                self.keep(event);
+            } else if event.what == What::Exited {
+                self.memory.clear(event.pid);
+            }
+        }
+        self.waits.pass(until_ns, &self.timeline);
+        self.budget.add_own(own_cpu_s() - began_s);
+    }
+
+    /// Handles a wake-up between two threads of the program, which a record reports or suggests.
+    fn add_wake(&mut self, event: &Event) {
+        let threads = &self.timeline.threads;
+        let Some(woken) = threads.get(&event.tid) else {
+            return;
+        };
+        let recorded = match event.what {
+            What::Waking { waker } => waker.filter(|waker| threads.contains_key(waker)),
+            _ => None,
+        };
+        let suggested = self.turns.as_mut().and_then(|turns| turns.see(event));
+        for waker in recorded.into_iter().chain(suggested) {
+            self.wakes.add(waker, event.tid);
+            let words = &mut self.waits.words;
+            words.wake(waker, event.tid, woken.since_ns, event.time_ns);
+        }
+    }
+
+    fn keep(&mut self, event: Event) {
+        let Event { pid, tid, .. } = event;
+        match event.what {
+            What::Sampled(stack) => {
+                let name = self
+                    .timeline
+                    .threads
+                    .get(&tid)
+                    .map_or("", |thread| &*thread.name);
+                self.samples.add((pid, tid), name, &stack, &mut self.memory);
+            }
+            What::Called {
+                number,
+                arguments,
+                weight,
+            } => {
+                if let Some(calls) = &mut self.calls {
+                    calls.add(number, &arguments, weight as f64);
+                }
+            }
+            What::Mapped(mapping) => self.memory.add(pid, *mapping, event.time_ns),
+            What::Forked { parent } => self.memory.fork(parent, pid),
+            What::Named { exec: true, .. } => self.memory.clear(pid),
+            _ => {}
+        }
+    }
+
+    /// Handles that the program is asked to end, or is killed.
+    pub(crate) fn interrupt(&mut self) {
+        self.waits.interrupt(&self.timeline);
+    }
+
+    /// Stops the probes, and handles the remaining records.
+    pub(crate) fn end(&mut self) {
+        self.to_ns = now_ns();
+        if let Ok(perf) = &mut self.perf {
+            perf.set_counting(false);
+        }
+        self.read_records(u64::MAX);
+        self.waits.end_idle(None, &self.timeline);
+        self.timeline
+            .close(self.to_ns, &mut |span| self.recorder.add(span));
+        let (_, besides_ns) = self.budget.spent_ns();
+        self.end_span(self.budget.is_on(), self.budget.call_s() * 1e9, besides_ns);
+        if let Some(calls) = &mut self.calls {
+            calls.end();
+        }
+        self.usage.sample(self.timeline.processes.iter().copied());
+        let known = self.timeline.processes.iter().copied();
+        let is_alive = |pid: &i32| tree::state(*pid, *pid) == Some(tree::State::Alive);
+        self.left = known.filter(is_alive).collect();
+        self.left.sort_unstable();
+        // The control groups of the program can be found only while it exists.
+        let host = Host::read(std::process::id().cast_signed());
+        let (quota, throttled_s) = (
+            self.host.1.quota,
+            std::mem::take(&mut self.host.1.throttled_s),
+        );
+        self.host.1 = Host {
+            quota,
+            throttled_s,
+            ..host
+        };
+        self.host.1.reread();
+        self.own_s = own_cpu_s() - self.own_s;
+    }
+
+    /// Returns the data that a report draws.
+    pub(crate) fn recording(mut self) -> Recording {
+        let totals = self.timeline.totals;
+        let on_cpu = self.samples.stacks(&mut self.symbols, &self.memory);
+        let mut recording = self.recorder.finish(&self.timeline);
+        recording.on_cpu = weighed(on_cpu, totals.all.ran_ns as f64);
+        recording.off_cpu = weighed(self.waits.stacks(), totals.all.blocked_ns as f64);
+        match &self.perf {
+            Ok(perf) => recording.lacks.extend(perf.lacks()),
+            Err(why) => recording.lacks.push(format!("perf_event_open: {why}")),
+        }
+        let gaps_ns = self.timeline.gaps_ns();
+        if gaps_ns > 0 {
+            let share = 100.0 * gaps_ns as f64 / recording.length_ns.max(1) as f64;
+            recording.lacks.push(format!(
+                "switches for {share:.0} % of the time, as they are too many: the spans of these \
+                 times are estimates"
+            ));
+        }
+        if totals.lost > 0 {
+            recording
+                .lacks
+                .push(format!("{} records, as a ring was full", totals.lost));
+        }
+        recording
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The doctor used to wait for the next sample, up to 1 s: programs that were replaced
+    /// meanwhile had no names.
+    #[test]
+    fn records_are_read_although_no_sample_is_due() {
+        let own = std::process::id().cast_signed();
+        let mut watch = Watch::begin(&[(own, own)], &Options::default());
+        watch.next_sample_ns = u64::MAX;
+        assert_eq!(watch.wait_ns(u64::MAX, now_ns()), DRAIN_NS_MAX);
+        let now_ns = now_ns();
+        watch.next_sample_ns = now_ns + 7;
+        assert_eq!(watch.wait_ns(u64::MAX, now_ns), 7);
+    }
+}

@@ -1,0 +1,616 @@
+//! The rules, as data.
+
+use crate::evidence::breakdown::Part;
+use crate::rules::verdict::Id;
+use crate::rules::{
+    Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, above_ratio, below, ramp,
+};
+
+/// More threads are runnable than there are cores, and they take turns on them.
+const TOO_FEW_CORES: Weighed = Weighed {
+    clues: &[
+        above_ratio(
+            "threads.busy",
+            "cpu.usable",
+            1.5,
+            Origin::Definition("at 1.5 threads a core each has two thirds of a core at best"),
+        ),
+        above(
+            "run.wait_peers",
+            0.3,
+            Origin::Definition("1.5 threads a core wait for each other for a third of the time"),
+        ),
+    ],
+    weight: 0.6,
+};
+
+pub(crate) const MACHINE: &[Rule] = &[
+    Rule {
+        id: Id::Contaminated,
+        claim: Claim::Largest(
+            &[&["host.wait_others", "threads.busy"], &["host.steal_share"]],
+            &[Part::Queue],
+        ),
+        curve: Curve::Disturbance,
+        contradicts: &[Weighed {
+            clues: &[above(
+                "host.throttled_share",
+                0.1,
+                Origin::Definition(
+                    "what a quota stops waits too, and no other program is to blame",
+                ),
+            )],
+            weight: 0.5,
+        }],
+        blind: &[
+            (
+                "host.wait_others",
+                "whether other programs had the cores that it wanted",
+            ),
+            (
+                "host.steal_share",
+                "whether the host gave this machine's cores to others",
+            ),
+        ],
+        next: "Run it again on a quiet machine, or give it cores of its own (taskset, cpuset). \
+               Until then believe no other verdict.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::Throttled,
+        claim: Claim::Largest(&[&["host.throttled_share"]], &[]),
+        curve: Curve::Overhead,
+        next: "Raise the quota of the cgroup (cpu.max), or use fewer threads: a quota of two \
+               cores is used up in half the period by four threads, and then all of them stand.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::Oversubscribed,
+        claim: Claim::Parts(&[
+            (Part::Work, &[]),
+            (Part::OtherCalls, &[]),
+            (Part::Faults, &[]),
+        ]),
+        curve: Curve::Overhead,
+        required: &["threads.busy"],
+        needs: TOO_FEW_CORES.clues,
+        contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK],
+        next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
+               std::thread::available_parallelism or nproc), and give them the work in turns.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::SchedChurn,
+        claim: Claim::Parts(&[(Part::OtherCalls, &[SWITCHING_CALLS])]),
+        curve: Curve::Overhead,
+        needs: BRIEF_RUNS.clues,
+        blind: &[("call.all", "which calls the threads switch in")],
+        next: "Hand over more at a time: batch messages, or do both steps in one thread. Each \
+               switch costs 2 to 5 µs, and the threads run for {switch.run_us} µs between two.",
+        ..Rule::EMPTY
+    },
+];
+
+/// Threads that spin have no work for which they need cores.
+const SPINNING: Weighed = Weighed {
+    clues: &[above(
+        "spin.cpu_share",
+        0.25,
+        Origin::Definition("a quarter of the time is worth an answer of its own"),
+    )],
+    weight: 0.6,
+};
+
+/// A large share of the calls end in a switch to another thread.
+const SWITCHING_CALLS: crate::rules::Clue = above_ratio(
+    "switch.blocked",
+    "call.all",
+    0.2,
+    Origin::Measured(
+        "a switch costs 2 µs and more, a call without one 0.2 to 0.5 µs (Zen 4, KVM): \
+         with a switch in every fifth call, switches cost more than calls",
+    ),
+);
+
+/// A thread blocks so often that its waits are hand-overs.
+const OFTEN_BLOCKED: crate::rules::Clue = above(
+    "switch.blocked",
+    5_000.0,
+    Origin::Measured("a hand-over takes 4.3 µs between cores (Zen 4, KVM): 2 % of a core"),
+);
+
+/// Threads run so briefly that switching takes a large share of their time.
+const BRIEF_RUNS: Weighed = Weighed {
+    clues: &[
+        ramp(
+            Figure::One("switch.run_us"),
+            50.0,
+            25.0,
+            Origin::Measured("a hand-over takes 4.3 µs between cores (Zen 4, KVM): a sixth of 25"),
+        ),
+        OFTEN_BLOCKED,
+    ],
+    weight: 0.6,
+};
+
+/// Peers wait for the core that a thread spins on.
+const PEERS_WAIT: Clue = above(
+    "run.wait_peers",
+    0.2,
+    Origin::Definition("its own threads wait for a core for a fifth of the time they want one"),
+);
+
+/// Faults that a disk serves, which are a different problem than reading.
+const MAJOR_FAULTS: Clue = above(
+    "fault.major",
+    100.0,
+    Origin::Literature("a disk answers in 0.1 to 10 ms: from 100 a second on they fill the time"),
+);
+
+const TO_MEMORY: (&str, &str) = (
+    "hardware.memory_share",
+    "whether it computes or waits for memory",
+);
+
+pub(crate) const RUNNING: &[Rule] = &[
+    Rule {
+        id: Id::CpuCompute,
+        claim: Claim::Parts(&[(Part::Work, &[])]),
+        curve: Curve::Residue,
+        contradicts: &[
+            TOO_FEW_CORES,
+            ONE_LOCK,
+            GOROUTINES,
+            Weighed {
+                clues: &[WAITS_FOR_MEMORY],
+                weight: 0.6,
+            },
+        ],
+        blind: &[
+            TO_MEMORY,
+            ("call.cpu_share", "how much of it is system calls"),
+            ("fault.cpu_share", "how much of it is page faults"),
+            ("spin.cpu_share", "how much of it is spinning"),
+        ],
+        limits: &[
+            "a loop without a pause instruction that calls while it waits looks like computing",
+        ],
+        next: "Profile it (perf record, or the flame graph of --html), and make the widest \
+               function cheaper or spread it over more cores.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::MemoryBound,
+        claim: Claim::Parts(&[(Part::Work, &[])]),
+        curve: Curve::Residue,
+        required: &["hardware.memory_share"],
+        needs: &[WAITS_FOR_MEMORY],
+        raises: &[Weighed {
+            clues: &[below(
+                "hardware.ipc",
+                0.7,
+                Origin::Literature(
+                    "Gregg, Systems Performance: below 1 memory is the likely limit",
+                ),
+            )],
+            weight: 0.5,
+        }],
+        contradicts: &[TOO_FEW_CORES, ONE_LOCK],
+        next: "Make the data smaller or nearer: arrays instead of pointers, hot fields side by \
+               side, blocks that fit the cache, huge pages.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::PageFaults,
+        claim: Claim::Parts(&[(Part::Faults, &[]), (Part::Disk, &[MAJOR_FAULTS])]),
+        curve: Curve::Overhead,
+        raises: &[Weighed {
+            clues: &[above(
+                "fault.minor",
+                20_000.0,
+                Origin::Measured("1.6 µs each (Zen 4, KVM): 3 % of a core"),
+            )],
+            weight: 0.2,
+        }],
+        blind: &[("fault.cpu_share", "how much of the time is page faults")],
+        next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
+               smaller, or use huge pages (madvise) and an allocator that returns less.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::YieldStorm,
+        claim: Claim::Parts(&[(Part::Yield, &[])]),
+        curve: Curve::Overhead,
+        needs: &[above(
+            "call.yield",
+            50_000.0,
+            Origin::Measured("0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"),
+        )],
+        blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
+        next: "Park after a few yields: wait on a futex, condition variable or blocking queue \
+               instead of calling sched_yield until something changes.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::SpinStarvesPeer,
+        claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
+        curve: Curve::Overhead,
+        needs: &[PEERS_WAIT],
+        raises: &[Weighed {
+            clues: &[above_ratio(
+                "threads.busy",
+                "cpu.usable",
+                1.2,
+                Origin::Definition("more threads want to run than there are cores"),
+            )],
+            weight: 0.3,
+        }],
+        contradicts: &[ONE_LOCK],
+        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
+               where threads outnumber cores: park at once, or use no more spinning threads than \
+               the {cpu.usable} cores here, each with a core of its own.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::SpinBurnsCpu,
+        claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
+        curve: Curve::Overhead,
+        raises: &[Weighed {
+            clues: &[above(
+                "threads.spinners",
+                1.0,
+                Origin::Definition("one thread that spins all the time"),
+            )],
+            weight: 0.2,
+        }],
+        contradicts: &[
+            Weighed {
+                clues: &[PEERS_WAIT],
+                weight: 0.8,
+            },
+            ONE_LOCK,
+            // A core that no thread wants delays no message. A queue without room does.
+            Weighed {
+                weight: 0.3,
+                ..TOO_SHORT
+            },
+        ],
+        limits: &["whether the latency that spinning buys is worth a core"],
+        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Bound the spin: \
+               for about as long as a wake-up takes (5 to 50 µs; thalweg machine measures it), \
+               then park. If latency is worth a core, leave it.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::SyscallBound,
+        claim: Claim::Parts(&[(Part::OtherCalls, &[])]),
+        curve: Curve::Overhead,
+        needs: &[above_ratio(
+            "call.all",
+            "cpu.used",
+            50_000.0,
+            Origin::Measured(
+                "crossing takes 0.2 µs (Zen 4, KVM): rarer calls cost by what they do, \
+                 not by crossing",
+            ),
+        )],
+        raises: &[Weighed {
+            clues: &[above(
+                "cpu.system_share",
+                0.4,
+                Origin::Definition("much of the processor time is the kernel's"),
+            )],
+            weight: 0.2,
+        }],
+        contradicts: &[
+            Weighed {
+                clues: &[SWITCHING_CALLS],
+                weight: 0.7,
+            },
+            Weighed {
+                weight: 0.4,
+                ..BRIEF_RUNS
+            },
+        ],
+        blind: &[("call.cpu_share", "how much of the time is system calls")],
+        next: "Make fewer and larger calls: buffer reads and writes, use readv and writev, \
+               io_uring or mmap, and read the clock without a call.",
+        ..Rule::EMPTY
+    },
+];
+
+/// The processor's pipeline waits for memory.
+const WAITS_FOR_MEMORY: Clue = above(
+    "hardware.memory_share",
+    0.3,
+    Origin::Literature("Yasin 2014, top-down: memory-bound from a fifth to a third of the slots"),
+);
+
+/// Several threads queue for a lock, which changes hands.
+const ONE_LOCK: Weighed = Weighed {
+    clues: &[
+        above(
+            "lock.waiters",
+            1.0,
+            Origin::Definition("waiting in line takes the whole time of a thread"),
+        ),
+        above(
+            "lock.held_share",
+            0.5,
+            Origin::Definition(
+                "half of the waits are for what another of these threads has: those who wake \
+                 wait there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)",
+            ),
+        ),
+        above("switch.blocked", 20.0, HANDED_ON),
+    ],
+    weight: 0.5,
+};
+
+const HANDED_ON: Origin = Origin::Definition(
+    "two switches for each hand-over: the lock changes hands ten times a second",
+);
+
+/// Goroutines may wait for a lock unseen, while the threads of their runtime park and wake.
+const GOROUTINES: Weighed = Weighed {
+    clues: &[
+        above(
+            "lock.goroutines",
+            1.0,
+            Origin::Definition("waiting in line takes the whole time of a goroutine"),
+        ),
+        MANY_FUTEX,
+    ],
+    weight: 0.5,
+};
+
+const MANY_FUTEX: Clue = above("call.futex", 200.0, HAND_OVERS);
+const HAND_OVERS: Origin = Origin::Measured(
+    "a wake-up takes 5 to 50 µs (Zen 4, KVM): below 200 a second they cost 1 % at most, and what \
+     is waited for takes the time",
+);
+
+/// The program waits so briefly that it gets answers, and it waits for each answer.
+const ANSWERED: Clue = ramp(
+    Figure::One("state.blocked_us"),
+    500_000.0,
+    250_000.0,
+    AN_ANSWER,
+);
+const NOT_ANSWERED: Clue = ramp(
+    Figure::One("state.blocked_us"),
+    250_000.0,
+    500_000.0,
+    AN_ANSWER,
+);
+const AN_ANSWER: Origin =
+    Origin::Definition("a wait of more than half a second is for work, not for an answer");
+
+/// A heartbeat, or a slow answer: the cause of a long wait is not visible.
+const LONG_WAITS: Weighed = Weighed {
+    clues: &[above("state.blocked_us", 100_000.0, MOMENT)],
+    weight: 0.4,
+};
+
+const READS: Clue = Clue {
+    from: MAJOR_FAULTS.to,
+    to: MAJOR_FAULTS.from,
+    ..MAJOR_FAULTS
+};
+
+const SHORT_SLEEP: Clue = ramp(Figure::One("sleep.us"), 100_000.0, 50_000.0, MOMENT);
+const LONG_SLEEP: Clue = ramp(Figure::One("sleep.us"), 50_000.0, 100_000.0, MOMENT);
+const MOMENT: Origin =
+    Origin::Definition("ten looks a second and more: polling; fewer: something periodic");
+
+/// A program polls repeatedly, or keeps a schedule: its polls end by a timeout, as its sleeps do.
+const BY_TIMER: Clue = ramp(Figure::One("poll.timer_share"), 0.25, 0.5, MOST_TIMED);
+const BY_EVENT: Clue = ramp(Figure::One("poll.timer_share"), 0.5, 0.25, MOST_TIMED);
+const MOST_TIMED: Origin = Origin::Definition("half of the time in polls ends by the clock");
+const SHORT_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 100_000.0, 50_000.0, MOMENT);
+const LONG_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 50_000.0, 100_000.0, MOMENT);
+
+/// Threads that wait at a futex are woken by timeouts, not by each other.
+const NOBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.5, 0.25, WAKES);
+const SOMEBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.25, 0.5, WAKES);
+const WAKES: Origin =
+    Origin::Definition("at a half, as much of the time ends by a hand-over as by a timeout");
+
+pub(crate) const BLOCKED: &[Rule] = &[
+    Rule {
+        id: Id::BlockingIo,
+        claim: Claim::Parts(&[
+            (Part::Disk, &[READS]),
+            (Part::Stream, &[ANSWERED]),
+            (Part::Poll, &[BY_EVENT, ANSWERED]),
+        ]),
+        curve: Curve::Overhead,
+        raises: &[Weighed {
+            clues: &[above(
+                "io.delay_share",
+                0.1,
+                Origin::Kernel("Documentation/accounting/delay-accounting.rst: time in block I/O"),
+            )],
+            weight: 0.3,
+        }],
+        contradicts: &[
+            Weighed {
+                weight: 0.3,
+                ..ONE_LOCK
+            },
+            LONG_WAITS,
+            Weighed {
+                weight: 0.4,
+                ..BRIEF_RUNS
+            },
+        ],
+        blind: &[("state.blocked_us", "whether each wait is short")],
+        limits: &["why the disk or the other end takes so long"],
+        next: "Do not wait for each answer: have several requests on their way, sync once for \
+               many records, read ahead, or let another thread wait.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::FutexParking,
+        claim: Claim::Parts(&[
+            (Part::Futex, &[MANY_FUTEX, SOMEBODY_WAKES]),
+            (Part::FutexCalls, &[]),
+        ]),
+        curve: Curve::Overhead,
+        needs: &[MANY_FUTEX],
+        contradicts: &[ONE_LOCK],
+        blind: &[(
+            "lock.held_share",
+            "whether several threads wait for one lock",
+        )],
+        next: "Wake less often: hand over batches, spin for a few µs before parking where a core \
+               is free, or do both sides' work in one thread.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::LockConvoy,
+        claim: Claim::Parts(&[
+            (Part::FileLock, &[]),
+            // The holder may sleep meanwhile, which Java and Go do in futex.
+            (Part::Futex, &[]),
+            (Part::FutexCalls, &[]),
+            (Part::Work, &[]),
+            (Part::BusyPolls, &[]),
+            (Part::OtherCalls, &[]),
+            (Part::Spin, &[]),
+            // The holder may sleep or wait meanwhile.
+            (Part::Sleep, &[]),
+            (Part::Disk, &[]),
+            (Part::Stream, &[]),
+            (Part::Poll, &[]),
+        ]),
+        curve: Curve::Overhead,
+        required: &["lock.waiters"],
+        needs: ONE_LOCK.clues,
+        limits: &["threads that pass a turn round look the same"],
+        next: "Hold the lock for less: move work out of it, split it into shards, give each \
+               thread a copy and merge, or hand over by messages.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::SleepPolling,
+        claim: Claim::Parts(&[
+            (Part::Sleep, &[SHORT_SLEEP]),
+            (Part::Poll, &[BY_TIMER, SHORT_WAIT]),
+            (Part::Futex, &[NOBODY_WAKES, SOON_TIMED_OUT, SHORT_WAIT]),
+        ]),
+        curve: Curve::Overhead,
+        contradicts: &[ONE_LOCK],
+        limits: &["a program that only keeps a schedule looks the same"],
+        next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \
+               sleep or a timeout adds half of its length to each answer.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::Idle,
+        claim: Claim::Parts(&[
+            (Part::Sleep, &[LONG_SLEEP]),
+            (Part::Poll, &[BY_TIMER, LONG_WAIT]),
+            (Part::Poll, &[BY_EVENT, NOT_ANSWERED]),
+            (Part::Stream, &[NOT_ANSWERED]),
+            (Part::Futex, &[FEW_FUTEX]),
+            (Part::FileLock, &[NO_HAND_OVERS]),
+            (Part::Child, &[]),
+            (Part::Other, &[]),
+        ]),
+        curve: Curve::Residue,
+        limits: &["whether something else should have given it work"],
+        next: "It waits for something to do. If it should be busy, look at who should feed it; \
+               if it was too slow, observe it while it is under load (attach).",
+        ..Rule::EMPTY
+    },
+];
+
+/// No thread hands the lock on: another program holds it.
+const NO_HAND_OVERS: Clue = ramp(Figure::One("switch.blocked"), 20.0, 10.0, HANDED_ON);
+const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 50.0, 25.0, TIMERS);
+const SOON_TIMED_OUT: Clue = ramp(Figure::One("futex.timeout_us"), 40_000.0, 20_000.0, TIMERS);
+const TIMERS: Origin = Origin::Literature(
+    "OpenJDK, PerfDataSamplingInterval: a runtime that idles wakes 20 times a second",
+);
+
+/// More messages arrive than the slowest stage can serve.
+const OVERLOAD: Clue = ramp(
+    Figure::Ratio("export.arrival", "export.service"),
+    0.95,
+    1.05,
+    Origin::Literature("a queue grows without bound from a utilisation of 1 on (Kleinrock)"),
+);
+
+/// All messages can be served, with capacity to spare. A sender that waits for room sends at the
+/// rate of its service: then there is none to spare.
+const SPARE: Clue = ramp(
+    Figure::Ratio("export.arrival", "export.service"),
+    1.0,
+    0.9,
+    Origin::Measured("a sender that only waits for room sends at 0.97 (Zen 4, KVM)"),
+);
+
+/// Its threads wait for a core, and the messages that they would serve wait with them.
+const NO_CORE: Weighed = Weighed {
+    clues: &[PEERS_WAIT],
+    weight: 0.5,
+};
+
+/// Senders occasionally meet a full queue, and wait there as well.
+const TOO_SHORT: Weighed = Weighed {
+    clues: &[
+        above("export.full_share", 0.1, NO_ROOM),
+        above("export.burst", 1.0, NO_ROOM),
+    ],
+    weight: 0.5,
+};
+const NO_ROOM: Origin =
+    Origin::Definition("senders find no room for a tenth of the time, in bursts of a known size");
+
+pub(crate) const EXPORTED: &[Rule] = &[
+    Rule {
+        id: Id::RateImbalance,
+        claim: Claim::Largest(&[&["export.full_share"], &["export.queue_share"]], &[]),
+        curve: Curve::Overhead,
+        required: &["export.arrival", "export.service"],
+        needs: &[OVERLOAD],
+        next: "Serve faster or accept less: batch in the slowest stage, shard it, or refuse at \
+               the door. A longer queue only makes what is delivered older.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::Burst,
+        claim: Claim::Largest(&[&["export.full_share"]], &[]),
+        curve: Curve::Disturbance,
+        required: &["export.burst"],
+        needs: &[SPARE],
+        contradicts: &[NO_CORE],
+        next: "A queue of {export.burst} messages would have taken the longest burst. On \
+               average everything can be served.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::QueueingDelay,
+        claim: Claim::Largest(&[&["export.queue_share"]], &[]),
+        curve: Curve::Residue,
+        needs: &[SPARE],
+        contradicts: &[NO_CORE, TOO_SHORT],
+        next: "Messages wait longer than they are served, most of all for \
+               {export.queue_share:source}. Give that stage's thread a core, make progress \
+               visible earlier (fewer events a batch), or lower the utilisation of the slowest.",
+        ..Rule::EMPTY
+    },
+    Rule {
+        id: Id::StageBound,
+        claim: Claim::Largest(&[&["export.stage_share"]], &[]),
+        curve: Curve::Residue,
+        contradicts: &[Weighed {
+            clues: &[SPARE],
+            weight: 0.3,
+        }],
+        next: "One stage limits the pipeline ({export.stage_share:source}): make it cheaper, \
+               shard it, or move a part of it to another stage.",
+        ..Rule::EMPTY
+    },
+];

@@ -1,0 +1,186 @@
+//! How a thread of a pipeline waits.
+
+use thalweg_measure::clock::Clock;
+
+use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
+use crate::wait::{Mode, Pace, Signal, Strategy, block, prepare_parker};
+
+/// How long a thread yields before it sleeps, where threads outnumber the cores, ns: longer than it
+/// would spin, since yielding is cheap for the others on the core, and sleeping sooner makes every
+/// gap between events cost a wake-up.
+const SHARE_NS: u64 = 200_000;
+/// The time for which a thread that waits for room in a ring spins: 25 wake-ups of 2 µs, which the
+/// stage that makes the room would have to pay. So waking costs a stage 4 % of its time at most.
+const ROOM_NS: u64 = 50_000;
+/// Time between two looks at a full ring, ns. Each look takes the line of the last stage's sequence
+/// away from it (some 0.2 µs), and the less room there is, the sooner it is used up; but a waiting
+/// thread must see the first free slot, and sees it later by this time at most.
+const LOOK_NS: std::ops::RangeInclusive<u64> = 100..=10_000;
+
+/// Stages publish free slots by the round, of 64 events. A thread that has waited for this time (a
+/// round of 150 ns an event) looks for each single one.
+const LONG_NS: u64 = 10_000;
+
+/// How a thread of a pipeline waits: for events, and for room.
+#[derive(Debug)]
+pub(super) struct StageWait {
+    strategy: Strategy,
+    /// Threads outnumber the cores.
+    shares: bool,
+    pace: Pace,
+    clock: Clock,
+    /// How long to pause between two looks at a full ring, ns.
+    look_ns: u64,
+}
+
+impl StageWait {
+    /// Returns a wait by `strategy`; `shares` says that threads outnumber the cores, where
+    /// [`Strategy::Adaptive`] yields instead of spinning.
+    pub(super) fn new(strategy: Strategy, shares: bool) -> Self {
+        let mode = match strategy {
+            Strategy::Adaptive if !shares => Mode::Balanced,
+            // They spin or yield here, not in the pace, or not at all.
+            Strategy::Adaptive | Strategy::Spin | Strategy::Yield | Strategy::Park => Mode::Power,
+        };
+        Self {
+            strategy,
+            shares,
+            pace: Pace::new(mode),
+            clock: Clock::global(),
+            look_ns: *LOOK_NS.start(),
+        }
+    }
+
+    /// Has the calling thread allocate now what its first sleep would.
+    pub(super) fn prepare(&self) {
+        if self.strategy.may_sleep() {
+            prepare_parker();
+        }
+    }
+
+    /// Returns whether pausing for a moment keeps no thread from running.
+    pub(super) fn may_spin(&self) -> bool {
+        match self.strategy {
+            Strategy::Spin => !IS_MODEL,
+            Strategy::Adaptive => self.pace.may_spin(),
+            Strategy::Yield | Strategy::Park => false,
+        }
+    }
+
+    fn gives_turns(&self) -> bool {
+        match self.strategy {
+            Strategy::Yield => true,
+            Strategy::Adaptive => self.shares,
+            Strategy::Spin | Strategy::Park => false,
+        }
+    }
+
+    /// Returns once `ready` returns `true`. If the strategy may sleep, the thread that makes it
+    /// true must notify `signal` afterwards.
+    pub(super) fn until(&mut self, signal: &Signal, mut ready: impl FnMut() -> bool) {
+        if ready() {
+            return;
+        }
+        let awake_ns = match self.strategy {
+            Strategy::Spin | Strategy::Yield => u64::MAX,
+            Strategy::Adaptive if self.shares && !IS_MODEL => SHARE_NS,
+            Strategy::Adaptive | Strategy::Park => 0,
+        };
+        let (turn, began) = (self.turn(), self.clock.ticks());
+        let awake = self.clock.ticks_from_ns(awake_ns);
+        while awake_ns == u64::MAX || self.clock.ticks().saturating_sub(began) < awake {
+            turn();
+            if ready() {
+                return;
+            }
+        }
+        // Without a deadline it returns when there is something.
+        let _ = block(signal, &mut self.pace, None, || ready().then_some(()));
+    }
+
+    /// Returns the function that a thread calls while it is awake.
+    fn turn(&self) -> fn() {
+        if self.gives_turns() {
+            yield_now
+        } else {
+            spin_hint
+        }
+    }
+
+    /// Works as [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0,
+    /// where `is_long` asks for a check that finds any room, and costs the stage that makes it
+    /// more. Looks less often if there was less than `plenty` the last time, and goes on for longer
+    /// before it sleeps.
+    pub(super) fn until_room(
+        &mut self,
+        signal: &Signal,
+        plenty: usize,
+        mut room: impl FnMut(bool) -> usize,
+    ) {
+        let budget = if self.shares { SHARE_NS } else { ROOM_NS };
+        let begin = self.clock.ticks();
+        let deadline = begin + self.clock.ticks_from_ns(budget);
+        let long = begin + self.clock.ticks_from_ns(LONG_NS);
+        while !IS_MODEL && (self.may_spin() || self.gives_turns()) {
+            let now = self.pause_for(self.look_ns);
+            let found = room(now >= long);
+            if found > 0 {
+                let next = if found < plenty {
+                    self.look_ns * 2
+                } else {
+                    self.look_ns / 2
+                };
+                self.look_ns = next.clamp(*LOOK_NS.start(), *LOOK_NS.end());
+                return;
+            }
+            if self.strategy.may_sleep() && now >= deadline {
+                break;
+            }
+        }
+        self.until(signal, || room(true) > 0);
+    }
+
+    fn pause_for(&self, ns: u64) -> u64 {
+        let end = self.clock.ticks() + self.clock.ticks_from_ns(ns);
+        let turn = self.turn();
+        loop {
+            turn();
+            let now = self.clock.ticks();
+            if now >= end {
+                return now;
+            }
+        }
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+
+    #[test]
+    fn every_strategy_ends_when_the_condition_holds() {
+        for strategy in Strategy::ALL {
+            for (shares, room) in [(false, 0), (true, 0), (false, 64), (true, 64)] {
+                let shared = Arc::new((AtomicBool::new(false), Signal::new()));
+                let waiting = Arc::clone(&shared);
+                let thread = std::thread::spawn(move || {
+                    let mut waiter = StageWait::new(strategy, shares);
+                    let (condition, signal) = &*waiting;
+                    match room {
+                        0 => waiter.until(signal, || condition.load(SeqCst)),
+                        _ => waiter.until_room(signal, room, |_| condition.load(SeqCst).into()),
+                    }
+                });
+                // Mostly long enough that a thread which may sleep does.
+                for _ in 0..1_000 {
+                    std::thread::yield_now();
+                }
+                shared.0.store(true, SeqCst);
+                shared.1.notify_one();
+                thread.join().unwrap();
+            }
+        }
+    }
+}
