@@ -235,9 +235,10 @@ pub enum Command {
     /// Looks at [`WORK_MAX`](crate::WORK_MAX) levels at most, and makes as many events. The rest
     /// goes with the commands that [`State::left_over`](crate::State::left_over) gives, at the same
     /// price: any `Uncross` of the symbol, whose reference is ignored then. Until that is done, the
-    /// symbol stays in the auction and takes no orders, no moves and no other band
-    /// ([`SymbolInAuction`](crate::ResultCode::SymbolInAuction)). Orders can be cancelled and
-    /// expire; those that still cross then trade at a further price.
+    /// symbol stays in the auction, and no order comes, changes or leaves: such commands, another
+    /// band, a mass cancel of all users' orders and a removal are refused
+    /// ([`SymbolInAuction`](crate::ResultCode::SymbolInAuction)). A user's mass cancel, and the end
+    /// of a session, take out what is left when all trades are done.
     Uncross {
         /// Where.
         symbol: SymbolId,

@@ -36,7 +36,8 @@ codes! {
     /// Own code: a futures symbol takes no orders before it has a price band.
     SymbolWithoutPriceBand = -1214, "SYMBOL_WITHOUT_PRICE_BAND";
     /// Own code: the symbol collects orders for an auction; what cannot rest, or must not take,
-    /// cannot come, and no second auction can start.
+    /// cannot come, and no second auction can start. While it ends in steps, no order can leave or
+    /// change either.
     SymbolInAuction = -1215, "SYMBOL_IN_AUCTION";
     /// Own code: there is no auction to end.
     SymbolNotInAuction = -1216, "SYMBOL_NOT_IN_AUCTION";

@@ -6,7 +6,7 @@
 use std::env;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg_client::blocking::{AdminClient, Ticket, TradeClient};
 use thalweg_client::exchange::codec::decode_command;
@@ -150,7 +150,6 @@ fn prepare(round: u64, admin: &AdminClient, users: &[TradeClient; 2]) -> Command
 /// Waits until a user has no open orders.
 fn wait_for_end(place: &Place, client: &TradeClient, user: i64) {
     place.wait("the end of a mass operation", || {
-        thread::sleep(Duration::from_millis(1));
         let answer = client.query(SessionQuery::OpenOrders(UserId(user)));
         match answer.expect("it is open").result {
             QueryResult::OpenOrders { orders, .. } if orders.is_empty() => Ok(()),
@@ -184,7 +183,10 @@ fn a_mass_operation_that_a_kill_interrupts_ends_as_without_one() {
             Ok(command) if command.user() == UserId(2) => users[1].submit(command).expect("open"),
             _ => administer(&admin, command),
         };
-        thread::sleep(Duration::from_micros(round * 977 % 12_000));
+        let until = Instant::now() + Duration::from_micros(round * 977 % 12_000);
+        while Instant::now() < until {
+            thread::yield_now();
+        }
         served.kill();
         replay.go_on(&place.exchange);
         interrupted += u64::from(replay.state.left_over().is_some());

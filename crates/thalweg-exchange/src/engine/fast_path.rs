@@ -288,7 +288,8 @@ impl State {
     ) -> Option<()> {
         let slot = self.risk.pair(symbol)?.slot();
         let (book, _) = self.matching.book_near(slot, symbol)?;
-        if !book.is_futures() {
+        // In an auction there may be more to note.
+        if !book.is_futures() || book.is_auction() {
             return None;
         }
         let (found, reduced) = book.reducible((uid, order_id), lots)?;
@@ -313,7 +314,7 @@ impl State {
         events: &mut Events,
     ) -> Option<()> {
         let mut pair = self.risk.pair(symbol)?;
-        if !pair.is_plain() {
+        if !pair.gives_back() {
             return None;
         }
         let (book, _) = self.matching.book_near(pair.slot(), symbol)?;

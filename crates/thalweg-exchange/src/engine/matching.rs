@@ -1,10 +1,10 @@
 //! Matching: one book per symbol. Knows no money.
 
 mod ahead;
-
-use std::collections::BTreeSet;
+mod left_over;
 
 pub(crate) use self::ahead::Ahead;
+use self::left_over::LeftOver;
 use crate::command::{Command, ConditionalOrder, Place, SymbolSpec};
 use crate::engine::book::Book;
 use crate::engine::slab::Slab;
@@ -12,6 +12,7 @@ use crate::engine::symbol_index::SymbolIndex;
 use crate::event::{Events, Removal, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
+use crate::risk::TradingLimits;
 use crate::rules::Rules;
 
 /// All books: one of the parts of a [`State`](crate::State).
@@ -24,15 +25,7 @@ pub struct Matching {
     orders: usize,
     /// Whether a new book [finds one owner's orders](Book::keep_owners).
     keeps_owners: bool,
-    /// When to look at which book for orders that expire: at least one entry where there are any,
-    /// no later than the first of them.
-    dues: BTreeSet<(i64, SymbolId)>,
-    /// Where stop orders may be left over.
-    left_over: BTreeSet<SymbolId>,
-    /// Where a mass cancel of all users' orders has left some over.
-    cancelling: BTreeSet<SymbolId>,
-    /// Where the end of an auction, or a price band, goes on.
-    unfinished: BTreeSet<SymbolId>,
+    left_over: LeftOver,
 }
 
 impl Matching {
@@ -53,10 +46,7 @@ impl Matching {
             index: SymbolIndex::default(),
             orders,
             keeps_owners: false,
-            dues: BTreeSet::new(),
-            left_over: BTreeSet::new(),
-            cancelling: BTreeSet::new(),
-            unfinished: BTreeSet::new(),
+            left_over: LeftOver::default(),
         }
     }
 
@@ -187,7 +177,7 @@ impl Matching {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let result = book.move_order(order, price, checked, &self.rules, events);
-        if book.has_left_over() {
+        if book.has_left_over() || self.may_go_on() {
             self.note_left_over(symbol);
         }
         result
@@ -236,7 +226,7 @@ impl Matching {
         if book.is_futures() && (result == ResultCode::Success || events.len() > 1) {
             events.set_standing(book.standing());
         }
-        if book.has_left_over() {
+        if book.has_left_over() || self.may_go_on() {
             self.note_left_over(symbol);
         }
         result
@@ -263,6 +253,13 @@ impl Matching {
                 if let Some(book) = self.books.get_mut(slot) {
                     book.start_auction();
                 }
+                self.note_halt(*symbol, false);
+            }
+            Command::Halt { symbol } if checked == ResultCode::Success => {
+                self.note_halt(*symbol, true);
+            }
+            Command::Unhalt { symbol } if checked == ResultCode::Success => {
+                self.note_halt(*symbol, false);
             }
             Command::Uncross { symbol, reference }
                 if checked == ResultCode::ValidForMatchingEngine =>
@@ -352,22 +349,13 @@ impl Matching {
             }
             book.place_with(order, user, rules, events)
         });
-        if order.good_till.is_some() {
-            self.note_due(symbol);
+        let slot = self.slot(symbol);
+        if order.good_till.is_some()
+            && let Some(book) = self.books.get_mut(slot)
+        {
+            self.left_over.note_due(symbol, book);
         }
         result
-    }
-
-    /// Notes when something in a book expires first, if that is not known.
-    #[cold]
-    pub(super) fn note_due(&mut self, symbol: SymbolId) {
-        let slot = self.slot(symbol);
-        if let Some(book) = self.books.get_mut(slot)
-            && let Some((before, first)) = book.bring_due_forward()
-        {
-            self.dues.remove(&(before, symbol));
-            self.dues.insert((first, symbol));
-        }
     }
 
     /// Takes out what expires at or before `time`, by ascending symbol; where that is more than one
@@ -376,14 +364,7 @@ impl Matching {
     /// Cost: a few steps in trees for each book that is due, and for each order.
     #[cold]
     pub(super) fn expire(&mut self, time: i64, events: &mut Events) {
-        let mut due = Vec::new();
-        while let Some(&(first, symbol)) = self.dues.first()
-            && first <= time
-        {
-            self.dues.pop_first();
-            due.push(symbol);
-        }
-        due.sort_unstable();
+        let due = self.left_over.take_due(time);
         events.add_visits(due.len());
         let max = self.rules.work_max();
         for symbol in due {
@@ -391,20 +372,21 @@ impl Matching {
             let Some(book) = self.books.get_mut(slot) else {
                 continue;
             };
-            book.forget_due();
+            book.take_due();
             if events.len() < max && book.expires_by(time) {
                 book.expire(time, max, events);
                 if book.is_futures() {
                     events.add_standing(symbol, book.standing());
                 }
             }
-            self.note_due(symbol);
+            self.left_over.note_due(symbol, book);
+            self.left_over.note(symbol, book);
         }
     }
 
-    /// Whether orders are left over that expire at or before `time`.
-    pub(crate) fn expires_by(&self, time: i64) -> bool {
-        self.dues.first().is_some_and(|&(first, _)| first <= time)
+    /// Returns the time that has come where orders are left over that expire by it.
+    pub(crate) fn expired_by(&self) -> Option<i64> {
+        self.left_over.expired_by()
     }
 }
 
@@ -422,10 +404,13 @@ impl Matching {
     ) -> ResultCode {
         let why = Removal::CancelAll;
         let symbols = match symbol {
-            Some(symbol) if self.book(symbol).is_none() => {
-                return ResultCode::MatchingInvalidOrderBookId;
-            }
-            Some(symbol) => vec![symbol],
+            Some(symbol) => match self.book(symbol) {
+                None => return ResultCode::MatchingInvalidOrderBookId,
+                Some(book) if uid.is_none() && book.is_uncrossing() => {
+                    return ResultCode::SymbolInAuction;
+                }
+                Some(_) => vec![symbol],
+            },
             None => self.symbols_with(uid, events),
         };
         for symbol in symbols {
@@ -437,28 +422,32 @@ impl Matching {
         ResultCode::Success
     }
 
-    /// Takes out the orders of all users in one book, or as many as the command may.
+    /// Takes out the orders of all users in one book, or as many as the command may. Where an
+    /// auction ends, that is left over until it has.
     fn cancel_everybody(&mut self, symbol: SymbolId, events: &mut Events) {
+        let slot = self.slot(symbol);
+        if let Some(book) = self.books.get_mut(slot)
+            && book.postpone_cancel_all()
+        {
+            return;
+        }
         let most = self.rules.work_max().saturating_sub(events.len());
         let mut is_left = false;
         let why = Removal::CancelAll;
         self.clear(symbol, (why, events), |book, why, events| {
             is_left = book.remove_all(why, most, events);
         });
-        match is_left {
-            true => _ = self.cancelling.insert(symbol),
-            false => _ = self.cancelling.remove(&symbol),
-        }
+        self.left_over.note_cancelling(symbol, is_left);
     }
 
     /// Returns the symbols in which a mass cancel has orders left over, in ascending order.
     pub(crate) fn cancelling(&self) -> impl Iterator<Item = SymbolId> + '_ {
-        self.cancelling.iter().copied()
+        self.left_over.cancelling()
     }
 
     /// Returns whether a mass cancel has orders of a symbol left over.
     pub(crate) fn is_cancelling(&self, symbol: SymbolId) -> bool {
-        self.cancelling.contains(&symbol)
+        self.left_over.is_cancelling(symbol)
     }
 
     /// Takes out the orders of a user whose session is gone, as far as they ask for it.
@@ -504,9 +493,13 @@ impl Matching {
     /// are more than the events that a command may have.
     pub(super) fn remove(&mut self, symbol: SymbolId, events: &mut Events) -> ResultCode {
         let most = self.rules.work_max();
-        let is_long = |book: &Book| book.count_all() > most;
-        if self.book(symbol).is_some_and(is_long) {
-            return ResultCode::MatchingRejectedWorkLimit;
+        if let Some(book) = self.book(symbol) {
+            if book.is_uncrossing() {
+                return ResultCode::SymbolInAuction;
+            }
+            if book.count_all() > most {
+                return ResultCode::MatchingRejectedWorkLimit;
+            }
         }
         let why = Removal::SymbolRemoved;
         let removed = self.clear(symbol, (why, events), |book, why, events| {
@@ -520,9 +513,7 @@ impl Matching {
         let empty = Book::with_capacity(*self.books[slot].spec(), &self.rules, 0);
         self.books[slot] = empty;
         self.books.free(slot);
-        self.left_over.remove(&symbol);
-        self.cancelling.remove(&symbol);
-        self.unfinished.remove(&symbol);
+        self.left_over.forget(symbol);
         ResultCode::Success
     }
 
@@ -547,28 +538,21 @@ impl Matching {
             if !events.is_empty() {
                 events.add_standing(symbol, book.standing());
             }
-            self.note_unfinished(symbol, is_left, events);
+            events.set_unfinished(is_left);
+            self.left_over.note_unfinished(symbol, is_left);
         }
+        self.left_over.note(symbol, book);
     }
 
-    /// Notes whether the end of an auction, or a price band, goes on.
-    fn note_unfinished(&mut self, symbol: SymbolId, is_unfinished: bool, events: &mut Events) {
-        events.set_unfinished(is_unfinished);
-        match is_unfinished {
-            true => self.unfinished.insert(symbol),
-            false => self.unfinished.remove(&symbol),
-        };
-    }
-
-    /// Returns whether something may be left over in a symbol, which may be halted.
+    /// Returns whether something is left over that may go on now.
+    #[inline(always)]
     pub(crate) fn may_go_on(&self) -> bool {
-        let sets = [&self.cancelling, &self.unfinished, &self.left_over];
-        sets.iter().any(|symbols| !symbols.is_empty())
+        !self.left_over.is_empty()
     }
 
-    /// Returns the symbols in which the end of an auction, or a price band, goes on.
-    pub(crate) fn unfinished(&self) -> impl Iterator<Item = SymbolId> + '_ {
-        self.unfinished.iter().copied()
+    /// Returns a symbol in which the end of an auction, or a price band, goes on.
+    pub(crate) fn unfinished(&self) -> Option<SymbolId> {
+        self.left_over.unfinished()
     }
 
     /// Ends an auction, or goes on with that.
@@ -583,14 +567,24 @@ impl Matching {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         events.forget_levels();
-        let is_done = book.uncross(reference, &self.rules, events);
+        let is_cancelling = self.left_over.take_cancelling(symbol);
+        let ended = book.uncross(reference, &self.rules, events);
         if book.is_futures() {
             events.add_standing(symbol, book.standing());
         }
-        if book.has_left_over() {
-            self.note_left_over(symbol);
+        if ended.is_none() {
+            if is_cancelling {
+                book.postpone_cancel_all();
+            }
+            // Expired orders stay until the auction has ended.
+            self.left_over.forget_due(symbol, book);
+        } else if book.count_all() > 0 && (is_cancelling || ended == Some(true)) {
+            self.left_over.note_cancelling(symbol, true);
         }
-        self.note_unfinished(symbol, !is_done, events);
+        events.set_unfinished(ended.is_none());
+        self.left_over.note_unfinished(symbol, ended.is_none());
+        self.left_over.note_due(symbol, book);
+        self.left_over.note(symbol, book);
         ResultCode::Success
     }
 
@@ -604,27 +598,39 @@ impl Matching {
         if book.is_futures() && !events.is_empty() {
             events.add_standing(symbol, book.standing());
         }
-        if !book.has_left_over() {
-            self.left_over.remove(&symbol);
-        }
+        self.left_over.note(symbol, book);
         ResultCode::Success
     }
 
-    /// Notes that stop orders of a symbol are left over.
+    /// Notes what is left over of a symbol, after a command that may have changed that: stop
+    /// orders, or orders outside of a band in an auction.
     #[cold]
     #[inline(never)]
     pub(crate) fn note_left_over(&mut self, symbol: SymbolId) {
-        self.left_over.insert(symbol);
+        let slot = self.slot(symbol);
+        if let Some(book) = self.books.get_mut(slot) {
+            self.left_over.note(symbol, book);
+        }
     }
 
-    /// Returns the symbols of which stop orders may be left over.
-    pub(crate) fn left_over(&self) -> impl Iterator<Item = SymbolId> + '_ {
-        self.left_over.iter().copied()
+    /// Notes that a symbol is halted, or not any more.
+    fn note_halt(&mut self, symbol: SymbolId, is_halted: bool) {
+        let slot = self.slot(symbol);
+        if let Some(book) = self.books.get_mut(slot) {
+            self.left_over.note_halt(symbol, book, is_halted);
+        }
+    }
+
+    /// Returns a symbol of which stop orders are left over that may be executed now.
+    pub(crate) fn left_over(&self) -> Option<SymbolId> {
+        self.left_over.stops()
     }
 
     fn clear_of(&mut self, uid: UserId, symbol: SymbolId, (why, events): (Removal, &mut Events)) {
         self.clear(symbol, (why, events), |book, why, events| {
-            book.remove_of(uid, why, events);
+            if !book.postpone_leaving(uid, why) {
+                book.remove_of(uid, why, events);
+            }
         });
     }
 
@@ -642,6 +648,9 @@ impl Matching {
         if events.len() > before && book.is_futures() {
             events.add_standing(symbol, book.standing());
         }
+        if !self.left_over.is_empty() {
+            self.left_over.note(symbol, book);
+        }
         Some(slot)
     }
 }
@@ -654,9 +663,14 @@ impl Matching {
         &self.rules
     }
 
-    /// Adds a book of a symbol that has none, in which a mass cancel goes on or not, and which is
-    /// busy or not.
-    pub(crate) fn restore(&mut self, book: Book, is_cancelling: bool, is_busy: bool) {
+    /// Has expired what does by this time.
+    pub(crate) const fn restore_time(&mut self, time: Option<i64>) {
+        self.left_over.restore_time(time);
+    }
+
+    /// Adds a book of a symbol that has none and these limits, in which a mass cancel goes on or
+    /// not. The [time](Self::restore_time) must be known.
+    pub(crate) fn restore(&mut self, book: Book, is_cancelling: bool, limits: TradingLimits) {
         let symbol = book.spec().id;
         let Rules {
             margin_trading,
@@ -664,18 +678,11 @@ impl Matching {
             ..
         } = self.rules;
         let is_covered = book.is_futures() && margin_trading && cover_futures;
-        if is_busy || is_covered && book.has_outside() {
-            self.unfinished.insert(symbol);
-        }
-        if is_cancelling {
-            self.cancelling.insert(symbol);
-        }
+        let has_outside = is_covered && book.has_outside();
+        self.left_over.note_cancelling(symbol, is_cancelling);
         let slot = self.books.insert(book);
         self.index.insert(symbol, slot);
-        self.books[slot].forget_due();
-        self.note_due(symbol);
-        if self.books[slot].has_left_over() {
-            self.note_left_over(symbol);
-        }
+        let book = &mut self.books[slot];
+        self.left_over.restore(book, limits, has_outside);
     }
 }

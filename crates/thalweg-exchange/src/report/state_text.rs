@@ -189,6 +189,8 @@ fn write_uncrossing(book: &Book, progress: &Uncrossing, out: &mut impl Write) ->
         reference,
         price,
         walk,
+        leaving,
+        cancels_all,
     } = progress;
     let (symbol, reference, price) = (book.spec().id, reference.unwrap_or(0), price.unwrap_or(0));
     write!(out, "J,{symbol},{reference},{price}")?;
@@ -199,7 +201,10 @@ fn write_uncrossing(book: &Book, progress: &Uncrossing, out: &mut impl Write) ->
         let (ask, bid) = walk.worst.unwrap_or((0, 0));
         write!(out, ",{ask},{bid},{}", walk.volume)?;
     }
-    writeln!(out)
+    for (uid, is_end) in leaving {
+        write!(out, ",{}{uid}", if *is_end { "D" } else { "A" })?;
+    }
+    writeln!(out, "{}", if *cancels_all { ",X" } else { "" })
 }
 
 fn write_user_limits(state: &State, out: &mut impl Write) -> fmt::Result {

@@ -10,11 +10,10 @@ use super::publishing::{Publishing, publishing};
 use super::query::Inquiry;
 use super::slot::{Further, Slot};
 use super::stamps::Stamping;
-use super::{EVENTS_MAX, Options, Outcome, Service};
+use super::{EVENTS_MAX, LEFT_OVER_TAG, Options, Outcome, Service};
 use crate::command::Command;
-use crate::engine::state::{State, apply};
+use crate::engine::state::{State, apply, apply_left_over};
 use crate::error_texts::error_texts;
-use crate::rules::WORK_MAX;
 
 /// Why a [`Service`] was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,20 +71,39 @@ fn paced(builder: Builder<Slot>, progress: Option<usize>) -> Builder<Slot> {
 const EXECUTE: &str = "execute";
 
 pub(super) fn start(
-    state: State,
+    mut state: State,
     options: Options,
-    publish: impl FnMut(Outcome<'_>) + Send + 'static,
+    mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
 ) -> Result<Service, OptionsError> {
     if options.events > EVENTS_MAX {
         let asked = options.events;
         return Err(OptionsError::Events { asked });
     }
-    let first = options.first_sequence;
+    let mut first = options.first_sequence;
     if first > FIRST_SEQUENCE_MAX {
         return Err(OptionsError::FirstSequence { asked: first });
     }
     let digest = options.digest.map(|digest| Arc::new(Mutex::new(digest)));
     let (events, levels) = (options.events, options.levels);
+    // Another service, or an exchange with a journal, may have ended before it was done.
+    let mut made = Slot::new(events, levels).events;
+    apply_left_over(&mut state, &mut made, |command, result, events| {
+        if let Some(digest) = &digest {
+            let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
+            digest.fold(command, result, events);
+        }
+        publish(Outcome {
+            sequence: first,
+            tag: LEFT_OVER_TAG,
+            due: 0,
+            stamps: None,
+            command,
+            result,
+            events,
+        });
+        first += 1;
+    });
+    drop(made);
     let backlog = Arc::new(Backlog::new(events));
     let returned = Arc::new(Mutex::new(None));
     let executing = Executing {
@@ -93,7 +111,6 @@ pub(super) fn start(
         returned: Arc::clone(&returned),
         foresight: Foresight::default(),
         stamping: Stamping::new(&options),
-        may_go_on: true,
         backlog: Arc::clone(&backlog),
     };
     let builder = Pipeline::builder(options.capacity, move || Slot::new(events, levels));
@@ -117,8 +134,6 @@ struct Executing {
     returned: Arc<Mutex<Option<State>>>,
     foresight: Foresight,
     stamping: Stamping,
-    /// Whether earlier commands may have left work over.
-    may_go_on: bool,
     backlog: Arc<Backlog>,
 }
 
@@ -151,14 +166,13 @@ impl Executing {
             slot.result = apply(&mut self.state, &slot.command, &mut slot.events);
         }
         self.backlog.add(&slot.events);
-        // A command with less work leaves none over.
-        if self.may_go_on || slot.events.work() > WORK_MAX as u64 {
+        if self.state.may_go_on() {
             self.go_on(slot);
         }
         Flow::Next
     }
 
-    /// Executes what is left over. What is not, in a halt, may be after the next command.
+    /// Executes what is left over.
     #[cold]
     #[inline(never)]
     fn go_on(&mut self, slot: &mut Slot) {
@@ -173,7 +187,6 @@ impl Executing {
                 events,
             });
         }
-        self.may_go_on = self.state.matching.may_go_on();
         slot.further = (!further.is_empty()).then(|| further.into());
         // As after a query.
         self.stamping.begin();

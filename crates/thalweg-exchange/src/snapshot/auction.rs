@@ -1,5 +1,7 @@
 //! The end of an auction that goes on in further commands: behind the orders of its book.
 
+use std::collections::BTreeSet;
+
 use zerocopy::little_endian::I64;
 
 use super::SnapshotError;
@@ -8,6 +10,7 @@ use super::reader::{Reader, at_least, within};
 use super::symbols::forbid;
 use super::writer::Writer;
 use crate::book::{Lots, Uncrossing, Walk};
+use crate::ids::UserId;
 use crate::risk::TradingLimits;
 use crate::wire::{Bits, Wire};
 
@@ -15,6 +18,10 @@ use crate::wire::{Bits, Wire};
 const REFERENCE: u8 = 1;
 const PRICE: u8 = 2;
 const SEARCH: u8 = 4;
+const LEAVING: u8 = 8;
+const CANCELS_ALL: u8 = 16;
+/// An owner whose orders leave, and whether those do that go with a session.
+const LEAVING_BYTES: usize = 9;
 
 fn search_form(walk: &Walk) -> SearchForm {
     let [ask, bid] = [walk.ask, walk.bid].map(|left| left.expect("both sides are left, and cross"));
@@ -36,13 +43,22 @@ pub(super) fn encode(progress: &Uncrossing, out: &mut Writer<'_>) {
     let bits = Bits::new(0)
         .with(progress.reference.is_some())
         .with(progress.price.is_some())
-        .with(walk.is_some());
+        .with(walk.is_some())
+        .with(!progress.leaving.is_empty())
+        .with(progress.cancels_all);
     out.put(&bits.byte());
     for price in [progress.reference, progress.price].into_iter().flatten() {
         out.put(&price.bytes());
     }
     if let Some(form) = walk {
         out.put(&form);
+    }
+    if !progress.leaving.is_empty() {
+        out.count(progress.leaving.len());
+        for &(UserId(uid), is_end) in &progress.leaving {
+            out.put(&uid.bytes());
+            out.put(&u8::from(is_end));
+        }
     }
 }
 
@@ -52,7 +68,7 @@ pub(super) fn decode(
 ) -> Result<Uncrossing, SnapshotError> {
     let at = fields.at();
     let bits: u8 = fields.get("the parts of an uncross")?;
-    within("the parts of an uncross", at, bits, 0, 2 * SEARCH - 1)?;
+    within("the parts of an uncross", at, bits, 0, 2 * CANCELS_ALL - 1)?;
     let why = "its price was found";
     let is_both = bits & SEARCH != 0 && bits & PRICE != 0;
     forbid(is_both, at, "a search for a price", why)?;
@@ -71,11 +87,42 @@ pub(super) fn decode(
         0 => None,
         _ => Some(decode_search(fields, (low, high))?),
     };
+    let leaving = match bits & LEAVING {
+        0 => BTreeSet::new(),
+        _ => decode_leaving(fields)?,
+    };
     Ok(Uncrossing {
         reference,
         walk,
         price,
+        leaving,
+        cancels_all: bits & CANCELS_ALL != 0,
     })
+}
+
+fn decode_leaving(fields: &mut Reader<'_>) -> Result<BTreeSet<(UserId, bool)>, SnapshotError> {
+    let at = fields.at();
+    let count = fields.count("owners whose orders leave", LEAVING_BYTES)?;
+    forbid(
+        count == 0,
+        at,
+        "owners whose orders leave",
+        "there are none",
+    )?;
+    let mut leaving = BTreeSet::new();
+    for _ in 0..count {
+        let at = fields.at();
+        let uid = UserId(fields.get::<I64>("an owner whose orders leave")?.get());
+        let end_at = fields.at();
+        let is_end: u8 = fields.get("the end of a session")?;
+        within("the end of a session", end_at, is_end, 0, 1)?;
+        let owner = (uid, is_end == 1);
+        let why = "those before it come later";
+        let is_later = leaving.last().is_none_or(|last| *last < owner);
+        forbid(!is_later, at, "an owner whose orders leave", why)?;
+        leaving.insert(owner);
+    }
+    Ok(leaving)
 }
 
 fn decode_search(fields: &mut Reader<'_>, (low, high): (i64, i64)) -> Result<Walk, SnapshotError> {

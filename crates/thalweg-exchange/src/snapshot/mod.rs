@@ -118,10 +118,10 @@ pub fn decode_state(bytes: &[u8]) -> Result<State, SnapshotError> {
     let symbols = symbols::decode(fields, &mut risk)?;
     accounts::decode(fields, &mut risk, &mut money)?;
     let mut matching = Matching::new(*risk.rules());
+    matching.restore_time(risk.clock());
     for symbol in &symbols {
         let book = books::decode(fields, symbol, &mut risk, &mut money)?;
-        let is_busy = symbol.saved.limits.busy;
-        matching.restore(book, symbol.is_cancelling, is_busy);
+        matching.restore(book, symbol.is_cancelling, symbol.saved.limits);
     }
     fields.end()?;
     money.close(&mut risk)?;

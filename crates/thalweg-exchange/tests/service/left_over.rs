@@ -132,3 +132,72 @@ fn clients_get_the_replies_to_their_own_commands() {
     }
     service.join().expect("no failure");
 }
+
+/// A service ends in the midst of each command that leaves something over, and another one goes on.
+#[test]
+fn a_service_that_starts_with_work_left_over_does_it_first() {
+    let (expected, _, hash, digest) = expected();
+    let (mut state, mut events, mut before) = (State::default(), Events::new(), Digest::new());
+    let mut commands = commands().into_iter().peekable();
+    let mut number = 0;
+    while state.left_over().is_none() {
+        let command = commands.next().expect("something is left over");
+        let result = apply(&mut state, &command, &mut events);
+        before.fold(&command, result, &events);
+        number += 1;
+    }
+    let options = Options {
+        digest: Some(before),
+        first_sequence: number,
+        ..Options::default()
+    };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let published = Arc::clone(&seen);
+    let mut next = number;
+    let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
+        assert_eq!(outcome.sequence, next);
+        next += 1;
+        let outcome = (outcome.command.clone(), outcome.result);
+        published.lock().expect("no panic").push(outcome);
+    };
+    let mut service = Service::start(state, options, publish).expect("it starts");
+    assert!(!seen.lock().expect("no panic").is_empty());
+    let rest: Vec<Command> = commands.collect();
+    service
+        .submit_batch(&rest, |at| at as u64)
+        .expect("it runs");
+    let finished = service.join().expect("no failure");
+    assert!(seen.lock().expect("no panic")[..] == expected[number as usize..]);
+    assert_eq!(state_hash(&finished.state), hash);
+    assert_eq!(finished.digest.map(|digest| digest.value()), Some(digest));
+}
+
+/// The command that opens a symbol is no work, and stop orders are left over there.
+#[test]
+fn what_a_halt_has_kept_is_executed_when_it_ends() {
+    let mut commands = commands();
+    let taker = commands.len() - 3;
+    commands.truncate(taker);
+    // Before the trade that reaches all stop orders is done with them, the symbol is halted.
+    let (mut state, mut events) = (State::default(), Events::new());
+    for command in &commands {
+        apply(&mut state, command, &mut events);
+        apply_left_over(&mut state, &mut events, |_, _, _| {});
+    }
+    let all = Place {
+        size: 3_000,
+        ..limit(20_001, Bid, 200)
+    };
+    apply(&mut state, &Command::Place(all), &mut events);
+    assert!(state.left_over().is_some());
+    apply(&mut state, &Command::Halt { symbol: SYMBOL }, &mut events);
+    assert!(state.left_over().is_none());
+    let mut service = Service::start(state, Options::default(), |_| ()).expect("it starts");
+    service.submit(&Command::Nop, 0).expect("it runs");
+    service
+        .submit(&Command::Unhalt { symbol: SYMBOL }, 0)
+        .expect("it runs");
+    let finished = service.join().expect("no failure");
+    let book = finished.state.matching.book(SYMBOL).expect("added");
+    assert_eq!(book.waiting().count(), 0);
+}

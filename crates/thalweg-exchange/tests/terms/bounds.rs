@@ -242,6 +242,25 @@ fn the_end_of_a_session_visits_no_order_that_stays() {
 }
 
 #[test]
+fn the_end_of_a_session_visits_no_stop_order_that_stays() {
+    let flags = OrderFlags::NONE.with_cancel_on_disconnect();
+    let works = [100, 10_000].map(|count| {
+        let mut world = World::with_money(Rules::default(), 1 << 50);
+        for id in 0..count {
+            world.apply(&with(stop(bid(1, id, 50, 1), 200 + id % 50)));
+        }
+        for id in count..count + 3 {
+            world.done(with(stop(flagged(bid(1, id, 50, 1), flags), 300)));
+            world.done(with(stop(flagged(bid(2, id, 50, 1), flags), 300)));
+        }
+        world.done(Command::Disconnect { uid: UserId(1) });
+        assert_eq!(world.events.len(), 3);
+        world.events.work()
+    });
+    assert_eq!(works[0], works[1]);
+}
+
+#[test]
 fn an_order_that_must_be_filled_whole_is_filled_whole_by_icebergs_or_not_at_all() {
     for order_type in [OrderType::Fok, OrderType::FokBudget] {
         for count in [500, 512, 513, 600] {

@@ -7,10 +7,11 @@ use thalweg_exchange::{
     Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, Place, Removal,
     ResultCode, Rules, State, SymbolId, UserId, WORK_MAX,
 };
+use thalweg_measure::random::SplitMix;
 
 use crate::terms::world::{
-    FUTURES, PAIR, World, ask, bid, cancelled, good_till, gtc, iceberg, in_symbol, moved, of_type,
-    reduced, stop, text, with,
+    FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, gtc, iceberg, in_symbol,
+    moved, of_type, reduced, stop, text, with,
 };
 
 const MAX: i64 = WORK_MAX as i64;
@@ -53,14 +54,20 @@ fn reread(world: &mut World) {
 /// Returns the events of each.
 #[track_caller]
 fn finish(world: &mut World, command: Command) -> Vec<Vec<Event>> {
+    finish_beside(world, command, 0)
+}
+
+/// As [`finish`], with users whose orders leave at the end of an auction: this many of each.
+#[track_caller]
+fn finish_beside(world: &mut World, command: Command, orders: usize) -> Vec<Vec<Event>> {
     let mut steps = Vec::new();
     let mut next = Some(command);
     while let Some(command) = next {
         world.done(command);
         // As many levels or orders, and as many events, and those of the last trade.
         let work = world.events.work();
-        assert!(work <= 2 * WORK_MAX as u64 + 4, "{work}");
-        assert!(world.events.len() <= WORK_MAX + 3);
+        assert!(work <= (2 * WORK_MAX + 4 + orders) as u64, "{work}");
+        assert!(world.events.len() <= WORK_MAX + 3 + orders);
         steps.push(world.events.to_vec());
         reread(world);
         next = world.state.left_over();
@@ -173,57 +180,86 @@ fn half_done(symbol: SymbolId) -> World {
             world.apply(&Command::Place(in_symbol(order, symbol)));
         }
     }
+    // Far from what trades, and for the end of user 5's session.
+    let flags = OrderFlags::NONE.with_cancel_on_disconnect();
+    let far = |id| Place {
+        flags,
+        ..in_symbol(ask(5, id, 290, 1), symbol)
+    };
+    world.done(Command::Place(in_symbol(ask(5, 8_002, 291, 1), symbol)));
+    world.done(with(good_till(far(8_000), 50)));
+    world.done(with(stop(far(8_001), 1)));
     world.done(uncross(symbol));
     assert_eq!(prices(&world.events), [169]);
     world
 }
 
+/// Commands by which an order of a symbol would come, change or leave, or other orders of it.
+fn changes(symbol: SymbolId) -> Vec<Command> {
+    let order = in_symbol(bid(5, 9_000, 250, 1), symbol);
+    let amend = Amend {
+        uid: UserId(4),
+        symbol,
+        order_id: OrderId(1),
+        action: Ask,
+        price: 190,
+        reserve_price: 190,
+        size_before: 1,
+        size: 2,
+    };
+    let amended = |amend: Amend| Command::Amend(amend.into());
+    vec![
+        Command::Place(order),
+        of_type(order, OrderType::Market),
+        of_type(order, OrderType::Ioc),
+        with(stop(order, 10)),
+        moved(4, symbol, 1, 120),
+        cancelled(1, symbol, 1_999),
+        cancelled(5, symbol, 8_000),
+        reduced(1, symbol, 1_998, 1),
+        reduced(5, symbol, 8_000, 1),
+        amended(amend),
+        amended(Amend { size: 0, ..amend }),
+        Command::set_price_band(symbol, 1, 299),
+        Command::cancel_all(None, Some(symbol)),
+        Command::RemoveSymbol { symbol },
+        start(symbol),
+        Command::RunStops { symbol },
+    ]
+}
+
 #[test]
-fn while_an_auction_ends_orders_leave_and_none_comes_or_moves() {
+fn while_an_auction_ends_no_order_comes_changes_or_leaves() {
     for symbol in [PAIR, FUTURES] {
         let mut world = half_done(symbol);
         assert_eq!(world.state.left_over(), Some(uncross(symbol)));
-        let order = in_symbol(bid(5, 9_000, 250, 1), symbol);
-        let amend = Amend {
-            uid: UserId(4),
-            symbol,
-            order_id: OrderId(1),
-            action: Ask,
-            price: 120,
-            reserve_price: 190,
-            size_before: 1,
-            size: 2,
-        };
-        for command in [
-            Command::Place(order),
-            of_type(order, OrderType::Market),
-            of_type(order, OrderType::Ioc),
-            with(stop(order, 10)),
-            moved(4, symbol, 1, 120),
-            Command::Amend(amend.into()),
-            Command::set_price_band(symbol, 1, 299),
-            start(symbol),
-            Command::RunStops { symbol },
-        ] {
-            world.refused(command, ResultCode::SymbolInAuction);
+        for command in changes(symbol) {
+            let is_held = symbol == FUTURES && matches!(command, Command::RemoveSymbol { .. });
+            let expected = match is_held {
+                true => ResultCode::SymbolHasOpenPositions,
+                false => ResultCode::SymbolInAuction,
+            };
+            world.refused(command, expected);
         }
+        world.refused(
+            cancelled(1, symbol, 12_345),
+            ResultCode::MatchingUnknownOrderId,
+        );
         // In a halt it does not go on.
         world.done(Command::Halt { symbol });
         assert_eq!(world.state.left_over(), None);
         world.refused(uncross(symbol), ResultCode::SymbolHalted);
-        world.refused(Command::Place(order), ResultCode::SymbolHalted);
+        for command in changes(symbol) {
+            let result = world.apply(&command);
+            assert_ne!(result, ResultCode::Success, "{command:?}");
+        }
         reread(&mut world);
         world.done(Command::Unhalt { symbol });
-        assert_eq!(world.state.left_over(), Some(uncross(symbol)));
-        // The last buyers leave, one by one and all of a user.
-        world.done(cancelled(1, symbol, 1_999));
-        world.done(reduced(1, symbol, 1_998, 1));
-        world.done(Command::cancel_all(Some(UserId(4)), None));
         let steps = finish(&mut world, uncross(symbol));
         assert_eq!(prices(&steps.concat()), [169]);
         // The market goes on as ever.
         assert_eq!(world.side(symbol, Bid), []);
-        assert_eq!(world.side(symbol, Ask).len(), 502);
+        assert_eq!(world.side(symbol, Ask).len(), 602);
         let taken = world.done(Command::Place(in_symbol(bid(5, 9_001, 200, 1), symbol)));
         assert!(
             matches!(taken[..], [Event::Trade { price: 150, .. }]),
@@ -232,31 +268,183 @@ fn while_an_auction_ends_orders_leave_and_none_comes_or_moves() {
     }
 }
 
+fn is_gone(world: &World, symbol: SymbolId, uid: i64) -> bool {
+    let book = world.state.matching.book(symbol).expect("added");
+    book.orders_of(UserId(uid)).is_empty()
+}
+
+/// User 5 has a resting order, a stop order, and one that does not go with the session.
 #[test]
-fn orders_that_others_have_left_crossed_trade_at_a_price_of_their_own() {
+fn mass_cancels_wait_for_the_end_of_an_auction_and_take_out_what_is_left_then() {
     for symbol in [PAIR, FUTURES] {
-        let mut world = half_done(symbol);
-        for uid in [2, 3] {
-            world.done(Command::cancel_all(Some(UserId(uid)), Some(symbol)));
+        for is_all in [true, false] {
+            let mut world = half_done(symbol);
+            // In other symbols nothing waits.
+            let order = in_symbol(bid(4, 50, 10, 1), OTHER_PAIR);
+            world.done(Command::Place(order));
+            let first = match is_all {
+                true => Command::cancel_all(Some(UserId(4)), None),
+                false => Command::cancel_all(Some(UserId(4)), Some(symbol)),
+            };
+            let removed = world.done(first).len();
+            assert_eq!(removed, usize::from(is_all));
+            assert_eq!(world.done(Command::Disconnect { uid: UserId(5) }), []);
+            world.done(Command::cancel_all(Some(UserId(1)), Some(symbol)));
+            reread(&mut world);
+            let events = finish_beside(&mut world, uncross(symbol), 100).concat();
+            assert_eq!(prices(&events), [169]);
+            let is_removed = |event: &&Event| matches!(event, Event::Removed { .. });
+            let mut whys: Vec<(i64, Removal)> = Vec::new();
+            for event in events.iter().filter(is_removed) {
+                if let Event::Removed { uid, why, .. } = *event {
+                    whys.push((uid.0, why));
+                }
+            }
+            // All of user 4, whose orders did not trade, and of user 5 those that go.
+            let expected = [(Removal::CancelAll, 4, 100), (Removal::Disconnected, 5, 2)];
+            for (why, uid, count) in expected {
+                let found = whys.iter().filter(|found| **found == (uid, why));
+                assert_eq!(found.count(), count, "{why:?}");
+            }
+            assert_eq!(whys.len(), 102);
+            assert!(is_gone(&world, symbol, 4) && !is_gone(&world, symbol, 5));
         }
-        let steps = finish(&mut world, uncross(symbol));
-        assert_eq!(prices(&steps.concat()), [190]);
-        assert_eq!(world.side(symbol, Ask), []);
-        let order = in_symbol(ask(5, 9_001, 200, 1), symbol);
-        assert_eq!(world.done(Command::Place(order)).len(), 1);
     }
 }
 
 #[test]
-fn a_symbol_whose_auction_ends_can_be_removed() {
+fn a_mass_cancel_of_all_and_what_expires_wait_for_the_end_of_an_auction() {
+    let mut world = half_done(PAIR);
+    world.done(Command::Clock { time: 90 });
+    assert_eq!(world.events.len(), 0);
+    assert_eq!(world.state.left_over(), Some(uncross(PAIR)));
+    reread(&mut world);
+    world.done(Command::cancel_all(None, None));
+    assert_eq!(world.state.left_over(), Some(uncross(PAIR)));
+    reread(&mut world);
+    world.done(Command::Halt { symbol: PAIR });
+    assert_eq!(world.state.left_over(), None);
+    reread(&mut world);
+    world.done(Command::Unhalt { symbol: PAIR });
+    let events = finish(&mut world, uncross(PAIR)).concat();
+    assert_eq!(prices(&events), [169]);
+    assert_eq!(world.side(PAIR, Ask), []);
+    assert!(is_gone(&world, PAIR, 5));
+    // A mass cancel that came first waits as well.
+    let mut world = World::with_money(Rules::default(), 1 << 50);
+    world.done(start(PAIR));
+    for id in 0..3 * MAX {
+        for order in [ask(1, id, 100, 1), bid(2, id, 100, 1)] {
+            world.apply(&Command::Place(order));
+        }
+    }
+    world.done(Command::cancel_all(None, Some(PAIR)));
+    let cancel_all = Some(Command::cancel_all(None, Some(PAIR)));
+    assert_eq!(world.state.left_over(), cancel_all);
+    world.done(uncross(PAIR));
+    assert_eq!(world.state.left_over(), Some(uncross(PAIR)));
+    let events = finish(&mut world, uncross(PAIR)).concat();
+    assert_eq!(prices(&events), [100]);
+    assert_eq!(
+        (world.side(PAIR, Ask), world.side(PAIR, Bid)),
+        (vec![], vec![])
+    );
+}
+
+#[test]
+fn a_symbol_whose_auction_has_ended_can_be_removed() {
     let mut world = half_done(PAIR);
     let remove = Command::RemoveSymbol { symbol: PAIR };
-    world.refused(remove.clone(), ResultCode::MatchingRejectedWorkLimit);
-    world.done(Command::cancel_all(None, Some(PAIR)));
-    world.done(Command::cancel_all(None, Some(PAIR)));
-    world.done(Command::cancel_all(None, Some(PAIR)));
+    world.refused(remove.clone(), ResultCode::SymbolInAuction);
+    finish(&mut world, uncross(PAIR));
     world.done(remove);
     assert_eq!(world.state.left_over(), None);
+}
+
+/// A random auction of more orders than one command may trade, some of which expire and some of
+/// which go with a session.
+fn random_auction(rules: Rules, symbol: SymbolId, random: &mut SplitMix) -> World {
+    let mut world = rich(rules);
+    world.done(start(symbol));
+    let wide = 1 + random.below(120) as i64;
+    for id in 0..1_500 + random.below(1_500) as i64 {
+        let side = if random.below(2) == 0 { Bid } else { Ask };
+        let (price, size) = (90 + random.below(wide as u64 + 9), 1 + random.below(5));
+        let uid = 1 + random.below(5) as i64;
+        let mut order = in_symbol(gtc(uid, id, side, price as i64, size as i64), symbol);
+        if random.below(4) == 0 {
+            order.flags = OrderFlags::NONE.with_cancel_on_disconnect();
+        }
+        match random.below(12) {
+            0 => world.apply(&with(good_till(order, 1 + random.below(9) as i64))),
+            1 => world.apply(&with(iceberg(order, 1))),
+            _ => world.apply(&Command::Place(order)),
+        };
+    }
+    world
+}
+
+/// A random command between two steps; mostly one that would change the outcome.
+fn random_command(symbol: SymbolId, random: &mut SplitMix) -> Command {
+    let (uid, id) = (1 + random.below(5) as i64, random.below(3_000) as i64);
+    match random.below(14) {
+        0..3 => cancelled(uid, symbol, id),
+        3 => reduced(uid, symbol, id, 1),
+        4 => moved(uid, symbol, id, 1 + random.below(250) as i64),
+        5 => Command::Place(in_symbol(bid(uid, 5_000, 200, 9_000), symbol)),
+        6 => with(stop(in_symbol(ask(uid, 5_001, 50, 9_000), symbol), 1)),
+        7 => Command::cancel_all(Some(UserId(uid)), None),
+        8 => Command::cancel_all(Some(UserId(uid)), Some(symbol)),
+        9 => Command::Disconnect { uid: UserId(uid) },
+        10 => Command::Clock {
+            time: 1 + random.below(9) as i64,
+        },
+        11 => Command::cancel_all(None, (random.below(3) > 0).then_some(symbol)),
+        12 => Command::set_price_band(symbol, 100, 110),
+        _ => Command::RemoveSymbol { symbol },
+    }
+}
+
+/// The result of an auction that ends in steps, with whatever commands between them, is that of one
+/// that ends at once, and is followed by those that were taken.
+#[test]
+fn no_command_between_its_steps_changes_the_result_of_an_auction() {
+    let (mut stepped, mut taken_most) = (0, 0);
+    for seed in 0..16 {
+        let symbol = if seed % 2 == 0 { PAIR } else { FUTURES };
+        let [mut world, mut unbounded] = [Rules::MENDED, UNBOUNDED]
+            .map(|rules| random_auction(rules, symbol, &mut SplitMix::new(seed)));
+        unbounded.done(uncross(symbol));
+        let expected = unbounded.events.to_vec();
+        let mut random = SplitMix::new(1_000 + seed);
+        let (mut events, mut taken) = (Vec::new(), 0);
+        let mut next = uncross(symbol);
+        loop {
+            world.done(next);
+            events.extend(world.events.iter().copied());
+            let Some(command) = world.state.left_over() else {
+                break;
+            };
+            next = command;
+            let is_uncross = matches!(next, Command::Uncross { .. });
+            stepped += usize::from(is_uncross);
+            for _ in 0..if is_uncross { 6 } else { 0 } {
+                let command = random_command(symbol, &mut random);
+                if world.apply(&command) == ResultCode::Success {
+                    assert!(world.events.is_empty(), "{command:?}");
+                    unbounded.done(command);
+                    taken += 1;
+                }
+            }
+            reread(&mut world);
+        }
+        taken_most = taken_most.max(taken);
+        let is_trade = |event: &&Event| matches!(event, Event::Trade { .. });
+        let trades = |events: &[Event]| events.iter().filter(is_trade).copied().collect::<Vec<_>>();
+        assert_eq!(trades(&events), trades(&expected), "seed {seed}");
+        assert_eq!(text(&world.state), text(&unbounded.state), "seed {seed}");
+    }
+    assert!(stepped >= 16 && taken_most >= 3, "{stepped}, {taken_most}");
 }
 
 /// 2,600 orders of a side and 1,300 stop orders in futures, and some open positions.
@@ -428,46 +616,6 @@ fn a_snapshot_with_a_wrong_end_of_an_auction_is_refused() {
     bytes[price - 1] = 6;
     let why = refusal(&bytes);
     assert!(why.contains("a search for a price"), "{why}");
-}
-
-/// A search that ends with a command's last level, whose price trades nothing since an order was
-/// cancelled meanwhile: a further search is due, of which a command has no level left.
-fn further_search_due() -> World {
-    let mut world = rich(Rules::default());
-    world.done(start(PAIR));
-    for id in 0..2 * MAX {
-        world.done(Command::Place(ask(1, id, 1_001 + id, 1)));
-    }
-    world.done(Command::Place(bid(2, 1, 20_000, 1_000_000)));
-    world.done(Command::Place(bid(3, 1, 1_500, 10)));
-    world.done(Command::Place(bid(4, 1, 1_200, 10)));
-    world.done(uncross(PAIR));
-    world.done(cancelled(2, PAIR, 1));
-    world.done(uncross(PAIR));
-    assert!(world.state.left_over().is_some());
-    world
-}
-
-#[test]
-fn a_further_search_for_the_price_goes_on_alike_after_a_snapshot() {
-    let [prices, others] = [false, true].map(|is_read| {
-        let mut world = further_search_due();
-        if is_read {
-            reread(&mut world);
-        }
-        world.done(cancelled(3, PAIR, 1));
-        let mut prices = Vec::new();
-        while let Some(command) = world.state.left_over() {
-            world.done(command);
-            prices.extend(world.events.iter().filter_map(|event| match *event {
-                Event::Trade { price, .. } => Some(price),
-                _ => None,
-            }));
-        }
-        assert!(!prices.is_empty());
-        (prices, text(&world.state))
-    });
-    assert_eq!(prices, others);
 }
 
 #[test]

@@ -55,7 +55,8 @@ impl Pending {
 ///
 /// Snapshots are made one after the other, when they are about to be written: a reader that takes
 /// nothing keeps none, and one that subscribes to thousands of books holds nobody up. The ring is
-/// read once all were given, and the messages that they contain are left out.
+/// read once all were given, from where it was before the first. Of symbols that were named, the
+/// messages that their snapshots contain are left out.
 #[derive(Debug)]
 pub(crate) struct Subscription {
     feed: Arc<Feed>,
@@ -67,13 +68,8 @@ pub(crate) struct Subscription {
     pending: Pending,
     /// The last message of the feed that was given, or left out.
     reached: u64,
-    /// The last message of each symbol that was given. Those up to it are not given again. In a
-    /// subscription to all, it is kept until that is so of all messages that come.
-    pub(super) given: BTreeMap<SymbolId, u64>,
-    /// The message of the feed from which on a subscription to all needs `given` no more.
-    given_until: Option<u64>,
-    /// Messages that were left out since the reader was behind, if it was.
-    left_out: Option<u64>,
+    /// The last message of each symbol that was named. Those up to it are not given again.
+    given: BTreeMap<SymbolId, u64>,
 }
 
 impl Subscription {
@@ -86,8 +82,6 @@ impl Subscription {
             pending: Pending::None,
             reached: 0,
             given: BTreeMap::new(),
-            given_until: None,
-            left_out: None,
         }
     }
 
@@ -102,7 +96,7 @@ impl Subscription {
             return;
         }
         if before.all || symbols.is_empty() {
-            (self.ring, self.given_until, self.left_out) = (None, None, None);
+            self.ring = None;
             self.given.clear();
         }
         if symbols.is_empty() {
@@ -137,10 +131,8 @@ impl Subscription {
         let (reached, has_read) = (self.reached, self.ring.is_some());
         self.begin(Pending::From(i32::MIN.into()));
         self.given.clear();
-        self.given_until = Some(u64::MAX);
         if has_read {
-            let left_out = self.left_out.replace(0).unwrap_or(0);
-            self.push_conflated(None, self.reached.saturating_sub(reached) + left_out);
+            self.push_conflated(None, self.reached.saturating_sub(reached));
         }
     }
 
@@ -197,22 +189,18 @@ impl Subscription {
         let feed = Arc::clone(&self.feed);
         let mut books = feed.books();
         let Some(symbol) = self.pending.take(&books) else {
-            if self.requested.all {
-                self.given_until = Some(books.sequence);
-                self.forget_given();
-            }
             return 0;
         };
-        let Some(made) = books.snapshot(symbol) else {
-            // All messages of a book that is added later are missed by a reader behind the ring.
-            self.given.entry(symbol).or_default();
+        let made = books.snapshot(symbol);
+        drop(books);
+        let as_of = made.as_ref().map_or(0, |made| made.as_of);
+        let given = match self.requested.all {
+            true => None,
+            false => self.given.insert(symbol, as_of),
+        };
+        let Some(made) = made.filter(|made| given != Some(made.as_of)) else {
             return LOOK_UP_BYTES;
         };
-        drop(books);
-        let given = self.given.insert(symbol, made.as_of);
-        if given == Some(made.as_of) {
-            return LOOK_UP_BYTES;
-        }
         if let Some(given) = given {
             self.push_conflated(Some(symbol), made.as_of.saturating_sub(given));
             out.append(&mut self.first);
@@ -221,43 +209,28 @@ impl Subscription {
         LOOK_UP_BYTES + made.bytes.len()
     }
 
-    /// Forgets what was given, where all that comes is later.
-    fn forget_given(&mut self) {
-        if self.given_until.is_some_and(|until| self.reached >= until) {
-            self.given_until = None;
-            self.given.clear();
-            let left_out = self.left_out.take().unwrap_or(0);
-            self.push_conflated(None, left_out);
-        }
-    }
-
     fn give(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
         if chunk.is_restart() {
             return self.conflate();
         }
-        if self.requested.all && self.given_until.is_none() {
+        if self.requested.all {
             out.extend_from_slice(chunk.bytes());
         } else {
-            self.give_selected(chunk, out);
+            self.give_named(chunk, out);
         }
         self.reached = self.reached.max(chunk.last());
-        self.forget_given();
     }
 
-    fn give_selected(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
-        let Requested { all, symbols } = &self.requested;
+    fn give_named(&mut self, chunk: &Chunk, out: &mut Vec<u8>) {
+        let symbols = &self.requested.symbols;
         for mark in marks(chunk.bytes()) {
-            if !all && !symbols.contains(&mark.symbol) {
+            if !symbols.contains(&mark.symbol) {
                 continue;
             }
             let given = self.given.entry(mark.symbol).or_default();
             if mark.of_symbol > *given || mark.is_snapshot && mark.of_symbol == *given {
                 *given = mark.of_symbol;
                 out.extend_from_slice(mark.frame);
-            } else if let Some(left_out) = &mut self.left_out
-                && !mark.is_snapshot
-            {
-                *left_out += 1;
             }
         }
     }

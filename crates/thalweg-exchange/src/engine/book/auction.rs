@@ -21,16 +21,19 @@
 //!
 //! *Steps*: a command takes as many orders out, looks at as many levels, or makes as many events as
 //! one may. Where more are left, [`Uncrossing`] is kept, and the next command goes on from there.
-//! No order comes or moves meanwhile, but orders may leave. The price is that of the lots that were
-//! there when their level was looked at, and holds for all trades. Only where orders have left
-//! meanwhile may the others still cross after these: then a further price is searched for.
+//! Meanwhile no order comes, changes or leaves, so the result is that of one command: who could
+//! take orders away after the price was found could set it by orders that never trade. Cancels are
+//! refused; a mass cancel of an owner, and the end of a session, are noted, and take the orders out
+//! when all trades are done. Then what has expired goes, and a mass cancel of all.
 //!
 //! Then stop orders are triggered, by the last price too, in a market that goes on as ever.
+
+use std::collections::BTreeSet;
 
 use super::Book;
 use super::orders::mask;
 use crate::command::Action;
-use crate::event::{Event, Events, LevelChange};
+use crate::event::{Event, Events, LevelChange, Removal};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
@@ -64,13 +67,18 @@ pub(crate) struct Walk {
 }
 
 /// The end of an auction that goes on in further commands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Uncrossing {
     pub(crate) reference: Option<i64>,
     /// The search for the price, once it has begun and until it has ended.
     pub(crate) walk: Option<Walk>,
     /// The price at which orders trade, once it was found.
     pub(crate) price: Option<i64>,
+    /// Owners whose orders leave after the trades, and of whom only those leave that go with a
+    /// session.
+    pub(crate) leaving: BTreeSet<(UserId, bool)>,
+    /// A mass cancel of all orders follows.
+    pub(crate) cancels_all: bool,
 }
 
 /// More than any lots, and beyond all prices.
@@ -230,14 +238,15 @@ impl Book {
     }
 
     /// Ends the auction, or goes on with that as far as one command may: what can trade does, at
-    /// one price. Returns whether the auction has ended.
+    /// one price. Returns whether a mass cancel of all orders follows; `None` where the end goes
+    /// on.
     #[cold]
     pub(crate) fn uncross(
         &mut self,
         reference: Option<i64>,
         rules: &Rules,
         events: &mut Events,
-    ) -> bool {
+    ) -> Option<bool> {
         let begun = self.cold_mut().uncrossing.take();
         let mut progress = begun.unwrap_or_else(|| {
             Box::new(Uncrossing {
@@ -250,7 +259,7 @@ impl Book {
         if !is_done {
             cold.uncrossing = Some(progress);
             cold.stops.leave_reached(events);
-            return false;
+            return None;
         }
         cold.is_auction = false;
         self.ladder.reopen();
@@ -258,40 +267,74 @@ impl Book {
             self.note_last();
         }
         self.run_stops(0, rules, events);
-        true
+        Some(progress.cancels_all)
     }
 
-    /// Returns whether no orders are left that trade.
+    /// Returns whether no orders are left that trade, or leave.
     fn uncross_on(&mut self, progress: &mut Uncrossing, most: usize, events: &mut Events) -> bool {
         if self.remove_outside(most, events) {
             return false;
         }
-        let mut levels_left = most;
-        loop {
-            if progress.price.is_none() {
-                if levels_left == 0 {
-                    return false;
-                }
-                let begun = progress.walk.take();
-                let mut walk = begun.unwrap_or_else(|| self.begin_walk());
-                let levels = self.go_on(&mut walk, levels_left);
-                events.add_visits(levels);
-                levels_left = levels_left.saturating_sub(levels);
-                if walk.is_crossed() {
-                    progress.walk = Some(walk);
-                    return false;
-                }
-                let found = self.found(&walk, progress.reference);
-                progress.price = found.map(|found| found.price);
-            }
-            let Some(price) = progress.price else {
-                return true;
-            };
-            if !self.trade_at(price, most, events) {
+        if progress.price.is_none() {
+            let begun = progress.walk.take();
+            let mut walk = begun.unwrap_or_else(|| self.begin_walk());
+            let levels = self.go_on(&mut walk, most);
+            events.add_visits(levels);
+            if walk.is_crossed() {
+                progress.walk = Some(walk);
                 return false;
             }
-            progress.price = None;
+            let found = self.found(&walk, progress.reference);
+            progress.price = found.map(|found| found.price);
         }
+        if let Some(price) = progress.price
+            && !self.trade_at(price, most, events)
+        {
+            return false;
+        }
+        while let Some((uid, is_end)) = progress.leaving.pop_first() {
+            if events.len() >= most {
+                progress.leaving.insert((uid, is_end));
+                return false;
+            }
+            let why = match is_end {
+                true => Removal::Disconnected,
+                false => Removal::CancelAll,
+            };
+            self.remove_of(uid, why, events);
+        }
+        true
+    }
+
+    /// Returns whether the end of an auction goes on: no order comes, changes or leaves.
+    #[inline]
+    pub(crate) fn is_uncrossing(&self) -> bool {
+        self.uncrossing().is_some()
+    }
+
+    /// Has the orders of an owner leave, all or those that go with his session, when the end of the
+    /// auction is done. Returns false where none goes on.
+    pub(crate) fn postpone_leaving(&mut self, uid: UserId, why: Removal) -> bool {
+        if !self.is_uncrossing() {
+            return false;
+        }
+        self.keep_owners();
+        let has_orders = self.may_have_orders_of(uid);
+        let progress = self.cold_mut().uncrossing.as_mut();
+        if let Some(progress) = progress.filter(|_| has_orders) {
+            progress.leaving.insert((uid, why == Removal::Disconnected));
+        }
+        true
+    }
+
+    /// Has a mass cancel of all orders follow the end of the auction. Returns false where none goes
+    /// on.
+    pub(crate) fn postpone_cancel_all(&mut self) -> bool {
+        let cold = self.cold.as_mut();
+        let progress = cold.and_then(|cold| cold.uncrossing.as_mut());
+        progress
+            .map(|progress| progress.cancels_all = true)
+            .is_some()
     }
 
     /// Returns the end of the auction, if it goes on.

@@ -304,6 +304,9 @@ impl Book {
         let Some(slot) = self.find_own(uid, order_id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
+        if self.is_uncrossing() {
+            return ResultCode::SymbolInAuction;
+        }
         let order = &mut self.ladder.nodes[slot];
         let left = order.left;
         if order.marks != 0 || by >= left {

@@ -377,9 +377,9 @@ impl Book {
         (first < self.due).then(|| (std::mem::replace(&mut self.due, first), first))
     }
 
-    /// Nothing was said of it.
-    pub(crate) const fn forget_due(&mut self) {
-        self.due = i64::MAX;
+    /// Forgets when it was said that something expires first, and returns that.
+    pub(crate) const fn take_due(&mut self) -> i64 {
+        std::mem::replace(&mut self.due, i64::MAX)
     }
 
     /// Takes out what expires at or before `time`, until there are `max` events. Cost: a few steps

@@ -172,10 +172,11 @@ impl Book {
         self.ladder.owners = Some(owners);
     }
 
-    /// Whether an order of this owner may rest or wait here: certain once the owners are kept.
+    /// Whether an order of this owner may rest or wait here: certain once the owners are kept, and
+    /// where ids are per user.
     pub(crate) fn may_have_orders_of(&self, uid: UserId) -> bool {
         let owners = self.ladder.owners.as_ref();
-        owners.is_none_or(|owners| owners.find(uid.0).is_some()) || self.cold.is_some()
+        owners.is_none_or(|owners| owners.find(uid.0).is_some()) || self.may_wait(uid)
     }
 
     /// Returns the resting orders of `uid`: asks, then bids, each best price first, then in order
@@ -280,8 +281,8 @@ impl Book {
     /// Takes out the orders of `uid`, in the same order as all would go; for
     /// [`Removal::Disconnected`] those that go with his session.
     ///
-    /// Cost: those orders, sorted; the first time, a visit to every order. The waiting orders
-    /// visited are all of his; where ids are not per user, those of all users.
+    /// Cost: those orders, sorted; the first time, a visit to every order. Where ids are not per
+    /// user, the waiting orders of all users.
     pub(crate) fn remove_of(&mut self, uid: UserId, why: Removal, events: &mut Events) {
         self.keep_owners();
         let is_end = why == Removal::Disconnected;
@@ -292,9 +293,7 @@ impl Book {
         for slot in slots {
             self.remove(slot, why, events);
         }
-        self.remove_waiting_of(uid, why, events, |flags| {
-            !is_end || flags.goes_with_session()
-        });
+        self.remove_waiting_of(uid, (why, is_end), events);
         self.tidy();
     }
 

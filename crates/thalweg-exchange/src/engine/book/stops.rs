@@ -28,7 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::entry::reject;
 use super::orders::{Node, WAITS, mask};
 use super::{Book, ColdState};
-use crate::command::{Action, ConditionalOrder, OrderFlags, Place};
+use crate::command::{Action, ConditionalOrder, Place};
 use crate::engine::index::OrderKey;
 use crate::event::{Event, Events, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
@@ -100,6 +100,8 @@ pub(super) struct Stops {
     triggers: [BTreeMap<(i64, u64), OrderKey>; 2],
     /// By price: those with a limit. (The worst price of a market order may be outside the band.)
     prices: BTreeSet<(i64, OrderKey)>,
+    /// Those that go with their owner's session.
+    with_session: BTreeSet<OrderKey>,
     /// Prices of trades of the command under way by which orders are reached, in order.
     reached_by: VecDeque<i64>,
     /// The lowest and the highest price by which orders were reached that are left over: it has an
@@ -126,6 +128,9 @@ impl Stops {
         if waiting.order.place.order_type.has_limit() {
             self.prices.insert((waiting.order.place.price, order));
         }
+        if waiting.order.place.flags.goes_with_session() {
+            self.with_session.insert(order);
+        }
         self.waiting.insert(order, waiting);
     }
 
@@ -133,6 +138,8 @@ impl Stops {
         let waiting = self.waiting.remove(&order)?;
         self.triggers[waiting.side() as usize].remove(&waiting.key());
         self.prices.remove(&(waiting.order.place.price, order));
+        self.with_session.remove(&order);
+        self.left_over = self.left_over();
         Some(waiting)
     }
 
@@ -218,6 +225,7 @@ impl Stops {
     fn leave_over(&mut self, before: Option<(i64, i64)>) {
         let prices = self.reached_by.drain(..).map(|price| (price, price));
         self.left_over = before.into_iter().chain(prices).reduce(both);
+        self.left_over = self.left_over();
     }
 
     /// The waiting orders: asks, then bids, each what is reached first before the others.
@@ -250,7 +258,6 @@ impl Book {
         let cold = self.cold_mut();
         let arrival = cold.next_arrival();
         cold.note_expiry(order.good_till, arrival, id);
-        cold.stops.left_over = cold.stops.left_over();
         let waiting = Waiting::new(*order, (trigger, arrival), arrival, (user, slot));
         cold.stops.insert(id, waiting);
         self.widen_if_used();
@@ -331,7 +338,7 @@ impl Book {
         }
     }
 
-    /// Returns whether stop orders may be left over.
+    /// Returns whether stop orders are left over.
     #[inline(always)]
     pub(crate) fn has_left_over(&self) -> bool {
         let cold = self.cold.as_ref();
@@ -480,20 +487,43 @@ impl Book {
         stops.any(|stops| stops.outside(self.band).next().is_some())
     }
 
-    /// Takes out the waiting orders of one owner whose flags are meant, in the same order.
+    /// Takes out the waiting orders of one owner, or those that go with his session, in the same
+    /// order. Visits no others, where ids are per user.
     pub(super) fn remove_waiting_of(
         &mut self,
         uid: UserId,
-        why: Removal,
+        (why, is_end): (Removal, bool),
         events: &mut Events,
-        is_meant: impl Fn(OrderFlags) -> bool,
     ) {
-        let waiting = self.waiting_of(uid, usize::MAX).into_iter();
-        let wanted = waiting.filter(|order| is_meant(order.place.flags));
-        let ids: Vec<OrderId> = wanted.map(|order| order.place.order_id).collect();
-        for id in ids {
-            self.remove_waiting(self.key(uid, id), why, events);
+        let Some(ColdState { stops, .. }) = self.cold.as_deref() else {
+            return;
+        };
+        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
+        let mut orders: Vec<OrderKey> = match is_end {
+            true => stops.with_session.range(first..=last).copied().collect(),
+            false => stops
+                .waiting
+                .range(first..=last)
+                .map(|(order, _)| *order)
+                .collect(),
+        };
+        let visited = orders.len();
+        orders.retain(|order| stops.waiting[order].order.place.uid == uid);
+        events.add_visits(visited - orders.len());
+        orders.sort_unstable_by_key(|order| {
+            let waiting = &stops.waiting[order];
+            (waiting.side(), waiting.key())
+        });
+        for order in orders {
+            self.remove_waiting(order, why, events);
         }
+    }
+
+    /// Returns whether an order of this owner waits; where ids are not per user, of any.
+    pub(super) fn may_wait(&self, uid: UserId) -> bool {
+        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
+        let mut stops = self.cold.iter().map(|cold| &cold.stops.waiting);
+        stops.any(|waiting| waiting.range(first..=last).next().is_some())
     }
 
     /// The waiting orders of one owner, in the order of [`waiting`](Self::waiting). Cost: those

@@ -101,7 +101,7 @@ impl Risk {
             completed,
         };
         let mut pair = self.pair(symbol)?;
-        if !pair.is_plain() {
+        if !pair.gives_back() {
             return None;
         }
         pair.give_back(uid, &reduced)
@@ -127,10 +127,10 @@ impl Pair<'_> {
         self.terms.symbol.is_simple.then_some(self.slot)
     }
 
-    /// Whether it is a pair with fees per lot.
+    /// Whether it is a pair with fees per lot, in no auction.
     #[inline(always)]
-    pub(crate) const fn is_plain(&self) -> bool {
-        self.terms.symbol.is_plain
+    pub(crate) const fn gives_back(&self) -> bool {
+        self.terms.symbol.gives_back
     }
 
     /// Accepts a new order, holds the money for it, and says where its owner is.
@@ -144,8 +144,8 @@ impl Pair<'_> {
         Some(UserHint(owner))
     }
 
-    /// Gives back the hold for lots of an order of this user, where the pair [is
-    /// plain](Self::is_plain), if no total changes.
+    /// Gives back the hold for lots of an order of this user, where the pair [gives
+    /// it back](Self::gives_back), if no total changes.
     #[inline(always)]
     pub(crate) fn give_back(&mut self, uid: UserId, reduced: &Reduced) -> Option<()> {
         let Reduced {

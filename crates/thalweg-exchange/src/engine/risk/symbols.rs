@@ -33,6 +33,8 @@ pub(super) struct Symbol {
     pub(super) currencies: [CurrencyId; 2],
     /// A pair, with fees per lot.
     pub(super) is_plain: bool,
+    /// It is plain, and its orders may be cancelled and reduced.
+    pub(super) gives_back: bool,
     /// It is plain, has two currencies, and orders are not remembered either.
     pub(super) is_simple: bool,
     /// Whether orders are remembered: where later ones could lose more than they hold by them.
@@ -201,6 +203,7 @@ impl Symbols {
             mores: [spec.base_scale, spec.taker_fee],
             currencies: [spec.base_currency, spec.quote_currency],
             is_plain,
+            gives_back: is_plain,
             is_simple: is_plain && is_of_two && !rules.remember_orders(),
             gate: Gate::OPEN,
             last: None,
@@ -313,6 +316,7 @@ impl Symbol {
             && !self.is_inverted()
             && spec.maker_fee <= spec.taker_fee;
         self.plain_prices = PlainPrices::within(may_be, low, high);
+        self.gives_back = self.is_plain && !self.gate.is_auction();
         let (low, high) = (self.gate.low().max(1), self.gate.high());
         let has_band = !rules.cover_futures || self.gate.has_band();
         let is_open = !self.gate.is_auction();
@@ -361,8 +365,9 @@ fn lowest_price(fee: i64, scale: i64) -> i64 {
 // Halted symbols and price bands: which new and moved orders a symbol takes at all.
 //
 // An order is held to a gate once, by its risk check, before anything is held for it. Orders that
-// rest or wait when a gate closes stay, and may be cancelled and reduced; what a resting order
-// trades for after that is up to the orders that come, and those are held to the gate.
+// rest or wait when a gate closes stay, and may be cancelled and reduced, but while an auction ends
+// in steps; what a resting order trades for after that is up to the orders that come, and those are
+// held to the gate.
 //
 // Futures that are covered (see `cover`) need a band. Where they are not, a band bounds what one
 // order can reserve of the ledger's 64 bits, which is its price times its lots: without one, a
