@@ -142,7 +142,7 @@ fn the_page_for_operators_says_how_much_memory_the_defaults_take() {
         ("reports", reports),
         ("while a snapshot is made", 3 * (answers + reports)),
         (
-            "events in flight",
+            "events in flight, and answers to queries",
             5 * 1024 * config.exchange.capacity + 64 * EVENTS_IN_FLIGHT,
         ),
         (
@@ -150,6 +150,7 @@ fn the_page_for_operators_says_how_much_memory_the_defaults_take() {
             delivered * events,
         ),
         ("what waits for connections", sessions.out_bytes_total),
+        ("market data that is being written", sessions.out_bytes_total),
         ("market data before it is sent", 3 * INLET_BYTES_MAX),
         ("market data that waits for readers", CHUNK_BYTES * ring),
         ("lines of the log, and of the audit", 2 * LINES_MAX * 4608),

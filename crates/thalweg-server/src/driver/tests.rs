@@ -18,7 +18,9 @@ pub(crate) fn driver(disk: &SimDisk) -> Driver<SimDisk> {
 
 fn driver_with(disk: &SimDisk, options: Options) -> Driver<SimDisk> {
     let options = Options {
-        journal: JournalOptions::default().segment_bytes(1 << 20),
+        journal: JournalOptions::default()
+            .segment_bytes(1 << 20)
+            .in_background(false),
         room_pause: Duration::ZERO,
         ..options
     };
@@ -87,7 +89,15 @@ fn limits(open_orders: u32) -> UserLimits {
 /// A driver on a disk which has no room for some time, and was asked for limits of 7.
 fn on_a_full_disk() -> Driver<SimDisk> {
     let disk = SimDisk::new();
-    let mut driver = driver(&disk);
+    // No other thread meets the faults, or it could use them all up unseen.
+    let options = Options {
+        service: service::Options {
+            placement: Placement::inline(),
+            ..service::Options::default()
+        },
+        ..Options::default()
+    };
+    let mut driver = driver_with(&disk, options);
     (0..30).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
     let account = |user| AccountSpec::new(UserId(user), Vec::new());
     let long = Command::AddAccounts((1..=1_000).map(account).collect());
