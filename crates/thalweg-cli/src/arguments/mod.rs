@@ -1,9 +1,9 @@
 //! The command line of the program: its commands, and how a line is read.
 
+pub(crate) mod doctor;
 pub(crate) mod values;
 
 use crate::conform::Conform;
-use crate::doctor;
 use crate::hash::Hash;
 use crate::run::Run;
 use crate::sweep::Sweep;
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Exit code: that of COMMAND; 128 plus the number of the signal that ended it; 126 if COMMAND
     /// cannot be run, 127 if it does not exist; 2 misuse, or a report that cannot be written. Linux
     /// only.
-    Doctor(Box<crate::doctor::Doctor>),
+    Doctor(Box<doctor::Doctor>),
     /// Print or check XXH64 checksums, in the format of xxhsum -H64
     ///
     /// Without FILE, or with -, standard input is read.
