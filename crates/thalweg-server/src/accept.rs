@@ -11,8 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
+use crate::connection_slots::ListenerKind;
 use crate::counters::raise;
-use crate::handshake::{ListenerKind, receive};
+use crate::handshake::receive;
 use crate::lifecycle::Lifecycle;
 use crate::shared::Shared;
 

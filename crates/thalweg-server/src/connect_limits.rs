@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use thalweg_exchange::session::{Role, SessionKey};
 
 use crate::config::Config;
-use crate::handshake::ListenerKind;
+use crate::connection_slots::ListenerKind;
 use crate::token_bucket::TokenBucket;
 
 /// Beyond this many addresses or holders, those that are below their limit are forgotten.

@@ -15,14 +15,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use thalweg_exchange::session::{Role, SessionKey};
 use tokio::sync::Notify;
 
-use crate::handshake::ListenerKind;
-
 /// Files that are left for the journal, snapshots, the audit file, and the system's own.
 const FILES_KEPT: u64 = 64;
 /// The text to a connection whose slot was given to another.
 pub(crate) const EVICTED: &str = "others came before its hello";
 /// Connections of the metrics listener.
 pub(crate) const HTTP_MAX: usize = 32;
+
+/// A listener, by the roles that it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ListenerKind {
+    /// Trade and read.
+    Trade,
+    /// Admin.
+    Admin,
+}
+
+impl ListenerKind {
+    pub(crate) fn serves(self, role: Role) -> bool {
+        (self == Self::Admin) == (role == Role::Admin)
+    }
+}
 
 #[derive(Debug, Default)]
 struct Inner {

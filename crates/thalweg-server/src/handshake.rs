@@ -16,26 +16,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::config::HEARTBEAT_MS_MAX;
-use crate::connection_slots::{ConnectionSlot, EVICTED};
+use crate::connection_slots::{ConnectionSlot, EVICTED, ListenerKind};
 use crate::counters::raise;
 use crate::request::{NewSession, Request};
 use crate::session::Terms;
 use crate::shared::Shared;
-
-/// A listener, by the roles that it serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListenerKind {
-    /// Trade and read.
-    Trade,
-    /// Admin.
-    Admin,
-}
-
-impl ListenerKind {
-    fn serves(self, role: Role) -> bool {
-        (self == Self::Admin) == (role == Role::Admin)
-    }
-}
 
 /// Why a connection was not welcomed.
 #[derive(Debug, PartialEq, Eq)]

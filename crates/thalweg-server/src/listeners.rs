@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::Config;
+use crate::connection_slots::ListenerKind;
 use crate::error::ServeError;
-use crate::handshake::ListenerKind;
 
 /// Where a server listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

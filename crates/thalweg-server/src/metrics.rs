@@ -18,8 +18,8 @@ use thalweg_exchange::session::{Refusal, Role};
 use thalweg_measure::histogram::Histogram;
 use tokio::sync::Mutex;
 
+use crate::connection_slots::ListenerKind;
 use crate::counters::read;
-use crate::handshake::ListenerKind;
 use crate::histogram::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::lifecycle::Lifecycle;
 use crate::logs;

@@ -328,8 +328,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::config::Sessions;
     use crate::connection_slots::ConnectionSlots;
+    use crate::connection_slots::ListenerKind;
     use crate::feed::Feed;
-    use crate::handshake::ListenerKind;
     use crate::output::Budget;
     use crate::scheduler::Scheduler;
     use crate::token_bucket::Buckets;

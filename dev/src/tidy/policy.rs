@@ -200,7 +200,7 @@ pub(crate) const CIRCLES_LEFT: &[(&str, usize)] = &[
     ("crates/thalweg-exchange", 42),
     ("crates/thalweg-hash", 7),
     ("crates/thalweg-journal", 4),
-    ("crates/thalweg-server", 6),
+    ("crates/thalweg-server", 2),
     ("crates/thalweg-task", 15),
 ];
 

@@ -150,7 +150,10 @@ fn the_page_for_operators_says_how_much_memory_the_defaults_take() {
             delivered * events,
         ),
         ("what waits for connections", sessions.out_bytes_total),
-        ("market data that is being written", sessions.out_bytes_total),
+        (
+            "market data that is being written",
+            sessions.out_bytes_total,
+        ),
         ("market data before it is sent", 3 * INLET_BYTES_MAX),
         ("market data that waits for readers", CHUNK_BYTES * ring),
         ("lines of the log, and of the audit", 2 * LINES_MAX * 4608),
