@@ -15,7 +15,6 @@ use std::time::{Duration, Instant};
 use thalweg_exchange::session::{Role, SessionKey};
 
 use crate::config::Config;
-use crate::handshake::ListenerKind;
 use crate::token_bucket::TokenBucket;
 
 /// Beyond this many addresses or holders, those that are below their limit are forgotten.
@@ -106,10 +105,10 @@ impl ConnectLimits {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection from an address.
-    pub(crate) fn arrive(&self, listener: ListenerKind, from: IpAddr, now: Instant) -> Arrival {
+    /// Counts a connection from an address to the listener of this number.
+    pub(crate) fn arrive(&self, listener: usize, from: IpAddr, now: Instant) -> Arrival {
         let mut inner = self.inner();
-        let bucket = &mut inner.of_listener[listener as usize];
+        let bucket = &mut inner.of_listener[listener];
         bucket.take(1, now);
         let pause = bucket.time_to(1, now);
         let is_taken = from.is_loopback() || {
@@ -171,6 +170,8 @@ impl ConnectLimits {
 mod tests {
     use super::*;
 
+    const TRADE: usize = 0;
+    const ADMIN: usize = 1;
     const SECOND: Duration = Duration::from_secs(1);
 
     fn limits(change: impl FnOnce(&mut Config)) -> (ConnectLimits, Instant) {
@@ -188,22 +189,22 @@ mod tests {
     #[test]
     fn a_listener_rests_when_its_number_has_come() {
         let (limits, now) = limits(|config| config.server.connects_per_s = 5);
-        let arrive = |at: u16| limits.arrive(ListenerKind::Trade, address(at), now);
+        let arrive = |at: u16| limits.arrive(TRADE, address(at), now);
         for at in 0..9 {
             assert_eq!(arrive(at).pause, Duration::ZERO);
         }
         assert_eq!(arrive(9).pause, SECOND / 5);
         // The other listener has a number of its own.
-        let admin = limits.arrive(ListenerKind::Admin, address(1), now);
+        let admin = limits.arrive(ADMIN, address(1), now);
         assert_eq!(admin.pause, Duration::ZERO);
-        let later = limits.arrive(ListenerKind::Trade, address(1), now + SECOND);
+        let later = limits.arrive(TRADE, address(1), now + SECOND);
         assert_eq!(later.pause, Duration::ZERO);
     }
 
     #[test]
     fn one_address_too_often_is_refused_and_others_are_not() {
         let (limits, now) = limits(|config| config.server.connects_per_address_s = 2);
-        let is_taken = |from, now| limits.arrive(ListenerKind::Trade, from, now).is_taken;
+        let is_taken = |from, now| limits.arrive(TRADE, from, now).is_taken;
         // One network of the newer kind is one stranger.
         let taken = (0..30).filter(|at| is_taken(address(*at), now)).count();
         assert_eq!(taken, 10);
@@ -218,7 +219,7 @@ mod tests {
         let (limits, now) = limits(|_| {});
         for at in 0..3 * KEPT as u32 {
             let now = now + at * Duration::from_millis(2);
-            limits.arrive(ListenerKind::Trade, IpAddr::from(at.to_be_bytes()), now);
+            limits.arrive(TRADE, IpAddr::from(at.to_be_bytes()), now);
             let key = SessionKey::new(Role::Trade, at.into(), 0);
             drop(limits.begin(key, now));
         }
