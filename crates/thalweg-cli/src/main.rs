@@ -17,7 +17,7 @@ mod input;
 mod journal;
 mod limits;
 mod load;
-pub(crate) mod machine;
+mod machine;
 mod message;
 mod output;
 mod realflow;

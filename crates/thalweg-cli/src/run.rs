@@ -1,6 +1,8 @@
 //! `thalweg exchange run`.
 
 use crate::arguments::values::{self, Format, Place};
+#[cfg(unix)]
+use crate::durable;
 use crate::failure::{Failure, Finding};
 use crate::input::InputFormat;
 use crate::limits::Limit;
@@ -13,7 +15,7 @@ use crate::runner::journaled::{self, Journaled, Stream};
 use crate::runner::{Outcome, Pipelined, parts};
 use crate::source::{self, Intended, Source, Taken};
 use crate::terminal::{self, Interruption, Notes};
-use crate::{durable, hdr_log, stdin};
+use crate::{hdr_log, stdin};
 use clap::Args;
 use indicatif::ProgressBar;
 use std::ffi::OsStr;

@@ -39,13 +39,11 @@ pub(crate) struct Intended {
     pub(crate) books: Option<PathBuf>,
 
     /// Seed of the made-up flow [default: 1]
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = values::any, conflicts_with = "file")]
+    #[arg(long, value_name = "N", value_parser = values::any, conflicts_with = "file")]
     pub(crate) seed: Option<u64>,
 
     /// Length of the made-up flow in commands, from 1 to 20M, like 50k [default: 1M]
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = values::count, conflicts_with = "file")]
+    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "file")]
     pub(crate) commands: Option<u64>,
 
     /// Rules of the exchange
@@ -57,13 +55,11 @@ pub(crate) struct Intended {
     pub(crate) costs: Option<PathBuf>,
 
     /// Run at most N commands
-    #[arg(long, value_name = "N")]
-    #[arg(value_parser = values::from_one)]
+    #[arg(long, value_name = "N", value_parser = values::from_one)]
     pub(crate) limit: Option<u64>,
 
     /// Begin with command N, counting from 1; the commands before it are executed, but not measured
-    #[arg(long, value_name = "N")]
-    #[arg(default_value = "1", value_parser = values::from_one)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::from_one)]
     pub(crate) from: u64,
 }
 

@@ -18,7 +18,7 @@ const SWEEP_EXAMPLES: &str = "\
 Examples:
   thalweg exchange sweep --rate 125k,1M,max
       The made-up flow, inline, with one thread more, and automatic
-  thalweg exchange sweep orders.csv --placement inline,threads:2,threads:4 --format json";
+  thalweg exchange sweep orders.csv --placement inline,threads:2,auto --format json";
 
 /// The rate at which commands are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

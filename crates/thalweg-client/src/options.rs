@@ -15,7 +15,8 @@ pub struct Options {
     pub address: String,
     /// The user, or of an admin session the id of its key.
     pub holder: i64,
-    /// Which of the holder's sessions: each program that runs at the same time has its own.
+    /// Which of the holder's sessions: each program that runs at the same time has its own. A
+    /// server takes numbers below its `sessions.per_holder` \[16\].
     pub number: u32,
     /// The key; empty where the exchange asks for none. At most 256 bytes.
     pub key: Vec<u8>,

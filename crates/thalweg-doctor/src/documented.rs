@@ -260,3 +260,25 @@ fn every_verdict_is_on_the_page() {
         assert_eq!(named.count(), 1, "{name}");
     }
 }
+
+#[test]
+fn the_confidence_of_a_share_is_that_of_the_page() {
+    let page = page();
+    let lines: Vec<&str> = page.lines().collect();
+    let numbers = |line: &str| -> Vec<f64> {
+        let cells = line.split('|').skip(2);
+        let numbers = cells.filter_map(|cell| cell.trim().trim_end_matches(" %").parse().ok());
+        numbers.collect()
+    };
+    for (curve, name) in [
+        (Curve::Overhead, "| what a program could do without |"),
+        (Curve::Residue, "| what is left: "),
+        (Curve::Disturbance, "| what others do to it: "),
+    ] {
+        let at = lines.iter().position(|line| line.starts_with(name));
+        let at = at.expect("there is a row for the curve");
+        let (shares, expected) = (numbers(lines[at - 2]), numbers(lines[at]));
+        let found: Vec<f64> = shares.iter().map(|share| curve.at(share / 100.0)).collect();
+        assert_eq!((found.len(), &found), (4, &expected), "{name}");
+    }
+}

@@ -2,11 +2,10 @@
 //! doctor itself exist on Linux only.
 #![cfg(target_os = "linux")]
 
-#[path = "../examples/score/scoring/mod.rs"]
+#[path = "../examples/score/scoring.rs"]
 mod scoring;
 
-use scoring::case::{self, Case};
-use scoring::{Options, report, score, tally};
+use scoring::{Case, Folder, Options, Outcome, Row, Tally, heading, parse, read, score, verdicts};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +49,7 @@ fn options(test: &str, doctor: &[&str]) -> Options {
 }
 
 fn table() -> Vec<Case> {
-    case::parse(TABLE).expect("a table")
+    parse(TABLE).expect("a table")
 }
 
 /// Returns the score of a doctor that always gives the same answer: the last lines of the page, and
@@ -129,48 +128,48 @@ fn another_user_is_compared_with_the_first() {
     let case = &table()[0];
     let outcome = |id: &str| {
         let text = format!(r#"noise {{ {{"verdicts": [{{"id": "{id}", "confidence": 0.5}}]}}"#);
-        tally::Outcome::Verdicts(report::verdicts(&text).unwrap())
+        Outcome::Verdicts(verdicts(&text).unwrap())
     };
-    let mut tally = tally::Tally::new(false);
+    let mut tally = Tally::new(false);
     for (number, other) in ["IDLE", "IDLE", "IDLE", "IDLE", "BURST"]
         .into_iter()
         .enumerate()
     {
-        tally.add(tally::Row::new(case, None, outcome("IDLE")));
-        tally.add(tally::Row::new(case, Some("nobody"), outcome(other)));
+        tally.add(Row::new(case, None, outcome("IDLE")));
+        tally.add(Row::new(case, Some("nobody"), outcome(other)));
         assert_eq!(tally.same(), ((number + 1).min(4), number + 1));
         assert_eq!(tally.exit_code(), 0, "4 of 5 is enough");
     }
-    tally.add(tally::Row::new(case, None, outcome("IDLE")));
-    tally.add(tally::Row::new(case, Some("nobody"), outcome("BURST")));
+    tally.add(Row::new(case, None, outcome("IDLE")));
+    tally.add(Row::new(case, Some("nobody"), outcome("BURST")));
     assert_eq!((tally.same(), tally.exit_code()), ((4, 6), 1));
     let json = tally.json();
     assert_eq!(json["same_first_verdict"]["of"], 6);
     assert_eq!(json["rows"].as_array().map(Vec::len), Some(12));
-    assert!(tally::heading().contains("first verdict"));
+    assert!(heading().contains("first verdict"));
 }
 
 #[test]
 fn a_report_is_the_last_object_and_sane() {
     let report = r#"{"verdicts": [{"id": "IDLE", "confidence": 1.0, "evidence": [{}]}]}"#;
-    assert!(report::verdicts(&format!("{{\"verdicts\": []}}\n{report}\n")).is_some());
-    assert!(report::verdicts(&format!("{report} and more")).is_none());
-    assert!(report::verdicts(&report.replace("1.0", "1.1")).is_none());
-    assert!(report::verdicts("{}").is_none());
+    assert!(verdicts(&format!("{{\"verdicts\": []}}\n{report}\n")).is_some());
+    assert!(verdicts(&format!("{report} and more")).is_none());
+    assert!(verdicts(&report.replace("1.0", "1.1")).is_none());
+    assert!(verdicts("{}").is_none());
 }
 
 #[test]
 fn a_bad_table_is_refused() {
     let twice = TABLE.replace("\"two\"", "\"one\"");
-    assert_eq!(case::parse(&twice).unwrap_err(), "two cases are called one");
+    assert_eq!(parse(&twice).unwrap_err(), "two cases are called one");
     let mute = TABLE.replace("[\"THROTTLED\"]", "[]");
     assert_eq!(
-        case::parse(&mute).unwrap_err(),
+        parse(&mute).unwrap_err(),
         "case three lacks a command or a verdict"
     );
-    assert!(case::parse(&TABLE.replace("held-out", "elsewhere")).is_err());
+    assert!(parse(&TABLE.replace("held-out", "elsewhere")).is_err());
     assert!(
-        case::read(Path::new("nowhere"))
+        read(Path::new("nowhere"))
             .unwrap_err()
             .starts_with("nowhere/cases.json: ")
     );
@@ -178,7 +177,7 @@ fn a_bad_table_is_refused() {
 
 #[test]
 fn every_program_is_in_the_table_and_in_the_page() {
-    let cases = case::read(&cases_folder()).unwrap();
+    let cases = read(&cases_folder()).unwrap();
     let page = fs::read_to_string(cases_folder().join("README.md")).unwrap();
     for case in &cases {
         let row = format!("| {} |", case.name);
@@ -194,7 +193,7 @@ fn every_program_is_in_the_table_and_in_the_page() {
         in_folder.map(path).collect::<Vec<_>>()
     };
     let named: BTreeSet<String> = cases.iter().flat_map(named).collect();
-    for folder in [case::Folder::Known, case::Folder::HeldOut] {
+    for folder in [Folder::Known, Folder::HeldOut] {
         let prefix = format!("{folder}/");
         let listed = named
             .iter()
@@ -253,7 +252,7 @@ fn no_wrong_verdict_is_sure() {
         "poll-list",
         "accept",
     ];
-    let mut cases = case::read(&cases_folder()).unwrap();
+    let mut cases = read(&cases_folder()).unwrap();
     cases.retain(|case| chosen.contains(&case.name.as_str()));
     assert_eq!(cases.len(), chosen.len());
     let doctor = [program.to_str().unwrap(), "doctor", "--json", "--"];

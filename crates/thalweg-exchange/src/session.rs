@@ -110,7 +110,8 @@ pub enum Refusal {
         /// How many may.
         limit: u32,
     },
-    /// The user has too many open orders (code 3).
+    /// The user has too many open orders (code 3). Reserved: no server sends it, and an order
+    /// beyond the limit has an answer, [`RiskTooManyOrders`](crate::ResultCode::RiskTooManyOrders).
     OpenOrders {
         /// How many it may have.
         limit: u32,

@@ -18,7 +18,7 @@ use crate::result_code::ResultCode;
 use crate::risk::UserStatus;
 use crate::session::{ClientSequence, ReportNumber, Role};
 
-/// What every struct of bytes derives: any bytes are one, and one is its bytes.
+/// The traits that every struct of bytes derives: any bytes are one, and one is its bytes.
 pub(crate) trait Plain:
     Copy + FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + 'static
 {
@@ -228,15 +228,27 @@ pub(crate) fn check_zero(
     at: usize,
     value: impl Into<u64>,
 ) -> Result<(), CodecError> {
-    match (value.into(), 0) {
-        (0, _) => Ok(()),
-        (value, max) => Err(CodecError::OutOfRange {
-            what,
-            at,
-            value,
-            max,
-        }),
+    check_most(what, at, value, 0_u8)
+}
+
+/// Returns an error if a field at this place is above `max`.
+#[inline(always)]
+pub(crate) fn check_most(
+    what: &'static str,
+    at: usize,
+    value: impl Into<u64>,
+    max: impl Into<u64>,
+) -> Result<(), CodecError> {
+    let (value, max) = (value.into(), max.into());
+    if value <= max {
+        return Ok(());
     }
+    Err(CodecError::OutOfRange {
+        what,
+        at,
+        value,
+        max,
+    })
 }
 
 /// The bits of one small byte, from the lowest on.
@@ -335,7 +347,13 @@ macro_rules! wire {
             )*
         }
 
-        #[allow(irrefutable_let_patterns, unused_imports, unused_mut, unused_variables)]
+        #[allow(
+            irrefutable_let_patterns,
+            unused_imports,
+            unused_mut,
+            unused_variables,
+            reason = "a struct has no variant, and some forms have no codes or no fields"
+        )]
         impl crate::wire::Form for $name {
             type Value = $type;
             const SMALL_MAX: [u8; 2] = [

@@ -1,10 +1,11 @@
 //! How often connections may come: one that ends at once costs time, too.
 //!
 //! - *A listener* takes a number a second; further ones wait in the system's queue.
-//! - *An address* that sends more than its number is refused. Addresses of this machine are not:
-//!   its programs, and those that come through a tunnel, have one together.
+//! - *An address* that sends more than its number is refused, which does not count among those that
+//!   the listener takes: it refuses [`REFUSED`] times as many a second. Addresses of this machine
+//!   are not: its programs, and those that come through a tunnel, have one together.
 //! - *A holder* of a trade or read key is welcomed a number of times a second; further connections
-//!   wait, a few of them. Administrators do not.
+//!   wait, a few of them, in the order in which they came. Administrators do not.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -20,17 +21,33 @@ use crate::token_bucket::TokenBucket;
 /// Beyond this many addresses or holders, those that are below their limit are forgotten.
 const KEPT: usize = 1 << 12;
 
-/// The connections of a holder.
+/// This many times the connections that a listener takes may be refused.
+const REFUSED: u32 = 16;
+
+/// The connections of a holder: each is welcomed at a time that is known when it comes.
 #[derive(Debug)]
 struct Holder {
-    bucket: TokenBucket,
-    /// Those that wait for a token.
+    every: Duration,
+    /// How far ahead of its rate it may be: what comes at once.
+    ahead: Duration,
+    /// When it is as far ahead as it may be again.
+    full_at: Instant,
+    /// Those that wait.
     waiting: u32,
+}
+
+impl Holder {
+    /// Returns how long the next connection waits.
+    fn reserve(&mut self, now: Instant) -> Duration {
+        self.full_at = self.full_at.max(now) + self.every;
+        (self.full_at - now).saturating_sub(self.ahead)
+    }
 }
 
 #[derive(Debug)]
 struct Inner {
     of_listener: [TokenBucket; 2],
+    refused: [TokenBucket; 2],
     of_address: HashMap<IpAddr, TokenBucket>,
     of_holder: HashMap<(Role, i64), Holder>,
 }
@@ -54,16 +71,21 @@ pub(crate) struct Arrival {
     pub(crate) pause: Duration,
 }
 
-/// A connection of a holder that waits.
+/// A connection of a holder that waits. One that goes before its time leaves it to others.
 struct Waiting<'l> {
     limits: &'l ConnectLimits,
     id: (Role, i64),
+    time: Duration,
+    is_welcomed: bool,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(holder) = self.limits.inner().of_holder.get_mut(&self.id) {
             holder.waiting -= 1;
+            if !self.is_welcomed {
+                holder.full_at -= holder.every;
+            }
         }
     }
 }
@@ -86,7 +108,14 @@ fn forget<K: Eq + Hash, V>(table: &mut HashMap<K, V>, is_idle: impl Fn(&mut V) -
 impl ConnectLimits {
     pub(crate) fn new(config: &Config, now: Instant) -> Self {
         let connections_max = u32::try_from(config.server.connections_max).unwrap_or(u32::MAX);
-        let bucket = || TokenBucket::new(config.server.connects_per_s, connections_max, now);
+        let bucket = |times: u32| {
+            let [per_s, burst] = [config.server.connects_per_s, connections_max];
+            TokenBucket::new(
+                per_s.saturating_mul(times),
+                burst.saturating_mul(times),
+                now,
+            )
+        };
         Self {
             connections_max,
             address_per_s: config.server.connects_per_address_s,
@@ -94,7 +123,8 @@ impl ConnectLimits {
             per_holder: config.sessions.per_holder,
             readers_per_holder: config.sessions.readers_per_holder,
             inner: Mutex::new(Inner {
-                of_listener: [bucket(), bucket()],
+                of_listener: [bucket(1), bucket(1)],
+                refused: [bucket(REFUSED), bucket(REFUSED)],
                 of_address: HashMap::new(),
                 of_holder: HashMap::new(),
             }),
@@ -108,15 +138,21 @@ impl ConnectLimits {
     /// Counts a connection from an address to the listener of this number.
     pub(crate) fn arrive(&self, listener: usize, from: IpAddr, now: Instant) -> Arrival {
         let mut inner = self.inner();
-        let bucket = &mut inner.of_listener[listener];
-        bucket.take(1, now);
-        let pause = bucket.time_to(1, now);
-        let is_taken = from.is_loopback() || {
+        let is_taken = from.to_canonical().is_loopback() || {
             forget(&mut inner.of_address, |bucket| bucket.is_full(now));
-            let new = || TokenBucket::new(self.address_per_s, self.connections_max, now);
+            // One address must not have all that may come at once.
+            let burst = (self.connections_max / 2).max(1);
+            let new = || TokenBucket::new(self.address_per_s, burst, now);
             let of_address = inner.of_address.entry(stranger(from));
             of_address.or_insert_with(new).take(1, now)
         };
+        let buckets = match is_taken {
+            true => &mut inner.of_listener,
+            false => &mut inner.refused,
+        };
+        let bucket = &mut buckets[listener];
+        bucket.take(1, now);
+        let pause = bucket.time_to(1, now);
         Arrival { is_taken, pause }
     }
 
@@ -128,10 +164,11 @@ impl ConnectLimits {
         if key.role == Role::Admin {
             return Ok(());
         }
-        let waiting = self.begin(key, Instant::now())?;
-        while let Some(wait) = self.wait(waiting.id, Instant::now()) {
-            tokio::time::sleep(wait).await;
+        let mut waiting = self.begin(key, Instant::now())?;
+        if !waiting.time.is_zero() {
+            tokio::time::sleep(waiting.time).await;
         }
+        waiting.is_welcomed = true;
         Ok(())
     }
 
@@ -143,10 +180,14 @@ impl ConnectLimits {
         };
         let id = (key.role, key.holder);
         let mut inner = self.inner();
-        let is_idle = |holder: &mut Holder| holder.waiting == 0 && holder.bucket.is_full(now);
+        let is_idle = |holder: &mut Holder| holder.waiting == 0 && holder.full_at <= now;
         forget(&mut inner.of_holder, is_idle);
+        let every = Duration::from_secs(1).checked_div(self.holder_per_s);
+        let every = every.unwrap_or_default();
         let new = || Holder {
-            bucket: TokenBucket::new(self.holder_per_s, burst, now),
+            every,
+            ahead: every * burst,
+            full_at: now,
             waiting: 0,
         };
         let holder = inner.of_holder.entry(id).or_insert_with(new);
@@ -154,15 +195,12 @@ impl ConnectLimits {
             return Err(format!("{waiting_max} of one user wait to be welcomed"));
         }
         holder.waiting += 1;
-        let limits = self;
-        Ok(Waiting { limits, id })
-    }
-
-    /// Takes a token, or returns when there may be one.
-    fn wait(&self, id: (Role, i64), now: Instant) -> Option<Duration> {
-        let mut inner = self.inner();
-        let bucket = &mut inner.of_holder.get_mut(&id)?.bucket;
-        (!bucket.take(1, now)).then(|| bucket.time_to(1, now))
+        Ok(Waiting {
+            limits: self,
+            id,
+            time: holder.reserve(now),
+            is_welcomed: false,
+        })
     }
 }
 
@@ -189,7 +227,8 @@ mod tests {
     #[test]
     fn a_listener_rests_when_its_number_has_come() {
         let (limits, now) = limits(|config| config.server.connects_per_s = 5);
-        let arrive = |at: u16| limits.arrive(TRADE, address(at), now);
+        let from = |at: u8| IpAddr::from([192, 0, 2, at]);
+        let arrive = |at: u8| limits.arrive(TRADE, from(at), now);
         for at in 0..9 {
             assert_eq!(arrive(at).pause, Duration::ZERO);
         }
@@ -207,11 +246,32 @@ mod tests {
         let is_taken = |from, now| limits.arrive(TRADE, from, now).is_taken;
         // One network of the newer kind is one stranger.
         let taken = (0..30).filter(|at| is_taken(address(*at), now)).count();
-        assert_eq!(taken, 10);
+        assert_eq!(taken, 5);
         assert!(is_taken(IpAddr::from([192, 0, 2, 1]), now));
-        assert!((0..30).all(|_| is_taken(IpAddr::from([127, 0, 0, 1]), now)));
+        let loopback = std::net::Ipv4Addr::LOCALHOST;
+        for here in [IpAddr::from(loopback), loopback.to_ipv6_mapped().into()] {
+            assert!((0..30).all(|_| is_taken(here, now)), "{here}");
+        }
         let taken = (0..30).filter(|at| is_taken(address(*at), now + SECOND));
         assert_eq!(taken.count(), 2);
+    }
+
+    #[test]
+    fn connections_that_are_refused_leave_others_their_number() {
+        let (limits, now) = limits(|config| {
+            config.server.connects_per_s = 5;
+            config.server.connects_per_address_s = 1;
+        });
+        let arrive = |from: u8| {
+            let from = IpAddr::from([192, 0, 2, from]);
+            limits.arrive(TRADE, from, now)
+        };
+        let taken = (0..100).filter(|_| arrive(1).is_taken).count();
+        assert_eq!(taken, 5);
+        let (is_taken, pause) = (true, Duration::ZERO);
+        assert_eq!(arrive(2), Arrival { is_taken, pause });
+        // They have a number, too.
+        assert!((0..100).any(|_| arrive(1).pause > Duration::ZERO));
     }
 
     #[test]
@@ -234,18 +294,20 @@ mod tests {
             config.sessions.connects_per_s = 10;
         });
         let key = |holder| SessionKey::new(Role::Trade, holder, 0);
-        let id = (Role::Trade, 1);
         let waiting: Vec<_> = (0..4).map(|_| limits.begin(key(1), now)).collect();
         assert_eq!(
             limits.begin(key(1), now).err().as_deref(),
             Some("4 of one user wait to be welcomed")
         );
-        assert!((0..4).all(|_| limits.wait(id, now).is_none()));
-        assert_eq!(limits.wait(id, now), Some(SECOND / 10));
         drop(waiting);
-        let fifth = limits.begin(key(1), now);
-        assert_eq!(limits.wait(id, now + SECOND / 10), None);
-        drop(fifth);
+        for _ in 0..4 {
+            assert_eq!(limits.welcome(key(1)).await, Ok(()));
+        }
+        let time = |now| limits.begin(key(1), now).map(|waiting| waiting.time);
+        // Those that were welcomed came a little later than `now`.
+        let later = Instant::now();
+        assert!(time(later).is_ok_and(|time| time > Duration::ZERO));
+        assert_eq!(time(later + SECOND / 10), Ok(Duration::ZERO));
         assert_eq!(limits.welcome(key(2)).await, Ok(()));
         let admin = SessionKey::new(Role::Admin, 1, 0);
         for _ in 0..100 {
@@ -258,5 +320,24 @@ mod tests {
                 .values()
                 .all(|holder| holder.waiting == 0)
         );
+    }
+
+    #[test]
+    fn each_that_waits_knows_its_time_and_one_that_goes_leaves_it_to_others() {
+        let (limits, now) = limits(|config| {
+            (config.sessions.per_holder, config.sessions.connects_per_s) = (1, 10);
+            config.sessions.readers_per_holder = 100;
+        });
+        let begin = || limits.begin(SessionKey::new(Role::Read, 1, 0), now);
+        let mut waiting: Vec<_> = (0..204).filter_map(|_| begin().ok()).collect();
+        let times = |waiting: &[Waiting<'_>]| -> Vec<u128> {
+            let times = waiting.iter().map(|waiting| waiting.time.as_millis());
+            times.skip(104).collect()
+        };
+        let expected: Vec<u128> = (1..=100).map(|at| at * 100).collect();
+        assert_eq!(times(&waiting), expected);
+        drop(waiting.split_off(150));
+        waiting.extend((150..204).filter_map(|_| begin().ok()));
+        assert_eq!(times(&waiting), expected);
     }
 }

@@ -19,6 +19,8 @@ use crate::handshake::ListenerKind;
 
 /// Files that are left for the journal, snapshots, the audit file, and the system's own.
 const FILES_KEPT: u64 = 64;
+/// The text to a connection whose slot was given to another.
+pub(crate) const EVICTED: &str = "others came before its hello";
 /// Connections of the metrics listener.
 pub(crate) const HTTP_MAX: usize = 32;
 
@@ -157,11 +159,12 @@ impl ConnectionSlot {
     /// Keeps the slot for a session whose hello was right.
     ///
     /// # Errors
-    /// Which limit of readers is reached.
+    /// Which limit of readers is reached, or that the slot was given away.
     pub(crate) fn keep(&mut self, key: SessionKey) -> Result<(), String> {
         let slots = Arc::clone(&self.slots);
         let mut inner = slots.inner();
-        inner.silent[self.listener as usize].remove(&self.id);
+        let silent = &mut inner.silent[self.listener as usize];
+        silent.remove(&self.id).ok_or(EVICTED)?;
         if key.role != Role::Read {
             return Ok(());
         }
@@ -239,6 +242,10 @@ mod tests {
         first.keep(key(Role::Trade, 1)).expect("no reader");
         let fourth = take().expect("that of the second");
         second.evicted().await;
+        // A hello that is read now comes too late.
+        let mut second = second;
+        let kept = second.keep(key(Role::Trade, 1));
+        assert_eq!(kept.err().as_deref(), Some(EVICTED));
         // The next one is the third's, though the second is not gone yet.
         let fifth = take().expect("that of the third");
         third.evicted().await;

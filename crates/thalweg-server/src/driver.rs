@@ -39,6 +39,8 @@ pub(crate) struct Driver<S: Storage> {
     deferred_limits: Option<UserLimits>,
     /// When deferred commands were tried last.
     tried: Instant,
+    /// Whether they lack room among what is in flight, which comes sooner than that on the disk.
+    lacks_slot: bool,
     /// The work of all commands when the last command for what was left over was submitted: a
     /// further one follows when it was executed.
     tended: u64,
@@ -60,6 +62,7 @@ impl<S: Storage> Driver<S> {
             deferred_cancels: BTreeSet::new(),
             deferred_limits: None,
             tried: Instant::now(),
+            lacks_slot: false,
             tended: u64::MAX,
             unexecuted: 0,
             is_draining: false,
@@ -82,8 +85,12 @@ impl<S: Storage> Driver<S> {
         Some(Tape::new(self.exchange.state(), Arc::clone(feed)))
     }
 
-    /// Returns how many commands or queries the exchange takes without blocking.
+    /// Returns how many commands or queries the exchange takes without blocking, besides deferred
+    /// ones that waited for such room.
     pub(crate) fn room(&mut self) -> Result<usize, Failed> {
+        if self.lacks_slot {
+            self.submit_deferred()?;
+        }
         self.exchange.room()
     }
 
@@ -105,7 +112,7 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Submits a command of the server's own. Returns false where it was refused for now.
-    fn own(&mut self, command: &Command) -> Result<bool, Failed> {
+    pub(crate) fn own(&mut self, command: &Command) -> Result<bool, Failed> {
         match self.exchange.submit(Origin::Engine, command, 0) {
             Ok(_) => Ok(true),
             Err(SubmitError::Failed(failed)) => Err(failed),
@@ -123,17 +130,20 @@ impl<S: Storage> Driver<S> {
     /// Submits deferred commands, as far as there is room.
     fn submit_deferred(&mut self) -> Result<(), Failed> {
         self.tried = Instant::now();
+        self.lacks_slot = self.exchange.room()? == 0;
+        if self.lacks_slot {
+            return Ok(());
+        }
         if let limits @ Some(_) = self.deferred_limits {
             let command = Command::SetLimits { uid: None, limits };
-            if self.exchange.room()? == 0 || !self.own(&command)? {
+            if !self.own(&command)? {
                 return Ok(());
             }
             self.deferred_limits = None;
         }
-        while self.exchange.room()? > 0
-            && let Some(uid) = self.deferred_cancels.pop_first()
-        {
-            if !self.own(&Command::Disconnect { uid })? {
+        while let Some(uid) = self.deferred_cancels.pop_first() {
+            self.lacks_slot = self.exchange.room()? == 0;
+            if self.lacks_slot || !self.own(&Command::Disconnect { uid })? {
                 self.deferred_cancels.insert(uid);
                 break;
             }
@@ -320,6 +330,7 @@ impl<S: Storage> Driver<S> {
             goes_on = self.own(&command)?;
         }
         self.exchange.idle()?;
+        self.room()?;
         self.log_failures();
         if self.exchange.left_over().is_some() {
             return Ok(Some(if goes_on { Duration::ZERO } else { RETRY }));
@@ -356,4 +367,4 @@ impl<S: Storage> Driver<S> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

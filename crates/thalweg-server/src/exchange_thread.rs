@@ -8,6 +8,7 @@
 //!
 //! Nothing here waits for a client: see [`Output`](crate::output::Output).
 
+mod clocks;
 mod delivering;
 mod entering;
 mod market;
@@ -22,11 +23,12 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use thalweg_exchange::Command;
-use thalweg_exchange::codec::session::{Ending, ServerFrame};
+use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{Failed, Finished, Storage};
 use thalweg_exchange::session::{ClientSequence, Role};
 use tokio::sync::oneshot;
 
+use self::clocks::Clocks;
 use self::market::Readers;
 use crate::config::SyncName;
 use crate::driver::Driver;
@@ -58,9 +60,8 @@ const SHORT_BYTES: usize = 1 << 12;
 const TURN_WORK_LEAST: u64 = 8;
 /// Work that a connection is at least: its hello, its end, and lines of the log.
 const CONNECTION_WORK: u64 = 256;
-/// How often the clocks of sessions are looked at, at least and at most.
-const TICK_MIN: Duration = Duration::from_millis(5);
-const TICK_MAX: Duration = Duration::from_millis(500);
+/// How long the driver is not tended, where turns were given, at most.
+const TEND_AFTER: Duration = Duration::from_millis(5);
 /// How long a session that has ended may take what waits for it: less than the server waits for its
 /// connections when it stops.
 const LAST_TIME: Duration = Duration::from_secs(2);
@@ -102,8 +103,7 @@ pub(crate) struct ExchangeThread<S: Storage> {
     readers: Readers,
     /// Commands that a turn has decoded: their memory is used again.
     commands: Vec<(ClientSequence, Command)>,
-    tick: Duration,
-    ticked: Instant,
+    clocks: Clocks,
     /// When the driver is to be tended.
     tend_at: Option<Instant>,
     is_woken: bool,
@@ -136,7 +136,7 @@ impl<S: Storage> ExchangeThread<S> {
         Self {
             buckets: Buckets::new(limits),
             budget: Rc::new(Budget::new(limits.out_bytes_total)),
-            tick: (stall / 4).clamp(TICK_MIN, TICK_MAX),
+            clocks: Clocks::new(stall, Instant::now()),
             shared,
             poll,
             requests,
@@ -152,7 +152,6 @@ impl<S: Storage> ExchangeThread<S> {
             dirty: Vec::new(),
             readers: Readers::default(),
             commands: Vec::new(),
-            ticked: Instant::now(),
             tend_at: None,
             is_woken: true,
             has_failed: false,
@@ -193,10 +192,7 @@ impl<S: Storage> ExchangeThread<S> {
             self.wake_sleepers(now);
             self.serve(now);
             self.flush_all();
-            if now.duration_since(self.ticked) >= self.tick {
-                self.ticked = now;
-                self.look_at_clocks(now);
-            }
+            self.look_at_clocks(now);
             if let Some(reply) = self.stop(now) {
                 // The caller may not wait for it any more.
                 let closed = self.driver.close().map_err(ServeError::from);
@@ -214,8 +210,8 @@ impl<S: Storage> ExchangeThread<S> {
             return Some(Duration::ZERO);
         }
         let now = Instant::now();
-        let tick =
-            (!self.sessions.is_empty() || self.is_stopping()).then(|| self.ticked + self.tick);
+        let has_clocks = !self.sessions.is_empty() || self.is_stopping();
+        let tick = has_clocks.then(|| self.clocks.due());
         let asleep = self.asleep.first().map(|(at, _)| *at);
         let due = [tick, asleep, self.tend_at].into_iter().flatten().min()?;
         Some(due.saturating_duration_since(now))
@@ -442,7 +438,7 @@ impl<S: Storage> ExchangeThread<S> {
             }
         }
         if turns > 0 && self.tend_at.is_none() {
-            self.tend_at = Some(now + TICK_MIN);
+            self.tend_at = Some(now + TEND_AFTER);
         }
     }
 
@@ -523,45 +519,6 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 
-    /// Looks which sessions are silent, take nothing, or need a heartbeat.
-    fn look_at_clocks(&mut self, now: Instant) {
-        // The sockets were looked at before; the thread may have waited for the disk since.
-        let received = Instant::now();
-        let stall = Duration::from_millis(self.shared.config.sessions.stall_ms);
-        for id in self.sessions.ids() {
-            let Some(session) = self.sessions.get(id) else {
-                continue;
-            };
-            if let Waits::End(until) = session.waits {
-                if until <= now {
-                    self.close(id);
-                }
-                continue;
-            }
-            let heartbeat = session.terms.heartbeat;
-            let has_received = std::mem::take(&mut session.has_received);
-            if has_received || session.waits != Waits::Input || session.is_readable {
-                // Something came, or waits for this thread.
-                session.last_received = received;
-            }
-            if now.duration_since(session.last_received) >= heartbeat * 3 {
-                let text = format!("nothing for {} ms", (heartbeat * 3).as_millis());
-                self.end(id, Ending::Silent, &text);
-            } else if let Some(since) = session.stalled {
-                if now.duration_since(since) >= stall {
-                    // In the midst of a frame there is no place for a bye.
-                    session.output.end_silently(Ending::SlowReader);
-                    self.leave(id);
-                    self.close(id);
-                }
-            } else if now.duration_since(session.wrote) >= heartbeat / 2 {
-                session.output.push(&ServerFrame::Heartbeat);
-                self.note_dirty(id);
-            }
-        }
-        self.flush_all();
-    }
-
     /// Goes on with a stop that was asked for. Returns the sender of the reply when the exchange is
     /// to be closed.
     fn stop(&mut self, now: Instant) -> Option<oneshot::Sender<Result<Finished, ServeError>>> {
@@ -573,7 +530,7 @@ impl<S: Storage> ExchangeThread<S> {
                 self.flush_all();
                 if self.check(settled) == Some(false) {
                     self.stopping = Stopping::Draining(reply);
-                    self.tend_at = Some(now + TICK_MIN);
+                    self.tend_at = Some(now + TEND_AFTER);
                     return None;
                 }
                 self.stopping = Stopping::Parting(reply, now + PARTING);
@@ -593,3 +550,6 @@ impl<S: Storage> ExchangeThread<S> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

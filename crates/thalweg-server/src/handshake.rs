@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::config::HEARTBEAT_MS_MAX;
-use crate::connection_slots::ConnectionSlot;
+use crate::connection_slots::{ConnectionSlot, EVICTED};
 use crate::counters::raise;
 use crate::request::{NewSession, Request};
 use crate::session::Terms;
@@ -72,10 +72,10 @@ pub(crate) async fn receive(
     let _ = stream.set_nodelay(true);
     let mut bytes = Vec::new();
     match handshake(&shared, &mut connection_slot, &mut stream, &mut bytes).await {
-        Ok(None) => {}
+        Ok(None) => shared.counters.end(Ending::Done),
         Ok(Some(hello)) => {
             let Ok(stream) = stream.into_std() else {
-                return;
+                return shared.counters.end(Ending::Done);
             };
             let new = NewSession {
                 stream,
@@ -122,7 +122,9 @@ async fn handshake(
     let read = tokio::select! {
         biased;
         read = tokio::time::timeout(limit, hello) => read,
-        () = slot.evicted() => return Err(evicted()),
+        () = slot.evicted() => {
+            return Err(HandshakeError::new(Ending::Connections, EVICTED));
+        }
     };
     let Ok(read) = read else {
         let text = format!("none came within {} ms", limit.as_millis());
@@ -132,7 +134,11 @@ async fn handshake(
         Ok(Some(hello)) => {
             let kept = slot.keep(hello.terms.key);
             kept.map_err(|text| HandshakeError::new(Ending::Connections, text))?;
-            let welcome = shared.connect_limits.welcome(hello.terms.key).await;
+            let welcome = tokio::select! {
+                biased;
+                welcome = shared.connect_limits.welcome(hello.terms.key) => welcome,
+                () = is_gone(stream, bytes) => return Ok(None),
+            };
             welcome.map_err(|text| HandshakeError::new(Ending::Connections, text))?;
             Ok(Some(hello))
         }
@@ -151,9 +157,11 @@ async fn handshake(
     }
 }
 
-/// Why a connection ends whose slot was given to another before it was welcomed.
-fn evicted() -> HandshakeError {
-    HandshakeError::new(Ending::Connections, "others came before its hello")
+/// Waits until the other side is gone, and has sent nothing that is to be read.
+async fn is_gone(stream: &TcpStream, bytes: &[u8]) {
+    if !bytes.is_empty() || stream.peek(&mut [0]).await.is_ok_and(|count| count > 0) {
+        std::future::pending().await
+    }
 }
 
 async fn read_hello(
@@ -236,5 +244,33 @@ fn heartbeat_ms(shared: &Shared, asked: u32) -> u32 {
     match asked {
         0 => sessions.heartbeat_ms,
         asked => asked.clamp(sessions.heartbeat_min_ms, HEARTBEAT_MS_MAX as u32),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_that_has_gone_is_noticed_unless_it_has_sent_something() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("there are ports");
+        let address = listener.local_addr().expect("it is bound");
+        for sent in [&b""[..], b"x"] {
+            let mut client = TcpStream::connect(address).await.expect("it listens");
+            let (stream, _) = listener.accept().await.expect("it was connected");
+            client.write_all(sent).await.expect("it is open");
+            drop(client);
+            stream.readable().await.expect("it is open");
+            let is_gone = async |bytes| {
+                tokio::select! {
+                    biased;
+                    () = is_gone(&stream, bytes) => true,
+                    () = tokio::task::yield_now() => false,
+                }
+            };
+            assert_eq!(is_gone(&[]).await, sent.is_empty());
+            assert!(!is_gone(b"behind the hello").await);
+        }
     }
 }

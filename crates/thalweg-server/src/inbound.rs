@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
-    ClientFrame, Ending, QueryAnswer, QueryFrame, QueryResult, Refused, ServerFrame, SessionQuery,
-    Submit, SubmitError, Symbols, decode_client_frame,
+    ClientFrame, Ending, QueryAnswer, QueryFrame, QueryResult, Refused, SYMBOLS_MAX, ServerFrame,
+    SessionQuery, Submit, SubmitError, Symbols, decode_client_frame,
 };
 use thalweg_exchange::durable::{Failed, Storage};
 use thalweg_exchange::service::Query;
@@ -14,7 +14,8 @@ use thalweg_exchange::{Command, UserId};
 
 use crate::counters::raise;
 use crate::driver::Driver;
-use crate::scheduler::Scheduler;
+use crate::feed::Requested;
+use crate::scheduler::{Scheduler, TURN_WORK};
 use crate::session::{Input, QUERIES_MAX, Session, SessionId};
 use crate::shared::Shared;
 
@@ -23,12 +24,18 @@ use crate::shared::Shared;
 const QUERY_TOKENS: u32 = 100;
 /// This number of symbols that a session has subscribed to costs a token at each change.
 const SYMBOLS_A_TOKEN: usize = 16;
+/// Symbols that all connections of a user may name in their subscriptions together; each may name
+/// [`SYMBOLS_MAX`].
+const SYMBOLS_OF_HOLDER: usize = 1 << 16;
 /// Bytes of an order in an answer.
 pub(crate) const OPEN_ORDER_BYTES: usize = 80;
 /// Levels a side of a book that a query gives.
 const QUERY_LEVELS_MAX: u32 = 1_000;
 /// Open orders that a query gives.
 pub(crate) const QUERY_ORDERS_MAX: usize = 5_000;
+/// Commands of a turn that are executed together at first; twice as many follow while all that were
+/// are less work than a turn is.
+const COMMANDS_TOGETHER: usize = 8;
 /// After this many of them, others have their turn.
 const FREE_FRAMES_TOGETHER: u32 = 256;
 /// This many of them are as much work as a command.
@@ -121,8 +128,20 @@ impl<S: Storage> Turn<'_, S> {
 
     fn take_frames(&mut self, input: &mut Input, commands_max: usize) -> Stop {
         let frame_bytes_max = self.frame_bytes_max();
+        let before = self.driver.work();
+        // Commands up to which those that were taken are executed: how much work they are is not
+        // known before.
+        let mut together = COMMANDS_TOGETHER;
         loop {
-            let is_full = self.has_asked || self.count > 0 && self.count >= commands_max;
+            let taken = self.submitted + self.count;
+            if taken >= together && self.count > 0 {
+                if let Err(failed) = self.submit_all() {
+                    return Stop::Failed(failed);
+                }
+                together = 2 * taken;
+            }
+            let is_long = self.driver.work() - before >= TURN_WORK;
+            let is_full = self.has_asked || is_long || taken > 0 && taken >= commands_max;
             if is_full || self.session.free >= FREE_FRAMES_TOGETHER {
                 return Stop::After(After::Turn);
             }
@@ -188,15 +207,11 @@ impl<S: Storage> Turn<'_, S> {
             ClientFrame::Query(query) => self.take_query(query),
             ClientFrame::Subscribe(symbols) => {
                 self.pay_for(symbols)?;
-                match self.session.requested.add(symbols) {
-                    true => Ok(()),
-                    false => Err(self.end(Ending::BadFrame, "too many symbols are subscribed")),
-                }
+                self.change_requested(|requested| requested.add(symbols))
             }
             ClientFrame::Unsubscribe(symbols) => {
                 self.pay_for(symbols)?;
-                self.session.requested.remove(symbols);
-                Ok(())
+                self.change_requested(|requested| requested.remove(symbols))
             }
             ClientFrame::Heartbeat => {
                 self.session.free += 1;
@@ -281,16 +296,34 @@ impl<S: Storage> Turn<'_, S> {
     /// answer to it that could refuse it.
     fn pay_for(&mut self, symbols: &Symbols<'_>) -> Result<(), Stop> {
         // All that it names is looked through.
-        let all = self.session.requested.symbols.len() / SYMBOLS_A_TOKEN;
-        let tokens = QUERY_TOKENS + (symbols.iter().count() + all) as u32;
+        let all = self.session.requested.symbols.len();
+        let tokens = QUERY_TOKENS + (symbols.iter().count() + all / SYMBOLS_A_TOKEN) as u32;
         if self.session.rate.take(tokens, self.now) {
-            // Snapshots follow, at once for however many changes of a turn.
-            self.scheduler.charge(self.session.holder, tokens.into());
+            let work = u64::from(tokens) + all as u64;
+            self.scheduler.charge(self.session.holder, work);
             (self.session.has_request_changed, self.has_asked) = (true, true);
             return Ok(());
         }
         let wait = self.session.rate.time_to(tokens, self.now);
         Err(Stop::After(After::Tokens(self.now + wait)))
+    }
+
+    /// Changes what the session has subscribed to, within the bounds of symbols that are named.
+    fn change_requested(&mut self, change: impl FnOnce(&mut Requested)) -> Result<(), Stop> {
+        let requested = &mut self.session.requested;
+        let before = requested.symbols.len();
+        change(requested);
+        let after = requested.symbols.len();
+        let named = self.scheduler.name(self.session.holder, before, after);
+        if after > SYMBOLS_MAX {
+            let text = format!("more than {SYMBOLS_MAX} symbols: subscribe to all");
+            return Err(self.end(Ending::BadFrame, text));
+        }
+        if named > SYMBOLS_OF_HOLDER {
+            let text = format!("all of one user name more than {SYMBOLS_OF_HOLDER} symbols");
+            return Err(self.end(Ending::BadFrame, text));
+        }
+        Ok(())
     }
 
     fn take_query(&mut self, frame: &QueryFrame) -> Result<(), Stop> {
@@ -337,3 +370,6 @@ impl<S: Storage> Turn<'_, S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::config::{LogFormat, LogLevel, Threads};
 
 /// Lines that wait to be written.
-const LINES_MAX: usize = 1 << 12;
+pub(crate) const LINES_MAX: usize = 1 << 12;
 /// How long the end of the program waits for its last lines.
 const LAST_TIME: Duration = Duration::from_secs(1);
 

@@ -342,7 +342,7 @@ fn exchange(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
     let in_flight = stats.in_flight as f64;
     to.gauge(
         "in_flight",
-        "Commands and queries in the pipeline.",
+        "Commands and queries that were taken and are not published yet.",
         in_flight,
     )?;
     let known = stats.sessions as f64;

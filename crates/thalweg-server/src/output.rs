@@ -4,6 +4,7 @@
 //!   the queue. Reports that a session missed come on top, so that a client that was away for long
 //!   can resume; the exchange bounds how many there are.
 //! - All outputs together hold what their [`Budget`] says; beyond that, the largest is ended.
+//!   Market data has a budget of its own: beyond that, readers wait for theirs.
 //! - Once there is an end, nothing is added behind its bye.
 
 use std::cell::Cell;
@@ -22,29 +23,44 @@ const KEPT_BYTES: usize = 1 << 16;
 /// Bytes that were written and are kept before those that wait, at most, about.
 const WRITTEN_MAX: usize = 1 << 20;
 
-/// Bytes that wait in all outputs of a server, and how many may.
+/// Bytes that wait in all outputs of a server, and how many of each kind may.
 #[derive(Debug)]
 pub(crate) struct Budget {
-    bytes: Cell<usize>,
+    /// Answers and reports.
+    answers: Cell<usize>,
+    market: Cell<usize>,
     bytes_max: usize,
 }
 
 impl Budget {
     pub(crate) const fn new(bytes_max: usize) -> Self {
         Self {
-            bytes: Cell::new(0),
+            answers: Cell::new(0),
+            market: Cell::new(0),
             bytes_max,
         }
     }
 
     /// Returns the bytes that wait.
     pub(crate) const fn bytes(&self) -> usize {
-        self.bytes.get()
+        self.answers.get() + self.market.get()
     }
 
-    /// Returns whether more bytes wait than may.
+    /// Returns whether more answers and reports wait than may.
     pub(crate) const fn is_over(&self) -> bool {
-        self.bytes.get() > self.bytes_max
+        self.answers.get() > self.bytes_max
+    }
+
+    /// Returns whether no more market data may wait.
+    pub(crate) const fn is_market_over(&self) -> bool {
+        self.market.get() >= self.bytes_max
+    }
+
+    /// Takes what waited in an output into account as what waits now: answers, and market data.
+    fn change(&self, (answers, market): (usize, usize), output: &Output) {
+        let now = (self.answers.get() - answers, self.market.get() - market);
+        self.answers.set(now.0 + output.answers());
+        self.market.set(now.1 + output.market);
     }
 }
 
@@ -72,7 +88,9 @@ pub(crate) struct Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        self.count_off(self.len());
+        let waiting = (self.answers(), self.market);
+        (self.market, self.written) = (0, self.bytes.len());
+        self.budget.change(waiting, self);
     }
 }
 
@@ -89,13 +107,18 @@ impl Output {
         }
     }
 
-    fn count_off(&self, bytes: usize) {
-        self.budget.bytes.set(self.budget.bytes.get() - bytes);
+    fn count_answers(&self, bytes: usize) {
+        self.budget.answers.set(self.budget.answers.get() + bytes);
     }
 
     /// Returns how many bytes wait.
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len() - self.written
+    }
+
+    /// Returns how many of them are answers and reports.
+    pub(crate) const fn answers(&self) -> usize {
+        self.len() - self.market
     }
 
     pub(crate) const fn is_empty(&self) -> bool {
@@ -124,9 +147,7 @@ impl Output {
     pub(crate) fn push_bytes(&mut self, frames: &[u8]) {
         if self.make_room(frames.len()) {
             self.bytes.extend_from_slice(frames);
-            self.budget
-                .bytes
-                .set(self.budget.bytes.get() + frames.len());
+            self.count_answers(frames.len());
         }
     }
 
@@ -144,7 +165,7 @@ impl Output {
         fill(&mut self.bytes);
         let added = self.bytes.len() - before;
         self.market += added;
-        self.budget.bytes.set(self.budget.bytes.get() + added);
+        self.budget.market.set(self.budget.market.get() + added);
         added
     }
 
@@ -164,7 +185,7 @@ impl Output {
         if self.end.is_some() {
             return false;
         }
-        let is_room = self.len() - self.market + bytes <= self.bytes_max + self.allowance;
+        let is_room = self.answers() + bytes <= self.bytes_max + self.allowance;
         if !is_room {
             self.end_slow(&format!("more than {} bytes wait", self.bytes_max));
         }
@@ -178,18 +199,18 @@ impl Output {
             self.bytes.truncate(at);
         }
         let added = self.bytes.len() - at;
-        self.budget.bytes.set(self.budget.bytes.get() + added);
+        self.count_answers(added);
     }
 
     /// Ends the connection of a client that takes too little, and frees what waits for it but the
     /// rest of a frame that was begun.
     fn end_slow(&mut self, text: &str) {
-        let before = self.len();
+        let before = (self.answers(), self.market);
         let begun = self.frame_end(self.written);
         self.bytes.truncate(begun);
         self.bytes.shrink_to(KEPT_BYTES);
         self.market = self.market.min(self.len());
-        self.count_off(before - self.len());
+        self.budget.change(before, self);
         self.end(Ending::SlowReader, text);
     }
 
@@ -229,7 +250,7 @@ impl Output {
     /// # Errors
     /// The connection is gone.
     pub(crate) fn flush(&mut self, to: &mut impl Write, bytes_max: usize) -> io::Result<Written> {
-        let before = self.len();
+        let (before, waited) = (self.len(), (self.answers(), self.market));
         let end = self.written + before.min(bytes_max);
         while self.written < end {
             match to.write(&self.bytes[self.written..end]) {
@@ -243,7 +264,7 @@ impl Output {
         let count = before - self.len();
         let market = count.min(self.market);
         self.market -= market;
-        self.count_off(count);
+        self.budget.change(waited, self);
         self.forget_written();
         Ok(Written { count, market })
     }
@@ -343,6 +364,27 @@ pub(crate) mod tests {
         assert_eq!(budget.bytes(), 70 + two.len());
         drop((one, two));
         assert_eq!(budget.bytes(), 0);
+    }
+
+    #[test]
+    fn market_data_that_waits_costs_no_other_client_its_connection() {
+        let budget = Rc::new(Budget::new(150));
+        let [mut reader, mut trader] = [(); 2].map(|()| Output::new(100, Rc::clone(&budget)));
+        reader.fill(|bytes| bytes.extend_from_slice(&frame(140)));
+        trader.push_bytes(&frame(20));
+        assert!(!budget.is_over() && !budget.is_market_over());
+        assert_eq!((reader.answers(), trader.answers()), (0, 20));
+        let mut third = output(1);
+        third.budget = Rc::clone(&budget);
+        third.fill(|bytes| bytes.extend_from_slice(&frame(10)));
+        assert!(budget.is_market_over() && !budget.is_over());
+        reader.push_bytes(&frame(50));
+        reader
+            .flush(&mut socket(100), usize::MAX)
+            .expect("it is there");
+        assert_eq!((budget.market.get(), budget.answers.get()), (50, 70));
+        drop((reader, third));
+        assert_eq!((budget.market.get(), budget.answers.get()), (0, 20));
     }
 
     #[test]

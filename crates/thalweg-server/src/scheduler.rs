@@ -52,6 +52,8 @@ struct Holder {
     id: (Role, i64),
     /// Connections that are open.
     sessions: usize,
+    /// Symbols that they name in their subscriptions.
+    symbols: usize,
     /// The virtual time at which the turns that he has had or waits for end.
     finish: u64,
     /// The work of one of his commands, of late, and of one of his turns.
@@ -93,7 +95,12 @@ impl Scheduler {
 
     /// Opens the account of a session's holder, or adds a session to it.
     pub(crate) fn enter(&mut self, key: SessionKey, time: Instant) -> HolderId {
-        let id = (key.role, key.holder);
+        // One who trades and reads is one user.
+        let role = match key.role {
+            Role::Read => Role::Trade,
+            role => role,
+        };
+        let id = (role, key.holder);
         if let Some(at) = self.by_id.get(&id) {
             let holder = HolderId(*at);
             self.holder(holder).sessions += 1;
@@ -105,6 +112,7 @@ impl Scheduler {
         let holder = Holder {
             id,
             sessions: 1,
+            symbols: 0,
             finish: self.now,
             command_work: 1,
             turn_work: 1,
@@ -119,9 +127,20 @@ impl Scheduler {
         HolderId(at)
     }
 
-    /// Takes a session off its holder's account, which is kept: he may come again.
-    pub(crate) fn leave(&mut self, holder: HolderId) {
-        self.holder(holder).sessions -= 1;
+    /// Takes a session that names this number of symbols off its holder's account, which is kept:
+    /// he may come again.
+    pub(crate) fn leave(&mut self, holder: HolderId, symbols: usize) {
+        let holder = self.holder(holder);
+        holder.sessions -= 1;
+        holder.symbols -= symbols;
+    }
+
+    /// Notes that a session names another number of symbols than before. Returns how many all of
+    /// its holder name.
+    pub(crate) fn name(&mut self, holder: HolderId, before: usize, after: usize) -> usize {
+        let holder = self.holder(holder);
+        holder.symbols = holder.symbols - before + after;
+        holder.symbols
     }
 
     fn forget_idle(&mut self) {
@@ -212,6 +231,14 @@ impl Scheduler {
 }
 
 #[cfg(test)]
+impl Scheduler {
+    /// Returns the work up to which a holder has been charged.
+    pub(crate) fn finish(&mut self, holder: HolderId) -> u64 {
+        self.holder(holder).finish
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::TurnKind::Input;
     use super::*;
@@ -298,6 +325,14 @@ mod tests {
     }
 
     #[test]
+    fn a_user_who_reads_and_trades_has_one_account() {
+        let (mut scheduler, holders) = with_holders(1);
+        let mut enter = |role| scheduler.enter(SessionKey::new(role, 1, 0), Instant::now());
+        assert_eq!(enter(Role::Read), holders[1]);
+        assert_ne!(enter(Role::Admin), holders[1]);
+    }
+
+    #[test]
     fn an_administrator_comes_first_and_expensive_commands_have_short_turns() {
         let (mut scheduler, holders) = with_holders(1);
         let admin = scheduler.enter(SessionKey::new(Role::Admin, 1, 0), Instant::now());
@@ -332,10 +367,10 @@ mod tests {
         let debtor = scheduler.enter(key(-2), now);
         scheduler.charge(debtor, 5);
         scheduler.charge(kept, 7);
-        scheduler.leave(debtor);
+        scheduler.leave(debtor, 0);
         for id in 0..=HOLDERS_KEPT as i64 {
             let holder = scheduler.enter(key(id), now);
-            scheduler.leave(holder);
+            scheduler.leave(holder, 0);
         }
         assert!(scheduler.by_id.len() <= HOLDERS_KEPT);
         let finish = |scheduler: &mut Scheduler, id| {

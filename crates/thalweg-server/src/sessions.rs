@@ -79,6 +79,11 @@ impl Sessions {
         ids.collect::<Vec<_>>().into_iter()
     }
 
+    /// Returns the number of slots, vacant ones too.
+    pub(crate) const fn slots(&self) -> usize {
+        self.slots.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.slots.len() == self.vacant.len()
     }
@@ -143,9 +148,10 @@ impl Sessions {
         Some(user)
     }
 
-    /// Returns the session for which most bytes wait, one that has ended too, if any waits.
+    /// Returns the session for which most bytes of answers and reports wait, one that has ended
+    /// too, if any waits. Visits all [slots](Self::slots).
     pub(crate) fn largest(&self) -> Option<SessionId> {
-        let waiting = |slot: &Slot| Some(slot.session.as_ref()?.output.len());
+        let waiting = |slot: &Slot| Some(slot.session.as_ref()?.output.answers());
         let slots = self.slots.iter().enumerate();
         let lengths = slots.filter_map(|(at, slot)| Some((waiting(slot)?, at)));
         let (_, at) = lengths.max().filter(|(length, _)| *length > 0)?;

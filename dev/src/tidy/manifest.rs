@@ -1,9 +1,9 @@
-//! Manifests: which way the arrows between the crates point, licence and lints.
+//! Manifests: which way the arrows between the crates point, peers, licence and lints.
 //!
 //! Reads the subset of TOML that a Cargo manifest is written in: sections, and `key = value` with
 //! the value's first line.
 
-use super::policy::{ARROWS, LICENCE, WITHOUT_DEPENDENCIES};
+use super::policy::{ARROWS, COMPARING, LICENCE, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES};
 use super::rule::{Findings, Rule};
 use super::source::{Source, Tree};
 
@@ -12,6 +12,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "crate-order",
         summary: "a crate depends only on those that the design's arrows allow; dev on nothing",
         check: crate_order,
+    },
+    Rule {
+        name: "peer-dependency",
+        summary: "only `compare` depends on the crates that it measures",
+        check: peer_dependency,
     },
     Rule {
         name: "inherits",
@@ -135,6 +140,20 @@ fn crate_order(tree: &Tree, findings: &mut Findings) {
     }
 }
 
+fn peer_dependency(tree: &Tree, findings: &mut Findings) {
+    for (file, name, manifest) in crates(tree).filter(|krate| !COMPARING.contains(&krate.1)) {
+        for (dependency, line) in manifest.dependencies() {
+            let at_work =
+                |(peer, crates): &(&str, &[&str])| *peer == dependency && crates.contains(&name);
+            if PEERS.contains(&dependency) && !PEERS_AT_WORK.iter().any(at_work) {
+                let allowed = COMPARING.join(" and ");
+                let message = format!("`{name}` depends on `{dependency}`, only {allowed} may");
+                findings.add(&file.path, line, message);
+            }
+        }
+    }
+}
+
 fn inherits(tree: &Tree, findings: &mut Findings) {
     for (file, manifest) in manifests(tree) {
         let has = |section, key, value| manifest.value(section, key) == Some(value);
@@ -163,7 +182,7 @@ pub(super) mod tests {
     use super::super::rule::case::Case;
 
     pub(crate) fn cases() -> Vec<Case> {
-        [order_cases(), inherits_cases()]
+        [order_cases(), peer_cases(), inherits_cases()]
             .into_iter()
             .flatten()
             .collect()
@@ -208,6 +227,20 @@ pub(super) mod tests {
                 "[dependencies]\n# thalweg-cli = 1\nclap = \"4\"\n",
             ),
             accepts("dev", "[dependencies]\n"),
+        ]
+    }
+
+    fn peer_cases() -> Vec<Case> {
+        let path = "a/Cargo.toml";
+        let depends = "[dev-dependencies]\ndisruptor = \"4\"\n";
+        vec![
+            Case::rejects("peer-dependency", 5, path, &manifest("thalweg", depends)),
+            Case::accepts(
+                "peer-dependency",
+                path,
+                &manifest("thalweg-compare", depends),
+            ),
+            Case::accepts("peer-dependency", path, &manifest("thalweg", "")),
         ]
     }
 

@@ -1,4 +1,4 @@
-//! Unsafe code stays in its modules (clippy asks why it is right), and atomics say why they are.
+//! Unsafe code and atomics: every one says why it is right, and unsafe stays in its modules.
 
 use super::policy::{
     ORDERING_LINES_ABOVE_MAX, ORDERINGS_ALLOWED, ORDERINGS_NAMED_IN, UNSAFE_MODULES, within,
@@ -8,6 +8,11 @@ use super::rust_lexer::Kind;
 use super::source::{Rust, Source, Tree};
 
 pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "unsafe-comment",
+        summary: "an unsafe block, impl or function says why it is right, in a SAFETY comment",
+        check: unsafe_comment,
+    },
     Rule {
         name: "unsafe-place",
         summary: "unsafe stands only in the modules named for it (and in tests)",
@@ -39,6 +44,40 @@ fn unsafe_uses(rust: &Rust) -> impl Iterator<Item = usize> {
             .into_iter()
             .any(opens)
             && !is_type
+    })
+}
+
+fn unsafe_comment(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in unsafe_uses(rust) {
+            // Its caller's promise is the trait's, and the impl says how it is kept.
+            if rust.reads(at + 1, &["fn"]) && in_unsafe_impl(rust, at) {
+                continue;
+            }
+            let line = rust.tokens[at].line;
+            let item = rust.reads(at + 1, &["fn"]) || rust.reads(at + 1, &["trait"]);
+            let says = |text: &str| text.contains("SAFETY:") || (item && text.contains("# Safety"));
+            let above = rust.comments_above(line, true);
+            let beside = rust.comments_on(line..=line);
+            if !above
+                .into_iter()
+                .chain(beside)
+                .any(|comment| says(&comment.text))
+            {
+                let what = &rust.tokens[at + 1].text;
+                let message = format!("`unsafe {what}` without a SAFETY comment above it");
+                findings.add(&file.path, line, message);
+            }
+        }
+    }
+}
+
+/// Is the token inside the body of an `unsafe impl`?
+fn in_unsafe_impl(rust: &Rust, at: usize) -> bool {
+    let impls = (0..at).filter(|&start| rust.reads(start, &["unsafe", "impl"]));
+    impls.into_iter().any(|start| {
+        let open = (start..at).find(|&open| rust.tokens[open].is("{"));
+        open.is_some_and(|open| rust.closing(open) > at)
     })
 }
 
@@ -180,6 +219,7 @@ pub(super) mod tests {
 
     pub(crate) fn cases() -> Vec<Case> {
         [
+            comment_cases(),
             place_cases(),
             forbidden_cases(),
             ordering_cases(),
@@ -188,6 +228,43 @@ pub(super) mod tests {
         .into_iter()
         .flatten()
         .collect()
+    }
+
+    fn comment_cases() -> Vec<Case> {
+        let rule = "unsafe-comment";
+        let inside = "unsafe impl A for B {\n    unsafe fn a() {}\n}\n";
+        let after = "unsafe impl A for B {}\n\nunsafe fn a() {}\n";
+        vec![
+            Case::rejects(rule, 2, "src/a.rs", "fn a() {\n    unsafe { b() }\n}\n"),
+            Case::rejects(rule, 1, "src/a.rs", "unsafe impl Send for A {}\n"),
+            Case::rejects(rule, 2, "src/a.rs", "/// Does a thing.\nunsafe fn a() {}\n"),
+            Case::rejects(
+                rule,
+                3,
+                "src/a.rs",
+                "// SAFETY: rule 1.\nb();\nunsafe { c() }\n",
+            ),
+            Case::accepts(rule, "src/a.rs", "// SAFETY: rule 1.\nunsafe { b() }\n"),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "// SAFETY: rule 1,\n// and 2.\nlet a =\n unsafe { b() };\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "/// # Safety\n///\n/// Once.\n#[inline]\nunsafe fn a() {}\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "// `unsafe { a() }`\nlet a = \"unsafe { a() }\";\n",
+            ),
+            Case::accepts(rule, "src/a.rs", &format!("// SAFETY: rule 1.\n{inside}")),
+            Case::rejects(rule, 1, "src/a.rs", inside),
+            Case::rejects(rule, 4, "src/a.rs", &format!("// SAFETY: rule 1.\n{after}")),
+            Case::accepts(rule, "src/a.rs", "type A = unsafe fn();\n"),
+        ]
     }
 
     fn place_cases() -> Vec<Case> {

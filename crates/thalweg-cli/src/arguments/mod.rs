@@ -1,9 +1,9 @@
 //! The command line of the program: its commands, and how a line is read.
 
+pub(crate) mod doctor;
 pub(crate) mod values;
 
 use crate::conform::Conform;
-use crate::doctor;
 use crate::hash::Hash;
 use crate::run::Run;
 use crate::sweep::Sweep;
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     /// Exit code: that of COMMAND; 128 plus the number of the signal that ended it; 126 if COMMAND
     /// cannot be run, 127 if it does not exist; 2 misuse, or a report that cannot be written. Linux
     /// only.
-    Doctor(Box<crate::doctor::Doctor>),
+    Doctor(Box<doctor::Doctor>),
     /// Print or check XXH64 checksums, in the format of xxhsum -H64
     ///
     /// Without FILE, or with -, standard input is read.
@@ -307,6 +307,55 @@ mod tests {
         let choices = plain[begin + 1..end].split('|');
         let made = choices.map(|one| format!("{}{one}{}", &plain[..begin], &plain[end + 1..]));
         made.map(|line| value(&line)).collect()
+    }
+
+    /// Splits an example into the words of `thalweg`, without what a shell does around it.
+    fn example_words(line: &str) -> Vec<OsString> {
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        for c in line.chars() {
+            match c {
+                '\'' => is_quoted = !is_quoted,
+                '|' | '>' if !is_quoted => break,
+                ' ' if !is_quoted => words.push(String::new()),
+                _ => words.last_mut().expect("there is one").push(c),
+            }
+        }
+        let words = words.into_iter().filter(|word| !word.is_empty());
+        words.map(OsString::from).collect()
+    }
+
+    /// Every example in a help text must be accepted, and each of its placements must be possible.
+    #[test]
+    fn examples_of_the_help_are_accepted() {
+        let mut seen = 0;
+        every_command(&mut |path, at| {
+            let help = at.get_after_help().map(ToString::to_string);
+            for line in help.unwrap_or_default().lines() {
+                let example = line
+                    .strip_prefix("  ")
+                    .filter(|line| !line.starts_with(' '));
+                let Some(at) = example.and_then(|line| line.find("thalweg ")) else {
+                    continue;
+                };
+                let line = &example.expect("it has the program's name")[at..];
+                let parsed = parse(&example_words(line)).unwrap_or_else(|e| panic!("{line}: {e}"));
+                let placements = match parsed.command {
+                    Command::Exchange(Exchange::Run(run)) => vec![run.placement],
+                    Command::Exchange(Exchange::Sweep(sweep)) => sweep.placement,
+                    Command::Exchange(Exchange::Conform(conform)) => {
+                        conform.placement.into_iter().collect()
+                    }
+                    _ => Vec::new(),
+                };
+                for placement in placements {
+                    let options = values::service_options(placement);
+                    assert!(options.is_ok(), "{path}: {line}: {placement:?}");
+                }
+                seen += 1;
+            }
+        });
+        assert!(seen > 30, "{seen} examples");
     }
 
     /// Every usage line that an error prints must itself be accepted.

@@ -42,8 +42,7 @@ pub(crate) struct Hash {
     pub(crate) check: Option<PathBuf>,
 
     /// Seed; the lists of xxhsum are made with 0
-    #[arg(long, value_name = "N")]
-    #[arg(default_value = "0", value_parser = values::any)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::any)]
     pub(crate) seed: u64,
 
     /// Hash only the first TAKE bytes of each TAKE + SKIP

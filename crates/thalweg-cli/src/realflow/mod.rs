@@ -4,8 +4,8 @@
 //! The messages of a market say what happened, not what was asked for, so each driver turns them
 //! into commands, with one account per side. The remainder of an order must be known before the
 //! order can be reduced to the recorded amount, so an engine runs along while the commands are made
-//! (the [`replay`]). The resulting commands are then an ordinary stream, which can be run at any rate
-//! and placement, and which must end in the same state.
+//! (the [`replay`]). The resulting commands are then an ordinary stream, which can be run at any
+//! rate and placement, and which must end in the same state.
 
 pub(crate) mod bitstamp;
 pub(crate) mod lobster;

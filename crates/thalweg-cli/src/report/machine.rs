@@ -5,6 +5,7 @@ use serde::Serialize;
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 use thalweg::wait::cores;
+use thalweg_doctor::report::processor;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::noise::{GapLoop, Gaps};
 use thalweg_measure::table::Nanoseconds;
@@ -112,12 +113,6 @@ pub(crate) fn describe() -> Machine {
         date: date(now.map_or(0, |since| since.as_secs())),
         disturbance: Disturbance::default(),
     }
-}
-
-fn processor() -> Option<String> {
-    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = info.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 /// Formats seconds since 1970 as a date and a time of day.

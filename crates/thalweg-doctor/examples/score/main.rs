@@ -5,7 +5,7 @@
 
 mod scoring;
 
-use scoring::{Options, case, score, tally};
+use scoring::{Case, Options, heading, read, score};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -70,14 +70,14 @@ fn run() -> Result<u8, String> {
     }
     std::fs::create_dir_all(&options.out).map_err(|e| format!("{}: {e}", options.out.display()))?;
     options.out = absolute(&options.out)?;
-    let mut cases = case::read(&options.cases)?;
-    let is = |case: &case::Case, word: &str| word == case.name || word == case.folder.name();
+    let mut cases = read(&options.cases)?;
+    let is = |case: &Case, word: &str| word == case.name || word == case.folder.name();
     if let Some(word) = only.iter().find(|o| !cases.iter().any(|case| is(case, o))) {
         return Err(format!("no case and no folder of one is called {word}"));
     }
     cases.retain(|case| only.is_empty() || only.iter().any(|word| is(case, word)));
     if !json {
-        println!("{}", tally::heading());
+        println!("{}", heading());
     }
     let tally = score(&cases, &options, |row| {
         if !json {

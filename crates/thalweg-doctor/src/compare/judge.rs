@@ -157,83 +157,6 @@ pub struct Comparison {
     pub b: Side,
 }
 
-impl Comparison {
-    /// Judges the pairs of runs of a plan, whose command lines are `commands`.
-    #[must_use]
-    pub fn of(plan: &Plan, commands: [&str; 2], pairs: &[(Run, Run)]) -> Comparison {
-        let (a, b): (Vec<Run>, Vec<Run>) = pairs.iter().copied().unzip();
-        let contaminated = contaminated(&a, &b);
-        let mut metrics = rows(pairs, plan.seed);
-        if contaminated.is_some() {
-            let rows = metrics.iter_mut();
-            rows.for_each(|row| row.verdict = Finding::Contaminated);
-        }
-        let side = |line: &CommandLine, command: &str, runs: Vec<Run>| Side {
-            command: command.to_owned(),
-            shell: matches!(line, CommandLine::Shell(_)),
-            taken: taken(&runs),
-            runs,
-        };
-        let wall = metrics.first().map(|row| row.verdict);
-        let mut comparison = Comparison {
-            verdict: wall.unwrap_or(Finding::NotShown),
-            contaminated,
-            taken_shift: taken_shift(pairs, plan.seed),
-            next: None,
-            metrics,
-            n: pairs.len(),
-            warmup: plan.warmup,
-            seed: plan.seed,
-            a: side(&plan.a, commands[0], a),
-            b: side(&plan.b, commands[1], b),
-        };
-        comparison.next = comparison.next_step();
-        comparison
-    }
-
-    fn next_step(&self) -> Option<String> {
-        let [a, b] = [&self.a, &self.b].map(|side| side.taken.share());
-        if self.contaminated.is_some() {
-            return Some(format!(
-                "Others took {:.1} % of the time of A's runs and {:.1} % of B's, so the difference \
-                 may be theirs. Stop what else runs on this machine, also what one of the commands \
-                 may have left running, and compare again.",
-                a * 100.0,
-                b * 100.0
-            ));
-        }
-        if a.max(b) > CONTAMINATION {
-            let shift = self.taken_shift.times(100.0);
-            let apart = match shift.is_bounded() {
-                true => format!("B's less A's: {}", shift.shown()),
-                false => "too few runs for an interval".to_owned(),
-            };
-            return Some(format!(
-                "Others took {:.1} % of the time of A's runs and {:.1} % of B's. That these differ \
-                 by more than {:.0} % is not shown ({apart}); what they took of one alone may \
-                 still be a part of a difference. A quiet machine tells more.",
-                a * 100.0,
-                b * 100.0,
-                CONTAMINATION * 100.0,
-            ));
-        }
-        let shift = self.metrics.first()?.shift_percent?;
-        (self.verdict == Finding::NotShown).then(|| match shift.is_bounded() {
-            true => format!(
-                "The wall times differ by {:.1} % at most, as far as these runs can tell; four \
-                 times as many (-n {}) would halve that.",
-                shift.low.abs().max(shift.high.abs()).max(shift.value.abs()),
-                self.n * 4
-            ),
-            false => format!(
-                "{} runs of each are too few to tell how large a difference may be: ask for {} or \
-                 more (-n).",
-                self.n, REPETITIONS_MIN
-            ),
-        })
-    }
-}
-
 /// Returns how much more time others took of B than of A, as a share of its time.
 fn taken_shift(pairs: &[(Run, Run)], seed: u64) -> Bounded {
     let shares = pairs
@@ -438,6 +361,81 @@ fn cells(row: &Row) -> [Cell; 7] {
 }
 
 impl Comparison {
+    /// Judges the pairs of runs of a plan, whose command lines are `commands`.
+    #[must_use]
+    pub fn of(plan: &Plan, commands: [&str; 2], pairs: &[(Run, Run)]) -> Comparison {
+        let (a, b): (Vec<Run>, Vec<Run>) = pairs.iter().copied().unzip();
+        let contaminated = contaminated(&a, &b);
+        let mut metrics = rows(pairs, plan.seed);
+        if contaminated.is_some() {
+            let rows = metrics.iter_mut();
+            rows.for_each(|row| row.verdict = Finding::Contaminated);
+        }
+        let side = |line: &CommandLine, command: &str, runs: Vec<Run>| Side {
+            command: command.to_owned(),
+            shell: matches!(line, CommandLine::Shell(_)),
+            taken: taken(&runs),
+            runs,
+        };
+        let wall = metrics.first().map(|row| row.verdict);
+        let mut comparison = Comparison {
+            verdict: wall.unwrap_or(Finding::NotShown),
+            contaminated,
+            taken_shift: taken_shift(pairs, plan.seed),
+            next: None,
+            metrics,
+            n: pairs.len(),
+            warmup: plan.warmup,
+            seed: plan.seed,
+            a: side(&plan.a, commands[0], a),
+            b: side(&plan.b, commands[1], b),
+        };
+        comparison.next = comparison.next_step();
+        comparison
+    }
+
+    fn next_step(&self) -> Option<String> {
+        let [a, b] = [&self.a, &self.b].map(|side| side.taken.share());
+        if self.contaminated.is_some() {
+            return Some(format!(
+                "Others took {:.1} % of the time of A's runs and {:.1} % of B's, so the difference \
+                 may be theirs. Stop what else runs on this machine, also what one of the commands \
+                 may have left running, and compare again.",
+                a * 100.0,
+                b * 100.0
+            ));
+        }
+        if a.max(b) > CONTAMINATION {
+            let shift = self.taken_shift.times(100.0);
+            let apart = match shift.is_bounded() {
+                true => format!("B's less A's: {}", shift.shown()),
+                false => "too few runs for an interval".to_owned(),
+            };
+            return Some(format!(
+                "Others took {:.1} % of the time of A's runs and {:.1} % of B's. That these differ \
+                 by more than {:.0} % is not shown ({apart}); what they took of one alone may \
+                 still be a part of a difference. A quiet machine tells more.",
+                a * 100.0,
+                b * 100.0,
+                CONTAMINATION * 100.0,
+            ));
+        }
+        let shift = self.metrics.first()?.shift_percent?;
+        (self.verdict == Finding::NotShown).then(|| match shift.is_bounded() {
+            true => format!(
+                "The wall times differ by {:.1} % at most, as far as these runs can tell; four \
+                 times as many (-n {}) would halve that.",
+                shift.low.abs().max(shift.high.abs()).max(shift.value.abs()),
+                self.n * 4
+            ),
+            false => format!(
+                "{} runs of each are too few to tell how large a difference may be: ask for {} or \
+                 more (-n).",
+                self.n, REPETITIONS_MIN
+            ),
+        })
+    }
+
     /// Returns the verdict, and the times that show a difference.
     fn headline(&self) -> String {
         let is_different = |row: &&Row| matches!(row.verdict, Finding::Faster | Finding::Slower);

@@ -91,6 +91,40 @@ fn without_events(evidence: &Evidence, why: &str) -> Evidence {
     left
 }
 
+const SWITCH: &str = "PERF_RECORD_SWITCH";
+
+/// A thread counts as a spinner if it was running or runnable for this share of its life, and spun
+/// in the following share of its samples.
+const SPINNER_BUSY_SHARE: f64 = 0.9;
+const SPINNER_PAUSE_SHARE: f64 = 0.25;
+const SPINNER_TICKS_MIN: u64 = 20;
+
+const CALLS: &[(&str, &[Class])] = &[
+    ("call.yield", &[Class::Yield]),
+    ("call.futex", &[Class::Futex]),
+    ("call.sleep", &[Class::Sleep]),
+    ("call.poll", &[Class::Poll]),
+    ("call.io", &[Class::File, Class::Stream, Class::Disk]),
+];
+
+/// Estimates the yields of a program that yields in a loop, which is sampled where it returns from
+/// the call. The estimate is the share of its own time next to that call, plus, of the kernel's
+/// time for calls, the share that this call has among all calls that the program is sampled next
+/// to.
+fn yields_by_code(ticks: &Samples, user_share: f64, call_share: f64) -> f64 {
+    let of_user = ticks.yields as f64 / ticks.user.max(1) as f64;
+    let of_calls = ticks.yields as f64 / ticks.calls.max(1) as f64;
+    of_user * user_share + of_calls.min(1.0) * call_share
+}
+
+fn is_busy(thread: &Thread) -> bool {
+    let busy_ns = thread.ran_ns + thread.waited_ns;
+    busy_ns as f64 > SPINNER_BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
+}
+
+const SYSCALL: &str = "/proc/*/task/*/syscall";
+const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's lock";
+
 impl Figures<'_> {
     /// Returns the reason why the events do not represent the time of the observation: they show no
     /// thread of the program for most of it, or most of its processor time is in records that were
@@ -272,11 +306,7 @@ impl Figures<'_> {
             "the kernel's delay accounting is not read",
         );
     }
-}
 
-const SWITCH: &str = "PERF_RECORD_SWITCH";
-
-impl Figures<'_> {
     fn schedule(&mut self, ended: Option<&Ended>) {
         let watch = self.watch;
         let totals = watch.timeline.totals;
@@ -387,38 +417,7 @@ impl Figures<'_> {
             self.evidence.lack(name, format!("perf_event_open: {why}"));
         }
     }
-}
 
-/// A thread counts as a spinner if it was running or runnable for this share of its life, and spun
-/// in the following share of its samples.
-const SPINNER_BUSY_SHARE: f64 = 0.9;
-const SPINNER_PAUSE_SHARE: f64 = 0.25;
-const SPINNER_TICKS_MIN: u64 = 20;
-
-const CALLS: &[(&str, &[Class])] = &[
-    ("call.yield", &[Class::Yield]),
-    ("call.futex", &[Class::Futex]),
-    ("call.sleep", &[Class::Sleep]),
-    ("call.poll", &[Class::Poll]),
-    ("call.io", &[Class::File, Class::Stream, Class::Disk]),
-];
-
-/// Estimates the yields of a program that yields in a loop, which is sampled where it returns from
-/// the call. The estimate is the share of its own time next to that call, plus, of the kernel's
-/// time for calls, the share that this call has among all calls that the program is sampled next
-/// to.
-fn yields_by_code(ticks: &Samples, user_share: f64, call_share: f64) -> f64 {
-    let of_user = ticks.yields as f64 / ticks.user.max(1) as f64;
-    let of_calls = ticks.yields as f64 / ticks.calls.max(1) as f64;
-    of_user * user_share + of_calls.min(1.0) * call_share
-}
-
-fn is_busy(thread: &Thread) -> bool {
-    let busy_ns = thread.ran_ns + thread.waited_ns;
-    busy_ns as f64 > SPINNER_BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
-}
-
-impl Figures<'_> {
     fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
         let timeline = &self.watch.timeline;
         let alive = timeline.threads.iter().map(|(&tid, thread)| (tid, thread));
@@ -581,12 +580,7 @@ impl Figures<'_> {
         let why = "the top-down events of the processor are not read";
         self.lack("hardware.memory_share", why);
     }
-}
 
-const SYSCALL: &str = "/proc/*/task/*/syscall";
-const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's lock";
-
-impl Figures<'_> {
     fn waits(&mut self) {
         let watch = self.watch;
         let (waits, timeline) = (&watch.waits, &watch.timeline);

@@ -1,6 +1,6 @@
 //! Measures each cost of a machine.
 
-use crate::machine::{self, Cost, Figure, Machine, MeasureOptions, Pair, processor};
+use crate::machine::{self, Cost, Figure, Machine, MeasureOptions, Pair};
 use rustix::fs::{fdatasync, fstatfs};
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::{
@@ -92,7 +92,7 @@ impl Values {
         }
         costs.sort_by_key(|(cost, _)| *cost as usize);
         let mut machine = Machine {
-            processor: processor(),
+            processor: crate::report::processor(),
             clock: match Clock::global().source() {
                 Source::Os => "operating system",
                 _ => "processor",

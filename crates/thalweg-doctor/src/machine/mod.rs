@@ -186,12 +186,6 @@ impl Machine {
     }
 }
 
-fn processor() -> Option<String> {
-    let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
-    let line = info.lines().find(|line| line.starts_with("model name"))?;
-    Some(line.split_once(':')?.1.trim().to_owned())
-}
-
 macro_rules! costs {
     ($($name:ident $title:literal;)*) => {
         /// An operation whose cost on this machine is measured.

@@ -359,6 +359,34 @@ struct Jump(usize);
 #[derive(Debug, Default)]
 pub(crate) struct Code(Vec<u64>);
 
+macro_rules! instructions {
+    (value: $($set:ident $set_code:literal)*;
+     register: $($by:ident $by_code:literal)*;
+     jump: $($jump:ident $jump_code:literal)*;) => {
+        impl Code {
+            $(fn $set(&mut self, to: Register, value: i32) {
+                self.put($set_code, to, 0, 0, value);
+            })*
+
+            $(fn $by(&mut self, to: Register, from: Register) {
+                self.put($by_code, to, from, 0, 0);
+            })*
+
+            $(fn $jump(&mut self, of: Register) -> Jump {
+                self.put($jump_code, of, 0, 0, 0);
+                Jump(self.0.len())
+            })*
+        }
+    };
+}
+
+// `set_low` sets the lower half of a register to the value, and the upper half to 0.
+instructions! {
+    value: set 0xb7 set_low 0xb4 add 0x07 and 0x57 shift_left 0x67 shift_right 0x77;
+    register: copy 0xbf add_register 0x0f subtract_register 0x1f or_register 0x4f;
+    jump: jump_if_zero 0x15 jump_unless_zero 0x55 jump_if_positive 0x65;
+}
+
 impl Code {
     fn put(&mut self, code: u8, to: Register, from: Register, offset: i16, value: i32) {
         let low = u64::from(code) | u64::from(to) << 8 | u64::from(from) << 12;
@@ -370,47 +398,6 @@ impl Code {
     fn put_wide(&mut self, to: Register, kind: u8, value: i32, more: i32) {
         self.put(0x18, to, kind, 0, value);
         self.put(0, 0, 0, 0, more);
-    }
-
-    pub(crate) fn set(&mut self, to: Register, value: i32) {
-        self.put(0xb7, to, 0, 0, value);
-    }
-
-    /// Sets the lower half of a register to this value, and the upper half to 0.
-    fn set_low(&mut self, to: Register, value: i32) {
-        self.put(0xb4, to, 0, 0, value);
-    }
-
-    pub(crate) fn copy(&mut self, to: Register, from: Register) {
-        self.put(0xbf, to, from, 0, 0);
-    }
-
-    pub(crate) fn add(&mut self, to: Register, value: i32) {
-        self.put(0x07, to, 0, 0, value);
-    }
-
-    fn add_register(&mut self, to: Register, from: Register) {
-        self.put(0x0f, to, from, 0, 0);
-    }
-
-    fn subtract_register(&mut self, from: Register, what: Register) {
-        self.put(0x1f, from, what, 0, 0);
-    }
-
-    fn or_register(&mut self, to: Register, from: Register) {
-        self.put(0x4f, to, from, 0, 0);
-    }
-
-    pub(crate) fn and(&mut self, to: Register, value: i32) {
-        self.put(0x57, to, 0, 0, value);
-    }
-
-    fn shift_left(&mut self, to: Register, bits: i32) {
-        self.put(0x67, to, 0, 0, bits);
-    }
-
-    fn shift_right(&mut self, to: Register, bits: i32) {
-        self.put(0x77, to, 0, 0, bits);
     }
 
     fn load(&mut self, width: Width, to: Register, from: Register, at: i16) {
@@ -433,21 +420,6 @@ impl Code {
 
     pub(crate) fn call(&mut self, function: Function) {
         self.put(0x85, 0, 0, 0, function as i32);
-    }
-
-    fn jump_if_zero(&mut self, of: Register) -> Jump {
-        self.put(0x15, of, 0, 0, 0);
-        Jump(self.0.len())
-    }
-
-    fn jump_unless_zero(&mut self, of: Register) -> Jump {
-        self.put(0x55, of, 0, 0, 0);
-        Jump(self.0.len())
-    }
-
-    fn jump_if_positive(&mut self, of: Register) -> Jump {
-        self.put(0x65, of, 0, 0, 0);
-        Jump(self.0.len())
     }
 
     /// Makes the current position the target of a jump.

@@ -64,6 +64,203 @@ pub(crate) struct Timeline {
     own_pid: i32,
 }
 
+/// Sums over time. A thread-nanosecond is one thread for a nanosecond.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sums {
+    /// The time in which at least one thread ran; in which none ran and one waited for a core; in
+    /// which all were blocked.
+    pub(crate) running_ns: u64,
+    pub(crate) waiting_ns: u64,
+    pub(crate) blocked_ns: u64,
+    /// Sums in thread-nanoseconds.
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_peers_ns: u64,
+    pub(crate) waited_others_ns: u64,
+}
+
+impl Sums {
+    pub(crate) fn add(&mut self, more: Sums) {
+        self.running_ns += more.running_ns;
+        self.waiting_ns += more.waiting_ns;
+        self.blocked_ns += more.blocked_ns;
+        self.ran_ns += more.ran_ns;
+        self.waited_peers_ns += more.waited_peers_ns;
+        self.waited_others_ns += more.waited_others_ns;
+    }
+
+    /// Adds the increase since `before`, times `factor`.
+    fn repeat(&mut self, before: &Sums, factor: f64) {
+        for (now, before) in [
+            (&mut self.running_ns, before.running_ns),
+            (&mut self.waiting_ns, before.waiting_ns),
+            (&mut self.blocked_ns, before.blocked_ns),
+            (&mut self.ran_ns, before.ran_ns),
+            (&mut self.waited_peers_ns, before.waited_peers_ns),
+            (&mut self.waited_others_ns, before.waited_others_ns),
+        ] {
+            repeat(now, before, factor);
+        }
+    }
+}
+
+fn repeat(now: &mut u64, before: u64, factor: f64) {
+    *now += (now.saturating_sub(before) as f64 * factor).round() as u64;
+}
+
+/// All sums and counts.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) all: Sums,
+    /// The sums over the time in which wake-ups were recorded.
+    pub(crate) known: Sums,
+    /// The sum of the squares of the spans in which all threads were blocked, in ns, and the
+    /// current span.
+    blocked_square: f64,
+    blocked_since_ns: u64,
+    pub(crate) threads_max: usize,
+    pub(crate) processes: u64,
+    pub(crate) switches_blocked: u64,
+    pub(crate) switches_preempted: u64,
+    pub(crate) others_ns: u64,
+    pub(crate) lost: u64,
+    pub(crate) throttled: u64,
+}
+
+impl Totals {
+    /// Ends a span in which all threads were blocked.
+    fn end_blocked(&mut self) {
+        self.blocked_square += (self.blocked_since_ns as f64).powi(2);
+        self.blocked_since_ns = 0;
+    }
+
+    /// Adds the increase of what switches show since `before`, times `factor`; switches are `often`
+    /// times as frequent. Waits after wake-ups represent all of the time unchanged.
+    pub(crate) fn repeat(&mut self, before: &Totals, factor: f64, often: f64) {
+        self.all.repeat(&before.all, factor);
+        self.blocked_square += (self.blocked_square - before.blocked_square) * factor;
+        let (blocked, preempted) = (before.switches_blocked, before.switches_preempted);
+        repeat(&mut self.switches_blocked, blocked, factor * often);
+        repeat(&mut self.switches_preempted, preempted, factor * often);
+        repeat(&mut self.others_ns, before.others_ns, factor);
+    }
+
+    /// Returns the mean length of the spans in which all threads were blocked, weighted by that
+    /// time, in ns.
+    pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
+        let squares = self.blocked_square + (self.blocked_since_ns as f64).powi(2);
+        (self.all.blocked_ns > 0).then(|| squares / self.all.blocked_ns as f64)
+    }
+}
+
+/// A thread of the program.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Thread {
+    pub(crate) pid: i32,
+    pub(crate) name: Box<str>,
+    pub(crate) state: State,
+    pub(crate) since_ns: u64,
+    pub(crate) core: usize,
+    pub(crate) gone_ns: Option<u64>,
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_ns: u64,
+    pub(crate) blocked_ns: u64,
+    /// The time at which it was first sampled asleep, in a span that the records have not ended
+    /// yet.
+    pub(crate) slept_ns: Option<u64>,
+    /// The number of times that it blocked.
+    pub(crate) blocks: u64,
+    /// Its times of running, waiting and being blocked, and its number of blocks, when switches
+    /// were last recorded again.
+    pub(crate) before: ([u64; 3], u64),
+}
+
+impl Thread {
+    /// Returns the current span, which ends at `to_ns`.
+    fn span(&self, tid: i32, to_ns: u64) -> EndedSpan {
+        EndedSpan {
+            tid,
+            state: self.state,
+            from_ns: self.since_ns,
+            to_ns,
+        }
+    }
+
+    fn lived_ns(&self) -> [u64; 3] {
+        [self.ran_ns, self.waited_ns, self.blocked_ns]
+    }
+
+    /// Marks the time from which on switches are recorded again.
+    pub(crate) fn mark(&mut self) {
+        self.before = (self.lived_ns(), self.blocks);
+    }
+
+    /// Divides the time since the last span as the time since the mark was divided. Returns the
+    /// time in each state; blocks are `often` times as frequent.
+    pub(crate) fn repeat(&mut self, now_ns: u64, often: f64) -> [(State, u64); 3] {
+        let (before, blocks) = self.before;
+        let lived_ns = self.lived_ns();
+        let window_ns: [u64; 3] = std::array::from_fn(|at| lived_ns[at] - before[at]);
+        let all_ns = window_ns.iter().sum::<u64>();
+        let span_ns = now_ns.saturating_sub(self.since_ns);
+        let factor = span_ns as f64 / all_ns.max(1) as f64;
+        repeat(&mut self.ran_ns, before[0], factor);
+        repeat(&mut self.waited_ns, before[1], factor);
+        repeat(&mut self.blocks, blocks, factor * often);
+        let ran_ns = self.ran_ns - lived_ns[0];
+        let waited_ns = self.waited_ns - lived_ns[1];
+        let blocked_ns = span_ns.saturating_sub(ran_ns + waited_ns);
+        self.blocked_ns += blocked_ns;
+        [
+            (State::Running, ran_ns),
+            (State::Runnable, waited_ns),
+            (State::Blocked, blocked_ns),
+        ]
+    }
+
+    pub(crate) fn add(&mut self, now_ns: u64) {
+        let span_ns = now_ns.saturating_sub(self.since_ns);
+        match self.state {
+            State::Running => self.ran_ns += span_ns,
+            State::Runnable => self.waited_ns += span_ns,
+            State::Blocked => self.blocked_ns += span_ns,
+        }
+    }
+}
+
+/// The upper limit on the duration of a switch between two threads: 2 to 5 µs (Zen 4, KVM).
+const SWITCH_NS: u64 = 10_000;
+
+/// The minimum share of a window that must remain after the cost of its records is subtracted.
+const LEFT_MIN: f64 = 0.3;
+
+/// The window that a gap follows, and the gap.
+#[derive(Debug, Default)]
+struct Gap {
+    window_from_ns: u64,
+    before: Totals,
+    since_ns: Option<u64>,
+    /// The time that the records of the window cost the program.
+    cost_ns: f64,
+    total_ns: u64,
+}
+
+impl Gap {
+    /// Returns the factor by which events are more frequent while they are not recorded: the
+    /// records lengthen the window by their cost, divided by the number of threads that run at
+    /// once.
+    fn often(&self, totals: &Totals, window_ns: u64) -> f64 {
+        let ran_ns = totals.all.ran_ns - self.before.all.ran_ns;
+        let window_ns = window_ns as f64;
+        let at_once = (ran_ns as f64 / window_ns).max(1.0);
+        let left = 1.0 - self.cost_ns / at_once / window_ns;
+        1.0 / left.max(LEFT_MIN)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.since_ns.is_some()
+    }
+}
+
 impl Timeline {
     pub(crate) fn new(from_ns: u64, whole_machine: bool) -> Timeline {
         Timeline {
@@ -359,12 +556,7 @@ impl Timeline {
                 self.sleeps += 1;
                 self.sleeps_per_ns += 1.0 / now_ns.saturating_sub(thread.since_ns).max(1) as f64;
             }
-            span(EndedSpan {
-                tid,
-                state: thread.state,
-                from_ns: thread.since_ns,
-                to_ns: now_ns,
-            });
+            span(thread.span(tid, now_ns));
             thread.since_ns = now_ns;
         }
     }
@@ -373,165 +565,7 @@ impl Timeline {
     pub(crate) fn is_busy(&self) -> bool {
         self.running + self.queued_peers + self.queued_others > 0
     }
-}
 
-/// Sums over time. A thread-nanosecond is one thread for a nanosecond.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Sums {
-    /// The time in which at least one thread ran; in which none ran and one waited for a core; in
-    /// which all were blocked.
-    pub(crate) running_ns: u64,
-    pub(crate) waiting_ns: u64,
-    pub(crate) blocked_ns: u64,
-    /// Sums in thread-nanoseconds.
-    pub(crate) ran_ns: u64,
-    pub(crate) waited_peers_ns: u64,
-    pub(crate) waited_others_ns: u64,
-}
-
-impl Sums {
-    pub(crate) fn add(&mut self, more: Sums) {
-        self.running_ns += more.running_ns;
-        self.waiting_ns += more.waiting_ns;
-        self.blocked_ns += more.blocked_ns;
-        self.ran_ns += more.ran_ns;
-        self.waited_peers_ns += more.waited_peers_ns;
-        self.waited_others_ns += more.waited_others_ns;
-    }
-
-    /// Adds the increase since `before`, times `factor`.
-    fn repeat(&mut self, before: &Sums, factor: f64) {
-        for (now, before) in [
-            (&mut self.running_ns, before.running_ns),
-            (&mut self.waiting_ns, before.waiting_ns),
-            (&mut self.blocked_ns, before.blocked_ns),
-            (&mut self.ran_ns, before.ran_ns),
-            (&mut self.waited_peers_ns, before.waited_peers_ns),
-            (&mut self.waited_others_ns, before.waited_others_ns),
-        ] {
-            repeat(now, before, factor);
-        }
-    }
-}
-
-fn repeat(now: &mut u64, before: u64, factor: f64) {
-    *now += (now.saturating_sub(before) as f64 * factor).round() as u64;
-}
-
-/// All sums and counts.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) all: Sums,
-    /// The sums over the time in which wake-ups were recorded.
-    pub(crate) known: Sums,
-    /// The sum of the squares of the spans in which all threads were blocked, in ns, and the
-    /// current span.
-    blocked_square: f64,
-    blocked_since_ns: u64,
-    pub(crate) threads_max: usize,
-    pub(crate) processes: u64,
-    pub(crate) switches_blocked: u64,
-    pub(crate) switches_preempted: u64,
-    pub(crate) others_ns: u64,
-    pub(crate) lost: u64,
-    pub(crate) throttled: u64,
-}
-
-impl Totals {
-    /// Ends a span in which all threads were blocked.
-    fn end_blocked(&mut self) {
-        self.blocked_square += (self.blocked_since_ns as f64).powi(2);
-        self.blocked_since_ns = 0;
-    }
-
-    /// Adds the increase of what switches show since `before`, times `factor`; switches are `often`
-    /// times as frequent. Waits after wake-ups represent all of the time unchanged.
-    pub(crate) fn repeat(&mut self, before: &Totals, factor: f64, often: f64) {
-        self.all.repeat(&before.all, factor);
-        self.blocked_square += (self.blocked_square - before.blocked_square) * factor;
-        let (blocked, preempted) = (before.switches_blocked, before.switches_preempted);
-        repeat(&mut self.switches_blocked, blocked, factor * often);
-        repeat(&mut self.switches_preempted, preempted, factor * often);
-        repeat(&mut self.others_ns, before.others_ns, factor);
-    }
-
-    /// Returns the mean length of the spans in which all threads were blocked, weighted by that
-    /// time, in ns.
-    pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
-        let squares = self.blocked_square + (self.blocked_since_ns as f64).powi(2);
-        (self.all.blocked_ns > 0).then(|| squares / self.all.blocked_ns as f64)
-    }
-}
-
-/// A thread of the program.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Thread {
-    pub(crate) pid: i32,
-    pub(crate) name: Box<str>,
-    pub(crate) state: State,
-    pub(crate) since_ns: u64,
-    pub(crate) core: usize,
-    pub(crate) gone_ns: Option<u64>,
-    pub(crate) ran_ns: u64,
-    pub(crate) waited_ns: u64,
-    pub(crate) blocked_ns: u64,
-    /// The time at which it was first sampled asleep, in a span that the records have not ended
-    /// yet.
-    pub(crate) slept_ns: Option<u64>,
-    /// The number of times that it blocked.
-    pub(crate) blocks: u64,
-    /// Its times of running, waiting and being blocked, and its number of blocks, when switches
-    /// were last recorded again.
-    pub(crate) before: ([u64; 3], u64),
-}
-
-impl Thread {
-    fn lived_ns(&self) -> [u64; 3] {
-        [self.ran_ns, self.waited_ns, self.blocked_ns]
-    }
-
-    /// Marks the time from which on switches are recorded again.
-    pub(crate) fn mark(&mut self) {
-        self.before = (self.lived_ns(), self.blocks);
-    }
-
-    /// Divides the time since the last span as the time since the mark was divided. Returns the
-    /// time in each state; blocks are `often` times as frequent.
-    pub(crate) fn repeat(&mut self, now_ns: u64, often: f64) -> [(State, u64); 3] {
-        let (before, blocks) = self.before;
-        let lived_ns = self.lived_ns();
-        let window_ns: [u64; 3] = std::array::from_fn(|at| lived_ns[at] - before[at]);
-        let all_ns = window_ns.iter().sum::<u64>();
-        let span_ns = now_ns.saturating_sub(self.since_ns);
-        let factor = span_ns as f64 / all_ns.max(1) as f64;
-        repeat(&mut self.ran_ns, before[0], factor);
-        repeat(&mut self.waited_ns, before[1], factor);
-        repeat(&mut self.blocks, blocks, factor * often);
-        let ran_ns = self.ran_ns - lived_ns[0];
-        let waited_ns = self.waited_ns - lived_ns[1];
-        let blocked_ns = span_ns.saturating_sub(ran_ns + waited_ns);
-        self.blocked_ns += blocked_ns;
-        [
-            (State::Running, ran_ns),
-            (State::Runnable, waited_ns),
-            (State::Blocked, blocked_ns),
-        ]
-    }
-
-    pub(crate) fn add(&mut self, now_ns: u64) {
-        let span_ns = now_ns.saturating_sub(self.since_ns);
-        match self.state {
-            State::Running => self.ran_ns += span_ns,
-            State::Runnable => self.waited_ns += span_ns,
-            State::Blocked => self.blocked_ns += span_ns,
-        }
-    }
-}
-
-/// The upper limit on the duration of a switch between two threads: 2 to 5 µs (Zen 4, KVM).
-const SWITCH_NS: u64 = 10_000;
-
-impl Timeline {
     /// Corrects the sums if a thread of the program gets a core so soon after another one that no
     /// other thread had it in between: the time was that of the switch.
     fn end_switch(&mut self, core: usize) {
@@ -560,40 +594,7 @@ impl Timeline {
             amend(&mut self.totals.known);
         }
     }
-}
 
-/// The minimum share of a window that must remain after the cost of its records is subtracted.
-const LEFT_MIN: f64 = 0.3;
-
-/// The window that a gap follows, and the gap.
-#[derive(Debug, Default)]
-struct Gap {
-    window_from_ns: u64,
-    before: Totals,
-    since_ns: Option<u64>,
-    /// The time that the records of the window cost the program.
-    cost_ns: f64,
-    total_ns: u64,
-}
-
-impl Gap {
-    /// Returns the factor by which events are more frequent while they are not recorded: the
-    /// records lengthen the window by their cost, divided by the number of threads that run at
-    /// once.
-    fn often(&self, totals: &Totals, window_ns: u64) -> f64 {
-        let ran_ns = totals.all.ran_ns - self.before.all.ran_ns;
-        let window_ns = window_ns as f64;
-        let at_once = (ran_ns as f64 / window_ns).max(1.0);
-        let left = 1.0 - self.cost_ns / at_once / window_ns;
-        1.0 / left.max(LEFT_MIN)
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.since_ns.is_some()
-    }
-}
-
-impl Timeline {
     /// Returns whether switches are currently not recorded.
     pub(crate) fn in_gap(&self) -> bool {
         self.gap.is_open()
@@ -621,12 +622,7 @@ impl Timeline {
         self.totals.end_blocked();
         for (&tid, thread) in &mut self.threads {
             thread.add(now_ns);
-            span(EndedSpan {
-                tid,
-                state: thread.state,
-                from_ns: thread.since_ns,
-                to_ns: now_ns,
-            });
+            span(thread.span(tid, now_ns));
             (thread.since_ns, thread.slept_ns) = (now_ns, None);
         }
         (self.gap.since_ns, self.gap.cost_ns) = (Some(now_ns), cost_ns);

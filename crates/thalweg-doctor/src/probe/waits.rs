@@ -31,7 +31,7 @@ type Place = (Box<str>, Option<u64>, Box<str>);
 
 /// A sample, which is valid only for its moment.
 #[derive(Debug)]
-struct Look {
+struct ThreadSample {
     at_ns: u64,
     tid: i32,
     wait: Wait,
@@ -43,6 +43,20 @@ struct Look {
     due_ns: Option<u64>,
     /// The time at which the wait began, if the records show it.
     since_ns: Option<u64>,
+}
+
+impl ThreadSample {
+    fn new(at_ns: u64, tid: i32, wait: Wait) -> ThreadSample {
+        ThreadSample {
+            at_ns,
+            tid,
+            wait,
+            spot: None,
+            woken: false,
+            due_ns: None,
+            since_ns: None,
+        }
+    }
 }
 
 /// The samples of a thread, by the cause of its wait.
@@ -84,9 +98,9 @@ pub(crate) struct Waits {
     pub(crate) busy_threads: f64,
     pub(crate) busy_rounds: u64,
     /// The samples that the records have not reached.
-    pending: VecDeque<Look>,
+    pending: VecDeque<ThreadSample>,
     /// The last sample of each thread since all of them are blocked, and the number of samples.
-    held: HashMap<i32, (Look, f64)>,
+    held: HashMap<i32, (ThreadSample, f64)>,
     /// The last seen wait of each thread.
     last: HashMap<i32, Wait>,
     cursor: usize,
@@ -116,14 +130,9 @@ impl Waits {
                     }
                     self.add_habit(tid, wait.cause);
                     self.add_channel(thread.pid, tid, wait.call);
-                    blocked.push(Look {
-                        at_ns: looked_ns,
-                        tid,
-                        wait,
+                    blocked.push(ThreadSample {
                         spot: spot.map(|spot| (spot, scale)),
-                        woken: false,
-                        due_ns: None,
-                        since_ns: None,
+                        ..ThreadSample::new(looked_ns, tid, wait)
                     });
                     self.last.insert(tid, wait);
                 }
@@ -131,14 +140,9 @@ impl Waits {
                     running += scale;
                     self.words.add_other(tid, false);
                     let last = self.last.get(&tid).filter(|_| !by_state);
-                    blocked.extend(last.map(|&wait| Look {
-                        at_ns: looked_ns,
-                        tid,
-                        wait,
-                        spot: None,
+                    blocked.extend(last.map(|&wait| ThreadSample {
                         woken: true,
-                        due_ns: None,
-                        since_ns: None,
+                        ..ThreadSample::new(looked_ns, tid, wait)
                     }));
                 }
                 Seen::Gone => {}
@@ -238,9 +242,9 @@ impl Waits {
             return;
         }
         let held = std::mem::take(&mut self.held);
-        let waits_itself = |look: &Look| look.wait.cause != Cause::Child;
+        let waits_itself = |look: &ThreadSample| look.wait.cause != Cause::Child;
         let some_do = held.values().any(|(look, _)| waits_itself(look));
-        let may_be_first = |tid: i32, look: &Look| match first {
+        let may_be_first = |tid: i32, look: &ThreadSample| match first {
             Some(first) => first == tid,
             None => waits_itself(look) || !some_do,
         };
@@ -269,7 +273,7 @@ impl Waits {
     }
 
     /// Counts a sample; `timed` is whether its timeout had come when the wait ended.
-    fn charge(&mut self, look: &Look, weight: f64, timed: bool, timeline: &Timeline) {
+    fn charge(&mut self, look: &ThreadSample, weight: f64, timed: bool, timeline: &Timeline) {
         let (tid, wait) = (look.tid, &look.wait);
         *self.critical.entry(wait.cause).or_default() += weight;
         if wait.cause == Cause::Futex && syscall::futex_is_timed(&wait.arguments) {
@@ -294,7 +298,7 @@ impl Waits {
     }
 
     /// Counts a wait at a futex that a timeout ended.
-    fn add_timed(&mut self, look: &Look, weight: f64, now_ns: u64) {
+    fn add_timed(&mut self, look: &ThreadSample, weight: f64, now_ns: u64) {
         self.timed += weight;
         if let Some(since_ns) = look.since_ns {
             self.timed_ns += weight * now_ns.saturating_sub(since_ns) as f64;
@@ -468,14 +472,9 @@ mod tests {
         let mut seen = Waits::default();
         for (at_ns, &(tid, wait, woken)) in (101..).zip(waits) {
             timeline.adopt(1, tid, "a");
-            seen.pending.push_back(Look {
-                at_ns,
-                tid,
-                wait,
-                spot: None,
+            seen.pending.push_back(ThreadSample {
                 woken,
-                due_ns: None,
-                since_ns: None,
+                ..ThreadSample::new(at_ns, tid, wait)
             });
         }
         (timeline.now_ns, timeline.idle_since_ns) = (200, Some(100));
@@ -512,15 +511,7 @@ mod tests {
         let mut seen = charged(&[], None);
         let wait = wait(Cause::Sleep, libc::SYS_nanosleep, 0);
         for at_ns in [50, 150] {
-            seen.pending.push_back(Look {
-                at_ns,
-                tid: 1,
-                wait,
-                spot: None,
-                woken: false,
-                due_ns: None,
-                since_ns: None,
-            });
+            seen.pending.push_back(ThreadSample::new(at_ns, 1, wait));
         }
         let mut timeline = Timeline::new(0, true);
         timeline.idle_since_ns = None;
@@ -556,19 +547,15 @@ mod tests {
             let mut timeline = Timeline::new(1_000_000, true);
             timeline.adopt(1, 1, "a");
             let mut seen = Waits::default();
-            seen.pending.push_back(Look {
-                at_ns: 2_000_000,
-                tid: 1,
-                wait: Wait {
+            seen.pending.push_back(ThreadSample::new(
+                2_000_000,
+                1,
+                Wait {
                     timeout_ns,
                     timer_at_ns,
                     ..poll
                 },
-                spot: None,
-                woken: false,
-                due_ns: None,
-                since_ns: None,
-            });
+            ));
             seen.pass(9_000_000, &timeline);
             timeline.advance(9_000_000);
             seen.end_idle(first, &timeline);
@@ -595,15 +582,11 @@ mod tests {
             let mut timeline = Timeline::new(since_ns, true);
             timeline.adopt(1, 1, "a");
             let mut seen = Waits::default();
-            seen.pending.push_back(Look {
-                at_ns: 60_000_000,
-                tid: 1,
-                wait: wait(Cause::Futex, libc::SYS_futex, 0x7f00),
-                spot: None,
-                woken: false,
-                due_ns: None,
-                since_ns: None,
-            });
+            seen.pending.push_back(ThreadSample::new(
+                60_000_000,
+                1,
+                wait(Cause::Futex, libc::SYS_futex, 0x7f00),
+            ));
             seen.pass(70_000_000, &timeline);
             timeline.advance(70_000_000);
             seen.end_idle(Some(1), &timeline);

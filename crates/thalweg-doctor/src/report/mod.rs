@@ -57,14 +57,11 @@ impl Host {
         let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
         let release = line("/proc/sys/kernel/osrelease").unwrap_or_default();
         let named = line("/proc/cpuinfo").unwrap_or_default();
-        let mut lines = named.lines();
-        let processor = lines.find_map(|line| line.strip_prefix("model name"));
-        let processor = processor.map(|text| text.trim_matches([' ', '\t', ':']).to_owned());
         Host {
             kernel: format!("{} {release}", std::env::consts::OS)
                 .trim()
                 .to_owned(),
-            processor,
+            processor: processor(),
             cores: named
                 .lines()
                 .filter(|line| line.starts_with("processor"))
@@ -72,6 +69,14 @@ impl Host {
             root: is_root(),
         }
     }
+}
+
+/// Returns the name of this machine's processor, if the system has one.
+#[must_use]
+pub fn processor() -> Option<String> {
+    let info = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 #[cfg(unix)]

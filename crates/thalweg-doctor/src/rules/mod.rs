@@ -206,6 +206,17 @@ pub struct Weighed {
     pub weight: f64,
 }
 
+impl Weighed {
+    /// Returns the same clues with another weight.
+    const fn by(self, weight: f64) -> Weighed {
+        weighed(weight, self.clues)
+    }
+}
+
+const fn weighed(weight: f64, clues: &'static [Clue]) -> Weighed {
+    Weighed { clues, weight }
+}
+
 /// The rule for one kind of bottleneck.
 #[derive(Debug, Clone, Copy)]
 pub struct Rule {

@@ -3,26 +3,58 @@
 use crate::evidence::breakdown::Part;
 use crate::rules::verdict::Id;
 use crate::rules::{
-    Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, above_ratio, below, ramp,
+    Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, above_ratio, below, ramp, weighed,
 };
 
-/// More threads are runnable than there are cores, and they take turns on them.
-const TOO_FEW_CORES: Weighed = Weighed {
-    clues: &[
+/// Makes a clue: a figure, its threshold, and the origin of the threshold.
+macro_rules! clue {
+    { $g:ident.$n:ident > $to:literal, $($origin:tt)* } => {
+        above(concat!(stringify!($g), ".", stringify!($n)), $to, origin!($($origin)*))
+    };
+    { $g:ident.$n:ident < $to:literal, $($origin:tt)* } => {
+        below(concat!(stringify!($g), ".", stringify!($n)), $to, origin!($($origin)*))
+    };
+    { $g:ident.$n:ident / $h:ident.$m:ident > $to:literal, $($origin:tt)* } => {
         above_ratio(
-            "threads.busy",
-            "cpu.usable",
-            1.5,
-            Origin::Definition("at 1.5 threads a core each has two thirds of a core at best"),
-        ),
-        above(
-            "run.wait_peers",
-            0.3,
-            Origin::Definition("1.5 threads a core wait for each other for a third of the time"),
-        ),
+            concat!(stringify!($g), ".", stringify!($n)),
+            concat!(stringify!($h), ".", stringify!($m)),
+            $to,
+            origin!($($origin)*),
+        )
+    };
+    { $g:ident.$n:ident from $from:literal to $to:literal, $($origin:tt)* } => {
+        ramp(
+            Figure::One(concat!(stringify!($g), ".", stringify!($n))),
+            $from,
+            $to,
+            origin!($($origin)*),
+        )
+    };
+}
+
+macro_rules! origin {
+    ($kind:ident $text:literal) => {
+        Origin::$kind($text)
+    };
+    ($named:ident) => {
+        $named
+    };
+}
+
+/// More threads are runnable than there are cores, and they take turns on them.
+const TOO_FEW_CORES: Weighed = weighed(
+    0.6,
+    &[
+        clue! {
+            threads.busy / cpu.usable > 1.5, Definition
+            "at 1.5 threads a core each has two thirds of a core at best"
+        },
+        clue! {
+            run.wait_peers > 0.3, Definition
+            "1.5 threads a core wait for each other for a third of the time"
+        },
     ],
-    weight: 0.6,
-};
+);
 
 pub(crate) const MACHINE: &[Rule] = &[
     Rule {
@@ -32,16 +64,13 @@ pub(crate) const MACHINE: &[Rule] = &[
             &[Part::Queue],
         ),
         curve: Curve::Disturbance,
-        contradicts: &[Weighed {
-            clues: &[above(
-                "host.throttled_share",
-                0.1,
-                Origin::Definition(
-                    "what a quota stops waits too, and no other program is to blame",
-                ),
-            )],
-            weight: 0.5,
-        }],
+        contradicts: &[weighed(
+            0.5,
+            &[clue! {
+                host.throttled_share > 0.1, Definition
+                "what a quota stops waits too, and no other program is to blame"
+            }],
+        )],
         blind: &[
             (
                 "host.wait_others",
@@ -92,60 +121,50 @@ pub(crate) const MACHINE: &[Rule] = &[
 ];
 
 /// Threads that spin have no work for which they need cores.
-const SPINNING: Weighed = Weighed {
-    clues: &[above(
-        "spin.cpu_share",
-        0.25,
-        Origin::Definition("a quarter of the time is worth an answer of its own"),
-    )],
-    weight: 0.6,
-};
+const SPINNING: Weighed = weighed(
+    0.6,
+    &[clue! {
+        spin.cpu_share > 0.25, Definition
+        "a quarter of the time is worth an answer of its own"
+    }],
+);
 
 /// A large share of the calls end in a switch to another thread.
-const SWITCHING_CALLS: crate::rules::Clue = above_ratio(
-    "switch.blocked",
-    "call.all",
-    0.2,
-    Origin::Measured(
-        "a switch costs 2 µs and more, a call without one 0.2 to 0.5 µs (Zen 4, KVM): \
-         with a switch in every fifth call, switches cost more than calls",
-    ),
-);
-
-/// A thread blocks so often that its waits are hand-overs.
-const OFTEN_BLOCKED: crate::rules::Clue = above(
-    "switch.blocked",
-    5_000.0,
-    Origin::Measured("a hand-over takes 4.3 µs between cores (Zen 4, KVM): 2 % of a core"),
-);
-
-/// Threads run so briefly that switching takes a large share of their time.
-const BRIEF_RUNS: Weighed = Weighed {
-    clues: &[
-        ramp(
-            Figure::One("switch.run_us"),
-            50.0,
-            25.0,
-            Origin::Measured("a hand-over takes 4.3 µs between cores (Zen 4, KVM): a sixth of 25"),
-        ),
-        OFTEN_BLOCKED,
-    ],
-    weight: 0.6,
+const SWITCHING_CALLS: Clue = clue! {
+    switch.blocked / call.all > 0.2, Measured
+    "a switch costs 2 µs and more, a call without one 0.2 to 0.5 µs (Zen 4, KVM): with a switch \
+     in every fifth call, switches cost more than calls"
 };
 
-/// Peers wait for the core that a thread spins on.
-const PEERS_WAIT: Clue = above(
-    "run.wait_peers",
-    0.2,
-    Origin::Definition("its own threads wait for a core for a fifth of the time they want one"),
+/// A thread blocks so often that its waits are hand-overs.
+const OFTEN_BLOCKED: Clue = clue! {
+    switch.blocked > 5_000.0, Measured
+    "a hand-over takes 4.3 µs between cores (Zen 4, KVM): 2 % of a core"
+};
+
+/// Threads run so briefly that switching takes a large share of their time.
+const BRIEF_RUNS: Weighed = weighed(
+    0.6,
+    &[
+        clue! {
+            switch.run_us from 50.0 to 25.0, Measured
+            "a hand-over takes 4.3 µs between cores (Zen 4, KVM): a sixth of 25"
+        },
+        OFTEN_BLOCKED,
+    ],
 );
 
+/// Peers wait for the core that a thread spins on.
+const PEERS_WAIT: Clue = clue! {
+    run.wait_peers > 0.2, Definition
+    "its own threads wait for a core for a fifth of the time they want one"
+};
+
 /// Faults that a disk serves, which are a different problem than reading.
-const MAJOR_FAULTS: Clue = above(
-    "fault.major",
-    100.0,
-    Origin::Literature("a disk answers in 0.1 to 10 ms: from 100 a second on they fill the time"),
-);
+const MAJOR_FAULTS: Clue = clue! {
+    fault.major > 100.0, Literature
+    "a disk answers in 0.1 to 10 ms: from 100 a second on they fill the time"
+};
 
 const TO_MEMORY: (&str, &str) = (
     "hardware.memory_share",
@@ -161,10 +180,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             TOO_FEW_CORES,
             ONE_LOCK,
             GOROUTINES,
-            Weighed {
-                clues: &[WAITS_FOR_MEMORY],
-                weight: 0.6,
-            },
+            weighed(0.6, &[WAITS_FOR_MEMORY]),
         ],
         blind: &[
             TO_MEMORY,
@@ -185,16 +201,13 @@ pub(crate) const RUNNING: &[Rule] = &[
         curve: Curve::Residue,
         required: &["hardware.memory_share"],
         needs: &[WAITS_FOR_MEMORY],
-        raises: &[Weighed {
-            clues: &[below(
-                "hardware.ipc",
-                0.7,
-                Origin::Literature(
-                    "Gregg, Systems Performance: below 1 memory is the likely limit",
-                ),
-            )],
-            weight: 0.5,
-        }],
+        raises: &[weighed(
+            0.5,
+            &[clue! {
+                hardware.ipc < 0.7, Literature
+                "Gregg, Systems Performance: below 1 memory is the likely limit"
+            }],
+        )],
         contradicts: &[TOO_FEW_CORES, ONE_LOCK],
         next: "Make the data smaller or nearer: arrays instead of pointers, hot fields side by \
                side, blocks that fit the cache, huge pages.",
@@ -204,14 +217,10 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::PageFaults,
         claim: Claim::Parts(&[(Part::Faults, &[]), (Part::Disk, &[MAJOR_FAULTS])]),
         curve: Curve::Overhead,
-        raises: &[Weighed {
-            clues: &[above(
-                "fault.minor",
-                20_000.0,
-                Origin::Measured("1.6 µs each (Zen 4, KVM): 3 % of a core"),
-            )],
-            weight: 0.2,
-        }],
+        raises: &[weighed(
+            0.2,
+            &[clue! { fault.minor > 20_000.0, Measured "1.6 µs each (Zen 4, KVM): 3 % of a core" }],
+        )],
         blind: &[("fault.cpu_share", "how much of the time is page faults")],
         next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
                smaller, or use huge pages (madvise) and an allocator that returns less.",
@@ -221,11 +230,10 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::YieldStorm,
         claim: Claim::Parts(&[(Part::Yield, &[])]),
         curve: Curve::Overhead,
-        needs: &[above(
-            "call.yield",
-            50_000.0,
-            Origin::Measured("0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"),
-        )],
+        needs: &[clue! {
+            call.yield > 50_000.0, Measured
+            "0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
+        }],
         blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
         next: "Park after a few yields: wait on a futex, condition variable or blocking queue \
                instead of calling sched_yield until something changes.",
@@ -236,15 +244,13 @@ pub(crate) const RUNNING: &[Rule] = &[
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
         needs: &[PEERS_WAIT],
-        raises: &[Weighed {
-            clues: &[above_ratio(
-                "threads.busy",
-                "cpu.usable",
-                1.2,
-                Origin::Definition("more threads want to run than there are cores"),
-            )],
-            weight: 0.3,
-        }],
+        raises: &[weighed(
+            0.3,
+            &[clue! {
+                threads.busy / cpu.usable > 1.2, Definition
+                "more threads want to run than there are cores"
+            }],
+        )],
         contradicts: &[ONE_LOCK],
         next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
                where threads outnumber cores: park at once, or use no more spinning threads than \
@@ -255,25 +261,15 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::SpinBurnsCpu,
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
-        raises: &[Weighed {
-            clues: &[above(
-                "threads.spinners",
-                1.0,
-                Origin::Definition("one thread that spins all the time"),
-            )],
-            weight: 0.2,
-        }],
+        raises: &[weighed(
+            0.2,
+            &[clue! { threads.spinners > 1.0, Definition "one thread that spins all the time" }],
+        )],
         contradicts: &[
-            Weighed {
-                clues: &[PEERS_WAIT],
-                weight: 0.8,
-            },
+            weighed(0.8, &[PEERS_WAIT]),
             ONE_LOCK,
             // A core that no thread wants delays no message. A queue without room does.
-            Weighed {
-                weight: 0.3,
-                ..TOO_SHORT
-            },
+            TOO_SHORT.by(0.3),
         ],
         limits: &["whether the latency that spinning buys is worth a core"],
         next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Bound the spin: \
@@ -285,33 +281,19 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::SyscallBound,
         claim: Claim::Parts(&[(Part::OtherCalls, &[])]),
         curve: Curve::Overhead,
-        needs: &[above_ratio(
-            "call.all",
-            "cpu.used",
-            50_000.0,
-            Origin::Measured(
-                "crossing takes 0.2 µs (Zen 4, KVM): rarer calls cost by what they do, \
-                 not by crossing",
-            ),
-        )],
-        raises: &[Weighed {
-            clues: &[above(
-                "cpu.system_share",
-                0.4,
-                Origin::Definition("much of the processor time is the kernel's"),
-            )],
-            weight: 0.2,
+        needs: &[clue! {
+            call.all / cpu.used > 50_000.0, Measured
+            "crossing takes 0.2 µs (Zen 4, KVM): rarer calls cost by what they do, not by \
+             crossing"
         }],
-        contradicts: &[
-            Weighed {
-                clues: &[SWITCHING_CALLS],
-                weight: 0.7,
-            },
-            Weighed {
-                weight: 0.4,
-                ..BRIEF_RUNS
-            },
-        ],
+        raises: &[weighed(
+            0.2,
+            &[clue! {
+                cpu.system_share > 0.4, Definition
+                "much of the processor time is the kernel's"
+            }],
+        )],
+        contradicts: &[weighed(0.7, &[SWITCHING_CALLS]), BRIEF_RUNS.by(0.4)],
         blind: &[("call.cpu_share", "how much of the time is system calls")],
         next: "Make fewer and larger calls: buffer reads and writes, use readv and writev, \
                io_uring or mmap, and read the clock without a call.",
@@ -320,77 +302,58 @@ pub(crate) const RUNNING: &[Rule] = &[
 ];
 
 /// The processor's pipeline waits for memory.
-const WAITS_FOR_MEMORY: Clue = above(
-    "hardware.memory_share",
-    0.3,
-    Origin::Literature("Yasin 2014, top-down: memory-bound from a fifth to a third of the slots"),
-);
+const WAITS_FOR_MEMORY: Clue = clue! {
+    hardware.memory_share > 0.3, Literature
+    "Yasin 2014, top-down: memory-bound from a fifth to a third of the slots"
+};
 
 /// Several threads queue for a lock, which changes hands.
-const ONE_LOCK: Weighed = Weighed {
-    clues: &[
-        above(
-            "lock.waiters",
-            1.0,
-            Origin::Definition("waiting in line takes the whole time of a thread"),
-        ),
-        above(
-            "lock.held_share",
-            0.5,
-            Origin::Definition(
-                "half of the waits are for what another of these threads has: those who wake \
-                 wait there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)",
-            ),
-        ),
-        above("switch.blocked", 20.0, HANDED_ON),
+const ONE_LOCK: Weighed = weighed(
+    0.5,
+    &[
+        clue! {
+            lock.waiters > 1.0, Definition
+            "waiting in line takes the whole time of a thread"
+        },
+        clue! {
+            lock.held_share > 0.5, Definition
+            "half of the waits are for what another of these threads has: those who wake wait \
+             there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)"
+        },
+        clue! { switch.blocked > 20.0, HANDED_ON },
     ],
-    weight: 0.5,
-};
+);
 
 const HANDED_ON: Origin = Origin::Definition(
     "two switches for each hand-over: the lock changes hands ten times a second",
 );
 
 /// Goroutines may wait for a lock unseen, while the threads of their runtime park and wake.
-const GOROUTINES: Weighed = Weighed {
-    clues: &[
-        above(
-            "lock.goroutines",
-            1.0,
-            Origin::Definition("waiting in line takes the whole time of a goroutine"),
-        ),
+const GOROUTINES: Weighed = weighed(
+    0.5,
+    &[
+        clue! {
+            lock.goroutines > 1.0, Definition
+            "waiting in line takes the whole time of a goroutine"
+        },
         MANY_FUTEX,
     ],
-    weight: 0.5,
-};
+);
 
-const MANY_FUTEX: Clue = above("call.futex", 200.0, HAND_OVERS);
+const MANY_FUTEX: Clue = clue! { call.futex > 200.0, HAND_OVERS };
 const HAND_OVERS: Origin = Origin::Measured(
     "a wake-up takes 5 to 50 µs (Zen 4, KVM): below 200 a second they cost 1 % at most, and what \
      is waited for takes the time",
 );
 
 /// The program waits so briefly that it gets answers, and it waits for each answer.
-const ANSWERED: Clue = ramp(
-    Figure::One("state.blocked_us"),
-    500_000.0,
-    250_000.0,
-    AN_ANSWER,
-);
-const NOT_ANSWERED: Clue = ramp(
-    Figure::One("state.blocked_us"),
-    250_000.0,
-    500_000.0,
-    AN_ANSWER,
-);
+const ANSWERED: Clue = clue! { state.blocked_us from 500_000.0 to 250_000.0, AN_ANSWER };
+const NOT_ANSWERED: Clue = clue! { state.blocked_us from 250_000.0 to 500_000.0, AN_ANSWER };
 const AN_ANSWER: Origin =
     Origin::Definition("a wait of more than half a second is for work, not for an answer");
 
 /// A heartbeat, or a slow answer: the cause of a long wait is not visible.
-const LONG_WAITS: Weighed = Weighed {
-    clues: &[above("state.blocked_us", 100_000.0, MOMENT)],
-    weight: 0.4,
-};
+const LONG_WAITS: Weighed = weighed(0.4, &[clue! { state.blocked_us > 100_000.0, MOMENT }]);
 
 const READS: Clue = Clue {
     from: MAJOR_FAULTS.to,
@@ -398,21 +361,21 @@ const READS: Clue = Clue {
     ..MAJOR_FAULTS
 };
 
-const SHORT_SLEEP: Clue = ramp(Figure::One("sleep.us"), 100_000.0, 50_000.0, MOMENT);
-const LONG_SLEEP: Clue = ramp(Figure::One("sleep.us"), 50_000.0, 100_000.0, MOMENT);
+const SHORT_SLEEP: Clue = clue! { sleep.us from 100_000.0 to 50_000.0, MOMENT };
+const LONG_SLEEP: Clue = clue! { sleep.us from 50_000.0 to 100_000.0, MOMENT };
 const MOMENT: Origin =
     Origin::Definition("ten looks a second and more: polling; fewer: something periodic");
 
 /// A program polls repeatedly, or keeps a schedule: its polls end by a timeout, as its sleeps do.
-const BY_TIMER: Clue = ramp(Figure::One("poll.timer_share"), 0.25, 0.5, MOST_TIMED);
-const BY_EVENT: Clue = ramp(Figure::One("poll.timer_share"), 0.5, 0.25, MOST_TIMED);
+const BY_TIMER: Clue = clue! { poll.timer_share from 0.25 to 0.5, MOST_TIMED };
+const BY_EVENT: Clue = clue! { poll.timer_share from 0.5 to 0.25, MOST_TIMED };
 const MOST_TIMED: Origin = Origin::Definition("half of the time in polls ends by the clock");
-const SHORT_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 100_000.0, 50_000.0, MOMENT);
-const LONG_WAIT: Clue = ramp(Figure::One("state.blocked_us"), 50_000.0, 100_000.0, MOMENT);
+const SHORT_WAIT: Clue = clue! { state.blocked_us from 100_000.0 to 50_000.0, MOMENT };
+const LONG_WAIT: Clue = clue! { state.blocked_us from 50_000.0 to 100_000.0, MOMENT };
 
 /// Threads that wait at a futex are woken by timeouts, not by each other.
-const NOBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.5, 0.25, WAKES);
-const SOMEBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.25, 0.5, WAKES);
+const NOBODY_WAKES: Clue = clue! { futex.wake_share from 0.5 to 0.25, WAKES };
+const SOMEBODY_WAKES: Clue = clue! { futex.wake_share from 0.25 to 0.5, WAKES };
 const WAKES: Origin =
     Origin::Definition("at a half, as much of the time ends by a hand-over as by a timeout");
 
@@ -425,25 +388,14 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Poll, &[BY_EVENT, ANSWERED]),
         ]),
         curve: Curve::Overhead,
-        raises: &[Weighed {
-            clues: &[above(
-                "io.delay_share",
-                0.1,
-                Origin::Kernel("Documentation/accounting/delay-accounting.rst: time in block I/O"),
-            )],
-            weight: 0.3,
-        }],
-        contradicts: &[
-            Weighed {
-                weight: 0.3,
-                ..ONE_LOCK
-            },
-            LONG_WAITS,
-            Weighed {
-                weight: 0.4,
-                ..BRIEF_RUNS
-            },
-        ],
+        raises: &[weighed(
+            0.3,
+            &[clue! {
+                io.delay_share > 0.1, Kernel
+                "Documentation/accounting/delay-accounting.rst: time in block I/O"
+            }],
+        )],
+        contradicts: &[ONE_LOCK.by(0.3), LONG_WAITS, BRIEF_RUNS.by(0.4)],
         blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],
         next: "Do not wait for each answer: have several requests on their way, sync once for \
@@ -527,9 +479,9 @@ pub(crate) const BLOCKED: &[Rule] = &[
 ];
 
 /// No thread hands the lock on: another program holds it.
-const NO_HAND_OVERS: Clue = ramp(Figure::One("switch.blocked"), 20.0, 10.0, HANDED_ON);
-const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 50.0, 25.0, TIMERS);
-const SOON_TIMED_OUT: Clue = ramp(Figure::One("futex.timeout_us"), 40_000.0, 20_000.0, TIMERS);
+const NO_HAND_OVERS: Clue = clue! { switch.blocked from 20.0 to 10.0, HANDED_ON };
+const FEW_FUTEX: Clue = clue! { call.futex from 50.0 to 25.0, TIMERS };
+const SOON_TIMED_OUT: Clue = clue! { futex.timeout_us from 40_000.0 to 20_000.0, TIMERS };
 const TIMERS: Origin = Origin::Literature(
     "OpenJDK, PerfDataSamplingInterval: a runtime that idles wakes 20 times a second",
 );
@@ -552,19 +504,16 @@ const SPARE: Clue = ramp(
 );
 
 /// Its threads wait for a core, and the messages that they would serve wait with them.
-const NO_CORE: Weighed = Weighed {
-    clues: &[PEERS_WAIT],
-    weight: 0.5,
-};
+const NO_CORE: Weighed = weighed(0.5, &[PEERS_WAIT]);
 
 /// Senders occasionally meet a full queue, and wait there as well.
-const TOO_SHORT: Weighed = Weighed {
-    clues: &[
-        above("export.full_share", 0.1, NO_ROOM),
-        above("export.burst", 1.0, NO_ROOM),
+const TOO_SHORT: Weighed = weighed(
+    0.5,
+    &[
+        clue! { export.full_share > 0.1, NO_ROOM },
+        clue! { export.burst > 1.0, NO_ROOM },
     ],
-    weight: 0.5,
-};
+);
 const NO_ROOM: Origin =
     Origin::Definition("senders find no room for a tenth of the time, in bursts of a known size");
 
@@ -605,10 +554,7 @@ pub(crate) const EXPORTED: &[Rule] = &[
         id: Id::StageBound,
         claim: Claim::Largest(&[&["export.stage_share"]], &[]),
         curve: Curve::Residue,
-        contradicts: &[Weighed {
-            clues: &[SPARE],
-            weight: 0.3,
-        }],
+        contradicts: &[weighed(0.3, &[SPARE])],
         next: "One stage limits the pipeline ({export.stage_share:source}): make it cheaper, \
                shard it, or move a part of it to another stage.",
         ..Rule::EMPTY

@@ -18,18 +18,18 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
 ];
 
 fn spinner() {
-    let mut patient = this("as-patient")
+    let mut target = this("as-target")
         .args(["spin", "1000000"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let mut line = String::new();
-    BufReader::new(patient.stdout.take().unwrap())
+    BufReader::new(target.stdout.take().unwrap())
         .read_line(&mut line)
         .unwrap();
-    let seen = see(&["--attach", &patient.id().to_string(), "500"]);
-    patient.kill().unwrap();
-    patient.wait().unwrap();
+    let seen = see(&["--attach", &target.id().to_string(), "500"]);
+    target.kill().unwrap();
+    target.wait().unwrap();
     assert_eq!(seen.code, 0, "{}", seen.said());
     assert_eq!(seen.value("threads.max"), 1.0);
     assert!(seen.value("time.wall") >= 0.5);
@@ -42,25 +42,25 @@ fn spinner() {
 }
 
 fn ends() {
-    let mut patient = this("as-patient")
+    let mut target = this("as-target")
         .args(["spin", "200"])
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let seen = see(&["--attach", &patient.id().to_string(), "1000000"]);
-    patient.wait().unwrap();
+    let seen = see(&["--attach", &target.id().to_string(), "1000000"]);
+    target.wait().unwrap();
     assert_eq!(seen.code, 0, "{}", seen.said());
     assert_eq!(seen.report()["exit"], "unknown");
 }
 
 fn zombie() {
-    let mut patient = this("as-patient").args(["spin", "0"]).spawn().unwrap();
-    let pid = patient.id();
+    let mut target = this("as-target").args(["spin", "0"]).spawn().unwrap();
+    let pid = target.id();
     while is_alive(pid) {
         std::thread::yield_now();
     }
     let seen = see(&["--attach", &pid.to_string(), "10"]);
-    patient.wait().unwrap();
+    target.wait().unwrap();
     let why = format!("doctor: process {pid} has ended, and waits for its parent to take note\n");
     assert_eq!((seen.code, seen.stderr), (2, why));
 }
@@ -80,28 +80,28 @@ fn kernels() {
 fn children() {
     let script = "read -r line; i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i + 1)); done; \
                   echo done; read -r line";
-    let mut patient = Command::new("sh")
+    let mut target = Command::new("sh")
         .args(["-c", script])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let pid = patient.id();
+    let pid = target.id();
     let doctor = AtWork::start(&["--attach", &pid.to_string(), "1000000"]);
     // The doctor's events count before it waits, and then it sleeps.
     while !sleeps_in_poll(doctor.child.id()) {
         std::thread::yield_now();
     }
     let before = faults(pid);
-    let mut input = patient.stdin.take().unwrap();
+    let mut input = target.stdin.take().unwrap();
     input.write_all(b"go\n").unwrap();
-    let mut output = BufReader::new(patient.stdout.take().unwrap());
+    let mut output = BufReader::new(target.stdout.take().unwrap());
     output.read_line(&mut String::new()).unwrap();
     let made = faults(pid) - before;
     doctor.send("INT");
     let seen = doctor.finish();
     drop(input);
-    patient.wait().unwrap();
+    target.wait().unwrap();
     let counted = seen.value("fault.minor") * seen.value("time.wall");
     assert!(made > 200.0 * 30.0, "{made}");
     assert!(
@@ -134,18 +134,18 @@ fn headless() {
                   ctypes.CDLL(None).pthread_exit(None)";
     let mut python = Command::new("python3");
     python.args(["-c", script]).stdout(Stdio::piped());
-    let Ok(mut patient) = python.spawn() else {
+    let Ok(mut target) = python.spawn() else {
         return skip("there is no python3 to end a first thread alone");
     };
-    let pid = patient.id();
-    let mut output = BufReader::new(patient.stdout.take().unwrap());
+    let pid = target.id();
+    let mut output = BufReader::new(target.stdout.take().unwrap());
     output.read_line(&mut String::new()).unwrap();
     while is_alive(pid) {
         std::thread::yield_now();
     }
     let seen = see(&["--attach", &pid.to_string(), "300"]);
-    patient.kill().unwrap();
-    patient.wait().unwrap();
+    target.kill().unwrap();
+    target.wait().unwrap();
     assert_eq!(seen.code, 0, "{}", seen.said());
     assert!(seen.report()["exit"].is_null());
     assert_eq!(seen.value("threads.max"), 1.0);

@@ -16,7 +16,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
 fn calls(count: u64, name: &str) -> Seen {
     let own = std::env::current_exe().unwrap();
     let count = count.to_string();
-    see(&[own.to_str().unwrap(), "as-patient", "calls", &count, name])
+    see(&[own.to_str().unwrap(), "as-target", "calls", &count, name])
 }
 
 fn made(seen: &Seen, name: &str) -> f64 {
@@ -70,7 +70,7 @@ fn many() {
 fn timed() {
     let own = std::env::current_exe().unwrap();
     let own = own.to_str().unwrap();
-    let seen = see(&[own, "as-patient", "poll", "20", "50"]);
+    let seen = see(&[own, "as-target", "poll", "20", "50"]);
     if seen.quality("poll.timer_share") == "absent" {
         return skip("it was not seen to wait");
     }

@@ -24,7 +24,7 @@ fn counted(seen: &crate::doctor::Seen, name: &str, least: f64, most: f64) {
 
 fn threads() {
     let own = std::env::current_exe().unwrap();
-    let seen = see(&[own.to_str().unwrap(), "as-patient", "threads", "1000"]);
+    let seen = see(&[own.to_str().unwrap(), "as-target", "threads", "1000"]);
     assert_eq!(seen.code, 0);
     counted(&seen, "threads.max", 100.0, 1_001.0);
     let report = seen.report();
@@ -44,7 +44,7 @@ fn without_events() {
     let seen = see(&[
         "--no-events",
         own.to_str().unwrap(),
-        "as-patient",
+        "as-target",
         "spin",
         "300",
     ]);
@@ -69,7 +69,7 @@ fn other_rights() {
     std::fs::set_permissions(&place, rights).unwrap();
     let mut doctor = std::process::Command::new(&own);
     doctor.arg("as-doctor").arg(&place);
-    doctor.args(["as-patient", "poll", "1", "300"]);
+    doctor.args(["as-target", "poll", "1", "300"]);
     let seen = finish(
         doctor
             .uid(65_534)
@@ -97,7 +97,7 @@ fn without_rights() {
     std::fs::copy(std::env::current_exe().unwrap(), &place).unwrap();
     let own = place.to_str().unwrap();
     let mut doctor = std::process::Command::new(own);
-    doctor.args(["as-doctor", own, "as-patient", "yield", "300"]);
+    doctor.args(["as-doctor", own, "as-target", "yield", "300"]);
     let seen = finish(
         doctor
             .uid(65_534)

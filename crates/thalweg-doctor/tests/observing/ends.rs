@@ -127,7 +127,7 @@ fn replaced() {
     std::fs::copy(&own, &place).unwrap();
     let path = place.to_str().unwrap();
     // The time at which the doctor opens a file depends on when it gets a core.
-    let held = format!("{path} as-patient spin-until-held $PPID");
+    let held = format!("{path} as-target spin-until-held $PPID");
     let script = format!("{held}; rm {path}; mkfifo {path}");
     let mut doctor = std::process::Command::new("timeout");
     doctor.arg("300").arg(&own).arg("as-doctor");
@@ -136,7 +136,7 @@ fn replaced() {
     assert_eq!(seen.code, 0, "124: it waited; {}", seen.said());
     let stacks = seen.report()["recording"]["on_cpu"].to_string();
     // "spin" alone may be in a kernel name, as in `_raw_spin_lock`.
-    match stacks.contains("patient::spin") {
+    match stacks.contains("target::spin") {
         false if seen.quality("spin.cpu_share") == "absent" => skip("no events for this user"),
         named => assert!(named, "the program's functions have no names: {stacks}"),
     }

@@ -1,5 +1,5 @@
 //! Tests the doctor with programs that behave badly. Signals are for whole processes, so this
-//! program plays the roles of the doctor and of the patients itself, each in a process of its own.
+//! program plays the roles of the doctor and of the targets itself, each in a process of its own.
 //!
 //! `cargo test -p thalweg-doctor --test observing NAME` runs the tests whose names contain NAME.
 
@@ -19,16 +19,16 @@ mod doctor;
 #[cfg(target_os = "linux")]
 mod ends;
 #[cfg(target_os = "linux")]
-mod patient;
-#[cfg(target_os = "linux")]
 mod signalled;
+#[cfg(target_os = "linux")]
+mod target;
 
 #[cfg(target_os = "linux")]
 fn main() -> std::process::ExitCode {
     let arguments: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
     match arguments.first().and_then(|first| first.to_str()) {
         Some("as-doctor") => doctor::play(&arguments[1..]),
-        Some("as-patient") => patient::play(&arguments[1..]),
+        Some("as-target") => target::play(&arguments[1..]),
         _ => run(&arguments),
     }
 }

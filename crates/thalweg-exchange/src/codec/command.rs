@@ -192,10 +192,9 @@ macro_rules! commands {
 
         /// Checks the head of a command of fixed length.
         fn check_fixed(head: Head) -> Result<(), CodecError> {
-            let (kind, wanted) = (head.kind, "command");
-            match kind {
+            match head.kind {
                 $(kind::$KIND => head.check::<$form>(),)*
-                _ => Err(CodecError::UnknownKind { kind, wanted }),
+                _ => head.unknown("command"),
             }
         }
 

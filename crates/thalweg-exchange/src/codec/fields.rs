@@ -24,20 +24,6 @@ pub(super) const fn at_least(
     })
 }
 
-/// Returns an error if a byte at this place is above `max`.
-#[inline]
-pub(super) fn small(what: &'static str, at: usize, value: u8, max: u8) -> Result<(), CodecError> {
-    if value <= max {
-        return Ok(());
-    }
-    Err(CodecError::OutOfRange {
-        what,
-        at,
-        value: value.into(),
-        max: max.into(),
-    })
-}
-
 /// Reads a frame, struct by struct.
 #[derive(Debug)]
 pub(super) struct Reader<'f> {

@@ -5,7 +5,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmut
 
 use super::error::CodecError;
 use super::{command, message, outcome, report, session, snapshot};
-use crate::wire::Form;
+use crate::wire::{Form, Plain};
 
 /// The version of the layout of commands, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
@@ -17,8 +17,8 @@ pub const OUTCOME_VERSION: u8 = 3;
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
 /// no number of a command, from 4 on nothing of single orders; logs of commands stay readable.
 pub const MESSAGE_VERSION: u8 = 4;
-/// The version of the layout of the frames of a session, at byte 5. The version of the protocol,
-/// which hello and welcome agree on, is another number.
+/// The version of the layout of the frames of a session, at byte 5, and of the protocol, which
+/// hello and welcome agree on.
 pub const SESSION_VERSION: u8 = 1;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;
@@ -133,7 +133,7 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     })
 }
 
-/// What every frame begins with.
+/// The head with which every frame begins.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub(super) struct Head {
@@ -194,6 +194,12 @@ impl Head {
             return Err(CodecError::TooLong { length });
         }
         Ok(length)
+    }
+
+    /// The error of a kind that is not known among those wanted.
+    pub(super) const fn unknown<T>(self, wanted: &'static str) -> Result<T, CodecError> {
+        let kind = self.kind;
+        Err(CodecError::UnknownKind { kind, wanted })
     }
 
     /// Checks that the length is this one.
@@ -288,11 +294,17 @@ impl<B: Body> Whole<B> {
 /// Writes a frame of fixed length at the beginning of `out`, and returns its length.
 #[inline(always)]
 pub(super) fn put<B: Body>(value: &B::Value, out: &mut [u8]) -> Result<usize, CodecError> {
-    let (needed, have) = (B::BYTES, out.len());
-    let Ok((frame, _)) = Whole::<B>::mut_from_prefix(out) else {
+    put_form(Whole::<B>::of(value), out)
+}
+
+/// Writes a struct at the beginning of `out`, and returns its length.
+#[inline(always)]
+pub(super) fn put_form<T: Plain>(form: T, out: &mut [u8]) -> Result<usize, CodecError> {
+    let (needed, have) = (size_of::<T>(), out.len());
+    let Ok((place, _)) = T::mut_from_prefix(out) else {
         return Err(CodecError::NoRoom { needed, have });
     };
-    *frame = Whole::of(value);
+    *place = form;
     Ok(needed)
 }
 

@@ -4,7 +4,7 @@ use zerocopy::little_endian::{I32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
-use super::frame::{Head, OWN_AT, kind};
+use super::frame::{Head, OWN_AT, kind, put_form};
 use crate::command::Action;
 use crate::ids::SymbolId;
 use crate::market::{
@@ -84,24 +84,20 @@ fn put<B: Form>(
     body: &B::Value,
     out: &mut [u8],
 ) -> Result<usize, CodecError> {
-    let (needed, have) = (size_of::<MessageForm<B>>(), out.len());
-    let Ok((frame, _)) = MessageForm::<B>::mut_from_prefix(out) else {
-        return Err(CodecError::NoRoom { needed, have });
-    };
     let ([bits, _], body) = B::of(body);
     let own = [
         bits << 1 | u8::from(message.is_last),
         message.channels.code(),
     ];
-    *frame = MessageForm {
-        head: Head::new(needed, kind, own),
+    let frame = MessageForm {
+        head: Head::new(size_of::<MessageForm<B>>(), kind, own),
         symbol: message.symbol.bytes(),
         epoch: message.epoch.bytes(),
         sequence: message.sequence.bytes(),
         symbol_sequence: message.symbol_sequence.bytes(),
         body,
     };
-    Ok(needed)
+    put_form(frame, out)
 }
 
 /// Reads the message at the beginning of `bytes`; with it, the length of its frame in bytes.
@@ -152,11 +148,7 @@ pub(super) fn check(head: Head) -> Result<(), CodecError> {
         kind::LEVEL => check_kind::<LevelForm>(head, "a level"),
         kind::BEST => check_kind::<BestForm>(head, "best prices"),
         kind::CLEARED => check_kind::<ClearedForm>(head, "a cleared book"),
-        kind => {
-            head.length()?;
-            let wanted = "message";
-            Err(CodecError::UnknownKind { kind, wanted })
-        }
+        _ => head.length().and_then(|_| head.unknown("message")),
     }
 }
 

@@ -5,15 +5,15 @@ use zerocopy::little_endian::{I32, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
-use super::fields::{Reader, small};
-use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, OWN_AT, kind};
+use super::fields::Reader;
+use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, OWN_AT, kind, put_form};
 use crate::command::Action;
 use crate::event::{Event, Events, Moved, RejectReason, Removal, Standing};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
-use crate::wire::{Form, Plain, Wire, check_zero, wire};
+use crate::wire::{Form, Wire, check_most, check_zero, wire};
 
-/// What every frame of an outcome begins with; items follow, and before them in the first frame
+/// The beginning of each frame of an outcome; items follow, and before them in the first frame
 /// after a move how the order stood. Bits of byte 6: the order was moved, its side. Byte 7: another
 /// frame follows.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -237,13 +237,19 @@ pub fn encode_outcome(
     out: &mut [u8],
 ) -> Result<usize, CodecError> {
     // Most commands have one event or none, and nothing else: what is to be written is known.
-    match (events.as_slice(), events.is_list()) {
-        ([event @ Event::Trade { .. }], true) => put_one::<TradeForm>(outcome, 1, event, out),
-        ([event @ Event::Reject { .. }], true) => put_one::<RejectForm>(outcome, 2, event, out),
-        ([event @ Event::Reduce { .. }], true) => put_one::<ReduceForm>(outcome, 3, event, out),
-        ([], true) => put_whole(outcome.front(FRONT_BYTES, (kind::OUTCOME, [0; 2]), 0), out),
-        _ => encode_frames(outcome, events, out),
+    if events.is_list() {
+        if let [event] = events.as_slice() {
+            match event {
+                Event::Trade { .. } => return put_one::<TradeForm>(outcome, 1, event, out),
+                Event::Reject { .. } => return put_one::<RejectForm>(outcome, 2, event, out),
+                Event::Reduce { .. } => return put_one::<ReduceForm>(outcome, 3, event, out),
+                _ => {}
+            }
+        } else if events.is_empty() {
+            return put_form(outcome.front(FRONT_BYTES, (kind::OUTCOME, [0; 2]), 0), out);
+        }
     }
+    encode_frames(outcome, events, out)
 }
 
 #[inline(always)]
@@ -256,23 +262,13 @@ fn put_one<F: Form<Value = Event>>(
     let length = size_of::<OneEventForm<F>>();
     let front = outcome.front(length, (kind::OUTCOME, [0; 2]), 1);
     let item = ItemForm::<F>::of(kind, event);
-    put_whole(OneEventForm { front, item }, out)
-}
-
-#[inline(always)]
-fn put_whole<T: Plain>(frame: T, out: &mut [u8]) -> Result<usize, CodecError> {
-    let (needed, have) = (size_of::<T>(), out.len());
-    let Ok((place, _)) = T::mut_from_prefix(out) else {
-        return Err(CodecError::NoRoom { needed, have });
-    };
-    *place = frame;
-    Ok(needed)
+    put_form(OneEventForm { front, item }, out)
 }
 
 /// Writes an item into the beginning of bytes whose number was counted.
 #[inline(always)]
 fn put<F: Form>(kind: u8, value: &F::Value, out: &mut [u8]) {
-    put_whole(ItemForm::<F>::of(kind, value), out).expect("the bytes of all items were counted");
+    put_form(ItemForm::<F>::of(kind, value), out).expect("the bytes of all items were counted");
 }
 
 impl<F: Form> ItemForm<F> {
@@ -306,13 +302,13 @@ fn encode_frames(outcome: Outcome, events: &Events, out: &mut [u8]) -> Result<us
     if let Some(moved) = events.moved() {
         let ([side, _], form) = MovedForm::of(moved);
         bits = HAS_MOVED | side << 1;
-        put_whole(form, &mut out[FRONT_BYTES..])?;
+        put_form(form, &mut out[FRONT_BYTES..])?;
     }
     let (mut start, mut at, mut count) = (0, front_bytes(events), 0);
     for item in items(events) {
         if at - start + item.bytes() > FRAME_BYTES_MAX {
             let front = outcome.front(at - start, (kind, [bits, 1]), count);
-            put_whole(front, &mut out[start..])?;
+            put_form(front, &mut out[start..])?;
             (kind, bits) = (kind::OUTCOME_ON, 0);
             (start, count) = (at, 0);
             at += FRONT_BYTES;
@@ -322,7 +318,7 @@ fn encode_frames(outcome: Outcome, events: &Events, out: &mut [u8]) -> Result<us
         count += 1;
     }
     let front = outcome.front(at - start, (kind, [bits, 0]), count);
-    put_whole(front, &mut out[start..])?;
+    put_form(front, &mut out[start..])?;
     Ok(needed)
 }
 
@@ -337,8 +333,7 @@ pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usi
     events.clear();
     let head = Head::read(bytes)?;
     if head.kind == kind::OUTCOME_ON {
-        let (kind, wanted) = (head.kind, "first frame of an outcome");
-        return Err(CodecError::UnknownKind { kind, wanted });
+        return head.unknown("first frame of an outcome");
     }
     check(head)?;
     let frame = head.frame(bytes)?;
@@ -428,7 +423,7 @@ fn list(frame: &[u8], before: Option<usize>, events: &mut Events) -> Result<Outc
 fn item<F: Form>(what: &'static str, fields: &mut Reader<'_>) -> Result<F::Value, CodecError> {
     let at = fields.at();
     let item = fields.get::<ItemForm<F>>()?;
-    small(what, at + 1, item.bits, F::SMALL_MAX[0])?;
+    check_most(what, at + 1, item.bits, F::SMALL_MAX[0])?;
     item.fields.value([item.bits, 0], [at + 1, at + 2])
 }
 
@@ -481,10 +476,7 @@ pub(super) fn check(head: Head) -> Result<(), CodecError> {
             let what = "a further frame of an outcome";
             (what, FRONT_BYTES + ITEM_BYTES_MIN, 0)
         }
-        _ => {
-            let wanted = "outcome";
-            return Err(CodecError::UnknownKind { kind, wanted });
-        }
+        _ => return head.unknown("outcome"),
     };
     head.check_length(what, length.max(least))?;
     head.check_own(what, [bits_max, 1])?;
@@ -528,9 +520,7 @@ fn all_are_there(bytes: &[u8], first: Head) -> Result<(), CodecError> {
 /// Checks that a head is that of a frame with which an outcome goes on.
 fn check_next(head: Head) -> Result<(), CodecError> {
     if head.kind != kind::OUTCOME_ON {
-        let kind = head.kind;
-        let wanted = "frame with which an outcome goes on";
-        return Err(CodecError::UnknownKind { kind, wanted });
+        return head.unknown("frame with which an outcome goes on");
     }
     check(head)
 }

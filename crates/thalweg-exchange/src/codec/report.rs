@@ -227,9 +227,6 @@ pub(super) fn check(head: Head) -> Result<(), CodecError> {
     head.length()?;
     match head.kind {
         kind::REPORT => head.check::<ReportForm>(),
-        kind => {
-            let wanted = "execution report";
-            Err(CodecError::UnknownKind { kind, wanted })
-        }
+        _ => head.unknown("execution report"),
     }
 }

@@ -70,10 +70,9 @@ pub fn encode_snapshot(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, Cod
 /// Returns the error that a snapshot's head and its numbers of items prove whatever follows.
 pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
     let length = head.length()?;
-    let (kind, what) = (head.kind, "a snapshot");
-    if kind != kind::SNAPSHOT {
-        let wanted = "snapshot";
-        return Err(CodecError::UnknownKind { kind, wanted });
+    let what = "a snapshot";
+    if head.kind != kind::SNAPSHOT {
+        return head.unknown("snapshot");
     }
     let room = length.saturating_sub(BYTES_MIN);
     head.check_length(what, BYTES_MIN + room - room % LEVEL_BYTES)?;

@@ -109,7 +109,8 @@ error_texts! { OpenError:
     Journal(error) from JournalError, caused by 0 => "{error}";
     NotOurs { place, file } =>
         "{place}: no exchange is here, and the directory is not empty: {file}";
-    Record { place, lsn, why }, caused by why => "{place}: record {lsn} is no command of an exchange: {why}";
+    Record { place, lsn, why }, caused by why =>
+        "{place}: record {lsn} is no command of an exchange: {why}";
     Gap { place, missing, first } => "{place}: commands from {missing} on are missing: the \
         journal begins with {first}, and no whole snapshot reaches so far";
     Snapshot { file, why } => "{file}: {why}";

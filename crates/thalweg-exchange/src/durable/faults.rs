@@ -13,7 +13,7 @@ pub(super) struct Faults {
 pub(super) enum Seeded {
     /// Commands are published before they are durable.
     PublishUnsynced,
-    /// Commands are published after the disk has failed, which the journal stage lets pass.
+    /// Commands are published after the disk has failed, which the committing thread lets pass.
     PublishFailed,
     /// A snapshot has no sessions and no reports.
     ForgetSessions,

@@ -10,6 +10,9 @@ use crate::event::Events;
 use crate::result_code::ResultCode;
 use crate::service::{Answered, EVENTS_KEPT, Query, Stamps};
 
+/// An entry of an answer takes the memory of this number of events.
+const ENTRY_EVENTS: usize = 2;
+
 /// The session and the sequence of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Note {
@@ -53,6 +56,8 @@ pub(super) struct Slot {
     pub(super) events: Events,
     /// The query, if this is one.
     pub(super) question: Option<Box<Question>>,
+    /// What it has of [`InFlight::waiting_events`].
+    waiting: usize,
 }
 
 impl Slot {
@@ -69,6 +74,19 @@ impl Slot {
             result: ResultCode::New,
             events: if levels { events.with_levels() } else { events },
             question: None,
+            waiting: 0,
+        }
+    }
+
+    /// Returns the events that it holds, or as many as take the memory of its answer.
+    fn held(&self) -> usize {
+        match &self.question {
+            None => self.events.len(),
+            Some(question) => {
+                let answered = question.answered.as_ref();
+                let entries = answered.map_or(0, |answered| answered.answer.entries());
+                entries * ENTRY_EVENTS
+            }
         }
     }
 }
@@ -86,7 +104,7 @@ pub(super) struct InFlight {
     published: usize,
     executed: usize,
     taken: usize,
-    /// Events of long commands that wait to be published.
+    /// Events of long commands and answers that wait to be published.
     waiting: usize,
 }
 
@@ -123,7 +141,8 @@ impl InFlight {
         self.taken - self.published
     }
 
-    /// Returns how many events of long commands wait to be published.
+    /// Returns how many events of long commands wait to be published, with those that take as much
+    /// memory as long answers do.
     pub(super) const fn waiting_events(&self) -> usize {
         self.waiting
     }
@@ -167,8 +186,10 @@ impl InFlight {
             let kept = self.events.max(EVENTS_KEPT);
             let slot = &mut self.slots[self.executed & (self.capacity - 1)];
             execute(slot);
-            if slot.events.len() > kept {
-                self.waiting += slot.events.len();
+            let held = slot.held();
+            if held > kept {
+                slot.waiting = held;
+                self.waiting += held;
             }
             self.executed += 1;
         }
@@ -205,9 +226,7 @@ impl InFlight {
         let kept = self.events.max(EVENTS_KEPT);
         for _ in 0..count {
             let slot = &mut self.slots[self.published & (self.capacity - 1)];
-            if slot.events.len() > kept && slot.question.is_none() {
-                self.waiting -= slot.events.len();
-            }
+            self.waiting -= std::mem::take(&mut slot.waiting);
             slot.events.keep_room_for(kept);
             slot.question = None;
             self.published += 1;
@@ -228,6 +247,11 @@ impl InFlight {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::book::RestingOrder;
+    use crate::command::ConditionalOrder;
+    use crate::ids::SymbolId;
+    use crate::report::CurrencyTotal;
+    use crate::service::Answer;
 
     fn numbers(ring: &mut InFlight, count: usize) -> Vec<u64> {
         (0..count).map(|at| ring.next(at).number).collect()
@@ -274,6 +298,29 @@ mod tests {
         ring.execute(|_| ());
         let counts = [0, 1, 2].map(|durable| ring.publishable(durable));
         assert_eq!(counts, [1, 3, 4]);
+    }
+
+    #[test]
+    fn an_answer_counts_as_events_until_it_is_published() {
+        let mut ring = InFlight::new(4, 0, false);
+        take(&mut ring, 0, false);
+        take(&mut ring, 0, true);
+        ring.execute(|slot| {
+            if let Some(question) = &mut slot.question {
+                question.answered = Some(Answered {
+                    sequence: 0,
+                    answer: Answer::Totals(vec![CurrencyTotal::default(); 100]),
+                });
+            }
+        });
+        assert_eq!(ring.waiting_events(), 200);
+        // It is taken out to be published.
+        let question = ring.next(1).question.as_mut().expect("it is one");
+        question.answered = None;
+        ring.free(2);
+        assert_eq!(ring.waiting_events(), 0);
+        let entry = size_of::<(SymbolId, RestingOrder)>().max(size_of::<ConditionalOrder>());
+        assert!(entry <= ENTRY_EVENTS * 64, "{entry}");
     }
 
     #[test]

@@ -30,7 +30,8 @@ pub struct SnapshotOptions {
     pub every_bytes: u64,
     /// After this time, if there were commands \[10 min\].
     pub every: Duration,
-    /// Snapshots that are kept, 1 to 1,024; the journal is kept from the oldest of them on \[2\].
+    /// Snapshots that are kept, 1 to 1,024 \[2\]; the journal is kept from the oldest of them on.
+    /// The configuration of `thalweg exchange serve` takes 1 to 100.
     pub kept: usize,
     /// Whether a thread makes them [true], or the call that finds one due.
     pub in_background: bool,
@@ -119,8 +120,9 @@ pub struct Options {
     pub sessions: SessionLimits,
     /// The rules of a new exchange; one that is there already has its own.
     pub rules: Rules,
-    /// How long the journal stage waits before it asks again for room on a full disk \[100 ms\];
-    /// where it is on the caller, so does each call. With 0 it does not wait: for simulations.
+    /// How long the thread that commits waits before it asks again for room on a full disk
+    /// \[100 ms\]; where that is the caller, so does each call. With 0 it does not wait: for
+    /// simulations.
     pub room_pause: Duration,
 }
 

@@ -14,7 +14,7 @@ use crate::session::{ClientSequence, Role, SessionKey};
 /// The version of records, at byte 0.
 pub const RECORD_VERSION: u8 = 1;
 
-/// What a record has before the frame of its command.
+/// The fields of a record before the frame of its command.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned,
 )]

@@ -7,7 +7,7 @@ use thalweg_measure::histogram::{Histogram, Recorder};
 use super::snapshots::SnapshotStats;
 use crate::session::Refusal;
 
-/// The figures that the journal stage records of its commits.
+/// The figures that the thread that commits records.
 #[derive(Debug, Default)]
 pub(super) struct Meters {
     wait_ticks: Recorder,
@@ -15,7 +15,8 @@ pub(super) struct Meters {
 }
 
 impl Meters {
-    /// Records a commit that made this number of commands durable. Only the journal stage calls it.
+    /// Records a commit that made this number of commands durable. Only the thread that commits
+    /// calls it.
     pub(super) fn note_commit(&self, commands: u64, ticks: u64) {
         self.wait_ticks.record(ticks);
         self.group.record(commands);
@@ -42,7 +43,7 @@ pub struct JournalStats {
     pub commands: u64,
     /// Bytes of their records.
     pub bytes: u64,
-    /// Commits: waits of the journal stage for the disk.
+    /// Commits: waits of the thread that commits for the disk.
     pub commits: u64,
     /// How long they took, in nanoseconds.
     pub commit_ns: Histogram,

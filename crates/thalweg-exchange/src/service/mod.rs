@@ -131,7 +131,8 @@ pub const EVENTS_KEPT: usize = 64;
 /// command is executed: a publish stage that is slow, on another thread, could else let every slot
 /// hold the events of a sweep. So what commands in flight hold is at most what slots keep, and room
 /// for this number of events, and for those of the one command that reached the bound. A list that
-/// grows may have room for twice as many as it holds.
+/// grows may have room for twice as many as it holds. In a durable exchange the answers of queries
+/// count too, two events an entry.
 ///
 /// The [replies](Reply) of a [`SharedService`] have copies of their events beyond this, from when
 /// a command was published until its reply is dropped.

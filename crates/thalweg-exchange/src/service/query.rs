@@ -61,7 +61,7 @@ pub enum Answer {
 
 impl Answer {
     /// Returns how many positions, orders, levels or currencies it lists.
-    fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         match self {
             Self::User(user) => user.positions().len(),
             Self::OpenOrders(orders) => orders.resting.len() + orders.waiting.len(),

@@ -47,7 +47,7 @@ forms! {
     }
     struct SymbolForm {
         spec: SpecForm, bits: u8, low: I64, high: I64, protection: I64, traded_at: I64,
-        /// What is remembered of orders.
+        /// The memory of orders.
         size_max: I64, lots_total: I128, price_max: U64,
     }
     /// A user; limits and used ids follow, where the bits say so, and then the money.

@@ -4,6 +4,7 @@
 mod errors;
 pub(crate) use crate::codec::faults;
 mod golden;
+mod page;
 mod roles;
 pub(crate) mod samples;
 

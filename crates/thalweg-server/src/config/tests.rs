@@ -1,6 +1,13 @@
 //! Tests of the configuration's values.
 
+use thalweg_exchange::codec::REPORT_BYTES;
+use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
+use thalweg_exchange::service::{EVENTS_IN_FLIGHT, EVENTS_KEPT};
+
 use super::*;
+use crate::feed::{CHUNK_BYTES, INLET_BYTES_MAX};
+use crate::logs::LINES_MAX;
+use crate::publisher::Delivery;
 
 /// Section and name of every option.
 fn names(value: &serde_json::Value) -> Vec<String> {
@@ -115,4 +122,50 @@ fn without_keys_only_loopback_addresses_are_served() {
     let config = Config::parse("serve.toml", with_keys).expect("it is fine");
     assert_eq!(config.keys.file, Some(PathBuf::from("keys.toml")));
     assert!(Config::parse("serve.toml", "[admin]\nlisten = \"[::1]:9\"\n").is_ok());
+}
+
+/// The numbers of the table of memory in docs/serving.md are those of the default configuration,
+/// and add up.
+#[test]
+fn the_page_for_operators_says_how_much_memory_the_defaults_take() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serving.md");
+    let page = std::fs::read_to_string(path).expect("docs/serving.md is there");
+    let config = Config::default();
+    let sessions = &config.sessions;
+    let answers = 24 * sessions.remembered_max as usize * sessions.answers_kept as usize;
+    let reports = REPORT_BYTES * sessions.reports_max as usize;
+    let events = EVENTS_KEPT * config.exchange.capacity + EVENTS_IN_FLIGHT;
+    let ring = config.market.ring_chunks.next_power_of_two();
+    let delivered = 2 * (NUMBERED_REPORT_BYTES + size_of::<Delivery>());
+    let parts = [
+        ("answers", answers),
+        ("reports", reports),
+        ("while a snapshot is made", 3 * (answers + reports)),
+        (
+            "events in flight, and answers to queries",
+            5 * 1024 * config.exchange.capacity + 64 * EVENTS_IN_FLIGHT,
+        ),
+        (
+            "reports and answers of these, on their way to connections",
+            delivered * events,
+        ),
+        ("what waits for connections", sessions.out_bytes_total),
+        (
+            "market data that is being written",
+            sessions.out_bytes_total,
+        ),
+        ("market data before it is sent", 3 * INLET_BYTES_MAX),
+        ("market data that waits for readers", CHUNK_BYTES * ring),
+        ("lines of the log, and of the audit", 2 * LINES_MAX * 4608),
+    ];
+    let sum = ("*sum*", parts.iter().map(|(_, bytes)| bytes).sum());
+    for (name, bytes) in parts.into_iter().chain([sum]) {
+        let begin = format!("| {name} |");
+        let row = page.lines().find(|line| line.starts_with(&begin));
+        let row = row.unwrap_or_else(|| panic!("there is no row {name}"));
+        let by_default = row.split('|').nth(3).expect("it has three columns").trim();
+        let shown = by_default.split(" MB").next().unwrap_or_default();
+        let shown: usize = shown.replace(',', "").parse().expect("it begins with MB");
+        assert_eq!(shown, (bytes + 500_000) / 1_000_000, "{row}: {bytes} bytes");
+    }
 }

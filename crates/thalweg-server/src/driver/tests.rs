@@ -1,8 +1,10 @@
 //! The exchange's answers to requests that come in a certain order.
 
+use thalweg::pipeline::Placement;
 use thalweg_exchange::AccountSpec;
 use thalweg_exchange::codec::session::decode_server_frame;
-use thalweg_exchange::durable::{JournalOptions, Options, SimDisk};
+use thalweg_exchange::durable::{JournalOptions, Options, SimDisk, Wake};
+use thalweg_exchange::service;
 use thalweg_journal::{Fault, Operation};
 
 use super::*;
@@ -10,11 +12,17 @@ use crate::output::tests::socket;
 use crate::session::tests::session;
 
 /// A driver on a simulated disk.
-fn driver(disk: &SimDisk) -> Driver<SimDisk> {
+pub(crate) fn driver(disk: &SimDisk) -> Driver<SimDisk> {
+    driver_with(disk, Options::default())
+}
+
+fn driver_with(disk: &SimDisk, options: Options) -> Driver<SimDisk> {
     let options = Options {
-        journal: JournalOptions::default().segment_bytes(1 << 20),
+        journal: JournalOptions::default()
+            .segment_bytes(1 << 20)
+            .in_background(false),
         room_pause: Duration::ZERO,
-        ..Options::default()
+        ..options
     };
     let opened = Exchange::open_in(disk.clone(), options, |_| ());
     let (exchange, _) = opened.expect("the disk is empty");
@@ -81,7 +89,15 @@ fn limits(open_orders: u32) -> UserLimits {
 /// A driver on a disk which has no room for some time, and was asked for limits of 7.
 fn on_a_full_disk() -> Driver<SimDisk> {
     let disk = SimDisk::new();
-    let mut driver = driver(&disk);
+    // No other thread meets the faults, or it could use them all up unseen.
+    let options = Options {
+        service: service::Options {
+            placement: Placement::inline(),
+            ..service::Options::default()
+        },
+        ..Options::default()
+    };
+    let mut driver = driver_with(&disk, options);
     (0..30).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
     let account = |user| AccountSpec::new(UserId(user), Vec::new());
     let long = Command::AddAccounts((1..=1_000).map(account).collect());
@@ -123,4 +139,40 @@ fn limits_that_found_no_room_do_not_come_after_those_of_an_administrator() {
         let _ = driver.tend().expect("it goes on");
     }
     assert_eq!(open_orders_after(driver), 9);
+}
+
+#[test]
+fn a_cancel_that_found_no_room_in_flight_goes_before_what_its_user_sends_then() {
+    let (go_on, goes_on) = std::sync::mpsc::channel();
+    let goes_on = std::sync::Mutex::new(Some(goes_on));
+    // The thread that commits stops after its first commit.
+    let wake = move || {
+        if let Some(goes_on) = goes_on.lock().expect("no panic").take() {
+            let _: Result<(), _> = goes_on.recv();
+        }
+    };
+    let options = Options {
+        service: service::Options {
+            capacity: 4,
+            placement: Placement::caller_and_threads(1, 1),
+            ..service::Options::default()
+        },
+        wake: Wake(Some(Arc::new(wake))),
+        ..Options::default()
+    };
+    let mut driver = driver_with(&SimDisk::new(), options);
+    while driver.room().expect("the disk is fine") > 0 {
+        assert!(driver.own(&Command::Nop).expect("the disk is fine"));
+    }
+    driver.disconnect(UserId(1)).expect("the disk is fine");
+    assert!(driver.has_deferred());
+    go_on.send(()).expect("it waits, or will");
+    while driver.exchange.idle().expect("the disk is fine") {
+        std::thread::yield_now();
+    }
+    assert!(driver.room().expect("the disk is fine") > 0);
+    let (mut trade, _client) = session(Role::Trade, 1);
+    submit(&mut driver, &mut trade, (1, Command::Nop));
+    assert_eq!(sent(&mut trade), [""; 0]);
+    assert!(!driver.has_deferred());
 }

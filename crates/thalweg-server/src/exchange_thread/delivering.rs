@@ -7,7 +7,11 @@ use thalweg_exchange::durable::Storage;
 
 use super::ExchangeThread;
 use crate::publisher::{Delivery, is_list, query_result};
+use crate::scheduler::HolderId;
 use crate::session::{Session, SessionId};
+
+/// Work of a report to a further session of its user: a write.
+const REPORT_WRITE_WORK: u64 = 8;
 
 impl<S: Storage> ExchangeThread<S> {
     /// Delivers what was published.
@@ -34,15 +38,17 @@ impl<S: Storage> ExchangeThread<S> {
         self.outgoing = outgoing;
     }
 
-    /// Adds frames for a session.
+    /// Adds frames for a session. Returns its holder where a write follows that others have not
+    /// caused before.
     #[inline]
-    fn push(&mut self, id: SessionId, frames: &[u8]) {
-        if let Some(session) = self.sessions.get(id) {
-            session.output.push_bytes(frames);
-            if !std::mem::replace(&mut session.is_dirty, true) {
-                self.dirty.push(id);
-            }
+    fn push(&mut self, id: SessionId, frames: &[u8]) -> Option<HolderId> {
+        let session = self.sessions.get(id)?;
+        session.output.push_bytes(frames);
+        if std::mem::replace(&mut session.is_dirty, true) {
+            return None;
         }
+        self.dirty.push(id);
+        Some(session.holder)
     }
 
     /// Delivers one thing, and returns what is left of the bytes.
@@ -69,10 +75,15 @@ impl<S: Storage> ExchangeThread<S> {
                 let (report, rest) = bytes.split_at(NUMBERED_REPORT_BYTES);
                 match self.sessions.of_user(user) {
                     [] => {}
-                    [only] => self.push(*only, report),
-                    [..] => {
-                        for id in self.sessions.of_user(user).to_vec() {
-                            self.push(id, report);
+                    [only] => drop(self.push(*only, report)),
+                    all => {
+                        let all = all.to_vec();
+                        for (at, id) in all.into_iter().enumerate() {
+                            if let Some(holder) = self.push(id, report)
+                                && at > 0
+                            {
+                                self.scheduler.charge(holder, REPORT_WRITE_WORK);
+                            }
                         }
                     }
                 }

@@ -10,7 +10,7 @@ use thalweg_exchange::codec::session::{Ending, ReportGap, ServerFrame, Welcome};
 use thalweg_exchange::durable::Storage;
 use thalweg_exchange::session::{ReportNumber, Role};
 
-use super::{CONNECTION_WORK, ExchangeThread, TICK_MIN};
+use super::{CONNECTION_WORK, ExchangeThread};
 use crate::counters::raise;
 use crate::feed::Subscription;
 use crate::keys::Keys;
@@ -52,7 +52,7 @@ impl<S: Storage> ExchangeThread<S> {
             Subscription::new(Arc::clone(&self.shared.feed)),
             now,
         );
-        self.tick = self.tick.min((heartbeat / 8).max(TICK_MIN));
+        self.clocks.see(heartbeat);
         let connection_id = session.connection_slot.id;
         self.scheduler.charge(session.holder, CONNECTION_WORK);
         self.sessions.insert(Box::new(session));

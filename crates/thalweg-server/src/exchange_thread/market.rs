@@ -25,6 +25,8 @@ pub(super) struct Readers {
     idle: BTreeSet<SessionId>,
     /// Those that were idle when there was more, and have not asked for a turn yet.
     woken: BTreeSet<SessionId>,
+    /// Those that were given nothing, since too much waits in all.
+    held: BTreeSet<SessionId>,
     /// Chunks of the feed at that time.
     chunks: u64,
 }
@@ -33,6 +35,17 @@ impl Readers {
     /// Returns whether some have to ask for a turn.
     pub(super) fn is_due(&self) -> bool {
         !self.woken.is_empty()
+    }
+
+    /// Returns whether a session was given all there was.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self, id: SessionId) -> bool {
+        self.idle.contains(&id)
+    }
+
+    /// Lets those that were given nothing ask for a turn again.
+    pub(super) fn wake_held(&mut self) {
+        self.woken.append(&mut self.held);
     }
 }
 
@@ -89,6 +102,7 @@ impl<S: Storage> ExchangeThread<S> {
     pub(super) fn read_no_more(&mut self, id: SessionId) {
         self.readers.idle.remove(&id);
         self.readers.woken.remove(&id);
+        self.readers.held.remove(&id);
         if let Some(session) = self.sessions.get(id)
             && let MarketWaits::Turn(ticket) =
                 std::mem::replace(&mut session.market_waits, MarketWaits::Feed)
@@ -111,7 +125,15 @@ impl<S: Storage> ExchangeThread<S> {
         session.market_waits = MarketWaits::Feed;
         let mut work = MARKET_TURN_WORK;
         let mut may_have_more = false;
-        if session.output.is_empty() && session.output.ending().is_none() {
+        let may_fill = session.output.is_empty() && session.output.ending().is_none();
+        if may_fill && self.budget.is_market_over() {
+            // It falls behind meanwhile, and begins again with snapshots.
+            self.scheduler.end(ticket, holder, 0, work);
+            self.market_work += work;
+            self.readers.held.insert(id);
+            return;
+        }
+        if may_fill {
             if std::mem::take(&mut session.has_request_changed) {
                 session.market.serve(session.requested.clone());
             }

@@ -10,6 +10,9 @@ use crate::counters::raise;
 use crate::output::Written;
 use crate::session::{MarketWaits, SessionId, WRITE_BYTES_MAX, Waits};
 
+/// This many slots that are looked at are as much work as a command's.
+const SLOTS_A_WORK: usize = 16;
+
 impl<S: Storage> ExchangeThread<S> {
     /// Writes to the sessions for which something waits, but to those whose turn goes on: first
     /// what is short, then to as many of the others as may have something before others have their
@@ -50,9 +53,12 @@ impl<S: Storage> ExchangeThread<S> {
         while self.budget.is_over()
             && let Some(id) = self.sessions.largest()
         {
+            // It was looked for among all.
+            let work = (self.sessions.slots() / SLOTS_A_WORK) as u64;
             let Some(session) = self.sessions.get(id) else {
                 break;
             };
+            self.scheduler.charge(session.holder, work);
             match session.output.ending() {
                 None => {
                     session.output.end_largest();
@@ -106,7 +112,8 @@ impl<S: Storage> ExchangeThread<S> {
         };
         session.shut_down();
         let _ = self.poll.registry().deregister(&mut session.stream);
-        self.scheduler.leave(session.holder);
+        let symbols = session.requested.symbols.len();
+        self.scheduler.leave(session.holder, symbols);
         let why = session.output.ending().unwrap_or(Ending::Done);
         self.shared.counters.end(why);
         if let Some(left_out) = self.shared.log_welcomed.pass(Instant::now()) {

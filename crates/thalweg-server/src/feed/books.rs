@@ -34,6 +34,7 @@ pub(super) struct Books {
     /// The number of the last message of the feed.
     pub(super) sequence: u64,
     ring: broadcast::Sender<Chunk>,
+    ring_chunks: usize,
     scratch: Snapshot,
 }
 
@@ -45,6 +46,7 @@ impl Books {
             entries: BTreeMap::new(),
             sequence: 0,
             ring: broadcast::Sender::new(ring_chunks),
+            ring_chunks,
             scratch: Snapshot::default(),
         }
     }
@@ -85,6 +87,11 @@ impl Books {
 
     pub(super) fn readers(&self) -> usize {
         self.ring.receiver_count()
+    }
+
+    /// Returns whether an eighth of the ring waits for a reader.
+    pub(super) fn is_reader_behind(&self) -> bool {
+        self.ring.len() >= self.ring_chunks / 8
     }
 
     /// Returns the first symbol whose number is not below this one.

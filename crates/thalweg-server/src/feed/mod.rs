@@ -8,7 +8,8 @@
 //! encoded, in the inlet. The feed's task takes all that is there, follows it with a replica of
 //! each book, and sends it on in chunks that all readers share. A reader that is further behind
 //! than the ring is long starts again from snapshots of the replicas, and gets a message with what
-//! it missed.
+//! it missed. While a reader is behind by an eighth of the ring, chunks are sent when they are full,
+//! or after a millisecond.
 //!
 //! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the tape drops messages and puts
 //! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds
@@ -27,6 +28,7 @@ use std::time::Duration;
 use mio::Waker;
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::{Notify, broadcast};
+use tokio::time::Instant;
 
 use crate::counters::{raise, read};
 
@@ -41,8 +43,11 @@ pub(crate) const INLET_BYTES_MAX: usize = 16 << 20;
 /// How often the task follows the books while no session reads them: a session that subscribes
 /// waits no longer.
 const UNREAD: Duration = Duration::from_millis(5);
+/// How long the task waits for a chunk to be full while a reader is behind: short ones would else
+/// push out of the ring what it has not read.
+const GATHER: Duration = Duration::from_millis(1);
 /// A chunk ends with the command that makes it so long, or longer.
-const CHUNK_BYTES: usize = 1 << 16;
+pub(crate) const CHUNK_BYTES: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 struct Inlet {
@@ -175,14 +180,28 @@ impl Feed {
     /// The feed's task: it ends with the runtime.
     pub(crate) async fn run(&self) {
         let mut bytes = Vec::new();
+        let mut turned = Instant::now();
         loop {
             self.filled.notified().await;
             if self.books().readers() == 0 {
                 tokio::time::sleep(UNREAD).await;
+            } else if self.books().is_reader_behind() {
+                self.gather(turned + GATHER).await;
             }
-            while self.turn(&mut bytes) {
+            if self.turn(&mut bytes) {
+                turned = Instant::now();
                 // One turn after another would keep the readers from theirs.
                 tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Waits until a chunk is full, or until this time.
+    async fn gather(&self, until: Instant) {
+        while Instant::now() < until && self.inlet().bytes.len() < CHUNK_BYTES {
+            tokio::select! {
+                () = tokio::time::sleep_until(until) => {}
+                () = self.filled.notified() => {}
             }
         }
     }

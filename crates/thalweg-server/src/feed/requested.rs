@@ -1,37 +1,36 @@
 //! The market data that a session has asked for.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use thalweg_exchange::SymbolId;
 use thalweg_exchange::codec::session::Symbols;
-
-/// Symbols that a session may name in its subscriptions, all together.
-const SYMBOLS_MAX: usize = 1 << 16;
 
 /// See the [module](self).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Requested {
     pub(crate) all: bool,
-    pub(crate) symbols: BTreeSet<SymbolId>,
+    /// Shared by the session and its subscription, until the session changes it.
+    pub(crate) symbols: Arc<BTreeSet<SymbolId>>,
 }
 
 impl Requested {
-    /// Adds symbols. Returns false where they would be too many.
-    pub(crate) fn add(&mut self, symbols: &Symbols<'_>) -> bool {
+    /// Adds symbols.
+    pub(crate) fn add(&mut self, symbols: &Symbols<'_>) {
         self.all |= symbols.is_all();
-        self.symbols.extend(symbols.iter());
-        self.symbols.len() <= SYMBOLS_MAX
+        Arc::make_mut(&mut self.symbols).extend(symbols.iter());
     }
 
     /// Takes symbols away; all of them, with the subscription to all. A symbol that is named has no
     /// effect on that.
     pub(crate) fn remove(&mut self, symbols: &Symbols<'_>) {
         if symbols.is_all() {
-            self.all = false;
-            self.symbols.clear();
+            *self = Self::default();
+            return;
         }
+        let named = Arc::make_mut(&mut self.symbols);
         for symbol in symbols.iter() {
-            self.symbols.remove(&symbol);
+            named.remove(&symbol);
         }
     }
 }

@@ -73,13 +73,10 @@ pub(crate) struct Subscription {
 }
 
 impl Subscription {
-    pub(crate) const fn new(feed: Arc<Feed>) -> Self {
+    pub(crate) fn new(feed: Arc<Feed>) -> Self {
         Self {
             feed,
-            requested: Requested {
-                all: false,
-                symbols: BTreeSet::new(),
-            },
+            requested: Requested::default(),
             ring: None,
             first: Vec::new(),
             pending: Pending::None,
@@ -91,7 +88,7 @@ impl Subscription {
     /// Serves what is asked for now: each symbol that is new begins with a snapshot.
     pub(crate) fn serve(&mut self, requested: Requested) {
         let before = std::mem::replace(&mut self.requested, requested);
-        let symbols = &self.requested.symbols;
+        let symbols = Arc::clone(&self.requested.symbols);
         if self.requested.all {
             if !before.all {
                 self.begin_all();
@@ -106,7 +103,7 @@ impl Subscription {
             self.first.clear();
             self.pending = Pending::None;
         } else if self.ring.is_none() {
-            self.begin(Pending::Named(symbols.clone()));
+            self.begin(Pending::Named(BTreeSet::clone(&symbols)));
         } else {
             self.given.retain(|symbol, _| symbols.contains(symbol));
             let mut pending = match std::mem::take(&mut self.pending) {
@@ -155,7 +152,8 @@ impl Subscription {
         if self.requested.all {
             self.begin_all();
         } else {
-            self.begin(Pending::Named(self.requested.symbols.clone()));
+            let symbols = BTreeSet::clone(&self.requested.symbols);
+            self.begin(Pending::Named(symbols));
         }
     }
 

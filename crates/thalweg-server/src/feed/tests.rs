@@ -105,7 +105,7 @@ impl Reader {
         let mut subscription = Subscription::new(Arc::clone(&market.feed));
         subscription.serve(Requested {
             all: symbols.is_empty(),
-            symbols: symbols.iter().map(|id| SymbolId(*id)).collect(),
+            symbols: Arc::new(symbols.iter().map(|id| SymbolId(*id)).collect()),
         });
         Self {
             subscription,
@@ -228,6 +228,28 @@ fn a_reader_behind_the_ring_gets_an_exact_loss_count_and_goes_on() {
     assert_eq!((all.messages, first.messages), (2, 2));
     all.replicas.iter().for_each(|replica| market.same(replica));
     market.same(&first.replicas[0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_short_hand_overs_do_not_push_each_other_out_of_the_ring() {
+    let mut market = Market::new(256);
+    market.turn();
+    let mut reader = Reader::new(&market, &[]);
+    reader.read();
+    let feed = Arc::clone(&market.feed);
+    tokio::spawn(async move { feed.run().await });
+    for _ in 0..300 {
+        market.bids(1, 1);
+        market.tape.hand_over();
+        // The task has its turn.
+        tokio::task::yield_now().await;
+    }
+    let before = market.feed.chunks();
+    tokio::time::sleep(2 * GATHER).await;
+    assert_eq!(market.feed.chunks(), before + 1);
+    reader.read();
+    assert_eq!((reader.conflated.len(), reader.messages), (0, 600));
+    market.same(reader.replica(SymbolId(1)));
 }
 
 /// Adds symbols, with a book of one level each.

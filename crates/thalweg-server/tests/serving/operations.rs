@@ -44,6 +44,31 @@ fn health_readiness_and_metrics_are_served() {
 }
 
 #[test]
+fn every_figure_of_the_page_for_operators_is_served() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serving.md");
+    let text = std::fs::read_to_string(path).expect("docs/serving.md is there");
+    let (_, figures) = text.split_once("\n## Figures\n").expect("it has them");
+    let rows = figures
+        .lines()
+        .filter(|line| line.starts_with("| `thalweg_"));
+    // Every second part stands between backticks.
+    let names = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let mut names: Vec<&str> = names.filter(|name| name.starts_with("thalweg_")).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert!(names.len() > 10, "{names:?}");
+
+    let server = TestServer::with_market(|_| {});
+    let (_, page) = server.get("/metrics");
+    for name in names {
+        let (name, label) = name.split_once('{').unwrap_or((name, ""));
+        let label = label.trim_end_matches('}');
+        let is_there = |line: &str| line.starts_with(name) && line.contains(label);
+        assert!(page.lines().any(is_there), "{name}, {label}: {page}");
+    }
+}
+
+#[test]
 fn a_server_that_is_dropped_leaves_its_directory_to_the_next_one() {
     let mut server = TestServer::with_market(|_| {});
     server.abandon();

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use thalweg::bus::{self, Message};
 use thalweg::channel::{self, Mpmc, Mpsc, Spsc, WeakReceiver, WeakSender, oneshot};
-use thalweg::pipeline::{self, Chunk, View};
+use thalweg::pipeline::{self, Chunk};
 use thalweg::ring::{self, Consumer, Giver, Producer, Taker, Ticket, TicketClaim, broadcast};
 
 fn send<T: Send>(_: T) {}
@@ -40,7 +40,6 @@ fn v25<'a>(x: Receiver<Short<'a>>) -> Receiver<Long> { x } //~ lifetime may not 
 fn v26<'a>(x: WeakRx<Short<'a>>) -> WeakRx<Long> { x } //~ lifetime may not live long
 fn v27<'a>(x: Got<'a, Short<'a>>) -> Got<'a, Long> { x } //~ lifetime may not live long
 fn v28<'a>(x: OneRx<Short<'a>>) -> OneRx<Long> { x } //~ lifetime may not live long
-fn v29<'a>(x: Looks<'a, Short<'a>>) -> Looks<'a, Long> { x } //~ lifetime may not live long
 // Types that others use too, or that have a ring in common with them, do neither.
 fn v30<'a>(x: Taker<Long>) -> Taker<Short<'a>> { x } //~ lifetime may not live long
 fn v31<'a>(x: Reader<Long>) -> Reader<Short<'a>> { x } //~ lifetime may not live long
@@ -73,7 +72,6 @@ type OneTx<T> = oneshot::Sender<T>;
 type OneRx<T> = oneshot::Receiver<T>;
 type Lane<T> = pipeline::Producer<T>;
 type Events<'c, T> = Chunk<'c, T>;
-type Looks<'c, T> = View<'c, T>;
 
 // Elements that must not move to another thread move in nothing.
 type Local = Rc<u8>;
@@ -139,7 +137,6 @@ fn b07(mut r: Receiver<u8>) { let f = r.recv_async(); r.try_recv(); drop(f); } /
 fn b08(mut r: Reader<u8>, mut o: Option<&u8>) { r.visit(1, |_, e| { o = Some(e); true}); } //~ E0521
 fn b09(mut r: Reader<u8>, mut o: O<'_>) { r.visit_mut(1, |_, e| { o = Some(e); true }); } //~ E0521
 fn b10(c: Chunk<'_, u8>, mut o: O<'_>) { c.for_each(|e, _| o = Some(e)); } //~ E0521
-fn b11(c: View<'_, u8>, mut o: Option<&u8>) { c.for_each(|e, _| o = Some(e)); } //~ E0521
 
 // Sealed traits are not for others to implement or to call.
 struct Mine;

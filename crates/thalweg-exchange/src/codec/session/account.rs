@@ -4,12 +4,12 @@ use zerocopy::little_endian::{I64, I128, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::error::CodecError;
-use super::super::fields::{Reader, Writer, small};
+use super::super::fields::{Reader, Writer};
 use crate::command::{Action, ConditionalOrder, OrderFlags, OrderType};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::report::OpenOrders;
 use crate::risk::{Direction, Position, User, UserStatus};
-use crate::wire::{AmountForm, Form, Wire, wire};
+use crate::wire::{AmountForm, Form, Wire, check_most, wire};
 
 /// An account before its balances, positions, and amounts that wait.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -228,7 +228,7 @@ impl OpenOrder {
         let [bits, flags, third, fourth] = form.small.to_bytes();
         form.small = U32::from_bytes([0, 0, third, fourth]);
         let what = "the bits of an open order";
-        small(what, at[0], bits, OpenOrderForm::SMALL_MAX[0])?;
+        check_most(what, at[0], bits, OpenOrderForm::SMALL_MAX[0])?;
         form.value([bits, flags], at)
     }
 }

@@ -176,8 +176,7 @@ fn decode_any_client_frame(bytes: &[u8]) -> Result<(ClientFrame<'_>, usize), Cod
     check(bytes, head)?;
     let kind = head.kind;
     if !is_from_client(kind) {
-        let wanted = "frame of a client";
-        return Err(CodecError::UnknownKind { kind, wanted });
+        return head.unknown("frame of a client");
     }
     let bytes = head.frame(bytes)?;
     let fields = &mut Reader::new(bytes, HEAD_BYTES);
@@ -202,8 +201,7 @@ pub fn decode_server_frame(bytes: &[u8]) -> Result<(ServerFrame<'_>, usize), Cod
     check(bytes, head)?;
     let kind = head.kind;
     if is_from_client(kind) && !matches!(kind, kind::HEARTBEAT | kind::BYE) {
-        let wanted = "frame of a server";
-        return Err(CodecError::UnknownKind { kind, wanted });
+        return head.unknown("frame of a server");
     }
     let bytes = head.frame(bytes)?;
     let frame = match kind {
@@ -244,8 +242,7 @@ pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError
     let length = head.length()?;
     let own = head.own;
     let code = [u8::MAX, 0];
-    let (kind, wanted) = (head.kind, "frame of a session");
-    let (what, expected, own_max) = match kind {
+    let (what, expected, own_max) = match head.kind {
         kind::WELCOME => return head.check::<WelcomeForm>(),
         kind::ANSWER => return head.check::<AnswerForm>(),
         kind::REFUSED => return head.check::<RefusedForm>(),
@@ -270,11 +267,11 @@ pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError
             ("an answer to a query", expected, [u8::MAX; 2])
         }
         kind::BYE => ("a bye", length.min(HEAD_BYTES + BYE_TEXT_BYTES_MAX), code),
-        _ => return Err(CodecError::UnknownKind { kind, wanted }),
+        _ => return head.unknown("frame of a session"),
     };
     head.check_own(what, own_max)?;
     head.check_length(what, expected)?;
-    match kind {
+    match head.kind {
         kind::HELLO => Role::value(own[0], OWN_AT).map(drop),
         kind::BYE => Ending::value(own[0], OWN_AT).map(drop),
         kind::QUERY_ANSWER => check_answer(own),

@@ -11,7 +11,7 @@ use super::super::fields::{Reader, Writer};
 use super::super::frame::{Head, OWN_AT, kind};
 use crate::market::{Channels, Epoch};
 use crate::session::{ClientSequence, ReportNumber, Role};
-use crate::wire::{Bits, Wire, wire};
+use crate::wire::{Bits, Wire, check_most, wire};
 
 /// A hello before its key. Byte 6 has the role, byte 7 two flags.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -118,14 +118,8 @@ impl<'b> Hello<'b> {
             return Err(CodecError::unknown(what, at, form.magic.get()));
         }
         let [version_min, version_max] = [form.version_min.get(), form.version_max.get()];
-        if version_min > version_max {
-            return Err(CodecError::OutOfRange {
-                what: "the lowest version",
-                at: offset_of!(HelloForm, version_min),
-                value: version_min.into(),
-                max: version_max.into(),
-            });
-        }
+        let at = offset_of!(HelloForm, version_min);
+        check_most("the lowest version", at, version_min, version_max)?;
         let last_report = form.last_report.get();
         Ok(Self {
             version_min,

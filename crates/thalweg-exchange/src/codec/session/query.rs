@@ -24,7 +24,7 @@ pub(super) struct QueryForm {
     about: U64,
 }
 
-/// What every answer to a query begins with; byte 6 says what follows.
+/// The beginning of each answer to a query; byte 6 says what follows.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 struct QueryAnswerForm {
@@ -130,7 +130,7 @@ pub enum QueryResult {
     OpenOrders {
         /// Those that rest, then those that wait; each by ascending symbol.
         orders: Vec<OpenOrder>,
-        /// Whether there are more than a frame can hold.
+        /// Whether there are more than the server gives or the frame can hold.
         is_cut: bool,
     },
     /// The levels.

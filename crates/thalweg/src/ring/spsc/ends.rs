@@ -1,9 +1,12 @@
 //! The two ends of a one-to-one ring.
 
+mod guards;
+
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::guards::{Batch, Claim, CommitOnDrop};
+use self::guards::CommitOnDrop;
+pub use self::guards::{Batch, Claim};
 use super::shared::{Shared, View};
 use super::{ClaimError, PopError, PushError, SharedByThreads, UsedByOneThreadAtATime};
 use crate::ring::sync::fault;

@@ -59,11 +59,10 @@ use std::ptr::NonNull;
 use super::sequence::{CapacityError, memory_for, slots_for};
 use shared::Shared;
 
+pub use ends::{Batch, Claim};
 pub use ends::{Consumer, Producer};
-pub use guards::{Batch, Claim};
 
 mod ends;
-mod guards;
 #[cfg(all(test, loom))]
 mod models;
 mod shared;

@@ -3,7 +3,7 @@
 
 use std::iter::FusedIterator;
 
-use super::ends::{Consumer, Producer};
+use super::{Consumer, Producer};
 use crate::ring::panics::drop_each;
 
 /// Publishes what was written, also when the iterator that gave it panics.

@@ -1,0 +1,120 @@
+//! Rounds of a thread whose sessions were not accepted by a listener.
+
+use std::net::TcpStream;
+use std::sync::mpsc;
+
+use thalweg_exchange::UserId;
+use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
+use thalweg_exchange::durable::SimDisk;
+use thalweg_exchange::market::{Channels, Epoch};
+use thalweg_exchange::session::SessionKey;
+
+use super::*;
+use crate::config::Config;
+use crate::driver::tests::driver;
+use crate::feed::Feed;
+use crate::output::Output;
+use crate::publisher::Delivery;
+use crate::scheduler::HolderId;
+use crate::session::MarketWaits;
+use crate::session::tests::session;
+
+type Thread = ExchangeThread<SimDisk>;
+
+fn thread() -> Thread {
+    let feed = Feed::new(Epoch(1), Channels::default(), 1, 2);
+    let shared = Arc::new(Shared::new(Config::default(), None, Arc::new(feed)));
+    let poll = Poll::new().expect("there are files");
+    let (_, requests) = mpsc::channel();
+    let driver = driver(&SimDisk::new());
+    ExchangeThread::new(shared, (poll, requests), (driver, Mailbox::default()))
+}
+
+/// Adds sessions of a user, who wants reports.
+fn enter(thread: &mut Thread, user: i64, count: u32) -> (HolderId, Vec<(SessionId, TcpStream)>) {
+    let now = Instant::now();
+    let key = |number| SessionKey::new(Role::Trade, user, number);
+    let mut one = |number| {
+        let (mut session, client) = session(Role::Trade, user);
+        session.terms.key = key(number);
+        session.terms.wants_reports = true;
+        session.holder = thread.scheduler.enter(key(number), now);
+        session.output = Output::new(1 << 20, Rc::clone(&thread.budget));
+        let id = thread.sessions.insert(Box::new(session));
+        thread.sessions.enter(id);
+        (id, client)
+    };
+    let entered = (0..count).map(&mut one).collect();
+    (thread.scheduler.enter(key(0), now), entered)
+}
+
+#[test]
+fn heartbeats_are_charged_and_few_clocks_are_looked_at_together() {
+    let mut thread = thread();
+    let (holder, entered) = enter(&mut thread, 1, 300);
+    let heartbeat = Duration::from_secs(1);
+    let last = entered[299].0;
+    let session = thread.sessions.get(last).expect("it has entered");
+    session.terms.heartbeat = heartbeat * 2 / 5;
+    thread.clocks.see(heartbeat * 2 / 5);
+    let now = Instant::now() + heartbeat * 2 / 3;
+    let mut charged = Vec::new();
+    let mut due = Vec::new();
+    for _ in 0..3 {
+        thread.look_at_clocks(now);
+        charged.push(thread.scheduler.finish(holder) / 16);
+        due.push(thread.clocks.due() - now);
+    }
+    assert_eq!(charged, [256, 300, 300]);
+    let [all, short] = [heartbeat / 8, heartbeat / 20];
+    assert_eq!(due, [Duration::ZERO, short, short]);
+    // One that has gone makes the looks of others no more frequent.
+    thread.leave(last);
+    thread.close(last);
+    let now = now + short;
+    (0..2).for_each(|_| thread.look_at_clocks(now));
+    assert_eq!(thread.clocks.due() - now, all);
+}
+
+#[test]
+fn a_report_to_many_sessions_is_charged() {
+    let mut thread = thread();
+    let (holder, entered) = enter(&mut thread, 1, 16);
+    for writes in [15, 15] {
+        let mut mailbox = thread.mailbox.lock().expect("no thread has panicked");
+        mailbox.deliveries.push(Delivery::Report(UserId(1)));
+        mailbox.bytes.extend([0; NUMBERED_REPORT_BYTES]);
+        drop(mailbox);
+        thread.deliver();
+        assert_eq!(thread.scheduler.finish(holder), 8 * writes);
+    }
+    let (id, _) = entered[7];
+    let session = thread.sessions.get(id).expect("it has entered");
+    assert_eq!(session.output.len(), 2 * NUMBERED_REPORT_BYTES);
+}
+
+#[test]
+fn a_reader_waits_while_all_are_given_too_much_market_data() {
+    let mut thread = thread();
+    thread.budget = Rc::new(Budget::new(100));
+    let (_, entered) = enter(&mut thread, 1, 2);
+    let [(full, _), (reader, _)] = &entered[..] else {
+        panic!("there are two");
+    };
+    let session = thread.sessions.get(*full).expect("it has entered");
+    session.output.fill(|bytes| bytes.extend([0; 100]));
+    let give = |thread: &mut Thread| {
+        thread.wait_for_market_turn(*reader);
+        thread.market_turn(*reader);
+        let session = thread.sessions.get(*reader).expect("it goes on");
+        assert_eq!(session.market_waits, MarketWaits::Feed);
+        assert_eq!(session.output.ending(), None);
+    };
+    give(&mut thread);
+    assert!(!thread.readers.is_idle(*reader));
+    thread.readers.wake_held();
+    assert!(thread.readers.is_due());
+    drop(thread.sessions.remove(*full));
+    give(&mut thread);
+    assert!(thread.readers.is_idle(*reader));
+}
