@@ -31,7 +31,8 @@ pub(crate) async fn listen(shared: Arc<Shared>, kind: ListenerKind, listener: Tc
                 Ok((stream, peer)) => {
                     raise(&shared.counters.accepted, 1);
                     let now = Instant::now();
-                    let arrival = shared.connect_limits.arrive(kind, peer.ip(), now.into_std());
+                    let (limits, from) = (&shared.connect_limits, peer.ip());
+                    let arrival = limits.arrive(kind as usize, from, now.into_std());
                     next = now + arrival.pause;
                     if !arrival.is_taken {
                         let most = shared.config.server.connects_per_address_s;

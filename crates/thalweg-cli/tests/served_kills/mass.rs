@@ -32,7 +32,7 @@ const ROUNDS_MAX: u64 = 40;
 /// No limit of open orders, no commands of the server's own but those for what is left over, and
 /// often a snapshot.
 const CONFIG: &str = "[sessions]\nopen_orders_max = 0\n[exchange]\nclock_ms = 0\n\
-                      [snapshots]\nevery_bytes = 300000\n";
+                      [snapshots]\nevery_bytes = 300000\nkept = 100\n";
 
 /// The journal, executed by itself.
 struct Replay {
