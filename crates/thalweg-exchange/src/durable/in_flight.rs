@@ -56,7 +56,7 @@ pub(super) struct Slot {
     pub(super) events: Events,
     /// The query, if this is one.
     pub(super) question: Option<Box<Question>>,
-    /// What it has of [`InFlight::waiting_events`].
+    /// Its part of [`InFlight::waiting_events`].
     waiting: usize,
 }
 
