@@ -27,7 +27,6 @@ pub mod conformance;
 pub mod digest;
 pub mod durable;
 pub mod engine;
-mod error_texts;
 pub mod event;
 pub mod execution;
 pub mod ids;

@@ -8,8 +8,9 @@
 
 use std::fmt;
 
+use thiserror::Error;
+
 use crate::codes::codes;
-use crate::error_texts::error_texts;
 
 codes! {
     /// The permissions of the holder of a key.
@@ -97,47 +98,59 @@ number! {
 /// [`SequenceReused`](Self::SequenceReused), whose sequence belongs to an earlier command.
 ///
 /// A command that *was* taken and failed has a [`ResultCode`](crate::ResultCode) instead.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 #[non_exhaustive]
 pub enum Refusal {
     /// The session sends faster than it may (code 1).
+    #[error("the session may send {limit} commands a second")]
     Rate {
         /// Commands a second that it may send.
         limit: u32,
     },
     /// Too many commands of the session have no answer yet (code 2).
+    #[error("the session may have {limit} commands without an answer")]
     InFlight {
         /// How many may.
         limit: u32,
     },
     /// The user has too many open orders (code 3). Reserved: no server sends it, and an order
     /// beyond the limit has an answer, [`RiskTooManyOrders`](crate::ResultCode::RiskTooManyOrders).
+    #[error("the user may have {limit} open orders")]
     OpenOrders {
         /// How many it may have.
         limit: u32,
     },
     /// There are too many sessions, of this holder or in all (code 4).
+    #[error("there may be {limit} sessions")]
     Sessions {
         /// How many there may be.
         limit: u32,
     },
     /// The journal has no room (code 5). Later it may have some.
+    #[error("the journal's disk is full")]
     DiskFull,
     /// The exchange is about to stop (code 6).
+    #[error("the exchange is about to stop")]
     Draining,
     /// The session's role has no such command, or no such query (code 7).
+    #[error("the session's role does not allow it")]
     Role,
     /// It is about another user than the session's (code 8).
+    #[error("it is about another user than the session's")]
     NotYourUser,
     /// The sequence was used for another command (code 9).
+    #[error("another command of the session has the same sequence")]
     SequenceReused,
     /// A command with that sequence, or with a higher one, was executed so long ago that its answer
     /// is not kept (code 10).
+    #[error("the answer to that sequence is not kept any more")]
     AnswerGone,
     /// A command with a higher sequence was executed, and this one was not; nor will it be
     /// (code 11).
+    #[error("it was not executed, and a later command of the session was")]
     NotExecuted,
     /// The system has no file descriptor or no memory for the journal (code 12). Later it may have.
+    #[error("the system lacks files or memory for the journal")]
     Resources,
 }
 
@@ -200,21 +213,6 @@ refusals! {
     AnswerGone = 10, "ANSWER_GONE";
     NotExecuted = 11, "NOT_EXECUTED";
     Resources = 12, "RESOURCES";
-}
-
-error_texts! { Refusal:
-    Rate { limit } => "the session may send {limit} commands a second";
-    InFlight { limit } => "the session may have {limit} commands without an answer";
-    OpenOrders { limit } => "the user may have {limit} open orders";
-    Sessions { limit } => "there may be {limit} sessions";
-    DiskFull => "the journal's disk is full";
-    Draining => "the exchange is about to stop";
-    Role => "the session's role does not allow it";
-    NotYourUser => "it is about another user than the session's";
-    SequenceReused => "another command of the session has the same sequence";
-    AnswerGone => "the answer to that sequence is not kept any more";
-    NotExecuted => "it was not executed, and a later command of the session was";
-    Resources => "the system lacks files or memory for the journal";
 }
 
 #[cfg(test)]

@@ -1,16 +1,18 @@
 //! Errors in bytes that are decoded, and of buffers that are too small to encode into.
 
+use thiserror::Error;
+
 use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES};
-use crate::error_texts::error_texts;
 
 /// Why bytes were not decoded, or a value not encoded. Positions count from 0 at the beginning of
 /// the frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CodecError {
     /// The bytes end before the frame does. As far as its head goes (version, kind, length, own
     /// bytes) and the numbers of items of a batch or a snapshot, it is good: read more. The other
     /// fields are looked at when all of them are there.
+    #[error("the frame needs {needed} bytes, {have} are there")]
     Incomplete {
         /// Bytes of the frame, or of its head while not even that is there.
         needed: usize,
@@ -18,16 +20,19 @@ pub enum CodecError {
         have: usize,
     },
     /// The frame says that it is shorter than its own head.
+    #[error("the length at byte 0 is {length}, a frame has {HEAD_BYTES} bytes at least")]
     TooShort {
         /// The length that it gives.
         length: usize,
     },
     /// The frame is longer than [`FRAME_BYTES_MAX`].
+    #[error("a frame of {length} bytes, the limit is {FRAME_BYTES_MAX}")]
     TooLong {
         /// Its length.
         length: usize,
     },
     /// The frame is of a version that is not known here.
+    #[error("the version at byte 5 is {version}, only {known} is known")]
     UnknownVersion {
         /// Its version.
         version: u8,
@@ -35,6 +40,7 @@ pub enum CodecError {
         known: u8,
     },
     /// The frame is of no known kind, or of one that was not asked for.
+    #[error("the kind at byte 4 is {kind}, which is no known {wanted}")]
     UnknownKind {
         /// Its kind.
         kind: u8,
@@ -42,6 +48,7 @@ pub enum CodecError {
         wanted: &'static str,
     },
     /// The length of the frame is not that of its kind.
+    #[error("the length at byte 0 is {length}, that of {what} is {expected}")]
     WrongLength {
         /// The kind.
         what: &'static str,
@@ -51,6 +58,7 @@ pub enum CodecError {
         expected: usize,
     },
     /// One of the kind's own bytes in the head is above its greatest value.
+    #[error("byte {at} of {what} is {value}, the greatest is {max}")]
     OwnByte {
         /// The kind.
         what: &'static str,
@@ -62,6 +70,7 @@ pub enum CodecError {
         max: u8,
     },
     /// An outcome goes on with a frame of another one.
+    #[error("the outcome of command {expected} goes on with another of command {found}")]
     OtherOutcome {
         /// The number of the command of the frames before.
         expected: u64,
@@ -69,8 +78,10 @@ pub enum CodecError {
         found: u64,
     },
     /// An order with conditions has none: it is another kind, an order without.
+    #[error("byte 6 of a conditional order names no condition; such an order has kind 1")]
     NoCondition,
     /// A small field is above its greatest value, or a bit without a meaning is set.
+    #[error("{what} at byte {at} is {value}, the greatest is {max}")]
     OutOfRange {
         /// The field.
         what: &'static str,
@@ -82,6 +93,7 @@ pub enum CodecError {
         max: u64,
     },
     /// A number that stands for something stands for nothing known.
+    #[error("{what} at byte {at} is {code}, which is not known")]
     UnknownCode {
         /// The field.
         what: &'static str,
@@ -91,6 +103,7 @@ pub enum CodecError {
         code: i64,
     },
     /// A list is said to be longer than the rest of the frame can hold.
+    #[error("{count} {what} said at byte {at}, the frame has room for {max}")]
     TooMany {
         /// The kind of items in the list.
         what: &'static str,
@@ -102,6 +115,7 @@ pub enum CodecError {
         max: usize,
     },
     /// The frame, which is all there, ends within its fields: a list in it is longer than it says.
+    #[error("the frame ends at byte {length}, and {bytes} bytes are wanted from byte {at} on")]
     EndsEarly {
         /// Where the field begins that does not fit.
         at: usize,
@@ -111,6 +125,7 @@ pub enum CodecError {
         length: usize,
     },
     /// The frame goes on after its last field.
+    #[error("the frame's fields end at byte {at}, and {bytes} bytes follow")]
     Surplus {
         /// Where its fields end.
         at: usize,
@@ -118,6 +133,7 @@ pub enum CodecError {
         bytes: usize,
     },
     /// A number is below its least value.
+    #[error("{what} at byte {at} is {value}, the least is {min}")]
     BelowLeast {
         /// The field.
         what: &'static str,
@@ -129,6 +145,7 @@ pub enum CodecError {
         min: u64,
     },
     /// A list that must ascend does not.
+    #[error("{what} at byte {at} is not above the one before it")]
     NotAscending {
         /// The kind of items in the list.
         what: &'static str,
@@ -136,6 +153,7 @@ pub enum CodecError {
         at: usize,
     },
     /// A text is not UTF-8.
+    #[error("{what} is no UTF-8 from byte {at} on")]
     NotText {
         /// The text.
         what: &'static str,
@@ -144,6 +162,7 @@ pub enum CodecError {
     },
     /// A frame within another one does not begin as it should: another kind or version, or a length
     /// that is not that of the rest.
+    #[error("at byte {at} begins something else than {what}")]
     WrongHead {
         /// The frame that should begin there.
         what: &'static str,
@@ -151,42 +170,13 @@ pub enum CodecError {
         at: usize,
     },
     /// The buffer is too small for the frame. Nothing was written.
+    #[error("the frame needs {needed} bytes, the buffer has {have}")]
     NoRoom {
         /// Bytes of the frame.
         needed: usize,
         /// Bytes of the buffer.
         have: usize,
     },
-}
-
-error_texts! { CodecError:
-    Incomplete { needed, have } => "the frame needs {needed} bytes, {have} are there";
-    TooShort { length } =>
-        "the length at byte 0 is {length}, a frame has {HEAD_BYTES} bytes at least";
-    TooLong { length } => "a frame of {length} bytes, the limit is {FRAME_BYTES_MAX}";
-    UnknownVersion { version, known } =>
-        "the version at byte 5 is {version}, only {known} is known";
-    UnknownKind { kind, wanted } => "the kind at byte 4 is {kind}, which is no known {wanted}";
-    WrongLength { what, length, expected } =>
-        "the length at byte 0 is {length}, that of {what} is {expected}";
-    OwnByte { what, at, value, max } => "byte {at} of {what} is {value}, the greatest is {max}";
-    OtherOutcome { expected, found } =>
-        "the outcome of command {expected} goes on with another of command {found}";
-    NoCondition =>
-        "byte 6 of a conditional order names no condition; such an order has kind 1";
-    OutOfRange { what, at, value, max } =>
-        "{what} at byte {at} is {value}, the greatest is {max}";
-    UnknownCode { what, at, code } => "{what} at byte {at} is {code}, which is not known";
-    TooMany { what, at, count, max } =>
-        "{count} {what} said at byte {at}, the frame has room for {max}";
-    EndsEarly { at, bytes, length } =>
-        "the frame ends at byte {length}, and {bytes} bytes are wanted from byte {at} on";
-    Surplus { at, bytes } => "the frame's fields end at byte {at}, and {bytes} bytes follow";
-    BelowLeast { what, at, value, min } => "{what} at byte {at} is {value}, the least is {min}";
-    NotAscending { what, at } => "{what} at byte {at} is not above the one before it";
-    NotText { what, at } => "{what} is no UTF-8 from byte {at} on";
-    WrongHead { what, at } => "at byte {at} begins something else than {what}";
-    NoRoom { needed, have } => "the frame needs {needed} bytes, the buffer has {have}";
 }
 
 impl CodecError {

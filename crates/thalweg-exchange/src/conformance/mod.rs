@@ -11,11 +11,12 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::io::BufRead;
 
+use thiserror::Error;
+
 use self::mirror::Mirror;
 pub use self::served::Served;
 use crate::command::Command;
 use crate::engine::state::{State, apply};
-use crate::error_texts::error_texts;
 use crate::event::{Event, Events};
 use crate::report::state_text::{state_hash, write_state};
 use crate::report::{currency_totals, open_interest};
@@ -88,18 +89,15 @@ impl fmt::Display for Disagreement {
 }
 
 /// Why a stream did not pass.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CheckError {
     /// The file cannot be read.
-    Stream(StreamError),
+    #[error("{0}")]
+    Stream(#[from] StreamError),
     /// The engine does something else.
+    #[error("{0}")]
     Disagreement(Box<Disagreement>),
-}
-
-error_texts! { CheckError:
-    Stream(error) from StreamError => "{error}";
-    Disagreement(difference) => "{difference}";
 }
 
 /// The numbers of items that were compared in a stream that passed.

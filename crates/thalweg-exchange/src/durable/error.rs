@@ -4,20 +4,22 @@ use std::io;
 use std::sync::Arc;
 
 use thalweg_journal::{Error as JournalError, Lsn};
+use thiserror::Error;
 
 use super::record::RecordError;
 use super::snapshots::{Skipped, SnapshotFailed, SnapshotFlaw};
-use crate::error_texts::error_texts;
 use crate::service::OptionsError;
 use crate::session::Refusal;
 
 /// Why an exchange was not opened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// The journal cannot be opened or read.
-    Journal(JournalError),
+    #[error("{0}")]
+    Journal(#[from] JournalError),
     /// The directory holds other files, and no exchange.
+    #[error("{place}: no exchange is here, and the directory is not empty: {file}")]
     NotOurs {
         /// The directory.
         place: String,
@@ -25,15 +27,21 @@ pub enum OpenError {
         file: String,
     },
     /// A record of the journal is no command of an exchange.
+    #[error("{place}: record {lsn} is no command of an exchange: {why}")]
     Record {
         /// The directory.
         place: String,
         /// Which record.
         lsn: Lsn,
         /// The error in it.
+        #[source]
         why: RecordError,
     },
     /// The journal begins after the newest whole snapshot ends.
+    #[error(
+        "{place}: commands from {missing} on are missing: the \
+        journal begins with {first}, and no whole snapshot reaches so far"
+    )]
     Gap {
         /// The directory.
         place: String,
@@ -43,6 +51,7 @@ pub enum OpenError {
         first: u64,
     },
     /// A snapshot of another version, or of another exchange.
+    #[error("{file}: {why}")]
     Snapshot {
         /// The file.
         file: String,
@@ -50,26 +59,38 @@ pub enum OpenError {
         why: SnapshotFlaw,
     },
     /// No snapshot is whole.
+    #[error("no snapshot is whole{}",
+        .skipped.iter().map(|one| format!("; {one}")).collect::<String>())]
     NoSnapshot {
         /// Those that are there.
         skipped: Vec<Skipped>,
     },
     /// There is a journal and no snapshot, so that the rules are unknown.
+    #[error(
+        "{place}: there is a journal and no snapshot: it is none of an exchange, \
+        or its snapshots were removed"
+    )]
     NoRules {
         /// The directory.
         place: String,
     },
     /// There is no exchange.
+    #[error("{place}: no exchange is here")]
     NoExchange {
         /// The directory.
         place: String,
     },
     /// There are snapshots and no journal.
+    #[error("{place}: there are snapshots and no journal")]
     NoJournal {
         /// The directory.
         place: String,
     },
     /// The journal ends before the newest snapshot.
+    #[error(
+        "{place}: the journal ends after {commands} commands, \
+        the newest snapshot has {snapshot}"
+    )]
     Behind {
         /// The directory.
         place: String,
@@ -80,6 +101,11 @@ pub enum OpenError {
     },
     /// No snapshot is whole, and the journal does not give what the header of one of them says:
     /// the exchange was made under other rules.
+    #[error(
+        "{place}: no snapshot is whole, and the journal, executed \
+        under the rules that were given, does not lead to the state that the snapshot after \
+        {commands} commands names: give the rules that the exchange was made with"
+    )]
     OtherRules {
         /// The directory.
         place: String,
@@ -87,10 +113,13 @@ pub enum OpenError {
         commands: u64,
     },
     /// The first snapshot of a new exchange could not be written.
+    #[error("{0}")]
     First(SnapshotFailed),
     /// The system gives no thread for commits.
+    #[error("a thread could not be started: {0}")]
     Thread(String),
     /// Options that are out of range.
+    #[error("{what} is {asked}; {least} to {most} are possible")]
     Limit {
         /// Which.
         what: &'static str,
@@ -102,55 +131,26 @@ pub enum OpenError {
         most: u64,
     },
     /// Options that the service refuses.
-    Service(OptionsError),
-}
-
-error_texts! { OpenError:
-    Journal(error) from JournalError, caused by 0 => "{error}";
-    NotOurs { place, file } =>
-        "{place}: no exchange is here, and the directory is not empty: {file}";
-    Record { place, lsn, why }, caused by why =>
-        "{place}: record {lsn} is no command of an exchange: {why}";
-    Gap { place, missing, first } => "{place}: commands from {missing} on are missing: the \
-        journal begins with {first}, and no whole snapshot reaches so far";
-    Snapshot { file, why } => "{file}: {why}";
-    NoSnapshot { skipped } => "no snapshot is whole{}",
-        skipped.iter().map(|one| format!("; {one}")).collect::<String>();
-    NoRules { place } => "{place}: there is a journal and no snapshot: it is none of an exchange, \
-        or its snapshots were removed";
-    NoExchange { place } => "{place}: no exchange is here";
-    NoJournal { place } => "{place}: there are snapshots and no journal";
-    Behind { place, commands, snapshot } => "{place}: the journal ends after {commands} commands, \
-        the newest snapshot has {snapshot}";
-    OtherRules { place, commands } => "{place}: no snapshot is whole, and the journal, executed \
-        under the rules that were given, does not lead to the state that the snapshot after \
-        {commands} commands names: give the rules that the exchange was made with";
-    First(failed) => "{failed}";
-    Thread(why) => "a thread could not be started: {why}";
-    Limit { what, asked, least, most } => "{what} is {asked}; {least} to {most} are possible";
-    Service(error) from OptionsError, caused by 0 => "{error}";
+    #[error("{0}")]
+    Service(#[from] OptionsError),
 }
 
 /// Why an exchange has stopped. It takes no more commands, and answers none: the outcome of those
 /// without an answer is known once the directory is opened again.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Failed {
     /// A write or a sync of the journal failed, or a further segment could not be made for another
     /// reason than a lack of room, files or memory.
+    #[error("the exchange has stopped: {0}")]
     Journal(Arc<JournalError>),
     /// The closure that publishes has panicked, or a thread of the exchange, which means a fault in
     /// this crate.
+    #[error("the exchange has stopped: a part of it has panicked")]
     Panicked,
     /// It was closed while the disk was full: some commands could not be made durable.
+    #[error("the exchange was closed while commands waited for room on the disk: {0}")]
     NoRoom(Arc<JournalError>),
-}
-
-error_texts! { Failed:
-    Journal(error) => "the exchange has stopped: {error}";
-    Panicked => "the exchange has stopped: a part of it has panicked";
-    NoRoom(error) =>
-        "the exchange was closed while commands waited for room on the disk: {error}";
 }
 
 /// EMFILE and ENFILE: the standard library has no kind for them.
@@ -172,7 +172,7 @@ pub(super) fn shortage(error: &JournalError) -> Option<Refusal> {
 }
 
 /// Why a command was not taken.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum SubmitError {
     /// The command is refused, for a reason that is sent to the client. It is one of
@@ -180,10 +180,13 @@ pub enum SubmitError {
     /// [`DiskFull`](Refusal::DiskFull), [`Resources`](Refusal::Resources), [`Role`](Refusal::Role),
     /// [`SequenceReused`](Refusal::SequenceReused), [`AnswerGone`](Refusal::AnswerGone),
     /// [`NotExecuted`](Refusal::NotExecuted).
-    Refused(Refusal),
+    #[error("{0}")]
+    Refused(#[from] Refusal),
     /// The client sequence is 0; they begin with 1.
+    #[error("the client sequence is 0; they begin with 1")]
     SequenceZero,
     /// The command's record is longer than a block of the journal.
+    #[error("the command takes {bytes} bytes in the journal; the limit is {bytes_max}")]
     TooLong {
         /// Its length.
         bytes: usize,
@@ -191,15 +194,8 @@ pub enum SubmitError {
         bytes_max: usize,
     },
     /// The exchange has stopped.
-    Failed(Failed),
-}
-
-error_texts! { SubmitError:
-    Refused(refusal) from Refusal => "{refusal}";
-    SequenceZero => "the client sequence is 0; they begin with 1";
-    TooLong { bytes, bytes_max } =>
-        "the command takes {bytes} bytes in the journal; the limit is {bytes_max}";
-    Failed(failed) from Failed => "{failed}";
+    #[error("{0}")]
+    Failed(#[from] Failed),
 }
 
 #[cfg(test)]

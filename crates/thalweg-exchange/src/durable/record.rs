@@ -3,12 +3,12 @@
 //! `docs/durable-format.md` has the table.
 
 use thalweg_hash::xxh64;
+use thiserror::Error;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::codec::{CodecError, command_bytes, decode_command_into, encode_command};
 use crate::command::Command;
-use crate::error_texts::error_texts;
 use crate::session::{ClientSequence, Role, SessionKey};
 
 /// The version of records, at byte 0.
@@ -59,20 +59,23 @@ impl Origin {
 }
 
 /// Why a record of a journal is none of an exchange.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecordError {
     /// It is shorter than what stands before the frame.
+    #[error("it has {bytes} bytes, a command has {HEAD_BYTES} at least")]
     TooShort {
         /// Its length in bytes.
         bytes: usize,
     },
     /// It is of a version that is not known here.
+    #[error("its version is {version}, only {RECORD_VERSION} is known")]
     Version {
         /// Its version.
         version: u8,
     },
     /// A field before the frame has a value that it cannot have.
+    #[error("{what} at byte {at} is {value}, which cannot be")]
     Field {
         /// The field.
         what: &'static str,
@@ -82,29 +85,22 @@ pub enum RecordError {
         value: u64,
     },
     /// The frame cannot be read.
+    #[error("the frame at byte {HEAD_BYTES}: {0}")]
     Frame(CodecError),
     /// The record goes on after the frame.
+    #[error("{bytes} bytes follow its frame")]
     Surplus {
         /// Bytes after it.
         bytes: usize,
     },
     /// Its session has executed this sequence, or a higher one, before.
+    #[error("its sequence is {sequence}, and the session executed {last} before")]
     Repeated {
         /// The sequence.
         sequence: u64,
         /// The last one of the session before.
         last: u64,
     },
-}
-
-error_texts! { RecordError:
-    TooShort { bytes } => "it has {bytes} bytes, a command has {HEAD_BYTES} at least";
-    Version { version } => "its version is {version}, only {RECORD_VERSION} is known";
-    Field { what, at, value } => "{what} at byte {at} is {value}, which cannot be";
-    Frame(error) => "the frame at byte {HEAD_BYTES}: {error}";
-    Surplus { bytes } => "{bytes} bytes follow its frame";
-    Repeated { sequence, last } =>
-        "its sequence is {sequence}, and the session executed {last} before";
 }
 
 /// How long the record of a command is, in bytes.

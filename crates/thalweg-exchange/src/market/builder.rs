@@ -1,5 +1,9 @@
 //! From commands and their outcomes to messages.
 
+use std::collections::BTreeMap;
+
+use thiserror::Error;
+
 use super::Options;
 use super::message::{BestPrices, Body, Epoch, FeedSequence, Message, SymbolSequence};
 use super::snapshot::Snapshot;
@@ -8,41 +12,34 @@ use super::tape::{Numbers, Tape};
 use crate::book::Level;
 use crate::command::{Action, Command};
 use crate::engine::symbol_index::SymbolIndex;
-use crate::error_texts::error_texts;
 use crate::event::{Event, Events, LevelChange};
 use crate::ids::SymbolId;
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
-use std::collections::BTreeMap;
 
 /// The outcomes do not belong together: some are missing, or come from another state. The builder's
 /// messages are meaningless from then on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OutOfStep {
     /// A command succeeded on a symbol that was never added, or was removed.
+    #[error("market data is out of step: there is no symbol {symbol}")]
     UnknownSymbol {
         /// The symbol.
         symbol: SymbolId,
     },
     /// The events of a command that may have changed a book do not [list
     /// levels](Events::with_levels).
+    #[error("market data can not be made of events without levels: see Events::with_levels")]
     NoLevels,
     /// The outcome is not that of the next command: some are missing, or it came before.
+    #[error("market data is out of step: command {expected} expected, {got} came")]
     Number {
         /// The number of the next command.
         expected: u64,
         /// The number that came.
         got: u64,
     },
-}
-
-error_texts! { OutOfStep:
-    UnknownSymbol { symbol } => "market data is out of step: there is no symbol {symbol}";
-    NoLevels =>
-        "market data can not be made of events without levels: see Events::with_levels";
-    Number { expected, got } =>
-        "market data is out of step: command {expected} expected, {got} came";
 }
 
 /// Makes market data from commands, results and events, which must be fed in order and once each.

@@ -2,14 +2,16 @@
 
 use super::Channels;
 use super::message::{Epoch, FeedSequence, Message};
-use crate::error_texts::error_texts;
 use std::cmp::Ordering;
 
+use thiserror::Error;
+
 /// Why a message does not follow those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FeedError {
     /// Messages are missing, of whatever symbols.
+    #[error("the feed has a gap: message {} expected, {} came", .expected.0, .got.0)]
     Gap {
         /// The number that should have come.
         expected: FeedSequence,
@@ -18,6 +20,7 @@ pub enum FeedError {
     },
     /// The message is from an earlier start of the feed. It may be dropped. If all that come are,
     /// the new epoch did not grow: take snapshots.
+    #[error("the message is stale: it is of epoch {}, which was before {}", .got.0, .current.0)]
     StaleEpoch {
         /// The epoch that is followed.
         current: Epoch,
@@ -25,6 +28,8 @@ pub enum FeedError {
         got: Epoch,
     },
     /// The feed has started again: a snapshot of that epoch is needed, of each symbol.
+    #[error("the feed started again: epoch {1} came after {0}, and a \
+        snapshot of epoch {1} is needed", .current.0, .got.0)]
     NewEpoch {
         /// The epoch that is followed.
         current: Epoch,
@@ -32,23 +37,13 @@ pub enum FeedError {
         got: Epoch,
     },
     /// The message is of another feed, which has other messages under other numbers.
+    #[error("the message is of another feed: it has {got}, the one that is followed {current}")]
     OtherChannels {
         /// Which messages the feed that is followed has.
         current: Channels,
         /// Which that of the message has.
         got: Channels,
     },
-}
-
-error_texts! { FeedError:
-    Gap { expected, got } =>
-        "the feed has a gap: message {} expected, {} came", expected.0, got.0;
-    StaleEpoch { current, got } =>
-        "the message is stale: it is of epoch {}, which was before {}", got.0, current.0;
-    NewEpoch { current, got } => "the feed started again: epoch {1} came after {0}, and a \
-        snapshot of epoch {1} is needed", current.0, got.0;
-    OtherChannels { current, got } =>
-        "the message is of another feed: it has {got}, the one that is followed {current}";
 }
 
 /// Which feed a message is of: its epoch and its channels.

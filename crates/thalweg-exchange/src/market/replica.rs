@@ -1,5 +1,7 @@
 //! A subscriber's book, made of messages alone.
 
+use thiserror::Error;
+
 use super::Channels;
 use super::feed_check::{FeedError, same_feed};
 use super::message::{Body, Epoch, LevelDelta, Message, SymbolSequence};
@@ -7,14 +9,15 @@ use super::price_ladder::PriceLadder;
 use super::snapshot::Snapshot;
 use crate::book::Level;
 use crate::command::Action;
-use crate::error_texts::error_texts;
 use crate::ids::SymbolId;
 
 /// Why a replica did not take a message or a snapshot. It is as it was before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ReplicaError {
     /// A message is missing: the replica is of no use until it gets a new snapshot.
+    #[error("market data of symbol {symbol} has a gap: message {} expected, {} came",
+        .expected.0, .got.0)]
     Gap {
         /// The symbol of the messages.
         symbol: SymbolId,
@@ -24,30 +27,22 @@ pub enum ReplicaError {
         got: SymbolSequence,
     },
     /// The message is not of the feed that the replica follows, or not of this start of it.
-    Feed(FeedError),
+    #[error("{0}")]
+    Feed(#[from] FeedError),
     /// The feed does not have [the messages](Channels::levels) by which a replica follows it.
+    #[error("market data of symbol {symbol} has no levels: a replica can not follow it")]
     WithoutLevels {
         /// The symbol of the message or snapshot.
         symbol: SymbolId,
     },
     /// The snapshot is of another symbol.
+    #[error("the snapshot is of symbol {got}, the replica of symbol {symbol}")]
     OtherSymbol {
         /// The symbol of the replica.
         symbol: SymbolId,
         /// The symbol of the snapshot.
         got: SymbolId,
     },
-}
-
-error_texts! { ReplicaError:
-    Gap { symbol, expected, got } =>
-        "market data of symbol {symbol} has a gap: message {} expected, {} came",
-        expected.0, got.0;
-    Feed(error) from FeedError, caused by 0 => "{error}";
-    WithoutLevels { symbol } =>
-        "market data of symbol {symbol} has no levels: a replica can not follow it";
-    OtherSymbol { symbol, got } =>
-        "the snapshot is of symbol {got}, the replica of symbol {symbol}";
 }
 
 /// How far down one side of a book is known.

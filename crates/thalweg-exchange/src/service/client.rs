@@ -5,33 +5,30 @@ use std::sync::Arc;
 use thalweg::channel::{TrySendError, mpsc, oneshot};
 use thalweg::pipeline::Failure;
 use thalweg::wait::{Mode, Pace};
+use thiserror::Error;
 
 use super::query::{Answered, Query};
 use super::reply::{FailureCell, Pending, Reply, ended};
 use crate::command::Command;
-use crate::error_texts::error_texts;
 
 /// Why a command was not accepted, or has no reply.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The queue of the service has no room now; the command was not accepted.
+    #[error("the service is full: {limit} commands wait in its queue, its limit")]
     Full {
         /// Commands that it has room for: [`SharedOptions::queue`](super::SharedOptions::queue),
         /// or somewhat more.
         limit: usize,
     },
     /// The service has ended; the command was not executed.
+    #[error("the service has ended")]
     Closed,
     /// The service has failed. A command that was accepted may have been executed, in part or as a
     /// whole.
+    #[error("the service has failed: {0}")]
     Failed(Failure),
-}
-
-error_texts! { ClientError:
-    Full { limit } => "the service is full: {limit} commands wait in its queue, its limit";
-    Closed => "the service has ended";
-    Failed(failure) => "the service has failed: {failure}";
 }
 
 /// A request to the driver, with the sender of its result.

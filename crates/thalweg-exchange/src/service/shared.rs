@@ -20,13 +20,13 @@ use std::thread::JoinHandle;
 use thalweg::channel::{self, TryRecvError, mpsc, oneshot};
 use thalweg::pipeline::{Failure, Placement, Stopped};
 use thalweg::wait::Mode;
+use thiserror::Error;
 
 use super::client::{Client, Request};
 use super::query::Inquiry;
 use super::reply::{FailureCell, Reply};
 use super::{Finished, LEFT_OVER_TAG, Options, OptionsError, Outcome, Service};
 use crate::engine::state::State;
-use crate::error_texts::error_texts;
 
 /// Requests received from the channel together.
 const ROUND: usize = 64;
@@ -64,24 +64,21 @@ impl Default for SharedOptions {
 }
 
 /// Why a [`SharedService`] was not started.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// Options that the service behind it refuses.
+    #[error("{0}")]
     Service(OptionsError),
     /// A queue that no channel can have.
+    #[error("the queue of the service: {0}")]
     Queue(channel::BuildError),
     /// A queue of no commands.
+    #[error("a queue of 0 commands; it needs 1 at least")]
     NoQueue,
     /// The system gives no thread.
+    #[error("no thread for the driver of the service: {0}")]
     Thread(std::io::Error),
-}
-
-error_texts! { StartError:
-    Service(error) => "{error}";
-    Queue(error) => "the queue of the service: {error}";
-    NoQueue => "a queue of 0 commands; it needs 1 at least";
-    Thread(error) => "no thread for the driver of the service: {error}";
 }
 
 /// The senders of the replies to the commands that are in the pipeline, in its order.

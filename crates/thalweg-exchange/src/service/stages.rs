@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::{BuildError, Builder, Flow, Pipeline};
+use thiserror::Error;
 
 use super::backlog::Backlog;
 use super::foresight::Foresight;
@@ -13,34 +14,32 @@ use super::stamps::Stamping;
 use super::{EVENTS_MAX, LEFT_OVER_TAG, Options, Outcome, Service};
 use crate::command::Command;
 use crate::engine::state::{State, apply, apply_left_over};
-use crate::error_texts::error_texts;
 
 /// Why a [`Service`] was not started.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// The pipeline refuses the options.
+    #[error("{0}")]
     Pipeline(BuildError),
     /// A placement names a stage that is a part of `execute` now: `risk`, `match` or `settle`.
+    #[error(
+        "{0:?} is no stage by itself: \"execute\" checks, matches and settles on \
+        one thread"
+    )]
     Stage(String),
     /// Room for more than [`EVENTS_MAX`] events a slot.
+    #[error("room for {asked} events a slot asked for; 0 to {EVENTS_MAX} are possible")]
     Events {
         /// The number of events that was asked for.
         asked: usize,
     },
     /// A number of the first command above 2⁶³.
+    #[error("the first command is to be {asked}; 0 to 2^63 are possible")]
     FirstSequence {
         /// The number that was asked for.
         asked: u64,
     },
-}
-
-error_texts! { OptionsError:
-    Pipeline(error) => "{error}";
-    Stage(name) => "{name:?} is no stage by itself: \"execute\" checks, matches and settles on \
-        one thread";
-    Events { asked } => "room for {asked} events a slot asked for; 0 to {EVENTS_MAX} are possible";
-    FirstSequence { asked } => "the first command is to be {asked}; 0 to 2^63 are possible";
 }
 
 impl From<BuildError> for OptionsError {

@@ -1,24 +1,28 @@
 //! Errors in the bytes of a state.
 
+use thiserror::Error;
+
 use super::{MAGIC, STATE_VERSION};
 use crate::codec::CodecError;
-use crate::error_texts::error_texts;
 
 /// Why bytes were not decoded. Positions count from 0 at the beginning of the bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The bytes do not begin as a state does.
+    #[error("the bytes at 0 are {found:02x?}, a state begins with {MAGIC:02x?}")]
     NotAState {
         /// How they begin.
         found: [u8; 4],
     },
     /// The state is of a version that is not known here.
+    #[error("the version at byte 4 is {version}, only {STATE_VERSION} is known")]
     UnknownVersion {
         /// Its version.
         version: u32,
     },
     /// The bytes end within a field.
+    #[error("{what} at byte {at} needs {bytes} bytes, the state ends after {length}")]
     EndsEarly {
         /// The field, or the first of some.
         what: &'static str,
@@ -30,6 +34,7 @@ pub enum SnapshotError {
         length: usize,
     },
     /// The bytes go on after the state.
+    #[error("the state ends at byte {at}, {bytes} more are there")]
     Surplus {
         /// Where it ends.
         at: usize,
@@ -37,6 +42,7 @@ pub enum SnapshotError {
         bytes: usize,
     },
     /// A list is said to be longer than the bytes that are left can hold.
+    #[error("the number of {what} at byte {at} is {count}, there is room for {max}")]
     TooMany {
         /// The kind of entries in the list.
         what: &'static str,
@@ -48,6 +54,7 @@ pub enum SnapshotError {
         max: usize,
     },
     /// A number is less or more than it may be, given what stands before it.
+    #[error("{what} at byte {at} is {value}, it may be from {min} to {max}")]
     OutOfRange {
         /// Which number.
         what: &'static str,
@@ -61,6 +68,7 @@ pub enum SnapshotError {
         max: i128,
     },
     /// A number that stands for something stands for nothing known.
+    #[error("{what} at byte {at} is {code}, which is not known")]
     UnknownCode {
         /// The field.
         what: &'static str,
@@ -70,6 +78,7 @@ pub enum SnapshotError {
         code: i64,
     },
     /// An entry of a sorted list does not belong after the one before it.
+    #[error("{what} at byte {at}: {value} may not follow {before}")]
     OutOfOrder {
         /// The kind of entries in the list.
         what: &'static str,
@@ -81,6 +90,7 @@ pub enum SnapshotError {
         before: i64,
     },
     /// An order has the id of another one.
+    #[error("the order at byte {at} has the id {order} of another one")]
     Twice {
         /// Where the order is.
         at: usize,
@@ -88,6 +98,7 @@ pub enum SnapshotError {
         order: i64,
     },
     /// Something refers to what is not there.
+    #[error("there is no {what} {id}, which byte {at} refers to")]
     Unknown {
         /// The thing that should be there.
         what: &'static str,
@@ -97,6 +108,7 @@ pub enum SnapshotError {
         id: i64,
     },
     /// Something must not be there.
+    #[error("{what} at byte {at}: {why}")]
     Forbidden {
         /// The thing that must not be there.
         what: &'static str,
@@ -105,25 +117,6 @@ pub enum SnapshotError {
         /// Why not, such as `futures are not traded`.
         why: &'static str,
     },
-}
-
-error_texts! { SnapshotError:
-    NotAState { found } => "the bytes at 0 are {found:02x?}, a state begins with {MAGIC:02x?}";
-    UnknownVersion { version } =>
-        "the version at byte 4 is {version}, only {STATE_VERSION} is known";
-    EndsEarly { what, at, bytes, length } =>
-        "{what} at byte {at} needs {bytes} bytes, the state ends after {length}";
-    Surplus { at, bytes } => "the state ends at byte {at}, {bytes} more are there";
-    TooMany { what, at, count, max } =>
-        "the number of {what} at byte {at} is {count}, there is room for {max}";
-    OutOfRange { what, at, value, min, max } =>
-        "{what} at byte {at} is {value}, it may be from {min} to {max}";
-    UnknownCode { what, at, code } => "{what} at byte {at} is {code}, which is not known";
-    OutOfOrder { what, at, value, before } =>
-        "{what} at byte {at}: {value} may not follow {before}";
-    Twice { at, order } => "the order at byte {at} has the id {order} of another one";
-    Unknown { what, at, id } => "there is no {what} {id}, which byte {at} refers to";
-    Forbidden { what, at, why } => "{what} at byte {at}: {why}";
 }
 
 /// A struct in a state is decoded as one in a frame is, and has codes and numbers only.

@@ -2,7 +2,7 @@
 
 use std::{error, fmt, io};
 
-use crate::error_texts::error_texts;
+use thiserror::Error;
 
 /// A file of commands cannot be read: which line, and why.
 #[derive(Debug)]
@@ -15,29 +15,35 @@ pub struct StreamError {
 }
 
 /// The kind of an error in a line.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StreamErrorKind {
     /// Reading failed; a truncated or damaged gzip file is reported by this, too.
+    #[error("cannot read on: {0}")]
     Io(io::Error),
     /// The line is not ASCII text.
+    #[error("not ASCII text")]
     NotText,
     /// The line is longer than the limit, in bytes.
+    #[error("the line is longer than the limit of {limit_bytes} bytes")]
     LineTooLong {
         /// The limit.
         limit_bytes: usize,
     },
     /// The first line does not say what file this is.
+    #[error("the first line must be a comment with '{expected}'")]
     NoHeader {
         /// The text that it must contain.
         expected: &'static str,
     },
     /// The line starts with nothing that is known.
+    #[error("unknown kind of line '{kind}'")]
     UnknownKind {
         /// Its first field.
         kind: String,
     },
     /// A field is missing.
+    #[error("field {number} ({name}) is missing")]
     MissingField {
         /// Which one, counted from 1.
         number: usize,
@@ -45,11 +51,13 @@ pub enum StreamErrorKind {
         name: &'static str,
     },
     /// There are more fields than the kind of line has.
+    #[error("more fields than the {limit} that this kind of line has")]
     SurplusField {
         /// How many the kind has.
         limit: usize,
     },
     /// A field is not a whole number.
+    #[error("field {number} ({name}) is '{text}', not a whole number")]
     NotANumber {
         /// Which one, counted from 1.
         number: usize,
@@ -59,6 +67,7 @@ pub enum StreamErrorKind {
         text: String,
     },
     /// A number is outside its limits.
+    #[error("field {number} ({name}) is {text}, outside its limits {min} to {max}")]
     OutOfRange {
         /// Which one, counted from 1.
         number: usize,
@@ -72,6 +81,7 @@ pub enum StreamErrorKind {
         max: i64,
     },
     /// A field is not one of the words that it may be.
+    #[error("field {number} ({name}) is '{text}', not one of {allowed}")]
     UnknownWord {
         /// Which one, counted from 1.
         number: usize,
@@ -83,6 +93,7 @@ pub enum StreamErrorKind {
         allowed: &'static str,
     },
     /// The command counter jumps.
+    #[error("the command counter is {found}, expected {expected}")]
     Sequence {
         /// The number that must come next.
         expected: u64,
@@ -95,23 +106,6 @@ impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.line, self.kind)
     }
-}
-
-error_texts! { StreamErrorKind:
-    Io(error) => "cannot read on: {error}";
-    NotText => "not ASCII text";
-    LineTooLong { limit_bytes } => "the line is longer than the limit of {limit_bytes} bytes";
-    NoHeader { expected } => "the first line must be a comment with '{expected}'";
-    UnknownKind { kind } => "unknown kind of line '{kind}'";
-    MissingField { number, name } => "field {number} ({name}) is missing";
-    SurplusField { limit } => "more fields than the {limit} that this kind of line has";
-    NotANumber { number, name, text } =>
-        "field {number} ({name}) is '{text}', not a whole number";
-    OutOfRange { number, name, text, min, max } =>
-        "field {number} ({name}) is {text}, outside its limits {min} to {max}";
-    UnknownWord { number, name, text, allowed } =>
-        "field {number} ({name}) is '{text}', not one of {allowed}";
-    Sequence { expected, found } => "the command counter is {found}, expected {expected}";
 }
 
 impl error::Error for StreamError {

@@ -1,5 +1,6 @@
 //! A command on its way into the exchange.
 
+use thiserror::Error;
 use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -11,7 +12,6 @@ use super::super::fields::{Reader, Writer, at_least};
 use super::super::frame::{FRAME_BYTES_MAX, Family, HEAD_BYTES, Head, kind, peek, room_for};
 use super::command::{AdminCommand, TradeCommand};
 use crate::command::Command;
-use crate::error_texts::error_texts;
 use crate::ids::UserId;
 use crate::session::{ClientSequence, Refusal};
 use crate::wire::Wire;
@@ -39,17 +39,14 @@ pub struct Submit<'b> {
 }
 
 /// Why a submit gives no command for a role.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SubmitError {
     /// The bytes are no command. Positions count from the beginning of the submit.
+    #[error("{0}")]
     Frame(CodecError),
     /// They are one that this session may not send.
+    #[error("{0}")]
     Refused(Refusal),
-}
-
-error_texts! { SubmitError:
-    Frame(error) => "{error}";
-    Refused(refusal) => "{refusal}";
 }
 
 impl<'b> Submit<'b> {

@@ -5,6 +5,7 @@
 use std::mem::offset_of;
 
 use thalweg_hash::xxh64;
+use thiserror::Error;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -14,7 +15,6 @@ use crate::durable::options::SessionLimits;
 use crate::durable::replay::Image;
 use crate::durable::tables::Tables;
 use crate::engine::state::State;
-use crate::error_texts::error_texts;
 use crate::snapshot::{SnapshotError, decode_state, encode_state};
 use crate::wire::{Form, wire};
 
@@ -75,17 +75,20 @@ pub struct SnapshotHeader {
 }
 
 /// An error in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SnapshotFlaw {
     /// It does not begin as a snapshot does.
+    #[error("it does not begin as a snapshot does")]
     Magic,
     /// It is of a version that is not known here.
+    #[error("version {version} of the format; this program knows {SNAPSHOT_VERSION}")]
     Version {
         /// Its version.
         version: u32,
     },
     /// Its length is not what its header says; or it is too short to have one.
+    #[error("it has {bytes} bytes instead of {expected}")]
     Length {
         /// Its length in bytes.
         bytes: u64,
@@ -93,15 +96,19 @@ pub enum SnapshotFlaw {
         expected: u64,
     },
     /// A checksum does not agree.
+    #[error("the checksum of the {what} does not agree")]
     Sum {
         /// The part: `header` or `file`.
         what: &'static str,
     },
     /// The state has not the hash that the header gives.
+    #[error("its state has another hash than its header gives")]
     StateHash,
     /// The state cannot be read.
+    #[error("its state: {0}")]
     State(SnapshotError),
     /// A field has a value that it cannot have.
+    #[error("{what} at byte {at} is {value}, which cannot be")]
     Field {
         /// Which.
         what: &'static str,
@@ -111,6 +118,7 @@ pub enum SnapshotFlaw {
         value: u64,
     },
     /// A list ends before its last entry does.
+    #[error("{what} end at byte {at}, too early")]
     EndsEarly {
         /// The list.
         what: &'static str,
@@ -118,25 +126,14 @@ pub enum SnapshotFlaw {
         at: usize,
     },
     /// The file cannot be read: why.
+    #[error("it cannot be read: {0}")]
     Io(String),
     /// It belongs to another journal.
+    #[error("it belongs to another journal, {journal:016x}")]
     OtherJournal {
         /// The journal's number, that it gives.
         journal: u64,
     },
-}
-
-error_texts! { SnapshotFlaw:
-    Magic => "it does not begin as a snapshot does";
-    Version { version } => "version {version} of the format; this program knows {SNAPSHOT_VERSION}";
-    Length { bytes, expected } => "it has {bytes} bytes instead of {expected}";
-    Sum { what } => "the checksum of the {what} does not agree";
-    StateHash => "its state has another hash than its header gives";
-    State(error) => "its state: {error}";
-    Field { what, at, value } => "{what} at byte {at} is {value}, which cannot be";
-    EndsEarly { what, at } => "{what} end at byte {at}, too early";
-    Io(why) => "it cannot be read: {why}";
-    OtherJournal { journal } => "it belongs to another journal, {journal:016x}";
 }
 
 /// The exchange and the moment of a snapshot.

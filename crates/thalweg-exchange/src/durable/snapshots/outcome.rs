@@ -4,11 +4,11 @@ use std::any::Any;
 use std::time::Duration;
 
 use thalweg_journal::Error as JournalError;
+use thiserror::Error;
 
 use super::SnapshotFlaw;
 use crate::digest::Digest;
 use crate::durable::error::OpenError;
-use crate::error_texts::error_texts;
 
 /// A snapshot that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,15 +24,20 @@ pub struct SnapshotMade {
 }
 
 /// Why a snapshot was not written. The exchange goes on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum SnapshotFailed {
     /// The journal, or the file system.
-    Journal(JournalError),
+    #[error("no snapshot was written: {0}")]
+    Journal(#[from] JournalError),
     /// The snapshot before, or a record, cannot be read.
+    #[error("no snapshot was written: {0}")]
     Reading(Box<OpenError>),
     /// The journal, executed again, gives another digest than the live exchange: one of them is at
     /// fault.
+    #[error("no snapshot was written: after {commands} commands \
+        the digest of the exchange is {:016x}, and that of its journal, executed again, {:016x}",
+        .live.value(), .replayed.value())]
     Digest {
         /// The number of commands.
         commands: u64,
@@ -42,10 +47,13 @@ pub enum SnapshotFailed {
         replayed: Digest,
     },
     /// The bytes that were to be written cannot be read again.
+    #[error("no snapshot was written: it could not be read again: {0}")]
     Unreadable(SnapshotFlaw),
     /// The exchange was closed first.
+    #[error("no snapshot was written: the exchange was closed first")]
     Closed,
     /// Making it has panicked, which means a fault in this crate: with this message.
+    #[error("no snapshot was written: making it has panicked: {0}")]
     Panicked(String),
 }
 
@@ -55,17 +63,6 @@ impl SnapshotFailed {
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
         Self::Panicked(text.unwrap_or("no message").to_owned())
     }
-}
-
-error_texts! { SnapshotFailed:
-    Journal(error) from JournalError => "no snapshot was written: {error}";
-    Reading(error) => "no snapshot was written: {error}";
-    Digest { commands, live, replayed } => "no snapshot was written: after {commands} commands \
-        the digest of the exchange is {:016x}, and that of its journal, executed again, {:016x}",
-        live.value(), replayed.value();
-    Unreadable(flaw) => "no snapshot was written: it could not be read again: {flaw}";
-    Closed => "no snapshot was written: the exchange was closed first";
-    Panicked(text) => "no snapshot was written: making it has panicked: {text}";
 }
 
 impl From<OpenError> for SnapshotFailed {
