@@ -1,6 +1,6 @@
 //! Execution reports: a venue's messages to users about their own orders.
 //!
-//! [`Event`](crate::Event)s are the engine's own record of a command: settlement needs all of it. A
+//! [`Event`]s are the engine's own record of a command: settlement needs all of it. A
 //! report is for one user. It names the user's order and says what happened to it, and how much of
 //! it is now filled and left. Each side of a trade gets a report; both have the same [`TradeId`],
 //! and neither reveals the other's user, order or reserve price.
