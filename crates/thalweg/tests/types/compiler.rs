@@ -60,6 +60,9 @@ pub(crate) fn output(library: &str, source: &str, format: &str) -> Option<String
     command.arg(concat!("--out-dir=", env!("CARGO_TARGET_TMPDIR")));
     command.args(["--cap-lints=allow", &format!("--error-format={format}")]);
     command.arg(format!("-Ldependency={}", folder.display()));
+    // Where a target is named, macros of dependencies are built for the host, in its own folder.
+    let host = folder.join("../../../debug/deps");
+    command.arg(format!("-Ldependency={}", host.display()));
     command.arg(format!("--extern={library}={path}"));
     command.args(
         std::env::var("RUSTFLAGS")
