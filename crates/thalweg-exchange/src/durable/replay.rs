@@ -32,6 +32,8 @@ type OnRecord<'f> = &'f mut dyn FnMut(Recorded<'_>);
 /// Bytes of a journal from which on a thread of its own reads ahead: a shorter one is executed
 /// before a thread would have begun.
 const READ_AHEAD_BYTES: u64 = 4 << 20;
+/// The command for whose report memory is prefetched comes this number of commands later.
+const AHEAD: usize = 16;
 /// Batches that are between the thread that reads and the one that executes.
 const BATCHES: usize = 4;
 
@@ -127,6 +129,9 @@ impl Batch {
         let mut wrong = None;
         apply_batch(state, commands, events, |at, result, events| {
             let command = &commands[at];
+            if let Some(owner) = commands.get(at + AHEAD).and_then(Command::uid) {
+                tables.reports.prefetch(owner);
+            }
             digest.fold(command, result, events);
             let (origin, check) = self.senders[at];
             let note = match tables.note_of(origin, check) {

@@ -5,6 +5,8 @@
 
 use std::collections::VecDeque;
 
+use thalweg::ring::prefetch;
+
 use super::options::{REPORTS_LEAST, SessionLimits};
 use crate::codec::REPORT_BYTES;
 use crate::engine::index::Index;
@@ -110,6 +112,18 @@ impl ReportTable {
         let number = ReportNumber(reports.next);
         reports.next += 1;
         number
+    }
+
+    /// Prefetches the lines that the user's next report is written to: others' reports have had the
+    /// caches since the last one.
+    #[inline]
+    pub(super) fn prefetch(&self, user: UserId) {
+        if let Some(slot) = self.find(user)
+            && let Some([first, .., last]) = self.list[slot as usize].kept.front()
+        {
+            prefetch(first);
+            prefetch(last);
+        }
     }
 
     pub(super) fn next(&self, user: UserId) -> ReportNumber {
