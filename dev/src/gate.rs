@@ -107,9 +107,25 @@ fn lint(workspace: &Workspace) -> Result<Outcome, String> {
     }
 }
 
-/// Runs what the step `lint` has built.
+/// Tests that use recorded streams beside the repository, by parts of their names.
+const ON_STREAMS: [&str; 7] = [
+    "allocation",
+    "conform",
+    "following",
+    "load_stream",
+    "real_flow",
+    "recorded",
+    "snapshot::long",
+];
+
+/// Runs the programs that the step `lint` has built; then those on recorded streams once more as in
+/// a user's clone, which has no streams beside it.
 fn test(workspace: &Workspace) -> Result<Outcome, String> {
-    testing::run_linted(workspace, EVERYTHING)
+    let without = |command: &mut process::Command| {
+        command.arg("--tests").env("THALWEG_SHARED", "/nonexistent");
+    };
+    testing::run_linted(workspace, EVERYTHING, without, &ON_STREAMS)?;
+    testing::run_linted(workspace, EVERYTHING, |_| (), &[])
 }
 
 /// Runs a program under the address sanitizer, with its options. A test of `thalweg` asks for

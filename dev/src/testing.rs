@@ -54,17 +54,27 @@ fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
-    run_linted(workspace, TESTS)
+    run_linted(workspace, TESTS, |_| (), &[])
 }
 
-/// Runs tests with the programs of [`Linted`], if clippy is installed.
-pub(crate) fn run_linted(workspace: &Workspace, line: &str) -> Result<Outcome, String> {
+/// Runs the tests of these names, or all, with the programs of [`Linted`], if clippy is installed.
+/// `change` changes the command.
+pub(crate) fn run_linted(
+    workspace: &Workspace,
+    line: &str,
+    change: impl Fn(&mut Command),
+    names: &[&str],
+) -> Result<Outcome, String> {
     let linted = Linted::new(workspace)?;
-    let command = || match &linted {
-        Some(linted) => linted.cargo(line),
-        None => workspace.cargo(line),
+    let command = || {
+        let mut command = match &linted {
+            Some(linted) => linted.cargo(line),
+            None => workspace.cargo(line),
+        };
+        change(&mut command);
+        command
     };
-    workspace.run_tests(command, &[]).map(Outcome::Tests)
+    workspace.run_tests(command, names).map(Outcome::Tests)
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {

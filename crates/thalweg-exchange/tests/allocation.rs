@@ -14,8 +14,8 @@ use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
     ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
-use thalweg_testkit::Random;
 use thalweg_testkit::counting::so_far;
+use thalweg_testkit::{Random, shared};
 
 use self::recording::recorded;
 
@@ -79,12 +79,8 @@ fn recorded_streams_allocate_nothing_when_they_come_again() {
         "multi_40k",
     ] {
         let file = format!("{name}.txt.gz");
-        let beside = root.join("../../../shared/conformance").join(&file);
-        let path = [root.join("tests/data").join(&file), beside]
-            .into_iter()
-            .find(|path| path.exists());
-        let Some(path) = path else {
-            println!("skipped: no {file}");
+        let own = Some(root.join("tests/data").join(&file)).filter(|path| path.exists());
+        let Some(path) = own.or_else(|| shared(&format!("conformance/{file}"))) else {
             continue;
         };
         let (rules, mut commands) = recorded(&path);

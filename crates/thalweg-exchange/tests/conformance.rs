@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::bufread::GzDecoder;
 use thalweg::pipeline::Placement;
@@ -10,6 +10,7 @@ use thalweg_exchange::State;
 use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
 use thalweg_exchange::service::Options;
 use thalweg_exchange::stream::Recorded;
+use thalweg_testkit::shared;
 
 fn text(path: &Path) -> String {
     let file = BufReader::new(File::open(path).expect("the stream can be opened"));
@@ -58,11 +59,9 @@ fn streams_of_currency_pairs_agree_to_the_end() {
 
 #[test]
 fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
-    if !folder.exists() {
-        println!("skipped: no {}", folder.display());
+    let Some(folder) = shared("conformance") else {
         return;
-    }
+    };
     for (name, commands) in [
         ("edge.txt.gz", 200),
         ("edge_nomargin.txt.gz", 16),

@@ -32,7 +32,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, kind: ListenerKind, listener: Tc
                     raise(&shared.counters.accepted, 1);
                     let now = Instant::now();
                     let (limits, from) = (&shared.connect_limits, peer.ip());
-                    let arrival = limits.arrive(kind as usize, from, now.into_std());
+                    let arrival = limits.arrive(kind, from, now.into_std());
                     next = now + arrival.pause;
                     if !arrival.is_taken {
                         let most = shared.config.server.connects_per_address_s;

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use thalweg_exchange::session::{Role, SessionKey};
 
 use crate::config::Config;
+use crate::connection_slots::ListenerKind;
 use crate::token_bucket::TokenBucket;
 
 /// Beyond this many addresses or holders, those that are below their limit are forgotten.
@@ -135,8 +136,8 @@ impl ConnectLimits {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a connection from an address to the listener of this number.
-    pub(crate) fn arrive(&self, listener: usize, from: IpAddr, now: Instant) -> Arrival {
+    /// Counts a connection from an address to a listener.
+    pub(crate) fn arrive(&self, listener: ListenerKind, from: IpAddr, now: Instant) -> Arrival {
         let mut inner = self.inner();
         let is_taken = from.to_canonical().is_loopback() || {
             forget(&mut inner.of_address, |bucket| bucket.is_full(now));
@@ -150,7 +151,7 @@ impl ConnectLimits {
             true => &mut inner.of_listener,
             false => &mut inner.refused,
         };
-        let bucket = &mut buckets[listener];
+        let bucket = &mut buckets[listener as usize];
         bucket.take(1, now);
         let pause = bucket.time_to(1, now);
         Arrival { is_taken, pause }
@@ -208,8 +209,6 @@ impl ConnectLimits {
 mod tests {
     use super::*;
 
-    const TRADE: usize = 0;
-    const ADMIN: usize = 1;
     const SECOND: Duration = Duration::from_secs(1);
 
     fn limits(change: impl FnOnce(&mut Config)) -> (ConnectLimits, Instant) {
@@ -228,22 +227,22 @@ mod tests {
     fn a_listener_rests_when_its_number_has_come() {
         let (limits, now) = limits(|config| config.server.connects_per_s = 5);
         let from = |at: u8| IpAddr::from([192, 0, 2, at]);
-        let arrive = |at: u8| limits.arrive(TRADE, from(at), now);
+        let arrive = |at: u8| limits.arrive(ListenerKind::Trade, from(at), now);
         for at in 0..9 {
             assert_eq!(arrive(at).pause, Duration::ZERO);
         }
         assert_eq!(arrive(9).pause, SECOND / 5);
         // The other listener has a number of its own.
-        let admin = limits.arrive(ADMIN, address(1), now);
+        let admin = limits.arrive(ListenerKind::Admin, address(1), now);
         assert_eq!(admin.pause, Duration::ZERO);
-        let later = limits.arrive(TRADE, address(1), now + SECOND);
+        let later = limits.arrive(ListenerKind::Trade, address(1), now + SECOND);
         assert_eq!(later.pause, Duration::ZERO);
     }
 
     #[test]
     fn one_address_too_often_is_refused_and_others_are_not() {
         let (limits, now) = limits(|config| config.server.connects_per_address_s = 2);
-        let is_taken = |from, now| limits.arrive(TRADE, from, now).is_taken;
+        let is_taken = |from, now| limits.arrive(ListenerKind::Trade, from, now).is_taken;
         // One network of the newer kind is one stranger.
         let taken = (0..30).filter(|at| is_taken(address(*at), now)).count();
         assert_eq!(taken, 5);
@@ -264,7 +263,7 @@ mod tests {
         });
         let arrive = |from: u8| {
             let from = IpAddr::from([192, 0, 2, from]);
-            limits.arrive(TRADE, from, now)
+            limits.arrive(ListenerKind::Trade, from, now)
         };
         let taken = (0..100).filter(|_| arrive(1).is_taken).count();
         assert_eq!(taken, 5);
@@ -279,7 +278,7 @@ mod tests {
         let (limits, now) = limits(|_| {});
         for at in 0..3 * KEPT as u32 {
             let now = now + at * Duration::from_millis(2);
-            limits.arrive(TRADE, IpAddr::from(at.to_be_bytes()), now);
+            limits.arrive(ListenerKind::Trade, IpAddr::from(at.to_be_bytes()), now);
             let key = SessionKey::new(Role::Trade, at.into(), 0);
             drop(limits.begin(key, now));
         }

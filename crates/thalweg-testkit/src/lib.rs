@@ -4,4 +4,22 @@
 pub mod counting;
 mod random;
 
+use std::env;
+use std::path::{Path, PathBuf};
+
 pub use random::Random;
+
+/// Returns the path of recorded streams or data in the folder `shared` beside the repository.
+/// Prints that they are skipped, and returns `None`, where they are not there, as in a user's
+/// clone. `THALWEG_SHARED` names another folder: the gate names one that does not exist.
+#[must_use]
+pub fn shared(name: &str) -> Option<PathBuf> {
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let folder = env::var_os("THALWEG_SHARED").map_or_else(beside, PathBuf::from);
+    let path = folder.join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    println!("skipped: no {}", path.display());
+    None
+}

@@ -135,6 +135,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "thalweg-client",
     "thalweg-server",
     "thalweg-doctor",
+    "thalweg-testkit",
 ];
 
 /// The crate that has no dependency at all, so that it builds in a moment.

@@ -145,15 +145,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Returns the path of a file of the shared test data. If it is missing, prints that and returns
-/// `None`.
+/// Returns the path of a file of the shared test data, as [`thalweg_testkit::shared`] does.
 pub(crate) fn shared(name: &str) -> Option<String> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared")
-        .join(name);
-    if !path.is_file() {
-        println!("skipped: {} is not there", path.display());
-        return None;
-    }
+    let path = thalweg_testkit::shared(name)?;
     Some(path.to_str().expect("test paths are UTF-8").to_owned())
 }

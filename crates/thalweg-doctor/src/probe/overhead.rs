@@ -3,10 +3,26 @@
 use crate::probe::ebpf::Pace;
 use crate::probe::record::{Event, What};
 
-/// The time that recording adds to a call, in seconds: at each call, or at one in 13 (Zen 3). The
-/// second is the cost of checking whether to record. Calls are estimated with these.
-const CALL_EACH_S: f64 = 1.0e-6;
-const CALL_FEW_S: f64 = 0.22e-6;
+/// The time that the programs at calls add to a call, in seconds. Calls are estimated with it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CallCost {
+    /// The cost where each call is recorded.
+    pub(crate) each_s: f64,
+    /// The cost where one call in 13 is recorded; most of it is the check whether to record.
+    pub(crate) few_s: f64,
+    /// The cost of that check in a pause that is not a long one.
+    pub(crate) idle_s: f64,
+}
+
+impl CallCost {
+    /// The costs on Zen 3, which hold where they cannot be measured.
+    pub(crate) const ZEN_3: CallCost = CallCost {
+        each_s: 1.0e-6,
+        few_s: 0.22e-6,
+        idle_s: 0.15e-6,
+    };
+}
+
 /// The cost to the program of a wake-up and of each side of a switch, in seconds; see
 /// `docs/notes/results-doctor.md`.
 const WAKE_S: f64 = 0.6e-6;
@@ -35,6 +51,7 @@ const LONG_NS: u64 = 50_000_000;
 /// Lets events count all the time while they are rare, and in windows while they are frequent.
 #[derive(Debug)]
 pub(crate) struct OverheadBudget {
+    call: CallCost,
     pace: Pace,
     since_ns: u64,
     off_ns: u64,
@@ -54,6 +71,7 @@ impl OverheadBudget {
     /// while the rest pauses.
     pub(crate) fn new(now_ns: u64, apart: bool) -> OverheadBudget {
         OverheadBudget {
+            call: CallCost::ZEN_3,
             pace: Pace::Each,
             since_ns: now_ns,
             off_ns: 0,
@@ -65,6 +83,11 @@ impl OverheadBudget {
             has_paused: false,
             apart,
         }
+    }
+
+    /// Sets what the programs at calls cost on this machine, as measured.
+    pub(crate) fn set_call_cost(&mut self, cost: CallCost) {
+        self.call = cost;
     }
 
     /// Adds system calls and wake-ups that were counted.
@@ -109,11 +132,13 @@ impl OverheadBudget {
         (self.cost_s * 1e9, (self.cost_s - self.calls_s) * 1e9)
     }
 
-    /// Returns the time by which counting is assumed to lengthen a call.
+    /// Returns the time by which the programs at calls lengthen a call at this pace.
     pub(crate) fn call_s(&self) -> f64 {
         match self.pace {
-            Pace::Each => CALL_EACH_S,
-            _ => CALL_FEW_S,
+            Pace::Each => self.call.each_s,
+            Pace::Few => self.call.few_s,
+            Pace::Paused | Pace::Blind if self.pauses_for_long() => 0.0,
+            Pace::Paused | Pace::Blind => self.call.idle_s,
         }
     }
 
@@ -224,7 +249,7 @@ mod tests {
         for round in 1..=rounds {
             if on {
                 budget.add(10_000.0, 2_500.0);
-                cost_s += 10_000.0 * CALL_FEW_S + 2_500.0 * WAKE_S;
+                cost_s += 10_000.0 * CallCost::ZEN_3.few_s + 2_500.0 * WAKE_S;
             }
             if let Some(pace) = budget.turn(round * 10_000_000) {
                 on = pace.is_on();

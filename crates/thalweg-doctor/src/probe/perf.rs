@@ -4,6 +4,7 @@
 use crate::probe::btf::Layout;
 use crate::probe::ebpf::EbpfPrograms;
 use crate::probe::ebpf::Pace;
+use crate::probe::overhead::CallCost;
 use crate::probe::record::{Event, Kind, parse};
 use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{
@@ -51,6 +52,8 @@ pub(crate) struct Perf {
     kinds: Vec<(u64, Kind)>,
     counters: Vec<(Counter, File)>,
     hooks: Option<EbpfPrograms>,
+    /// The time of a system call before the programs at calls were attached.
+    plain_call_s: f64,
     /// Whether switches come from an eBPF program rather than from an event.
     pub(crate) ebpf_switches: bool,
     /// The events that are unavailable, each with the reason.
@@ -122,6 +125,7 @@ impl Perf {
             kinds: Vec::new(),
             counters: Vec::new(),
             hooks: None,
+            plain_call_s: 0.0,
             ebpf_switches: false,
             missing: Vec::new(),
             bytes: Vec::new(),
@@ -198,6 +202,7 @@ impl Perf {
                 return false;
             }
         };
+        self.plain_call_s = call_s();
         let called = hooks.add_calls();
         self.note("sys_enter", called);
         let layout = match is_first_namespace() {
@@ -316,6 +321,29 @@ impl Perf {
         }
     }
 
+    /// Measures the time that the programs at calls add to each call of this thread, which takes
+    /// some ms and leaves their records in the rings. Returns `None` where calls are not recorded.
+    /// All events must count, and do so afterwards.
+    pub(crate) fn measure_call_cost(&mut self) -> Option<CallCost> {
+        if self.missing("sys_enter").is_some() {
+            return None;
+        }
+        let mut added_s = |pace| {
+            self.set_pace(pace, false);
+            (call_s() - self.plain_call_s).max(0.0)
+        };
+        let (idle_s, few_s, each_s) = (
+            added_s(Pace::Paused),
+            added_s(Pace::Few),
+            added_s(Pace::Each),
+        );
+        Some(CallCost {
+            each_s,
+            few_s,
+            idle_s,
+        })
+    }
+
     /// Returns the records since the last call, in order for each core.
     pub(crate) fn drain(&mut self, events: &mut Vec<Event>) {
         for ring in &mut self.rings {
@@ -341,6 +369,22 @@ impl Perf {
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.carriers.iter().map(|owner| owner.as_fd())
     }
+}
+
+/// Returns the time of a cheap system call of this thread in seconds, as the median of some rounds.
+fn call_s() -> f64 {
+    const ROUNDS: usize = 15;
+    const CALLS: u32 = 200;
+    let mut rounds_s = [0.0; ROUNDS];
+    for round_s in &mut rounds_s {
+        let from_ns = sys::now_ns();
+        for _ in 0..CALLS {
+            std::hint::black_box(rustix::process::getppid());
+        }
+        *round_s = (sys::now_ns() - from_ns) as f64 / 1e9 / f64::from(CALLS);
+    }
+    rounds_s.sort_by(f64::total_cmp);
+    rounds_s[ROUNDS / 2]
 }
 
 /// The number of clock samples per second on each busy core, which is not a multiple of common

@@ -365,7 +365,7 @@ mod tests {
          "488d4f080f1f4000488b17488b014839c274f5c3"),
         ("gcc -O2: a flag behind two pointers", 0x6,
          "488b07488b004885c074f5c3"),
-        ("gcc -O2: so many reads at most", 0x17,
+        ("gcc -O2: a bounded number of reads", 0x17,
          "b8e8030000eb0e660f1f84000000000083e801740c8b1785d274f5b801000000c331c0c3"),
         ("gcc -O2: atomic_flag_test_and_set", 0x10,
          "ba010000000f1f0089d086050000000084c075f4c3"),
@@ -379,7 +379,7 @@ mod tests {
          "488b0500000000660f1f8400000000000fb60884c974f9c3"),
         ("rustc -O: a number of a sequence", 0x3,
          "488b074839f072f8c3"),
-        ("rustc -O: so many reads at most, four in a round", 0x21,
+        ("rustc -O: a bounded number of reads, four in a round", 0x21,
          "31c066666666662e0f1f8400000000003d18fcffff742a0fb60f84c975230fb60f84c975270f\
           b60f84c975270fb60f83c0fc84c974daf7d03de80300000f92c0c3f7d83de80300000f92c0c3\
           b901000000eb05b90200000029c189c83de80300000f92c0c3"),

@@ -264,8 +264,9 @@ pub(crate) struct CallCounts {
     /// The sum of all windows that ended, and of the pauses between them.
     all: Window,
     open: Window,
-    /// The window before the pause, and the time that threads ran in the pause.
-    last: Option<(Window, f64)>,
+    /// The window before the pause, the time that threads ran in the pause, and the time that each
+    /// call took more in it.
+    last: Option<(Window, f64, f64)>,
     /// Whether there was a pause between two windows.
     has_begun: bool,
 }
@@ -291,7 +292,7 @@ impl CallCounts {
         window.calls.values_mut().for_each(|calls| *calls *= scale);
         let ran_ns = ran_ns as f64;
         window.ran_ns = (ran_ns - counted as f64 * cost_ns).max(LEFT_MIN * ran_ns);
-        if let Some((last, pause_ns)) = self.last.take() {
+        if let Some((last, pause_ns, idle_ns)) = self.last.take() {
             // The first window contains the start of the program, which is not typical of the
             // pause.
             let last = if self.has_begun {
@@ -299,26 +300,29 @@ impl CallCounts {
             } else {
                 Window::default()
             };
-            let scale = pause_ns / (last.ran_ns + window.ran_ns).max(1.0);
+            let counted = last.count() + window.count();
+            let ran_ns = last.ran_ns + window.ran_ns + counted * idle_ns;
+            let scale = pause_ns / ran_ns.max(1.0);
             self.all.add(&last, scale);
             self.all.add(&window, scale);
             self.has_begun = true;
         }
         self.all.add(&window, 1.0);
-        self.last = Some((window, 0.0));
+        self.last = Some((window, 0.0, 0.0));
     }
 
-    /// Ends a pause, in which the threads ran for `ran_ns`.
-    pub(crate) fn end_pause(&mut self, ran_ns: u64) {
-        if let Some((_, pause_ns)) = &mut self.last {
-            *pause_ns = ran_ns as f64;
+    /// Ends a pause, in which the threads ran for `ran_ns`, and each call took `cost_ns` more.
+    pub(crate) fn end_pause(&mut self, ran_ns: u64, cost_ns: f64) {
+        if let Some((_, pause_ns, idle_ns)) = &mut self.last {
+            (*pause_ns, *idle_ns) = (ran_ns as f64, cost_ns);
         }
     }
 
     /// Ends the count where no window follows the pause.
     pub(crate) fn end(&mut self) {
-        if let Some((last, pause_ns)) = self.last.take() {
-            self.all.add(&last, pause_ns / last.ran_ns.max(1.0));
+        if let Some((last, pause_ns, idle_ns)) = self.last.take() {
+            let ran_ns = last.ran_ns + last.count() * idle_ns;
+            self.all.add(&last, pause_ns / ran_ns.max(1.0));
         }
     }
 
@@ -485,21 +489,26 @@ mod tests {
         assert_eq!(CallCounts::default().busy_share(), 0.0);
     }
 
-    /// A program makes a call every `gap_ns`; while it is counted, each takes 250 ns more.
+    /// A program makes a call every `gap_ns`; while it is counted, each takes 250 ns more, and in
+    /// some pauses 90 ns more.
     #[test]
     fn pauses_are_filled_in_by_the_time_that_threads_ran() {
-        for gap_ns in [200.0_f64, 500.0, 5_000.0] {
+        let gaps_ns = [200.0_f64, 500.0, 5_000.0];
+        for (gap_ns, idle_ns) in gaps_ns
+            .into_iter()
+            .flat_map(|gap| [(gap, 0.0), (gap, 90.0)])
+        {
             let (mut tally, mut made) = (CallCounts::default(), 0.0);
             for _ in 0..10 {
                 let counted = 5e6 / (gap_ns + 250.0);
                 tally.add(YIELD, &NONE, counted.ceil());
                 tally.end_window(counted as u64, 5_000_000, 250.0);
-                tally.end_pause(60_000_000);
-                made += counted + 60e6 / gap_ns;
+                tally.end_pause(60_000_000, idle_ns);
+                made += counted + 60e6 / (gap_ns + idle_ns);
             }
             tally.end();
             let share = tally.count() / made;
-            assert!((share - 1.0).abs() < 0.01, "{gap_ns}: {share}");
+            assert!((share - 1.0).abs() < 0.01, "{gap_ns} {idle_ns}: {share}");
         }
     }
 
@@ -509,7 +518,7 @@ mod tests {
         let mut window = |number, calls| {
             tally.add(number, &NONE, 1.0);
             tally.end_window(calls, 1_000, 0.0);
-            tally.end_pause(4_000);
+            tally.end_pause(4_000, 0.0);
             [Class::File, Class::Yield].map(|class| tally.count_of(&[class]))
         };
         assert_eq!(window(YIELD, 7), [0.0, 7.0]);

@@ -146,6 +146,12 @@ impl Watch {
                 .is_none()
                 .then(CallCounts::default);
             perf.set_counting(true);
+            if let Some(cost) = perf.measure_call_cost() {
+                watch.budget.set_call_cost(cost);
+                // The records of the measurement are not a cost of the observation; those of the
+                // program are kept.
+                perf.drain(&mut watch.early);
+            }
         }
         watch
     }
@@ -230,7 +236,7 @@ impl Watch {
         let ran_ns = self.timeline.totals.all.ran_ns;
         let span_ns = ran_ns - std::mem::replace(&mut self.span_from_ns, ran_ns);
         if !counted {
-            return calls.end_pause(span_ns);
+            return calls.end_pause(span_ns, call_ns);
         }
         let counted = calls.recorded();
         let each_ns = call_ns + besides_ns / counted.max(1) as f64;

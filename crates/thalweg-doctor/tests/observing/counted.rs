@@ -38,32 +38,57 @@ fn few() {
     }
 }
 
-fn many() {
-    let count = 2_000_000;
-    // Beside other programs a yield takes as long as they have the core.
+/// The shares of the calls that a run estimates, or `None` where there are no events.
+fn estimated(count: u64) -> Option<(bool, [f64; 3])> {
     let seen = calls(count, "io");
     if seen.quality("call.all") == "absent" {
-        return skip("no events for this user");
+        return None;
     }
-    let count = count as f64;
     // Windows of a few ms say little of the rest where others have the cores for most of the time,
     // or the core's other thread, which makes each call take longer.
     let (waited, others) = (seen.value("run.wait_share"), seen.value("host.others"));
     let is_alone = waited < 0.2 && others < 0.5;
-    let tolerated = if is_alone { 0.75..1.3 } else { 0.3..3.0 };
     if !is_alone {
         skip(&format!(
             "no more than the magnitude: others had the core for {waited:.2} of its time, and used \
              {others:.1} cores"
         ));
     }
-    for (name, expected) in [
-        ("call.all", 1.1 * count),
-        ("call.io", count),
-        ("call.poll", 0.1 * count),
-    ] {
-        let share = made(&seen, name) / expected;
-        assert!(tolerated.contains(&share), "{name}: {share} of them");
+    let count = count as f64;
+    let share = |name, made_by| made(&seen, name) / made_by;
+    let shares = [
+        share("call.all", 1.1 * count),
+        share("call.io", count),
+        share("call.poll", 0.1 * count),
+    ];
+    let magnitude = shares.iter().all(|share| (0.3..3.0).contains(share));
+    assert!(magnitude, "{shares:?} of them");
+    Some((is_alone, shares))
+}
+
+/// The estimate of a single run is wrong by twice now and then: windows of 1 % of the time that
+/// fall where calls are fast say little of the rest. So the median of three runs is checked.
+fn many() {
+    let count = 2_000_000;
+    let mut alone = Vec::new();
+    for _ in 0..3 {
+        let Some((is_alone, shares)) = estimated(count) else {
+            return skip("no events for this user");
+        };
+        if is_alone {
+            alone.push(shares);
+        }
+    }
+    if alone.len() < 3 {
+        return;
+    }
+    for at in 0..3 {
+        let mut shares: Vec<f64> = alone.iter().map(|shares| shares[at]).collect();
+        shares.sort_by(f64::total_cmp);
+        assert!(
+            (0.75..1.3).contains(&shares[1]),
+            "{shares:?} of figure {at}"
+        );
     }
 }
 

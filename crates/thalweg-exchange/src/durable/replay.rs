@@ -207,8 +207,8 @@ impl Replayer {
     }
 
     /// Executes the commands below `until`, and calls `progress` after each block with the bytes
-    /// that were read and those that are to be read at most. What is long is read, checked and
-    /// decoded by a thread of its own meanwhile, which takes about half of the time.
+    /// that were read and those that are to be read at most. A long journal is read, checked and
+    /// decoded by a thread of its own meanwhile, which is about a sixth of the work.
     pub(super) fn run<S: Storage>(
         &mut self,
         image: &mut Image,

@@ -16,6 +16,8 @@ mod subscriber;
 
 use std::path::{Path, PathBuf};
 
+use thalweg_testkit::shared;
+
 /// The streams that come with this crate, and those beside the workspace.
 fn streams() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -23,15 +25,8 @@ fn streams() -> Vec<PathBuf> {
         root.join("tests/data/edge_nomargin.txt.gz"),
         root.join("tests/data/exchange_20k.txt.gz"),
     ];
-    for name in ["edge", "edge_quirks", "margin_20k", "multi_40k"] {
-        let path = root
-            .join("../../../shared/conformance")
-            .join(format!("{name}.txt.gz"));
-        if path.exists() {
-            streams.push(path);
-        } else {
-            println!("skipped: no {}", path.display());
-        }
-    }
+    let others = ["edge", "edge_quirks", "margin_20k", "multi_40k"];
+    let others = others.map(|name| format!("conformance/{name}.txt.gz"));
+    streams.extend(others.iter().filter_map(|name| shared(name)));
     streams
 }

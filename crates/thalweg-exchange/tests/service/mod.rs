@@ -27,6 +27,7 @@ use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+use thalweg_testkit::shared;
 
 use self::commands::{Mix, rules, stream};
 use self::recording::recorded;
@@ -129,12 +130,10 @@ fn recorded_streams_give_the_same_under_every_placement() {
 
 #[test]
 fn the_load_stream_gives_the_same_under_every_placement() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared/streams/perf_exchange_1m.csv.gz");
-    let Ok(file) = File::open(&path) else {
-        println!("skipped: no {}", path.display());
+    let Some(path) = shared("streams/perf_exchange_1m.csv.gz") else {
         return;
     };
+    let file = File::open(path).expect("it can be read");
     let stream = LoadStream::read(BufReader::new(GzDecoder::new(BufReader::new(file))))
         .expect("a load stream");
     let mut commands = stream.setup;

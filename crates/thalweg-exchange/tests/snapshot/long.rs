@@ -11,6 +11,7 @@ use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, ResultCode, Rules, State,
     SymbolId, SymbolSpec, UserId, apply,
 };
+use thalweg_testkit::shared;
 
 use crate::snapshot::twins::{Twins, reopened};
 use crate::snapshot::wide::Wide;
@@ -124,11 +125,9 @@ fn the_reference_agrees_with_an_exchange_that_is_reopened() {
 
 #[test]
 fn the_reference_agrees_in_margin_and_in_many_symbols_too() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
-    if !folder.exists() {
-        println!("skipped: no {}", folder.display());
+    let Some(folder) = shared("conformance") else {
         return;
-    }
+    };
     for (name, step) in [
         ("edge.txt.gz", 1),
         ("edge_quirks.txt.gz", 1),
