@@ -4,49 +4,17 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
 use crate::error::Error;
-use crate::format::{BLOCK_HEADER_BYTES, LENGTH_BYTES};
+use crate::format::LENGTH_BYTES;
 use crate::lsn::{Durable, Lsn};
 use crate::options::Options;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
+use crate::record::{Kind, Record, content_in, record_in};
 use crate::recovery::Recovery;
 use crate::shared::{GroupCommit, Shared};
 use crate::storage::{Storage, Syncing};
 use crate::tail::Tail;
-
-/// A record of fixed size, which is in the journal as it is in memory.
-///
-/// Everything is one that [`zerocopy`] derives these traits for: no padding, and any bytes are a
-/// value. Use `zerocopy`'s little-endian integers where the file should mean the same everywhere.
-pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout {}
-
-impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Record for T {}
-
-/// The records of a journal: a [`Record`] type, or `[u8]` for byte strings of any length.
-pub trait Kind {
-    /// The size of a record; 0 if it varies.
-    #[doc(hidden)]
-    const BYTES: u32;
-}
-
-impl<R: Record> Kind for R {
-    const BYTES: u32 = {
-        assert!(size_of::<R>() > 0, "a record has at least one byte");
-        assert!(
-            align_of::<R>() <= BLOCK_HEADER_BYTES,
-            "alignments go up to 64 bytes"
-        );
-        assert!(size_of::<R>() < 1 << 26, "a record has less than 64 MiB");
-        size_of::<R>() as u32
-    };
-}
-
-impl Kind for [u8] {
-    const BYTES: u32 = 0;
-}
 
 /// A log of records on disk, written by one thread.
 ///
@@ -306,20 +274,4 @@ impl<S: Storage> Journal<[u8], S> {
     pub fn append_bytes(&mut self, record: &[u8]) -> Result<Lsn, Error> {
         self.append_bytes_with(record.len(), |slot| slot.copy_from_slice(record))
     }
-}
-
-/// Returns the record in a slot of its size.
-#[inline]
-pub(crate) fn record_in<R: Record>(slot: &mut [u8]) -> &mut R {
-    R::mut_from_bytes(slot).expect("blocks are aligned, and the slot is as long as the record")
-}
-
-/// Writes the length in front, and gives what is behind it.
-#[inline]
-pub(crate) fn content_in(slot: &mut [u8]) -> &mut [u8] {
-    let (length, content) = slot
-        .split_first_chunk_mut::<LENGTH_BYTES>()
-        .expect("there is room for the length");
-    *length = (content.len() as u32).to_le_bytes();
-    content
 }

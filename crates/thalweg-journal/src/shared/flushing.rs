@@ -2,7 +2,7 @@
 
 use super::Shared;
 use crate::error::Error;
-use crate::journal::Kind;
+use crate::record::Kind;
 use crate::storage::Storage;
 use crate::tail::Tail;
 

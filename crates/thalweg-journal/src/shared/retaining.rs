@@ -2,8 +2,8 @@
 
 use super::{Inner, Shared};
 use crate::error::Error;
-use crate::journal::Kind;
 use crate::lsn::Lsn;
+use crate::record::Kind;
 use crate::storage::Storage;
 use crate::tail::Tail;
 use crate::tail::retain::give_up;
