@@ -53,13 +53,17 @@ pub(super) struct Source<T> {
 impl<T> Source<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Result<T, PopError> {
-        if let RecvEnd::Ring(..) = self.end {
-            return match self.end.try_pop() {
-                Err(PopError::Closed) => self.pop_closer(),
-                found => found,
-            };
+        let RecvEnd::Ring(consumer, gate) = &mut self.end else {
+            return self.pop_shared();
+        };
+        match consumer.try_pop_nearly() {
+            Ok(value) => {
+                gate.writable.notify_one();
+                Ok(value)
+            }
+            Err(PopError::Closed) => self.pop_closer(),
+            empty => empty,
         }
-        self.pop_shared()
     }
 
     /// Pops again where `Closed` was returned too early.
