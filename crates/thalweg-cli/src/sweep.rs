@@ -2,7 +2,7 @@
 
 use crate::arguments::values::{self, Format, Place, service_options};
 use crate::failure::{Failure, Finding};
-use crate::runner::{Outcome, Pipelined};
+use crate::runner::{Pipelined, RunOutcome};
 use crate::source::{self, Intended, Source, Taken};
 use crate::stdin;
 use crate::terminal::{Interruption, Notes};
@@ -165,7 +165,7 @@ impl Sweeping<'_> {
     }
 
     /// Makes one run. Returns `None` where it was stopped.
-    fn run(&mut self, service: &Options, rate: Rate) -> Result<Option<Outcome>, Failure> {
+    fn run(&mut self, service: &Options, rate: Rate) -> Result<Option<RunOutcome>, Failure> {
         if self.signals.has_come() {
             return Ok(None);
         }
@@ -192,7 +192,7 @@ fn twice(per_s: f64) -> Rate {
     Rate::per_second(per_s.clamp(1_000, PER_S_MAX)).unwrap_or(Rate::MAX)
 }
 
-fn row(outcome: &Outcome, rate: Rate) -> Row {
+fn row(outcome: &RunOutcome, rate: Rate) -> Row {
     let latency = &outcome.latency;
     let times = &latency.end_to_end;
     let [p50, _, p99, p99_9, _] = times.percentiles().map(|(_, _, ns)| ns);

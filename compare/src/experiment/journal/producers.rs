@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg::channel::{self, Mpsc, Receiver, oneshot};
+use thalweg::channel::{self, Mpsc, OneshotReceiver, OneshotSender, Receiver};
 use thalweg_journal::{Durable, Journal, Lsn, Options};
 
 use super::{Record, Scratch, bytes_of, figures, record};
@@ -31,11 +31,11 @@ const MUTEX: &str = "mutex, growing file + fdatasync";
 
 struct Request {
     record: Record,
-    durable: oneshot::Sender<Durable<Lsn>>,
+    durable: OneshotSender<Durable<Lsn>>,
 }
 
 /// The time at which a record was sent, and the receiver of its acknowledgement.
-type Sent = (Instant, oneshot::Receiver<Durable<Lsn>>);
+type Sent = (Instant, OneshotReceiver<Durable<Lsn>>);
 
 /// The times from before records are sent until they are acknowledged, ns.
 type Times = Result<Vec<f64>, String>;

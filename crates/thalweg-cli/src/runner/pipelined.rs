@@ -3,12 +3,12 @@
 
 use crate::failure::{Failure, RunError};
 use crate::feed::Feed;
-use crate::report::facts::{Disturbance, Latency, Stage, Switch, is_reached};
+use crate::report::facts::{Disturbance, HandOver, Latency, Stage, is_reached};
 use crate::report::machine::Watch;
 use crate::runner::journaled::{Engine, Launch};
 use crate::runner::passage::{Moments, Passage, Slowest};
 use crate::runner::timeline::Timeline;
-use crate::runner::{Outcome, Tally, Timed, distribution};
+use crate::runner::{RunOutcome, Tally, Timed, distribution};
 use indicatif::ProgressBar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -195,7 +195,7 @@ impl<L: Launch> Pipelined<L> {
         rate: Rate,
         progress: &ProgressBar,
         stop: &AtomicBool,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<RunOutcome, Failure> {
         let clock = Clock::global();
         let placement = self.options.placement.to_string();
         let is_auto = placement == "auto";
@@ -250,7 +250,7 @@ fn outcome(
     finished: service::Finished,
     rate: Rate,
     sending: &Sending,
-) -> Outcome {
+) -> RunOutcome {
     let clock = published.clock;
     let elapsed = elapsed(&published, sending);
     let stages = published.passage.stages(&finished.stats, elapsed, clock);
@@ -258,7 +258,7 @@ fn outcome(
     let histograms = histograms(&published, &stages, late);
     let latency = latency(&published, (&finished.stats, &stages), rate, sending);
     let (results, trades) = published.tally.finish();
-    Outcome {
+    RunOutcome {
         state: finished.state,
         results,
         trades,
@@ -335,12 +335,12 @@ fn latency(
     }
 }
 
-fn switches(stats: &Stats) -> Vec<Switch> {
+fn switches(stats: &Stats) -> Vec<HandOver> {
     let worker = |from: usize| {
         let stages = stats.stages.iter().skip(from);
         stages.map(|stage| stage.name.clone()).collect()
     };
-    let switch = |switch: &thalweg::pipeline::Switch| Switch {
+    let switch = |switch: &thalweg::pipeline::Switch| HandOver {
         at_ns: switch.at_ns,
         commands: switch.events,
         worker: worker(switch.caller_stages),

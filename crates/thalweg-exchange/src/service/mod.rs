@@ -90,11 +90,12 @@ pub struct Options {
     /// Which threads run the stages.
     pub placement: Placement,
     /// Commands that a stage does at most before the next one sees them, 1 or more; `None` for what
-    /// pipelines do. See [`Builder::progress`](thalweg::pipeline::Builder::progress).
+    /// pipelines do. See
+    /// [`PipelineBuilder::progress`](thalweg::pipeline::PipelineBuilder::progress).
     pub progress: Option<usize>,
     /// The pipeline times one command in this number at every stage (see
-    /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every)), and the execute stage
-    /// [stamps](Outcome::stamps) one in this number.
+    /// [`PipelineBuilder::sample_every`](thalweg::pipeline::PipelineBuilder::sample_every)), and
+    /// the execute stage [stamps](Outcome::stamps) one in this number.
     pub sample_every: u64,
     /// Whether every command is [stamped](Outcome::stamps). Costs three or four looks at the clock
     /// a command, some 10 ns each, and the fast path of the engine.

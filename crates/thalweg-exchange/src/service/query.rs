@@ -5,7 +5,7 @@
 //! query changes nothing, has no number of its own, and is not seen by `publish` or the digest:
 //! those count commands, so a log without queries does the same.
 
-use thalweg::channel::oneshot;
+use thalweg::channel::OneshotSender;
 
 use crate::engine::state::State;
 use crate::ids::{SymbolId, UserId};
@@ -88,11 +88,11 @@ pub(super) struct Inquiry {
     query: Query,
     answer: Option<Answer>,
     /// Where the answer goes.
-    sender: oneshot::Sender<Answered>,
+    sender: OneshotSender<Answered>,
 }
 
 impl Inquiry {
-    pub(super) fn new(query: Query, sender: oneshot::Sender<Answered>) -> Box<Self> {
+    pub(super) fn new(query: Query, sender: OneshotSender<Answered>) -> Box<Self> {
         Box::new(Self {
             query,
             answer: None,

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use thalweg::channel::{RecvTimeoutError, oneshot};
+use thalweg::channel::{OneshotReceiver, RecvTimeoutError};
 use thalweg::pipeline::Failure;
 use thalweg::wait::{Mode, Pace};
 
@@ -74,14 +74,14 @@ pub(super) fn ended(failure: &FailureCell) -> ClientError {
 #[derive(Debug)]
 #[must_use = "dropping it discards the result"]
 pub struct Pending<T> {
-    receiver: oneshot::Receiver<T>,
+    receiver: OneshotReceiver<T>,
     failure: FailureCell,
     mode: Mode,
 }
 
 impl<T> Pending<T> {
     pub(super) const fn new(
-        receiver: oneshot::Receiver<T>,
+        receiver: OneshotReceiver<T>,
         failure: FailureCell,
         mode: Mode,
     ) -> Self {

@@ -6,18 +6,18 @@
 //! the publish stage takes the first one when it has published a command. A query has the sender of
 //! its answer with it.
 //!
-//! Why a driver and not the pipeline's own [producers](thalweg::pipeline::Builder::producers):
-//! those are as many as were asked for when the pipeline was built, each belongs to one thread, and
-//! the thread of the first stage merges them in turn, so that commands of two clients may be
-//! executed in another order than that in which they were accepted. With the stages inline, both
-//! ways have one hand-off in and one back; the driver runs the stages itself. With stage threads,
-//! the driver is a hand-off more.
+//! Why a driver and not the pipeline's own
+//! [producers](thalweg::pipeline::PipelineBuilder::producers): those are as many as were asked for
+//! when the pipeline was built, each belongs to one thread, and the thread of the first stage
+//! merges them in turn, so that commands of two clients may be executed in another order than that
+//! in which they were accepted. With the stages inline, both ways have one hand-off in and one
+//! back; the driver runs the stages itself. With stage threads, the driver is a hand-off more.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use thalweg::channel::{self, TryRecvError, mpsc, oneshot};
+use thalweg::channel::{self, OneshotSender, TryRecvError, mpsc};
 use thalweg::pipeline::{Failure, Placement, Stopped};
 use thalweg::wait::Mode;
 use thiserror::Error;
@@ -82,9 +82,9 @@ pub enum StartError {
 }
 
 /// The senders of the replies to the commands that are in the pipeline, in its order.
-type ReplySenders = Arc<Mutex<VecDeque<oneshot::Sender<Reply>>>>;
+type ReplySenders = Arc<Mutex<VecDeque<OneshotSender<Reply>>>>;
 
-fn lock(senders: &ReplySenders) -> MutexGuard<'_, VecDeque<oneshot::Sender<Reply>>> {
+fn lock(senders: &ReplySenders) -> MutexGuard<'_, VecDeque<OneshotSender<Reply>>> {
     senders.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Gate, Hub, Overflow, Shape};
-use super::select::Listed;
+use super::select::EndRegistration;
 use super::slip::Slip;
 use super::stores::RecvEnd;
 use crate::ring::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Receiver<T, S: Shape> {
     pub(super) pace: Pace,
     slip: Slip,
     /// Where it waits in a task, or a select.
-    pub(super) listed: Listed,
+    pub(super) listed: EndRegistration,
     has_left: bool,
     shape: PhantomData<fn() -> S>,
 }
@@ -208,7 +208,7 @@ impl<T, S: Shape> Receiver<T, S> {
             pace: Pace::new(hub.habits.mode),
             hub: Arc::clone(&hub),
             slip: Slip::of_receiver(),
-            listed: Listed::default(),
+            listed: EndRegistration::default(),
             has_left: false,
             source: Source {
                 end,
@@ -540,7 +540,7 @@ pub struct Batch<'r, T>(Elements<'r, T>);
 enum Elements<'r, T> {
     /// From a ring that is this receiver's alone: room goes back when the batch is dropped, and
     /// then one sender is woken.
-    Own(ring::Batch<'r, T>, NotifyOnDrop<'r>),
+    Own(ring::SpscBatch<'r, T>, NotifyOnDrop<'r>),
     /// From one that others use too: each element is taken on its own.
     Shared {
         source: &'r mut Source<T>,
