@@ -38,6 +38,7 @@ pub mod logs;
 mod metrics;
 mod output;
 mod publisher;
+mod report_readers;
 mod request;
 mod scheduler;
 mod server;

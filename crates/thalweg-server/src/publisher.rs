@@ -20,6 +20,7 @@ use crate::audit::AuditLine;
 use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
+use crate::report_readers::{LastReader, ReportReaders};
 
 /// Something for a session or for a user.
 #[derive(Debug)]
@@ -96,6 +97,8 @@ pub(crate) struct Publisher {
     /// `None` before a session wants market data, and after an outcome was missing.
     pub(crate) tape: Option<Box<Tape>>,
     pub(crate) execution: Arc<ExecutionTimes>,
+    pub(crate) readers: Arc<ReportReaders>,
+    pub(crate) last_reader: LastReader,
     /// Where the clock finds a time that an administrator has set.
     pub(crate) time_set: Arc<AtomicI64>,
 }
@@ -166,6 +169,9 @@ impl Publisher {
             }
         }
         for report in executed.reports {
+            if !self.last_reader.wants(&self.readers, report.owner) {
+                continue;
+            }
             let numbered: [u8; NUMBERED_REPORT_BYTES] =
                 numbered_report(report.number, &report.frame);
             self.outgoing.bytes.extend_from_slice(&numbered);

@@ -25,6 +25,7 @@ use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
+use crate::report_readers::LastReader;
 use crate::request::Request;
 use crate::shared::Shared;
 use crate::wall_clock::{SystemClock, TimeSource, WallClock};
@@ -275,6 +276,8 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
             feed: Arc::clone(&shared.feed),
             tape: None,
             execution: Arc::clone(&shared.execution),
+            readers: Arc::clone(&shared.report_readers),
+            last_reader: LastReader::default(),
             time_set: Arc::clone(&shared.time_set),
         };
         let options = durable_options(&shared.config, &waker);

@@ -4,11 +4,13 @@
 //! until their last bytes are written, and are found by their slot alone.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::session::{Role, SessionKey};
 
+use crate::report_readers::ReportReaders;
 use crate::session::{Session, SessionId};
 
 #[derive(Debug, Default)]
@@ -18,7 +20,7 @@ struct Slot {
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Sessions {
     slots: Vec<Slot>,
     vacant: Vec<u32>,
@@ -27,9 +29,22 @@ pub(crate) struct Sessions {
     by_user: HashMap<UserId, Vec<SessionId>>,
     /// Connections of a user that ask for cancel on disconnect.
     cancelling: HashMap<UserId, usize>,
+    /// The users of `by_user`, for the publisher.
+    report_readers: Arc<ReportReaders>,
 }
 
 impl Sessions {
+    pub(crate) fn new(report_readers: Arc<ReportReaders>) -> Self {
+        Self {
+            slots: Vec::new(),
+            vacant: Vec::new(),
+            by_key: HashMap::new(),
+            by_user: HashMap::new(),
+            cancelling: HashMap::new(),
+            report_readers,
+        }
+    }
+
     /// Returns the slot that the next session will have.
     pub(crate) fn next_id(&mut self) -> SessionId {
         if self.vacant.is_empty() {
@@ -109,6 +124,7 @@ impl Sessions {
         if let Some(user) = user {
             if wants_reports {
                 self.by_user.entry(user).or_default().push(id);
+                self.report_readers.set(user, true);
             }
             if cancels {
                 *self.cancelling.entry(user).or_default() += 1;
@@ -134,6 +150,7 @@ impl Sessions {
             of_user.retain(|other| *other != id);
             if of_user.is_empty() {
                 self.by_user.remove(&user);
+                self.report_readers.set(user, false);
             }
         }
         if !cancels {

@@ -15,6 +15,7 @@ use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
 use crate::keys::Keys;
 use crate::lifecycle::Lifecycle;
+use crate::report_readers::ReportReaders;
 use crate::request::{Request, Requests};
 use crate::session_capacity::{self, TooManySessions};
 use crate::token_bucket::LogLimit;
@@ -25,6 +26,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) counters: Arc<Counters>,
     pub(crate) execution: Arc<ExecutionTimes>,
+    pub(crate) report_readers: Arc<ReportReaders>,
     pub(crate) feed: Arc<Feed>,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
     /// Once the exchange is open.
@@ -51,6 +53,7 @@ impl Shared {
             config,
             counters: Arc::default(),
             execution: Arc::default(),
+            report_readers: Arc::default(),
             feed,
             lifecycle,
             reports: OnceLock::new(),

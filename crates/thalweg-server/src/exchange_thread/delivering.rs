@@ -2,8 +2,10 @@
 
 use std::sync::PoisonError;
 
+use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::{NUMBERED_REPORT_BYTES, QueryAnswer};
 use thalweg_exchange::durable::Storage;
+use thalweg_exchange::session::SessionKey;
 
 use super::ExchangeThread;
 use crate::publisher::{Delivery, is_list, query_result};
@@ -12,6 +14,29 @@ use crate::session::{Session, SessionId};
 
 /// Work of a report to a further session of its user: a write.
 const REPORT_WRITE_WORK: u64 = 8;
+/// Bytes of frames that are pushed together, about: an output takes all of them or none.
+const RUN_BYTES: usize = 1 << 12;
+
+/// Frames in a row for one session.
+struct Run {
+    id: SessionId,
+    /// The tag and the session of answers that it takes.
+    tag: u64,
+    key: SessionKey,
+    /// The user whose reports only this session wants.
+    reports_of: Option<UserId>,
+    bytes: usize,
+}
+
+impl Run {
+    fn takes(&self, tag: u64, key: SessionKey) -> bool {
+        self.tag == tag && self.key == key && self.bytes < RUN_BYTES
+    }
+
+    fn takes_reports_of(&self, user: UserId) -> bool {
+        self.reports_of == Some(user) && self.bytes < RUN_BYTES
+    }
+}
 
 impl<S: Storage> ExchangeThread<S> {
     /// Delivers what was published.
@@ -28,9 +53,11 @@ impl<S: Storage> ExchangeThread<S> {
         }
         self.next_command = self.next_command.max(outgoing.next_command);
         let mut rest = &outgoing.bytes[..];
+        let mut run = None;
         for delivery in outgoing.deliveries.drain(..) {
-            rest = self.deliver_one(delivery, rest);
+            self.deliver_one(delivery, &mut run, &mut rest);
         }
+        self.push_run(&mut run, &mut rest);
         outgoing.bytes.clear();
         if let Some(failed) = outgoing.failed.take() {
             self.check(Err::<(), _>(failed));
@@ -51,43 +78,76 @@ impl<S: Storage> ExchangeThread<S> {
         Some(session.holder)
     }
 
-    /// Delivers one thing, and returns what is left of the bytes.
-    fn deliver_one<'b>(&mut self, delivery: Delivery, bytes: &'b [u8]) -> &'b [u8] {
+    /// Begins a run of frames for a session.
+    fn begin_run(&mut self, id: SessionId, tag: u64) -> Option<Run> {
+        let session = self.sessions.get(id)?;
+        let (key, user) = (session.terms.key, session.user());
+        let reports_of = user.filter(|user| self.sessions.of_user(*user) == [id]);
+        Some(Run {
+            id,
+            tag,
+            key,
+            reports_of,
+            bytes: 0,
+        })
+    }
+
+    /// Adds the frames of a run, which are the next bytes, to the output of its session.
+    #[inline]
+    fn push_run(&mut self, run: &mut Option<Run>, rest: &mut &[u8]) {
+        if let Some(run) = run.take() {
+            let (frames, others) = rest.split_at(run.bytes);
+            *rest = others;
+            self.push(run.id, frames);
+        }
+    }
+
+    /// Delivers one thing, or adds it to the run of frames that are pushed together: most in a row
+    /// are for one session. The bytes of the run, and then its own, are the next of the `rest`.
+    fn deliver_one(&mut self, delivery: Delivery, run: &mut Option<Run>, rest: &mut &[u8]) {
+        match (&delivery, &mut *run) {
+            (Delivery::Answers { tag, key, bytes }, Some(run)) if run.takes(*tag, *key) => {
+                run.bytes += bytes;
+                return;
+            }
+            (Delivery::Report(user), Some(run)) if run.takes_reports_of(*user) => {
+                run.bytes += NUMBERED_REPORT_BYTES;
+                return;
+            }
+            _ => self.push_run(run, rest),
+        }
         match delivery {
-            Delivery::Answers {
-                tag,
-                key,
-                bytes: length,
-            } => {
-                let (answers, rest) = bytes.split_at(length);
+            Delivery::Answers { tag, key, bytes } => {
                 let id = SessionId::of_tag(tag);
                 let is_it = |session: &&mut Session| session.terms.key == key && !session.has_left;
                 let id = match self.sessions.get(id).filter(is_it) {
                     Some(_) => Some(id),
                     None => self.sessions.of_key(key),
                 };
-                if let Some(id) = id {
-                    self.push(id, answers);
+                *run = id.and_then(|id| self.begin_run(id, tag));
+                match run {
+                    Some(run) => run.bytes = bytes,
+                    None => *rest = &rest[bytes..],
                 }
-                rest
             }
             Delivery::Report(user) => {
-                let (report, rest) = bytes.split_at(NUMBERED_REPORT_BYTES);
-                match self.sessions.of_user(user) {
-                    [] => {}
-                    [only] => drop(self.push(*only, report)),
-                    all => {
-                        let all = all.to_vec();
-                        for (at, id) in all.into_iter().enumerate() {
-                            if let Some(holder) = self.push(id, report)
-                                && at > 0
-                            {
-                                self.scheduler.charge(holder, REPORT_WRITE_WORK);
-                            }
-                        }
+                if let [only] = *self.sessions.of_user(user) {
+                    *run = self.begin_run(only, only.tag());
+                    if let Some(run) = run {
+                        run.bytes = NUMBERED_REPORT_BYTES;
+                        return;
                     }
                 }
-                rest
+                let (report, others) = rest.split_at(NUMBERED_REPORT_BYTES);
+                *rest = others;
+                let all = self.sessions.of_user(user).to_vec();
+                for (at, id) in all.into_iter().enumerate() {
+                    if let Some(holder) = self.push(id, report)
+                        && at > 0
+                    {
+                        self.scheduler.charge(holder, REPORT_WRITE_WORK);
+                    }
+                }
             }
             Delivery::Answered(tag, answered) => {
                 if let Some((id, query)) = self.driver.asked(tag)
@@ -102,14 +162,12 @@ impl<S: Storage> ExchangeThread<S> {
                     });
                     self.note_dirty(id);
                 }
-                bytes
             }
             Delivery::Audit(line, key) => {
                 let id = self.sessions.of_key(key);
                 let session = id.and_then(|id| self.sessions.get(id));
                 let name = session.and_then(|session| session.key_name().map(str::to_owned));
                 self.driver.audit(line.with_key(name.as_deref()));
-                bytes
             }
         }
     }

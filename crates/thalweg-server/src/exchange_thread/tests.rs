@@ -93,6 +93,57 @@ fn a_report_to_many_sessions_is_charged() {
     assert_eq!(session.output.len(), 2 * NUMBERED_REPORT_BYTES);
 }
 
+/// Two sessions of a user, and one of another: each gets its own answers and its user's reports, in
+/// the order in which they were published.
+#[test]
+fn runs_of_frames_are_split_by_session() {
+    let mut thread = thread();
+    let (_, pair) = enter(&mut thread, 1, 2);
+    let (_, single) = enter(&mut thread, 2, 1);
+    let ids = [pair[0].0, pair[1].0, single[0].0];
+    let mut expected = [Vec::new(), Vec::new(), Vec::new()];
+    let mut number = 0_u8;
+    let mut mailbox = thread.mailbox.lock().expect("no thread has panicked");
+    // The order is that of a linear congruential generator.
+    let picks = (0..200_usize).scan(7_usize, |state, _| {
+        *state = (*state * 5 + 3) % 64;
+        Some(*state / 16)
+    });
+    for pick in picks.flat_map(|pick| vec![pick; 1 + pick * 3]) {
+        number = number.wrapping_add(1);
+        let (user, at) = [(1, 0), (1, 1), (2, 2), (2, 2)][pick];
+        let bytes = match pick {
+            0 | 2 => vec![number; 5],
+            _ => vec![number; NUMBERED_REPORT_BYTES],
+        };
+        match pick {
+            0 | 2 => {
+                let key = SessionKey::new(Role::Trade, user, 0);
+                let (tag, bytes) = (ids[at].tag(), bytes.len());
+                mailbox
+                    .deliveries
+                    .push(Delivery::Answers { tag, key, bytes });
+                expected[at].extend(vec![number; 5]);
+            }
+            _ => {
+                mailbox.deliveries.push(Delivery::Report(UserId(user)));
+                let readers = if user == 1 { 0..2 } else { 2..3 };
+                readers.for_each(|at| expected[at].extend(&bytes));
+            }
+        }
+        mailbox.bytes.extend(&bytes);
+    }
+    drop(mailbox);
+    thread.deliver();
+    for (id, expected) in ids.into_iter().zip(expected) {
+        let session = thread.sessions.get(id).expect("it has entered");
+        let mut written = Vec::new();
+        let flushed = session.output.flush(&mut written, usize::MAX);
+        assert_eq!(flushed.expect("memory takes it").count, expected.len());
+        assert!(written == expected, "{id:?}");
+    }
+}
+
 #[test]
 fn a_reader_waits_while_all_are_given_too_much_market_data() {
     let mut thread = thread();
