@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 #[cfg(unix)]
 use thalweg_exchange::durable::Files;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::Options;
+use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::{Action, State, book};
 use thalweg_measure::load::Rate;
 use thalweg_measure::table::Nanoseconds;
@@ -168,7 +168,7 @@ impl Outputs {
 }
 
 /// Returns the options with which the exchange of a run is started.
-fn service(options: &Run) -> Result<Options, Failure> {
+fn service(options: &Run) -> Result<ServiceOptions, Failure> {
     #[cfg(unix)]
     if options.durable.journal.is_some() {
         return crate::arguments::values::journaled_options(options.placement);
@@ -254,7 +254,7 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
 fn through(
     options: &Run,
     source: &mut Source,
-    service: Options,
+    service: ServiceOptions,
     is_begin_wanted: bool,
     (progress, stop): (&ProgressBar, &AtomicBool),
 ) -> Result<RunOutcome, Failure> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::format::LENGTH_BYTES;
 use crate::lsn::{Durable, Lsn};
-use crate::options::Options;
+use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
 use crate::record::{Kind, Record, content_in, record_in};
@@ -33,12 +33,12 @@ use crate::tail::Tail;
 /// with `RWF_DSYNC` on Linux. Neither allocates, unless a segment is full.
 ///
 /// ```
-/// use thalweg_journal::{Journal, Lsn, Options, Reader, SimDisk};
+/// use thalweg_journal::{Journal, Lsn, JournalOptions, Reader, SimDisk};
 ///
 /// # fn main() -> Result<(), thalweg_journal::Error> {
 /// # let disk = SimDisk::new();
-/// // A directory in earnest: `Journal::<[u64; 2]>::open("orders", Options::default())`.
-/// let mut journal = Journal::<[u64; 2], _>::open_in(disk.clone(), Options::default())?;
+/// // A directory in earnest: `Journal::<[u64; 2]>::open("orders", JournalOptions::default())`.
+/// let mut journal = Journal::<[u64; 2], _>::open_in(disk.clone(), JournalOptions::default())?;
 /// for number in 0..1000 {
 ///     journal.append_with(|slot| *slot = [number, number * number])?;
 /// }
@@ -82,7 +82,7 @@ impl<K: Kind + ?Sized> Journal<K> {
     /// another size, a newer format or not all segments; options that cannot be; the file system.
     pub fn open(
         directory: impl AsRef<std::path::Path>,
-        options: Options,
+        options: JournalOptions,
     ) -> Result<Journal<K>, Error> {
         Journal::open_in(crate::Files::new(directory), options)
     }
@@ -93,7 +93,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     ///
     /// # Errors
     /// As there.
-    pub fn open_in(storage: S, options: Options) -> Result<Journal<K, S>, Error> {
+    pub fn open_in(storage: S, options: JournalOptions) -> Result<Journal<K, S>, Error> {
         let options = options.checked()?;
         let (bytes, bytes_max) = (K::BYTES as usize, options.record_bytes_max());
         if bytes > bytes_max {
@@ -117,7 +117,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     }
 
     /// Returns the number that distinguishes this journal from any other:
-    /// [`Options::journal_number`](crate::Options::journal_number).
+    /// [`JournalOptions::journal_number`](crate::JournalOptions::journal_number).
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.tail.journal()

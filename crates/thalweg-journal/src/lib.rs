@@ -52,7 +52,7 @@ pub use cut::{Cut, cut};
 pub use error::Error;
 pub use journal::Journal;
 pub use lsn::{Durable, Lsn};
-pub use options::Options;
+pub use options::JournalOptions;
 pub use reader::{Block, Reader, Records};
 pub use record::{Kind, Record};
 pub use recovery::{Recovery, Torn, readable_behind};

@@ -8,15 +8,15 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg_journal::{
-    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, Shared, SimDisk, SimFile,
-    Storage, StorageFile, Syncing,
+    Error, Fault, GroupCommit, Journal, JournalOptions, Lsn, Operation, Reader, Shared, SimDisk,
+    SimFile, Storage, StorageFile, Syncing,
 };
 
 const THREADS: u64 = 6;
 const EACH: u64 = 400;
 
-fn options() -> Options {
-    Options::default()
+fn options() -> JournalOptions {
+    JournalOptions::default()
         .segment_bytes(64 << 10)
         .block_bytes_max(4 << 10)
 }

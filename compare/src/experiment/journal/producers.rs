@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg::channel::{self, Mpsc, OneshotReceiver, OneshotSender, Receiver};
-use thalweg_journal::{Durable, Journal, Lsn, Options};
+use thalweg_journal::{Durable, Journal, JournalOptions, Lsn};
 
 use super::{Record, Scratch, bytes_of, figures, record};
 use crate::case::{Case, Goal, Settings};
@@ -57,7 +57,7 @@ fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Re
 }
 
 fn ring(place: &Scratch, span: &Duration, window: usize) -> Times {
-    let journal = Journal::open(&place.0, Options::default()).map_err(text)?;
+    let journal = Journal::open(&place.0, JournalOptions::default()).map_err(text)?;
     let (sender, inbox) = channel::mpsc::<Request>(CAPACITY);
     thread::scope(|scope| {
         let server = scope.spawn(move || serve(journal, inbox));

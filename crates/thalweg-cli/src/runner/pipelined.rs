@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::Stats;
 use thalweg::wait::cores;
 use thalweg_exchange::Command;
-use thalweg_exchange::service::{self, LEFT_OVER_TAG, Options};
+use thalweg_exchange::service::{self, LEFT_OVER_TAG, ServiceOptions};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
@@ -29,12 +29,12 @@ const PROGRESS_COMMANDS: u64 = 8_192;
 #[derive(Debug)]
 pub(crate) struct Pipelined<L> {
     from: L,
-    options: Options,
+    options: ServiceOptions,
 }
 
 impl<L> Pipelined<L> {
     /// Creates a runner that continues from a state, or from an exchange with a journal.
-    pub(crate) fn new(from: L, options: Options) -> Pipelined<L> {
+    pub(crate) fn new(from: L, options: ServiceOptions) -> Pipelined<L> {
         Pipelined { from, options }
     }
 }
@@ -205,7 +205,7 @@ impl<L: Launch> Pipelined<L> {
             back: Arc::clone(&back),
         };
         let mut watch = Watch::begin();
-        let options = Options {
+        let options = ServiceOptions {
             is_timed: true,
             ..self.options
         };
@@ -247,7 +247,7 @@ impl<L: Launch> Pipelined<L> {
 /// Returns the result of a run, without the placement and the machine's disturbance.
 fn outcome(
     published: Published,
-    finished: service::Finished,
+    finished: service::ServiceResults,
     rate: Rate,
     sending: &Sending,
 ) -> RunOutcome {
@@ -389,9 +389,9 @@ mod tests {
         for placement in placements {
             for rate in [Rate::MAX, Rate::per_second(500_000).unwrap()] {
                 let name = placement.to_string();
-                let options = Options {
+                let options = ServiceOptions {
                     placement: placement.clone(),
-                    ..Options::default()
+                    ..ServiceOptions::default()
                 };
                 let runner = Pipelined::new(State::default(), options);
                 let (hidden, stop) = (ProgressBar::hidden(), AtomicBool::new(false));

@@ -18,8 +18,9 @@ use crate::result_code::ResultCode;
 /// The result of a command, with its events.
 #[derive(Debug)]
 pub struct Reply {
-    /// The command's number, from [`Options::first_sequence`](super::Options::first_sequence) in
-    /// the order of execution.
+    /// The command's number, from
+    /// [`ServiceOptions::first_sequence`](super::ServiceOptions::first_sequence) in the order of
+    /// execution.
     pub sequence: u64,
     /// Its result.
     pub result: ResultCode,

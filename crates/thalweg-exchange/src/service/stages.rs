@@ -11,7 +11,7 @@ use super::publishing::{Publishing, publishing};
 use super::query::Inquiry;
 use super::slot::{Further, Slot};
 use super::stamps::Stamping;
-use super::{EVENTS_MAX, LEFT_OVER_TAG, Options, Outcome, Service};
+use super::{EVENTS_MAX, LEFT_OVER_TAG, Outcome, Service, ServiceOptions};
 use crate::command::Command;
 use crate::engine::state::{State, apply, apply_left_over};
 
@@ -71,7 +71,7 @@ const EXECUTE: &str = "execute";
 
 pub(super) fn start(
     mut state: State,
-    options: Options,
+    options: ServiceOptions,
     mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
 ) -> Result<Service, OptionsError> {
     if options.events > EVENTS_MAX {

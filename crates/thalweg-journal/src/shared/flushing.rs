@@ -26,12 +26,12 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
-    use crate::{GroupCommit, Journal, Lsn, Options, Reader, SimDisk};
+    use crate::{GroupCommit, Journal, JournalOptions, Lsn, Reader, SimDisk};
 
     #[test]
     fn what_was_flushed_is_there_for_readers_and_not_durable() -> Result<(), crate::Error> {
         let disk = SimDisk::new();
-        let journal = Journal::<u64, _>::open_in(disk.clone(), Options::default())?;
+        let journal = Journal::<u64, _>::open_in(disk.clone(), JournalOptions::default())?;
         let journal = journal.share(GroupCommit::default());
         journal.flush()?;
         let read =
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn what_was_flushed_behind_a_load_is_there_for_readers() -> Result<(), crate::Error> {
         let disk = SimDisk::new();
-        let options = Options::default()
+        let options = JournalOptions::default()
             .segment_bytes(16 << 10)
             .block_bytes_max(4 << 10);
         let journal = Journal::<[u64; 8], _>::open_in(disk.clone(), options)?;
