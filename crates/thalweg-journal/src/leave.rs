@@ -86,7 +86,7 @@ impl<S: Storage> Worker<S> {
                 }
             }
         };
-        let thread = thread::Builder::new().name("thalweg-journal".to_owned());
+        let thread = thread::Builder::new().name("journal-sync".to_owned());
         let thread = thread.spawn(work).ok()?;
         Some(Worker {
             inbox: Some(inbox),
@@ -139,21 +139,31 @@ impl<S: Storage> Leaver<S> {
 
     pub(crate) fn leave(&mut self, left: Left<S>) {
         self.resting.push_back(left);
-        if self.resting_max.is_none_or(|max| self.resting.len() <= max) {
-            return;
+        if self.resting_max.is_some_and(|max| self.resting.len() > max) {
+            self.hand_over(1);
         }
+    }
+
+    /// Hands all that rest over to the thread. Returns whether nothing rests now: there may be no
+    /// thread.
+    pub(crate) fn hand_over_all(&mut self) -> bool {
+        if self.resting_max.is_some() {
+            self.hand_over(self.resting.len());
+        }
+        self.resting.is_empty()
+    }
+
+    fn hand_over(&mut self, count: usize) {
         if self.worker.is_none() {
             self.worker = Worker::spawn();
         }
-        if let Some(inbox) = self
-            .worker
-            .as_ref()
-            .and_then(|worker| worker.inbox.as_ref())
-            && let Some(first) = self.resting.pop_front()
-        {
-            // A thread that has ended has failed, and its error is yet to be collected.
-            let _ = inbox.send(first);
-            self.handed_over += 1;
+        let worker = self.worker.as_ref();
+        if let Some(inbox) = worker.and_then(|worker| worker.inbox.as_ref()) {
+            for left in self.resting.drain(..count) {
+                // A thread that has ended has failed, and its error is yet to be collected.
+                let _ = inbox.send(left);
+            }
+            self.handed_over += count;
         }
     }
 

@@ -230,7 +230,7 @@ impl<S: Storage> Preparer<S> {
         let asked = Arc::new(AtomicBool::new(false));
         let heard = Arc::clone(&asked);
         let (place, faults) = (storage.clone(), options.faults);
-        let thread = thread::Builder::new().name("thalweg-journal".to_owned());
+        let thread = thread::Builder::new().name("journal-prepare".to_owned());
         let thread = thread.spawn(move || {
             for (header, is_load) in inbox {
                 let asked = Some(&*heard);

@@ -1,11 +1,11 @@
 //! Group commit with several threads; every one of them gets the error of a failure.
 
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
-use std::sync::{Arc, Barrier};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
+use std::{fmt, io};
 
 use thalweg_journal::{
     Error, Fault, GroupCommit, Journal, JournalOptions, Lsn, Operation, Reader, Shared, SimDisk,
@@ -274,75 +274,80 @@ fn a_closure_that_calls_its_own_journal_is_refused() {
     );
 }
 
-/// A storage that panics at one of its calls.
-#[derive(Clone, Debug)]
-struct Panics<S> {
+/// A storage that calls a closure before each of its operations, with whether that is a sync.
+#[derive(Clone)]
+struct Hooked<S> {
     inner: S,
-    left: Arc<AtomicI64>,
+    hook: Arc<dyn Fn(bool) + Send + Sync>,
 }
 
-impl<S> Panics<S> {
-    fn burn(&self) -> &S {
-        if self.left.fetch_sub(1, SeqCst) == 1 {
-            resume_unwind(Box::new("the storage"));
-        }
+impl<S: fmt::Debug> fmt::Debug for Hooked<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<S> Hooked<S> {
+    fn before(&self) -> &S {
+        (self.hook)(false);
         &self.inner
     }
 
-    fn with<T>(&self, inner: T) -> Panics<T> {
-        let left = Arc::clone(&self.left);
-        Panics { inner, left }
+    fn with<T>(&self, inner: T) -> Hooked<T> {
+        let hook = Arc::clone(&self.hook);
+        Hooked { inner, hook }
     }
 }
 
-impl Storage for Panics<SimDisk> {
-    type File = Panics<SimFile>;
+impl Storage for Hooked<SimDisk> {
+    type File = Hooked<SimFile>;
     type Lock = <SimDisk as Storage>::Lock;
 
     fn place(&self) -> String {
         self.inner.place()
     }
     fn make(&self) -> io::Result<()> {
-        self.burn().make()
+        self.before().make()
     }
     fn list(&self) -> io::Result<Vec<String>> {
-        self.burn().list()
+        self.before().list()
     }
     fn create(&self, name: &str) -> io::Result<Self::File> {
-        Ok(self.with(self.burn().create(name)?))
+        Ok(self.with(self.before().create(name)?))
     }
     fn open(&self, name: &str, writable: bool) -> io::Result<Self::File> {
-        Ok(self.with(self.burn().open(name, writable)?))
+        Ok(self.with(self.before().open(name, writable)?))
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.burn().rename(from, to)
+        self.before().rename(from, to)
     }
     fn remove(&self, name: &str) -> io::Result<()> {
-        self.burn().remove(name)
+        self.before().remove(name)
     }
     fn sync_names(&self) -> io::Result<()> {
-        self.burn().sync_names()
+        self.before().sync_names()
     }
     fn lock(&self) -> io::Result<Option<Self::Lock>> {
-        self.burn().lock()
+        self.before().lock()
     }
 }
 
-impl StorageFile for Panics<SimFile> {
+impl StorageFile for Hooked<SimFile> {
     fn length_bytes(&self) -> io::Result<u64> {
-        self.burn().length_bytes()
+        self.before().length_bytes()
     }
     fn read_at(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<usize> {
-        self.burn().read_at(offset_bytes, into)
+        self.before().read_at(offset_bytes, into)
     }
     fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
-        self.burn().write_at(offset_bytes, data, sync)
+        self.before().write_at(offset_bytes, data, sync)
     }
     fn sync(&self) -> io::Result<()> {
-        self.burn().sync()
+        (self.hook)(true);
+        self.inner.sync()
     }
     fn allocate(&self, bytes: u64) -> io::Result<bool> {
-        self.burn().allocate(bytes)
+        self.before().allocate(bytes)
     }
 }
 
@@ -356,9 +361,14 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
         for at in 1.. {
             let disk = SimDisk::new();
             let left = Arc::new(AtomicI64::new(at));
-            let storage = Panics {
+            let calls = Arc::clone(&left);
+            let storage = Hooked {
                 inner: disk.clone(),
-                left: Arc::clone(&left),
+                hook: Arc::new(move |_| {
+                    if calls.fetch_sub(1, SeqCst) == 1 {
+                        resume_unwind(Box::new("the storage"));
+                    }
+                }),
             };
             let mut acknowledged = 0;
             let run = catch_unwind(AssertUnwindSafe(|| {
@@ -413,4 +423,45 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
             }
         }
     }
+}
+
+/// A flush waited for the segment that was left before, on the thread that owned an exchange: 20 ms
+/// for all of its users, at the end of each segment.
+#[test]
+fn a_flush_syncs_nothing_on_its_thread() {
+    let disk = SimDisk::new();
+    let (own, gate) = (thread::current().id(), Arc::new(Mutex::new(())));
+    let (opened, holds) = (Arc::clone(&gate), Arc::new(AtomicBool::new(false)));
+    let is_held = Arc::clone(&holds);
+    let hook = move |is_sync| {
+        if is_sync && is_held.load(SeqCst) {
+            assert_ne!(thread::current().id(), own, "the caller syncs");
+            if thread::current().name() == Some("journal-sync") {
+                drop(opened.lock());
+            }
+        }
+    };
+    let storage = Hooked {
+        inner: disk.clone(),
+        hook: Arc::new(hook),
+    };
+    let options = options().segment_bytes(16 << 10);
+    let journal = Journal::<[u64; 8], _>::open_in(storage, options).expect("no other writer");
+    let journal = journal.share(GroupCommit::default());
+    let held = gate.lock().expect("no thread has panicked");
+    holds.store(true, SeqCst);
+    // Two segments and a half.
+    for number in 0..600 {
+        let appended = journal.append_with(|slot| *slot = [number; 8]);
+        appended.expect("the disk is well");
+    }
+    assert!(!journal.flush().expect("the disk is well"));
+    assert!(!journal.flush().expect("the disk is well"));
+    drop(held);
+    while !journal.flush().expect("the disk is well") {
+        thread::yield_now();
+    }
+    let mut reader = Reader::open_in(disk, Lsn::ZERO).expect("it is there");
+    assert_eq!(reader.records::<[u64; 8]>().count(), 600);
+    holds.store(false, SeqCst);
 }

@@ -246,18 +246,6 @@ fn new_feed(config: &Config) -> Feed {
     Feed::new(epoch, channels, market.snapshot_levels, market.ring_chunks)
 }
 
-/// The niceness of the thread of the exchange, and of those that it starts.
-const NICENESS: i32 = -10;
-
-/// Has the system prefer this thread to others of the machine, where the process may ask for that:
-/// a thread that has much to do else waits for its turn behind all that have little.
-fn raise_priority() {
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
-        tracing::debug!(%error, "the exchange's thread has no priority");
-    }
-}
-
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
 
 /// Opens the exchange on its thread, since that may take minutes.
@@ -268,7 +256,6 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
     let (reply, opening) = oneshot::channel();
     let shared = Arc::clone(shared);
     let run = move || {
-        raise_priority();
         let mailbox = Mailbox::default();
         let mut publisher = Publisher {
             mailbox: Arc::clone(&mailbox),

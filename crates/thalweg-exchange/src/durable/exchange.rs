@@ -141,10 +141,15 @@ impl<S: Storage> Exchange<S> {
         self.flush()
     }
 
-    /// Has the system write what was appended. Where there is no room, it stays where it is.
+    /// Has the system write what was appended, without waiting for the disk. Where there is no
+    /// room, it stays where it is.
     fn flush(&mut self) -> Result<(), Failed> {
         self.owner.is_unflushed = false;
         match self.journal.flush() {
+            Ok(is_there) => {
+                self.owner.is_unflushed = !is_there;
+                Ok(())
+            }
             Err(error @ JournalError::Stopped { .. }) => {
                 let failed = Failed::Journal(Arc::new(error));
                 self.gate.fail(failed.clone());

@@ -2,25 +2,32 @@
 
 use super::Shared;
 use crate::error::Error;
+use crate::pages::OpenBlock;
 use crate::record::Kind;
 use crate::storage::Storage;
 use crate::tail::Tail;
 
 impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
-    /// Writes what was appended, without waiting for the disk: see
-    /// [`Journal::flush`](crate::Journal::flush). Where another thread is writing, what was
-    /// appended since stays for the next write.
+    /// Writes what was appended, without waiting for the disk. Returns whether all of it is there
+    /// if the program ends, as after [`Journal::flush`](crate::Journal::flush); if not, because the
+    /// segment before it is being made durable, or another thread is writing, call it again later.
     ///
     /// # Errors
     /// As [`Shared::commit`].
-    pub fn flush(&self) -> Result<(), Error> {
+    pub fn flush(&self) -> Result<bool, Error> {
         let state = self.inner.enter()?;
         let refusals = state.refusals;
         state.check(u64::MAX)?;
         if state.tail.is_none() || state.gathering {
-            return Ok(());
+            return Ok(false);
         }
-        self.lead(state, Tail::flush).check(refusals)
+        let mut is_there = false;
+        let write = |tail: &mut Tail<S>, block: &mut OpenBlock| {
+            is_there = tail.begin_flush(block)?;
+            Ok(())
+        };
+        self.lead(state, write).check(refusals)?;
+        Ok(is_there)
     }
 }
 
@@ -33,12 +40,12 @@ mod tests {
         let disk = SimDisk::new();
         let journal = Journal::<u64, _>::open_in(disk.clone(), JournalOptions::default())?;
         let journal = journal.share(GroupCommit::default());
-        journal.flush()?;
+        assert!(journal.flush()?);
         let read =
             || Reader::open_in(disk.clone(), Lsn::ZERO).map(|mut r| r.records::<u64>().count());
         let lsn = journal.append_with(|slot| *slot = 7)?;
         assert_eq!(read()?, 0);
-        journal.flush()?;
+        assert!(journal.flush()?);
         assert_eq!(read()?, 1);
         assert_eq!(journal.durable().get(), Lsn::ZERO);
         assert_eq!(journal.commit(lsn)?.get(), lsn);
@@ -57,7 +64,9 @@ mod tests {
         for number in 0..1_000 {
             journal.append_with(|slot| *slot = [number; 8])?;
         }
-        journal.flush()?;
+        while !journal.flush()? {
+            std::thread::yield_now();
+        }
         let mut reader = Reader::open_in(disk, Lsn::ZERO)?;
         assert_eq!(reader.records::<[u64; 8]>().count(), 1_000);
         assert_eq!(journal.append_with(|slot| *slot = [0; 8])?, Lsn::new(1_001));

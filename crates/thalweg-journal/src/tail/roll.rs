@@ -22,6 +22,19 @@ impl<S: Storage> Tail<S> {
         }
     }
 
+    /// Writes a block as [`flush`](Self::flush) does, but has a thread make the segments durable
+    /// that were left, where there is one. Returns whether they are, so that the block is there if
+    /// the program ends.
+    pub(crate) fn begin_flush(&mut self, block: &mut OpenBlock) -> Result<bool, Error> {
+        self.write(block, Syncing::Later)?;
+        let left_max = match self.leaver.hand_over_all() {
+            true => usize::MAX,
+            false => 0,
+        };
+        self.settle_left(left_max)?;
+        Ok(self.leaver.waiting() == 0)
+    }
+
     /// Collects the segments that have become durable since they were left, and waits until at most
     /// `left_max` have not.
     #[cold]
