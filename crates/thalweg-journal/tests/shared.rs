@@ -375,9 +375,8 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
                 let options = options().segment_bytes(16 << 10).in_background(false);
                 let mut own = Some(Journal::<[u64; 8], _>::open_in(storage, options)?);
                 let follower = own.as_ref().map(|own| own.follow(Lsn::ZERO)).transpose()?;
-                let shared =
-                    is_shared.then(|| own.take().map(|own| own.share(GroupCommit::default())));
-                let shared = shared.flatten();
+                let to_share = is_shared.then(|| own.take()).flatten();
+                let shared = to_share.map(|own| own.share(GroupCommit::default()));
                 let mut step = |number| match (&mut own, &shared) {
                     (Some(own), _) => {
                         own.append_with(|slot| *slot = [number; 8])?;
