@@ -12,6 +12,7 @@
 pub mod case;
 pub mod channels;
 pub mod experiment;
+pub mod goal;
 pub mod pipelines;
 pub mod report;
 pub mod runner;

@@ -6,7 +6,7 @@ use std::fmt::Display;
 use thalweg_measure::statistics::{Interval, median_interval};
 use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table, three_digits};
 
-use crate::case::{Goal, Limit};
+use crate::goal::{Goal, Limit};
 use crate::runner::{Metric, Series, Trial};
 
 /// Figures are called noisy where gaps took a larger share of a sender's waiting.

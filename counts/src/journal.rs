@@ -4,7 +4,9 @@
 use std::hint::black_box;
 use std::io;
 
-use thalweg_journal::{AppendBuffer, GroupCommit, Journal, Options, Storage, StorageFile, Syncing};
+use thalweg_journal::{
+    AppendBuffer, GroupCommit, Journal, JournalOptions, Storage, StorageFile, Syncing,
+};
 
 use super::{Cases, Work, rounds};
 
@@ -94,7 +96,7 @@ impl StorageFile for Nothing {
 }
 
 fn open<K: thalweg_journal::Kind + ?Sized>() -> Journal<K, Forgetful> {
-    let options = Options::default()
+    let options = JournalOptions::default()
         .segment_bytes(SEGMENT_BYTES)
         .in_background(false)
         .journal_number(1);

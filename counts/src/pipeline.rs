@@ -2,13 +2,13 @@
 
 use std::hint::black_box;
 
-use thalweg::pipeline::{Builder, Pipeline, Placement, SAMPLE_EVERY_MAX};
+use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement, SAMPLE_EVERY_MAX};
 use thalweg::state::{Lifecycle, StateCell};
 
 use super::{CAPACITY, Cases, rounds};
 
 /// One stage, on the caller's thread; hardly an event is measured.
-fn inline() -> Builder<u64> {
+fn inline() -> PipelineBuilder<u64> {
     Pipeline::builder(CAPACITY, || 0_u64)
         .stage("only", |event, _| *event = black_box(*event + 1))
         .placement(Placement::inline())

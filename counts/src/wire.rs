@@ -6,7 +6,7 @@ use thalweg_exchange::codec::{
     self, MESSAGE_BYTES_MAX, SINGLE_COMMAND_BYTES_MAX, decode_command, encode_command,
     encode_message, encode_outcome,
 };
-use thalweg_exchange::market::{Builder, Epoch, Message, Options};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message};
 use thalweg_exchange::{Action, Command, Event, Events, ResultCode};
 
 use super::exchange::{lap, place};
@@ -47,7 +47,7 @@ fn outcome() -> Work {
     let mut bytes = [0; 256];
     rounds(move |sequence| {
         let result = ResultCode::Success;
-        let outcome = codec::Outcome { sequence, result };
+        let outcome = codec::OutcomeHead { sequence, result };
         let written = encode_outcome(outcome, black_box(&events), &mut bytes);
         assert!(written.is_ok());
         black_box(&bytes);
@@ -58,7 +58,8 @@ fn outcome() -> Work {
 fn message() -> Work {
     let (mut exchange, lap) = lap();
     exchange.events = Events::with_capacity(1024).with_levels();
-    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
+    let mut builder =
+        Builder::from_books(&exchange.state.matching, Epoch(2), MarketOptions::default());
     let mut messages: Vec<Message> = Vec::new();
     for (number, command) in (0..).zip(&lap) {
         exchange.apply(command);
@@ -81,7 +82,8 @@ fn message() -> Work {
 fn market() -> Work {
     let (mut exchange, lap) = lap();
     exchange.events = Events::with_capacity(1024).with_levels();
-    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
+    let mut builder =
+        Builder::from_books(&exchange.state.matching, Epoch(2), MarketOptions::default());
     let mut events: Vec<Events> = Vec::new();
     let mut number = 0;
     // From the second lap on, every order is where the lap before left it.

@@ -3,13 +3,13 @@
 
 use tokio::sync::mpsc;
 
-use super::{Element, Shape, fan, fan_in};
+use super::{Element, Topology, fan, fan_in};
 
-fn any(_: Shape) -> bool {
+fn any(_: Topology) -> bool {
     true
 }
 
-fn one_receiver(shape: Shape) -> bool {
+fn one_receiver(shape: Topology) -> bool {
     shape.receivers == 1
 }
 

@@ -10,7 +10,7 @@ use gil::mpsc::sharded;
 use gil::{mpsc, spmc, spsc};
 
 use super::yielding::{Yielding, waiting};
-use super::{Element, RecvBatch, SendBatch, Shape, alone, fan_in, is_pair};
+use super::{Element, RecvBatch, SendBatch, Topology, alone, fan_in, is_pair};
 
 fn size(capacity: usize) -> NonZeroUsize {
     NonZeroUsize::new(capacity).unwrap_or(NonZeroUsize::MIN)

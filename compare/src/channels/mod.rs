@@ -18,12 +18,12 @@ macro_rules! channels {
             const NAME: &'static str = $label;
             type Tx = $tx;
             type Rx = $rx;
-            fn fits(shape: Shape) -> bool {
-                let fits: fn(Shape) -> bool = $fits;
+            fn fits(shape: Topology) -> bool {
+                let fits: fn(Topology) -> bool = $fits;
                 fits(shape)
             }
-            fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-                let open: fn(usize, Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) = $open;
+            fn open(capacity: usize, shape: Topology) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
+                let open: fn(usize, Topology) -> (Vec<Self::Tx>, Vec<Self::Rx>) = $open;
                 open(capacity, shape)
             }
         }
@@ -127,15 +127,15 @@ pub const LAST: u64 = u64::MAX;
 
 /// A shape is a number of senders and of receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct Topology {
     pub(crate) senders: usize,
     pub(crate) receivers: usize,
 }
 
-pub(crate) const PAIR: Shape = shape(1, 1);
+pub(crate) const PAIR: Topology = shape(1, 1);
 
-pub(crate) const fn shape(senders: usize, receivers: usize) -> Shape {
-    Shape { senders, receivers }
+pub(crate) const fn shape(senders: usize, receivers: usize) -> Topology {
+    Topology { senders, receivers }
 }
 
 /// A channel type makes channels.
@@ -145,10 +145,10 @@ pub(crate) trait Channel<M>: 'static {
     type Tx: Send + 'static;
     type Rx: Send + 'static;
     /// Returns whether the peer has such a shape.
-    fn fits(shape: Shape) -> bool;
+    fn fits(shape: Topology) -> bool;
     /// Returns the ends of a new channel with room for `capacity` messages in all, or for more
     /// where the peer rounds up.
-    fn open(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
+    fn open(capacity: usize, shape: Topology) -> (Vec<Self::Tx>, Vec<Self::Rx>);
     /// Returns the ends of a channel with a single sender and receiver.
     fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
         let (mut txs, mut rxs) = Self::open(capacity, PAIR);
@@ -192,7 +192,7 @@ pub(crate) trait BlockingRecv<M>: Send + 'static {
     fn recv(&mut self) -> Option<M>;
 }
 
-fn is_pair(shape: Shape) -> bool {
+fn is_pair(shape: Topology) -> bool {
     shape == PAIR
 }
 
@@ -202,11 +202,11 @@ fn alone<T, R>((tx, rx): (T, R)) -> (Vec<T>, Vec<R>) {
 }
 
 /// Clones the sender as often as there are senders.
-fn fan_in<T: Clone, R>((tx, rx): (T, R), shape: Shape) -> (Vec<T>, Vec<R>) {
+fn fan_in<T: Clone, R>((tx, rx): (T, R), shape: Topology) -> (Vec<T>, Vec<R>) {
     (vec![tx; shape.senders], vec![rx])
 }
 
 /// Clones both ends.
-fn fan<T: Clone, R: Clone>((tx, rx): (T, R), shape: Shape) -> (Vec<T>, Vec<R>) {
+fn fan<T: Clone, R: Clone>((tx, rx): (T, R), shape: Topology) -> (Vec<T>, Vec<R>) {
     (vec![tx; shape.senders], vec![rx; shape.receivers])
 }

@@ -1,11 +1,11 @@
 //! The rings and channels of this project.
 
 use thalweg::channel::{self, Builder, mpmc, mpsc, spsc};
-use thalweg::ring::{self, Consumer, Layout, Producer};
+use thalweg::ring::{self, Layout, SpscConsumer, SpscProducer};
 use thalweg::wait::Mode;
 
 use super::{BlockingRecv, BlockingSend, TryRecv, TrySend};
-use super::{Element, RecvBatch, SendBatch, Shape, alone, fan, fan_in, is_pair};
+use super::{Element, RecvBatch, SendBatch, Topology, alone, fan, fan_in, is_pair};
 
 const FITS: &str = "the experiments' capacities are within the limits";
 
@@ -13,16 +13,16 @@ fn pair<M: Send>(builder: Builder) -> (Vec<spsc::Sender<M>>, Vec<spsc::Receiver<
     alone(builder.spsc().expect(FITS))
 }
 
-fn is_fan_in(shape: Shape) -> bool {
+fn is_fan_in(shape: Topology) -> bool {
     shape.senders > 1 && shape.receivers == 1
 }
 
 // Users who have several senders or receivers take the narrowest shape that fits.
 channels! {
     Element;
-    RingPacked "thalweg ring packed": Producer<M>, Consumer<M>, is_pair,
+    RingPacked "thalweg ring packed": SpscProducer<M>, SpscConsumer<M>, is_pair,
         |capacity, _| alone(ring::spsc(capacity, Layout::Packed).expect(FITS));
-    RingSlotted "thalweg ring slotted": Producer<M>, Consumer<M>, is_pair,
+    RingSlotted "thalweg ring slotted": SpscProducer<M>, SpscConsumer<M>, is_pair,
         |capacity, _| alone(ring::spsc(capacity, Layout::Slotted).expect(FITS));
     /// It has the defaults.
     Spsc "thalweg spsc": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
@@ -53,18 +53,18 @@ channels! {
 
 ends! {
     Element;
-    Producer<M>: try_send |tx, message| tx.try_push(message).is_ok();
-    Consumer<M>: try_recv |rx| rx.try_pop().ok();
+    SpscProducer<M>: try_send |tx, message| tx.try_push(message).is_ok();
+    SpscConsumer<M>: try_recv |rx| rx.try_pop().ok();
 }
 
-impl<M: Element> SendBatch<M> for Producer<M> {
+impl<M: Element> SendBatch<M> for SpscProducer<M> {
     #[inline]
     fn send_batch(&mut self, count: usize, make: impl FnMut(usize) -> M) -> usize {
         self.push_iter((0..count).map(make))
     }
 }
 
-impl<M: Element> RecvBatch<M> for Consumer<M> {
+impl<M: Element> RecvBatch<M> for SpscConsumer<M> {
     #[inline]
     fn recv_batch(&mut self, max: usize, take: impl FnMut(M)) -> usize {
         let batch = self.batch(max);

@@ -7,7 +7,7 @@
 
 use omango::queue::spsc as omango;
 
-use super::{Element, RecvBatch, SendBatch, Shape, alone, is_pair};
+use super::{Element, RecvBatch, SendBatch, Topology, alone, is_pair};
 
 channels! {
     Element;

@@ -63,7 +63,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         .chain(others)
         .map(|(name, inputs, each, ways, least)| {
             let (subjects, reference) = ways;
-            let load = move || Ok(Load::new(inputs, each, span_ns, reference));
+            let load = move || Ok(HashLoad::new(inputs, each, span_ns, reference));
             let case = Case::new(name, "time of one hash", METRICS, subjects(), load);
             case.repeated(41).goal(Goal::ratio([OURS, C], 0, least))
         });
@@ -71,7 +71,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
 }
 
 /// Inputs of one length, and their hashes.
-pub struct Load {
+pub struct HashLoad {
     /// The inputs, one after another.
     pub data: Vec<u8>,
     /// An input has this many bytes.
@@ -82,9 +82,9 @@ pub struct Load {
 }
 
 /// A function that writes the hashes of a load with a seed.
-pub type Hash = fn(&Load, u64, &mut [u64]);
+pub type Hash = fn(&HashLoad, u64, &mut [u64]);
 
-impl Load {
+impl HashLoad {
     /// Makes inputs of `each` bytes, which the reference has hashed.
     pub fn new(inputs: usize, each: usize, span_ns: u64, reference: Hash) -> Self {
         let mut random = SplitMix::new(64);
@@ -110,8 +110,11 @@ impl Load {
 }
 
 /// Makes a subject whose hashes are checked.
-pub fn job(name: &str, hash: impl Fn(&Load, u64, &mut [u64]) + Sync + 'static) -> Subject<Load> {
-    subject(name, move |load: &Load| {
+pub fn job(
+    name: &str,
+    hash: impl Fn(&HashLoad, u64, &mut [u64]) + Sync + 'static,
+) -> Subject<HashLoad> {
+    subject(name, move |load: &HashLoad| {
         let mut hashes = vec![0; load.expected.len()];
         hash(load, 1, &mut hashes);
         if hashes != load.expected {
@@ -133,7 +136,7 @@ pub fn job(name: &str, hash: impl Fn(&Load, u64, &mut [u64]) + Sync + 'static) -
 
 /// Subjects, and the reference for their hashes. Each subject has a loop of its own around its
 /// function.
-pub type Ways = (fn() -> Subjects<Load>, Hash);
+pub type Ways = (fn() -> Subjects<HashLoad>, Hash);
 
 macro_rules! ways {
     ($($name:ident: $reference:ident, $ours:expr;)*) => {$(
@@ -151,11 +154,11 @@ ways! {
     };
 }
 
-fn reference_one(load: &Load, seed: u64, out: &mut [u64]) {
+fn reference_one(load: &HashLoad, seed: u64, out: &mut [u64]) {
     out[0] = xxhash_c::xxh64(&load.data, seed);
 }
 
-fn reference_scatter(load: &Load, seed: u64, out: &mut [u64]) {
+fn reference_scatter(load: &HashLoad, seed: u64, out: &mut [u64]) {
     let mut state = xxhash_c::XXH64::new(seed);
     for sector in load.data.chunks(520) {
         state.write(&sector[..512]);
@@ -163,7 +166,7 @@ fn reference_scatter(load: &Load, seed: u64, out: &mut [u64]) {
     out[0] = state.finish();
 }
 
-fn reference_keys(load: &Load, seed: u64, out: &mut [u64]) {
+fn reference_keys(load: &HashLoad, seed: u64, out: &mut [u64]) {
     for (input, hash) in load.inputs().zip(out) {
         *hash = xxhash_c::xxh64(input, seed);
     }

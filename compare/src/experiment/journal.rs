@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use fjall::{KeyspaceCreateOptions, PersistMode};
 use okaywal::{Configuration, Entry, EntryId, LogManager, SegmentReader, WriteAheadLog};
-use thalweg_journal::{Journal, Options};
+use thalweg_journal::{Journal, JournalOptions};
 use thalweg_measure::statistics::quantile;
 
 use super::Experiment;
@@ -175,7 +175,7 @@ fn figures(ns: f64, records: u64, times: &[f64]) -> Vec<f64> {
 }
 
 fn ours(place: &Scratch, load: &Load) -> Result<Log, String> {
-    let mut options = Options::default();
+    let mut options = JournalOptions::default();
     if !load.is_large() {
         options = options.segment_bytes(SEGMENT_BYTES).in_background(false);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use disruptor::wait_strategies::WaitStrategy;
 use disruptor::{BusySpin, ProcessorSettings, Producer, Sequence, Sleep, build_single_producer};
-use thalweg::pipeline::{Builder, Pipeline, Placement};
+use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement};
 use thalweg::wait::cores;
 use thalweg_measure::clock::Clock;
 
@@ -126,7 +126,7 @@ fn alone(rounds: u32, load: &Load) -> Ran {
 pub(super) fn ours(
     rounds: u32,
     load: &Load,
-    set: impl Fn(Builder<Event>) -> Builder<Event>,
+    set: impl Fn(PipelineBuilder<Event>) -> PipelineBuilder<Event>,
 ) -> Ran {
     run(*load, |mut tail| {
         let [mut first, mut second, mut third] = steps(rounds);

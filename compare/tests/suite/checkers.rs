@@ -31,7 +31,7 @@ fn the_checker_counts_what_is_lost_or_out_of_place() {
 #[test]
 fn a_message_that_is_torn_missing_doubled_or_out_of_order_counts() {
     let lost = |ticks: &[broker::Tick], published: u64| {
-        let mut checker = broker::Checker::default();
+        let mut checker = broker::TickChecker::default();
         ticks.iter().for_each(|tick| checker.take(tick));
         checker.lost(published)
     };
@@ -67,7 +67,7 @@ fn what_the_rule_does_not_allow_is_found() {
 fn what_room_is_kept_for_is_not_lost() {
     for total in [15_000, 30_000] {
         let capacity = 13_107;
-        let load = burst::Load { total, capacity };
+        let load = burst::BurstLoad { total, capacity };
         for rule in [Rule::Default, Rule::Sized, Rule::Covered] {
             let run = burst::run(load, rule, 1).unwrap();
             let [low, medium, high, critical] = run.values[..] else {
@@ -134,7 +134,7 @@ fn another_hash_is_refused() {
         out[0] = xxh64(seed + 1, &load.data)
     });
     let why = wrong
-        .run(&hash::Load::new(1, 40, 1, hash::ONE.1))
+        .run(&hash::HashLoad::new(1, 40, 1, hash::ONE.1))
         .unwrap_err();
     assert_eq!(why, "another hash than that of the reference");
 }

@@ -11,8 +11,8 @@ use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
-use thalweg_exchange::service::Options;
-use thalweg_exchange::stream::Recorded;
+use thalweg_exchange::service::ServiceOptions;
+use thalweg_exchange::stream::Recording;
 use thalweg_exchange::{Rules, State};
 
 const CONFORM_EXAMPLES: &str = "\
@@ -126,12 +126,16 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     }
 }
 
-fn check(file: &Path, rules: RulesName, service: Option<&Options>) -> Result<Verdict, Failure> {
+fn check(
+    file: &Path,
+    rules: RulesName,
+    service: Option<&ServiceOptions>,
+) -> Result<Verdict, Failure> {
     let mut lines = Lines::open(file, Notes::new(false))?;
     if lines.head().all(<[u8]>::is_empty) {
         return Err(lines.nothing().into());
     }
-    let compared = Recorded::new(lines.reader())
+    let compared = Recording::new(lines.reader())
         .map_err(CheckError::from)
         .map(|recorded| {
             let rules = match rules {

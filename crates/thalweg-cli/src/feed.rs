@@ -388,7 +388,7 @@ mod tests {
     use indicatif::ProgressBar;
     use std::io::{self, Cursor, Read};
     use thalweg_exchange::report::state_text::state_hash;
-    use thalweg_exchange::service::Options;
+    use thalweg_exchange::service::ServiceOptions;
     use thalweg_measure::load::Rate;
 
     const SMALL: Sizes = Sizes {
@@ -412,7 +412,7 @@ mod tests {
 
     fn run(feed: &mut Feed, before: State, stop: &AtomicBool) -> Result<(u64, u64), Failure> {
         let hidden = ProgressBar::hidden();
-        let pipelined = Pipelined::new(before, Options::default());
+        let pipelined = Pipelined::new(before, ServiceOptions::default());
         let outcome = pipelined.run(feed, Rate::MAX, &hidden, stop)?;
         Ok((outcome.sent, state_hash(&outcome.state).hash))
     }

@@ -13,14 +13,14 @@ const FORM: &str = "a limit is a figure, > or <, and a value, such as 'p99>50us'
 #[derive(Clone, Debug)]
 pub(crate) struct Limit {
     text: String,
-    figure: Figure,
+    figure: Measure,
     is_above: bool,
     /// The limit, in nanoseconds or in commands a second.
     value: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Figure {
+enum Measure {
     /// A figure of the end-to-end latency, in nanoseconds.
     Time(fn(&Distribution) -> f64),
     Throughput,
@@ -33,19 +33,19 @@ impl FromStr for Limit {
         let at = text.find(['<', '>']).ok_or(FORM)?;
         let (name, value) = (text[..at].trim(), text[at + 1..].trim());
         let figure = match name {
-            "throughput" => Figure::Throughput,
-            "mean" => Figure::Time(|d| d.summary.mean),
-            "p50" => Figure::Time(|d| d.summary.p50 as f64),
-            "p90" => Figure::Time(|d| d.summary.p90 as f64),
-            "p99" => Figure::Time(|d| d.summary.p99 as f64),
-            "p99.9" => Figure::Time(|d| d.summary.p999 as f64),
-            "p99.99" => Figure::Time(|d| d.summary.p9999 as f64),
-            "max" => Figure::Time(|d| d.summary.max as f64),
+            "throughput" => Measure::Throughput,
+            "mean" => Measure::Time(|d| d.summary.mean),
+            "p50" => Measure::Time(|d| d.summary.p50 as f64),
+            "p90" => Measure::Time(|d| d.summary.p90 as f64),
+            "p99" => Measure::Time(|d| d.summary.p99 as f64),
+            "p99.9" => Measure::Time(|d| d.summary.p999 as f64),
+            "p99.99" => Measure::Time(|d| d.summary.p9999 as f64),
+            "max" => Measure::Time(|d| d.summary.max as f64),
             _ => return Err(FORM.to_owned()),
         };
         let value = match figure {
-            Figure::Throughput => whole_number(value).map_err(|error| error.to_string())?,
-            Figure::Time(_) => time_ns(value)?,
+            Measure::Throughput => whole_number(value).map_err(|error| error.to_string())?,
+            Measure::Time(_) => time_ns(value)?,
         };
         Ok(Limit {
             text: text.to_owned(),
@@ -97,8 +97,8 @@ impl Limit {
     /// Returns a message for a run that exceeds the limit; `None` for a run that keeps it.
     pub(crate) fn failed(&self, times: &Distribution, throughput_per_s: f64) -> Option<String> {
         let (found, shown) = match self.figure {
-            Figure::Time(of) => (of(times), Nanoseconds(of(times)).to_string()),
-            Figure::Throughput => (throughput_per_s, format!("{throughput_per_s:.0} a second")),
+            Measure::Time(of) => (of(times), Nanoseconds(of(times)).to_string()),
+            Measure::Throughput => (throughput_per_s, format!("{throughput_per_s:.0} a second")),
         };
         let limit = self.value as f64;
         let failed = match self.is_above {

@@ -7,12 +7,12 @@ use crate::failure::{Failure, Finding};
 use crate::input::InputFormat;
 use crate::limits::Limit;
 use crate::output::Output;
-use crate::report::facts::{Book, Commands, Count, Facts, Input, Level, Machine};
+use crate::report::facts::{BookDepth, Commands, Count, DepthLevel, Facts, Input, Machine};
 use crate::report::{explanation, html, machine, text};
 use crate::results::{self, Form};
 #[cfg(unix)]
 use crate::runner::journaled::{self, Journaled, Stream};
-use crate::runner::{Outcome, Pipelined, parts};
+use crate::runner::{Pipelined, RunOutcome, parts};
 use crate::source::{self, Intended, Source, Taken};
 use crate::terminal::{self, Interruption, Notes};
 use crate::{hdr_log, stdin};
@@ -25,7 +25,7 @@ use std::sync::atomic::AtomicBool;
 #[cfg(unix)]
 use thalweg_exchange::durable::Files;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::Options;
+use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::{Action, State, book};
 use thalweg_measure::load::Rate;
 use thalweg_measure::table::Nanoseconds;
@@ -168,7 +168,7 @@ impl Outputs {
 }
 
 /// Returns the options with which the exchange of a run is started.
-fn service(options: &Run) -> Result<Options, Failure> {
+fn service(options: &Run) -> Result<ServiceOptions, Failure> {
     #[cfg(unix)]
     if options.durable.journal.is_some() {
         return crate::arguments::values::journaled_options(options.placement);
@@ -254,10 +254,10 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
 fn through(
     options: &Run,
     source: &mut Source,
-    service: Options,
+    service: ServiceOptions,
     is_begin_wanted: bool,
     (progress, stop): (&ProgressBar, &AtomicBool),
-) -> Result<Outcome, Failure> {
+) -> Result<RunOutcome, Failure> {
     #[cfg(unix)]
     if let Some(directory) = &options.durable.journal {
         let mut begin = is_begin_wanted.then(|| source.before.clone());
@@ -344,7 +344,7 @@ fn print(format: Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
     crate::output::print(out.as_bytes())
 }
 
-fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Facts, Finding) {
+fn facts(options: &Run, source: Source, mut outcome: RunOutcome, hash: u64) -> (Facts, Finding) {
     let is_whole = source.feed.is_all(outcome.sent);
     for slow in &mut outcome.latency.slowest {
         slow.command += source.from - 1;
@@ -405,8 +405,8 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
     (facts, finding)
 }
 
-fn books(state: &State) -> Vec<Book> {
-    let level = |level: book::Level| Level {
+fn books(state: &State) -> Vec<BookDepth> {
+    let level = |level: book::Level| DepthLevel {
         price_ticks: level.price,
         size_lots: level.volume,
         orders: level.orders,
@@ -415,7 +415,7 @@ fn books(state: &State) -> Vec<Book> {
     let count = |book: &book::Book, action| book.levels(action, usize::MAX).count() as u64;
     let books = state.matching.books().into_iter().take(BOOKS);
     books
-        .map(|book| Book {
+        .map(|book| BookDepth {
             symbol: i64::from(book.spec().id.0),
             bids: side(book, Action::Bid),
             asks: side(book, Action::Ask),

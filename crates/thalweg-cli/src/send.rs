@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use thalweg_client::blocking::{Client, Events, Ticket};
+use thalweg_client::{BlockingClient, BlockingEvents, BlockingTicket};
 use thalweg_client::{
     DisconnectReason, Event, FileStore, MemoryStore, Options, Outcome, SessionCommand, SessionQuery,
 };
@@ -107,7 +107,7 @@ pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
 }
 
 /// A command with its line number and the ticket for its answer.
-type Sent = (u64, Command, Ticket);
+type Sent = (u64, Command, BlockingTicket);
 
 fn run<C>(
     asked: &Send,
@@ -125,8 +125,8 @@ where
     };
     let user = UserId(options.holder);
     let connected = match &asked.store {
-        Some(store) => Client::<C>::connect_with(options, FileStore::new(store)),
-        None => Client::<C>::connect_with(options, MemoryStore::default()),
+        Some(store) => BlockingClient::<C>::connect_with(options, FileStore::new(store)),
+        None => BlockingClient::<C>::connect_with(options, MemoryStore::default()),
     };
     let (client, events) = connected
         .map_err(|reason| session::failure(reason, asked.key_file.as_deref(), "--key-file"))?;
@@ -164,7 +164,7 @@ where
 
 /// Reads and submits commands until the input ends, or `take` accepts no more.
 fn submit_all<C>(
-    client: &Client<C>,
+    client: &BlockingClient<C>,
     lines: &mut Lines,
     is_terminal: bool,
     notes: Notes,
@@ -233,7 +233,11 @@ const fn is_refused(outcome: &Outcome) -> bool {
 }
 
 /// Shows reports, and reports lost connections.
-fn show_events(mut events: Events, shown: &Mutex<Shown>, notes: Notes) -> Result<(), Failure> {
+fn show_events(
+    mut events: BlockingEvents,
+    shown: &Mutex<Shown>,
+    notes: Notes,
+) -> Result<(), Failure> {
     let mut result = Ok(());
     let mut is_lost = false;
     while let Some(event) = events.next() {

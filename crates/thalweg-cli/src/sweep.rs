@@ -2,7 +2,7 @@
 
 use crate::arguments::values::{self, Format, Place, service_options};
 use crate::failure::{Failure, Finding};
-use crate::runner::{Outcome, Pipelined};
+use crate::runner::{Pipelined, RunOutcome};
 use crate::source::{self, Intended, Source, Taken};
 use crate::stdin;
 use crate::terminal::{Interruption, Notes};
@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use std::str::FromStr;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::Options;
+use thalweg_exchange::service::ServiceOptions;
 use thalweg_measure::load::{PER_S_MAX, Rate, RateError};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
@@ -142,7 +142,7 @@ struct Sweeping<'s> {
 
 impl Sweeping<'_> {
     /// Runs all rates of a placement.
-    fn placement(&mut self, service: &Options, paces: &[Pace]) -> Result<(), Failure> {
+    fn placement(&mut self, service: &ServiceOptions, paces: &[Pace]) -> Result<(), Failure> {
         let mut max = None;
         for pace in paces {
             let rate = match (pace, max) {
@@ -165,7 +165,7 @@ impl Sweeping<'_> {
     }
 
     /// Makes one run. Returns `None` where it was stopped.
-    fn run(&mut self, service: &Options, rate: Rate) -> Result<Option<Outcome>, Failure> {
+    fn run(&mut self, service: &ServiceOptions, rate: Rate) -> Result<Option<RunOutcome>, Failure> {
         if self.signals.has_come() {
             return Ok(None);
         }
@@ -192,7 +192,7 @@ fn twice(per_s: f64) -> Rate {
     Rate::per_second(per_s.clamp(1_000, PER_S_MAX)).unwrap_or(Rate::MAX)
 }
 
-fn row(outcome: &Outcome, rate: Rate) -> Row {
+fn row(outcome: &RunOutcome, rate: Rate) -> Row {
     let latency = &outcome.latency;
     let times = &latency.end_to_end;
     let [p50, _, p99, p99_9, _] = times.percentiles().map(|(_, _, ns)| ns);

@@ -5,12 +5,12 @@
 use crate::program;
 
 use program::{Scratch, thalweg};
-use thalweg_journal::{Journal, Options};
+use thalweg_journal::{Journal, JournalOptions};
 
 /// Creates a journal of six records of two bytes, in three blocks and two segments.
 fn journal(scratch: &Scratch) -> String {
     let place = scratch.path("log");
-    let options = Options::default()
+    let options = JournalOptions::default()
         .segment_bytes(12 << 10)
         .block_bytes_max(4 << 10);
     let mut journal = Journal::<[u8; 2]>::open(&place, options).expect("nobody else writes");
@@ -69,7 +69,8 @@ fn records_are_printed_as_they_are_read() {
     const RECORDS: u64 = 16 << 10;
     let scratch = Scratch::new();
     let place = scratch.path("log");
-    let mut journal = Journal::<[u8; 1024]>::open(&place, Options::default()).expect("it is new");
+    let mut journal =
+        Journal::<[u8; 1024]>::open(&place, JournalOptions::default()).expect("it is new");
     for number in 0..RECORDS {
         journal
             .append(&[number as u8; 1024])
@@ -186,7 +187,7 @@ fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
     for is_missing in [false, true] {
         let scratch = Scratch::new();
         let place = journal(&scratch);
-        let options = Options::default()
+        let options = JournalOptions::default()
             .segment_bytes(12 << 10)
             .block_bytes_max(4 << 10);
         let mut grown = Journal::<[u8; 2]>::open(&place, options).expect("it is whole");
@@ -251,7 +252,7 @@ fn what_cannot_be_done_is_reported() {
     thalweg(&["journal", "cut", &place]).refused(&["--at", "--damaged"]);
     thalweg(&["journal", "cut", "--at", "2", &place]).refused(&["cut at 1 or at 3"]);
     thalweg(&["journal", "show", &place, "--from", "9"]).fine();
-    let open = Journal::<[u8; 2]>::open(&place, Options::default()).unwrap();
+    let open = Journal::<[u8; 2]>::open(&place, JournalOptions::default()).unwrap();
     thalweg(&["journal", "cut", "--at", "3", &place]).refused(&["another journal writes here"]);
     drop(open);
 }

@@ -1,10 +1,4 @@
-//! A blocking client for threads: it runs the client's task on a thread of its own.
-//!
-//! Nothing here may be called from within a runtime: such a thread must not block, and it panics.
-//!
-//! While the exchange is away the client tries to connect again, without end by default
-//! ([`Options::attempts_max`]), and calls that wait for an answer wait as long. The forms with
-//! `_timeout` wait no longer than the given time; the request goes on.
+//! A client for threads.
 
 use std::fmt;
 use std::pin::pin;
@@ -18,32 +12,39 @@ use thalweg_exchange::codec::session::Welcome;
 use thalweg_exchange::codec::session::{AdminCommand, QueryAnswer, SessionQuery, TradeCommand};
 use tokio::sync::oneshot;
 
-use crate::client::SessionCommand;
+use crate::client::{Client, NoCommand, SessionCommand};
 use crate::disconnect_reason::DisconnectReason;
-use crate::event::Event;
+use crate::event::{Event, Events};
 use crate::options::Options;
 use crate::outcome::{Closed, Done, Outcome};
 use crate::protocol::Request;
 use crate::store::{MemoryStore, SessionStore};
 use crate::subscriptions::Subscriptions;
 
-/// As [`Client`](crate::Client), for threads.
-pub struct Client<C> {
-    inner: crate::Client<C>,
+/// A blocking [`Client`] for threads: it runs the client's task on a thread of its
+/// own.
+///
+/// Nothing here may be called from within a runtime: such a thread must not block, and it panics.
+///
+/// While the exchange is away the client tries to connect again, without end by default
+/// ([`Options::attempts_max`]), and calls that wait for an answer wait as long. The forms with
+/// `_timeout` wait no longer than the given time; the request goes on.
+pub struct BlockingClient<C> {
+    inner: Client<C>,
 }
 
 /// A client that trades for a user.
-pub type TradeClient = Client<TradeCommand>;
+pub type BlockingTradeClient = BlockingClient<TradeCommand>;
 /// A client that runs the market.
-pub type AdminClient = Client<AdminCommand>;
+pub type BlockingAdminClient = BlockingClient<AdminCommand>;
 /// A client that only reads: market data, reports and queries.
-pub type ReadClient = Client<crate::NoCommand>;
+pub type BlockingReadClient = BlockingClient<NoCommand>;
 
-/// Receives [`Event`]s, as [`Events`](crate::Events) does.
+/// Receives [`Event`]s, as [`Events`] does.
 #[derive(Debug)]
-pub struct Events(crate::Events);
+pub struct BlockingEvents(Events);
 
-impl Events {
+impl BlockingEvents {
     /// Waits for the next event; `None` after [`Event::Closed`].
     ///
     /// # Panics
@@ -71,9 +72,9 @@ impl Events {
 /// command.
 #[derive(Debug)]
 #[must_use = "the outcome comes here"]
-pub struct Ticket(oneshot::Receiver<Outcome>);
+pub struct BlockingTicket(oneshot::Receiver<Outcome>);
 
-impl Ticket {
+impl BlockingTicket {
     /// Waits for the outcome of the command.
     ///
     /// # Panics
@@ -95,23 +96,23 @@ impl Ticket {
     }
 }
 
-impl<C: SessionCommand> Client<C> {
-    /// Connects as [`Client::connect`](crate::Client::connect) does.
+impl<C: SessionCommand> BlockingClient<C> {
+    /// Connects as [`Client::connect`] does.
     ///
     /// # Errors
     /// The errors of that function; [`DisconnectReason::Broken`] if no thread could be started.
-    pub fn connect(options: Options) -> Result<(Self, Events), DisconnectReason> {
+    pub fn connect(options: Options) -> Result<(Self, BlockingEvents), DisconnectReason> {
         Self::connect_with(options, MemoryStore::default())
     }
 
-    /// Connects as [`Client::connect_with`](crate::Client::connect_with) does.
+    /// Connects as [`Client::connect_with`] does.
     ///
     /// # Errors
     /// The errors of that function; [`DisconnectReason::Broken`] if no thread could be started.
     pub fn connect_with(
         options: Options,
         store: impl SessionStore + 'static,
-    ) -> Result<(Self, Events), DisconnectReason> {
+    ) -> Result<(Self, BlockingEvents), DisconnectReason> {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime
             .enable_all()
@@ -121,7 +122,7 @@ impl<C: SessionCommand> Client<C> {
         let store: Box<dyn SessionStore> = Box::new(store);
         let work = move || {
             runtime.block_on(async move {
-                match crate::Client::prepare(options, store).await {
+                match Client::prepare(options, store).await {
                     Ok((client, events, run)) => {
                         // If the caller panicked, the client is dropped.
                         drop(sender.send(Ok((client, events))));
@@ -135,7 +136,7 @@ impl<C: SessionCommand> Client<C> {
         // It ends with the client, once the last event was read or its receiver is gone.
         drop(thread.spawn(work).map_err(DisconnectReason::Broken)?);
         let (inner, events) = receiver.recv().unwrap_or(Err(DisconnectReason::Done))?;
-        Ok((Self { inner }, Events(events)))
+        Ok((Self { inner }, BlockingEvents(events)))
     }
 
     /// Returns the exchange's welcome of the first connection.
@@ -144,18 +145,18 @@ impl<C: SessionCommand> Client<C> {
         self.inner.welcome()
     }
 
-    /// Submits a command as [`Client::submit`](crate::Client::submit) does.
+    /// Submits a command as [`Client::submit`] does.
     ///
     /// # Errors
     /// [`Closed`]; the command was not sent.
     ///
     /// # Panics
     /// On a thread of a runtime.
-    pub fn submit(&self, command: impl Into<C>) -> Result<Ticket, Closed> {
+    pub fn submit(&self, command: impl Into<C>) -> Result<BlockingTicket, Closed> {
         let (done, ticket) = oneshot::channel();
         let command = command.into().into_command();
         self.request(Request::Submit(command, Done::Ticket(done)))?;
-        Ok(Ticket(ticket))
+        Ok(BlockingTicket(ticket))
     }
 
     /// Submits as [`submit`](Self::submit) does, but waits no longer than `time` for one of the
@@ -168,12 +169,12 @@ impl<C: SessionCommand> Client<C> {
         &self,
         command: impl Into<C>,
         time: Duration,
-    ) -> Result<Option<Ticket>, Closed> {
+    ) -> Result<Option<BlockingTicket>, Closed> {
         let sent = within(time, self.inner.submit(command)).transpose()?;
-        Ok(sent.map(|ticket| Ticket(ticket.0)))
+        Ok(sent.map(|ticket| BlockingTicket(ticket.0)))
     }
 
-    /// Submits a command as [`Client::submit_with`](crate::Client::submit_with) does.
+    /// Submits a command as [`Client::submit_with`] does.
     ///
     /// # Errors
     /// [`Closed`]; the command was not sent, and `done` is not called.
@@ -189,7 +190,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Submit(command, Done::Call(Box::new(done))))
     }
 
-    /// Asks as [`Client::query`](crate::Client::query) does.
+    /// Asks as [`Client::query`] does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -215,7 +216,7 @@ impl<C: SessionCommand> Client<C> {
         within(time, self.inner.query(query)).transpose()
     }
 
-    /// Subscribes as [`Client::subscribe`](crate::Client::subscribe) does.
+    /// Subscribes as [`Client::subscribe`] does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -226,7 +227,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Subscribe(Subscriptions::some(symbols)))
     }
 
-    /// Subscribes as [`Client::subscribe_all`](crate::Client::subscribe_all) does.
+    /// Subscribes as [`Client::subscribe_all`] does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -237,7 +238,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Subscribe(Subscriptions::ALL))
     }
 
-    /// Unsubscribes as [`Client::unsubscribe`](crate::Client::unsubscribe) does.
+    /// Unsubscribes as [`Client::unsubscribe`] does.
     ///
     /// # Errors
     /// [`Closed`].
@@ -248,7 +249,7 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Unsubscribe(Subscriptions::some(symbols)))
     }
 
-    /// Closes as [`Client::close`](crate::Client::close) does: while the exchange is away it waits
+    /// Closes as [`Client::close`] does: while the exchange is away it waits
     /// for it. Drop the client to go at once.
     ///
     /// # Panics
@@ -266,7 +267,7 @@ impl<C: SessionCommand> Client<C> {
     }
 }
 
-impl<C: SessionCommand> fmt::Debug for Client<C> {
+impl<C: SessionCommand> fmt::Debug for BlockingClient<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }

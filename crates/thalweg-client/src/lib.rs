@@ -3,7 +3,7 @@
 //! A [`Client`] is one session. It sends commands without waiting for their answers; each has a
 //! [`Ticket`] for its [outcome](Outcome). [`Events`] has the rest: execution reports, market data,
 //! lost and new connections. When a connection is lost the client connects again by itself, sends
-//! again what has no answer, and asks for the reports that it missed. [`blocking`] has a client for
+//! again what has no answer, and asks for the reports that it missed. [`BlockingClient`] is for
 //! threads.
 //!
 //! The commands of a session are determined by its type: a [`TradeClient`] sends [`TradeCommand`]s
@@ -17,7 +17,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod blocking;
+mod blocking;
 mod client;
 mod connection;
 mod disconnect_reason;
@@ -29,6 +29,10 @@ mod protocol;
 mod store;
 mod subscriptions;
 
+pub use blocking::{
+    BlockingAdminClient, BlockingClient, BlockingEvents, BlockingReadClient, BlockingTicket,
+    BlockingTradeClient,
+};
 pub use client::{AdminClient, Client, NoCommand, ReadClient, SessionCommand, TradeClient};
 pub use disconnect_reason::DisconnectReason;
 pub use event::{Event, Events};

@@ -194,8 +194,8 @@ fn table() -> String {
         let mut rows: Vec<String> = Vec::new();
         let mut add = |clue: &Clue, how: &str| {
             let figure = match clue.figure {
-                Figure::One(name) => format!("`{name}`"),
-                Figure::Ratio(over, under) => format!("`{over}` / `{under}`"),
+                Quantity::One(name) => format!("`{name}`"),
+                Quantity::Ratio(over, under) => format!("`{over}` / `{under}`"),
             };
             let sign = if clue.to > clue.from { '>' } else { '<' };
             let kind = match clue.origin {

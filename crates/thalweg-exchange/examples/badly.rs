@@ -11,7 +11,7 @@ use std::error::Error;
 
 use thalweg::pipeline::Placement;
 use thalweg::wait::Strategy;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderId, Place, State, SymbolId, SymbolSpec, UserId,
 };
@@ -38,9 +38,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let commands: i64 = arguments.next().as_deref().unwrap_or("2000").parse()?;
     let load = arguments.next().unwrap_or_else(|| "max".to_owned());
     let is = |fault| how.split('+').any(|word| word == fault);
-    let mut options = Options {
+    let mut options = ServiceOptions {
         sample_every: 16,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     if is("spin") {
         options.placement = Placement::threads(2).waiting(Strategy::Spin);

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use thalweg_exchange::codec::{
-    Outcome, decode_command_into, decode_message, decode_outcome, encode_command, encode_message,
-    encode_outcome,
+    OutcomeHead, decode_command_into, decode_message, decode_outcome, encode_command,
+    encode_message, encode_outcome,
 };
-use thalweg_exchange::market::{Builder, Epoch, Options};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
     ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
@@ -228,7 +228,7 @@ fn frequent_frames_are_written_and_read_without_allocation() {
         Events::with_capacity(64).with_levels(),
         Events::with_capacity(64),
     );
-    let mut builder = Builder::new(Epoch(1), Options::default());
+    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
     let setup = Mix::setup();
     let begin = setup.len() as u64;
     for (number, command) in (0..).zip(setup) {
@@ -248,7 +248,7 @@ fn frequent_frames_are_written_and_read_without_allocation() {
         let length = encode_command(&command, &mut frame).expect("there is room");
         assert_eq!(decode_command_into(&frame, &mut read), Ok(length));
         assert_eq!(read, command);
-        let outcome = Outcome { sequence, result };
+        let outcome = OutcomeHead { sequence, result };
         let length = encode_outcome(outcome, &events, &mut frame).expect("there is room");
         let decoded = decode_outcome(&frame, &mut back);
         assert_eq!(decoded, Ok((outcome, length)));

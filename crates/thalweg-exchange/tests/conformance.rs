@@ -8,8 +8,8 @@ use flate2::bufread::GzDecoder;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::State;
 use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
-use thalweg_exchange::service::Options;
-use thalweg_exchange::stream::Recorded;
+use thalweg_exchange::service::ServiceOptions;
+use thalweg_exchange::stream::Recording;
 use thalweg_testkit::shared;
 
 fn text(path: &Path) -> String {
@@ -30,7 +30,7 @@ fn own(name: &str) -> String {
 }
 
 fn run(text: &str) -> Result<Summary, CheckError> {
-    let recorded = Recorded::new(text.as_bytes())?;
+    let recorded = Recording::new(text.as_bytes())?;
     let engine = State::new(recorded.rules());
     Checker::new(recorded, engine).run(|_| ())
 }
@@ -75,10 +75,10 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
         assert_eq!(summary.commands, commands, "{name}");
         for (placement, is_timed) in [(Placement::inline(), true), (Placement::threads(2), false)] {
             let what = format!("{name}, {placement}, stamped: {is_timed}");
-            let options = Options {
+            let options = ServiceOptions {
                 placement,
                 is_timed,
-                ..Options::default()
+                ..ServiceOptions::default()
             };
             let served = run_served(&text, options);
             let served = served.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -87,8 +87,8 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
     }
 }
 
-fn run_served(text: &str, options: Options) -> Result<Summary, CheckError> {
-    let recorded = Recorded::new(text.as_bytes())?;
+fn run_served(text: &str, options: ServiceOptions) -> Result<Summary, CheckError> {
+    let recorded = Recording::new(text.as_bytes())?;
     let engine = Served::new(recorded.rules(), options).expect("a placement that can be");
     Checker::new(recorded, engine).run(|_| ())
 }
@@ -154,9 +154,9 @@ fn every_fault_in_a_line_is_caught_in_that_line() {
     let first = text.lines().position(|line| line.starts_with("R,"));
     let number = first.expect("it has results") + 1;
     let changed = with(&text, number, &["R,NEW"]);
-    let options = Options {
+    let options = ServiceOptions {
         placement: Placement::threads(2),
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     match run_served(&changed, options) {
         Err(CheckError::Disagreement(difference)) => assert_eq!(difference.line, number as u64),
@@ -234,7 +234,7 @@ fn both_dialects_agree_where_the_stream_meets_no_quirk() {
     };
 
     let text = own("exchange_20k.txt.gz");
-    let recorded = Recorded::new(text.as_bytes()).expect("the stream is whole");
+    let recorded = Recording::new(text.as_bytes()).expect("the stream is whole");
     // Its users share their orders' ids: a quirk, too.
     let mended = Rules {
         ids_per_user: false,

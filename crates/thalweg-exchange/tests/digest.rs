@@ -6,7 +6,7 @@ use std::sync::mpsc;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Events,
     FeeUnit, OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, State, SymbolId,
@@ -307,10 +307,10 @@ fn all() -> Vec<Command> {
 
 /// The result of one command, and the digest that the service keeps.
 fn outcome(state: &State, command: &Command) -> (ResultCode, Digest) {
-    let options = Options {
+    let options = ServiceOptions {
         placement: Placement::inline(),
         digest: Some(Digest::new()),
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     let (sender, results) = mpsc::channel();
     let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {

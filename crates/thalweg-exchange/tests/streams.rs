@@ -1,7 +1,7 @@
 //! The refusals of the parsers of recorded streams and load streams, and their texts.
 
 use thalweg_exchange::conformance::{CheckError, Checker};
-use thalweg_exchange::stream::{Item, LoadStream, Recorded};
+use thalweg_exchange::stream::{Item, LoadStream, Recording};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Rules, State, SymbolId, UserId,
 };
@@ -10,7 +10,7 @@ const HEAD: &str = "# recorded marginTrading=DISABLED\n";
 
 fn items(lines: &str) -> Result<Vec<(u64, Item)>, String> {
     let text = format!("{HEAD}{lines}");
-    let recorded = Recorded::new(text.as_bytes()).map_err(|error| error.to_string())?;
+    let recorded = Recording::new(text.as_bytes()).map_err(|error| error.to_string())?;
     recorded
         .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())
@@ -63,13 +63,13 @@ fn batches_are_one_command_and_comments_are_skipped() {
 
 #[test]
 fn the_header_sets_the_rules() {
-    let recorded = Recorded::new(HEAD.as_bytes()).expect("a header");
+    let recorded = Recording::new(HEAD.as_bytes()).expect("a header");
     assert_eq!(
         recorded.rules(),
         Rules::REFERENCE.with_margin_trading(false)
     );
     for text in ["", "C,1,NOP\n", "# marginTrading=MAYBE\n"] {
-        let error = Recorded::new(text.as_bytes()).expect_err(text).to_string();
+        let error = Recording::new(text.as_bytes()).expect_err(text).to_string();
         let expected = "line 1: the first line must be a comment with \
                         'marginTrading=ENABLED or marginTrading=DISABLED'";
         assert_eq!(error, expected);
@@ -155,7 +155,7 @@ fn a_reader_that_fails_is_reported_with_its_line() {
     }
     let text = format!("{HEAD}C,1,NOP\n");
     let reader = std::io::BufReader::new(std::io::Read::chain(text.as_bytes(), Broken));
-    let recorded = Recorded::new(reader).expect("a header");
+    let recorded = Recording::new(reader).expect("a header");
     let engine = State::new(recorded.rules());
     let error = Checker::new(recorded, engine)
         .run(|_| ())

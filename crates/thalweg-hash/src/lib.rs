@@ -54,17 +54,18 @@ mod hasher;
 mod kernel;
 mod key;
 mod many;
-mod pattern;
 mod runs;
 mod stream;
 mod stride;
+mod strided;
 
 pub use hasher::BuildXxh64;
 pub use kernel::Kernel;
 pub use key::{Key, xxh64_keys};
 pub use many::xxh64_many;
 pub use stream::Xxh64;
-pub use stride::{Segment, Stride, StrideError, Strided, xxh64_strided};
+pub use stride::{Stride, StrideError};
+pub use strided::{Segment, Strided, xxh64_strided};
 
 /// Bytes from which on the picked kernel is called. Below, nothing is gained over the plain way,
 /// which needs no call. Measured on Zen 3.

@@ -3,8 +3,8 @@
 use crate::Kernel;
 use crate::accumulator::{Accumulators, STRIPE_BYTES, Stripe, finish, merge, start, start_short};
 use crate::kernel::{GROUP_BYTES, scalar};
-use crate::pattern::Pattern;
 use crate::runs::{Feed, Sink};
+use crate::stride::Pattern;
 
 /// The XXH64 of a stream, piece by piece. How it was cut does not matter.
 ///

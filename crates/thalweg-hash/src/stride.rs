@@ -1,10 +1,9 @@
-//! Lists of buffers with gaps: a number of bytes is taken, a number is skipped, and so on.
+//! A stride, and where in it a stream is.
 
 use core::fmt;
 use core::str::FromStr;
 
-use crate::pattern::Pattern;
-use crate::{Kernel, Xxh64};
+use crate::kernel::{GROUP_BYTES, Sectors};
 
 /// A repeating pattern: `take` bytes that count, then `skip` bytes that do not.
 ///
@@ -80,122 +79,81 @@ impl fmt::Display for Stride {
     }
 }
 
-/// Something in a list of buffers: a reference to bytes, or to an [`IoSlice`](std::io::IoSlice).
-pub trait Segment<'a> {
-    /// Returns its bytes.
-    fn bytes(self) -> &'a [u8];
-}
-
-impl<'a> Segment<'a> for &'a [u8] {
-    fn bytes(self) -> &'a [u8] {
-        self
-    }
-}
-
-impl<'a> Segment<'a> for &&'a [u8] {
-    fn bytes(self) -> &'a [u8] {
-        self
-    }
-}
-
-impl<'a, const N: usize> Segment<'a> for &'a [u8; N] {
-    fn bytes(self) -> &'a [u8] {
-        self
-    }
-}
-
-#[cfg(feature = "std")]
-impl<'a> Segment<'a> for &'a Vec<u8> {
-    fn bytes(self) -> &'a [u8] {
-        self
-    }
-}
-
-#[cfg(feature = "std")]
-impl<'a> Segment<'a> for &'a std::io::IoSlice<'_> {
-    fn bytes(self) -> &'a [u8] {
-        self
-    }
-}
-
-/// Returns the XXH64 of what a stride leaves of a list of buffers, as if it were copied together.
-///
-/// Nothing is copied but stripes that are cut by a gap, and nothing stops at the end of a sector
-/// or of a slice.
-///
-/// ```
-/// use std::io::IoSlice;
-/// use thalweg_hash::{Stride, xxh64, xxh64_strided};
-///
-/// let list = [IoSlice::new(b"header??"), IoSlice::new(b"body????")];
-/// let stride = Stride { take: 6, skip: 2 };
-/// assert_eq!(xxh64_strided(0, &list, stride), xxh64(0, b"headerbody??"));
-/// ```
-pub fn xxh64_strided<'a, I>(seed: u64, slices: I, stride: Stride) -> u64
-where
-    I: IntoIterator,
-    I::Item: Segment<'a>,
-{
-    Kernel::best().xxh64_strided(seed, slices, stride)
-}
-
-impl Kernel {
-    /// Works as [`xxh64_strided`], by this kernel.
-    pub fn xxh64_strided<'a, I>(self, seed: u64, slices: I, stride: Stride) -> u64
-    where
-        I: IntoIterator,
-        I::Item: Segment<'a>,
-    {
-        let mut hash = Xxh64::with_kernel(self, seed);
-        let mut pattern = Pattern::new(stride);
-        let pieces = slices.into_iter().map(Segment::bytes);
-        hash.update_strided(pieces, &mut pattern);
-        hash.digest()
-    }
-}
-
-/// [`xxh64_strided`] of a stream that comes in pieces, whose pattern goes on from one to the next.
-///
-/// ```
-/// use thalweg_hash::{Stride, Strided, xxh64};
-///
-/// let mut hash = Strided::new(0, Stride { take: 2, skip: 3 });
-/// hash.update(b"ab-");
-/// hash.update(b"--c");
-/// hash.update(b"d---e");
-/// assert_eq!(hash.digest(), xxh64(0, b"abcde"));
-/// ```
+/// A stride, and where in it we are.
 #[derive(Clone, Debug)]
-pub struct Strided {
-    hash: Xxh64,
-    pattern: Pattern,
+pub(crate) struct Pattern {
+    stride: Stride,
+    taking: bool,
+    /// Bytes that are left of what is taken or skipped now.
+    left: usize,
 }
 
-impl Strided {
-    /// Returns an empty stream.
-    #[must_use]
-    pub fn new(seed: u64, stride: Stride) -> Self {
-        Self::with_kernel(Kernel::best(), seed, stride)
-    }
-
-    /// Returns an empty stream that goes through this kernel, for tests and measurements.
-    #[must_use]
-    pub const fn with_kernel(kernel: Kernel, seed: u64, stride: Stride) -> Self {
+impl Pattern {
+    pub(crate) const fn new(stride: Stride) -> Self {
         Self {
-            hash: Xxh64::with_kernel(kernel, seed),
-            pattern: Pattern::new(stride),
+            stride,
+            taking: true,
+            left: stride.take,
         }
     }
 
-    /// Takes the next piece.
-    pub fn update(&mut self, data: &[u8]) {
-        let pieces = core::iter::once(data);
-        self.hash.update_strided(pieces, &mut self.pattern);
+    fn turn(&mut self) {
+        self.taking = !self.taking;
+        self.left = match self.taking {
+            true => self.stride.take,
+            false => self.stride.skip,
+        };
     }
 
-    /// Returns the hash of all that came so far. More may come afterwards.
-    #[must_use]
-    pub fn digest(&self) -> u64 {
-        self.hash.digest()
+    /// Returns the next run to take, which may be empty, and the rest behind it.
+    pub(crate) fn next_run<'a>(&mut self, data: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        if self.stride.take == 0 {
+            return (&[], &[]);
+        }
+        if self.left == 0 {
+            self.turn();
+        }
+        let bytes = self.left.min(data.len());
+        let (run, rest) = data.split_at(bytes);
+        self.left -= bytes;
+        if self.taking {
+            (run, rest)
+        } else {
+            (&[], rest)
+        }
+    }
+
+    /// Returns the sectors that `data` begins with, if one begins here, is whole, and is made of
+    /// groups.
+    pub(crate) fn whole_sectors<'a>(&self, data: &'a [u8]) -> Option<Sectors<'a>> {
+        let Stride { take, skip } = self.stride;
+        let begins = if self.taking {
+            self.left == take
+        } else {
+            self.left == 0
+        };
+        if skip == 0 && take > 0 {
+            // Without gaps there are no sectors either: everything counts.
+            return Sectors::one(data);
+        }
+        if !begins || take == 0 || !take.is_multiple_of(GROUP_BYTES) || data.len() < take {
+            return None;
+        }
+        let apart = take.saturating_add(skip);
+        // The last one need not have all of its gap behind it.
+        let count = 1 + (data.len() - take) / apart;
+        let data = &data[..(count - 1) * apart + take];
+        Some(Sectors {
+            data,
+            take,
+            apart,
+            count,
+        })
+    }
+
+    /// Returns the rest behind sectors that `data` began with.
+    pub(crate) fn behind<'a>(&mut self, sectors: &Sectors<'_>, data: &'a [u8]) -> &'a [u8] {
+        (self.taking, self.left) = (true, 0);
+        &data[sectors.data.len()..]
     }
 }

@@ -4,49 +4,17 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
 use crate::error::Error;
-use crate::format::{BLOCK_HEADER_BYTES, LENGTH_BYTES};
+use crate::format::LENGTH_BYTES;
 use crate::lsn::{Durable, Lsn};
-use crate::options::Options;
+use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
+use crate::record::{Kind, Record, content_in, record_in};
 use crate::recovery::Recovery;
 use crate::shared::{GroupCommit, Shared};
 use crate::storage::{Storage, Syncing};
 use crate::tail::Tail;
-
-/// A record of fixed size, which is in the journal as it is in memory.
-///
-/// Everything is one that [`zerocopy`] derives these traits for: no padding, and any bytes are a
-/// value. Use `zerocopy`'s little-endian integers where the file should mean the same everywhere.
-pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout {}
-
-impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Record for T {}
-
-/// The records of a journal: a [`Record`] type, or `[u8]` for byte strings of any length.
-pub trait Kind {
-    /// The size of a record; 0 if it varies.
-    #[doc(hidden)]
-    const BYTES: u32;
-}
-
-impl<R: Record> Kind for R {
-    const BYTES: u32 = {
-        assert!(size_of::<R>() > 0, "a record has at least one byte");
-        assert!(
-            align_of::<R>() <= BLOCK_HEADER_BYTES,
-            "alignments go up to 64 bytes"
-        );
-        assert!(size_of::<R>() < 1 << 26, "a record has less than 64 MiB");
-        size_of::<R>() as u32
-    };
-}
-
-impl Kind for [u8] {
-    const BYTES: u32 = 0;
-}
 
 /// A log of records on disk, written by one thread.
 ///
@@ -65,12 +33,12 @@ impl Kind for [u8] {
 /// with `RWF_DSYNC` on Linux. Neither allocates, unless a segment is full.
 ///
 /// ```
-/// use thalweg_journal::{Journal, Lsn, Options, Reader, SimDisk};
+/// use thalweg_journal::{Journal, Lsn, JournalOptions, Reader, SimDisk};
 ///
 /// # fn main() -> Result<(), thalweg_journal::Error> {
 /// # let disk = SimDisk::new();
-/// // A directory in earnest: `Journal::<[u64; 2]>::open("orders", Options::default())`.
-/// let mut journal = Journal::<[u64; 2], _>::open_in(disk.clone(), Options::default())?;
+/// // A directory in earnest: `Journal::<[u64; 2]>::open("orders", JournalOptions::default())`.
+/// let mut journal = Journal::<[u64; 2], _>::open_in(disk.clone(), JournalOptions::default())?;
 /// for number in 0..1000 {
 ///     journal.append_with(|slot| *slot = [number, number * number])?;
 /// }
@@ -114,7 +82,7 @@ impl<K: Kind + ?Sized> Journal<K> {
     /// another size, a newer format or not all segments; options that cannot be; the file system.
     pub fn open(
         directory: impl AsRef<std::path::Path>,
-        options: Options,
+        options: JournalOptions,
     ) -> Result<Journal<K>, Error> {
         Journal::open_in(crate::Files::new(directory), options)
     }
@@ -125,7 +93,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     ///
     /// # Errors
     /// As there.
-    pub fn open_in(storage: S, options: Options) -> Result<Journal<K, S>, Error> {
+    pub fn open_in(storage: S, options: JournalOptions) -> Result<Journal<K, S>, Error> {
         let options = options.checked()?;
         let (bytes, bytes_max) = (K::BYTES as usize, options.record_bytes_max());
         if bytes > bytes_max {
@@ -149,7 +117,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     }
 
     /// Returns the number that distinguishes this journal from any other:
-    /// [`Options::journal_number`](crate::Options::journal_number).
+    /// [`JournalOptions::journal_number`](crate::JournalOptions::journal_number).
     #[must_use]
     pub fn identity(&self) -> u64 {
         self.tail.journal()
@@ -306,20 +274,4 @@ impl<S: Storage> Journal<[u8], S> {
     pub fn append_bytes(&mut self, record: &[u8]) -> Result<Lsn, Error> {
         self.append_bytes_with(record.len(), |slot| slot.copy_from_slice(record))
     }
-}
-
-/// Returns the record in a slot of its size.
-#[inline]
-pub(crate) fn record_in<R: Record>(slot: &mut [u8]) -> &mut R {
-    R::mut_from_bytes(slot).expect("blocks are aligned, and the slot is as long as the record")
-}
-
-/// Writes the length in front, and gives what is behind it.
-#[inline]
-pub(crate) fn content_in(slot: &mut [u8]) -> &mut [u8] {
-    let (length, content) = slot
-        .split_first_chunk_mut::<LENGTH_BYTES>()
-        .expect("there is room for the length");
-    *length = (content.len() as u32).to_le_bytes();
-    content
 }

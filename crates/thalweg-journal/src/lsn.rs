@@ -53,11 +53,11 @@ impl fmt::Display for Lsn {
 /// that was merely appended:
 ///
 /// ```compile_fail,E0308
-/// # use thalweg_journal::{Durable, Error, Journal, Lsn, Options};
+/// # use thalweg_journal::{Durable, Error, Journal, Lsn, JournalOptions};
 /// fn acknowledge(order: Durable<Lsn>) {}
 ///
 /// # fn example(directory: &std::path::Path) -> Result<(), Error> {
-/// let mut journal = Journal::<[u64; 4]>::open(directory, Options::default())?;
+/// let mut journal = Journal::<[u64; 4]>::open(directory, JournalOptions::default())?;
 /// let lsn = journal.append_with(|order| order[0] = 7)?;
 /// acknowledge(lsn); // not on disk yet: expected `Durable<Lsn>`, found `Lsn`
 /// # Ok(())
@@ -74,12 +74,12 @@ impl fmt::Display for Lsn {
 /// After the commit there is one:
 ///
 /// ```
-/// # use thalweg_journal::{Durable, Error, Journal, Lsn, Options, SimDisk};
+/// # use thalweg_journal::{Durable, Error, Journal, Lsn, JournalOptions, SimDisk};
 /// fn acknowledge(order: Durable<Lsn>) {}
 ///
 /// # fn example() -> Result<(), Error> {
 /// # let disk = SimDisk::new();
-/// let mut journal = Journal::<[u64; 4], _>::open_in(disk, Options::default())?;
+/// let mut journal = Journal::<[u64; 4], _>::open_in(disk, JournalOptions::default())?;
 /// let lsn = journal.append_with(|order| order[0] = 7)?;
 /// let durable = journal.commit()?;
 /// assert_eq!(durable.get(), lsn);

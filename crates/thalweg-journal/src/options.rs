@@ -15,7 +15,7 @@ const RESTING_MAX: usize = 24;
 /// The options of a journal: sizes, and the preparation of segments in advance. An existing journal
 /// keeps its sizes.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct JournalOptions {
     pub(crate) segment_bytes: u64,
     pub(crate) block_bytes_max: u64,
     pub(crate) spares_max: usize,
@@ -26,9 +26,9 @@ pub struct Options {
     pub(crate) faults: Faults,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for JournalOptions {
+    fn default() -> JournalOptions {
+        JournalOptions {
             segment_bytes: 32 << 20,
             block_bytes_max: 320 << 10,
             spares_max: 2,
@@ -40,11 +40,11 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl JournalOptions {
     /// Sets the length of a segment's file in bytes, a multiple of 4,096 (default: 32 MiB). All of
     /// it is written once before it is used, unless a load without commits is faster than that.
     #[must_use]
-    pub fn segment_bytes(mut self, bytes: u64) -> Options {
+    pub fn segment_bytes(mut self, bytes: u64) -> JournalOptions {
         self.segment_bytes = bytes;
         self
     }
@@ -53,7 +53,7 @@ impl Options {
     /// Appended records are written, though not synced, when this much has come together. A record
     /// has to fit.
     #[must_use]
-    pub fn block_bytes_max(mut self, bytes: u64) -> Options {
+    pub fn block_bytes_max(mut self, bytes: u64) -> JournalOptions {
         self.block_bytes_max = bytes;
         self
     }
@@ -61,7 +61,7 @@ impl Options {
     /// Sets how many files of segments that are no longer needed are kept to be used again
     /// (default: 2).
     #[must_use]
-    pub fn spares_max(mut self, files: usize) -> Options {
+    pub fn spares_max(mut self, files: usize) -> JournalOptions {
         self.spares_max = files;
         self
     }
@@ -69,7 +69,7 @@ impl Options {
     /// Sets whether a thread makes the next segment ready (the default), or the call that
     /// needs it.
     #[must_use]
-    pub fn in_background(mut self, yes: bool) -> Options {
+    pub fn in_background(mut self, yes: bool) -> JournalOptions {
         self.in_background = yes;
         self
     }
@@ -77,7 +77,7 @@ impl Options {
     /// Sets the number that distinguishes a new journal's blocks from those of any other (drawn at
     /// random).
     #[must_use]
-    pub fn journal_number(mut self, number: u64) -> Options {
+    pub fn journal_number(mut self, number: u64) -> JournalOptions {
         self.journal = Some(number);
         self
     }
@@ -106,7 +106,7 @@ impl Options {
             .unwrap_or_else(|| RandomState::new().build_hasher().finish())
     }
 
-    pub(crate) fn checked(self) -> Result<Options, Error> {
+    pub(crate) fn checked(self) -> Result<JournalOptions, Error> {
         let refuse = |what: String| Err(Error::Options { what });
         for (what, bytes) in [
             ("segment_bytes", self.segment_bytes),

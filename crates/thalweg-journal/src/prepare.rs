@@ -13,7 +13,7 @@ use std::thread::{self, JoinHandle};
 use crate::error::Error;
 use crate::fault::{Faults, Seeded};
 use crate::format::{NEW_NAME, PAGE_BYTES, SegmentHeader, is_spare, part_name, segment_name};
-use crate::options::Options;
+use crate::options::JournalOptions;
 use crate::scan::read_header;
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 
@@ -220,7 +220,7 @@ pub(crate) enum Preparer<S: Storage> {
 }
 
 impl<S: Storage> Preparer<S> {
-    pub(crate) fn new(storage: &S, options: &Options) -> Preparer<S> {
+    pub(crate) fn new(storage: &S, options: &JournalOptions) -> Preparer<S> {
         let here = Preparer::Here(storage.clone(), options.faults);
         if !options.in_background {
             return here;

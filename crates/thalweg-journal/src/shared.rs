@@ -34,11 +34,11 @@ use shuttle::sync::{Condvar, Mutex, MutexGuard};
 use crate::error::Error;
 use crate::fault::Seeded;
 use crate::format::LENGTH_BYTES;
-use crate::journal::{Kind, Record, content_in, record_in};
 use crate::lsn::{Durable, Lsn};
-use crate::options::Options;
+use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
+use crate::record::{Kind, Record, content_in, record_in};
 use crate::storage::{Storage, Syncing};
 use crate::tail::Tail;
 use crate::watermark::Watermark;
@@ -86,7 +86,7 @@ struct Inner<S: Storage> {
     /// The group is large enough.
     gathered: Condvar,
     group: GroupCommit,
-    options: Options,
+    options: JournalOptions,
     storage: S,
     watermark: Arc<Watermark>,
 }
@@ -117,11 +117,11 @@ impl<S: Storage> Inner<S> {
 ///
 /// ```
 /// use std::thread;
-/// use thalweg_journal::{GroupCommit, Journal, Options, SimDisk};
+/// use thalweg_journal::{GroupCommit, Journal, JournalOptions, SimDisk};
 ///
 /// # fn main() -> Result<(), thalweg_journal::Error> {
 /// # let disk = SimDisk::new();
-/// let journal = Journal::<u64, _>::open_in(disk, Options::default())?;
+/// let journal = Journal::<u64, _>::open_in(disk, JournalOptions::default())?;
 /// let journal = journal.share(GroupCommit::default());
 /// thread::scope(|scope| {
 ///     for client in 0..4 {

@@ -11,7 +11,7 @@ use crate::fault::Seeded;
 use crate::format::{BlockHeader, SegmentHeader, is_part, padded, segment_name};
 use crate::leave::Leaver;
 use crate::lsn::{Durable, Lsn};
-use crate::options::Options;
+use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::prepare::{Demand, Prepared, Preparer, prepare};
 use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey_to_write};
@@ -22,7 +22,7 @@ use crate::watermark::Watermark;
 #[derive(Debug)]
 pub(crate) struct Tail<S: Storage> {
     storage: S,
-    options: Options,
+    options: JournalOptions,
     preparer: Preparer<S>,
     leaver: Leaver<S>,
     used: VecDeque<Known>,
@@ -42,7 +42,7 @@ impl<S: Storage> Tail<S> {
     /// Locks a directory, makes a journal there if there is none, and finds its end.
     pub(crate) fn open(
         storage: S,
-        options: Options,
+        options: JournalOptions,
         record_bytes: u32,
     ) -> Result<(Tail<S>, Recovery), Error> {
         let place = storage.place();
@@ -143,7 +143,7 @@ impl<S: Storage> Tail<S> {
         &self.storage
     }
 
-    pub(crate) fn options(&self) -> &Options {
+    pub(crate) fn options(&self) -> &JournalOptions {
         &self.options
     }
 
@@ -287,7 +287,7 @@ impl<S: Storage> Drop for Tail<S> {
 /// Makes the first segment of a new journal.
 fn create<S: Storage>(
     storage: &S,
-    options: &Options,
+    options: &JournalOptions,
     record_bytes: u32,
 ) -> Result<Directory<S::File>, Error> {
     let epoch = spare_epoch_max(storage)? + 1;

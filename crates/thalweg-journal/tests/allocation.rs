@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use thalweg_journal::{AppendBuffer, GroupCommit, Journal, Lsn, Options, Reader};
+use thalweg_journal::{AppendBuffer, GroupCommit, Journal, JournalOptions, Lsn, Reader};
 use thalweg_testkit::counting::calls;
 
 thalweg_testkit::count_allocations!();
@@ -13,7 +13,7 @@ thalweg_testkit::count_allocations!();
 fn a_journal_allocates_nothing_on_its_way() {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("allocation");
     let _ = std::fs::remove_dir_all(&place);
-    let options = Options::default().segment_bytes(4 << 20);
+    let options = JournalOptions::default().segment_bytes(4 << 20);
     let mut journal = Journal::<u64>::open(&place, options).expect("no other writer");
     let mut append = |records: u64| {
         for number in 0..records {

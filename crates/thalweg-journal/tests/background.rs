@@ -1,12 +1,12 @@
 //! Losses of power while a thread makes the next segment ready. Which of its operations comes
 //! before which of the writer's is up to the system, so a seed does not repeat a run.
 
-use thalweg_journal::{Fault, Journal, Lsn, Operation, Options, Reader, SimDisk, Storage};
+use thalweg_journal::{Fault, Journal, JournalOptions, Lsn, Operation, Reader, SimDisk, Storage};
 
 const CRASHES: u64 = 400;
 
 fn open(disk: &SimDisk) -> Journal<[u64; 8], SimDisk> {
-    let options = Options::default()
+    let options = JournalOptions::default()
         .segment_bytes(16 << 10)
         .block_bytes_max(4 << 10);
     Journal::open_in(disk.clone(), options).expect("a crash is no damage")

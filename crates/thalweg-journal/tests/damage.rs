@@ -1,6 +1,6 @@
 //! Recovery of a journal whose bytes were changed, and the journal that a cut leaves.
 
-use thalweg_journal::{Error, Journal, Lsn, Options, Reader, SimDisk, Storage, Torn, cut};
+use thalweg_journal::{Error, Journal, JournalOptions, Lsn, Reader, SimDisk, Storage, Torn, cut};
 
 const PAGE: usize = 4096;
 /// Three blocks of a page a segment.
@@ -9,7 +9,7 @@ const SEGMENT_BYTES: u64 = 4 * PAGE as u64;
 type SimJournal = Journal<[u64; 2], SimDisk>;
 
 fn open(disk: &SimDisk) -> Result<SimJournal, Error> {
-    let options = Options::default()
+    let options = JournalOptions::default()
         .segment_bytes(SEGMENT_BYTES)
         .block_bytes_max(PAGE as u64)
         .in_background(false);
@@ -293,7 +293,7 @@ fn what_looks_like_blocks_everywhere_takes_no_longer_to_read() {
     const SEGMENT_BYTES: usize = 4 << 20;
     let disk = SimDisk::new();
     let options = || {
-        Options::default()
+        JournalOptions::default()
             .segment_bytes(SEGMENT_BYTES as u64)
             .in_background(false)
     };

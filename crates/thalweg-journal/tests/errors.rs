@@ -5,7 +5,8 @@ use crate::sim_journal;
 use sim_journal::{Record, SEGMENT_BYTES, add, open, options, segment, with_records};
 use thalweg_journal::format::SegmentHeader;
 use thalweg_journal::{
-    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, SimDisk, readable_behind,
+    Error, Fault, GroupCommit, Journal, JournalOptions, Lsn, Operation, Reader, SimDisk,
+    readable_behind,
 };
 
 fn numbers(disk: &SimDisk) -> Vec<u64> {
@@ -331,8 +332,9 @@ fn records_that_are_not_there_are_reported() {
 
 #[test]
 fn impossible_options_are_refused() {
-    let error_of = |options: Options| text(Journal::<u64, _>::open_in(SimDisk::new(), options));
-    let default = Options::default;
+    let error_of =
+        |options: JournalOptions| text(Journal::<u64, _>::open_in(SimDisk::new(), options));
+    let default = JournalOptions::default;
     assert_eq!(
         error_of(default().segment_bytes(1000)),
         "segment_bytes is 1000, not a multiple of 4096"

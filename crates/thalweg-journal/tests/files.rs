@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use thalweg_journal::{Files, GroupCommit, Journal, Lsn, Options, Reader};
+use thalweg_journal::{Files, GroupCommit, Journal, JournalOptions, Lsn, Reader};
 
 fn directory(name: &str) -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -13,8 +13,8 @@ fn directory(name: &str) -> PathBuf {
     place
 }
 
-fn options() -> Options {
-    Options::default()
+fn options() -> JournalOptions {
+    JournalOptions::default()
         .segment_bytes(64 << 10)
         .block_bytes_max(16 << 10)
 }
@@ -115,7 +115,7 @@ fn record(number: u8) -> [u8; 12] {
 
 /// Writes the content of the stored journals: three blocks in two segments.
 fn write_old(place: &Path, record_bytes: u32) {
-    let options = Options::default()
+    let options = JournalOptions::default()
         .segment_bytes(12 << 10)
         .block_bytes_max(4 << 10)
         .in_background(false)

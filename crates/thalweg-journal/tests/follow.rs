@@ -3,11 +3,11 @@
 use std::thread;
 
 use thalweg_journal::{
-    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, SimDisk,
+    Error, Fault, GroupCommit, Journal, JournalOptions, Lsn, Operation, Reader, SimDisk,
 };
 
-fn options() -> Options {
-    Options::default()
+fn options() -> JournalOptions {
+    JournalOptions::default()
         .segment_bytes(64 << 10)
         .block_bytes_max(8 << 10)
 }

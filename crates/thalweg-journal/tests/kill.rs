@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_journal::{Journal, Lsn, Options, Reader};
+use thalweg_journal::{Journal, JournalOptions, Lsn, Reader};
 
 const KILLS: u32 = 4;
 /// The variable that names the directory in which a child shall write.
@@ -20,8 +20,8 @@ const DIRECTORY: &str = "THALWEG_JOURNAL_CHILD";
 
 type Record = [u64; 5];
 
-fn options() -> Options {
-    Options::default()
+fn options() -> JournalOptions {
+    JournalOptions::default()
         .segment_bytes(256 << 10)
         .block_bytes_max(16 << 10)
 }

@@ -8,15 +8,15 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use thalweg_journal::{
-    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, Shared, SimDisk, SimFile,
-    Storage, StorageFile, Syncing,
+    Error, Fault, GroupCommit, Journal, JournalOptions, Lsn, Operation, Reader, Shared, SimDisk,
+    SimFile, Storage, StorageFile, Syncing,
 };
 
 const THREADS: u64 = 6;
 const EACH: u64 = 400;
 
-fn options() -> Options {
-    Options::default()
+fn options() -> JournalOptions {
+    JournalOptions::default()
         .segment_bytes(64 << 10)
         .block_bytes_max(4 << 10)
 }
@@ -379,9 +379,8 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
                 let options = options().segment_bytes(16 << 10).in_background(false);
                 let mut own = Some(Journal::<[u64; 8], _>::open_in(storage, options)?);
                 let follower = own.as_ref().map(|own| own.follow(Lsn::ZERO)).transpose()?;
-                let shared =
-                    is_shared.then(|| own.take().map(|own| own.share(GroupCommit::default())));
-                let shared = shared.flatten();
+                let to_share = is_shared.then(|| own.take()).flatten();
+                let shared = to_share.map(|own| own.share(GroupCommit::default()));
                 let mut step = |number| match (&mut own, &shared) {
                     (Some(own), _) => {
                         own.append_with(|slot| *slot = [number; 8])?;

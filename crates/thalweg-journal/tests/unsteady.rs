@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use thalweg_journal::{Journal, Lsn, Options, Reader, SimDisk, Storage};
+use thalweg_journal::{Journal, JournalOptions, Lsn, Reader, SimDisk, Storage};
 
 /// A storage whose first lists of names lack the middle one.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Storage for Unsteady {
 #[test]
 fn names_that_a_list_misses_are_looked_for_again() {
     let disk = SimDisk::new();
-    let options = Options::default()
+    let options = JournalOptions::default()
         .segment_bytes(12 << 10)
         .block_bytes_max(4 << 10)
         .in_background(false);

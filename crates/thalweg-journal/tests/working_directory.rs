@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 
-use thalweg_journal::{Journal, Lsn, Options, Reader};
+use thalweg_journal::{Journal, JournalOptions, Lsn, Reader};
 
 #[test]
 fn a_journal_stays_where_it_was_opened() {
@@ -14,7 +14,7 @@ fn a_journal_stays_where_it_was_opened() {
     let _ = fs::remove_dir_all(&base);
     fs::create_dir_all(base.join("elsewhere")).expect("the test's own folder");
     env::set_current_dir(&base).expect("it was made");
-    let options = Options::default()
+    let options = JournalOptions::default()
         .segment_bytes(16 << 10)
         .block_bytes_max(4 << 10);
     let mut journal = Journal::<u64>::open("log", options).expect("no other writer");

@@ -7,8 +7,7 @@ use thalweg_exchange::codec::session::{
     Answer, Ending, QueryAnswer, QueryResult, Refused, ServerFrame,
 };
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Stats, Storage,
-    SubmitError,
+    Admitted, Exchange, Failed, Finished, Origin, Stats, Storage, Submission, SubmitError,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};

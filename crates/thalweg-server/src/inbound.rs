@@ -5,7 +5,7 @@ use std::time::Instant;
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
     ClientFrame, Ending, QueryAnswer, QueryFrame, QueryResult, Refused, SYMBOLS_MAX, ServerFrame,
-    SessionQuery, Submit, SubmitError, Symbols, decode_client_frame,
+    SessionQuery, Submit, SubmitFrameError, Symbols, decode_client_frame,
 };
 use thalweg_exchange::durable::{Failed, Storage};
 use thalweg_exchange::service::Query;
@@ -237,7 +237,7 @@ impl<S: Storage> Turn<'_, S> {
         let taken = match key.role {
             Role::Trade => submit.trade_into(UserId(key.holder), command),
             Role::Admin => submit.admin().map(|admin| *command = admin.into_command()),
-            Role::Read => Err(SubmitError::Refused(Refusal::Role)),
+            Role::Read => Err(SubmitFrameError::Refused(Refusal::Role)),
         };
         let why = match taken {
             Ok(()) if self.session.rate.take(1, self.now) => {
@@ -248,8 +248,8 @@ impl<S: Storage> Turn<'_, S> {
             Ok(()) => Refusal::Rate {
                 limit: self.shared.config.sessions.rate_per_s,
             },
-            Err(SubmitError::Refused(why)) => why,
-            Err(SubmitError::Frame(error)) => return Err(self.bad_frame(at, &error)),
+            Err(SubmitFrameError::Refused(why)) => why,
+            Err(SubmitFrameError::Frame(error)) => return Err(self.bad_frame(at, &error)),
         };
         if key.role == Role::Admin {
             let command = submit.command().map_err(|e| self.bad_frame(at, &e))?;

@@ -12,7 +12,7 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::durable::{Executed, Failed, Origin, Published};
 use thalweg_exchange::report::OpenOrders;
-use thalweg_exchange::service::{Answer as EngineAnswer, Answered};
+use thalweg_exchange::service::{Answered, QueryReply};
 use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{Command, ResultCode, UserId};
 
@@ -182,21 +182,21 @@ impl Publisher {
 }
 
 /// Returns whether an answer may be that to a query for open orders.
-pub(crate) const fn is_list(answer: &EngineAnswer) -> bool {
+pub(crate) const fn is_list(answer: &QueryReply) -> bool {
     matches!(
         answer,
-        EngineAnswer::OpenOrders(_) | EngineAnswer::UnknownUser(_)
+        QueryReply::OpenOrders(_) | QueryReply::UnknownUser(_)
     )
 }
 
 /// Returns the answer for a client. It lists as many open orders as fit into `bytes_max`: more
 /// would end the connection.
-pub(crate) fn query_result(answer: EngineAnswer, bytes_max: usize) -> QueryResult {
+pub(crate) fn query_result(answer: QueryReply, bytes_max: usize) -> QueryResult {
     match answer {
-        EngineAnswer::User(user) => QueryResult::Account(AccountView::from(&user)),
-        EngineAnswer::OpenOrders(orders) => open_orders(&orders, bytes_max),
-        EngineAnswer::Book(book) => QueryResult::Book(book),
-        EngineAnswer::UnknownUser(_) => QueryResult::UnknownUser,
+        QueryReply::User(user) => QueryResult::Account(AccountView::from(&user)),
+        QueryReply::OpenOrders(orders) => open_orders(&orders, bytes_max),
+        QueryReply::Book(book) => QueryResult::Book(book),
+        QueryReply::UnknownUser(_) => QueryResult::UnknownUser,
         // Nothing else was asked.
         _ => QueryResult::UnknownSymbol,
     }

@@ -13,10 +13,9 @@ use std::time::Instant;
 use thalweg::wait::cores::{PinError, pin_current_thread};
 use thalweg::wait::{Mode, Pace, block};
 
-use crate::drive::Drive;
 use crate::handle::Handle;
 use crate::node::{HubRef, Scheduler, Task};
-use crate::timer::Time;
+use crate::time::Time;
 
 /// Tasks that are polled before a core looks at other threads and at the time again.
 const BUDGET: usize = 128;
@@ -207,23 +206,6 @@ impl Core {
                 self.wait(|| self.scheduler.hub().has_pushed() || root.is_woken());
             }
         }
-    }
-
-    /// Returns the core as a future, for another runtime of this thread's, such as tokio's
-    /// `LocalSet`: it is over when no task is left. `sleep` makes that runtime's timer for a time.
-    /// Have one at a time: only the last one that was polled is woken by events.
-    ///
-    /// With tokio, in a task of a `LocalSet` or under its `block_on`:
-    /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.
-    ///
-    /// # Panics
-    /// The future, as [`run`](Self::run), when it is polled.
-    pub fn drive<S, Z>(&self, sleep: S) -> Drive<'_, S, Z>
-    where
-        S: FnMut(Instant) -> Z,
-        Z: Future<Output = ()>,
-    {
-        Drive::new(self, sleep)
     }
 
     pub(crate) fn scheduler(&self) -> &Scheduler {

@@ -23,14 +23,26 @@ pub struct Drive<'c, S, Z> {
     entry: Option<Entry>,
 }
 
-impl<'c, S, Z> Drive<'c, S, Z> {
-    pub(crate) fn new(core: &'c Core, sleep: S) -> Self {
-        let (timer, entry) = (None, None);
-        Self {
-            core,
+impl Core {
+    /// Returns the core as a future, for another runtime of this thread's, such as tokio's
+    /// `LocalSet`: it is over when no task is left. `sleep` makes that runtime's timer for a time.
+    /// Have one at a time: only the last one that was polled is woken by events.
+    ///
+    /// With tokio, in a task of a `LocalSet` or under its `block_on`:
+    /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.
+    ///
+    /// # Panics
+    /// The future, as [`run`](Self::run), when it is polled.
+    pub fn drive<S, Z>(&self, sleep: S) -> Drive<'_, S, Z>
+    where
+        S: FnMut(Instant) -> Z,
+        Z: Future<Output = ()>,
+    {
+        Drive {
+            core: self,
             sleep,
-            timer,
-            entry,
+            timer: None,
+            entry: None,
         }
     }
 }

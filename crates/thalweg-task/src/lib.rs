@@ -29,6 +29,7 @@ pub mod porting {}
 pub mod slot;
 mod sync;
 mod task_error;
+mod time;
 mod timer;
 mod wheel;
 

@@ -1,8 +1,8 @@
 //! Figures of pipelines and buses for a program that watches this one from outside.
 //!
 //! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when a pipeline or
-//! bus is built, or `export_to` does ([pipeline](crate::pipeline::Builder::export_to),
-//! [bus](crate::bus::Builder::export_to)), a thread of its own writes its figures into a file
+//! bus is built, or `export_to` does ([pipeline](crate::pipeline::PipelineBuilder::export_to),
+//! [bus](crate::bus::BusBuilder::export_to)), a thread of its own writes its figures into a file
 //! there, ten times a second and once more at the end. The directory should be in memory, such as
 //! one under `/dev/shm`, and used by this user alone. `thalweg doctor` makes one, and reads it. The
 //! [format](https://github.com/thalweg-rs/thalweg/blob/main/docs/export-format.md) is documented.
@@ -132,7 +132,7 @@ impl Source for Latencies {
         "latencies"
     }
 
-    fn look(&mut self) -> Kept {
+    fn look(&mut self) -> Held {
         None
     }
 
@@ -293,7 +293,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const LOOKS: u32 = 10;
 
 /// The references that a look held, to be dropped when nothing is locked any more.
-pub(crate) type Kept = Option<Arc<dyn Any + Send + Sync>>;
+pub(crate) type Held = Option<Arc<dyn Any + Send + Sync>>;
 
 /// Something with figures.
 pub(crate) trait Source: Send {
@@ -301,7 +301,7 @@ pub(crate) trait Source: Send {
     fn kind(&self) -> &'static str;
 
     /// Looks at what changes from moment to moment.
-    fn look(&mut self) -> Kept;
+    fn look(&mut self) -> Held;
 
     /// Writes the figures down.
     fn write(&mut self, json: &mut Json);

@@ -159,30 +159,10 @@ impl Module {
             named: Vec::new(),
             imports: BTreeMap::new(),
         };
-        let tokens: Vec<&Token> = rust
-            .tokens
-            .iter()
-            .filter(|token| !rust.in_test(token.line))
-            .collect();
-        let mut at = 0;
-        while at < tokens.len() {
-            if tokens[at].is("use") && tokens.get(at + 1).is_some_and(|next| !next.is("<")) {
-                let mut leaves = Vec::new();
-                at = use_tree(&tokens, at + 1, &[], &mut leaves);
-                for (leaf, name) in leaves {
-                    if let Some(full) = full(path, &leaf, paths) {
-                        module.imports.insert(name, full.clone());
-                        module.named.push(full);
-                    }
-                }
-            } else if tokens[at].kind == Kind::Word && !(at > 1 && is_colons(&tokens, at - 2)) {
-                let (leaf, end) = plain_path(&tokens, at);
-                module
-                    .named
-                    .extend((leaf.len() > 1).then(|| full(path, &leaf, paths)).flatten());
-                at = end;
-            } else {
-                at += 1;
+        for (_, leaf, name) in paths_in(rust, |line| !rust.in_test(line)) {
+            if let Some(full) = full(path, &leaf, paths) {
+                module.named.push(full.clone());
+                module.imports.extend(name.map(|name| (name, full)));
             }
         }
         module
@@ -227,6 +207,33 @@ fn full(path: &Path, leaf: &[String], paths: &BTreeSet<Path>) -> Option<Path> {
             paths.contains(&child).then(|| [&path[..], leaf].concat())
         }
     }
+}
+
+/// Returns the paths in the code of some lines, each with its line; those of imports with the names
+/// that they have here.
+pub(super) fn paths_in(
+    rust: &Rust,
+    is_read: impl Fn(usize) -> bool,
+) -> Vec<(usize, Path, Option<String>)> {
+    let tokens = rust.tokens.iter().filter(|token| is_read(token.line));
+    let tokens: Vec<&Token> = tokens.collect();
+    let (mut paths, mut at) = (Vec::new(), 0);
+    while at < tokens.len() {
+        let line = tokens[at].line;
+        if tokens[at].is("use") && tokens.get(at + 1).is_some_and(|next| !next.is("<")) {
+            let mut leaves = Vec::new();
+            at = use_tree(&tokens, at + 1, &[], &mut leaves);
+            let leaves = leaves.into_iter();
+            paths.extend(leaves.map(|(leaf, name)| (line, leaf, Some(name))));
+        } else if tokens[at].kind == Kind::Word && !(at > 1 && is_colons(&tokens, at - 2)) {
+            let (leaf, end) = plain_path(&tokens, at);
+            paths.extend((leaf.len() > 1).then_some((line, leaf, None)));
+            at = end;
+        } else {
+            at += 1;
+        }
+    }
+    paths
 }
 
 /// Reads `a::b::c`; returns its parts, and where it ends.

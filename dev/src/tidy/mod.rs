@@ -15,6 +15,7 @@ mod rule;
 mod rust_lexer;
 mod source;
 mod text;
+mod type_name;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -34,6 +35,7 @@ pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
         memory::RULES,
         leftover::RULES,
         naming::RULES,
+        type_name::RULES,
         manifest::RULES,
     ];
     parts.into_iter().flatten()
@@ -210,6 +212,7 @@ mod tests {
             memory::tests::cases(),
             leftover::tests::cases(),
             naming::tests::cases(),
+            type_name::tests::cases(),
             manifest::tests::cases(),
         ];
         parts.into_iter().flatten().collect()

@@ -7,10 +7,10 @@ use std::error::Error;
 use std::thread;
 use std::time::Duration;
 
-use thalweg::channel::{Receiver, RecvError, Sender, Spsc, mpsc, oneshot, spsc};
+use thalweg::channel::{OneshotSender, Receiver, RecvError, Sender, Spsc, mpsc, oneshot, spsc};
 
 /// A number, and where to send its square.
-type Job = (u64, oneshot::Sender<u64>);
+type Job = (u64, OneshotSender<u64>);
 
 /// Blocking work has a thread of its own: `recv` waits without a runtime.
 fn squares(mut jobs: Receiver<Job, Spsc>) {

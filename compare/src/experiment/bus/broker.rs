@@ -12,7 +12,7 @@ use disruptor::{
 use thalweg::bus::{Admission, Bus, Consumer, Message, Publisher, TopicId, TopicInfo, Topics};
 use tokio::sync::broadcast::{self, error::TryRecvError};
 
-use crate::channels::{BlockingSend, Channel, Element, Shape, TryRecv, channels, ends, insist};
+use crate::channels::{BlockingSend, Channel, Element, Topology, TryRecv, channels, ends, insist};
 
 /// A message of 24 bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -67,13 +67,13 @@ impl Message for Tick {
 
 /// Checks the messages of up to two publishers, as a consumer gets them.
 #[derive(Debug, Default)]
-pub struct Checker {
+pub struct TickChecker {
     next: [u64; 2],
     pub(crate) taken: u64,
     misplaced: u64,
 }
 
-impl Checker {
+impl TickChecker {
     /// Checks the next message.
     #[inline]
     pub fn take(&mut self, tick: &Tick) {
@@ -115,7 +115,7 @@ pub(crate) struct Table<M>(crossbeam::Receiver<M>, Vec<Vec<Handler<M>>>);
 /// that is there each time, so it takes all of them.
 pub(crate) struct Inlet<M>(EventPoller<M, MultiProducerBarrier>, VecDeque<M>);
 
-fn any(_: Shape) -> bool {
+fn any(_: Topology) -> bool {
     true
 }
 

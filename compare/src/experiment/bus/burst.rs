@@ -47,7 +47,7 @@ impl Message for Alarm {
 
 /// The size of a burst, and of the inbox.
 #[derive(Debug, Clone, Copy)]
-pub struct Load {
+pub struct BurstLoad {
     /// The messages of all publishers.
     pub total: u64,
     /// The number of messages that may wait.
@@ -68,7 +68,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    fn admission(self, Load { total, capacity }: Load) -> Admission {
+    fn admission(self, BurstLoad { total, capacity }: BurstLoad) -> Admission {
         if self == Self::Default {
             return Admission::default();
         }
@@ -114,7 +114,7 @@ const METRICS: &[Metric] = &[
 pub(crate) fn case(settings: &Settings) -> Case {
     let rule = |name, rule| {
         let seed = AtomicU64::new(0);
-        subject(name, move |load: &Load| {
+        subject(name, move |load: &BurstLoad| {
             // ORDERING: Relaxed; runs are one after another.
             run(*load, rule, seed.fetch_add(1, Ordering::Relaxed))
         })
@@ -129,7 +129,7 @@ pub(crate) fn case(settings: &Settings) -> Case {
         "{total} messages of {PUBLISHERS} publishers while the consumer is stopped, room for \
          {capacity}; each message accounted for"
     );
-    let load = Load { total, capacity };
+    let load = BurstLoad { total, capacity };
     Case::of("burst/300k", heading, METRICS, subjects, load)
 }
 
@@ -144,7 +144,7 @@ struct Published {
 ///
 /// # Panics
 /// Two accounts differ, or the rule was broken: there is no figure then.
-pub fn run(load: Load, rule: Rule, seed: u64) -> Ran {
+pub fn run(load: BurstLoad, rule: Rule, seed: u64) -> Ran {
     let bus = Bus::builder()
         .capacity(load.capacity as usize)
         .admission(rule.admission(load))

@@ -11,9 +11,9 @@ use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::noise::GapMeter;
 
 use super::OURS;
-use super::broker::{self, Broker, Checker, Tick, each_broker};
+use super::broker::{self, Broker, Tick, TickChecker, each_broker};
 use crate::case::{Case, Goal, Settings};
-use crate::channels::{BlockingSend, PAIR, Shape, TryRecv, insist, shape, subjects};
+use crate::channels::{BlockingSend, PAIR, Topology, TryRecv, insist, shape, subjects};
 use crate::runner::{Metric, Ran, Run};
 use crate::sender::{GAP_NS, spin_until};
 use crate::threads::{Samples, Seats, crew};
@@ -60,7 +60,7 @@ fn hop<B: Broker>(span_ns: &u64) -> Ran {
     };
     let mut samples = Samples::with_room((count - HOP_WARM_UP) as usize);
     let consumer = || {
-        let mut checker = Checker::default();
+        let mut checker = TickChecker::default();
         loop {
             let Some(tick) = rx.try_recv() else {
                 spin_loop();
@@ -88,7 +88,7 @@ const STREAM_METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
 /// A stream at full speed.
 #[derive(Debug, Clone, Copy)]
 struct Flood {
-    shape: Shape,
+    shape: Topology,
     /// Each publisher sends this many messages.
     messages: u64,
 }
@@ -118,7 +118,7 @@ fn sit(at: usize, threads: usize) {
 }
 
 fn stream<B: Broker>(load: &Flood) -> Ran {
-    let Shape { senders, receivers } = load.shape;
+    let Topology { senders, receivers } = load.shape;
     let (txs, rxs) = B::open(CAPACITY, load.shape);
     let threads = senders + receivers;
     let (start, end) = (Barrier::new(threads), Barrier::new(senders));
@@ -150,9 +150,9 @@ fn stream<B: Broker>(load: &Flood) -> Ran {
 }
 
 /// Takes all messages. Returns the checker, and the time of each message after the warm-up.
-fn consume(mut rx: impl TryRecv<Tick>) -> (Checker, f64) {
+fn consume(mut rx: impl TryRecv<Tick>) -> (TickChecker, f64) {
     let clock = Clock::global();
-    let mut checker = Checker::default();
+    let mut checker = TickChecker::default();
     let mut begin = 0;
     loop {
         let tick = insist(LOOKS, || rx.try_recv());
@@ -230,7 +230,7 @@ fn publish_all(
 }
 
 #[inline]
-fn drain(rx: &mut impl TryRecv<Tick>, checker: &mut Checker) {
+fn drain(rx: &mut impl TryRecv<Tick>, checker: &mut TickChecker) {
     while let Some(tick) = rx.try_recv() {
         checker.take(&tick);
     }
@@ -247,7 +247,7 @@ fn each_ns(ticks: u64, bursts: u64, count: u64) -> f64 {
 fn one<B: Broker>(load: &Publishes) -> Ran {
     let (mut tx, mut rx) = B::pair(load.capacity);
     let enough = Clock::global().ticks_from_ns(load.span_ns);
-    let (mut sent, mut checker) = (0, Checker::default());
+    let (mut sent, mut checker) = (0, TickChecker::default());
     let (mut ticks, mut bursts) = (0, 0);
     for burst in 0.. {
         let (begin, end) = publish_all(&mut tx, 0, &mut sent, load.burst);
@@ -295,7 +295,7 @@ fn two<B: Broker>(load: &Publishes) -> Ran {
         }
         spans
     };
-    let (mut sent, mut checker) = (0, Checker::default());
+    let (mut sent, mut checker) = (0, TickChecker::default());
     let first = || {
         let mut publish = || publish_all(&mut tx, 0, &mut sent, load.burst);
         let spans = each(&mut publish, &mut || drain(&mut rx, &mut checker));

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg::bus::{
-    Builder, Bus, Consumer, Message, Policy, Priority, Publisher, TopicId, TopicInfo, Topics,
+    Bus, BusBuilder, Consumer, Message, Policy, Priority, Publisher, TopicId, TopicInfo, Topics,
 };
 use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::quantile;
@@ -175,7 +175,7 @@ fn consume(
     (taken, (memory_bytes() - before).max(0.0), span_s)
 }
 
-fn run(span_ns: u64, builder: Builder<Item>) -> Ran {
+fn run(span_ns: u64, builder: BusBuilder<Item>) -> Ran {
     let span_ns = span_ns.max(100_000_000);
     let bus = builder.build().map_err(text)?;
     let rx = bus.subscribe(Topics::ALL).map_err(text)?;

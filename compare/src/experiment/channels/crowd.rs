@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg_measure::clock::Clock;
 
 use crate::case::{Case, Goal, Limit, Settings};
-use crate::channels::{BlockingRecv, BlockingSend, Channel, Shape, each_crowd, shape, subjects};
+use crate::channels::{BlockingRecv, BlockingSend, Channel, Topology, each_crowd, shape, subjects};
 use crate::runner::{Metric, Ran, Run};
 use crate::threads::{Samples, crew};
 
@@ -18,7 +18,7 @@ const CAPACITY: usize = 1024;
 /// Each sender sends an equal share of the messages.
 #[derive(Debug, Clone, Copy)]
 struct Load {
-    shape: Shape,
+    shape: Topology,
     messages: usize,
 }
 

@@ -24,7 +24,7 @@ pub(crate) fn case(settings: &Settings) -> Case {
                    and two clock reads included";
     let subjects = vec![
         subject("thalweg oneshot", |span_ns| {
-            let send = |tx: channel::oneshot::Sender<u64>, number| _ = tx.send(number);
+            let send = |tx: channel::OneshotSender<u64>, number| _ = tx.send(number);
             across(*span_ns, channel::oneshot, send, |rx| rx.recv().ok())
         }),
         subject("oneshot", |span_ns| {

@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::service::{Finished, Options, Outcome, Service};
+use thalweg_exchange::service::{Outcome, Service, ServiceOptions, ServiceResults};
 use thalweg_exchange::{Command, Events, State, apply, apply_batch};
 use thalweg_measure::clock::Clock;
 
@@ -109,11 +109,11 @@ pub fn looped<const BYTES: bool>(wire: &Wire, in_batches: bool) -> Run {
 }
 
 fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
-    let options = Options {
+    let options = ServiceOptions {
         capacity: CAPACITY,
         placement,
         levels: BYTES,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     let (state, mut publisher) = wire.ready();
     let total = BYTES.then(|| Arc::clone(&publisher.total));
@@ -139,7 +139,7 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
         };
         submitted.map_err(text)?;
     }
-    let Finished { state, .. } = service.join().map_err(text)?;
+    let ServiceResults { state, .. } = service.join().map_err(text)?;
     Ok(done(wire, begin, &state, total))
 }
 
@@ -164,10 +164,10 @@ pub(crate) fn paced(load: Load) -> Subjects<Flow> {
     for (name, placement) in placements().into_iter().chain([auto]) {
         all.push(subject(name, move |flow: &Flow| {
             run(load, |mut tail| {
-                let options = Options {
+                let options = ServiceOptions {
                     capacity: 2 * CAPACITY,
                     placement: placement.clone(),
-                    ..Options::default()
+                    ..ServiceOptions::default()
                 };
                 let publish = move |outcome: Outcome<'_>| {
                     tail.take(Stamp {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_exchange::codec::{self, MESSAGE_BYTES_MAX};
-use thalweg_exchange::market::{Builder, Epoch, Message, Options};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message};
 use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
 use super::flow::Flow;
@@ -51,7 +51,7 @@ impl Wire {
 
     /// Returns a state before the commands, and a publisher that has followed it so far.
     pub(crate) fn ready(&self) -> (State, Publisher) {
-        let mut builder = Builder::new(Epoch(1), Options::default());
+        let mut builder = Builder::new(Epoch(1), MarketOptions::default());
         let state = self.flow.ready(|command, result, events| {
             let number = builder.command().map_or(0, |last| last + 1);
             let applied = builder.apply(number, command, result, events);
@@ -144,7 +144,7 @@ impl Outgoing {
 
     #[inline]
     fn outcome(&mut self, sequence: u64, result: ResultCode, events: &Events) {
-        let outcome = codec::Outcome { sequence, result };
+        let outcome = codec::OutcomeHead { sequence, result };
         let length = codec::encode_outcome(outcome, events, &mut self.buffer[self.at..]);
         self.wrote(length.expect("no command of the streams has events for half of a buffer"));
     }

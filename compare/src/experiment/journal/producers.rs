@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg::channel::{self, Mpsc, Receiver, oneshot};
-use thalweg_journal::{Durable, Journal, Lsn, Options};
+use thalweg::channel::{self, Mpsc, OneshotReceiver, OneshotSender, Receiver};
+use thalweg_journal::{Durable, Journal, JournalOptions, Lsn};
 
 use super::{Record, Scratch, bytes_of, figures, record};
 use crate::case::{Case, Goal, Settings};
@@ -31,11 +31,11 @@ const MUTEX: &str = "mutex, growing file + fdatasync";
 
 struct Request {
     record: Record,
-    durable: oneshot::Sender<Durable<Lsn>>,
+    durable: OneshotSender<Durable<Lsn>>,
 }
 
 /// The time at which a record was sent, and the receiver of its acknowledgement.
-type Sent = (Instant, oneshot::Receiver<Durable<Lsn>>);
+type Sent = (Instant, OneshotReceiver<Durable<Lsn>>);
 
 /// The times from before records are sent until they are acknowledged, ns.
 type Times = Result<Vec<f64>, String>;
@@ -57,7 +57,7 @@ fn serve(mut journal: Journal<Record>, mut inbox: Receiver<Request, Mpsc>) -> Re
 }
 
 fn ring(place: &Scratch, span: &Duration, window: usize) -> Times {
-    let journal = Journal::open(&place.0, Options::default()).map_err(text)?;
+    let journal = Journal::open(&place.0, JournalOptions::default()).map_err(text)?;
     let (sender, inbox) = channel::mpsc::<Request>(CAPACITY);
     thread::scope(|scope| {
         let server = scope.spawn(move || serve(journal, inbox));

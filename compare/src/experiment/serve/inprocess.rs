@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::durable::{
-    Exchange, Options, Origin, Published, Request, SnapshotOptions, SyncMode,
+    Exchange, Options, Origin, Published, SnapshotOptions, Submission, SyncMode,
 };
 use thalweg_exchange::service::{self, Service};
 use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
@@ -90,7 +90,7 @@ impl Flow {
             batch.extend((first..until.min(first + BATCH)).map(|number| {
                 let (key, command) = self.at(number);
                 let (key, sequence) = (*key, ClientSequence(number + 1));
-                Request {
+                Submission {
                     origin: Origin::Session { key, sequence },
                     command,
                     tag: 0,
@@ -129,10 +129,10 @@ fn measured<T>(
 
 fn without(flow: &Flow, span: Duration) -> Ran {
     settle()?;
-    let options = service::Options {
+    let options = service::ServiceOptions {
         placement: Placement::caller_and_threads(1, 1),
         digest: Some(Digest::new()),
-        ..service::Options::default()
+        ..service::ServiceOptions::default()
     };
     let started = Service::start(State::new(Rules::default()), options, |_| ());
     let mut service = started.map_err(text)?;

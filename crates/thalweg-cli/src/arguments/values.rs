@@ -5,7 +5,7 @@ use clap::ValueEnum;
 use std::time::Duration;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::State;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_measure::load::{NumberError, whole_number};
 
 /// The maximum length of a generated flow, in commands. Its commands are kept in memory, 56 bytes
@@ -142,10 +142,10 @@ pub(crate) enum Format {
 ///
 /// # Errors
 /// Returns an error if a service cannot run with this placement.
-pub(crate) fn service_options(placement: Place) -> Result<Options, Failure> {
-    let options = Options {
+pub(crate) fn service_options(placement: Place) -> Result<ServiceOptions, Failure> {
+    let options = ServiceOptions {
         placement: placement.placement(),
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     let start = Service::start(State::default(), options.clone(), |_| {});
     checked(options, start)
@@ -157,20 +157,23 @@ pub(crate) fn service_options(placement: Place) -> Result<Options, Failure> {
 /// # Errors
 /// Returns an error if the placement asks for more than one other thread.
 #[cfg(unix)]
-pub(crate) fn journaled_options(placement: Place) -> Result<Options, Failure> {
+pub(crate) fn journaled_options(placement: Place) -> Result<ServiceOptions, Failure> {
     if let Place::Threads(threads @ 2..) = placement {
         return Err(Failure::Misuse(format!(
             "--placement threads:{threads}: with --journal, the sender's thread executes and one \
              other thread waits for the disk: inline, threads:1 and auto are possible"
         )));
     }
-    Ok(Options {
+    Ok(ServiceOptions {
         placement: placement.placement(),
-        ..Options::default()
+        ..ServiceOptions::default()
     })
 }
 
-fn checked<T, E: ToString>(options: Options, start: Result<T, E>) -> Result<Options, Failure> {
+fn checked<T, E: ToString>(
+    options: ServiceOptions,
+    start: Result<T, E>,
+) -> Result<ServiceOptions, Failure> {
     match start {
         Ok(_) => Ok(options),
         Err(error) => {

@@ -10,7 +10,7 @@ pub(crate) mod orders;
 use crate::input::error::InputError;
 use crate::input::lines::Lines;
 use thalweg_exchange::Command;
-use thalweg_exchange::stream::{Item, Recorded, StreamError};
+use thalweg_exchange::stream::{Item, Recording, StreamError};
 
 /// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ fn recorded<T: FnMut(u64, Command) -> bool>(
     lines: &mut Lines,
     begin: impl FnOnce(Option<bool>) -> T,
 ) -> Result<bool, StreamError> {
-    let stream = Recorded::new(lines.reader())?;
+    let stream = Recording::new(lines.reader())?;
     let mut take = begin(Some(stream.margin_trading()));
     let mut is_found = false;
     for item in stream {

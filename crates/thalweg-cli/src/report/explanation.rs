@@ -155,7 +155,7 @@ pub(crate) fn missed_rate(input: &Input, latency: &Latency) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::facts::{Facts, Switch};
+    use crate::report::facts::{Facts, HandOver};
     use crate::report::sample::facts;
 
     fn sentence(change: impl FnOnce(&mut Facts)) -> String {
@@ -289,7 +289,7 @@ mod tests {
         latency.switches = Some(Vec::new());
         let kept = placement(&latency).expect("it was automatic");
         assert_eq!(kept, "auto kept all stages on the sender's thread");
-        let switch = |at_ns, commands, worker: &[&str]| Switch {
+        let switch = |at_ns, commands, worker: &[&str]| HandOver {
             at_ns,
             commands,
             worker: worker.iter().map(|&stage| stage.to_owned()).collect(),

@@ -20,7 +20,7 @@ pub(crate) struct Facts {
     pub(crate) input: Input,
     pub(crate) commands: Commands,
     pub(crate) trades: Trades,
-    pub(crate) books: Vec<Book>,
+    pub(crate) books: Vec<BookDepth>,
     /// The hash of the final state, in hex, which is equal for equal commands on every machine.
     pub(crate) state_hash: String,
     /// The facts of the journal, where the run had one.
@@ -135,17 +135,17 @@ pub(crate) struct Trades {
 
 /// The best levels of one symbol at the end.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Book {
+pub(crate) struct BookDepth {
     pub(crate) symbol: i64,
-    pub(crate) bids: Vec<Level>,
-    pub(crate) asks: Vec<Level>,
+    pub(crate) bids: Vec<DepthLevel>,
+    pub(crate) asks: Vec<DepthLevel>,
     pub(crate) bid_levels: u64,
     pub(crate) ask_levels: u64,
 }
 
 /// One price of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Level {
+pub(crate) struct DepthLevel {
     pub(crate) price_ticks: i64,
     pub(crate) size_lots: i64,
     pub(crate) orders: u64,
@@ -252,7 +252,7 @@ pub(crate) struct Latency {
     /// The times at which the automatic placement moved stages between threads; absent for other
     /// placements.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) switches: Option<Vec<Switch>>,
+    pub(crate) switches: Option<Vec<HandOver>>,
     /// The number of such moves; `switches` holds the first 64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) switch_count: Option<u64>,
@@ -317,7 +317,7 @@ pub(crate) struct Part {
 
 /// A move of stages between the sender's thread and the worker thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct Switch {
+pub(crate) struct HandOver {
     /// The time since the exchange was started.
     pub(crate) at_ns: u64,
     /// The number of commands that had passed the first stage.

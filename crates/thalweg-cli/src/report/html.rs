@@ -2,7 +2,7 @@
 
 use crate::message::{grouped, percent, plural, rate};
 use crate::report::facts::{
-    Book, Breakdown, Check, Count, Facts, Latency, Level, Parts, Point, Stage, Throughput,
+    BookDepth, Breakdown, Check, Count, DepthLevel, Facts, Latency, Parts, Point, Stage, Throughput,
 };
 use crate::report::text::{self, cells, most, rows, sampling};
 use thalweg_measure::svg::{
@@ -250,8 +250,8 @@ pub(crate) fn check(check: &Check) -> String {
 }
 
 /// Returns the table of the best levels of a book.
-pub(crate) fn book(book: &Book) -> String {
-    let side = |name: &str, levels: &[Level]| {
+pub(crate) fn book(book: &BookDepth) -> String {
+    let side = |name: &str, levels: &[DepthLevel]| {
         let rows: Vec<_> = levels
             .iter()
             .map(|l| {

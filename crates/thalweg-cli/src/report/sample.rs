@@ -126,7 +126,7 @@ fn machine() -> Machine {
 
 /// Returns the whole facts.
 pub(crate) fn facts() -> Facts {
-    let level = |price_ticks| Level {
+    let level = |price_ticks| DepthLevel {
         price_ticks,
         size_lots: 1_500,
         orders: 3,
@@ -161,7 +161,7 @@ pub(crate) fn facts() -> Facts {
             count: 123,
             volume_lots: 4567,
         },
-        books: vec![Book {
+        books: vec![BookDepth {
             symbol: 1,
             bids: vec![level(100), level(99)],
             asks: vec![level(101)],

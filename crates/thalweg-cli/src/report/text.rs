@@ -3,7 +3,7 @@
 use crate::message::{grouped, percent, plural, rate};
 use crate::report::explanation;
 use crate::report::facts::{
-    Book, Check, Distribution, Facts, Journal, Latency, Level, Parts, Slow,
+    BookDepth, Check, DepthLevel, Distribution, Facts, Journal, Latency, Parts, Slow,
 };
 use std::fmt::{self, Write};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
@@ -154,7 +154,7 @@ fn commands(facts: &Facts, out: &mut dyn Write) -> fmt::Result {
     )
 }
 
-fn book(book: &Book, out: &mut dyn Write) -> fmt::Result {
+fn book(book: &BookDepth, out: &mut dyn Write) -> fmt::Result {
     let rows = book.bids.len().max(book.asks.len());
     if rows == 0 {
         return writeln!(out, "  empty");
@@ -164,7 +164,7 @@ fn book(book: &Book, out: &mut dyn Write) -> fmt::Result {
         "  {:>8} {:>16} {:>12}   {:<12} {:<16} orders",
         "orders", "lots", "bid", "ask", "lots"
     )?;
-    let cell = |levels: &[Level], i: usize| {
+    let cell = |levels: &[DepthLevel], i: usize| {
         levels.get(i).map_or_else(Default::default, |l| {
             (
                 grouped(l.orders),

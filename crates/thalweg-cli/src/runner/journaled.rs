@@ -11,7 +11,7 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
     self, Exchange, OpenError, Origin, Published, Storage, SubmitError, SyncMode, newest_header,
 };
-use thalweg_exchange::service::{self, LEFT_OVER_TAG, Options, Outcome, Service};
+use thalweg_exchange::service::{self, LEFT_OVER_TAG, Outcome, Service, ServiceOptions};
 use thalweg_exchange::snapshot::state_hash;
 use thalweg_exchange::{Command, Events, Rules, State, apply_left_over};
 
@@ -24,7 +24,7 @@ pub(crate) trait Engine {
     fn drain(&mut self) -> Result<(), Failure>;
 
     /// Ends the engine, and returns the facts of its journal, where there is one.
-    fn finish(self) -> Result<(service::Finished, Option<Journal>), Failure>;
+    fn finish(self) -> Result<(service::ServiceResults, Option<Journal>), Failure>;
 }
 
 /// The starting point of a run.
@@ -35,7 +35,7 @@ pub(crate) trait Launch {
     /// Starts the engine with the stages where these options place them; outcomes count from 0.
     fn start(
         self,
-        options: Options,
+        options: ServiceOptions,
         publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Self::Engine, Failure>;
 }
@@ -49,7 +49,7 @@ impl Launch for State {
 
     fn start(
         self,
-        options: Options,
+        options: ServiceOptions,
         publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Service, Failure> {
         Service::start(self, options, publish).map_err(failed)
@@ -66,7 +66,7 @@ impl Engine for Service {
         Service::drain(self).map_err(failed)
     }
 
-    fn finish(self) -> Result<(service::Finished, Option<Journal>), Failure> {
+    fn finish(self) -> Result<(service::ServiceResults, Option<Journal>), Failure> {
         let finished = self.join().map_err(failed)?;
         Ok((finished, None))
     }
@@ -74,12 +74,12 @@ impl Engine for Service {
 
 /// Sets where the stages run if the options do not say it: execution on the sender's thread, and
 /// the journal, which waits for the disk, and publishing on another one.
-pub(crate) fn journaled_options(options: Options) -> Options {
+pub(crate) fn journaled_options(options: ServiceOptions) -> ServiceOptions {
     let placement = match options.placement == Placement::auto() {
         true => Placement::caller_and_threads(1, 1),
         false => options.placement,
     };
-    Options {
+    ServiceOptions {
         placement,
         ..options
     }
@@ -158,7 +158,7 @@ impl<S: Storage> Launch for Journaled<'_, S> {
 
     fn start(
         self,
-        options: Options,
+        options: ServiceOptions,
         mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Durable<S>, Failure> {
         let place = self.storage.place();
@@ -278,7 +278,7 @@ impl<S: Storage> Engine for Durable<S> {
         self.exchange.drain().map_err(Failure::Durable)
     }
 
-    fn finish(self) -> Result<(service::Finished, Option<Journal>), Failure> {
+    fn finish(self) -> Result<(service::ServiceResults, Option<Journal>), Failure> {
         let stats = self.exchange.stats().map(|stats| stats.journal);
         let finished = self.exchange.close().map_err(Failure::Durable)?;
         let digest = finished.service.digest.unwrap_or_default();

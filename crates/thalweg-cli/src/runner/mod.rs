@@ -16,7 +16,7 @@ use thalweg_exchange::{Command, Event, ResultCode, State};
 use thalweg_measure::histogram::{Histogram, Summary};
 
 /// The result of a run.
-pub(crate) struct Outcome {
+pub(crate) struct RunOutcome {
     /// The state of the exchange after the last command.
     pub(crate) state: State,
     pub(crate) results: BTreeMap<ResultCode, u64>,

@@ -3,19 +3,19 @@
 
 use crate::failure::{Failure, RunError};
 use crate::feed::Feed;
-use crate::report::facts::{Disturbance, Latency, Stage, Switch, is_reached};
+use crate::report::facts::{Disturbance, HandOver, Latency, Stage, is_reached};
 use crate::report::machine::Watch;
 use crate::runner::journaled::{Engine, Launch};
 use crate::runner::passage::{Moments, Passage, Slowest};
 use crate::runner::timeline::Timeline;
-use crate::runner::{Outcome, Tally, Timed, distribution};
+use crate::runner::{RunOutcome, Tally, Timed, distribution};
 use indicatif::ProgressBar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::Stats;
 use thalweg::wait::cores;
 use thalweg_exchange::Command;
-use thalweg_exchange::service::{self, LEFT_OVER_TAG, Options};
+use thalweg_exchange::service::{self, LEFT_OVER_TAG, ServiceOptions};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
@@ -29,12 +29,12 @@ const PROGRESS_COMMANDS: u64 = 8_192;
 #[derive(Debug)]
 pub(crate) struct Pipelined<L> {
     from: L,
-    options: Options,
+    options: ServiceOptions,
 }
 
 impl<L> Pipelined<L> {
     /// Creates a runner that continues from a state, or from an exchange with a journal.
-    pub(crate) fn new(from: L, options: Options) -> Pipelined<L> {
+    pub(crate) fn new(from: L, options: ServiceOptions) -> Pipelined<L> {
         Pipelined { from, options }
     }
 }
@@ -195,7 +195,7 @@ impl<L: Launch> Pipelined<L> {
         rate: Rate,
         progress: &ProgressBar,
         stop: &AtomicBool,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<RunOutcome, Failure> {
         let clock = Clock::global();
         let placement = self.options.placement.to_string();
         let is_auto = placement == "auto";
@@ -205,7 +205,7 @@ impl<L: Launch> Pipelined<L> {
             back: Arc::clone(&back),
         };
         let mut watch = Watch::begin();
-        let options = Options {
+        let options = ServiceOptions {
             is_timed: true,
             ..self.options
         };
@@ -247,10 +247,10 @@ impl<L: Launch> Pipelined<L> {
 /// Returns the result of a run, without the placement and the machine's disturbance.
 fn outcome(
     published: Published,
-    finished: service::Finished,
+    finished: service::ServiceResults,
     rate: Rate,
     sending: &Sending,
-) -> Outcome {
+) -> RunOutcome {
     let clock = published.clock;
     let elapsed = elapsed(&published, sending);
     let stages = published.passage.stages(&finished.stats, elapsed, clock);
@@ -258,7 +258,7 @@ fn outcome(
     let histograms = histograms(&published, &stages, late);
     let latency = latency(&published, (&finished.stats, &stages), rate, sending);
     let (results, trades) = published.tally.finish();
-    Outcome {
+    RunOutcome {
         state: finished.state,
         results,
         trades,
@@ -335,12 +335,12 @@ fn latency(
     }
 }
 
-fn switches(stats: &Stats) -> Vec<Switch> {
+fn switches(stats: &Stats) -> Vec<HandOver> {
     let worker = |from: usize| {
         let stages = stats.stages.iter().skip(from);
         stages.map(|stage| stage.name.clone()).collect()
     };
-    let switch = |switch: &thalweg::pipeline::Switch| Switch {
+    let switch = |switch: &thalweg::pipeline::Switch| HandOver {
         at_ns: switch.at_ns,
         commands: switch.events,
         worker: worker(switch.caller_stages),
@@ -389,9 +389,9 @@ mod tests {
         for placement in placements {
             for rate in [Rate::MAX, Rate::per_second(500_000).unwrap()] {
                 let name = placement.to_string();
-                let options = Options {
+                let options = ServiceOptions {
                     placement: placement.clone(),
-                    ..Options::default()
+                    ..ServiceOptions::default()
                 };
                 let runner = Pipelined::new(State::default(), options);
                 let (hidden, stop) = (ProgressBar::hidden(), AtomicBool::new(false));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use thalweg_journal::{Journal, Lsn, Options};
+use thalweg_journal::{Journal, JournalOptions, Lsn};
 
 use crate::program::{Ended, Scratch, command};
 
@@ -146,7 +146,7 @@ fn segment(number: u64) -> String {
 fn journal(scratch: &Scratch) -> (PathBuf, BTreeMap<String, Option<u64>>) {
     let place = PathBuf::from(scratch.path("whole"));
     let options = || {
-        Options::default()
+        JournalOptions::default()
             .segment_bytes(3 * PAGE as u64)
             .block_bytes_max(PAGE as u64)
     };

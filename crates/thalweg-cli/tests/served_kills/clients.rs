@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use thalweg_client::blocking::{AdminClient, Events, Ticket, TradeClient};
 use thalweg_client::exchange::{
-    AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place as PlaceOrder, ResultCode,
-    SymbolId, SymbolSpec, UserId,
+    AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place, ResultCode, SymbolId,
+    SymbolSpec, UserId,
 };
 use thalweg_client::{AdminCommand, DisconnectReason, Event, Options, Outcome, TradeCommand};
+use thalweg_client::{BlockingAdminClient, BlockingEvents, BlockingTicket, BlockingTradeClient};
 
-use crate::served_kills::served::Place;
+use crate::served_kills::served::Folder;
 
 pub(crate) const CLIENTS: i64 = 8;
 /// The maximum number of commands of a client without an answer.
@@ -31,7 +31,7 @@ pub(crate) fn options(address: &str, holder: i64) -> Options {
 
 /// Creates the symbol, and users with money.
 pub(crate) fn set_up(address: &str) {
-    let (client, _events) = AdminClient::connect(options(address, 1)).expect("it listens");
+    let (client, _events) = BlockingAdminClient::connect(options(address, 1)).expect("it listens");
     let symbol = SymbolSpec::pair(SYMBOL, CurrencyId(10), CurrencyId(20));
     let account = |uid| AccountSpec {
         uid: UserId(uid),
@@ -57,13 +57,13 @@ pub(crate) fn command(user: i64, step: i64) -> TradeCommand {
         return TradeCommand::cancel(UserId(user), SYMBOL, OrderId(order));
     }
     let price = 1_000 + (step * 7 + user) % 11;
-    TradeCommand::from(PlaceOrder {
+    TradeCommand::from(Place {
         order_type: if step % 3 == 0 {
             OrderType::Gtc
         } else {
             OrderType::Ioc
         },
-        ..PlaceOrder::limit(
+        ..Place::limit(
             (UserId(user), OrderId(step)),
             SYMBOL,
             if (step + user) % 2 == 0 {
@@ -111,7 +111,7 @@ impl Clients {
     }
 
     /// Waits for this number of further answers.
-    pub(crate) fn trade(&mut self, more: u64, place: &Place) {
+    pub(crate) fn trade(&mut self, more: u64, place: &Folder) {
         let until = self.answered() + more;
         place.wait("answers", || {
             let ended = self.threads.iter().position(JoinHandle::is_finished);
@@ -125,7 +125,7 @@ impl Clients {
     }
 
     /// Waits for the pending answers, and returns the answers that each client received.
-    pub(crate) fn end(self, place: &Place) -> Vec<Outcomes> {
+    pub(crate) fn end(self, place: &Folder) -> Vec<Outcomes> {
         self.course.is_over.store(true, Ordering::Relaxed);
         let joined = self.threads.into_iter().zip(1..).map(|(thread, user)| {
             let answered = &self.course.answered;
@@ -156,12 +156,12 @@ fn trade(user: i64, address: &str, course: &Course) -> Outcomes {
     let mut options = options(address, user);
     options.attempts_max = (user % 2 == 0).then_some(0);
     let mut outcomes = Outcomes::new();
-    let take = |ticket: Ticket, outcomes: &mut Outcomes| {
+    let take = |ticket: BlockingTicket, outcomes: &mut Outcomes| {
         outcomes.push(ticket.wait());
         course.answered.fetch_add(1, Ordering::Relaxed);
     };
     while !course.is_over() {
-        let (client, events) = match TradeClient::connect(options.clone()) {
+        let (client, events) = match BlockingTradeClient::connect(options.clone()) {
             Ok(made) => made,
             // The user must make the first connection, which may coincide with a kill.
             Err(reason) if reason.may_return() => continue,
@@ -193,7 +193,7 @@ fn trade(user: i64, address: &str, course: &Course) -> Outcomes {
 }
 
 /// Checks that each report arrives once and in order, whatever happened to the connection.
-fn check_reports(user: i64, first: u64, mut events: Events) {
+fn check_reports(user: i64, first: u64, mut events: BlockingEvents) {
     let mut last = first - 1;
     while let Some(event) = events.next() {
         match event {

@@ -8,19 +8,19 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_client::blocking::{AdminClient, Ticket, TradeClient};
 use thalweg_client::exchange::codec::decode_command;
 use thalweg_client::exchange::codec::session::{QueryResult, SessionQuery};
 use thalweg_client::exchange::snapshot::state_hash;
 use thalweg_client::exchange::{
-    Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place as PlaceOrder, ResultCode,
-    State, SymbolId, UserId, apply, apply_left_over,
+    Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, State,
+    SymbolId, UserId, apply, apply_left_over,
 };
 use thalweg_client::{AdminCommand, TradeCommand};
+use thalweg_client::{BlockingAdminClient, BlockingTicket, BlockingTradeClient};
 use thalweg_journal::{Lsn, Reader};
 
 use super::clients::{options, set_up};
-use super::served::{Place, Served};
+use super::served::{Folder, Served};
 use super::{KILLS, RECORD_HEAD, snapshot};
 
 const SYMBOL: SymbolId = SymbolId(1);
@@ -73,29 +73,29 @@ impl Replay {
     }
 }
 
-fn succeeds(ticket: Ticket) {
+fn succeeds(ticket: BlockingTicket) {
     let outcome = ticket.wait();
     assert_eq!(outcome.result(), Some(ResultCode::Success), "{outcome}");
 }
 
-fn administer(admin: &AdminClient, command: Command) -> Ticket {
+fn administer(admin: &BlockingAdminClient, command: Command) -> BlockingTicket {
     let command = AdminCommand::try_from(command).expect("an operator's");
     admin.submit(command).expect("it is open")
 }
 
 /// Has a user place orders, made of their ids.
-fn place(client: &TradeClient, round: u64, order: impl Fn(OrderId) -> TradeCommand) {
+fn place(client: &BlockingTradeClient, round: u64, order: impl Fn(OrderId) -> TradeCommand) {
     let first = round as i64 * 2 * ORDERS;
     let submit = |id| client.submit(order(OrderId(id))).expect("it is open");
-    let tickets: Vec<Ticket> = (first..first + ORDERS).map(submit).collect();
+    let tickets: Vec<BlockingTicket> = (first..first + ORDERS).map(submit).collect();
     tickets.into_iter().for_each(succeeds);
 }
 
 /// Prepares a mass operation, and returns the command with which it begins: a cancel of all
 /// orders, the end of an auction, a time that comes, or stop orders that are triggered.
-fn prepare(round: u64, admin: &AdminClient, users: &[TradeClient; 2]) -> Command {
+fn prepare(round: u64, admin: &BlockingAdminClient, users: &[BlockingTradeClient; 2]) -> Command {
     let [seller, buyer] = [1, 2].map(UserId);
-    let limit = |uid, id, action, price| PlaceOrder::limit((uid, id), SYMBOL, action, (price, 1));
+    let limit = |uid, id, action, price| Place::limit((uid, id), SYMBOL, action, (price, 1));
     let time = 1_000 * (1 + round as i64);
     match round % 4 {
         0 => {
@@ -130,7 +130,7 @@ fn prepare(round: u64, admin: &AdminClient, users: &[TradeClient; 2]) -> Command
         }
         _ => {
             place(&users[0], round, |id| {
-                let place = PlaceOrder {
+                let place = Place {
                     order_type: OrderType::Ioc,
                     ..limit(seller, id, Action::Ask, 10)
                 };
@@ -148,7 +148,7 @@ fn prepare(round: u64, admin: &AdminClient, users: &[TradeClient; 2]) -> Command
 }
 
 /// Waits until a user has no open orders.
-fn wait_for_end(place: &Place, client: &TradeClient, user: i64) {
+fn wait_for_end(place: &Folder, client: &BlockingTradeClient, user: i64) {
     place.wait("the end of a mass operation", || {
         let answer = client.query(SessionQuery::OpenOrders(UserId(user)));
         match answer.expect("it is open").result {
@@ -163,16 +163,17 @@ fn wait_for_end(place: &Place, client: &TradeClient, user: i64) {
 fn a_mass_operation_that_a_kill_interrupts_ends_as_without_one() {
     let kills = env::var("THALWEG_MASS_KILLS").ok();
     let kills = kills.map_or(KILLS, |text| text.parse().expect("a number of kills"));
-    let place = Place::new("killed-mass-operation");
+    let place = Folder::new("killed-mass-operation");
     place.configure(CONFIG);
     let mut served = Served::start(&place, &Default::default());
     set_up(&served.addresses["admin"]);
     let addresses = served.addresses.clone();
-    let (admin, _events) = AdminClient::connect(options(&addresses["admin"], 1)).expect("open");
+    let (admin, _events) =
+        BlockingAdminClient::connect(options(&addresses["admin"], 1)).expect("open");
     let users = [1, 2].map(|user| {
         let mut options = options(&addresses["trade"], user);
         options.in_flight_max = 1_000;
-        TradeClient::connect(options).expect("open").0
+        BlockingTradeClient::connect(options).expect("open").0
     });
     let mut replay = Replay::new();
     let (mut interrupted, mut round) = (0, 0);

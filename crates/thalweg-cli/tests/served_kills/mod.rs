@@ -29,7 +29,7 @@ use thalweg_client::exchange::{Events as Made, ResultCode, State, apply};
 use thalweg_journal::{Lsn, Reader};
 
 use clients::{CLIENTS, Clients, Outcomes, command, set_up};
-use served::{Place, Served};
+use served::{Folder, Served};
 
 const KILLS: u64 = 5;
 /// The number of bytes in a record before its command.
@@ -110,7 +110,7 @@ fn check_commands(user: i64, outcomes: &Outcomes, journal: &Journaled) -> [usize
 fn what_a_killed_exchange_acknowledged_is_there_once() {
     let kills = env::var("THALWEG_SERVE_KILLS").ok();
     let kills = kills.map_or(KILLS, |text| text.parse().expect("a number of kills"));
-    let place = Place::new("killed-exchange");
+    let place = Folder::new("killed-exchange");
     let mut served = Served::start(&place, &BTreeMap::new());
     set_up(&served.addresses["admin"]);
     let addresses = served.addresses.clone();
@@ -196,14 +196,14 @@ fn the_check_finds_another_command_that_is_there_twice() {
 #[test]
 #[should_panic(expected = "answers: it hangs at 3\nthe server's log ends:\n")]
 fn what_hangs_ends_the_test() {
-    let place = Place::new("hanging-exchange");
+    let place = Folder::new("hanging-exchange");
     place.wait_looks("answers", Duration::ZERO, || Err::<(), _>(3));
 }
 
 #[test]
 #[should_panic(expected = "a client ended: ")]
 fn a_client_that_fails_ends_the_test() {
-    let place = Place::new("no-exchange");
+    let place = Folder::new("no-exchange");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let mut clients = Clients::start(&listener.local_addr().expect("it listens").to_string());
     let mut taken = Vec::new();

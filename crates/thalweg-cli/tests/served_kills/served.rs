@@ -22,13 +22,13 @@ const LOG_LINES: usize = 40;
 /// A directory for an exchange, and for the log of all its servers. If the test fails, the
 /// directory remains.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct Folder {
     within: PathBuf,
     pub(crate) exchange: PathBuf,
     log: PathBuf,
 }
 
-impl Place {
+impl Folder {
     /// Creates an empty directory.
     pub(crate) fn new(name: &str) -> Self {
         // Another run of the test uses another directory.
@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Folder {
     fn drop(&mut self) {
         if !thread::panicking() || !self.exchange.exists() {
             let _ = fs::remove_dir_all(&self.within);
@@ -101,14 +101,14 @@ impl Drop for Place {
 
 /// A server, and the addresses on which it listens.
 pub(crate) struct Served<'p> {
-    place: &'p Place,
+    place: &'p Folder,
     child: Child,
     pub(crate) addresses: BTreeMap<String, String>,
 }
 
 impl<'p> Served<'p> {
     /// Starts the server, at the same addresses as before if there was one.
-    pub(crate) fn start(place: &'p Place, before: &BTreeMap<String, String>) -> Self {
+    pub(crate) fn start(place: &'p Folder, before: &BTreeMap<String, String>) -> Self {
         let mut program = Program::new(env!("CARGO_BIN_EXE_thalweg"));
         program.args(["exchange", "serve", "--format", "json"]);
         program.arg(&place.exchange);

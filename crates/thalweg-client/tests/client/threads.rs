@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use thalweg_client::blocking::TradeClient;
+use thalweg_client::BlockingTradeClient;
 use thalweg_client::exchange::codec::session::{Ending, QueryResult};
 use thalweg_client::{DisconnectReason, Event, Outcome, SessionQuery};
 
@@ -13,7 +13,7 @@ use crate::{ME, cancel, options};
 #[test]
 fn a_thread_trades_over_a_connection_that_breaks() {
     let mock = Mock::new([Fault::AfterWriting(300), Fault::Mute(3)]);
-    let (client, mut events) = TradeClient::connect(options(&mock)).expect("it listens");
+    let (client, mut events) = BlockingTradeClient::connect(options(&mock)).expect("it listens");
     assert_eq!(client.welcome().exchange, 0xABC);
     let tickets: Vec<_> = (0..20)
         .map(|order| client.submit(cancel(order)).expect("it is open"))
@@ -56,7 +56,7 @@ fn a_thread_trades_over_a_connection_that_breaks() {
 #[test]
 fn a_client_that_is_dropped_settles_its_tickets() {
     let mock = Mock::new([Fault::Silent]);
-    let (client, events) = TradeClient::connect(options(&mock)).expect("it listens");
+    let (client, events) = BlockingTradeClient::connect(options(&mock)).expect("it listens");
     let ticket = client.submit(cancel(1)).expect("it is open");
     while mock.executed().is_empty() {
         std::thread::yield_now();
@@ -69,7 +69,7 @@ fn a_client_that_is_dropped_settles_its_tickets() {
 #[test]
 fn a_failed_connect_has_a_reason() {
     let mock = Mock::new([Fault::Reject(Vec::new())]);
-    let reason = TradeClient::connect(options(&mock)).expect_err("it is closed");
+    let reason = BlockingTradeClient::connect(options(&mock)).expect_err("it is closed");
     let text = "closed the connection without a welcome; is it an exchange?";
     assert_eq!(reason.to_string(), format!("{} {text}", mock.address));
 }
@@ -79,7 +79,7 @@ fn no_call_waits_longer_than_its_timeout_while_the_exchange_is_away() {
     let mock = Mock::new([Fault::AfterReading(50)]);
     let mut options = options(&mock);
     options.in_flight_max = 1;
-    let (client, mut events) = TradeClient::connect(options).expect("it listens");
+    let (client, mut events) = BlockingTradeClient::connect(options).expect("it listens");
     let first = client.submit(cancel(1)).expect("it is open");
     drop(mock);
     let short = Duration::from_millis(20);
@@ -104,20 +104,20 @@ fn an_exchange_that_comes_later_is_waited_for() {
     let mock = Mock::new([closed(), closed(), closed()]);
     let mut options = options(&mock);
     options.connect_within = Duration::from_secs(600);
-    let (client, _events) = TradeClient::connect(options.clone()).expect("it comes");
+    let (client, _events) = BlockingTradeClient::connect(options.clone()).expect("it comes");
     let ticket = client.submit(cancel(1)).expect("it is open");
     assert!(matches!(ticket.wait(), Outcome::Executed { .. }));
     // Not for ever, and not where it makes no sense.
     options.connect_within = Duration::from_millis(50);
     let address = mock.address;
     drop((client, mock));
-    let reason = TradeClient::connect(options).expect_err("no server is there");
+    let reason = BlockingTradeClient::connect(options).expect_err("no server is there");
     let text = format!("cannot connect to {address}: ");
     assert!(reason.to_string().starts_with(&text), "{reason}");
     let wrong = bye(Ending::WrongKey, "");
     let mock = Mock::new([Fault::Reject(wrong)]);
     let mut options = crate::options(&mock);
     options.connect_within = Duration::from_secs(600);
-    let reason = TradeClient::connect(options).expect_err("it is refused");
+    let reason = BlockingTradeClient::connect(options).expect_err("it is refused");
     assert!(!reason.may_return());
 }

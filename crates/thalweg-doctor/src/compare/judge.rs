@@ -210,7 +210,7 @@ fn rows(pairs: &[(Run, Run)], seed: u64) -> Vec<Row> {
     rows
 }
 
-fn row(metric: &Metric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
+fn row(metric: &RunMetric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
     let values: Option<Vec<(f64, f64)>> = pairs
         .iter()
         .map(|(a, b)| (metric.of)(a).zip((metric.of)(b)))
@@ -238,7 +238,7 @@ fn row(metric: &Metric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
 
 /// A metric of a run.
 #[derive(Debug, Clone, Copy)]
-pub struct Metric {
+pub struct RunMetric {
     /// The name in JSON.
     pub name: &'static str,
     /// The name for people.
@@ -268,8 +268,8 @@ pub enum Unit {
 macro_rules! metrics {
     ($($name:ident $title:literal $unit:ident $is_speed:literal $of:expr;)*) => {
         /// All metrics, in the order of a report.
-        pub const METRICS: &[Metric] = &[
-            $(Metric {
+        pub const METRICS: &[RunMetric] = &[
+            $(RunMetric {
                 name: stringify!($name),
                 title: $title,
                 unit: Unit::$unit,

@@ -14,7 +14,7 @@ use crate::sys::Used;
 /// The tracepoint of a switch.
 const SWITCHES: &str = "sched_switch";
 
-struct Figures<'a> {
+struct Collector<'a> {
     watch: &'a Watch,
     evidence: Evidence,
     wall_s: f64,
@@ -40,7 +40,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     let timeline = &watch.timeline;
     let wall_s = (watch.to_ns.saturating_sub(timeline.from_ns) as f64 / 1e9).max(1e-9);
     let evidence = Evidence::new();
-    let mut figures = Figures {
+    let mut figures = Collector {
         watch,
         evidence,
         wall_s,
@@ -125,7 +125,7 @@ fn is_busy(thread: &Thread) -> bool {
 const SYSCALL: &str = "/proc/*/task/*/syscall";
 const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's lock";
 
-impl Figures<'_> {
+impl Collector<'_> {
     /// Returns the reason why the events do not represent the time of the observation: they show no
     /// thread of the program for most of it, or most of its processor time is in records that were
     /// lost.
@@ -197,7 +197,7 @@ impl Figures<'_> {
         }
     }
 
-    /// Adds a figure from records of switches, as [`Figures::recorded`] does; it is exact only if
+    /// Adds a figure from records of switches, as [`Collector::recorded`] does; it is exact only if
     /// the records never paused.
     fn switched(&mut self, name: &str, value: f64, source: &str) {
         match self.watch.timeline.gaps_ns() {

@@ -1,6 +1,6 @@
 //! Measures each cost of a machine.
 
-use crate::machine::{self, Cost, Figure, Machine, MeasureOptions, Pair};
+use crate::machine::{self, Cost, Estimate, Machine, MeasureOptions, Pair};
 use rustix::fs::{fdatasync, fstatfs};
 use rustix::thread::futex::{self, Flags};
 use rustix::thread::{
@@ -73,7 +73,7 @@ impl Values {
     ) -> Machine {
         let figure = |(pair, values): &((usize, usize), Vec<f64>)| {
             let (from, to) = *pair;
-            let figure = Figure::of(values)?;
+            let figure = Estimate::of(values)?;
             Some(Pair { from, to, figure })
         };
         let pairs: Vec<Pair> = self.pairs.iter().filter_map(figure).collect();
@@ -84,7 +84,7 @@ impl Values {
         self.put(Cost::HandOff, &between);
         let (mut costs, mut absent) = (Vec::new(), self.absent);
         for (cost, values) in self.costs {
-            match Figure::of(&values) {
+            match Estimate::of(&values) {
                 Some(figure) => costs.push((cost, figure)),
                 None if absent.iter().any(|(found, _)| *found == cost) => {}
                 None => absent.push((cost, "no repetition ended in time".to_owned())),

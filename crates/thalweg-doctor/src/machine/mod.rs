@@ -27,7 +27,7 @@ pub struct MeasureOptions {
 
 /// A median with its interval, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Figure {
+pub struct Estimate {
     /// The median.
     pub value: f64,
     /// The lower bound; `None` for few repetitions.
@@ -38,11 +38,11 @@ pub struct Figure {
     pub n: usize,
 }
 
-impl Figure {
-    fn of(values: &[f64]) -> Option<Figure> {
+impl Estimate {
+    fn of(values: &[f64]) -> Option<Estimate> {
         let interval = median_interval(values)?;
         let finite = |bound: f64| bound.is_finite().then_some(bound);
-        Some(Figure {
+        Some(Estimate {
             value: interval.value,
             low: finite(interval.low),
             high: finite(interval.high),
@@ -60,7 +60,7 @@ pub struct Pair {
     pub to: usize,
     /// Half of the round-trip time.
     #[serde(flatten)]
-    pub figure: Figure,
+    pub figure: Estimate,
 }
 
 /// The results of a measurement.
@@ -77,7 +77,7 @@ pub struct Machine {
     pub disturbance: f64,
     /// All costs that could be measured, in ns.
     #[serde(serialize_with = "by_name")]
-    pub costs: Vec<(Cost, Figure)>,
+    pub costs: Vec<(Cost, Estimate)>,
     /// The costs that could not be measured, each with the reason.
     #[serde(serialize_with = "by_name")]
     pub absent: Vec<(Cost, String)>,
@@ -362,7 +362,7 @@ fn pausing(machine: &Machine) -> Option<String> {
 /// The maximum number of pairs that are shown one by one.
 const PAIRS_SHOWN_MAX: usize = 6;
 
-fn cells(title: String, figure: Figure) -> [Cell; 4] {
+fn cells(title: String, figure: Estimate) -> [Cell; 4] {
     let bounds = match (figure.low, figure.high) {
         (Some(low), Some(high)) => format!("[{}, {}]", Nanoseconds(low), Nanoseconds(high)),
         _ => "-".to_owned(),
@@ -425,8 +425,8 @@ mod tests {
     use super::*;
     use crate::machine::measure::pairs;
 
-    fn figure(value: f64) -> Figure {
-        Figure {
+    fn figure(value: f64) -> Estimate {
+        Estimate {
             value,
             low: Some(value * 0.9),
             high: Some(value * 1.1),

@@ -3,7 +3,7 @@
 use crate::evidence::breakdown::Part;
 use crate::evidence::{self, Evidence, Quality};
 use crate::rules::verdict::{Exhibit, Id, Verdict};
-use crate::rules::{Claim, Clue, Figure, Rule, Weighed};
+use crate::rules::{Claim, Clue, Quantity, Rule, Weighed};
 
 /// The factor on the confidence for an absent figure that a rule needs.
 const WITHOUT_NEED: f64 = 0.6;
@@ -256,8 +256,8 @@ pub(super) fn looked_at(rule: &Rule) -> Vec<&'static str> {
     clues.extend(weighed.flat_map(|weighed| weighed.clues));
     for clue in clues {
         match clue.figure {
-            Figure::One(name) => names.push(name),
-            Figure::Ratio(over, under) => names.extend([over, under]),
+            Quantity::One(name) => names.push(name),
+            Quantity::Ratio(over, under) => names.extend([over, under]),
         }
     }
     names

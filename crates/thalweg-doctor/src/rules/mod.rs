@@ -46,18 +46,18 @@ impl Origin {
 /// A figure, or one figure divided by another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Figure {
+pub enum Quantity {
     /// A figure of the table.
     One(&'static str),
     /// The first figure divided by the second.
     Ratio(&'static str, &'static str),
 }
 
-impl Figure {
+impl Quantity {
     /// Returns the name of the figure, or of the dividend.
     #[must_use]
     pub fn name(self) -> &'static str {
-        let (Figure::One(name) | Figure::Ratio(name, _)) = self;
+        let (Quantity::One(name) | Quantity::Ratio(name, _)) = self;
         name
     }
 
@@ -65,8 +65,8 @@ impl Figure {
     #[must_use]
     pub fn value(self, evidence: &Evidence) -> Option<f64> {
         match self {
-            Figure::One(name) => evidence.value(name),
-            Figure::Ratio(over, under) => {
+            Quantity::One(name) => evidence.value(name),
+            Quantity::Ratio(over, under) => {
                 let (over, under) = (evidence.value(over)?, evidence.value(under)?);
                 // Below a millionth the divisor counts as a millionth.
                 Some(over / under.max(1e-6))
@@ -80,7 +80,7 @@ impl Figure {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Clue {
     /// The figure that is compared.
-    pub figure: Figure,
+    pub figure: Quantity,
     /// The value at which the condition does not hold.
     pub from: f64,
     /// The value from which on it holds: the threshold. It is below `from` if smaller values are
@@ -103,20 +103,20 @@ impl Clue {
     pub fn threshold(&self) -> String {
         let sign = if self.to > self.from { '>' } else { '<' };
         match self.figure {
-            Figure::One(_) => format!("{sign} {}", self.to),
-            Figure::Ratio(_, under) => format!("{sign} {} × {under}", self.to),
+            Quantity::One(_) => format!("{sign} {}", self.to),
+            Quantity::Ratio(_, under) => format!("{sign} {} × {under}", self.to),
         }
     }
 }
 
 /// Creates a clue that holds fully from the threshold on, and not at all below its half.
 const fn above(name: &'static str, threshold: f64, origin: Origin) -> Clue {
-    ramp(Figure::One(name), threshold / 2.0, threshold, origin)
+    ramp(Quantity::One(name), threshold / 2.0, threshold, origin)
 }
 
 /// Creates a clue that holds fully up to the threshold, and not at all from its double on.
 const fn below(name: &'static str, threshold: f64, origin: Origin) -> Clue {
-    ramp(Figure::One(name), threshold * 2.0, threshold, origin)
+    ramp(Quantity::One(name), threshold * 2.0, threshold, origin)
 }
 
 /// Like [`above`], for a quotient.
@@ -126,11 +126,11 @@ const fn above_ratio(
     threshold: f64,
     origin: Origin,
 ) -> Clue {
-    let figure = Figure::Ratio(over, under);
+    let figure = Quantity::Ratio(over, under);
     ramp(figure, threshold / 2.0, threshold, origin)
 }
 
-const fn ramp(figure: Figure, from: f64, to: f64, origin: Origin) -> Clue {
+const fn ramp(figure: Quantity, from: f64, to: f64, origin: Origin) -> Clue {
     Clue {
         figure,
         from,

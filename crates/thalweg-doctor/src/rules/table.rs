@@ -3,7 +3,7 @@
 use crate::evidence::breakdown::Part;
 use crate::rules::verdict::Id;
 use crate::rules::{
-    Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, above_ratio, below, ramp, weighed,
+    Claim, Clue, Curve, Origin, Quantity, Rule, Weighed, above, above_ratio, below, ramp, weighed,
 };
 
 /// Makes a clue: a figure, its threshold, and the origin of the threshold.
@@ -24,7 +24,7 @@ macro_rules! clue {
     };
     { $g:ident.$n:ident from $from:literal to $to:literal, $($origin:tt)* } => {
         ramp(
-            Figure::One(concat!(stringify!($g), ".", stringify!($n))),
+            Quantity::One(concat!(stringify!($g), ".", stringify!($n))),
             $from,
             $to,
             origin!($($origin)*),
@@ -488,7 +488,7 @@ const TIMERS: Origin = Origin::Literature(
 
 /// More messages arrive than the slowest stage can serve.
 const OVERLOAD: Clue = ramp(
-    Figure::Ratio("export.arrival", "export.service"),
+    Quantity::Ratio("export.arrival", "export.service"),
     0.95,
     1.05,
     Origin::Literature("a queue grows without bound from a utilisation of 1 on (Kleinrock)"),
@@ -497,7 +497,7 @@ const OVERLOAD: Clue = ramp(
 /// All messages can be served, with capacity to spare. A sender that waits for room sends at the
 /// rate of its service: then there is none to spare.
 const SPARE: Clue = ramp(
-    Figure::Ratio("export.arrival", "export.service"),
+    Quantity::Ratio("export.arrival", "export.service"),
     1.0,
     0.9,
     Origin::Measured("a sender that only waits for room sends at 0.97 (Zen 4, KVM)"),

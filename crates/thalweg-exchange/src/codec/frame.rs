@@ -63,7 +63,7 @@ pub(crate) mod kind {
 pub enum Family {
     /// A [`Command`](crate::Command): kinds 0 to 127.
     Command,
-    /// An [`Outcome`](super::Outcome) (kind 128, further frames of it 130) or an
+    /// An [`OutcomeHead`](super::OutcomeHead) (kind 128, further frames of it 130) or an
     /// [`ExecutionReport`](crate::execution::ExecutionReport) (kind 129): kinds 128 to 159.
     Outcome,
     /// A market [`Message`](crate::market::Message): kinds 160 to 191.

@@ -54,7 +54,7 @@ pub use self::frame::{
     peek,
 };
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
-pub use self::outcome::{Outcome, decode_outcome, encode_outcome, outcome_bytes};
+pub use self::outcome::{OutcomeHead, decode_outcome, encode_outcome, outcome_bytes};
 pub use self::report::{REPORT_BYTES, decode_report, encode_report};
 pub use self::snapshot::{decode_snapshot, encode_snapshot, snapshot_bytes};
 

@@ -165,7 +165,7 @@ events! {
 
 /// The outcome of a command, without its events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct OutcomeHead {
     /// The command's number, as the writer of the frame counts commands.
     pub sequence: u64,
     /// Its result.
@@ -232,7 +232,7 @@ pub fn outcome_bytes(events: &Events) -> usize {
 /// [`CodecError::NoRoom`]; nothing is written then.
 #[inline]
 pub fn encode_outcome(
-    outcome: Outcome,
+    outcome: OutcomeHead,
     events: &Events,
     out: &mut [u8],
 ) -> Result<usize, CodecError> {
@@ -254,7 +254,7 @@ pub fn encode_outcome(
 
 #[inline(always)]
 fn put_one<F: Form<Value = Event>>(
-    outcome: Outcome,
+    outcome: OutcomeHead,
     kind: u8,
     event: &Event,
     out: &mut [u8],
@@ -279,7 +279,7 @@ impl<F: Form> ItemForm<F> {
     }
 }
 
-impl Outcome {
+impl OutcomeHead {
     /// The front of a frame of this length, kind and own bytes.
     #[inline(always)]
     fn front(self, length: usize, (kind, own): (u8, [u8; 2]), count: usize) -> FrontForm {
@@ -293,7 +293,11 @@ impl Outcome {
 }
 
 /// Writes one frame, or several where one is not enough.
-fn encode_frames(outcome: Outcome, events: &Events, out: &mut [u8]) -> Result<usize, CodecError> {
+fn encode_frames(
+    outcome: OutcomeHead,
+    events: &Events,
+    out: &mut [u8],
+) -> Result<usize, CodecError> {
     let (needed, have) = (outcome_bytes(events), out.len());
     let out = out
         .get_mut(..needed)
@@ -329,7 +333,10 @@ fn encode_frames(outcome: Outcome, events: &Events, out: &mut [u8]) -> Result<us
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it, or a further frame of one
 /// that [goes on](crate::codec::Frame::goes_on); any other where not. Positions are those in the
 /// frame that is wrong. `events` may hold a part of the events then.
-pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usize), CodecError> {
+pub fn decode_outcome(
+    bytes: &[u8],
+    events: &mut Events,
+) -> Result<(OutcomeHead, usize), CodecError> {
     events.clear();
     let head = Head::read(bytes)?;
     if head.kind == kind::OUTCOME_ON {
@@ -352,7 +359,7 @@ pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usi
 #[cold]
 fn further(
     bytes: &[u8],
-    outcome: Outcome,
+    outcome: OutcomeHead,
     first: usize,
     events: &mut Events,
 ) -> Result<usize, CodecError> {
@@ -378,7 +385,11 @@ fn further(
 
 /// Reads one frame, behind one of this length where it is not the first.
 #[inline]
-fn list(frame: &[u8], before: Option<usize>, events: &mut Events) -> Result<Outcome, CodecError> {
+fn list(
+    frame: &[u8],
+    before: Option<usize>,
+    events: &mut Events,
+) -> Result<OutcomeHead, CodecError> {
     let mut fields = Reader::new(frame, 0);
     let FrontForm {
         head,
@@ -386,7 +397,7 @@ fn list(frame: &[u8], before: Option<usize>, events: &mut Events) -> Result<Outc
         result,
         ..
     } = *fields.get()?;
-    let outcome = Outcome {
+    let outcome = OutcomeHead {
         sequence: sequence.get(),
         result: ResultCode::value(result, RESULT_AT)?,
     };
@@ -541,7 +552,7 @@ mod tests {
     }
 
     fn framed(events: &Events) -> Vec<u8> {
-        let outcome = Outcome {
+        let outcome = OutcomeHead {
             sequence: 1,
             result: ResultCode::Success,
         };

@@ -21,7 +21,7 @@ use crate::event::{Event, Events};
 use crate::report::state_text::{state_hash, write_state};
 use crate::report::{currency_totals, open_interest};
 use crate::result_code::ResultCode;
-use crate::stream::{Item, Recorded, StreamError};
+use crate::stream::{Item, Recording, StreamError};
 
 /// How much of a stream is read before its commands are executed, at most.
 const AHEAD_ITEMS_MAX: usize = 1 << 16;
@@ -127,7 +127,7 @@ enum Changes {
 /// Runs a recorded stream through an engine.
 #[derive(Debug)]
 pub struct Checker<R, E> {
-    recorded: Recorded<R>,
+    recorded: Recording<R>,
     engine: E,
     mirror: Mirror,
     changes: Changes,
@@ -145,8 +145,8 @@ pub struct Checker<R, E> {
 
 impl<R: BufRead, E: Engine> Checker<R, E> {
     /// Makes a checker of `engine`, which must be empty, under the rules of the stream
-    /// ([`Recorded::rules`]).
-    pub fn new(recorded: Recorded<R>, engine: E) -> Self {
+    /// ([`Recording::rules`]).
+    pub fn new(recorded: Recording<R>, engine: E) -> Self {
         Self {
             recorded,
             engine,

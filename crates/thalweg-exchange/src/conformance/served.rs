@@ -9,7 +9,7 @@ use crate::engine::state::{State, apply};
 use crate::event::Events;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
-use crate::service::{Options, OptionsError, Outcome, Service};
+use crate::service::{OptionsError, Outcome, Service, ServiceOptions};
 
 type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
 
@@ -21,7 +21,7 @@ type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
 /// state that executes the same commands one by one.
 #[derive(Debug)]
 pub struct Served {
-    options: Options,
+    options: ServiceOptions,
     answers: Answers,
     service: Option<Service>,
     /// The state that the last service left, while none runs.
@@ -37,8 +37,8 @@ impl Served {
     /// Returns an empty exchange that runs as `options` say.
     ///
     /// # Errors
-    /// Options that the service refuses.
-    pub fn new(rules: Rules, options: Options) -> Result<Self, OptionsError> {
+    /// ServiceOptions that the service refuses.
+    pub fn new(rules: Rules, options: ServiceOptions) -> Result<Self, OptionsError> {
         let mut served = Self {
             options,
             answers: Answers::default(),

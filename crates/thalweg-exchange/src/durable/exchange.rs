@@ -34,7 +34,7 @@ pub struct Finished {
     /// How many commands it has executed, ever.
     pub commands: u64,
     /// State, digest and figures of the service.
-    pub service: service::Finished,
+    pub service: service::ServiceResults,
     /// The last snapshot; none where there was one of the same commands. If it was not written,
     /// everything is in the journal all the same.
     pub snapshot: Result<Option<SnapshotMade>, SnapshotFailed>,
@@ -253,7 +253,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Has the events of commands from now on list the [levels](crate::Events::levels) that each
-    /// has changed, as with [`service::Options::levels`].
+    /// has changed, as with [`service::ServiceOptions::levels`].
     pub fn list_levels(&mut self) {
         self.in_flight.list_levels();
     }
@@ -340,7 +340,7 @@ impl<S: Storage> Exchange<S> {
         let stats = self.stage_times.stats(self.owner.commands);
         Ok(Finished {
             commands: self.owner.number,
-            service: service::Finished {
+            service: service::ServiceResults {
                 state,
                 stats,
                 digest: Some(digest),

@@ -13,7 +13,7 @@ use super::snapshots::{
     Skipped, SnapshotFlaw, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
     read_file,
 };
-use super::tables::NumberedReport;
+use super::tables::ReportFrame;
 use crate::digest::Digest;
 use crate::service::Outcome;
 use crate::snapshot::state_hash;
@@ -26,7 +26,7 @@ pub struct Recorded<'r> {
     /// The sender: a session or the exchange itself.
     pub origin: Origin,
     /// The execution reports that users got of it.
-    pub reports: &'r [NumberedReport],
+    pub reports: &'r [ReportFrame],
 }
 
 /// Something that is wrong with what an exchange left.

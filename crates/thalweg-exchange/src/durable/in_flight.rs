@@ -251,7 +251,7 @@ mod tests {
     use crate::command::ConditionalOrder;
     use crate::ids::SymbolId;
     use crate::report::CurrencyTotal;
-    use crate::service::Answer;
+    use crate::service::QueryReply;
 
     fn numbers(ring: &mut InFlight, count: usize) -> Vec<u64> {
         (0..count).map(|at| ring.next(at).number).collect()
@@ -309,7 +309,7 @@ mod tests {
             if let Some(question) = &mut slot.question {
                 question.answered = Some(Answered {
                     sequence: 0,
-                    answer: Answer::Totals(vec![CurrencyTotal::default(); 100]),
+                    answer: QueryReply::Totals(vec![CurrencyTotal::default(); 100]),
                 });
             }
         });

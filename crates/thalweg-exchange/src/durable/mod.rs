@@ -73,7 +73,7 @@ mod tables;
 #[cfg(unix)]
 pub use thalweg_journal::Files;
 pub use thalweg_journal::{
-    DefaultStorage, Error as JournalError, Lsn, Options as JournalOptions, SimDisk, Storage, Torn,
+    DefaultStorage, Error as JournalError, JournalOptions, Lsn, SimDisk, Storage, Torn,
 };
 
 pub use self::error::{Failed, OpenError, SubmitError};
@@ -92,5 +92,5 @@ pub use self::snapshots::{
     SnapshotStats,
 };
 pub use self::stats::{JournalStats, Stats};
-pub use self::submission::{Admitted, Request};
-pub use self::tables::{NumberedReport, Reports};
+pub use self::submission::{Admitted, Submission};
+pub use self::tables::{ReportFrame, Reports};

@@ -106,12 +106,12 @@ pub struct Options {
     /// `Placement::inline()` has the calling thread wait for the disk at each submission, any other
     /// placement a thread of its own, while the calling thread executes. Digest and first number
     /// are those of the journal, whatever is said here.
-    pub service: service::Options,
+    pub service: service::ServiceOptions,
     /// Wakes the owner when what was submitted is durable, and can be published by
     /// [`Exchange::idle`](super::Exchange::idle).
     pub wake: Wake,
     /// The journal's files.
-    pub journal: thalweg_journal::Options,
+    pub journal: thalweg_journal::JournalOptions,
     /// Whether an answer waits for the disk.
     pub sync: SyncMode,
     /// When a snapshot is written.
@@ -131,12 +131,12 @@ impl Default for Options {
     /// for the disk.
     fn default() -> Self {
         Self {
-            service: service::Options {
+            service: service::ServiceOptions {
                 placement: Placement::caller_and_threads(1, 1),
-                ..service::Options::default()
+                ..service::ServiceOptions::default()
             },
             wake: Wake::default(),
-            journal: thalweg_journal::Options::default(),
+            journal: thalweg_journal::JournalOptions::default(),
             sync: SyncMode::default(),
             snapshot: SnapshotOptions::default(),
             sessions: SessionLimits::default(),

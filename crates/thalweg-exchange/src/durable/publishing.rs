@@ -10,7 +10,7 @@ use super::exchange::Exchange;
 use super::faults::Seeded;
 use super::gate::Gate;
 use super::record::Origin;
-use super::tables::NumberedReport;
+use super::tables::ReportFrame;
 use crate::engine::state::State;
 use crate::service::{Answered, Outcome};
 
@@ -23,7 +23,7 @@ pub struct Executed<'e> {
     pub origin: Origin,
     /// The execution reports that users get of it, in order, each with its number among those of
     /// its owner.
-    pub reports: &'e [NumberedReport],
+    pub reports: &'e [ReportFrame],
 }
 
 /// The output of an exchange, in the order of the commands.
@@ -166,7 +166,7 @@ impl<S: Storage> Exchange<S> {
 /// Reports and senders of the commands that are being published.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
-    reports: Vec<NumberedReport>,
+    reports: Vec<ReportFrame>,
     /// Holds the number of reports of each command.
     counts: Vec<usize>,
     origins: Vec<Origin>,
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn room_for_the_reports_of_a_sweep_is_not_kept() {
-        let numbered = NumberedReport {
+        let numbered = ReportFrame {
             number: ReportNumber(1),
             owner: UserId(7),
             frame: [0; REPORT_BYTES],

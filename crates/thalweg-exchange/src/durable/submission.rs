@@ -27,7 +27,7 @@ const LOOK_EVERY: u64 = 4096;
 
 /// A command on its way into the exchange.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'c> {
+pub struct Submission<'c> {
     /// The sender: a session or the exchange itself.
     pub origin: Origin,
     /// The command.
@@ -83,7 +83,7 @@ impl<S: Storage> Exchange<S> {
         due: u64,
         tag: u64,
     ) -> Result<Admitted, SubmitError> {
-        let request = Request {
+        let request = Submission {
             origin,
             command,
             tag,
@@ -100,7 +100,7 @@ impl<S: Storage> Exchange<S> {
     /// other.
     pub fn submit_many(
         &mut self,
-        requests: &[Request<'_>],
+        requests: &[Submission<'_>],
         mut admitted: impl FnMut(usize, Result<Admitted, SubmitError>),
     ) {
         let mut panic = None;
@@ -192,9 +192,9 @@ impl<S: Storage> Exchange<S> {
 
     /// Takes a command into the journal and among those in flight, or says what is known of it.
     #[inline]
-    fn admit(&mut self, request: Request<'_>, due: u64) -> Result<Admitted, SubmitError> {
+    fn admit(&mut self, request: Submission<'_>, due: u64) -> Result<Admitted, SubmitError> {
         self.gate.check()?;
-        let Request {
+        let Submission {
             origin,
             command,
             tag,

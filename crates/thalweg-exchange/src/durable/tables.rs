@@ -15,7 +15,7 @@ use crate::session::{ClientSequence, ReportNumber, SessionKey};
 
 /// An execution report with its number among those of its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NumberedReport {
+pub struct ReportFrame {
     /// The number.
     pub number: ReportNumber,
     /// The user whom it is for.
@@ -24,7 +24,7 @@ pub struct NumberedReport {
     pub frame: [u8; REPORT_BYTES],
 }
 
-impl NumberedReport {
+impl ReportFrame {
     /// Returns the report.
     ///
     /// # Panics
@@ -87,7 +87,7 @@ impl Tables {
         &mut self,
         outcome: &Outcome<'_>,
         note: Note,
-        mut reported: Option<&mut Vec<NumberedReport>>,
+        mut reported: Option<&mut Vec<ReportFrame>>,
     ) {
         if note != Note::NONE {
             let answer = Answer {
@@ -105,7 +105,7 @@ impl Tables {
             let owner = report.owner;
             let number = reports.push(owner, &frame);
             if let Some(reported) = &mut reported {
-                reported.push(NumberedReport {
+                reported.push(ReportFrame {
                     number,
                     owner,
                     frame,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::Options;
+use super::MarketOptions;
 use super::message::{BestPrices, Body, Epoch, FeedSequence, Message, SymbolSequence};
 use super::snapshot::Snapshot;
 use super::symbol_feed::SymbolFeed;
@@ -55,7 +55,7 @@ pub enum OutOfStep {
 /// the market fewer.
 #[derive(Clone, Debug)]
 pub struct Builder {
-    options: Options,
+    options: MarketOptions,
     tape: Tape,
     /// The number of the last command.
     command: Option<u64>,
@@ -69,7 +69,7 @@ impl Builder {
     /// Starts a feed for an exchange that is empty. No two starts of a feed may have the same
     /// epoch: see [`Epoch`].
     #[must_use]
-    pub fn new(epoch: Epoch, options: Options) -> Self {
+    pub fn new(epoch: Epoch, options: MarketOptions) -> Self {
         Self {
             options,
             tape: Tape::new(epoch, options.channels, options.messages),
@@ -86,7 +86,7 @@ impl Builder {
     ///
     /// Cost: goes through all resting orders.
     #[must_use]
-    pub fn from_books(matching: &Matching, epoch: Epoch, options: Options) -> Self {
+    pub fn from_books(matching: &Matching, epoch: Epoch, options: MarketOptions) -> Self {
         let mut builder = Self::new(epoch, options);
         for book in matching.books() {
             let at = builder.list(book.spec().id);

@@ -117,7 +117,7 @@ impl Default for Channels {
 
 /// How a [`Builder`] works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct MarketOptions {
     /// Which messages to make.
     pub channels: Channels,
     /// The number of messages of one command that there is room for from the start; more allocate,
@@ -128,7 +128,7 @@ pub struct Options {
     pub levels: usize,
 }
 
-impl Default for Options {
+impl Default for MarketOptions {
     /// All messages; room for 64 of a command, and for 64 levels.
     fn default() -> Self {
         Self {

@@ -69,11 +69,11 @@ pub enum Horizon {
 /// subscriber of the whole feed uses a [`FeedCheck`](super::FeedCheck) for that.
 ///
 /// ```
-/// use thalweg_exchange::market::{Builder, Epoch, Options, Replica, Snapshot};
+/// use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Replica, Snapshot};
 /// # use thalweg_exchange::*;
 ///
 /// // The first start of this feed; the next has another epoch.
-/// let mut builder = Builder::new(Epoch(1), Options::default());
+/// let mut builder = Builder::new(Epoch(1), MarketOptions::default());
 /// let mut state = State::default();
 /// let mut events = Events::new().with_levels();
 /// let [coins, euros] = [1, 2].map(CurrencyId);

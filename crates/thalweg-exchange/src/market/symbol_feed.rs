@@ -1,6 +1,6 @@
 //! One symbol's part of a feed.
 
-use super::Options;
+use super::MarketOptions;
 use super::message::{BestPrices, Body, LevelDelta, Quote};
 use super::price_ladder::PriceLadder;
 use super::tape::{Numbers, Tape};
@@ -18,7 +18,7 @@ pub(super) struct SymbolFeed {
 }
 
 impl SymbolFeed {
-    pub(super) fn new(numbers: Numbers, options: &Options) -> Self {
+    pub(super) fn new(numbers: Numbers, options: &MarketOptions) -> Self {
         Self {
             numbers,
             asks: PriceLadder::new(Action::Ask, options.levels),

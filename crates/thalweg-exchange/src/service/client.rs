@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg::channel::{TrySendError, mpsc, oneshot};
+use thalweg::channel::{OneshotSender, TrySendError, mpsc, oneshot};
 use thalweg::pipeline::Failure;
 use thalweg::wait::{Mode, Pace};
 use thiserror::Error;
@@ -34,8 +34,8 @@ pub enum ClientError {
 /// A request to the driver, with the sender of its result.
 #[derive(Debug)]
 pub(super) enum Request {
-    Command(Command, oneshot::Sender<Reply>),
-    Query(Query, oneshot::Sender<Answered>),
+    Command(Command, OneshotSender<Reply>),
+    Query(Query, OneshotSender<Answered>),
     /// The service ends, and accepts nothing behind this.
     Close,
 }
@@ -196,7 +196,7 @@ impl Client {
     }
 
     /// Makes the channel for the result of a request.
-    fn result<T: Send>(&self) -> (oneshot::Sender<T>, Pending<T>) {
+    fn result<T: Send>(&self) -> (OneshotSender<T>, Pending<T>) {
         let (sender, receiver) = oneshot();
         let failure = Arc::clone(&self.failure);
         (sender, Pending::new(receiver, failure, self.mode))

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 
-use super::{Options, Service};
+use super::{Service, ServiceOptions};
 use crate::{Command, State, UserId};
 
 /// The tag of a command at which the execute stage panics.
@@ -20,10 +20,10 @@ fn a_panic_in_the_execute_stage_ends_the_service_and_no_caller_hangs() {
         Placement::caller_and_threads(1, 1),
     ];
     for placement in placements {
-        let options = Options {
+        let options = ServiceOptions {
             capacity: 64,
             placement: placement.clone(),
-            ..Options::default()
+            ..ServiceOptions::default()
         };
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {

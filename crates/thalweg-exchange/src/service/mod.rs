@@ -7,8 +7,8 @@
 //!
 //! # Where the time goes
 //! The pipeline counts how long commands wait for each stage and are served there:
-//! [`Service::stats`]. Inside the execute stage, one command in [`Options::sample_every`], or with
-//! [`Options::is_timed`] each, is stamped when it was checked, matched and settled:
+//! [`Service::stats`]. Inside the execute stage, one command in [`ServiceOptions::sample_every`],
+//! or with [`ServiceOptions::is_timed`] each, is stamped when it was checked, matched and settled:
 //! [`Outcome::stamps`].
 //!
 //! # Work that is left over
@@ -29,10 +29,10 @@
 //!
 //! ```
 //! use thalweg::pipeline::Placement;
-//! use thalweg_exchange::service::{Options, Service};
+//! use thalweg_exchange::service::{ServiceOptions, Service};
 //! use thalweg_exchange::{Command, ResultCode, State, UserId};
 //!
-//! let options = Options { placement: Placement::threads(2), ..Options::default() };
+//! let options = ServiceOptions { placement: Placement::threads(2), ..ServiceOptions::default() };
 //! let mut service = Service::start(State::default(), options, |outcome| {
 //!     assert_eq!(outcome.result, ResultCode::Success);
 //! })?;
@@ -64,7 +64,7 @@ use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopp
 pub use self::client::{Client, ClientError};
 pub(crate) use self::foresight::Foresight;
 use self::query::Inquiry;
-pub use self::query::{Answer, Answered, Query};
+pub use self::query::{Answered, Query, QueryReply};
 pub use self::reply::{Pending, Reply};
 pub use self::shared::{SharedOptions, SharedService, StartError};
 use self::slot::Slot;
@@ -84,17 +84,18 @@ pub const LEFT_OVER_TAG: u64 = u64::MAX;
 
 /// How a [`Service`] runs.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServiceOptions {
     /// Commands in flight at most, at least; rounded up to a power of two. 1 to 2³⁰.
     pub capacity: usize,
     /// Which threads run the stages.
     pub placement: Placement,
     /// Commands that a stage does at most before the next one sees them, 1 or more; `None` for what
-    /// pipelines do. See [`Builder::progress`](thalweg::pipeline::Builder::progress).
+    /// pipelines do. See
+    /// [`PipelineBuilder::progress`](thalweg::pipeline::PipelineBuilder::progress).
     pub progress: Option<usize>,
     /// The pipeline times one command in this number at every stage (see
-    /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every)), and the execute stage
-    /// [stamps](Outcome::stamps) one in this number.
+    /// [`PipelineBuilder::sample_every`](thalweg::pipeline::PipelineBuilder::sample_every)), and
+    /// the execute stage [stamps](Outcome::stamps) one in this number.
     pub sample_every: u64,
     /// Whether every command is [stamped](Outcome::stamps). Costs three or four looks at the clock
     /// a command, some 10 ns each, and the fast path of the engine.
@@ -116,7 +117,7 @@ pub struct Options {
 }
 
 /// Events whose room, 64 bytes each, a slot of a [`Service`] keeps from one command to the next;
-/// more where [`Options::events`] says so.
+/// more where [`ServiceOptions::events`] says so.
 ///
 /// Room for more is given back when the command was published: few users could else make every slot
 /// keep that of the longest sweep or mass cancel. 4,096 slots keep 16 MiB. A command with more
@@ -138,10 +139,10 @@ pub const EVENTS_KEPT: usize = 64;
 /// a command was published until its reply is dropped.
 pub const EVENTS_IN_FLIGHT: usize = 1 << 20;
 
-/// The most [events](Options::events) that each slot may have room for, 64 MiB.
+/// The most [events](ServiceOptions::events) that each slot may have room for, 64 MiB.
 pub const EVENTS_MAX: usize = 1 << 20;
 
-impl Default for Options {
+impl Default for ServiceOptions {
     /// 4,096 commands in flight, automatic placement, one command in 512 timed and more of the
     /// first ones, no digest, numbers from 0.
     fn default() -> Self {
@@ -162,7 +163,7 @@ impl Default for Options {
 /// The outcome of a command, as the publish stage sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'o> {
-    /// The command's number, from [`Options::first_sequence`] in the order of submission.
+    /// The command's number, from [`ServiceOptions::first_sequence`] in the order of submission.
     pub sequence: u64,
     /// The caller's own note, given with the command; or [`LEFT_OVER_TAG`].
     pub tag: u64,
@@ -171,8 +172,8 @@ pub struct Outcome<'o> {
     pub due: u64,
     /// The command.
     pub command: &'o Command,
-    /// When it was where, if it was stamped: see [`Options::sample_every`] and
-    /// [`Options::is_timed`].
+    /// When it was where, if it was stamped: see [`ServiceOptions::sample_every`] and
+    /// [`ServiceOptions::is_timed`].
     pub stamps: Option<Stamps>,
     /// Its result.
     pub result: ResultCode,
@@ -200,12 +201,12 @@ pub struct Service {
 
 /// The results of an exchange that has ended.
 #[derive(Debug)]
-pub struct Finished {
+pub struct ServiceResults {
     /// The state after the last command.
     pub state: State,
     /// Where the time went, stage by stage.
     pub stats: Stats,
-    /// The digest of the commands and their outcomes, if [`Options::digest`] asked for it.
+    /// The digest of the commands and their outcomes, if [`ServiceOptions::digest`] asked for it.
     pub digest: Option<Digest>,
 }
 
@@ -214,10 +215,10 @@ impl Service {
     /// publish stage.
     ///
     /// # Errors
-    /// Options that are out of range, or that the pipeline refuses.
+    /// ServiceOptions that are out of range, or that the pipeline refuses.
     pub fn start(
         state: State,
-        options: Options,
+        options: ServiceOptions,
         publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Self, OptionsError> {
         stages::start(state, options, publish)
@@ -270,16 +271,16 @@ impl Service {
     /// Asks something, and waits for the answer: for all that was submitted before, too.
     ///
     /// ```
-    /// use thalweg_exchange::service::{Answer, Options, Query, Service};
+    /// use thalweg_exchange::service::{QueryReply, ServiceOptions, Query, Service};
     /// use thalweg_exchange::{Command, State, UserId};
     ///
-    /// let mut service = Service::start(State::default(), Options::default(), |_| ())?;
+    /// let mut service = Service::start(State::default(), ServiceOptions::default(), |_| ())?;
     /// service.submit(&Command::AddUser { uid: UserId(7) }, 0)?;
     /// let user = service.query(Query::User(UserId(7)))?;
     /// assert_eq!(user.sequence, 1);
-    /// assert!(matches!(user.answer, Answer::User(user) if user.uid == UserId(7)));
+    /// assert!(matches!(user.answer, QueryReply::User(user) if user.uid == UserId(7)));
     /// let unknown = service.query(Query::User(UserId(8)))?;
-    /// assert!(matches!(unknown.answer, Answer::UnknownUser(UserId(8))));
+    /// assert!(matches!(unknown.answer, QueryReply::UnknownUser(UserId(8))));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -317,7 +318,7 @@ impl Service {
     ///
     /// # Panics
     /// Never: without a failure, the execute stage has given the state back.
-    pub fn join(self) -> Result<Finished, Failure> {
+    pub fn join(self) -> Result<ServiceResults, Failure> {
         let stats = self.pipeline.join()?;
         let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
         let state = returned.take().expect("the execute stage has ended");
@@ -325,7 +326,7 @@ impl Service {
         let digest = self
             .digest
             .map(|returned| *returned.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Finished {
+        Ok(ServiceResults {
             state,
             stats,
             digest,

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg::pipeline::Builder;
+use thalweg::pipeline::PipelineBuilder;
 
 use super::backlog::Backlog;
 use super::slot::{Further, Slot};
@@ -109,10 +109,10 @@ impl Publishing {
 }
 
 pub(super) fn publishing(
-    builder: Builder<Slot>,
+    builder: PipelineBuilder<Slot>,
     mut stage: Publishing,
     mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
-) -> Builder<Slot> {
+) -> PipelineBuilder<Slot> {
     // It has the slot for itself, to give memory back.
     builder.stage("publish", move |slot: &mut Slot, context| {
         stage.pass(slot, context.sequence(), &mut publish);

@@ -5,7 +5,7 @@
 //! query changes nothing, has no number of its own, and is not seen by `publish` or the digest:
 //! those count commands, so a log without queries does the same.
 
-use thalweg::channel::oneshot;
+use thalweg::channel::OneshotSender;
 
 use crate::engine::state::State;
 use crate::ids::{SymbolId, UserId};
@@ -44,7 +44,7 @@ pub enum Query {
 /// The exchange's answer to a [`Query`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum QueryReply {
     /// The user as it is.
     User(User),
     /// The user's orders; none are none.
@@ -59,7 +59,7 @@ pub enum Answer {
     UnknownSymbol(SymbolId),
 }
 
-impl Answer {
+impl QueryReply {
     /// Returns how many positions, orders, levels or currencies it lists.
     pub(crate) fn entries(&self) -> usize {
         match self {
@@ -76,23 +76,23 @@ impl Answer {
 #[derive(Clone, Debug)]
 pub struct Answered {
     /// The number of the next command then: how many had been executed, where they count from 0
-    /// (see [`Options::first_sequence`](super::Options::first_sequence)).
+    /// (see [`ServiceOptions::first_sequence`](super::ServiceOptions::first_sequence)).
     pub sequence: u64,
     /// The answer as of then.
-    pub answer: Answer,
+    pub answer: QueryReply,
 }
 
 /// A query in the pipeline, with its answer once the execute stage has given it.
 #[derive(Debug)]
 pub(super) struct Inquiry {
     query: Query,
-    answer: Option<Answer>,
+    answer: Option<QueryReply>,
     /// Where the answer goes.
-    sender: oneshot::Sender<Answered>,
+    sender: OneshotSender<Answered>,
 }
 
 impl Inquiry {
-    pub(super) fn new(query: Query, sender: oneshot::Sender<Answered>) -> Box<Self> {
+    pub(super) fn new(query: Query, sender: OneshotSender<Answered>) -> Box<Self> {
         Box::new(Self {
             query,
             answer: None,
@@ -118,7 +118,7 @@ impl Inquiry {
 
 impl Query {
     /// Answers the query. Returns the work too.
-    pub(crate) fn answer(self, state: &State) -> (Answer, u64) {
+    pub(crate) fn answer(self, state: &State) -> (QueryReply, u64) {
         let answer = self.ask(state);
         let mut work = 1 + answer.entries() as u64;
         if matches!(self, Self::OpenOrders { .. }) {
@@ -128,25 +128,27 @@ impl Query {
         (answer, work)
     }
 
-    fn ask(self, state: &State) -> Answer {
+    fn ask(self, state: &State) -> QueryReply {
         match self {
             Self::User(uid) => {
                 let user = state.risk.user(uid);
-                user.map_or(Answer::UnknownUser(uid), |user| Answer::User(user.clone()))
+                user.map_or(QueryReply::UnknownUser(uid), |user| {
+                    QueryReply::User(user.clone())
+                })
             }
             Self::OpenOrders { user: uid, most } => {
                 let orders = open_orders(&state.matching, uid, most);
                 // A user that was forgotten may have orders of no worth.
                 match state.risk.user(uid).is_none() && orders.is_empty() {
-                    true => Answer::UnknownUser(uid),
-                    false => Answer::OpenOrders(orders),
+                    true => QueryReply::UnknownUser(uid),
+                    false => QueryReply::OpenOrders(orders),
                 }
             }
             Self::Book { symbol, depth } => {
                 let book = book_report(state, symbol, depth);
-                book.map_or(Answer::UnknownSymbol(symbol), Answer::Book)
+                book.map_or(QueryReply::UnknownSymbol(symbol), QueryReply::Book)
             }
-            Self::Totals => Answer::Totals(currency_totals(state)),
+            Self::Totals => QueryReply::Totals(currency_totals(state)),
         }
     }
 }

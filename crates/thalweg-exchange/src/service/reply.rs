@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use thalweg::channel::{RecvTimeoutError, oneshot};
+use thalweg::channel::{OneshotReceiver, RecvTimeoutError};
 use thalweg::pipeline::Failure;
 use thalweg::wait::{Mode, Pace};
 
@@ -18,8 +18,9 @@ use crate::result_code::ResultCode;
 /// The result of a command, with its events.
 #[derive(Debug)]
 pub struct Reply {
-    /// The command's number, from [`Options::first_sequence`](super::Options::first_sequence) in
-    /// the order of execution.
+    /// The command's number, from
+    /// [`ServiceOptions::first_sequence`](super::ServiceOptions::first_sequence) in the order of
+    /// execution.
     pub sequence: u64,
     /// Its result.
     pub result: ResultCode,
@@ -74,14 +75,14 @@ pub(super) fn ended(failure: &FailureCell) -> ClientError {
 #[derive(Debug)]
 #[must_use = "dropping it discards the result"]
 pub struct Pending<T> {
-    receiver: oneshot::Receiver<T>,
+    receiver: OneshotReceiver<T>,
     failure: FailureCell,
     mode: Mode,
 }
 
 impl<T> Pending<T> {
     pub(super) const fn new(
-        receiver: oneshot::Receiver<T>,
+        receiver: OneshotReceiver<T>,
         failure: FailureCell,
         mode: Mode,
     ) -> Self {

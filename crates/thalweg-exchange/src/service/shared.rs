@@ -6,18 +6,18 @@
 //! the publish stage takes the first one when it has published a command. A query has the sender of
 //! its answer with it.
 //!
-//! Why a driver and not the pipeline's own [producers](thalweg::pipeline::Builder::producers):
-//! those are as many as were asked for when the pipeline was built, each belongs to one thread, and
-//! the thread of the first stage merges them in turn, so that commands of two clients may be
-//! executed in another order than that in which they were accepted. With the stages inline, both
-//! ways have one hand-off in and one back; the driver runs the stages itself. With stage threads,
-//! the driver is a hand-off more.
+//! Why a driver and not the pipeline's own
+//! [producers](thalweg::pipeline::PipelineBuilder::producers): those are as many as were asked for
+//! when the pipeline was built, each belongs to one thread, and the thread of the first stage
+//! merges them in turn, so that commands of two clients may be executed in another order than that
+//! in which they were accepted. With the stages inline, both ways have one hand-off in and one
+//! back; the driver runs the stages itself. With stage threads, the driver is a hand-off more.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use thalweg::channel::{self, TryRecvError, mpsc, oneshot};
+use thalweg::channel::{self, OneshotSender, TryRecvError, mpsc};
 use thalweg::pipeline::{Failure, Placement, Stopped};
 use thalweg::wait::Mode;
 use thiserror::Error;
@@ -25,7 +25,7 @@ use thiserror::Error;
 use super::client::{Client, Request};
 use super::query::Inquiry;
 use super::reply::{FailureCell, Reply};
-use super::{Finished, LEFT_OVER_TAG, Options, OptionsError, Outcome, Service};
+use super::{LEFT_OVER_TAG, OptionsError, Outcome, Service, ServiceOptions, ServiceResults};
 use crate::engine::state::State;
 
 /// Requests received from the channel together.
@@ -34,14 +34,14 @@ const ROUND: usize = 64;
 /// How a [`SharedService`] runs.
 ///
 /// # Memory
-/// The queue and the pipeline's [capacity](Options::capacity), and 64 more between the two, bound
-/// the requests that were accepted and not executed. Replies are in the memory of their callers,
-/// received or [pending](super::Pending): a caller that submits without waiting bounds how many it
-/// keeps.
+/// The queue and the pipeline's [capacity](ServiceOptions::capacity), and 64 more between the two,
+/// bound the requests that were accepted and not executed. Replies are in the memory of their
+/// callers, received or [pending](super::Pending): a caller that submits without waiting bounds how
+/// many it keeps.
 #[derive(Clone, Debug)]
 pub struct SharedOptions {
     /// The pipeline behind it. Stages "on the caller" run on the driver thread.
-    pub service: Options,
+    pub service: ServiceOptions,
     /// Requests of all clients together that wait in front of the pipeline before clients wait for
     /// room, or get [`ClientError::Full`](super::ClientError::Full); 1 to 2³⁰.
     pub queue: usize,
@@ -53,9 +53,9 @@ impl Default for SharedOptions {
     /// All stages on the driver thread, 1,024 requests waiting, balanced waiting.
     fn default() -> Self {
         Self {
-            service: Options {
+            service: ServiceOptions {
                 placement: Placement::inline(),
-                ..Options::default()
+                ..ServiceOptions::default()
             },
             queue: 1024,
             mode: Mode::Balanced,
@@ -67,7 +67,7 @@ impl Default for SharedOptions {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Options that the service behind it refuses.
+    /// ServiceOptions that the service behind it refuses.
     #[error("{0}")]
     Service(OptionsError),
     /// A queue that no channel can have.
@@ -82,9 +82,9 @@ pub enum StartError {
 }
 
 /// The senders of the replies to the commands that are in the pipeline, in its order.
-type ReplySenders = Arc<Mutex<VecDeque<oneshot::Sender<Reply>>>>;
+type ReplySenders = Arc<Mutex<VecDeque<OneshotSender<Reply>>>>;
 
-fn lock(senders: &ReplySenders) -> MutexGuard<'_, VecDeque<oneshot::Sender<Reply>>> {
+fn lock(senders: &ReplySenders) -> MutexGuard<'_, VecDeque<OneshotSender<Reply>>> {
     senders.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -113,7 +113,7 @@ fn lock(senders: &ReplySenders) -> MutexGuard<'_, VecDeque<oneshot::Sender<Reply
 #[derive(Debug)]
 pub struct SharedService {
     client: Client,
-    driver: Option<JoinHandle<Result<Finished, Failure>>>,
+    driver: Option<JoinHandle<Result<ServiceResults, Failure>>>,
 }
 
 impl SharedService {
@@ -122,7 +122,7 @@ impl SharedService {
     /// [`tag`](Outcome::tag) is 0, or [`LEFT_OVER_TAG`].
     ///
     /// # Errors
-    /// Options that are out of range, or no thread.
+    /// ServiceOptions that are out of range, or no thread.
     pub fn start(
         state: State,
         options: SharedOptions,
@@ -186,11 +186,11 @@ impl SharedService {
     ///
     /// # Panics
     /// If the driver has, which it does not.
-    pub fn join(mut self) -> Result<Finished, Failure> {
+    pub fn join(mut self) -> Result<ServiceResults, Failure> {
         self.end().expect("not ended before")
     }
 
-    fn end(&mut self) -> Option<Result<Finished, Failure>> {
+    fn end(&mut self) -> Option<Result<ServiceResults, Failure>> {
         let driver = self.driver.take()?;
         self.client.close();
         Some(match driver.join() {
@@ -218,7 +218,7 @@ struct Driver {
 }
 
 impl Driver {
-    fn run(mut self, mut service: Service) -> Result<Finished, Failure> {
+    fn run(mut self, mut service: Service) -> Result<ServiceResults, Failure> {
         let stopped = self.serve(&mut service).err();
         if let Some(failure) = stopped.and_then(|stopped| stopped.failure) {
             self.fail(failure);

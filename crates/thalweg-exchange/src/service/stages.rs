@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg::pipeline::{BuildError, Builder, Flow, Pipeline};
+use thalweg::pipeline::{Flow, Pipeline, PipelineBuilder, PipelineError};
 use thiserror::Error;
 
 use super::backlog::Backlog;
@@ -11,7 +11,7 @@ use super::publishing::{Publishing, publishing};
 use super::query::Inquiry;
 use super::slot::{Further, Slot};
 use super::stamps::Stamping;
-use super::{EVENTS_MAX, LEFT_OVER_TAG, Options, Outcome, Service};
+use super::{EVENTS_MAX, LEFT_OVER_TAG, Outcome, Service, ServiceOptions};
 use crate::command::Command;
 use crate::engine::state::{State, apply, apply_left_over};
 
@@ -21,7 +21,7 @@ use crate::engine::state::{State, apply, apply_left_over};
 pub enum OptionsError {
     /// The pipeline refuses the options.
     #[error("{0}")]
-    Pipeline(BuildError),
+    Pipeline(PipelineError),
     /// A placement names a stage that is a part of `execute` now: `risk`, `match` or `settle`.
     #[error(
         "{0:?} is no stage by itself: \"execute\" checks, matches and settles on \
@@ -42,10 +42,10 @@ pub enum OptionsError {
     },
 }
 
-impl From<BuildError> for OptionsError {
-    fn from(error: BuildError) -> Self {
+impl From<PipelineError> for OptionsError {
+    fn from(error: PipelineError) -> Self {
         match error {
-            BuildError::UnknownStage { name, .. }
+            PipelineError::UnknownStage { name, .. }
                 if ["risk", "match", "settle"].contains(&&*name) =>
             {
                 Self::Stage(name)
@@ -59,7 +59,7 @@ impl From<BuildError> for OptionsError {
 const FIRST_SEQUENCE_MAX: u64 = 1 << 63;
 
 /// Sets the progress interval of the stage that was declared last, if there is one.
-fn paced(builder: Builder<Slot>, progress: Option<usize>) -> Builder<Slot> {
+fn paced(builder: PipelineBuilder<Slot>, progress: Option<usize>) -> PipelineBuilder<Slot> {
     match progress {
         Some(commands) => builder.progress(commands),
         None => builder,
@@ -71,7 +71,7 @@ const EXECUTE: &str = "execute";
 
 pub(super) fn start(
     mut state: State,
-    options: Options,
+    options: ServiceOptions,
     mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
 ) -> Result<Service, OptionsError> {
     if options.events > EVENTS_MAX {
@@ -137,7 +137,7 @@ struct Executing {
 }
 
 impl Executing {
-    fn declare(mut self, builder: Builder<Slot>) -> Builder<Slot> {
+    fn declare(mut self, builder: PipelineBuilder<Slot>) -> PipelineBuilder<Slot> {
         builder.stage_chunks(EXECUTE, move |mut chunk| {
             self.stamping.begin();
             let count = chunk.len();

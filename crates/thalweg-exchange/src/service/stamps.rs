@@ -7,7 +7,7 @@
 
 use thalweg_measure::clock::Clock;
 
-use super::Options;
+use super::ServiceOptions;
 use crate::command::Command;
 use crate::engine::state::{State, apply_in_parts};
 use crate::event::Events;
@@ -41,7 +41,7 @@ pub(crate) struct Stamping {
 }
 
 impl Stamping {
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &ServiceOptions) -> Self {
         Self {
             clock: Clock::global(),
             every: if options.is_timed {

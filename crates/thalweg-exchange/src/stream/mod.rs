@@ -8,4 +8,4 @@ mod recorded;
 
 pub use self::error::{StreamError, StreamErrorKind};
 pub use self::load::LoadStream;
-pub use self::recorded::{Item, Recorded};
+pub use self::recorded::{Item, Recording};

@@ -48,7 +48,7 @@ pub enum Item {
 ///
 /// Reads on from `reader` as it is asked, so gzip goes through a decoder in between.
 #[derive(Debug)]
-pub struct Recorded<R> {
+pub struct Recording<R> {
     lines: Lines<R>,
     margin_trading: bool,
     seq: u64,
@@ -57,7 +57,7 @@ pub struct Recorded<R> {
     failed: bool,
 }
 
-impl<R: BufRead> Recorded<R> {
+impl<R: BufRead> Recording<R> {
     /// Begins to read a stream.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl<R: BufRead> Recorded<R> {
     }
 }
 
-impl<R: BufRead> Iterator for Recorded<R> {
+impl<R: BufRead> Iterator for Recording<R> {
     type Item = Result<(u64, Item), StreamError>;
 
     /// The next item with the number of its first line. Ends after an error.

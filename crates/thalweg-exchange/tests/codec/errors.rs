@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
-    CodecError, FRAME_BYTES_MAX, Outcome, REPORT_BYTES, command_bytes, decode_command,
+    CodecError, FRAME_BYTES_MAX, OutcomeHead, REPORT_BYTES, command_bytes, decode_command,
     decode_message, decode_outcome, decode_report, decode_snapshot, encode_command, encode_message,
     encode_outcome, encode_report, encode_snapshot, message_bytes, outcome_bytes, peek,
     snapshot_bytes,
@@ -287,7 +287,7 @@ fn a_cancel_has_no_reason_that_is_a_kind() {
 }
 
 fn outcome_of(events: &Events) -> Vec<u8> {
-    let outcome = Outcome {
+    let outcome = OutcomeHead {
         sequence: 1,
         result: ResultCode::Success,
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
-    Outcome, REPORT_BYTES, command_bytes, encode_command, encode_message, encode_outcome,
+    OutcomeHead, REPORT_BYTES, command_bytes, encode_command, encode_message, encode_outcome,
     encode_report, encode_snapshot, message_bytes, outcome_bytes, snapshot_bytes,
 };
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, TradeId};
@@ -310,7 +310,7 @@ fn outcomes() {
             why: Removal::Expired,
         },
     ]);
-    let outcome = Outcome {
+    let outcome = OutcomeHead {
         sequence: 6,
         result: ResultCode::RiskNsf,
     };

@@ -1,12 +1,12 @@
 //! Outcomes that are too long for one frame, and frames that only look as if they were of one.
 
 use thalweg_exchange::codec::{
-    CodecError, FRAME_BYTES_MAX, Family, Outcome, decode_outcome, encode_outcome, outcome_bytes,
-    peek,
+    CodecError, FRAME_BYTES_MAX, Family, OutcomeHead, decode_outcome, encode_outcome,
+    outcome_bytes, peek,
 };
 use thalweg_exchange::{Action, Event, Events, OrderId, Removal, ResultCode, SymbolId, UserId};
 
-const OUTCOME: Outcome = Outcome {
+const OUTCOME: OutcomeHead = OutcomeHead {
     sequence: 7,
     result: ResultCode::Success,
 };

@@ -10,7 +10,7 @@ mod values;
 use proptest::prelude::*;
 use thalweg_exchange::codec::{
     CodecError, FRAME_BYTES_MAX, Family, MESSAGE_BYTES_MAX, MESSAGE_VERSION, OUTCOME_VERSION,
-    Outcome, REPORT_BYTES, SESSION_VERSION, SINGLE_COMMAND_BYTES_MAX, VERSION, command_bytes,
+    OutcomeHead, REPORT_BYTES, SESSION_VERSION, SINGLE_COMMAND_BYTES_MAX, VERSION, command_bytes,
     decode_command, decode_message, decode_outcome, decode_report, decode_snapshot, encode_command,
     encode_message, encode_outcome, encode_report, encode_snapshot, message_bytes, outcome_bytes,
     peek, snapshot_bytes,
@@ -103,7 +103,7 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         }),
         values::outcome().prop_map(|(sequence, result, events)| {
             let mut out = vec![0; outcome_bytes(&events)];
-            let outcome = Outcome { sequence, result };
+            let outcome = OutcomeHead { sequence, result };
             encode_outcome(outcome, &events, &mut out).expect("there is room");
             out
         }),
@@ -148,7 +148,7 @@ proptest! {
         rest in prop::collection::vec(0_u8.., 9),
     ) {
         let bytes = outcome_bytes(&events);
-        let outcome = Outcome { sequence, result };
+        let outcome = OutcomeHead { sequence, result };
         let mut frame = frame(bytes, |out| encode_outcome(outcome, &events, out))?;
         let family = peek(&frame).map(|frame| (frame.family, frame.bytes));
         prop_assert_eq!(family, Ok((Family::Outcome, bytes)));

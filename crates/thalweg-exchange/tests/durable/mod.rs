@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, OpenError, Options, Origin, Published, Request, SessionLimits,
-    SimDisk, SubmitError, SyncMode,
+    Admitted, Exchange, Failed, OpenError, Options, Origin, Published, SessionLimits, SimDisk,
+    Submission, SubmitError, SyncMode,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, SessionKey};
@@ -303,8 +303,8 @@ fn a_journal_that_stopped_elsewhere_is_reported_where_answers_are_published() {
     };
     let (mut exchange, _, recorder) = open(disk.clone(), unsynced);
     disk.fail(Operation::Write, 0, Fault::Io);
-    let requests: Vec<Request<'_>> = (0..1_000)
-        .map(|tag| Request {
+    let requests: Vec<Submission<'_>> = (0..1_000)
+        .map(|tag| Submission {
             origin: Origin::Engine,
             command: &Command::Nop,
             tag,
@@ -334,8 +334,8 @@ fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
     for at in [0, 1, 63, 64, 100, 199] {
         let disk = SimDisk::new();
         let (mut exchange, _, recorder) = open(disk.clone(), inline());
-        let requests: Vec<Request<'_>> = (0..200)
-            .map(|tag| Request {
+        let requests: Vec<Submission<'_>> = (0..200)
+            .map(|tag| Submission {
                 origin: Origin::Engine,
                 command: &Command::Nop,
                 tag,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_exchange::Command;
 use thalweg_exchange::durable::{
-    Exchange, Failed, Options, Request, SessionLimits, SimDisk, SubmitError,
+    Exchange, Failed, Options, SessionLimits, SimDisk, Submission, SubmitError,
 };
 use thalweg_exchange::session::Refusal;
 use thalweg_journal::{Fault, Operation};
@@ -70,8 +70,8 @@ fn commands_together_are_taken_as_those_one_by_one() {
             ..inline()
         };
         let mut exchange = open(SimDisk::new(), few).0;
-        let requests: Vec<Request<'_>> = (1..=200)
-            .map(|sequence| Request {
+        let requests: Vec<Submission<'_>> = (1..=200)
+            .map(|sequence| Submission {
                 origin: by(1, sequence),
                 command: &Command::Nop,
                 tag: 0,

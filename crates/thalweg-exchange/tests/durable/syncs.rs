@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use thalweg_exchange::Command;
-use thalweg_exchange::durable::{Options, Request, SimDisk, SyncMode};
+use thalweg_exchange::durable::{Options, SimDisk, Submission, SyncMode};
 
 use crate::durable::world::{by, held, inline, open};
 
@@ -27,8 +27,8 @@ fn one_commit_is_for_all_that_came_meanwhile_and_counts_as_one() {
 #[test]
 fn commands_together_have_one_commit_where_the_caller_waits_for_it() {
     let (mut exchange, ..) = open(SimDisk::new(), inline());
-    let requests: Vec<Request<'_>> = (1..=64)
-        .map(|sequence| Request {
+    let requests: Vec<Submission<'_>> = (1..=64)
+        .map(|sequence| Submission {
             origin: by(1, sequence),
             command: &Command::Nop,
             tag: 0,

@@ -8,7 +8,7 @@ use thalweg_exchange::durable::{
     Admitted, Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage,
     SubmitError, Wake,
 };
-use thalweg_exchange::service::{self, Answer};
+use thalweg_exchange::service::{self, QueryReply};
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
@@ -44,7 +44,7 @@ impl Recorder {
                     )
                 }
                 Published::Answer { tag, answered } => {
-                    assert!(matches!(answered.answer, Answer::User(_)));
+                    assert!(matches!(answered.answer, QueryReply::User(_)));
                     Output::Answer(tag)
                 }
                 Published::Failed(failed) => Output::Failed(failed.to_string()),
@@ -61,9 +61,9 @@ impl Recorder {
 
 pub(crate) fn options(placement: Placement) -> Options {
     Options {
-        service: service::Options {
+        service: service::ServiceOptions {
             placement,
-            ..service::Options::default()
+            ..service::ServiceOptions::default()
         },
         journal: JournalOptions::default()
             .segment_bytes(64 << 10)

@@ -9,7 +9,7 @@ use thalweg_exchange::codec::{command_bytes, decode_command, encode_command};
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderType, Removal, ResultCode, Rules, State, SymbolId, apply,
 };
@@ -158,11 +158,11 @@ fn again(rules: Rules, commands: &[Command], is_served: bool) -> (State, Digest)
 }
 
 fn served(rules: Rules, commands: &[Command]) -> (State, Digest) {
-    let options = Options {
+    let options = ServiceOptions {
         capacity: 16,
         placement: Placement::inline(),
         digest: Some(Digest::new()),
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     let service = Service::start(State::new(rules), options, |_| ());
     let mut service = service.expect("good options");

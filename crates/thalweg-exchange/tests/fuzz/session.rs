@@ -2,7 +2,7 @@
 //! express what its role does not allow.
 
 use thalweg_exchange::codec::session::{
-    ClientFrame, SubmitError, client_frame_bytes, decode_client_frame, decode_server_frame,
+    ClientFrame, SubmitFrameError, client_frame_bytes, decode_client_frame, decode_server_frame,
     encode_client_frame, encode_server_frame, server_frame_bytes,
 };
 use thalweg_exchange::codec::{CodecError, FRAME_BYTES_MAX, peek};
@@ -67,11 +67,11 @@ fn roles(submit: &thalweg_exchange::codec::session::Submit<'_>) {
                 assert!(taken.as_command() == &command && command.place().is_none());
             }
             let is_money = matches!(command, Command::Balance { .. } | Command::PayFees { .. });
-            assert!(!is_money || trade == Err(SubmitError::Refused(Refusal::Role)));
+            assert!(!is_money || trade == Err(SubmitFrameError::Refused(Refusal::Role)));
         }
         Err(error) => {
-            assert_eq!(trade, Err(SubmitError::Frame(error)));
-            assert_eq!(admin, Err(SubmitError::Frame(error)));
+            assert_eq!(trade, Err(SubmitFrameError::Frame(error)));
+            assert_eq!(admin, Err(SubmitFrameError::Frame(error)));
         }
     }
 }

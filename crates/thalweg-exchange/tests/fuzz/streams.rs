@@ -2,7 +2,7 @@
 //! where.
 
 use thalweg_exchange::Command;
-use thalweg_exchange::stream::{Item, LoadStream, Recorded};
+use thalweg_exchange::stream::{Item, LoadStream, Recording};
 
 /// Checks the property for any bytes; with a fault, that a payment that is no whole million is too
 /// much.
@@ -16,7 +16,7 @@ pub(crate) fn check(bytes: &[u8], has_fault: bool) {
     }
     let mut text = b"# recorded marginTrading=ENABLED\n".to_vec();
     text.extend_from_slice(bytes);
-    let recorded = Recorded::new(&text[..]).expect("a good header");
+    let recorded = Recording::new(&text[..]).expect("a good header");
     for item in recorded {
         match item {
             Err(error) => {

@@ -1,7 +1,7 @@
 //! Whatever the engine does, the messages say so.
 
 use proptest::prelude::*;
-use thalweg_exchange::market::{Builder, Epoch, Options};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
 use thalweg_exchange::{Command, Events, State, apply};
 
 use crate::market::commands::{Mix, extreme_command, rules, stream};
@@ -67,11 +67,12 @@ proptest! {
     ) {
         let mut state = State::new(rules);
         let mut events = Events::new().with_levels();
-        let mut whole = Builder::new(Epoch(1), Options::default());
+        let mut whole = Builder::new(Epoch(1), MarketOptions::default());
         let mut late: Option<Builder> = None;
         for (at, command) in commands.iter().enumerate() {
             if at == middle {
-                late = Some(Builder::from_books(&state.matching, Epoch(2), Options::default()));
+                let options = MarketOptions::default();
+                late = Some(Builder::from_books(&state.matching, Epoch(2), options));
             }
             let result = apply(&mut state, command, &mut events);
             let messages = whole.apply(at as u64, command, result, &events).expect("in step");

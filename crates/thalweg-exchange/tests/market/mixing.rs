@@ -2,7 +2,7 @@
 //! that a replica cannot follow; and a missing message is noticed, of whatever symbol.
 
 use thalweg_exchange::market::{
-    Builder, Channels, Epoch, FeedCheck, FeedError, FeedSequence, Horizon, Message, Options,
+    Builder, Channels, Epoch, FeedCheck, FeedError, FeedSequence, Horizon, MarketOptions, Message,
     Replica, ReplicaError, Snapshot,
 };
 use thalweg_exchange::{Action, Command, State, SymbolId, SymbolSpec};
@@ -11,17 +11,17 @@ use crate::market::numbers::{SYMBOL, feed, order, session, setup};
 
 const OTHER: SymbolId = SymbolId(6);
 
-fn with(channels: Channels) -> Options {
-    Options {
+fn with(channels: Channels) -> MarketOptions {
+    MarketOptions {
         channels,
-        ..Options::default()
+        ..MarketOptions::default()
     }
 }
 
 /// Sends equal commands to two symbols, which are added before; returns the builder after them,
 /// too.
 fn two_symbols() -> (Builder, Vec<Message>) {
-    let mut builder = Builder::new(Epoch(1), Options::default());
+    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
     let mut state = State::default();
     let [symbols, accounts] = setup();
     let Command::AddSymbols(specs) = &symbols else {
@@ -109,7 +109,7 @@ fn two_feeds_of_one_epoch_are_not_mixed() {
         best: false,
         ..Channels::default()
     };
-    let mut full = Builder::new(Epoch(1), Options::default());
+    let mut full = Builder::new(Epoch(1), MarketOptions::default());
     let mut thin = Builder::new(Epoch(1), with(levels_only));
     feed(&mut full, &mut State::default(), &session());
     let mut snapshot = Snapshot::default();
@@ -192,7 +192,10 @@ fn of_a_snapshot_cut_at_no_level_nothing_is_known() {
     let mut replica = Replica::from_snapshot(&cut).expect("it has levels");
     assert_eq!(replica.horizon(Action::Ask), Horizon::DownTo(7));
     assert_eq!(replica.horizon(Action::Bid), Horizon::Nothing);
-    let (mut builder, mut state) = (Builder::new(Epoch(0), Options::default()), State::default());
+    let (mut builder, mut state) = (
+        Builder::new(Epoch(0), MarketOptions::default()),
+        State::default(),
+    );
     let messages = feed(&mut builder, &mut state, &session());
     messages
         .iter()

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, Builder, Channels, Epoch, Message, Options, OutOfStep, Replica, ReplicaError, Snapshot,
-    SymbolSequence,
+    Body, Builder, Channels, Epoch, MarketOptions, Message, OutOfStep, Replica, ReplicaError,
+    Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, ResultCode,
@@ -75,7 +75,7 @@ fn a_mass_removal_reports_each_level_once() {
         ),
     ];
     for (place, removal) in ways {
-        let mut builder = Builder::new(Epoch(1), Options::default());
+        let mut builder = Builder::new(Epoch(1), MarketOptions::default());
         let mut state = State::default();
         feed(&mut builder, &mut state, &setup());
         let orders: Vec<_> = (1..=1_000).map(place).collect();
@@ -107,7 +107,8 @@ pub(crate) fn session() -> Vec<Command> {
 
 #[test]
 fn a_missing_message_is_noticed_and_a_snapshot_mends_it() {
-    let (mut builder, mut state) = (Builder::new(Epoch(1), Options::default()), State::default());
+    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut state = State::default();
     let messages = feed(&mut builder, &mut state, &session());
     let mut replica = Replica::new(SYMBOL);
     replica.apply(&messages[0]).expect("the first");
@@ -140,7 +141,8 @@ fn a_missing_message_is_noticed_and_a_snapshot_mends_it() {
 
 #[test]
 fn numbers_go_on_after_a_reset() {
-    let (mut builder, mut state) = (Builder::new(Epoch(1), Options::default()), State::default());
+    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut state = State::default();
     let before = feed(&mut builder, &mut state, &session());
     let last = before[before.len() - 1];
     let reset = feed(&mut builder, &mut state, &[Command::Reset]);
@@ -156,7 +158,8 @@ fn numbers_go_on_after_a_reset() {
 
 #[test]
 fn a_removed_symbol_is_cleared_and_its_numbers_go_on() {
-    let (mut builder, mut state) = (Builder::new(Epoch(1), Options::default()), State::default());
+    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
+    let mut state = State::default();
     let before = feed(&mut builder, &mut state, &session());
     let last = before[before.len() - 1];
     let remove = Command::RemoveSymbol { symbol: SYMBOL };
@@ -173,9 +176,9 @@ fn a_removed_symbol_is_cleared_and_its_numbers_go_on() {
 
 #[test]
 fn channels_that_are_off_leave_no_gap() {
-    let only = |channels| Options {
+    let only = |channels| MarketOptions {
         channels,
-        ..Options::default()
+        ..MarketOptions::default()
     };
     let off = Channels {
         trades: false,
@@ -183,7 +186,7 @@ fn channels_that_are_off_leave_no_gap() {
         best: false,
     };
     let whole = feed(
-        &mut Builder::new(Epoch(1), Options::default()),
+        &mut Builder::new(Epoch(1), MarketOptions::default()),
         &mut State::default(),
         &session(),
     );
@@ -220,7 +223,7 @@ fn channels_that_are_off_leave_no_gap() {
 
 #[test]
 fn outcomes_from_elsewhere_are_refused() {
-    let mut builder = Builder::new(Epoch(1), Options::default());
+    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
     let levels = Events::new().with_levels();
     let error = builder
         .apply(

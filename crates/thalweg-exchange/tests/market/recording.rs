@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 
 use flate2::bufread::GzDecoder;
-use thalweg_exchange::stream::{Item, Recorded};
+use thalweg_exchange::stream::{Item, Recording};
 use thalweg_exchange::{Command, Rules};
 
 /// The commands of a recorded stream.
@@ -15,7 +15,7 @@ pub(crate) fn recorded(path: &Path) -> (Rules, Vec<Command>) {
     GzDecoder::new(file)
         .read_to_string(&mut text)
         .expect("the stream can be unpacked");
-    let stream = Recorded::new(text.as_bytes()).expect("a recorded stream");
+    let stream = Recording::new(text.as_bytes()).expect("a recorded stream");
     let rules = stream.rules();
     let commands = stream
         .filter_map(|item| match item.expect("a good line") {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, Builder, Epoch, FeedCheck, Horizon, Message, Options, Quote, Replica,
+    BestPrices, Body, Builder, Epoch, FeedCheck, Horizon, MarketOptions, Message, Quote, Replica,
     Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
@@ -35,7 +35,7 @@ impl World {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             state: State::new(rules),
-            builder: Builder::new(Epoch(1), Options::default()),
+            builder: Builder::new(Epoch(1), MarketOptions::default()),
             events: Events::new().with_levels(),
             known: BTreeMap::new(),
             feed: FeedCheck::new(),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use std::sync::{Arc, Mutex};
 use thalweg::pipeline::Placement;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
 
 use crate::money::hostile::everybody;
@@ -21,7 +21,7 @@ fn serial(rules: Rules, commands: &[Command]) -> (Outcomes, String) {
     (outcomes, text(&state))
 }
 
-fn served(rules: Rules, commands: &[Command], options: Options) -> (Outcomes, String) {
+fn served(rules: Rules, commands: &[Command], options: ServiceOptions) -> (Outcomes, String) {
     let outcomes: Arc<Mutex<Outcomes>> = Arc::default();
     let published = Arc::clone(&outcomes);
     let mut service = Service::start(State::new(rules), options, move |outcome| {
@@ -35,12 +35,12 @@ fn served(rules: Rules, commands: &[Command], options: Options) -> (Outcomes, St
     (outcomes, text(&finished.state))
 }
 
-fn placements() -> [Options; 4] {
-    let options = |placement, is_timed| Options {
+fn placements() -> [ServiceOptions; 4] {
+    let options = |placement, is_timed| ServiceOptions {
         capacity: 64,
         placement,
         is_timed,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     [
         options(Placement::inline(), false),

@@ -1,7 +1,7 @@
 //! Settlement of outcomes that were written and read again gives the engine's state and digest.
 
 use proptest::prelude::*;
-use thalweg_exchange::codec::{Outcome, decode_outcome, encode_outcome, outcome_bytes};
+use thalweg_exchange::codec::{OutcomeHead, decode_outcome, encode_outcome, outcome_bytes};
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::{Command, Events, Rules, State, apply};
 
@@ -18,7 +18,7 @@ fn settled(rules: Rules, commands: &[Command]) -> Result<[usize; 2], TestCaseErr
     for (sequence, command) in (0..).zip(commands) {
         let result = apply(&mut state, command, &mut events);
         let mut frame = vec![0; outcome_bytes(&events)];
-        let outcome = Outcome { sequence, result };
+        let outcome = OutcomeHead { sequence, result };
         prop_assert_eq!(
             encode_outcome(outcome, &events, &mut frame),
             Ok(frame.len())

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::service::{Options, Outcome, Service};
+use thalweg_exchange::service::{Outcome, Service, ServiceOptions};
 use thalweg_exchange::{Command, Rules, State};
 
 /// The state at the end, and what `answer` makes of each outcome. `is_timed`: every command is
@@ -16,11 +16,11 @@ pub(crate) fn served<A: Send + 'static>(
 ) -> (State, Vec<A>) {
     let answers = Arc::new(Mutex::new(Vec::new()));
     let publish = Arc::clone(&answers);
-    let options = Options {
+    let options = ServiceOptions {
         placement: Placement::threads(2),
         capacity: 64,
         is_timed,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     let mut service = Service::start(State::new(rules), options, move |outcome| {
         publish.lock().expect("no panic").push(answer(&outcome));

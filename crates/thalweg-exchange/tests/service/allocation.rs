@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::market::{Builder, Epoch, Options};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
 use thalweg_exchange::service::{
     self, EVENTS_IN_FLIGHT, EVENTS_KEPT, Service, SharedOptions, SharedService,
 };
@@ -47,13 +47,13 @@ fn nor_does_it_where_every_command_is_stamped() {
 }
 
 fn allocates_nothing(is_timed: bool) {
-    let options = service::Options {
+    let options = service::ServiceOptions {
         placement: Placement::inline(),
         is_timed,
         levels: true,
-        ..service::Options::default()
+        ..service::ServiceOptions::default()
     };
-    let mut builder = Builder::new(Epoch(1), Options::default());
+    let mut builder = Builder::new(Epoch(1), MarketOptions::default());
     let mut service = Service::start(unbounded(), options, move |outcome| {
         let command = outcome.command;
         let events = outcome.events;
@@ -173,10 +173,10 @@ const KEPT_BYTES: i64 = EVENTS_KEPT as i64 * 64;
 #[test]
 fn slots_give_the_memory_of_long_commands_back() {
     const SLOTS: usize = 64;
-    let options = service::Options {
+    let options = service::ServiceOptions {
         placement: Placement::inline(),
         capacity: SLOTS,
-        ..service::Options::default()
+        ..service::ServiceOptions::default()
     };
     let longest = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&longest);
@@ -204,10 +204,10 @@ fn slots_give_the_memory_of_long_commands_back() {
 #[test]
 fn events_in_flight_are_bounded_however_late_they_are_published() {
     const SWEEPS: usize = 3 * EVENTS_IN_FLIGHT / 64_000;
-    let options = service::Options {
+    let options = service::ServiceOptions {
         placement: Placement::inline(),
         capacity: 64,
-        ..service::Options::default()
+        ..service::ServiceOptions::default()
     };
     let [most, longest] = [(); 2].map(|()| Arc::new(AtomicI64::new(0)));
     let (held_most, seen) = (Arc::clone(&most), Arc::clone(&longest));
@@ -239,10 +239,10 @@ fn sweeps_go_through_under_every_placement() {
         Placement::threads(2),
         Placement::caller_and_threads(1, 1),
     ] {
-        let options = service::Options {
+        let options = service::ServiceOptions {
             placement,
             capacity: 64,
-            ..service::Options::default()
+            ..service::ServiceOptions::default()
         };
         let events = Arc::new(AtomicUsize::new(0));
         let sum = Arc::clone(&events);
@@ -272,9 +272,9 @@ fn a_mass_cancel_of_more_than_may_be_in_flight_goes_through() {
         let result = apply(&mut state, &command, &mut events);
         assert_eq!(result, ResultCode::Success);
     }
-    let options = service::Options {
+    let options = service::ServiceOptions {
         placement: Placement::inline(),
-        ..service::Options::default()
+        ..service::ServiceOptions::default()
     };
     let longest = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&longest);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{
-    Client, ClientError, Options, Pending, Reply, SharedOptions, SharedService,
+    Client, ClientError, Pending, Reply, ServiceOptions, SharedOptions, SharedService,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, Place, ResultCode, State,
@@ -98,10 +98,10 @@ fn every_client_gets_the_replies_to_its_own_commands_in_order_and_once() {
         let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let record = Arc::clone(&seen);
         let options = SharedOptions {
-            service: Options {
+            service: ServiceOptions {
                 placement: placement.clone(),
                 capacity: 64,
-                ..Options::default()
+                ..ServiceOptions::default()
             },
             queue: 16,
             ..SharedOptions::default()
@@ -165,10 +165,10 @@ fn held(options: SharedOptions) -> (SharedService, Sender<()>) {
 #[test]
 fn a_full_service_says_so_and_loses_nothing_that_it_accepted() {
     let options = SharedOptions {
-        service: Options {
+        service: ServiceOptions {
             capacity: 4,
             placement: Placement::inline(),
-            ..Options::default()
+            ..ServiceOptions::default()
         },
         queue: 4,
         ..SharedOptions::default()
@@ -232,9 +232,9 @@ fn impossible_options_are_refused_with_the_limit() {
     );
     let queue = usize::MAX;
     assert!(start(SharedOptions { queue, ..default() }).starts_with("the queue of the service: "));
-    let service = Options {
+    let service = ServiceOptions {
         capacity: 0,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     assert_eq!(
         start(SharedOptions {

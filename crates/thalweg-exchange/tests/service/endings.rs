@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::service::{Client, ClientError, Options, SharedOptions, SharedService};
+use thalweg_exchange::service::{
+    Client, ClientError, ServiceOptions, SharedOptions, SharedService,
+};
 use thalweg_exchange::{Command, State};
 
 /// Runs `work` on a thread, and fails if it does not end.
@@ -27,10 +29,10 @@ fn ends<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
 
 fn options(placement: Placement) -> SharedOptions {
     SharedOptions {
-        service: Options {
+        service: ServiceOptions {
             capacity: 16,
             placement,
-            ..Options::default()
+            ..ServiceOptions::default()
         },
         queue: 8,
         ..SharedOptions::default()

@@ -3,7 +3,7 @@
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::Options;
+use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, Rules, State, SymbolId,
     SymbolSpec, UserId, apply_batch,
@@ -146,11 +146,11 @@ fn what_is_asked_for_ahead_changes_nothing() {
             (Placement::inline(), true),
             (Placement::threads(2), false),
         ] {
-            let options = Options {
+            let options = ServiceOptions {
                 capacity: 256,
                 placement,
                 is_timed,
-                ..Options::default()
+                ..ServiceOptions::default()
             };
             let name = format!("{options:?}");
             let record = served_as(Rules::default(), &commands, options, 64);

@@ -6,7 +6,7 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::service::{
-    LEFT_OVER_TAG, Options, Query, Service, SharedOptions, SharedService,
+    LEFT_OVER_TAG, Query, Service, ServiceOptions, SharedOptions, SharedService,
 };
 use thalweg_exchange::snapshot::state_hash;
 use thalweg_exchange::{
@@ -78,10 +78,10 @@ fn what_is_left_over_is_executed_before_the_next_command() {
         Placement::threads(1),
         Placement::threads(2),
     ] {
-        let options = Options {
+        let options = ServiceOptions {
             placement,
             digest: Some(Digest::new()),
-            ..Options::default()
+            ..ServiceOptions::default()
         };
         let seen = Arc::new(Mutex::new(Vec::new()));
         let published = Arc::clone(&seen);
@@ -146,10 +146,10 @@ fn a_service_that_starts_with_work_left_over_does_it_first() {
         before.fold(&command, result, &events);
         number += 1;
     }
-    let options = Options {
+    let options = ServiceOptions {
         digest: Some(before),
         first_sequence: number,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     let seen = Arc::new(Mutex::new(Vec::new()));
     let published = Arc::clone(&seen);
@@ -192,7 +192,7 @@ fn what_a_halt_has_kept_is_executed_when_it_ends() {
     assert!(state.left_over().is_some());
     apply(&mut state, &Command::Halt { symbol: SYMBOL }, &mut events);
     assert!(state.left_over().is_none());
-    let mut service = Service::start(state, Options::default(), |_| ()).expect("it starts");
+    let mut service = Service::start(state, ServiceOptions::default(), |_| ()).expect("it starts");
     service.submit(&Command::Nop, 0).expect("it runs");
     service
         .submit(&Command::Unhalt { symbol: SYMBOL }, 0)

@@ -24,7 +24,7 @@ use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
 use thalweg_testkit::shared;
@@ -72,18 +72,18 @@ fn serial(rules: Rules, commands: &[Command]) -> Record {
 
 /// Records what a service makes of the commands, `batch` of them at a time.
 fn served(rules: Rules, commands: &[Command], placement: Placement, batch: usize) -> Record {
-    let options = Options {
+    let options = ServiceOptions {
         capacity: 256,
         placement,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     served_as(rules, commands, options, batch)
 }
 
-fn served_as(rules: Rules, commands: &[Command], options: Options, batch: usize) -> Record {
+fn served_as(rules: Rules, commands: &[Command], options: ServiceOptions, batch: usize) -> Record {
     let record = Arc::new(Mutex::new(Record::default()));
     let out = Arc::clone(&record);
-    let options = Options {
+    let options = ServiceOptions {
         digest: Some(Digest::new()),
         ..options
     };
@@ -172,37 +172,37 @@ fn impossible_options_are_refused_with_the_limit() {
     };
     let placement = Placement::threads(3);
     assert_eq!(
-        start(Options {
+        start(ServiceOptions {
             placement,
-            ..Options::default()
+            ..ServiceOptions::default()
         }),
         "3 stage threads asked for; 2 stages can use 1 to 2"
     );
     assert_eq!(
-        start(Options {
+        start(ServiceOptions {
             capacity: 0,
-            ..Options::default()
+            ..ServiceOptions::default()
         }),
         "pipeline capacity 0 is outside 1 to 1073741824 events"
     );
     assert_eq!(
-        start(Options {
+        start(ServiceOptions {
             progress: Some(0),
-            ..Options::default()
+            ..ServiceOptions::default()
         }),
         "stage \"execute\" has a progress interval of 0 events; 1 or more"
     );
     assert_eq!(
-        start(Options {
+        start(ServiceOptions {
             events: usize::MAX,
-            ..Options::default()
+            ..ServiceOptions::default()
         }),
         "room for 18446744073709551615 events a slot asked for; 0 to 1048576 are possible"
     );
     assert_eq!(
-        start(Options {
+        start(ServiceOptions {
             first_sequence: (1 << 63) + 1,
-            ..Options::default()
+            ..ServiceOptions::default()
         }),
         "the first command is to be 9223372036854775809; 0 to 2^63 are possible"
     );
@@ -211,9 +211,9 @@ fn impossible_options_are_refused_with_the_limit() {
 #[test]
 fn a_publisher_that_panics_is_an_error_and_not_a_hang() {
     for placement in placements() {
-        let options = Options {
+        let options = ServiceOptions {
             placement,
-            ..Options::default()
+            ..ServiceOptions::default()
         };
         let mut service = Service::start(State::default(), options, |outcome| {
             assert!(outcome.sequence < 10, "seeded");
@@ -236,9 +236,9 @@ fn a_placement_by_the_names_of_parts_of_execution_is_refused() {
         let placement = Placement::explicit()
             .on_caller([name])
             .on_thread(["execute", "publish"]);
-        let options = Options {
+        let options = ServiceOptions {
             placement,
-            ..Options::default()
+            ..ServiceOptions::default()
         };
         let error = Service::start(State::default(), options, |_| ()).expect_err("no stage");
         let expected = format!(
@@ -257,12 +257,12 @@ proptest! {
     fn stamps_change_nothing(commands in stream(Mix::Quirks, 400), rules in rules()) {
         let expected = serial(rules, &commands);
         for (is_timed, sample_every) in [(true, 512), (false, 3), (false, 1 << 20)] {
-            let options = Options {
+            let options = ServiceOptions {
                 capacity: 256,
                 placement: Placement::inline(),
                 is_timed,
                 sample_every,
-                ..Options::default()
+                ..ServiceOptions::default()
             };
             let record = served_as(rules, &commands, options, 64);
             prop_assert!(record == expected, "{is_timed}, one in {sample_every}");

@@ -6,7 +6,7 @@ use thalweg_exchange::digest::Digest;
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::report::{BookReport, book_report, currency_totals, user_report};
 use thalweg_exchange::service::{
-    Answer, Answered, ClientError, Options, Query, Service, SharedOptions, SharedService,
+    Answered, ClientError, Query, QueryReply, Service, ServiceOptions, SharedOptions, SharedService,
 };
 use thalweg_exchange::{
     Action, Command, ConditionalOrder, Events, Place, State, SymbolId, UserId, apply,
@@ -16,11 +16,11 @@ use crate::service::clients::{market, order};
 use crate::service::placements;
 
 /// Every placement.
-fn all() -> Vec<Options> {
-    let options = |placement| Options {
+fn all() -> Vec<ServiceOptions> {
+    let options = |placement| ServiceOptions {
         capacity: 64,
         placement,
-        ..Options::default()
+        ..ServiceOptions::default()
     };
     placements().into_iter().map(options).collect()
 }
@@ -54,24 +54,23 @@ fn queries() -> Vec<Query> {
 fn expected(state: &State, query: Query) -> String {
     let answer = match query {
         Query::User(uid) => {
-            (state.risk.user(uid).cloned()).map_or(Answer::UnknownUser(uid), Answer::User)
+            (state.risk.user(uid).cloned()).map_or(QueryReply::UnknownUser(uid), QueryReply::User)
         }
         Query::OpenOrders { user: uid, .. } if state.risk.user(uid).is_none() => {
-            Answer::UnknownUser(uid)
+            QueryReply::UnknownUser(uid)
         }
-        Query::OpenOrders { user, .. } => Answer::OpenOrders(user_report(state, user).orders),
-        Query::Book { symbol, depth } => {
-            book_report(state, symbol, depth).map_or(Answer::UnknownSymbol(symbol), Answer::Book)
-        }
-        _ => Answer::Totals(currency_totals(state)),
+        Query::OpenOrders { user, .. } => QueryReply::OpenOrders(user_report(state, user).orders),
+        Query::Book { symbol, depth } => book_report(state, symbol, depth)
+            .map_or(QueryReply::UnknownSymbol(symbol), QueryReply::Book),
+        _ => QueryReply::Totals(currency_totals(state)),
     };
     text(&answer)
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &QueryReply) -> String {
     match answer {
         // Where a record is kept is no part of it.
-        Answer::User(user) => {
+        QueryReply::User(user) => {
             let balances: Vec<_> = user.balances().collect();
             format!(
                 "{} {:?} {balances:?} {:?}",
@@ -151,7 +150,7 @@ fn answers_are_the_state_between_two_commands() {
 #[test]
 fn queries_have_no_numbers_and_no_callback_sees_them() {
     for options in all() {
-        let options = Options {
+        let options = ServiceOptions {
             digest: Some(Digest::new()),
             ..options
         };
@@ -216,19 +215,19 @@ fn answers_under_load_are_consistent() {
                 assert!(sequence >= last, "time goes on");
                 last = sequence;
                 match answer {
-                    Answer::Totals(totals) => {
+                    QueryReply::Totals(totals) => {
                         assert!(totals.iter().all(|total| total.sum() == 0), "{totals:?}");
                     }
-                    Answer::Book(BookReport { asks, bids }) => {
+                    QueryReply::Book(BookReport { asks, bids }) => {
                         let best = (bids.first(), asks.first());
                         let is_crossed =
                             matches!(best, (Some(bid), Some(ask)) if bid.price >= ask.price);
                         assert!(!is_crossed, "{best:?}");
                     }
-                    Answer::OpenOrders(orders) => assert!(orders.is_empty(), "user 2 has none"),
-                    Answer::User(user) => assert_eq!(user.uid, UserId(1)),
-                    Answer::UnknownUser(uid) => assert_eq!(uid, UserId(77)),
-                    Answer::UnknownSymbol(symbol) => assert_eq!(symbol, SymbolId(9)),
+                    QueryReply::OpenOrders(orders) => assert!(orders.is_empty(), "user 2 has none"),
+                    QueryReply::User(user) => assert_eq!(user.uid, UserId(1)),
+                    QueryReply::UnknownUser(uid) => assert_eq!(uid, UserId(77)),
+                    QueryReply::UnknownSymbol(symbol) => assert_eq!(symbol, SymbolId(9)),
                     other => panic!("{other:?}"),
                 }
             }

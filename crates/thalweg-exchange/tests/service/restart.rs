@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::execution::ExecutionReport;
-use thalweg_exchange::service::{Finished, Options, Query, Service, SharedOptions, SharedService};
+use thalweg_exchange::service::{
+    Query, Service, ServiceOptions, ServiceResults, SharedOptions, SharedService,
+};
 use thalweg_exchange::{Command, State, UserId};
 
 use crate::service::clients::{market, order};
@@ -17,15 +19,20 @@ fn commands() -> Vec<Command> {
     market().into_iter().chain(orders).collect()
 }
 
-fn options(placement: Placement) -> Options {
-    Options {
+fn options(placement: Placement) -> ServiceOptions {
+    ServiceOptions {
         placement,
         digest: Some(Digest::new()),
-        ..Options::default()
+        ..ServiceOptions::default()
     }
 }
 
-fn run(commands: &[Command], state: State, options: Options, reported: &mut Reports) -> Finished {
+fn run(
+    commands: &[Command],
+    state: State,
+    options: ServiceOptions,
+    reported: &mut Reports,
+) -> ServiceResults {
     let list = Arc::new(Mutex::new(Reports::new()));
     let publish = Arc::clone(&list);
     let end = options.first_sequence + commands.len() as u64;
@@ -57,7 +64,7 @@ fn numbers_go_on_where_the_service_before_ended() {
         let once = run(&commands, State::default(), options.clone(), &mut whole);
         let (before, after) = commands.split_at(31);
         let first = run(before, State::default(), options.clone(), &mut parts);
-        let second = Options {
+        let second = ServiceOptions {
             digest: first.digest,
             first_sequence: 31,
             ..options
@@ -72,7 +79,7 @@ fn numbers_go_on_where_the_service_before_ended() {
 
 #[test]
 fn so_do_those_of_replies() {
-    let service = Options {
+    let service = ServiceOptions {
         first_sequence: 1 << 63,
         ..options(Placement::inline())
     };

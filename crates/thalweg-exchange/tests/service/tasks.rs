@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use thalweg_exchange::service::{Answer, ClientError, Query, SharedOptions, SharedService};
+use thalweg_exchange::service::{ClientError, Query, QueryReply, SharedOptions, SharedService};
 use thalweg_exchange::{Command, ResultCode, State, UserId};
 
 use crate::service::clients::{market, order};
@@ -44,7 +44,7 @@ fn a_task_asks_and_gets_its_answer() {
     }
     let answered = block_on(client.query_async(Query::User(UserId(2)))).expect("it runs");
     assert_eq!(answered.sequence, 2);
-    assert!(matches!(answered.answer, Answer::User(user) if user.uid == UserId(2)));
+    assert!(matches!(answered.answer, QueryReply::User(user) if user.uid == UserId(2)));
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::sync::mpsc;
 
 use thalweg::pipeline::Placement;
-use thalweg_exchange::service::{Options, Service, Stamps};
+use thalweg_exchange::service::{Service, ServiceOptions, Stamps};
 use thalweg_exchange::{Command, State};
 use thalweg_measure::clock::Clock;
 
 /// When it was due, the stamps of each command, and when it was published.
 fn noted(
-    options: Options,
+    options: ServiceOptions,
     send: impl FnOnce(&mut Service),
 ) -> (Vec<(u64, Option<Stamps>, u64)>, u64) {
     let (note, notes) = mpsc::channel();
@@ -25,11 +25,11 @@ fn noted(
     (notes.iter().collect(), Clock::global().ticks() - begin)
 }
 
-fn inline(is_timed: bool) -> Options {
-    Options {
+fn inline(is_timed: bool) -> ServiceOptions {
+    ServiceOptions {
         placement: Placement::inline(),
         is_timed,
-        ..Options::default()
+        ..ServiceOptions::default()
     }
 }
 
@@ -70,7 +70,7 @@ fn the_stamps_of_a_command_are_in_order() {
 
 #[test]
 fn of_commands_in_a_row_each_begins_where_the_one_before_has_ended() {
-    let threads = Options {
+    let threads = ServiceOptions {
         placement: Placement::threads(2),
         ..inline(true)
     };
@@ -92,7 +92,7 @@ fn of_commands_in_a_row_each_begins_where_the_one_before_has_ended() {
 
 #[test]
 fn one_command_in_three_is_stamped() {
-    let options = Options {
+    let options = ServiceOptions {
         sample_every: 3,
         ..inline(false)
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_exchange::codec::session::{
-    AdminCommand, ClientFrame, SubmitError, TradeCommand, decode_client_frame,
+    AdminCommand, ClientFrame, SubmitFrameError, TradeCommand, decode_client_frame,
 };
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{
@@ -98,7 +98,7 @@ fn commands() -> Vec<(Command, Option<Role>)> {
     .collect()
 }
 
-fn as_sent(command: &Command) -> [Result<Command, SubmitError>; 2] {
+fn as_sent(command: &Command) -> [Result<Command, SubmitFrameError>; 2] {
     let frame = submit(1, command);
     let decoded = decode_client_frame(&frame).expect("a good frame").0;
     let ClientFrame::Submit(submit) = decoded else {
@@ -111,7 +111,7 @@ fn as_sent(command: &Command) -> [Result<Command, SubmitError>; 2] {
 
 #[test]
 fn each_command_is_of_one_role_or_of_none() {
-    let refused = Err(SubmitError::Refused(Refusal::Role));
+    let refused = Err(SubmitFrameError::Refused(Refusal::Role));
     for (command, role) in commands() {
         let [trade, admin] = as_sent(&command);
         let of = |of| {
@@ -141,7 +141,7 @@ fn cancels_are_of_both() {
 #[test]
 fn a_trader_acts_for_one_user() {
     let other = UserId(8);
-    let theirs = Err(SubmitError::Refused(Refusal::NotYourUser));
+    let theirs = Err(SubmitFrameError::Refused(Refusal::NotYourUser));
     for command in [
         TradeCommand::cancel(other, SYMBOL, OrderId(9)),
         TradeCommand::move_to(other, SYMBOL, OrderId(9), 1),

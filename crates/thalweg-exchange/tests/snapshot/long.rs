@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use flate2::bufread::GzDecoder;
 use thalweg_exchange::conformance::{Checker, Engine, Summary};
-use thalweg_exchange::stream::Recorded;
+use thalweg_exchange::stream::Recording;
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, ResultCode, Rules, State,
     SymbolId, SymbolSpec, UserId, apply,
@@ -105,7 +105,7 @@ fn agrees(path: PathBuf, step: u32) -> Summary {
     let mut text = String::new();
     let unpacked = GzDecoder::new(file).read_to_string(&mut text);
     unpacked.expect("the stream can be unpacked");
-    let recorded = Recorded::new(text.as_bytes()).expect("a recorded stream");
+    let recorded = Recording::new(text.as_bytes()).expect("a recorded stream");
     let engine = Reopening {
         state: State::new(recorded.rules()),
         step,

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::matching::Matching;
-use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::service::{Service, ServiceOptions};
 use thalweg_exchange::{
     Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, Rules, State, SymbolId,
     SymbolSpec, UserId, apply, apply_batch,
@@ -21,7 +21,7 @@ fn applied(mut state: State, commands: &[Command]) -> State {
     state
 }
 
-fn served(rules: Rules, commands: &[Command], options: Options) -> State {
+fn served(rules: Rules, commands: &[Command], options: ServiceOptions) -> State {
     let service = Service::start(State::new(rules), options, |_| ());
     let mut service = service.expect("good options");
     for batch in commands.chunks(13) {
@@ -41,11 +41,11 @@ fn agree(rules: Rules, commands: &[Command]) {
         (Placement::threads(2), false),
     ] {
         let what = format!("{placement}, stamped: {is_timed}");
-        let options = Options {
+        let options = ServiceOptions {
             capacity: 64,
             placement,
             is_timed,
-            ..Options::default()
+            ..ServiceOptions::default()
         };
         let state = served(rules, commands, options);
         assert!(bytes(&state) == expected, "{what}");

@@ -20,15 +20,9 @@
 
 use core::mem::MaybeUninit;
 
-use super::{Sectors, alone, scalar};
+use super::sectors::{GROUP, Group, Sectors};
+use super::{alone, scalar};
 use crate::accumulator::{Accumulators, STRIPE_BYTES, Stripe, chain, finish, merge, start};
-
-/// Stripes whose products are made together.
-const GROUP: usize = 4;
-/// Bytes of a group.
-pub(crate) const GROUP_BYTES: usize = GROUP * STRIPE_BYTES;
-/// Four stripes that follow each other in memory.
-pub(crate) type Group = [u8; GROUP_BYTES];
 
 /// Products of a group, aligned for whole vectors.
 #[repr(C, align(64))]

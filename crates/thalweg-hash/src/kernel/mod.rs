@@ -24,8 +24,7 @@ mod x86;
 use core::fmt;
 
 use crate::accumulator::{Accumulators, Stripe};
-pub(crate) use hybrid::{GROUP_BYTES, Group};
-pub(crate) use sectors::Sectors;
+pub(crate) use sectors::{GROUP_BYTES, Group, Sectors};
 
 /// The functions of a kernel. The functions are unsafe because they need the features of `found`.
 struct Table {

@@ -1,6 +1,13 @@
 //! Sectors at equal distances, each made of whole groups.
 
-use super::{GROUP_BYTES, Group};
+use crate::accumulator::STRIPE_BYTES;
+
+/// Stripes whose products are made together.
+pub(super) const GROUP: usize = 4;
+/// Bytes of a group.
+pub(crate) const GROUP_BYTES: usize = GROUP * STRIPE_BYTES;
+/// Four stripes that follow each other in memory.
+pub(crate) type Group = [u8; GROUP_BYTES];
 
 /// Sectors that begin with `data` and end with it, their gaps between them.
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use zerocopy::FromBytes;
 use super::Reader;
 use crate::error::Error;
 use crate::format::{BLOCK_HEADER_BYTES, BlockHeader, LENGTH_BYTES};
-use crate::journal::Record;
 use crate::lsn::Lsn;
+use crate::record::Record;
 use crate::storage::Storage;
 
 /// Returns the records after the first `skipped`.

@@ -2,8 +2,8 @@
 
 use super::Shared;
 use crate::error::Error;
-use crate::journal::Kind;
 use crate::pages::OpenBlock;
+use crate::record::Kind;
 use crate::storage::Storage;
 use crate::tail::Tail;
 
@@ -33,12 +33,12 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
 
 #[cfg(all(test, not(shuttle)))]
 mod tests {
-    use crate::{GroupCommit, Journal, Lsn, Options, Reader, SimDisk};
+    use crate::{GroupCommit, Journal, JournalOptions, Lsn, Reader, SimDisk};
 
     #[test]
     fn what_was_flushed_is_there_for_readers_and_not_durable() -> Result<(), crate::Error> {
         let disk = SimDisk::new();
-        let journal = Journal::<u64, _>::open_in(disk.clone(), Options::default())?;
+        let journal = Journal::<u64, _>::open_in(disk.clone(), JournalOptions::default())?;
         let journal = journal.share(GroupCommit::default());
         assert!(journal.flush()?);
         let read =
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn what_was_flushed_behind_a_load_is_there_for_readers() -> Result<(), crate::Error> {
         let disk = SimDisk::new();
-        let options = Options::default()
+        let options = JournalOptions::default()
             .segment_bytes(16 << 10)
             .block_bytes_max(4 << 10);
         let journal = Journal::<[u64; 8], _>::open_in(disk.clone(), options)?;

@@ -15,7 +15,7 @@ use shuttle::{Config, Runner, thread};
 
 use super::{GroupCommit, Shared};
 use crate::fault::{Faults, Seeded};
-use crate::{Error, Fault, Journal, Lsn, Operation, Options, Reader, SimDisk};
+use crate::{Error, Fault, Journal, JournalOptions, Lsn, Operation, Reader, SimDisk};
 
 const SCHEDULES: usize = 1_000;
 const PREEMPTIONS: usize = 3;
@@ -48,8 +48,8 @@ const AT_ONCE: GroupCommit = GroupCommit {
     bytes_max: usize::MAX,
 };
 
-fn options(seeded: Option<Seeded>) -> Options {
-    let mut options = Options::default()
+fn options(seeded: Option<Seeded>) -> JournalOptions {
+    let mut options = JournalOptions::default()
         .segment_bytes(8 << 10)
         .block_bytes_max(4 << 10)
         .in_background(false);

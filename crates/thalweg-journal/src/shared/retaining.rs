@@ -2,8 +2,8 @@
 
 use super::{Inner, Shared};
 use crate::error::Error;
-use crate::journal::Kind;
 use crate::lsn::Lsn;
+use crate::record::Kind;
 use crate::storage::Storage;
 use crate::tail::Tail;
 use crate::tail::retain::give_up;
@@ -53,7 +53,7 @@ mod tests {
     use std::thread;
 
     use crate::storage::SimFile;
-    use crate::{GroupCommit, Journal, Lsn, Options, Reader, SimDisk, Storage};
+    use crate::{GroupCommit, Journal, JournalOptions, Lsn, Reader, SimDisk, Storage};
 
     /// Where a sync says that it has begun, and waits until it may go on.
     type Held = Option<(Sender<()>, Receiver<()>)>;
@@ -108,7 +108,7 @@ mod tests {
             disk: SimDisk::new(),
             held: Arc::default(),
         };
-        let options = Options::default()
+        let options = JournalOptions::default()
             .segment_bytes(16 << 10)
             .block_bytes_max(4 << 10)
             .in_background(false);
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn segments_that_are_not_durable_stay() -> Result<(), crate::Error> {
-        let options = Options::default()
+        let options = JournalOptions::default()
             .segment_bytes(16 << 10)
             .block_bytes_max(4 << 10);
         let journal = Journal::<[u64; 8], _>::open_in(SimDisk::new(), options)?;

@@ -4,7 +4,7 @@ use super::model::{Entry, Model, Random};
 use crate::cut::cut_with;
 use crate::fault::{Faults, Seeded};
 use crate::journal::Journal;
-use crate::{Error, Fault, Lsn, Operation, Options, Reader, SimDisk};
+use crate::{Error, Fault, JournalOptions, Lsn, Operation, Reader, SimDisk};
 
 const LIVES: u64 = 6;
 const SEGMENT_BYTES: u64 = 48 << 10;
@@ -86,8 +86,8 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Stats, String> {
 }
 
 impl Run {
-    fn options(&self) -> Options {
-        let mut options = Options::default()
+    fn options(&self) -> JournalOptions {
+        let mut options = JournalOptions::default()
             .segment_bytes(SEGMENT_BYTES)
             .block_bytes_max(BLOCK_BYTES_MAX)
             .journal_number(7)

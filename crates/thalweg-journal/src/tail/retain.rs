@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::fault::Seeded;
 use crate::format::{is_spare, segment_name, spare_name};
 use crate::lsn::Lsn;
-use crate::options::Options;
+use crate::options::JournalOptions;
 use crate::scan::{is_absent, open_segment};
 use crate::storage::Storage;
 
@@ -46,7 +46,7 @@ impl<S: Storage> Tail<S> {
 /// Gives up the first segment. A thread that writes the last one meanwhile is not affected.
 pub(crate) fn give_up<S: Storage>(
     storage: &S,
-    options: &Options,
+    options: &JournalOptions,
     number: u64,
 ) -> Result<(), Error> {
     let name = segment_name(number);

@@ -2,15 +2,15 @@
 //! it is done again; what can be read is what was written.
 
 use thalweg_journal::format::PAGE_BYTES;
-use thalweg_journal::{Journal, Lsn, Options, Reader, SimDisk};
+use thalweg_journal::{Journal, JournalOptions, Lsn, Reader, SimDisk};
 
 const SEGMENT_BYTES: u64 = 4 * PAGE_BYTES as u64;
 const SEGMENTS: u64 = 3;
 /// Bytes of a change: the segment, the page and what is done to it, the place, the new byte.
 const CHANGE_BYTES: usize = 4;
 
-fn options() -> Options {
-    Options::default()
+fn options() -> JournalOptions {
+    JournalOptions::default()
         .segment_bytes(SEGMENT_BYTES)
         .block_bytes_max(PAGE_BYTES as u64)
         .journal_number(1)

@@ -1,14 +1,14 @@
 //! A journal on a simulated disk with one record a block and three blocks a segment.
 
-use thalweg_journal::{Error, Journal, Lsn, Options, SimDisk};
+use thalweg_journal::{Error, Journal, JournalOptions, Lsn, SimDisk};
 
 pub(crate) type Record = [u64; 4];
 pub(crate) type SimJournal = Journal<Record, SimDisk>;
 
 pub(crate) const SEGMENT_BYTES: u64 = 16 << 10;
 
-pub(crate) fn options() -> Options {
-    Options::default()
+pub(crate) fn options() -> JournalOptions {
+    JournalOptions::default()
         .segment_bytes(SEGMENT_BYTES)
         .block_bytes_max(4096)
         .in_background(false)

@@ -22,11 +22,11 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
         }
     };
     Options {
-        service: service::Options {
+        service: service::ServiceOptions {
             capacity: config.exchange.capacity,
             // The thread that executes waits for no disk.
             placement: Placement::caller_and_threads(1, 1),
-            ..service::Options::default()
+            ..service::ServiceOptions::default()
         },
         wake: Wake(Some(Arc::new(wake))),
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),

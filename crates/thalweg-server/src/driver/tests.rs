@@ -91,9 +91,9 @@ fn on_a_full_disk() -> Driver<SimDisk> {
     let disk = SimDisk::new();
     // No other thread meets the faults, or it could use them all up unseen.
     let options = Options {
-        service: service::Options {
+        service: service::ServiceOptions {
             placement: Placement::inline(),
-            ..service::Options::default()
+            ..service::ServiceOptions::default()
         },
         ..Options::default()
     };
@@ -152,10 +152,10 @@ fn a_cancel_that_found_no_room_in_flight_goes_before_what_its_user_sends_then() 
         }
     };
     let options = Options {
-        service: service::Options {
+        service: service::ServiceOptions {
             capacity: 4,
             placement: Placement::caller_and_threads(1, 1),
-            ..service::Options::default()
+            ..service::ServiceOptions::default()
         },
         wake: Wake(Some(Arc::new(wake))),
         ..Options::default()

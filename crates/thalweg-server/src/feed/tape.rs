@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thalweg_exchange::codec::{MESSAGE_BYTES_MAX, encode_message, encode_snapshot, snapshot_bytes};
-use thalweg_exchange::market::{Builder, Options, OutOfStep, Snapshot};
+use thalweg_exchange::market::{Builder, MarketOptions, OutOfStep, Snapshot};
 use thalweg_exchange::service::Outcome;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId};
 
@@ -28,9 +28,9 @@ pub(crate) struct Tape {
 impl Tape {
     /// Goes on from a state: the books' snapshots are what the feed begins with.
     pub(crate) fn new(state: &State, feed: Arc<Feed>) -> Self {
-        let options = Options {
+        let options = MarketOptions {
             channels: feed.channels,
-            ..Options::default()
+            ..MarketOptions::default()
         };
         let books = state.matching.books();
         Self {

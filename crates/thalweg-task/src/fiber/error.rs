@@ -9,8 +9,8 @@ pub enum StackError {
     /// A size outside of [`StackOptions::SIZE_BYTES`](super::StackOptions::SIZE_BYTES).
     #[error(
         "a stack of {size_bytes} bytes: it must have {} to {}",
-        super::StackOptions::SIZE_BYTES.start(),
-        super::StackOptions::SIZE_BYTES.end()
+        super::STACK_BYTES.start(),
+        super::STACK_BYTES.end()
     )]
     Size {
         /// The size that was asked for.

@@ -61,6 +61,9 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 use switch::{Ending, Reached, Suspender, Switch};
 
+/// The sizes of stacks: see [`StackOptions::SIZE_BYTES`].
+const STACK_BYTES: std::ops::RangeInclusive<usize> = 8192..=1 << 30;
+
 impl StackPool {
     /// Returns a fiber that runs `body` on a stack of this pool. It begins with the first poll.
     ///

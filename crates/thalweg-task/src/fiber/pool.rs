@@ -41,7 +41,7 @@ impl StackOptions {
     /// The sizes that a stack may have. In fewer bytes none can be unwound: the unwinder's first
     /// use takes 5.2 KB where the dynamic linker saves AVX-512 registers (glibc 2.36, AMD EPYC
     /// 9005).
-    pub const SIZE_BYTES: RangeInclusive<usize> = 8192..=1 << 30;
+    pub const SIZE_BYTES: RangeInclusive<usize> = super::STACK_BYTES;
 
     fn check(&self) -> Result<(), StackError> {
         let Self {

@@ -1,7 +1,6 @@
 //! The content of a frame, and the operations on it that depend on its type.
 
 use std::alloc::Layout;
-use std::cell::Cell;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
@@ -9,44 +8,9 @@ use std::pin::Pin;
 use std::ptr::{self, NonNull};
 use std::task::{Context, Poll};
 
-use super::hub::{self, Hub};
 use super::pool::Place;
-use super::scheduler::{Scheduler, SeatId};
-use super::thread::Thread;
-use super::waiter::Waiter;
-use super::{FUTURE, OUTPUT, waker};
-use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell, order};
+use super::{FUTURE, Header, OUTPUT, waker};
 use crate::task_error::TaskError;
-use crate::wheel::Timer;
-
-/// The part of a frame that is the same for tasks of all types. The fields that a poll touches are
-/// last, beside the body.
-#[repr(C)]
-pub(crate) struct Header {
-    pub(super) hub: NonNull<Hub>,
-    /// Counted while the task is not over.
-    pub(super) scheduler: NonNull<Scheduler>,
-    /// The waiter for its end.
-    pub(super) joiner: Cell<Option<Waiter>>,
-    /// Its deadline.
-    pub(super) timer: Cell<Option<Timer>>,
-    pub(super) place: Cell<SeatId>,
-    pub(super) below: UnsafeCell<Option<NonNull<Header>>>,
-    /// Read where a waker is used, and written where the frame ends, so that a model sees whether
-    /// the one comes before the other.
-    #[cfg(loom)]
-    pub(super) used: UnsafeCell<()>,
-    /// The one behind it in the run list.
-    pub(super) next: Cell<Option<NonNull<Header>>>,
-    pub(super) refs: AtomicUsize,
-    pub(super) owner: Thread,
-    pub(super) body: &'static Body,
-    pub(super) pushed: AtomicBool,
-    /// Why it is cancelled, or was.
-    pub(super) late: Cell<bool>,
-    pub(super) flags: Cell<u8>,
-    pub(super) locals: Cell<usize>,
-}
 
 /// The operations on the body of a frame, by its type: by rule 3 only for the code that set
 /// `RUNNING`, except for the output of a task that is over, which is its handle's.
@@ -64,12 +28,6 @@ pub(super) struct Body {
 
 /// The outcome of a task.
 pub(super) type Outcome<T> = Result<T, TaskError>;
-
-#[cfg(all(target_pointer_width = "64", not(loom)))]
-const _: () = assert!(
-    size_of::<Header>() <= 112,
-    "a small task fits into two lines"
-);
 
 #[repr(C)]
 struct Frame<F: Future> {
@@ -170,61 +128,5 @@ impl<F: Future> Of<F> {
     /// As the field of [`Body`] says.
     unsafe fn output(node: NonNull<Header>) -> NonNull<()> {
         Self::inside(node)
-    }
-}
-
-/// Gives up the owner's share of a frame.
-///
-/// # Safety
-/// Rule 2: on the owner's thread, once.
-pub(super) unsafe fn give_up(node: NonNull<Header>) {
-    // SAFETY: the owner's share keeps it alive.
-    // ORDERING: `alone`, pairs with `leave`: alone, there is no other reference left from which one
-    // could be made.
-    if unsafe { node.as_ref() }.refs.load(order::alone()) == 1 {
-        // SAFETY: rule 2.
-        unsafe { free(node) };
-    } else {
-        // SAFETY: the share is the caller's.
-        unsafe { waker::drop_ref(node) };
-    }
-}
-
-/// Ends a frame on the owner's thread.
-///
-/// # Safety
-/// Rule 2: no one else has it.
-pub(super) unsafe fn free(node: NonNull<Header>) {
-    // SAFETY: the caller has it alone. By rule 6 the hub is there.
-    let (body, hub, scheduler) = unsafe {
-        let header = node.as_ref();
-        (header.body, header.hub, header.scheduler)
-    };
-    // SAFETY: rule 6.
-    if unsafe { hub.as_ref() }.is_closed() {
-        // SAFETY: as above.
-        return unsafe { end_orphan(node) };
-    }
-    // SAFETY: the core is there, so its scheduler is; the frame is of its pool.
-    unsafe {
-        #[cfg(loom)]
-        node.as_ref().used.with_mut(|_| ());
-        ptr::drop_in_place(node.as_ptr());
-        scheduler.as_ref().take_back(body.place, node.cast());
-    }
-}
-
-/// Ends a frame whose core is gone, on any thread.
-///
-/// # Safety
-/// Rule 2: no one else has it; and its hub is closed.
-pub(super) unsafe fn end_orphan(node: NonNull<Header>) {
-    // SAFETY: as the caller says.
-    let (place, hub) = unsafe { (node.as_ref().body.place, node.as_ref().hub) };
-    // SAFETY: the caller has it alone. The fields of the header that have a destructor are `None`
-    // since the task was over: its joiner was on the owner's thread.
-    unsafe {
-        ptr::drop_in_place(node.as_ptr());
-        hub::leave_orphan(hub, node.cast(), place.own());
     }
 }

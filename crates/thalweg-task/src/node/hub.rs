@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 
 use thalweg::wait::Signal;
 
-use super::frame::Header;
+use super::Header;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, order};
 
 /// Returns the head of the stack of a core that is gone.

@@ -44,6 +44,7 @@ mod hub;
 #[cfg(all(test, loom))]
 mod models;
 mod pool;
+mod release;
 mod scheduler;
 mod task;
 pub(crate) mod thread;
@@ -61,15 +62,19 @@ use std::task::Waker;
 
 pub(crate) use cell::{OneAtATime, take_by_words};
 pub(crate) use hub::HubRef;
-pub(crate) use scheduler::Scheduler;
+pub(crate) use scheduler::{Expiry, Scheduler};
 pub use scheduler::{Status, TaskId};
 pub use task::Task;
 pub(crate) use waiter::{Foreign, Lent, Waiter};
 
 use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell};
 use crate::task_error::{TaskError, panic_text};
-use frame::{Body, Header, Of, give_up};
+use crate::wheel::Timer;
+use frame::{Body, Of};
+use hub::Hub;
+use release::give_up;
 use scheduler::SeatId;
+use thread::Thread;
 
 const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
@@ -81,6 +86,41 @@ const FUTURE: u8 = 32;
 const OUTPUT: u8 = 64;
 /// The output may still be asked for.
 const WANTED: u8 = 128;
+
+/// The part of a frame that is the same for tasks of all types. The fields that a poll touches are
+/// last, beside the body.
+#[repr(C)]
+struct Header {
+    hub: NonNull<Hub>,
+    /// Counted while the task is not over.
+    scheduler: NonNull<Scheduler>,
+    /// The waiter for its end.
+    joiner: Cell<Option<Waiter>>,
+    /// Its deadline.
+    timer: Cell<Option<Timer>>,
+    place: Cell<SeatId>,
+    below: UnsafeCell<Option<NonNull<Header>>>,
+    /// Read where a waker is used, and written where the frame ends, so that a model sees whether
+    /// the one comes before the other.
+    #[cfg(loom)]
+    used: UnsafeCell<()>,
+    /// The one behind it in the run list.
+    next: Cell<Option<NonNull<Header>>>,
+    refs: AtomicUsize,
+    owner: Thread,
+    body: &'static Body,
+    pushed: AtomicBool,
+    /// Why it is cancelled, or was.
+    late: Cell<bool>,
+    flags: Cell<u8>,
+    locals: Cell<usize>,
+}
+
+#[cfg(all(target_pointer_width = "64", not(loom)))]
+const _: () = assert!(
+    size_of::<Header>() <= 112,
+    "a small task fits into two lines"
+);
 
 /// A task, as the owner's thread has it. `!Send`.
 pub(crate) struct NodeRef(NonNull<Header>);

@@ -9,14 +9,14 @@ use std::task::Waker;
 
 use thalweg::wait::Entry;
 
-use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
+use super::release::{drop_ref, end_orphan, free};
 use super::thread::{self, Thread};
-use super::{DONE, Foreign, NodeRef, QUEUED, RUNNING, waker};
+use super::{DONE, Foreign, Header, NodeRef, QUEUED, RUNNING, Waiter};
 use crate::family::sealed::{WakeOnce, Wakes};
 use crate::sync::order;
-use crate::timer::{Expiry, Time};
+use crate::time::Time;
 use crate::wheel::{Timer, Wheel};
 
 /// The id of a task, which no other task of the process has, nor one that had its place before. It
@@ -78,6 +78,12 @@ enum Seated {
     Task(NonNull<Header>),
     /// The next free one.
     Free(Option<u32>),
+}
+
+/// The action of a timer when it is due.
+pub(crate) enum Expiry {
+    Wake(Waiter),
+    End(TaskId),
 }
 
 /// The owner's side of a core. `!Send`.
@@ -311,7 +317,7 @@ impl Scheduler {
                 NodeRef::hold(node).wake();
             }
             // SAFETY: the stack's reference.
-            unsafe { waker::drop_ref(node) };
+            unsafe { drop_ref(node) };
         }
     }
 
@@ -385,7 +391,7 @@ impl Scheduler {
                 if node.as_ref().refs.load(order::alone()) == 0 {
                     end_orphan(node);
                 } else {
-                    waker::drop_ref(node);
+                    drop_ref(node);
                 }
             }
         }

@@ -8,10 +8,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::timer::Expiry;
-
 use super::frame::Outcome;
-use super::{DONE, NodeRef, OUTPUT, Scheduler, TaskId, WANTED, Waiter, waker};
+use super::{DONE, Expiry, NodeRef, OUTPUT, Scheduler, TaskId, WANTED, Waiter, waker};
 
 /// A task that was spawned: a future of what it comes to. Dropped, it lets the task go on.
 ///

@@ -5,8 +5,8 @@ use std::process::abort;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::frame::{Header, end_orphan, free};
-use super::{DONE, NodeRef};
+use super::release::drop_ref;
+use super::{DONE, Header, NodeRef};
 use crate::sync::{Ordering, order};
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
@@ -126,30 +126,4 @@ fn wake_remote(node: NonNull<Header>) {
 unsafe fn drop_waker(data: *const ()) {
     // SAFETY: this waker's reference, given up here.
     unsafe { drop_ref(header(&data)) };
-}
-
-/// Gives up a counted reference.
-///
-/// # Safety
-/// It must be the caller's.
-pub(super) unsafe fn drop_ref(node: NonNull<Header>) {
-    // SAFETY: the reference keeps the frame alive up to here.
-    let (owner, hub) = unsafe { (node.as_ref().owner, node.as_ref().hub) };
-    #[cfg(loom)]
-    // SAFETY: as above.
-    unsafe { node.as_ref() }.used.with(|_| ());
-    // SAFETY: as above.
-    // ORDERING: `leave`: the last one sees what the others did.
-    if unsafe { node.as_ref() }.refs.fetch_sub(1, order::leave()) != 1 {
-        return;
-    }
-    // No one else has the node any more, so the rest of it is ours (rule 2).
-    if owner.is_current() {
-        // SAFETY: rule 2, on the owner's thread.
-        unsafe { free(node) };
-    // SAFETY: rule 6: the frame is not freed, so its hub is there; rule 5 for the push.
-    } else if !unsafe { hub.as_ref().push(node) } {
-        // SAFETY: rule 6: the core is gone, and left the frame to its last holder.
-        unsafe { end_orphan(node) };
-    }
 }

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
-use super::inbox::{BuildError, ExpressLane, Inbox, Receiver};
+use super::inbox::{BusError, ExpressLane, Inbox, Receiver};
 use super::ledger::{Losses, Meter, Service};
 use super::priority::Priority;
 use super::registry::{Core, Opened};
@@ -85,7 +85,7 @@ pub struct Consumer<M: Message> {
 }
 
 impl<M: Message> Consumer<M> {
-    pub(super) fn new(core: Arc<Core<M>>, opened: Opened<M>) -> Result<Self, BuildError> {
+    pub(super) fn new(core: Arc<Core<M>>, opened: Opened<M>) -> Result<Self, BusError> {
         let Opened {
             inbox,
             receiver,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::InboxId;
 use super::consumer::Consumer;
-use super::inbox::{BuildError, Options};
+use super::inbox::{BusError, Options};
 use super::ledger::{Reading, Totals};
 use super::priority::{Admission, Priority};
 use super::publisher::Publisher;
@@ -29,16 +29,16 @@ pub struct Bus<M: Message>(pub(super) Arc<Handle<M>>);
 
 impl<M: Message> Bus<M> {
     /// Returns a builder of a bus with other options than those of [`new`](Self::new).
-    pub fn builder() -> Builder<M> {
-        Builder::new()
+    pub fn builder() -> BusBuilder<M> {
+        BusBuilder::new()
     }
 
     /// Returns a bus with inboxes of 65,536 messages and the default
     /// [`Admission`](super::Admission).
     ///
     /// # Errors
-    /// [`BuildError::Topics`] if the topics of `M` are not as they must be.
-    pub fn new() -> Result<Self, BuildError> {
+    /// [`BusError::Topics`] if the topics of `M` are not as they must be.
+    pub fn new() -> Result<Self, BusError> {
         Self::builder().build()
     }
 
@@ -49,8 +49,8 @@ impl<M: Message> Bus<M> {
     /// some µs more.
     ///
     /// # Errors
-    /// See [`BuildError`].
-    pub fn subscribe(&self, topics: Topics) -> Result<Consumer<M>, BuildError> {
+    /// See [`BusError`].
+    pub fn subscribe(&self, topics: Topics) -> Result<Consumer<M>, BusError> {
         self.subscription(topics).open()
     }
 
@@ -88,8 +88,8 @@ impl<M: Message> Bus<M> {
     /// its messages are taken, its counters are folded into the inbox total.
     ///
     /// # Errors
-    /// [`BuildError::Closed`] after [`drain`](Self::drain) or [`stop`](Self::stop).
-    pub fn publisher(&self, name: &str) -> Result<Publisher<M>, BuildError> {
+    /// [`BusError::Closed`] after [`drain`](Self::drain) or [`stop`](Self::stop).
+    pub fn publisher(&self, name: &str) -> Result<Publisher<M>, BusError> {
         Publisher::new(Arc::clone(&self.0), name)
     }
 
@@ -195,7 +195,7 @@ const CAPACITY: usize = 65_536;
 /// Options of a bus, which are those of its inboxes unless a [`Subscription`] has its own.
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Builder<M> {
+pub struct BusBuilder<M> {
     options: Options,
     #[cfg_attr(
         any(loom, shuttle),
@@ -236,7 +236,7 @@ macro_rules! inbox_options {
             ///
             /// Topics that drop the oldest or conflate go to the lane if the *topic* has such a
             /// priority, and not by that of a message. [`Priority::Low`] is refused with
-            /// [`BuildError::Express`]: every message would be in the lane.
+            /// [`BusError::Express`]: every message would be in the lane.
             ///
             /// ```
             /// # use thalweg::bus::{Bus, Message, Priority, TopicId, TopicInfo, Topics};
@@ -269,9 +269,9 @@ macro_rules! inbox_options {
     )+};
 }
 
-inbox_options!(Builder, Subscription);
+inbox_options!(BusBuilder, Subscription);
 
-impl<M: Message> Builder<M> {
+impl<M: Message> BusBuilder<M> {
     fn new() -> Self {
         Self {
             options: Options {
@@ -297,9 +297,9 @@ impl<M: Message> Builder<M> {
     /// Makes the bus. The first one of a process calibrates the clock, which takes some 10 ms.
     ///
     /// # Errors
-    /// See [`BuildError`].
-    pub fn build(self) -> Result<Bus<M>, BuildError> {
-        TopicInfo::check(M::TOPICS).map_err(BuildError::Topics)?;
+    /// See [`BusError`].
+    pub fn build(self) -> Result<Bus<M>, BusError> {
+        TopicInfo::check(M::TOPICS).map_err(BusError::Topics)?;
         self.options.check()?;
         let core = Arc::new(Core::new(self.options));
         let bus = Bus(Arc::new(Handle(core)));
@@ -315,15 +315,15 @@ impl<M: Message> Builder<M> {
 }
 
 impl Options {
-    fn check(&self) -> Result<(), BuildError> {
+    fn check(&self) -> Result<(), BusError> {
         let (from, express) = self.express.unzip();
         for asked in [self.capacity].into_iter().chain(express) {
             if !(1..=CAPACITY_MAX / 2).contains(&asked) {
-                return Err(BuildError::Capacity(asked));
+                return Err(BusError::Capacity(asked));
             }
         }
         if from == Some(Priority::Low) {
-            return Err(BuildError::Express);
+            return Err(BusError::Express);
         }
         self.admission.limits(self.capacity)?;
         Ok(())
@@ -358,8 +358,8 @@ impl<M: Message> Subscription<M> {
     /// Makes the inbox and its consumer; see [`Bus::subscribe`].
     ///
     /// # Errors
-    /// See [`BuildError`].
-    pub fn open(self) -> Result<Consumer<M>, BuildError> {
+    /// See [`BusError`].
+    pub fn open(self) -> Result<Consumer<M>, BusError> {
         self.options.check()?;
         let opened = self
             .core

@@ -35,7 +35,7 @@ use std::sync::Arc as Shared;
 
 use thalweg_measure::clock::Clock;
 
-use super::ledger::{Flow, Ledger, Losses, Meter, Reading, Service, Totals};
+use super::ledger::{FlowCounts, Ledger, Losses, Meter, Reading, Service, Totals};
 use super::priority::{Admission, AdmissionError, Priority};
 use super::shelf::{Envelope, Item, Shelf};
 use super::topic::{Message, Policy, TopicError, TopicId, Topics};
@@ -48,7 +48,7 @@ use crate::wait::{Mode, Panics};
 /// The reason why a bus, an inbox or a publisher can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum BusError {
     /// The topics of the messages are not as they must be.
     Topics(TopicError),
     /// The capacity leaves no room for one of the priorities.
@@ -67,7 +67,7 @@ pub enum BuildError {
     Copying,
 }
 
-errors!(BuildError {
+errors!(BusError {
     Self::Topics(error) => "topics of a bus: {error}";
     Self::Admission(error) => "inbox of a bus: {error}";
     Self::Capacity(asked) =>
@@ -78,13 +78,13 @@ errors!(BuildError {
     Self::Copying => "the clone of a retained message asks for a copy of that message";
 });
 
-impl From<AdmissionError> for BuildError {
+impl From<AdmissionError> for BusError {
     fn from(error: AdmissionError) -> Self {
         Self::Admission(error)
     }
 }
 
-impl BuildError {
+impl BusError {
     /// There is no memory for the ring of an inbox, which has more places than were `asked` for.
     pub(super) fn ring(error: channel::BuildError, asked: usize) -> Self {
         Self::Inbox(match error {
@@ -96,7 +96,7 @@ impl BuildError {
     }
 }
 
-impl From<CapacityError> for BuildError {
+impl From<CapacityError> for BusError {
     fn from(error: CapacityError) -> Self {
         Self::Inbox(error.into())
     }
@@ -149,7 +149,7 @@ impl<M: Message> Inbox<M> {
         id: InboxId,
         topics: Topics,
         options: Options,
-    ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
+    ) -> Result<(Self, Sender<M>, Receiver<M>), BusError> {
         let mut limits = options.admission.limits(options.capacity)?;
         let mut messages_max = options.capacity;
         let shelf = |(index, info): (usize, &super::TopicInfo)| {
@@ -172,7 +172,7 @@ impl<M: Message> Inbox<M> {
             .mode(options.mode)
             .soft_limit(None)
             .mpmc()
-            .map_err(|error| BuildError::ring(error, options.capacity))?;
+            .map_err(|error| BusError::ring(error, options.capacity))?;
         let mut ring_limits = limits;
         let lane = match options.express {
             Some((from, messages)) => {
@@ -367,7 +367,7 @@ impl<M: Message> Inbox<M> {
 
     /// Returns the counts of all messages, where the ring holds `len` elements at `now`.
     pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
-        // Flow last: what was taken was issued before.
+        // The flow last: what was taken was issued before.
         let service = self.service(len, now, ns);
         let publishers = lock(&self.publishers);
         let mut flow = publishers.gone;
@@ -423,7 +423,7 @@ impl<M: Message> Inbox<M> {
 struct Publishers {
     rows: Vec<Row>,
     /// The outcomes of the messages of publishers that have no row any more.
-    gone: Flow,
+    gone: FlowCounts,
     /// By what shelves know publishers: how many there are, and those that are free.
     links: u32,
     free: Vec<u32>,
@@ -523,13 +523,13 @@ impl<M: Message> Lane<M> {
         messages: usize,
         tokens: usize,
         receiver: &Receiver<M>,
-    ) -> Result<Self, BuildError> {
+    ) -> Result<Self, BusError> {
         let places = (messages + tokens).next_power_of_two();
         Ok(Self {
             from,
             messages: messages as u64,
             places: places as u64,
-            end: (receiver.express(places)).map_err(|error| BuildError::ring(error, messages))?,
+            end: (receiver.express(places)).map_err(|error| BusError::ring(error, messages))?,
         })
     }
 }

@@ -71,7 +71,7 @@ pub(super) struct Others {
 /// or admitted or lost before it is issued. The [crate](crate#terms) has a table of the terms.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub struct Flow {
+pub struct FlowCounts {
     /// Messages that were published for the inbox: those that wait for room now as well. A message
     /// that is given back when the bus ends, or the inbox goes, does not count.
     pub issued: [u64; Priority::COUNT],
@@ -89,7 +89,7 @@ pub struct Flow {
     pub discarded: [u64; Priority::COUNT],
 }
 
-impl Flow {
+impl FlowCounts {
     /// Returns the number of messages that were lost, for whatever reason. Each is reported to a
     /// consumer by [`Delivery::lost_before`](super::Delivery::lost_before), unless the message that
     /// would report it is discarded, or none has come since.
@@ -133,8 +133,8 @@ fn tallies(tallies: &ByPriority<Tally>) -> [u64; Priority::COUNT] {
 
 impl Ledger {
     /// Returns the counts. The outcome of a message is read before the count that it comes from.
-    pub(super) fn flow(&self) -> Flow {
-        Flow {
+    pub(super) fn flow(&self) -> FlowCounts {
+        FlowCounts {
             evicted: tallies(&self.others.evicted),
             discarded: tallies(&self.others.discarded),
             timed_out: counts(&self.own.timed_out),
@@ -155,7 +155,7 @@ pub struct Losses {
     /// Its name.
     pub name: Shared<str>,
     /// The outcomes of its messages.
-    pub flow: Flow,
+    pub flow: FlowCounts,
 }
 
 /// The counts of one consumer.
@@ -259,7 +259,7 @@ impl Service {
 #[non_exhaustive]
 pub struct Totals {
     /// The counts by publishers. A message for several inboxes counts for each.
-    pub flow: Flow,
+    pub flow: FlowCounts,
     /// The counts by consumers.
     pub service: Service,
 }

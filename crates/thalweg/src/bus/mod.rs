@@ -118,13 +118,13 @@ mod visit;
 
 pub use crate::topics;
 pub use consumer::{BATCH_MAX, Consumer, Delivery};
-pub use handle::{Builder, Bus, Subscription};
-pub use inbox::{BuildError, ExpressLane};
-pub use ledger::{Flow, Losses, Reading, Service, Totals};
+pub use handle::{Bus, BusBuilder, Subscription};
+pub use inbox::{BusError, ExpressLane};
+pub use ledger::{FlowCounts, Losses, Reading, Service, Totals};
 pub use link::{PublishError, Reason};
 pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reserves};
 pub use publisher::Publisher;
-pub use registry::{InboxFigures, Snapshot};
+pub use registry::{InboxStats, Snapshot};
 pub use topic::{Carries, Message, PatternError, Policy, TopicError, TopicId, TopicInfo, Topics};
 pub use visit::Visit;
 

@@ -13,7 +13,7 @@ use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
 use super::PublisherId;
-use super::inbox::BuildError;
+use super::inbox::BusError;
 use super::ledger::Ledger;
 use super::link::{Link, Patience, PublishError, Reason, Sum, link_patience};
 use super::priority::Priority;
@@ -54,7 +54,7 @@ struct Route {
 const NONE: u32 = u32::MAX;
 
 impl<M: Message> Publisher<M> {
-    pub(super) fn new(handle: Arc<Handle<M>>, name: &str) -> Result<Self, BuildError> {
+    pub(super) fn new(handle: Arc<Handle<M>>, name: &str) -> Result<Self, BusError> {
         let core = Arc::clone(&handle.0);
         let mut routes = [Route {
             sequence: 0,

@@ -21,8 +21,8 @@ use std::thread::ThreadId;
 
 use thalweg_measure::clock::Clock;
 
-use super::inbox::{BuildError, ExpressLane, Inbox, Options, Receiver, Sender};
-use super::ledger::{Flow, Reading, Service, Totals};
+use super::inbox::{BusError, ExpressLane, Inbox, Options, Receiver, Sender};
+use super::ledger::{FlowCounts, Reading, Service, Totals};
 use super::shelf::{Envelope, Item};
 use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, PublisherId};
@@ -38,7 +38,7 @@ pub struct Snapshot {
     /// The state of the bus.
     pub state: Lifecycle,
     /// Each inbox that is open.
-    pub inboxes: Vec<InboxFigures>,
+    pub inboxes: Vec<InboxStats>,
     /// The counts of all messages so far.
     pub totals: Totals,
 }
@@ -46,7 +46,7 @@ pub struct Snapshot {
 /// The figures of one inbox.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct InboxFigures {
+pub struct InboxStats {
     /// The inbox.
     pub inbox: InboxId,
     /// The topics that it takes.
@@ -54,7 +54,7 @@ pub struct InboxFigures {
     /// The sums of its counters, and the number of messages that wait.
     pub reading: Reading,
     /// The numbers of its messages by outcome and priority.
-    pub flow: Flow,
+    pub flow: FlowCounts,
     /// The counts of its consumers, by priority.
     pub service: Service,
     /// Its express lane, if it has one.
@@ -99,7 +99,7 @@ impl<M: Message> Retained<M> {
     }
 
     /// Copies the message; refuses that within the clone that does so, which would wait for itself.
-    pub(super) fn copied(&self) -> Result<Envelope<M>, BuildError> {
+    pub(super) fn copied(&self) -> Result<Envelope<M>, BusError> {
         struct Copying<'r, M: Message>(&'r Retained<M>);
         impl<M: Message> Drop for Copying<'_, M> {
             fn drop(&mut self) {
@@ -108,7 +108,7 @@ impl<M: Message> Retained<M> {
         }
         let this = Some(std::thread::current().id());
         if *self.copier() == this {
-            return Err(BuildError::Copying);
+            return Err(BusError::Copying);
         }
         let envelope = lock(&self.envelope);
         *self.copier() = this;
@@ -233,7 +233,7 @@ impl<M: Message> Core<M> {
         topics: Topics,
         options: Options,
         replays: bool,
-    ) -> Result<Opened<M>, BuildError> {
+    ) -> Result<Opened<M>, BusError> {
         let retained = lock(&self.retained);
         let topics_asked = if replays { topics } else { Topics::NONE };
         let is_asked = |(topic, _): &(usize, _)| topics_asked.contains(TopicId::new(*topic));
@@ -241,7 +241,7 @@ impl<M: Message> Core<M> {
         let replay = replay.filter_map(|(_, place)| place.clone()).collect();
         let mut registry = lock(&self.registry);
         if self.is_over() {
-            return Err(BuildError::Closed);
+            return Err(BusError::Closed);
         }
         let id = InboxId(registry.inboxes);
         let (inbox, sender, receiver) = Inbox::new(id, topics, options)?;
@@ -282,10 +282,10 @@ impl<M: Message> Core<M> {
     }
 
     /// Adds a publisher, and returns its id.
-    pub(super) fn publisher(&self) -> Result<PublisherId, BuildError> {
+    pub(super) fn publisher(&self) -> Result<PublisherId, BusError> {
         let mut registry = lock(&self.registry);
         if self.is_over() {
-            return Err(BuildError::Closed);
+            return Err(BusError::Closed);
         }
         let id = PublisherId(registry.publishers);
         registry.publishers += 1;
@@ -334,7 +334,7 @@ impl<M: Message> Core<M> {
         let figures = |entry: &Entry<M>| {
             let (inbox, len) = (&entry.inbox, entry.sender.len());
             let Totals { flow, service } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));
-            InboxFigures {
+            InboxStats {
                 inbox: inbox.id,
                 topics: inbox.topics,
                 reading: inbox.reading(len, clock),

@@ -92,7 +92,7 @@ pub struct TopicInfo {
     /// Whether the bus keeps the last message, also one that no inbox took. Later subscribers with
     /// [`replay_retained`](super::Subscription::replay_retained) get a clone. `Clone` must not open
     /// a replaying subscription for the same message: that fails with
-    /// [`BuildError::Copying`](super::BuildError::Copying).
+    /// [`BusError::Copying`](super::BusError::Copying).
     pub is_retained: bool,
 }
 

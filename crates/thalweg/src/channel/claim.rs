@@ -2,14 +2,14 @@
 
 use super::error::ClaimError;
 use super::hub::{Gate, Hub, Overflow, Shape};
-use super::select::Listed;
+use super::select::EndRegistration;
 use super::sender::Sender;
 use super::stores::{SendEnd, discard_left, discard_tickets};
 use crate::ring::{self, Claimed, Ticket, TicketClaim};
 use crate::wait::{barrier, block, wait_on};
 
 enum Room<'c, T> {
-    Ring(ring::Claim<'c, T>),
+    Ring(ring::SpscClaim<'c, T>),
     Ticket(TicketClaim<'c, T>, &'c Ticket<T>),
 }
 
@@ -26,7 +26,7 @@ pub struct Claim<'c, T> {
     room: Option<Room<'c, T>>,
     hub: &'c Hub,
     gate: &'c Gate,
-    /// Until it is over: see [`Listed`](super::select::Listed).
+    /// Until it is over: see [`EndRegistration`](super::select::EndRegistration).
     is_lent: &'c mut bool,
 }
 
@@ -171,7 +171,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         self.lend();
         if self.shares_room() {
-            let Listed {
+            let EndRegistration {
                 is_lent, claims, ..
             } = &mut self.listed;
             let asking = Asking::of(&mut self.end, &self.hub, &self.gate, is_lent);
@@ -181,7 +181,7 @@ impl<T, S: Shape> Sender<T, S> {
             let outcome = block(&self.gate.writable, &mut self.pace, None, attempt);
             drop(claiming);
             // Without a deadline this ends only when there is an answer.
-            return asking.settle(outcome.unwrap_or(Err(ring::ClaimError::Closed)));
+            return asking.settle(outcome.unwrap_or(Err(ring::RingClaimError::Closed)));
         }
         let (end, overflow) = (&mut self.end, self.hub.habits.overflow);
         let attempt = || may_claim(end, overflow, count);
@@ -215,7 +215,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub async fn claim_async(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         self.lend();
         if self.shares_room() {
-            let Listed {
+            let EndRegistration {
                 is_lent,
                 claims,
                 on,
@@ -320,16 +320,16 @@ impl<'c, T> Asking<'c, T> {
         })
     }
 
-    fn attempt(&self, count: usize) -> Option<Result<TicketClaim<'c, T>, ring::ClaimError>> {
+    fn attempt(&self, count: usize) -> Option<Result<TicketClaim<'c, T>, ring::RingClaimError>> {
         match self.ring.claim(count) {
-            Err(ring::ClaimError::Full { .. }) => None,
+            Err(ring::RingClaimError::Full { .. }) => None,
             outcome => Some(outcome),
         }
     }
 
     fn settle(
         self,
-        outcome: Result<TicketClaim<'c, T>, ring::ClaimError>,
+        outcome: Result<TicketClaim<'c, T>, ring::RingClaimError>,
     ) -> Result<Claim<'c, T>, ClaimError> {
         // Room that is left may be for another sender, which left it to this one.
         if self.gate.writable.waiting() > 0 && self.ring.can_push() {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::ring::{self, PopError};
+use crate::ring::{PopError, RingClaimError};
 
 /// The reason why a `send` did not take the element; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -100,12 +100,12 @@ pub enum ClaimError {
     },
 }
 
-impl From<ring::ClaimError> for ClaimError {
-    fn from(error: ring::ClaimError) -> Self {
+impl From<RingClaimError> for ClaimError {
+    fn from(error: RingClaimError) -> Self {
         match error {
-            ring::ClaimError::Full { asked, free } => Self::Full { asked, free },
-            ring::ClaimError::TooLarge { asked, capacity } => Self::TooLarge { asked, capacity },
-            ring::ClaimError::Closed => Self::Disconnected,
+            RingClaimError::Full { asked, free } => Self::Full { asked, free },
+            RingClaimError::TooLarge { asked, capacity } => Self::TooLarge { asked, capacity },
+            RingClaimError::Closed => Self::Disconnected,
         }
     }
 }

@@ -28,7 +28,7 @@
 
 use super::hub::{AS_THE_FIRST, Gate};
 use crate::ring::sync::{Arc, AtomicBool, Mutex, Ordering, fault, lock};
-use crate::ring::{self, CapacityError, Consumer, Layout, PopError, Producer, spsc};
+use crate::ring::{self, CapacityError, Layout, PopError, SpscConsumer, SpscProducer, spsc};
 
 /// How many elements are taken from a lane before the next has its turn: enough to make up for the
 /// transfer of a line that each change of lane costs, few enough to keep the others' wait short.
@@ -36,7 +36,7 @@ const TURN: usize = 32;
 
 /// A sender's ring, and where that sender waits.
 pub(super) struct Lane<T> {
-    pub(super) ring: Consumer<T>,
+    pub(super) ring: SpscConsumer<T>,
     pub(super) gate: Arc<Gate>,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct LaneReceiver<T> {
 }
 
 /// A sender's lane, and where others like it come from.
-type LaneSender<T> = (Producer<T>, Arc<JoinQueue<T>>);
+type LaneSender<T> = (SpscProducer<T>, Arc<JoinQueue<T>>);
 
 /// Returns a channel with one lane so far.
 pub(super) fn pair<T>(
@@ -103,7 +103,7 @@ pub(super) fn pair<T>(
 
 impl<T> JoinQueue<T> {
     /// Returns another lane, whose sender waits at `gate`.
-    pub(super) fn lane(&self, gate: Arc<Gate>) -> Producer<T> {
+    pub(super) fn lane(&self, gate: Arc<Gate>) -> SpscProducer<T> {
         let (producer, ring) = spsc(self.capacity, self.layout).expect(AS_THE_FIRST);
         let mut newcomers = lock(&self.newcomers);
         // ORDERING: Relaxed; stored and read under the lock.
@@ -344,7 +344,7 @@ impl<T> LaneReceiver<T> {
 
     /// Elements of one lane, and the gate of their sender. The next batch is of another lane, if
     /// that has any.
-    pub(super) fn batch(&mut self, max: usize) -> (ring::Batch<'_, T>, &Gate) {
+    pub(super) fn batch(&mut self, max: usize) -> (ring::SpscBatch<'_, T>, &Gate) {
         self.take_in();
         // An empty batch if nothing is there: the current lane has none either.
         let max = if self.settle().is_ok() { max } else { 0 };

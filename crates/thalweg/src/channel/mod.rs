@@ -49,7 +49,7 @@
 //! [`Receiver::recv_many_async`], [`Sender::closed`] and [`Select::wait_async`]
 //! are futures, which need nothing of a runtime but its `Waker`. A future
 //! takes its element when it is polled, not when it is made. One that is done panics when it is
-//! polled again, as that of an `async fn` does; a [`oneshot::Receiver`], which is an end and a
+//! polled again, as that of an `async fn` does; a [`OneshotReceiver`], which is an end and a
 //! future, says once more that nothing comes. With the feature `stream`, off by default, ends
 //! become a `futures_core::Stream` and a `futures_sink::Sink`: [`Receiver::stream`],
 //! [`Receiver::into_stream`], `Sender::into_sink`.
@@ -80,7 +80,7 @@ mod locked;
 mod meeting;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
-pub mod oneshot;
+mod oneshot;
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("porting.md")]
 pub mod porting {}
@@ -103,6 +103,7 @@ pub use error::{
 pub use future::SendSink;
 pub use future::{RecvFuture, RecvStream, SendFuture};
 pub use hub::{Counters, ManyReceivers, ManySenders, Mpmc, Mpsc, Overflow, Shape, Spsc};
+pub use oneshot::{OneshotReceiver, OneshotSender, oneshot};
 pub use receiver::{Batch, IntoIter, Iter, Receiver, TryIter};
 pub use select::{Select, SelectEmpty, SelectList, SelectTimeout, Timer, after, at, never, tick};
 pub use sender::{Closed, Sender};
@@ -161,12 +162,6 @@ shape!(
     mpmc,
     Mpmc
 );
-
-/// Returns a channel for one element, such as a reply; one allocation. See the module
-/// [`oneshot`](mod@oneshot).
-pub fn oneshot<T: Send>() -> (oneshot::Sender<T>, oneshot::Receiver<T>) {
-    oneshot::pair()
-}
 
 /// The two ends of a channel of shape `S`.
 pub type Ends<T, S> = (Sender<T, S>, Receiver<T, S>);

@@ -1,30 +1,4 @@
-//! A channel for one element: the reply to a request, the result of a task.
-//!
-//! ```
-//! use std::thread;
-//! use thalweg::channel::{oneshot, spsc};
-//!
-//! let (mut requests, mut inbox) = spsc::<(u32, oneshot::Sender<u32>)>(16);
-//! let server = thread::spawn(move || {
-//!     for (n, reply) in &mut inbox {
-//!         // The client that asked may have given up.
-//!         let _ = reply.send(n * n);
-//!     }
-//! });
-//! let (reply, answer) = oneshot();
-//! requests.send((7, reply)).expect("the server is there");
-//! assert_eq!(answer.recv(), Ok(49));
-//! drop(requests);
-//! server.join().expect("the server is done");
-//! ```
-//!
-//! # Cost
-//! A pair takes one allocation, which the end that goes last frees; nothing else is allocated but
-//! by a thread's first wait. A send for which no receiver waits is one locked instruction, and the
-//! receive of an element that is there is a load.
-//!
-//! # Memory ordering
-//! All that a thread did before it sent the element is visible to the thread that received it.
+//! A channel for one element.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -34,23 +8,50 @@ use super::error::{RecvError, RecvTimeoutError, SendError, TryRecvError};
 use crate::ring::{Giver, PopError, Taker};
 use crate::wait::{Listing, Pace, block_listed};
 
-/// Sends one element; see the [module](self). Dropped unused, it disconnects the channel.
-pub struct Sender<T>(Giver<T>);
+/// Sends one element; see [`oneshot()`]. Dropped unused, it disconnects the channel.
+pub struct OneshotSender<T>(Giver<T>);
 
-/// Receives one element; see the [module](self).
+/// Receives one element; see [`oneshot()`].
 ///
 /// It is a [`Future`] of the element, ready with [`RecvError`] if none will come; polled after
 /// that, it is ready with [`RecvError`] again. Dropping it drops an element that was not received,
 /// and notifies the sender.
 #[must_use = "what is sent is dropped with its receiver"]
-pub struct Receiver<T>(Taker<T>);
+pub struct OneshotReceiver<T>(Taker<T>);
 
-pub(super) fn pair<T: Send>() -> (Sender<T>, Receiver<T>) {
+/// Returns a channel for one element: the reply to a request, the result of a task.
+///
+/// ```
+/// use std::thread;
+/// use thalweg::channel::{OneshotSender, oneshot, spsc};
+///
+/// let (mut requests, mut inbox) = spsc::<(u32, OneshotSender<u32>)>(16);
+/// let server = thread::spawn(move || {
+///     for (n, reply) in &mut inbox {
+///         // The client that asked may have given up.
+///         let _ = reply.send(n * n);
+///     }
+/// });
+/// let (reply, answer) = oneshot();
+/// requests.send((7, reply)).expect("the server is there");
+/// assert_eq!(answer.recv(), Ok(49));
+/// drop(requests);
+/// server.join().expect("the server is done");
+/// ```
+///
+/// # Cost
+/// A pair takes one allocation, which the end that goes last frees; nothing else is allocated but
+/// by a thread's first wait. A send for which no receiver waits is one locked instruction, and the
+/// receive of an element that is there is a load.
+///
+/// # Memory ordering
+/// All that a thread did before it sent the element is visible to the thread that received it.
+pub fn oneshot<T: Send>() -> (OneshotSender<T>, OneshotReceiver<T>) {
     let (giver, taker) = crate::ring::oneshot();
-    (Sender(giver), Receiver(taker))
+    (OneshotSender(giver), OneshotReceiver(taker))
 }
 
-impl<T> Sender<T> {
+impl<T> OneshotSender<T> {
     /// Sends the element. Never waits; if the receiver sleeps, waking it costs this thread some
     /// 2 µs.
     ///
@@ -98,8 +99,8 @@ impl<T> Sender<T> {
     }
 }
 
-/// See [`Sender::closed`].
-struct Closed<'s, T>(&'s mut Sender<T>);
+/// See [`OneshotSender::closed`].
+struct Closed<'s, T>(&'s mut OneshotSender<T>);
 
 impl<T> Future for Closed<'_, T> {
     type Output = ();
@@ -115,7 +116,7 @@ impl<T> Drop for Closed<'_, T> {
     }
 }
 
-impl<T> Receiver<T> {
+impl<T> OneshotReceiver<T> {
     /// Waits for the element.
     ///
     /// # Errors
@@ -166,10 +167,10 @@ impl<T> Receiver<T> {
     /// pays to spin.
     ///
     /// ```
-    /// use thalweg::channel::{mpsc, oneshot};
+    /// use thalweg::channel::{OneshotSender, mpsc, oneshot};
     /// use thalweg::wait::{Mode, Pace};
     ///
-    /// let (mut requests, mut inbox) = mpsc::<(u32, oneshot::Sender<u32>)>(16);
+    /// let (mut requests, mut inbox) = mpsc::<(u32, OneshotSender<u32>)>(16);
     /// std::thread::spawn(move || {
     ///     for (n, reply) in &mut inbox {
     ///         let _ = reply.send(n * n);
@@ -209,7 +210,7 @@ impl<T> Receiver<T> {
     }
 }
 
-impl<T> Listing for Receiver<T> {
+impl<T> Listing for OneshotReceiver<T> {
     type Found = Result<T, PopError>;
 
     fn look(&mut self) -> Option<Self::Found> {
@@ -232,7 +233,7 @@ impl<T> Listing for Receiver<T> {
     }
 }
 
-impl<T> Future for Receiver<T> {
+impl<T> Future for OneshotReceiver<T> {
     type Output = Result<T, RecvError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -244,6 +245,6 @@ impl<T> Future for Receiver<T> {
     }
 }
 
-shown!([T] Sender<T>, "Sender", this, "closed": this.is_closed());
+shown!([T] OneshotSender<T>, "OneshotSender", this, "closed": this.is_closed());
 
-shown!([T] Receiver<T>, "Receiver", this, "closed": this.is_closed());
+shown!([T] OneshotReceiver<T>, "OneshotReceiver", this, "closed": this.is_closed());

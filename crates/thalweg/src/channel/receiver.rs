@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Gate, Hub, Overflow, Shape};
-use super::select::Listed;
+use super::select::EndRegistration;
 use super::slip::Slip;
 use super::stores::RecvEnd;
 use crate::ring::sync::Arc;
@@ -29,7 +29,7 @@ pub struct Receiver<T, S: Shape> {
     pub(super) pace: Pace,
     slip: Slip,
     /// Where it waits in a task, or a select.
-    pub(super) listed: Listed,
+    pub(super) listed: EndRegistration,
     has_left: bool,
     shape: PhantomData<fn() -> S>,
 }
@@ -53,13 +53,17 @@ pub(super) struct Source<T> {
 impl<T> Source<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Result<T, PopError> {
-        if let RecvEnd::Ring(..) = self.end {
-            return match self.end.try_pop() {
-                Err(PopError::Closed) => self.pop_closer(),
-                found => found,
-            };
+        let RecvEnd::Ring(consumer, gate) = &mut self.end else {
+            return self.pop_shared();
+        };
+        match consumer.try_pop_nearly() {
+            Ok(value) => {
+                gate.writable.notify_one();
+                Ok(value)
+            }
+            Err(PopError::Closed) => self.pop_closer(),
+            empty => empty,
         }
-        self.pop_shared()
     }
 
     /// Pops again where `Closed` was returned too early.
@@ -204,7 +208,7 @@ impl<T, S: Shape> Receiver<T, S> {
             pace: Pace::new(hub.habits.mode),
             hub: Arc::clone(&hub),
             slip: Slip::of_receiver(),
-            listed: Listed::default(),
+            listed: EndRegistration::default(),
             has_left: false,
             source: Source {
                 end,
@@ -536,7 +540,7 @@ pub struct Batch<'r, T>(Elements<'r, T>);
 enum Elements<'r, T> {
     /// From a ring that is this receiver's alone: room goes back when the batch is dropped, and
     /// then one sender is woken.
-    Own(ring::Batch<'r, T>, NotifyOnDrop<'r>),
+    Own(ring::SpscBatch<'r, T>, NotifyOnDrop<'r>),
     /// From one that others use too: each element is taken on its own.
     Shared {
         source: &'r mut Source<T>,

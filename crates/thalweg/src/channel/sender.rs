@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::error::{SendError, SendManyError, SendTimeoutError, TrySendError};
 use super::hub::{Done, Gate, Hub, Overflow, Shape};
-use super::select::Listed;
+use super::select::EndRegistration;
 use super::slip::Slip;
 use super::stores::{Balance, SendEnd, discard_left, discard_tickets};
 use crate::ring::sync::{Arc, fault, yield_now};
@@ -40,7 +40,7 @@ pub struct Sender<T, S: Shape> {
     slip: Slip,
     balance: Balance,
     /// Where it waits in a task, or a select.
-    pub(super) listed: Listed,
+    pub(super) listed: EndRegistration,
     shape: PhantomData<fn() -> S>,
 }
 
@@ -52,7 +52,7 @@ impl<T, S: Shape> Sender<T, S> {
             pace: Pace::new(hub.habits.mode),
             slip: Slip::default(),
             balance: Balance::new(hub.habits.soft_limit),
-            listed: Listed::default(),
+            listed: EndRegistration::default(),
             hub,
             gate,
             shape: PhantomData,
@@ -523,7 +523,7 @@ impl<T, S: Shape> Sender<T, S> {
         Closed {
             hub: Arc::clone(&self.hub),
             signal: self.hub.closing_signal(),
-            listed: wait::Listed::default(),
+            listed: wait::Registration::default(),
             done: Done::default(),
         }
     }
@@ -535,7 +535,7 @@ pub struct Closed {
     hub: Arc<Hub>,
     /// From the first poll that has to wait.
     signal: Arc<Signal>,
-    listed: wait::Listed,
+    listed: wait::Registration,
     done: Done,
 }
 

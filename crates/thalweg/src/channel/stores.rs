@@ -39,16 +39,16 @@ use super::locked::Locked;
 use super::meeting::Meeting;
 use crate::ring::panics::drop_each;
 use crate::ring::sync::{Arc, fault, yield_now};
-use crate::ring::{Consumer, PopError, Producer, PushError, Ticket, TicketEnd};
+use crate::ring::{PopError, PushError, SpscConsumer, SpscProducer, Ticket, TicketEnd};
 
 /// Where a sender puts elements.
 // With a tag of its own: the compiler would hide it in some field, and take five instructions to
 // find it.
 #[repr(u8)]
 pub(super) enum SendEnd<T> {
-    Ring(Producer<T>),
+    Ring(SpscProducer<T>),
     /// And where the lanes of others come from.
-    Lane(Producer<T>, Arc<JoinQueue<T>>),
+    Lane(SpscProducer<T>, Arc<JoinQueue<T>>),
     Ticket(TicketEnd<T>),
     Locked(Arc<Locked<T>>),
     Meeting(Arc<Meeting<T>>),
@@ -189,7 +189,7 @@ impl<T> SendEnd<T> {
 /// Works as [`SendEnd::discard_late`], for the ring of one sender and one receiver.
 #[cold]
 #[inline(never)]
-pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
+pub(super) fn discard_left<T>(producer: &mut SpscProducer<T>, gate: &Gate) {
     producer.come_late();
     drop_each(|| counted(gate, producer.take_left()));
 }
@@ -284,13 +284,13 @@ fn every(limit: usize) -> usize {
 /// Where a receiver takes elements from.
 #[repr(u8)] // as there
 pub(super) enum RecvEnd<T> {
-    Ring(Consumer<T>, Arc<Gate>),
+    Ring(SpscConsumer<T>, Arc<Gate>),
     Lanes(LaneReceiver<T>),
     Ticket(TicketEnd<T>, Arc<Gate>),
     Locked(Arc<Locked<T>>, Arc<Gate>),
     Meeting(Arc<Meeting<T>>, Arc<Gate>),
     /// A ring of which the end was reported: what comes late is its sender's to drop.
-    Ended(Consumer<T>, Arc<Gate>),
+    Ended(SpscConsumer<T>, Arc<Gate>),
 }
 
 /// Does the same with whichever store it is.

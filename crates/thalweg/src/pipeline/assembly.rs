@@ -6,16 +6,16 @@ use std::sync::Arc;
 use super::auto::{Auto, HandOver, WORKER};
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed, Round};
-use super::figures::{Exported, Figures};
+use super::figures::{Exported, Meters};
 use super::lanes::{Merger, Producer};
 use super::meter::{Gauge, Mark, Meter};
-use super::placement::{BuildError, Graph, Machine, Plan};
+use super::placement::{Graph, Machine, PipelineError, Plan};
 use super::stage::Stage;
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::export::{self, Export};
-use crate::ring::broadcast::{Progress, Publisher, Reader};
+use crate::ring::broadcast::{Progress, Reader, RingPublisher};
 use crate::ring::sync::{IS_MODEL, spin_hint, thread, yield_now};
 use crate::state::Lifecycle;
 use crate::wait::{Strategy, cores};
@@ -94,11 +94,11 @@ impl<T: Send + Sync + 'static> Assembly<T> {
 
     pub(super) fn make_lanes(
         &mut self,
-        publisher: Publisher<T>,
+        publisher: RingPublisher<T>,
         capacity: usize,
         producers: usize,
         mut factory: impl FnMut() -> T,
-    ) -> Result<(Intake<T>, Vec<Producer<T>>), BuildError> {
+    ) -> Result<(Intake<T>, Vec<Producer<T>>), PipelineError> {
         let rung = |bell| -> Box<[usize]> {
             match self.may_sleep() {
                 true => [bell].into(),
@@ -111,7 +111,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         for bell in std::iter::once(CALLER).chain(first_bell..first_bell + producers) {
             let rung = (rung(bell), rung(self.bell_of(0)));
             let lane = merger.lane(capacity, &mut factory, bell, rung, self.waiter());
-            ends.push(lane.map_err(|_| BuildError::Capacity(capacity))?);
+            ends.push(lane.map_err(|_| PipelineError::Capacity(capacity))?);
         }
         self.merge = Some(merger);
         Ok((Intake::Lane(Box::new(ends.remove(0))), ends))
@@ -183,10 +183,10 @@ impl<T: Send + Sync + 'static> Assembly<T> {
     }
 
     /// Returns the gauges with what goes with them.
-    fn figures(&mut self, is_auto: bool) -> Figures {
+    fn figures(&mut self, is_auto: bool) -> Meters {
         let threads = (0..self.gauges.len()).map(|place| self.bell_of(place));
         let (threads, after) = (threads.collect(), self.graph.after.clone().into());
-        Figures::new(
+        Meters::new(
             std::mem::take(&mut self.gauges),
             Arc::clone(&self.timeline),
             self.published.clone(),
@@ -203,7 +203,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         producers: Vec<Producer<T>>,
         is_auto: bool,
         machine: &Machine,
-    ) -> Result<Pipeline<T>, BuildError> {
+    ) -> Result<Pipeline<T>, PipelineError> {
         let planned = std::mem::take(&mut self.plan.caller);
         let crew = self.crew(&planned, CALLER);
         self.plan.caller = planned;
@@ -269,7 +269,7 @@ fn spawn<T: Send + Sync + 'static>(
     at: usize,
     stages: Thread<T>,
     cores: Option<Vec<usize>>,
-) -> Result<thread::JoinHandle<()>, BuildError> {
+) -> Result<thread::JoinHandle<()>, PipelineError> {
     let run = move || {
         if let Some(cores) = cores.filter(|_| !IS_MODEL) {
             // The cores were checked; if the mask has changed since, unpinned is the next best.
@@ -280,7 +280,7 @@ fn spawn<T: Send + Sync + 'static>(
     thread::Builder::new()
         .name(format!("thalweg-{at}"))
         .spawn(run)
-        .map_err(|error| BuildError::Spawn(error.to_string()))
+        .map_err(|error| PipelineError::Spawn(error.to_string()))
 }
 
 /// The numbers of events for which a thread waits for a moment: right behind the writer it would

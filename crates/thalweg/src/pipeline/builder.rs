@@ -7,7 +7,7 @@ use super::assembly::Assembly;
 use super::assembly::Make;
 use super::control::Control;
 use super::placement::{
-    self, BuildError, Declared, Graph, Machine, PRODUCERS_MAX, Placement, SAMPLE_EVERY,
+    self, Declared, Graph, Machine, PRODUCERS_MAX, PipelineError, Placement, SAMPLE_EVERY,
     SAMPLE_EVERY_MAX,
 };
 use super::publish::Direct;
@@ -40,7 +40,7 @@ struct Declaration<T> {
 
 /// Declares the stages of a pipeline; made by [`Pipeline::builder`].
 #[must_use = "a builder does nothing before `build`"]
-pub struct Builder<T> {
+pub struct PipelineBuilder<T> {
     capacity: usize,
     factory: Box<dyn FnMut() -> T>,
     stages: Vec<Declaration<T>>,
@@ -49,10 +49,10 @@ pub struct Builder<T> {
     sample_every: u64,
     export_to: Option<PathBuf>,
     /// The first misuse of an option, reported by `build`.
-    misuse: Option<BuildError>,
+    misuse: Option<PipelineError>,
 }
 
-shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity,
+shown!([T] PipelineBuilder<T>, "PipelineBuilder", this, "capacity": this.capacity,
     "stages": this.stages.iter().map(|stage| &stage.declared.name).collect::<Vec<_>>(),
     "placement": this.placement);
 
@@ -61,7 +61,7 @@ fn make<T, W: Work<T> + 'static>(work: W) -> Make<T> {
     Box::new(|meter, progress, control| Box::new(Member::new(work, meter, progress, control)))
 }
 
-impl<T: Send + Sync + 'static> Builder<T> {
+impl<T: Send + Sync + 'static> PipelineBuilder<T> {
     pub(super) fn new(capacity: usize, factory: impl FnMut() -> T + 'static) -> Self {
         Self {
             capacity,
@@ -135,7 +135,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
 
     fn last(&mut self, option: &'static str) -> Option<&mut Declaration<T>> {
         if self.stages.is_empty() {
-            self.misuse.get_or_insert(BuildError::NoStageYet(option));
+            self.misuse.get_or_insert(PipelineError::NoStageYet(option));
         }
         self.stages.last_mut()
     }
@@ -203,21 +203,21 @@ impl<T: Send + Sync + 'static> Builder<T> {
     /// threads.
     ///
     /// # Errors
-    /// See [`BuildError`]; no thread is left behind.
-    pub fn build(mut self) -> Result<Pipeline<T>, BuildError> {
+    /// See [`PipelineError`]; no thread is left behind.
+    pub fn build(mut self) -> Result<Pipeline<T>, PipelineError> {
         if let Some(misuse) = self.misuse.take() {
             return Err(misuse);
         }
         if self.sample_every == 0 || self.sample_every > SAMPLE_EVERY_MAX {
-            return Err(BuildError::Sampling(self.sample_every));
+            return Err(PipelineError::Sampling(self.sample_every));
         }
         if self.stages.is_empty() {
-            return Err(BuildError::NoStage);
+            return Err(PipelineError::NoStage);
         }
         if self.producers > PRODUCERS_MAX {
-            return Err(BuildError::Producers(self.producers));
+            return Err(PipelineError::Producers(self.producers));
         }
-        let mut ring = broadcast::Builder::new(self.capacity);
+        let mut ring = broadcast::RingBuilder::new(self.capacity);
         let parts = declare_readers(self.stages, &mut ring)?;
         let machine = Machine::here(self.producers);
         let plan = self.placement.plan(&parts.names, &machine)?;
@@ -271,22 +271,22 @@ struct Parts<T> {
 
 impl<T> Parts<T> {
     /// Returns the ring's error as one of the pipeline, which names stages.
-    fn translate(&self, error: broadcast::BuildError) -> BuildError {
+    fn translate(&self, error: broadcast::GraphError) -> PipelineError {
         match error {
-            broadcast::BuildError::Conflict(first, second) => BuildError::Clash {
+            broadcast::GraphError::Conflict(first, second) => PipelineError::Clash {
                 first: self.names[first.index()].clone(),
                 second: self.names[second.index()].clone(),
             },
-            broadcast::BuildError::Capacity(asked) => BuildError::Capacity(asked),
-            _ => BuildError::NoStage,
+            broadcast::GraphError::Capacity(asked) => PipelineError::Capacity(asked),
+            _ => PipelineError::NoStage,
         }
     }
 }
 
 fn declare_readers<T: Send + Sync + 'static>(
     stages: Vec<Declaration<T>>,
-    ring: &mut broadcast::Builder<T>,
-) -> Result<Parts<T>, BuildError> {
+    ring: &mut broadcast::RingBuilder<T>,
+) -> Result<Parts<T>, PipelineError> {
     let declared: Vec<Declared> = stages.iter().map(|stage| stage.declared.clone()).collect();
     let sorted = placement::sort(&declared)?;
     let mut stages: Vec<Option<Declaration<T>>> = stages.into_iter().map(Some).collect();
@@ -307,14 +307,14 @@ fn declare_readers<T: Send + Sync + 'static>(
             continue;
         };
         if progress == 0 {
-            return Err(BuildError::NoProgress(declared.name));
+            return Err(PipelineError::NoProgress(declared.name));
         }
         let after: Vec<ReaderId> = after.iter().flat_map(|&at| ids[at].clone()).collect();
         let (made, makes) = match kind {
             Kind::Observe(make) => (vec![ring.looker(&after)], vec![make]),
             Kind::Change(make) => (vec![ring.writer(&after)], vec![make]),
             Kind::Sharded { shards, .. } if shards.is_empty() => {
-                return Err(BuildError::NoShard(declared.name));
+                return Err(PipelineError::NoShard(declared.name));
             }
             Kind::Sharded { shards, route } => (ring.shards(shards.len(), route, &after), shards),
         };

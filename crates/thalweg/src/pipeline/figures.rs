@@ -8,7 +8,7 @@ use super::control::Control;
 use super::meter::Gauge;
 use super::stats::{self, StageStats, Stats};
 use super::timeline::Timeline;
-use crate::export::{Arrivals, Json, Kept, Source, is_full, write_times};
+use crate::export::{Arrivals, Held, Json, Source, is_full, write_times};
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering};
 use crate::state::{ChangeError, Lifecycle, StateView};
@@ -16,7 +16,7 @@ use crate::state::{ChangeError, Lifecycle, StateView};
 /// The meters of all stages, and where the stages are. Reading them costs the stages nothing but
 /// the cache lines that the reader takes from them.
 #[derive(Debug)]
-pub(super) struct Figures {
+pub(super) struct Meters {
     pub(super) gauges: Box<[Gauge]>,
     pub(super) timeline: Arc<Timeline>,
     /// When the pipeline was built, in ticks.
@@ -31,7 +31,7 @@ pub(super) struct Figures {
     callers: Option<AtomicU64>,
 }
 
-impl Figures {
+impl Meters {
     pub(super) fn new(
         gauges: Vec<Gauge>,
         timeline: Arc<Timeline>,
@@ -119,7 +119,7 @@ impl Figures {
 #[derive(Clone)]
 pub struct Handle {
     control: Arc<Control>,
-    figures: Arc<Figures>,
+    figures: Arc<Meters>,
 }
 
 shown!([] Handle, "Handle", this, "state": this.state().get());
@@ -190,7 +190,7 @@ impl Depth {
 
 /// The sums over all readings of a pipeline.
 pub(super) struct Exported {
-    figures: Arc<Figures>,
+    figures: Arc<Meters>,
     control: Arc<Control>,
     looks: u64,
     full_looks: u64,
@@ -206,7 +206,7 @@ pub(super) struct Exported {
 }
 
 impl Exported {
-    pub(super) fn new(figures: &Arc<Figures>, control: &Arc<Control>) -> Self {
+    pub(super) fn new(figures: &Arc<Meters>, control: &Arc<Control>) -> Self {
         Self {
             looks: 0,
             full_looks: 0,
@@ -275,7 +275,7 @@ impl Source for Exported {
         "pipeline"
     }
 
-    fn look(&mut self) -> Kept {
+    fn look(&mut self) -> Held {
         self.look_at_queues();
         self.look_at_arrivals();
         None

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::control::{Control, ROUND, Stopped, TryPublishError};
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
-use crate::ring::broadcast::{BuildError, Builder, ClaimError, Polled, Publisher, Reader};
+use crate::ring::broadcast::{GraphError, Polled, Reader, RingBuilder, RingPublisher, SlotError};
 use crate::ring::sync::fault;
 use crate::state::Lifecycle;
 
@@ -22,11 +22,12 @@ pub(super) struct Laned<T> {
     published: u64,
 }
 
-/// One of several producers of a pipeline; see [`Builder::producers`](super::Builder::producers).
+/// One of several producers of a pipeline; see
+/// [`PipelineBuilder::producers`](super::PipelineBuilder::producers).
 ///
 /// Dropping it says that no more events will come from it.
 pub struct Producer<T> {
-    pub(super) lane: Publisher<Laned<T>>,
+    pub(super) lane: RingPublisher<Laned<T>>,
     merger: Farewell,
     timeline: Arc<Timeline>,
     waiter: StageWait,
@@ -64,8 +65,8 @@ impl<T> Producer<T> {
         let sequence = self.lane.next_sequence();
         let mut claim = match self.lane.claim(1) {
             Ok(claim) => claim,
-            Err(ClaimError::Full) => return Err(TryPublishError::Full),
-            Err(ClaimError::Closed) => {
+            Err(SlotError::Full) => return Err(TryPublishError::Full),
+            Err(SlotError::Closed) => {
                 return Err(TryPublishError::Stopped(self.merger.control.stopped()));
             }
         };
@@ -151,7 +152,7 @@ pub(super) struct Merger<T> {
     lanes: Vec<Lane<T>>,
     /// The lane to begin with, so that none comes last each time.
     turn: usize,
-    publisher: Option<Publisher<T>>,
+    publisher: Option<RingPublisher<T>>,
     timeline: Arc<Timeline>,
     control: Arc<Control>,
     bells: Box<[usize]>,
@@ -160,7 +161,7 @@ pub(super) struct Merger<T> {
 impl<T> Merger<T> {
     /// Without lanes so far.
     pub(super) fn new(
-        publisher: Publisher<T>,
+        publisher: RingPublisher<T>,
         timeline: &Arc<Timeline>,
         control: &Arc<Control>,
     ) -> Self {
@@ -183,8 +184,8 @@ impl<T> Merger<T> {
         bell: usize,
         rung: (Box<[usize]>, Box<[usize]>),
         waiter: StageWait,
-    ) -> Result<Producer<T>, BuildError> {
-        let mut builder = Builder::new(capacity);
+    ) -> Result<Producer<T>, GraphError> {
+        let mut builder = RingBuilder::new(capacity);
         builder.writer(&[]);
         let (lane, readers) = builder.build(|| Laned {
             value: factory(),

@@ -27,9 +27,9 @@
 //!
 //! Events live in the slots of a ring that are made once and used again; a stage gets a reference.
 //! A stage that changes events must be ordered against every other stage, directly or through
-//! others: [`Builder::build`] checks that and names the two stages that clash. Stages that only
-//! look may run side by side. The order in which stages are declared is not the order in which they
-//! run: without [`after`](Builder::after), a stage comes right after the producer.
+//! others: [`PipelineBuilder::build`] checks that and names the two stages that clash. Stages that
+//! only look may run side by side. The order in which stages are declared is not the order in which
+//! they run: without [`after`](PipelineBuilder::after), a stage comes right after the producer.
 //!
 //! # Threads
 //! The [`Placement`] says which thread runs which stage; it changes latencies, not results. The
@@ -49,7 +49,7 @@
 //! [`caller_and_threads(k, n)`]: Placement::caller_and_threads
 //! [`explicit()`]: Placement::explicit
 //! [`auto()`]: Placement::auto
-//! [`producers(n)`]: Builder::producers
+//! [`producers(n)`]: PipelineBuilder::producers
 //!
 //! When [`Pipeline::publish`] returns, the stages of the publishing thread have run, if no stage of
 //! another thread comes before them and none retries; those of other threads may not have.
@@ -70,22 +70,22 @@ use std::sync::Arc;
 
 use self::stage_wait::StageWait;
 use crate::export::Export;
-use crate::ring::broadcast::ClaimError;
+use crate::ring::broadcast::SlotError;
 use crate::ring::sync::thread::JoinHandle;
 use crate::ring::sync::yield_now;
 use auto::{Auto, WORKER};
 use control::{CALLER, Control};
 use crew::{Crew, Round};
-use figures::Figures;
+use figures::Meters;
 use meter::Mark;
 use publish::{AT_ONCE, Intake};
 
-pub use builder::Builder;
+pub use builder::PipelineBuilder;
 pub use control::{Failure, Stopped, TryPublishError};
 pub use figures::Handle;
 pub use lanes::Producer;
 pub use placement::{
-    BuildError, PRODUCERS_MAX, ParsePlacementError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
+    PRODUCERS_MAX, ParsePlacementError, PipelineError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
 };
 pub use stage::{Chunk, Context, Flow, Handled};
 pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, Spent, StageStats, Stats, Switch};
@@ -124,7 +124,7 @@ pub struct Pipeline<T> {
     is_alone: bool,
     waiter: StageWait,
     auto: Option<Auto<T>>,
-    figures: Arc<Figures>,
+    figures: Arc<Meters>,
     control: Arc<Control>,
     /// Ends with the pipeline, when everything is done.
     export: Option<Export>,
@@ -137,13 +137,13 @@ shown!([T] Pipeline<T>, "Pipeline", this,
 impl<T: Send + Sync + 'static> Pipeline<T> {
     /// Declares a pipeline of at least `capacity` events in flight, whose slots are made by
     /// `factory`.
-    pub fn builder(capacity: usize, factory: impl FnMut() -> T + 'static) -> Builder<T> {
-        Builder::new(capacity, factory)
+    pub fn builder(capacity: usize, factory: impl FnMut() -> T + 'static) -> PipelineBuilder<T> {
+        PipelineBuilder::new(capacity, factory)
     }
 }
 
 impl<T> Pipeline<T> {
-    /// Takes the producers asked for with [`Builder::producers`]; none the second time.
+    /// Takes the producers asked for with [`PipelineBuilder::producers`]; none the second time.
     pub fn take_producers(&mut self) -> Vec<Producer<T>> {
         std::mem::take(&mut self.producers)
     }
@@ -251,7 +251,7 @@ impl<T> Pipeline<T> {
         let stamp = match &mut self.intake {
             Intake::Direct(direct) => match direct.publish(1, due, |claim| claim.write(0, write)) {
                 Ok(stamp) => stamp,
-                Err(ClaimError::Full) if self.control.failure().is_none() => {
+                Err(SlotError::Full) if self.control.failure().is_none() => {
                     return Err(TryPublishError::Full);
                 }
                 Err(_) => return Err(TryPublishError::Stopped(self.control.stopped())),

@@ -16,14 +16,14 @@ use super::publish::are_level;
 use super::stage::{Context, Look, Member};
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
-use crate::ring::broadcast::{Builder, Polled, Reader};
+use crate::ring::broadcast::{Polled, Reader, RingBuilder};
 use crate::ring::sync::{AtomicU32, Ordering, fault};
 use crate::state::Lifecycle;
 use crate::wait::Strategy;
 
 /// Returns a ring of one slot with a looker, behind one lane that is merged into it.
 fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
-    let mut builder = Builder::new(1);
+    let mut builder = RingBuilder::new(1);
     builder.looker(&[]);
     let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
     let control = Arc::new(Control::new(1));
@@ -78,7 +78,7 @@ fn what_was_merged_is_counted_before_the_lane_is_empty() {
 
 /// A stage's work beside the ring is visible to an owner that saw it pass the event.
 fn a_stage_passes() {
-    let mut builder = Builder::new(1);
+    let mut builder = RingBuilder::new(1);
     builder.looker(&[]);
     let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
     let mut reader = readers.remove(0);
@@ -106,7 +106,7 @@ fn a_drained_pipeline_shows_what_its_stages_did() {
 
 /// A sampled event's row is written before the event is published.
 fn a_row_is_opened() {
-    let mut builder = Builder::new(1);
+    let mut builder = RingBuilder::new(1);
     builder.looker(&[]);
     let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
     let timeline = Arc::new(Timeline::new(1, 0, 1, 1, false));
@@ -157,7 +157,7 @@ fn the_last_of_two_last_stages_sees_the_times_of_both() {
 /// The caller publishes an event and calls the stage back that is to have it: it comes when it is
 /// done.
 fn a_stage_is_called_back() {
-    let mut builder = Builder::new(1);
+    let mut builder = RingBuilder::new(1);
     builder.looker(&[]);
     let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
     let reader = readers.remove(0);

@@ -9,16 +9,16 @@ use crate::wait::Strategy;
 use crate::wait::cores::{self, Cores};
 
 /// By default one in this number of events is sampled, and of the first 261,632 more: see
-/// [`Builder::sample_every`](super::Builder::sample_every). A sample costs some 0.6 µs for three
-/// stages on one thread (2-core Intel virtual machine, November 2026), and more where its row goes
-/// from core to core, so that this is 1 to 2 ns an event in the long run.
+/// [`PipelineBuilder::sample_every`](super::PipelineBuilder::sample_every). A sample costs some 0.6
+/// µs for three stages on one thread (2-core Intel virtual machine, November 2026), and more where
+/// its row goes from core to core, so that this is 1 to 2 ns an event in the long run.
 pub const SAMPLE_EVERY: u64 = 512;
 
 /// The sparsest sampling: one event in this number.
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 
-/// The largest number of [`producers`](super::Builder::producers): each has a lane of its own, as
-/// long as the ring.
+/// The largest number of [`producers`](super::PipelineBuilder::producers): each has a lane of its
+/// own, as long as the ring.
 pub const PRODUCERS_MAX: usize = 1_024;
 
 /// The placement of the stages of a pipeline on threads. The results are the same for each; the
@@ -112,8 +112,9 @@ impl Placement {
 
     /// Runs all stages on the publishing thread; if that is more than 80 % busy, moves later stages
     /// to one worker thread, and back when all of them are less than 40 % busy or the split gains
-    /// nothing. On one core there is no worker. With [`producers`](super::Builder::producers):
-    /// cores − 1 stage threads, 1 to the number of stages, which is not adapted.
+    /// nothing. On one core there is no worker. With
+    /// [`producers`](super::PipelineBuilder::producers): cores − 1 stage threads, 1 to the number
+    /// of stages, which is not adapted.
     pub fn auto() -> Self {
         Self::of(Kind::Auto)
     }
@@ -273,7 +274,7 @@ impl Machine {
 
 impl Placement {
     /// Deals the stages, named by `names` in the order of the pipeline, to threads.
-    pub(super) fn plan(&self, names: &[String], machine: &Machine) -> Result<Plan, BuildError> {
+    pub(super) fn plan(&self, names: &[String], machine: &Machine) -> Result<Plan, PipelineError> {
         let (caller, mut threads) = self.deal(names, machine)?;
         // Producers beside the caller want cores too; the caller of such a pipeline mostly sleeps.
         let wanting = threads.len() + machine.producers.max(1);
@@ -298,7 +299,7 @@ impl Placement {
         &self,
         names: &[String],
         machine: &Machine,
-    ) -> Result<(Vec<usize>, Vec<PlannedThread>), BuildError> {
+    ) -> Result<(Vec<usize>, Vec<PlannedThread>), PipelineError> {
         let stages = names.len();
         let (on_caller, threads) = match &self.kind {
             Kind::Explicit(seats) => return explicit(names, seats, machine),
@@ -309,7 +310,7 @@ impl Placement {
         let on_caller = on_caller.min(stages);
         let rest = stages - on_caller;
         if threads > rest || (threads == 0 && rest > 0) {
-            return Err(BuildError::Threads {
+            return Err(PipelineError::Threads {
                 asked: threads,
                 stages: rest,
             });
@@ -331,7 +332,7 @@ fn explicit(
     names: &[String],
     seats: &[Seat],
     machine: &Machine,
-) -> Result<(Vec<usize>, Vec<PlannedThread>), BuildError> {
+) -> Result<(Vec<usize>, Vec<PlannedThread>), PipelineError> {
     let mut placed = vec![false; names.len()];
     let mut find = |wanted: &[String]| {
         let mut places = Vec::new();
@@ -342,14 +343,14 @@ fn explicit(
             let found: Vec<usize> = (0..names.len()).filter(|&at| is_it(&names[at])).collect();
             if found.is_empty() {
                 let known = names.to_vec();
-                return Err(BuildError::UnknownStage {
+                return Err(PipelineError::UnknownStage {
                     name: want.clone(),
                     known,
                 });
             }
             for at in found {
                 if std::mem::replace(&mut placed[at], true) {
-                    return Err(BuildError::Unplaced(names[at].clone()));
+                    return Err(PipelineError::Unplaced(names[at].clone()));
                 }
                 places.push(at);
             }
@@ -365,7 +366,7 @@ fn explicit(
             Spot::Thread(core) => {
                 let cores = core.map(|core| vec![core]);
                 if let Some(cores) = &cores {
-                    cores::check(cores, &machine.cores).map_err(BuildError::Pin)?;
+                    cores::check(cores, &machine.cores).map_err(PipelineError::Pin)?;
                 }
                 dealt.push(PlannedThread { stages, cores });
             }
@@ -373,7 +374,7 @@ fn explicit(
     }
     caller.sort_unstable();
     match placed.iter().position(|placed| !placed) {
-        Some(at) => Err(BuildError::Unplaced(names[at].clone())),
+        Some(at) => Err(PipelineError::Unplaced(names[at].clone())),
         None => Ok((caller, dealt)),
     }
 }
@@ -389,7 +390,7 @@ pub(super) struct Graph {
 /// The reason why a pipeline can't be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum PipelineError {
     /// The capacity is outside 1 to [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX) events.
     Capacity(usize),
     /// There is no stage.
@@ -438,7 +439,7 @@ pub enum BuildError {
     Spawn(String),
 }
 
-errors!(BuildError {
+errors!(PipelineError {
     Self::Capacity(asked) =>
         "pipeline capacity {asked} is outside 1 to {} events", crate::ring::CAPACITY_MAX;
     Self::Producers(asked) =>
@@ -473,10 +474,10 @@ pub(super) struct Declared {
 
 /// Puts stages in an order in which each comes after all those it names, keeping the declared order
 /// where it can; gives for each place the index of the stage and the places that it comes after.
-pub(super) fn sort(stages: &[Declared]) -> Result<Vec<(usize, Vec<usize>)>, BuildError> {
+pub(super) fn sort(stages: &[Declared]) -> Result<Vec<(usize, Vec<usize>)>, PipelineError> {
     for (at, stage) in stages.iter().enumerate() {
         if stages[..at].iter().any(|other| other.name == stage.name) {
-            return Err(BuildError::DuplicateStage(stage.name.clone()));
+            return Err(PipelineError::DuplicateStage(stage.name.clone()));
         }
     }
     let known = || stages.iter().map(|stage| stage.name.clone()).collect();
@@ -484,7 +485,7 @@ pub(super) fn sort(stages: &[Declared]) -> Result<Vec<(usize, Vec<usize>)>, Buil
         stages
             .iter()
             .position(|stage| stage.name == *name)
-            .ok_or_else(|| BuildError::UnknownStage {
+            .ok_or_else(|| PipelineError::UnknownStage {
                 name: name.clone(),
                 known: known(),
             })
@@ -524,7 +525,7 @@ pub(super) fn sort(stages: &[Declared]) -> Result<Vec<(usize, Vec<usize>)>, Buil
 }
 
 /// Names the stages of one cycle among those that could not be placed.
-fn cycle(stages: &[Declared], after: &[Vec<usize>], place_of: &[Option<usize>]) -> BuildError {
+fn cycle(stages: &[Declared], after: &[Vec<usize>], place_of: &[Option<usize>]) -> PipelineError {
     let mut path: Vec<usize> = Vec::new();
     let mut stage = (0..stages.len())
         .find(|&s| place_of[s].is_none())
@@ -537,7 +538,7 @@ fn cycle(stages: &[Declared], after: &[Vec<usize>], place_of: &[Option<usize>]) 
         stage = *before.unwrap_or(&stage);
     }
     let start = path.iter().position(|&s| s == stage).unwrap_or_default();
-    BuildError::Cycle(
+    PipelineError::Cycle(
         path[start..]
             .iter()
             .map(|&s| stages[s].name.clone())
@@ -705,7 +706,7 @@ mod tests {
             "stages wait for each other: [\"a\", \"c\", \"b\"]"
         );
         let own = sort(&declared(&[("a", &["a"])])).unwrap_err();
-        assert_eq!(own, BuildError::Cycle(vec!["a".into()]));
+        assert_eq!(own, PipelineError::Cycle(vec!["a".into()]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::crew::Round;
 use super::lanes::Producer;
 use super::stats::Stats;
 use super::timeline::Timeline;
-use crate::ring::broadcast::{Claim, ClaimError, Publisher};
+use crate::ring::broadcast::{RingPublisher, SlotClaim, SlotError};
 use crate::ring::sync::{fence, order, yield_now};
 use crate::state::Lifecycle;
 
@@ -107,14 +107,14 @@ impl Stamp {
 
 /// The ring's publisher with the stamping of sampled events.
 pub(super) struct Direct<T> {
-    pub(super) publisher: Publisher<T>,
+    pub(super) publisher: RingPublisher<T>,
     timeline: Arc<Timeline>,
     /// The next event to be sampled.
     pub(super) next_sample: u64,
 }
 
 impl<T> Direct<T> {
-    pub(super) fn new(publisher: Publisher<T>, timeline: Arc<Timeline>) -> Self {
+    pub(super) fn new(publisher: RingPublisher<T>, timeline: Arc<Timeline>) -> Self {
         let next_sample = timeline.sampled_in(0);
         Self {
             publisher,
@@ -151,8 +151,8 @@ impl<T> Direct<T> {
         &mut self,
         count: usize,
         due: u64,
-        write: impl FnOnce(&mut Claim<'_, T>),
-    ) -> Result<Option<u64>, ClaimError> {
+        write: impl FnOnce(&mut SlotClaim<'_, T>),
+    ) -> Result<Option<u64>, SlotError> {
         let mut claim = self.publisher.claim(count)?;
         let end = claim.first_sequence() + count as u64;
         let stamp = stamp(&self.timeline, self.next_sample, end, due);

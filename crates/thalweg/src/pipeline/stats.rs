@@ -33,7 +33,7 @@ pub struct Stats {
     /// The number of events of which one is sampled, in the long run.
     pub sampled_every: u64,
     /// The number of events at the beginning that are sampled more densely: 0 where
-    /// [`sample_every`](super::Builder::sample_every) was set.
+    /// [`sample_every`](super::PipelineBuilder::sample_every) was set.
     pub sampled_more_until: u64,
     /// The number of samples of equal weight that would say as much end to end as those that there
     /// are: all of them, where none weighs more than others. (Kish's effective sample size.)

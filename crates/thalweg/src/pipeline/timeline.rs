@@ -643,7 +643,7 @@ mod tests {
 
     #[test]
     fn samples_are_read_with_when_they_were_due_while_their_rows_are_there() {
-        let mut ring = crate::ring::broadcast::Builder::new(64);
+        let mut ring = crate::ring::broadcast::RingBuilder::new(64);
         ring.looker(&[]);
         let (mut publisher, mut readers) = ring.build(|| ()).expect("a valid ring");
         let timeline = Timeline::new(64, 3, 1, 1, false);

@@ -8,7 +8,10 @@
 pub use oneshot::{Giver, Taker, oneshot};
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub(crate) use spsc::UsedByOneThreadAtATime;
-pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};
+pub use spsc::{
+    Layout, PopError, PushError, RingClaimError, SpscBatch, SpscClaim, SpscConsumer, SpscProducer,
+    spsc,
+};
 pub(crate) use ticket::{Claimed, TicketEnd};
 pub use ticket::{Ticket, TicketClaim};
 

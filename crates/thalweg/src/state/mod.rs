@@ -56,7 +56,7 @@ use std::time::Instant;
 use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock, order};
-use crate::wait::{Listed, Mode, Pace, Signal, block, wait_on};
+use crate::wait::{Mode, Pace, Registration, Signal, block, wait_on};
 use declare::{declared, is_sound, reachable};
 
 pub use declare::{Declared, Group, Lifecycle, STATES_MAX, States};
@@ -361,7 +361,7 @@ impl<S: States> StateView<S> {
     ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
         wait_on(
             &self.signal,
-            Listed::default(),
+            Registration::default(),
             self.looking_for(wanted.into()),
         )
     }

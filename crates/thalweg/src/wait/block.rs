@@ -43,7 +43,7 @@ pub fn block<R>(
     match attempt() {
         Some(found) => Ok(found),
         None => block_listed(
-            &mut wait_on(signal, Listed::default(), attempt),
+            &mut wait_on(signal, Registration::default(), attempt),
             pace,
             deadline,
         ),
@@ -52,13 +52,13 @@ pub fn block<R>(
 
 /// A listed wait on a signal that is not known here.
 #[derive(Debug, Default)]
-pub(crate) struct Listed {
+pub(crate) struct Registration {
     entry: Option<Entry>,
     /// A notification that no look has used up.
     owed: bool,
 }
 
-impl Listed {
+impl Registration {
     pub(crate) fn register(&mut self, signal: &Signal, waker: &Waker, kind: Kind) {
         self.entry = Some(signal.list(waker, kind));
     }
@@ -110,7 +110,7 @@ impl Listed {
 /// `place` gives the signal, and where the wait is kept; a caller that gives up must leave.
 pub(crate) fn poll_on<O, R>(
     owner: &mut O,
-    place: impl Fn(&mut O) -> (&Signal, &mut Listed),
+    place: impl Fn(&mut O) -> (&Signal, &mut Registration),
     context: &Context<'_>,
     mut attempt: impl FnMut(&mut O) -> Option<R>,
 ) -> Poll<R> {
@@ -139,7 +139,7 @@ pub(crate) fn poll_on<O, R>(
 
 /// Returns a wait on one signal: for [`block_listed`], or to be awaited by a task. Where `listed`
 /// is kept in an endpoint, that can end the wait when the future is forgotten.
-pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Listed>>(
+pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Registration>>(
     signal: &Signal,
     listed: L,
     attempt: F,
@@ -152,7 +152,7 @@ pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Listed>>(
 }
 
 /// A wait on one signal.
-pub(crate) struct OnSignal<'s, F, L: BorrowMut<Listed> = Listed> {
+pub(crate) struct OnSignal<'s, F, L: BorrowMut<Registration> = Registration> {
     signal: &'s Signal,
     attempt: F,
     listed: L,
@@ -181,7 +181,7 @@ impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
     }
 }
 
-impl<R, F: FnMut() -> Option<R> + Unpin, L: BorrowMut<Listed> + Unpin> Future
+impl<R, F: FnMut() -> Option<R> + Unpin, L: BorrowMut<Registration> + Unpin> Future
     for OnSignal<'_, F, L>
 {
     type Output = R;
@@ -196,7 +196,7 @@ impl<R, F: FnMut() -> Option<R> + Unpin, L: BorrowMut<Listed> + Unpin> Future
     }
 }
 
-impl<F, L: BorrowMut<Listed>> Drop for OnSignal<'_, F, L> {
+impl<F, L: BorrowMut<Registration>> Drop for OnSignal<'_, F, L> {
     /// Notifications that it did not use are passed on, also if an attempt panics.
     fn drop(&mut self) {
         // A model that has failed is torn down, and nothing of it may be touched.

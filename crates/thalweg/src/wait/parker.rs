@@ -29,7 +29,7 @@ const NOTIFIED: u32 = 2;
 /// The word that a thread sleeps on.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Bed {
+struct ParkState {
     word: AtomicU32,
     thread: parking::Thread,
     /// When it was woken out of its sleep, in ticks.
@@ -42,7 +42,7 @@ struct Bed {
 /// The number that stands for a core that the system does not report.
 const NO_CORE: u32 = u32::MAX;
 
-impl Wake for Bed {
+impl Wake for ParkState {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -84,24 +84,24 @@ pub(super) struct Woken {
     pub(super) core: Option<usize>,
 }
 
-/// A thread's bed, with a waker for it. Never shared: one wait has it at a time.
+/// A thread's parking state, with a waker for it. Never shared: one wait has it at a time.
 #[derive(Debug)]
 pub(super) struct Parker {
-    bed: Arc<Bed>,
+    state: Arc<ParkState>,
     waker: Waker,
 }
 
 impl Parker {
     fn new() -> Self {
-        let bed = Arc::new(Bed {
+        let state = Arc::new(ParkState {
             word: AtomicU32::new(AWAKE),
             thread: parking::current(),
             woken: AtomicU64::new(0),
             core: AtomicU32::new(NO_CORE),
             clock: Clock::global(),
         });
-        let waker = Waker::from(Arc::clone(&bed));
-        Self { bed, waker }
+        let waker = Waker::from(Arc::clone(&state));
+        Self { state, waker }
     }
 
     /// Wakes this thread. May be woken late, so that a wait may be ended for no reason by the waker
@@ -114,20 +114,20 @@ impl Parker {
     pub(super) fn reset(&self) {
         // ORDERING: Relaxed; a wake-up that is thrown away carries no data. One for the coming wait
         // comes after the waker was listed, under a lock.
-        self.bed.word.store(AWAKE, Ordering::Relaxed);
+        self.state.word.store(AWAKE, Ordering::Relaxed);
     }
 
     /// Returns whether it was woken since the last [`reset`](Self::reset); for a thread that spins
     /// before it sleeps.
     pub(super) fn is_woken(&self) -> bool {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
-        self.bed.word.load(order::woken()) == NOTIFIED
+        self.state.word.load(order::woken()) == NOTIFIED
     }
 
     /// Sleeps until woken (since the last [`reset`](Self::reset)), or until the deadline.
     pub(super) fn park_until(&self, deadline: Option<Instant>) -> Ended {
-        let word = &self.bed.word;
-        let begin = self.bed.clock.ticks();
+        let word = &self.state.word;
+        let begin = self.state.clock.ticks();
         // ORDERING: Relaxed where it succeeds, since going to sleep publishes nothing; else Acquire
         // (order::woken), pairs with the Release in `wake_by_ref`.
         if word
@@ -153,7 +153,7 @@ impl Parker {
                 let ended = self.wake_up(begin);
                 if !IS_MODEL {
                     // Others may have unparked this thread meanwhile, for a `park` of theirs.
-                    self.bed.thread.unpark();
+                    self.state.thread.unpark();
                 } else if deadline.is_some() && ended != Ended::TimedOut {
                     // Not parked, it takes the unpark that comes here, not in some later sleep.
                     parking::park();
@@ -166,17 +166,17 @@ impl Parker {
     /// The sleep that began at `begin` is over.
     fn wake_up(&self, begin: u64) -> Ended {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
-        if self.bed.word.swap(AWAKE, order::woken()) != NOTIFIED {
+        if self.state.word.swap(AWAKE, order::woken()) != NOTIFIED {
             return Ended::TimedOut;
         }
         // ORDERING: Relaxed; acquired by the swap.
-        match self.bed.woken.load(Ordering::Relaxed) {
+        match self.state.woken.load(Ordering::Relaxed) {
             // A stamp of another sleep: the waker looked before this one began, and saw no thread
             // asleep.
             stamp if stamp < begin => Ended::Awake,
             at => {
                 // ORDERING: Relaxed; acquired by the swap.
-                let core = self.bed.core.load(Ordering::Relaxed);
+                let core = self.state.core.load(Ordering::Relaxed);
                 Ended::Asleep(Woken {
                     at,
                     core: (core != NO_CORE).then_some(core as usize),
@@ -346,15 +346,15 @@ mod tests {
     fn a_stamp_of_an_earlier_sleep_is_none_of_this() {
         with(|parker| {
             parker.reset();
-            parker.bed.woken.store(1, Ordering::Relaxed);
-            let bed = Arc::clone(&parker.bed);
+            parker.state.woken.store(1, Ordering::Relaxed);
+            let state = Arc::clone(&parker.state);
             // A waker that looked before the sleep, and wakes the sleeper after.
             let other = std::thread::spawn(move || {
-                while bed.word.load(Ordering::Relaxed) != ASLEEP {
+                while state.word.load(Ordering::Relaxed) != ASLEEP {
                     std::thread::yield_now();
                 }
-                bed.word.swap(NOTIFIED, order::wake());
-                bed.thread.unpark();
+                state.word.swap(NOTIFIED, order::wake());
+                state.thread.unpark();
             });
             assert_eq!(parker.park_until(None), Ended::Awake);
             other.join().unwrap();
@@ -364,10 +364,10 @@ mod tests {
     #[test]
     fn a_wait_within_a_wait_has_a_parker_of_its_own_and_the_first_is_kept() {
         let outer = with(|outer| {
-            let inner = with(|inner| Arc::as_ptr(&inner.bed));
-            assert_ne!(Arc::as_ptr(&outer.bed), inner);
-            Arc::as_ptr(&outer.bed)
+            let inner = with(|inner| Arc::as_ptr(&inner.state));
+            assert_ne!(Arc::as_ptr(&outer.state), inner);
+            Arc::as_ptr(&outer.state)
         });
-        assert_eq!(with(|again| Arc::as_ptr(&again.bed)), outer);
+        assert_eq!(with(|again| Arc::as_ptr(&again.state)), outer);
     }
 }

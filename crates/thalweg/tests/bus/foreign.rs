@@ -8,7 +8,7 @@ use crate::bus::hostile_types::{BLOCK, Hooks, Moment, Trap};
 use crate::bus::watchdog::watched;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
-use thalweg::bus::{BuildError, Bus, Consumer, Message, Publisher, TopicId, Topics};
+use thalweg::bus::{Bus, BusError, Consumer, Message, Publisher, TopicId, Topics};
 
 /// Messages there are, and the fuse that their hooks burn.
 fn hooks(fuse: &Arc<Fuse>, messages: &Arc<AtomicI64>) -> Hooks {
@@ -165,7 +165,7 @@ fn a_clone_that_asks_for_its_own_message_is_refused() {
         hooks.set(move |moment, _| {
             if moment == Moment::Clone {
                 let late = inside.subscription(Topics::ALL).replay_retained().open();
-                assert!(matches!(late, Err(BuildError::Copying)));
+                assert!(matches!(late, Err(BusError::Copying)));
                 // ORDERING: SeqCst, a test's count.
                 refused.fetch_add(1, SeqCst);
             }

@@ -2,7 +2,7 @@
 
 use crate::bus::note::{Note, bus};
 use thalweg::bus::{
-    Admission, AdmissionError, BuildError, Bus, Message, Priority, TopicId, TopicInfo, Topics,
+    Admission, AdmissionError, Bus, BusError, Message, Priority, TopicId, TopicInfo, Topics,
 };
 
 #[derive(Clone)]
@@ -28,7 +28,7 @@ fn what_cannot_be_had_is_an_error() {
             .capacity(capacity)
             .build()
             .unwrap_err();
-        assert_eq!(error, BuildError::Capacity(capacity));
+        assert_eq!(error, BusError::Capacity(capacity));
         let range = "is outside 1 to 536870912 messages";
         let expected = format!("inbox of a bus: capacity {capacity} {range}");
         assert_eq!(error.to_string(), expected);
@@ -43,7 +43,7 @@ fn what_cannot_be_had_is_an_error() {
         needed: 4,
         capacity: 3,
     };
-    assert_eq!(error, BuildError::Admission(expected));
+    assert_eq!(error, BusError::Admission(expected));
     assert_eq!(
         error.to_string(),
         "inbox of a bus: reserves need room for 4 messages, and an inbox has 3"
@@ -57,7 +57,7 @@ fn what_cannot_be_had_is_an_error() {
         "inbox of a bus: limits of [9, 8, 7] percent do not ascend up to 100"
     );
     bus.drain();
-    assert_eq!(bus.subscribe(Topics::ALL).unwrap_err(), BuildError::Closed);
+    assert_eq!(bus.subscribe(Topics::ALL).unwrap_err(), BusError::Closed);
     let error = bus.publisher("late").unwrap_err();
     assert_eq!(error.to_string(), "the bus was drained or stopped");
 }

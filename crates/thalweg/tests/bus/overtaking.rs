@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use thalweg::bus::Priority::{Critical, High, Low, Medium};
-use thalweg::bus::{Admission, BuildError, Bus, Consumer, Priority, Reason, Topics};
+use thalweg::bus::{Admission, Bus, BusError, Consumer, Priority, Reason, Topics};
 use thalweg::channel::{RecvTimeoutError, TryRecvError};
 use thalweg::state::Lifecycle;
 
@@ -248,11 +248,11 @@ fn what_cannot_be_is_refused() {
         let options = bus.subscription(Topics::ALL).express(from, messages);
         options.open().map(drop)
     };
-    assert_eq!(open(Low, 4), Err(BuildError::Express));
+    assert_eq!(open(Low, 4), Err(BusError::Express));
     for messages in [0, usize::MAX] {
-        assert_eq!(open(High, messages), Err(BuildError::Capacity(messages)));
+        assert_eq!(open(High, messages), Err(BusError::Capacity(messages)));
     }
-    let message = BuildError::Express.to_string();
+    let message = BusError::Express.to_string();
     assert!(
         message.starts_with("an express lane needs a priority above low"),
         "{message}"

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
-use thalweg::channel::{RecvError, RecvTimeoutError, SendError, TryRecvError, mpsc, oneshot};
+use thalweg::channel::{
+    OneshotReceiver, OneshotSender, RecvError, RecvTimeoutError, SendError, TryRecvError, mpsc,
+    oneshot,
+};
 use thalweg::wait::{Mode, Pace};
 
 const SOON: Duration = Duration::from_millis(2);
@@ -121,7 +124,7 @@ fn replies_are_awaited() {
         let (tx, mut rx) = mpsc(4);
         let server = thread::spawn(move || {
             while let Ok((n, reply)) = rx.recv() {
-                let reply: oneshot::Sender<u32> = reply;
+                let reply: OneshotSender<u32> = reply;
                 if n % 7 == 3 {
                     drop(reply);
                 } else {
@@ -167,7 +170,7 @@ fn replies_are_awaited() {
 #[test]
 fn closed_is_awaited() {
     watched(|| {
-        let (mut pass, mut inbox) = mpsc::<oneshot::Receiver<u8>>(1);
+        let (mut pass, mut inbox) = mpsc::<OneshotReceiver<u8>>(1);
         let dropper = thread::spawn(move || inbox.iter().count());
         for _ in 0..2_000 {
             let (mut tx, rx) = oneshot();
@@ -188,7 +191,7 @@ fn ends_go_anywhere() {
     goes(&rx);
     assert_eq!(
         format!("{tx:?} {rx:?}"),
-        "Sender { closed: false } Receiver { closed: false }"
+        "OneshotSender { closed: false } OneshotReceiver { closed: false }"
     );
 }
 

@@ -203,7 +203,7 @@ fn a_select_passes_its_wake_up_on() {
 
 /// One of two channels has an element at every moment: it comes to the second before it goes from
 /// the first.
-fn look_at_what_moves(make: impl Fn() -> thalweg::channel::Ends<u8, Mpmc>) {
+fn look_at_what_moves(make: impl Fn() -> (Sender<u8, Mpmc>, Receiver<u8, Mpmc>)) {
     let ((mut to_first, first), (mut to_second, second)) = (make(), make());
     let (mut from_first, mut from_second) = (first.clone(), second.clone());
     let mut mover = first.clone();

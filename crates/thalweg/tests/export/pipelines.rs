@@ -4,14 +4,14 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
 use serde_json::Value;
-use thalweg::pipeline::{Builder, Pipeline, Placement, StageStats};
+use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement, StageStats};
 use thalweg::wait::Strategy;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
 use crate::export::{Directory, names};
 
-fn three(capacity: usize) -> Builder<u64> {
+fn three(capacity: usize) -> PipelineBuilder<u64> {
     Pipeline::builder(capacity, || 0_u64)
         .stage("first", |event, _| *event += 1)
         .stage("\"second\"\n", |event, _| *event *= 3)

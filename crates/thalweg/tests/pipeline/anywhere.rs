@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-use thalweg::pipeline::{Builder, Context, Pipeline, Placement};
+use thalweg::pipeline::{Context, Pipeline, PipelineBuilder, Placement};
 
 use crate::pipeline::placements;
 
@@ -56,7 +56,7 @@ impl Shape {
         }
     }
 
-    fn build(self, notes: [Note; 3], capacity: usize, every: u64) -> Builder<u64> {
+    fn build(self, notes: [Note; 3], capacity: usize, every: u64) -> PipelineBuilder<u64> {
         let [a, b, c] = notes;
         let builder = Pipeline::builder(capacity, || 0).sample_every(every);
         match self {

@@ -16,7 +16,7 @@ pub(crate) use crate::channel::watchdog;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-use thalweg::pipeline::{Builder, Flow, Pipeline, Placement};
+use thalweg::pipeline::{Flow, Pipeline, PipelineBuilder, Placement};
 use thalweg::wait::Strategy;
 
 #[derive(Default, Debug)]
@@ -46,7 +46,7 @@ fn placements() -> Vec<Placement> {
 }
 
 /// Three stages in a row, each of which adds its mark; the last notes what it sees.
-fn chain(capacity: usize) -> (Builder<Event>, Arc<Mutex<Vec<u64>>>) {
+fn chain(capacity: usize) -> (PipelineBuilder<Event>, Arc<Mutex<Vec<u64>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let out = Arc::clone(&seen);
     let builder = Pipeline::builder(capacity, Event::default)

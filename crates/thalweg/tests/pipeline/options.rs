@@ -1,10 +1,10 @@
 //! Options that a builder refuses, with the texts of its errors.
 
-use thalweg::pipeline::{BuildError, Builder, Pipeline, Placement};
+use thalweg::pipeline::{Pipeline, PipelineBuilder, PipelineError, Placement};
 
 #[test]
 fn clashing_stages_are_named() {
-    let build = |builder: Builder<u64>| builder.build().unwrap_err().to_string();
+    let build = |builder: PipelineBuilder<u64>| builder.build().unwrap_err().to_string();
     let two = Pipeline::builder(8, || 0u64)
         .stage("risk", |_, _| ())
         .observe("journal", |_, _| ());
@@ -27,7 +27,7 @@ fn clashing_stages_are_named() {
 #[test]
 fn wrong_options_are_refused_with_their_limits() {
     let stage = || Pipeline::builder(8, || 0u64).stage("a", |_, _| ());
-    let text = |builder: Builder<u64>| builder.build().unwrap_err().to_string();
+    let text = |builder: PipelineBuilder<u64>| builder.build().unwrap_err().to_string();
     assert_eq!(
         text(Pipeline::builder(0, || 0u64).stage("a", |_, _| ())),
         "pipeline capacity 0 is outside 1 to 1073741824 events"
@@ -70,6 +70,6 @@ fn wrong_options_are_refused_with_their_limits() {
     );
     assert!(matches!(
         stage().after("zz").build(),
-        Err(BuildError::UnknownStage { .. })
+        Err(PipelineError::UnknownStage { .. })
     ));
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
 
-use thalweg::pipeline::{Builder, Pipeline, Placement};
+use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement};
 use thalweg::wait::Strategy;
 
 use crate::pipeline::watchdog::watched;
@@ -27,7 +27,7 @@ fn elsewhere() -> Vec<Placement> {
 }
 
 /// Two stages, of which the last calls `last`.
-fn two(last: impl FnMut(u64) + Send + 'static) -> Builder<u64> {
+fn two(last: impl FnMut(u64) + Send + 'static) -> PipelineBuilder<u64> {
     let mut last = last;
     Pipeline::builder(CAPACITY, || 0_u64)
         .stage("a", |_: &mut u64, _| ())

@@ -5,7 +5,7 @@ use crate::pipeline_shuttle::{STACK_BYTES, explored};
 use shuttle::thread;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use thalweg::pipeline::{Builder, Context, Flow, Pipeline, Placement, TryPublishError};
+use thalweg::pipeline::{Context, Flow, Pipeline, PipelineBuilder, Placement, TryPublishError};
 use thalweg::wait::Strategy;
 use thalweg_testkit::Random;
 
@@ -40,7 +40,7 @@ impl Work {
 }
 
 struct Drawn {
-    builder: Builder<u64>,
+    builder: PipelineBuilder<u64>,
     names: Vec<String>,
     /// Stages, shards counted one by one.
     threads_max: usize,

@@ -20,7 +20,7 @@ mod medley;
 mod panics;
 
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
-use thalweg::pipeline::{Builder, Pipeline};
+use thalweg::pipeline::{Pipeline, PipelineBuilder};
 
 /// Schedules of each of the two kinds that a model runs under.
 const SCHEDULES: usize = 300;
@@ -31,7 +31,7 @@ fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
 }
 
 /// Two stages over a ring of `capacity`, of which the last sends its events to the receiver.
-fn answering(capacity: usize) -> (Builder<u64>, Receiver<u64>) {
+fn answering(capacity: usize) -> (PipelineBuilder<u64>, Receiver<u64>) {
     let (sender, receiver): (Sender<u64>, _) = channel();
     let builder = Pipeline::builder(capacity, || 0_u64)
         .stage("a", |event: &mut u64, _| *event += 1)

@@ -1,7 +1,7 @@
 //! Claims, slices, iterators and batches, on one thread.
 
 use crate::ring_conformance::shape::Shape;
-use thalweg::ring::{ClaimError, PopError};
+use thalweg::ring::{PopError, RingClaimError};
 
 pub(crate) fn a_claim_publishes_what_was_written<S: Shape>() {
     let (mut tx, mut rx) = S::ring(4);
@@ -31,14 +31,14 @@ pub(crate) fn a_claim_is_exact_or_an_error<S: Shape>() {
     let error = tx.claim(5).unwrap_err();
     assert_eq!(
         error,
-        ClaimError::TooLarge {
+        RingClaimError::TooLarge {
             asked: 5,
             capacity: 4
         }
     );
     tx.push_slice(&[1, 2]);
     let error = tx.claim(3).unwrap_err();
-    assert_eq!(error, ClaimError::Full { asked: 3, free: 2 });
+    assert_eq!(error, RingClaimError::Full { asked: 3, free: 2 });
     assert_eq!(tx.claim(2).unwrap().len(), 2);
     rx.try_pop().unwrap();
     assert_eq!(tx.claim(3).unwrap().len(), 3);
@@ -53,7 +53,7 @@ pub(crate) fn claim_up_to_takes_what_is_free<S: Shape>() {
     tx.push_slice(&[4]);
     assert_eq!(
         tx.claim_up_to(3).unwrap_err(),
-        ClaimError::Full { asked: 3, free: 0 }
+        RingClaimError::Full { asked: 3, free: 0 }
     );
     assert!(tx.claim_up_to(0).unwrap().is_empty());
     rx.batch(2).for_each(drop);
@@ -67,8 +67,8 @@ pub(crate) fn a_closed_ring_refuses_claims<S: Shape>() {
     drop(rx);
     // Claimed before the close: it goes in, and is dropped with the ring.
     assert_eq!(claim.commit(), 1);
-    assert_eq!(tx.claim(1).unwrap_err(), ClaimError::Closed);
-    assert_eq!(tx.claim_up_to(1).unwrap_err(), ClaimError::Closed);
+    assert_eq!(tx.claim(1).unwrap_err(), RingClaimError::Closed);
+    assert_eq!(tx.claim_up_to(1).unwrap_err(), RingClaimError::Closed);
     assert_eq!(tx.push_iter([1, 2]), 0);
 }
 

@@ -1,12 +1,12 @@
 //! The rings of the suite.
 
-use thalweg::ring::{Consumer, Layout, Producer, spsc};
+use thalweg::ring::{Layout, SpscConsumer, SpscProducer, spsc};
 
 /// A layout of the ring, as a type.
 pub(crate) trait Shape {
     const LAYOUT: Layout;
 
-    fn ring<T: Send + 'static>(capacity: usize) -> (Producer<T>, Consumer<T>) {
+    fn ring<T: Send + 'static>(capacity: usize) -> (SpscProducer<T>, SpscConsumer<T>) {
         spsc(capacity, Self::LAYOUT).unwrap()
     }
 }

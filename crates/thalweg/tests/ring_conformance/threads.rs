@@ -2,10 +2,10 @@
 
 use crate::ring_conformance::shape::Shape;
 use std::thread::{spawn, yield_now};
-use thalweg::ring::{Consumer, PopError, Producer, PushError};
+use thalweg::ring::{PopError, PushError, SpscConsumer, SpscProducer};
 
 /// Pushes, and waits while the ring is full; false if it is closed.
-pub(crate) fn push<T>(tx: &mut Producer<T>, mut value: T) -> bool {
+pub(crate) fn push<T>(tx: &mut SpscProducer<T>, mut value: T) -> bool {
     loop {
         match tx.try_push(value) {
             Ok(()) => return true,
@@ -17,7 +17,7 @@ pub(crate) fn push<T>(tx: &mut Producer<T>, mut value: T) -> bool {
 }
 
 /// Pops, and waits while the ring is empty; `None` if it is closed.
-pub(crate) fn pop<T>(rx: &mut Consumer<T>) -> Option<T> {
+pub(crate) fn pop<T>(rx: &mut SpscConsumer<T>) -> Option<T> {
     loop {
         match rx.try_pop() {
             Ok(value) => return Some(value),

@@ -3,10 +3,12 @@
 
 use thalweg::bus::{self, Bus, Message, PublishError, Subscription};
 use thalweg::channel::select::{Select, Timer};
-use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, RecvFuture, RecvStream};
-use thalweg::channel::{SendError, SendFuture, Spsc, TryIter, WeakReceiver, WeakSender, oneshot};
+use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, OneshotReceiver, OneshotSender};
+use thalweg::channel::{RecvFuture, RecvStream, SendError, SendFuture, Spsc, TryIter};
+use thalweg::channel::{WeakReceiver, WeakSender};
 use thalweg::pipeline::{self, Chunk, Pipeline};
-use thalweg::ring::{self, Consumer, Giver, Producer, Taker, Ticket, TicketClaim, broadcast};
+use thalweg::ring::{Giver, SpscBatch, SpscClaim, SpscConsumer, SpscProducer, Taker};
+use thalweg::ring::{Ticket, TicketClaim, broadcast};
 use thalweg::state::{Lifecycle, StateCell, StateView};
 
 fn send<T: Send>() {}
@@ -16,10 +18,10 @@ fn unpin<T: Unpin>() {}
 /// Types that hold elements move to another thread where the elements may.
 fn moves<'a, T: Send + 'a, M: Message>() {
     send::<(
-        Producer<T>,
-        Consumer<T>,
-        ring::Claim<'a, T>,
-        ring::Batch<'a, T>,
+        SpscProducer<T>,
+        SpscConsumer<T>,
+        SpscClaim<'a, T>,
+        SpscBatch<'a, T>,
     )>();
     send::<(Ticket<T>, TicketClaim<'a, T>, Giver<T>, Taker<T>)>();
     send::<(
@@ -54,14 +56,14 @@ fn moves<'a, T: Send + 'a, M: Message>() {
         Timer,
         Select<T>,
     )>();
-    send::<(oneshot::Sender<T>, oneshot::Receiver<T>, SendError<T>)>();
+    send::<(OneshotSender<T>, OneshotReceiver<T>, SendError<T>)>();
     send::<(
         Bus<M>,
         bus::Publisher<M>,
         bus::Consumer<M>,
         bus::Delivery<M>,
     )>();
-    send::<(bus::Builder<M>, Subscription<M>, PublishError<M>)>();
+    send::<(bus::BusBuilder<M>, Subscription<M>, PublishError<M>)>();
     send::<(
         pipeline::Handle,
         pipeline::Handled,
@@ -73,11 +75,15 @@ fn moves<'a, T: Send + 'a, M: Message>() {
 /// Events are looked at by several stages at once.
 fn moves_shared<'a, T: Send + Sync + 'a>() {
     send::<(
-        broadcast::Publisher<T>,
+        broadcast::RingPublisher<T>,
         broadcast::Reader<T>,
-        broadcast::Claim<'a, T>,
+        broadcast::SlotClaim<'a, T>,
     )>();
-    send::<(broadcast::Builder<T>, pipeline::Producer<T>, Pipeline<T>)>();
+    send::<(
+        broadcast::RingBuilder<T>,
+        pipeline::Producer<T>,
+        Pipeline<T>,
+    )>();
     send::<Chunk<'a, T>>();
     sync::<broadcast::Reader<T>>();
 }
@@ -88,8 +94,8 @@ fn is_shared<'a, T: Send + 'a, M: Message>() {
         Ticket<T>,
         Giver<T>,
         Taker<T>,
-        oneshot::Sender<T>,
-        oneshot::Receiver<T>,
+        OneshotSender<T>,
+        OneshotReceiver<T>,
     )>();
     sync::<(
         Bus<M>,
@@ -100,23 +106,23 @@ fn is_shared<'a, T: Send + 'a, M: Message>() {
     )>();
     sync::<(
         std::sync::Mutex<channel::Sender<T, Mpmc>>,
-        std::sync::Mutex<Producer<T>>,
+        std::sync::Mutex<SpscProducer<T>>,
     )>();
 }
 
 /// Nothing holds an element in a place of its own that would be pinned.
 fn is_unpin<'a, T: 'a, M: Message>() {
     unpin::<(
-        Producer<T>,
-        Consumer<T>,
-        ring::Claim<'a, T>,
-        ring::Batch<'a, T>,
+        SpscProducer<T>,
+        SpscConsumer<T>,
+        SpscClaim<'a, T>,
+        SpscBatch<'a, T>,
     )>();
     unpin::<(Ticket<T>, TicketClaim<'a, T>, Giver<T>, Taker<T>)>();
     unpin::<(
-        broadcast::Publisher<T>,
+        broadcast::RingPublisher<T>,
         broadcast::Reader<T>,
-        broadcast::Claim<'a, T>,
+        broadcast::SlotClaim<'a, T>,
     )>();
     unpin::<(
         channel::Sender<T, Spsc>,
@@ -134,8 +140,8 @@ fn is_unpin<'a, T: 'a, M: Message>() {
         Closed,
     )>();
     unpin::<(
-        oneshot::Sender<T>,
-        oneshot::Receiver<T>,
+        OneshotSender<T>,
+        OneshotReceiver<T>,
         Pipeline<T>,
         pipeline::Producer<T>,
     )>();
@@ -143,15 +149,11 @@ fn is_unpin<'a, T: 'a, M: Message>() {
 }
 
 /// Types that only give elements may give them for shorter.
-fn gives<'a>(ring: Consumer<&'static str>) -> Consumer<&'a str> {
+fn gives<'a>(ring: SpscConsumer<&'static str>) -> SpscConsumer<&'a str> {
     ring
 }
 
-type Guards<'l, T> = (
-    ring::Claim<'l, T>,
-    ring::Batch<'l, T>,
-    channel::Claim<'l, T>,
-);
+type Guards<'l, T> = (SpscClaim<'l, T>, SpscBatch<'l, T>, channel::Claim<'l, T>);
 
 /// A guard may be held for shorter than it could.
 fn is_held_for_shorter<'a: 'b, 'b>(guards: Guards<'a, u8>) -> Guards<'b, u8> {

@@ -5,9 +5,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use thalweg::bus::{self, Message};
-use thalweg::channel::{self, Mpmc, Mpsc, Spsc, WeakReceiver, WeakSender, oneshot};
+use thalweg::channel::{self, Mpmc, Mpsc, OneshotReceiver, OneshotSender, Spsc};
+use thalweg::channel::{WeakReceiver, WeakSender};
 use thalweg::pipeline::{self, Chunk};
-use thalweg::ring::{self, Consumer, Giver, Producer, Taker, Ticket, TicketClaim, broadcast};
+use thalweg::ring::{self, SpscConsumer, Giver, SpscProducer, Taker, Ticket, TicketClaim, broadcast};
 
 fn send<T: Send>(_: T) {}
 fn sync<T: Sync>(_: T) {}
@@ -16,7 +17,7 @@ type Long = &'static str;
 type Short<'a> = &'a str;
 
 // Types that take elements take none that live shorter than the other end expects.
-fn v01<'a>(x: Producer<Long>) -> Producer<Short<'a>> { x } //~ lifetime may not live long
+fn v01<'a>(x: SpscProducer<Long>) -> SpscProducer<Short<'a>> { x } //~ lifetime may not live long
 fn v02<'a>(x: Giver<Long>) -> Giver<Short<'a>> { x } //~ lifetime may not live long
 fn v03<'a>(x: Ticket<Long>) -> Ticket<Short<'a>> { x } //~ lifetime may not live long
 fn v04<'a>(x: Take<'a, Long>) -> Take<'a, Short<'a>> { x } //~ lifetime may not live long
@@ -31,7 +32,7 @@ fn v12<'a>(x: Route<Long>) -> Route<Short<'a>> { x } //~ lifetime may not live l
 fn v13<'a>(x: Lane<Long>) -> Lane<Short<'a>> { x } //~ lifetime may not live long
 fn v14<'a>(x: Events<'a, Long>) -> Events<'a, Short<'a>> { x } //~ lifetime may not live long
 // Types that give elements give none that live longer than they do.
-fn v20<'a>(x: Consumer<Short<'a>>) -> Consumer<Long> { x } //~ lifetime may not live long
+fn v20<'a>(x: SpscConsumer<Short<'a>>) -> SpscConsumer<Long> { x } //~ lifetime may not live long
 fn v21<'a>(x: Taker<Short<'a>>) -> Taker<Long> { x } //~ lifetime may not live long
 fn v22<'a>(x: Ticket<Short<'a>>) -> Ticket<Long> { x } //~ lifetime may not live long
 fn v23<'a>(x: Batch<'a, Short<'a>>) -> Batch<'a, Long> { x } //~ lifetime may not live long
@@ -46,8 +47,8 @@ fn v31<'a>(x: Reader<Long>) -> Reader<Short<'a>> { x } //~ lifetime may not live
 fn v32<'a>(x: Receiver<Long>) -> Receiver<Short<'a>> { x } //~ lifetime may not live long
 fn v33<'a>(x: Batch<'a, Long>) -> Batch<'a, Short<'a>> { x } //~ lifetime may not live long
 // And of `'static` types, some are more general than others.
-fn v40(x: Producer<General>) -> Producer<Special> { x } //~ E0308: mismatched types
-fn v41(x: Consumer<Special>) -> Consumer<General> { x } //~ E0308: mismatched types
+fn v40(x: SpscProducer<General>) -> SpscProducer<Special> { x } //~ E0308: mismatched types
+fn v41(x: SpscConsumer<Special>) -> SpscConsumer<General> { x } //~ E0308: mismatched types
 fn v42(x: Giver<General>) -> Giver<Special> { x } //~ E0308: mismatched types
 fn v43(x: Ticket<General>) -> Ticket<Special> { x } //~ E0308: mismatched types
 fn v44(x: Publisher<General>) -> Publisher<Special> { x } //~ E0308: mismatched types
@@ -55,28 +56,28 @@ fn v45(x: Sender<General>) -> Sender<Special> { x } //~ E0308: mismatched types
 
 type General = for<'a> fn(&'a u8);
 type Special = fn(&'static u8);
-type Claim<'c, T> = ring::Claim<'c, T>;
+type Claim<'c, T> = ring::SpscClaim<'c, T>;
 type Take<'c, T> = TicketClaim<'c, T>;
-type Batch<'c, T> = ring::Batch<'c, T>;
-type Publisher<T> = broadcast::Publisher<T>;
-type Publish<'c, T> = broadcast::Claim<'c, T>;
+type Batch<'c, T> = ring::SpscBatch<'c, T>;
+type Publisher<T> = broadcast::RingPublisher<T>;
+type Publish<'c, T> = broadcast::SlotClaim<'c, T>;
 type Reader<T> = broadcast::Reader<T>;
-type Route<T> = broadcast::Builder<T>;
+type Route<T> = broadcast::RingBuilder<T>;
 type Sender<T> = channel::Sender<T, Spsc>;
 type Receiver<T> = channel::Receiver<T, Spsc>;
 type Weak<T> = WeakSender<T, Mpmc>;
 type WeakRx<T> = WeakReceiver<T, Mpmc>;
 type Room<'c, T> = channel::Claim<'c, T>;
 type Got<'c, T> = channel::Batch<'c, T>;
-type OneTx<T> = oneshot::Sender<T>;
-type OneRx<T> = oneshot::Receiver<T>;
+type OneTx<T> = OneshotSender<T>;
+type OneRx<T> = OneshotReceiver<T>;
 type Lane<T> = pipeline::Producer<T>;
 type Events<'c, T> = Chunk<'c, T>;
 
 // Elements that must not move to another thread move in nothing.
 type Local = Rc<u8>;
-fn s01(x: Producer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s02(x: Consumer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s01(x: SpscProducer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s02(x: SpscConsumer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s03(x: Claim<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s04(x: Batch<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s05(x: Ticket<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
@@ -110,8 +111,8 @@ fn s36(x: Reader<Locked>) { send(x) } //~ E0277: `std::sync::MutexGuard<'static,
 type Locked = std::sync::MutexGuard<'static, u8>;
 
 // An end is for one thread at a time; there is one error, and it says so.
-fn e01(x: Producer<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
-fn e02(x: Consumer<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
+fn e01(x: SpscProducer<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be sha
+fn e02(x: SpscConsumer<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be sha
 fn e03(x: Claim<'_, u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shar
 fn e04(x: Batch<'_, u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shar
 fn e05(x: Sender<u8>) { sync(x) } //~ E0277: an end of a ring, a channel or a bus can't be shared
@@ -127,9 +128,9 @@ fn e10(x: Take<'_, Cell<u8>>) { sync(x) } //~ E0277
 
 // A value that is lent stays where it is lent to.
 type O<'a> = Option<&'a mut u8>;
-fn b01(mut c: Consumer<String>) { let r = c.peek().unwrap(); c.try_pop(); r.len(); } //~ E0499
-fn b02(mut p: Producer<u8>) { let c = p.claim(1); let d = p.claim(1); drop((c, d)); } //~ E0499
-fn b03(mut c: Consumer<u8>) { let b = c.batch(1); c.try_pop(); drop(b); } //~ E0499
+fn b01(mut c: SpscConsumer<String>) { let r = c.peek().unwrap(); c.try_pop(); r.len(); } //~ E0499
+fn b02(mut p: SpscProducer<u8>) { let c = p.claim(1); let d = p.claim(1); drop((c, d)); } //~ E0499
+fn b03(mut c: SpscConsumer<u8>) { let b = c.batch(1); c.try_pop(); drop(b); } //~ E0499
 fn b04(t: Ticket<u8>) { let c = t.claim(1); drop(t); drop(c); } //~ E0505
 fn b05(mut s: Sender<u8>) { let c = s.claim(1); s.send(1); drop(c); } //~ E0499
 fn b06(mut r: Receiver<u8>) { let b = r.batch(1); r.recv(); drop(b); } //~ E0499
@@ -141,5 +142,5 @@ fn b10(c: Chunk<'_, u8>, mut o: O<'_>) { c.for_each(|e, _| o = Some(e)); } //~ E
 // Sealed traits are not for others to implement or to call.
 struct Mine;
 impl channel::Shape for Mine {} //~ E0277: the trait bound `Mine:
-fn l01(c: Consumer<u8>) { c.clone(); } //~ E0599: no method named `clone`
+fn l01(c: SpscConsumer<u8>) { c.clone(); } //~ E0599: no method named `clone`
 fn l02(s: Sender<u8>) { s.clone(); } //~ E0599: the method `clone` exists

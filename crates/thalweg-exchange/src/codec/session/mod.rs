@@ -17,7 +17,8 @@
 //!
 //! ```
 //! use thalweg_exchange::codec::session::{
-//!     ClientFrame, SubmitError, TradeCommand, decode_client_frame, encode_submit, submit_bytes,
+//!     ClientFrame, SubmitFrameError, TradeCommand, decode_client_frame, encode_submit,
+//!     submit_bytes,
 //! };
 //! use thalweg_exchange::session::{ClientSequence, Refusal};
 //! use thalweg_exchange::{OrderId, SymbolId, UserId};
@@ -28,7 +29,7 @@
 //!
 //! let (ClientFrame::Submit(submit), _) = decode_client_frame(&bytes)? else { unreachable!() };
 //! assert_eq!(submit.trade(UserId(7)), Ok(cancel));
-//! assert_eq!(submit.trade(UserId(8)), Err(SubmitError::Refused(Refusal::NotYourUser)));
+//! assert_eq!(submit.trade(UserId(8)), Err(SubmitFrameError::Refused(Refusal::NotYourUser)));
 //! # Ok::<(), thalweg_exchange::codec::CodecError>(())
 //! ```
 
@@ -55,5 +56,5 @@ pub use self::frames::{
 };
 pub use self::opening::{HELLO_BYTES_MAX, Hello, KEY_BYTES_MAX, KeyBytes, Welcome};
 pub use self::query::{QueryAnswer, QueryFrame, QueryResult, SessionQuery};
-pub use self::submit::{SUBMIT_HEAD_BYTES, Submit, SubmitError, encode_submit, submit_bytes};
+pub use self::submit::{SUBMIT_HEAD_BYTES, Submit, SubmitFrameError, encode_submit, submit_bytes};
 pub use self::symbols::{SYMBOLS_MAX, Symbols};

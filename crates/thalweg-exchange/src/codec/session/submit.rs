@@ -40,7 +40,7 @@ pub struct Submit<'b> {
 
 /// Why a submit gives no command for a role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum SubmitError {
+pub enum SubmitFrameError {
     /// The bytes are no command. Positions count from the beginning of the submit.
     #[error("{0}")]
     Frame(CodecError),
@@ -72,10 +72,10 @@ impl<'b> Submit<'b> {
     /// # Errors
     /// Wrong bytes; [`Refusal::Role`] for a command that traders have not, and
     /// [`Refusal::NotYourUser`] for one about another user.
-    pub fn trade(&self, user: UserId) -> Result<TradeCommand, SubmitError> {
+    pub fn trade(&self, user: UserId) -> Result<TradeCommand, SubmitFrameError> {
         let mut command = Command::Nop;
         self.trade_into(user, &mut command)?;
-        TradeCommand::try_from(command).map_err(|_| SubmitError::Refused(Refusal::Role))
+        TradeCommand::try_from(command).map_err(|_| SubmitFrameError::Refused(Refusal::Role))
     }
 
     /// Decodes as [`trade`](Self::trade) does, but puts the command where it is to be: nothing is
@@ -84,13 +84,13 @@ impl<'b> Submit<'b> {
     /// # Errors
     /// As [`trade`](Self::trade).
     #[inline]
-    pub fn trade_into(&self, user: UserId, into: &mut Command) -> Result<(), SubmitError> {
+    pub fn trade_into(&self, user: UserId, into: &mut Command) -> Result<(), SubmitFrameError> {
         decode_command_into(self.frame, into)
-            .map_err(|error| SubmitError::Frame(error.within(WHAT, SUBMIT_HEAD_BYTES)))?;
+            .map_err(|error| SubmitFrameError::Frame(error.within(WHAT, SUBMIT_HEAD_BYTES)))?;
         match TradeCommand::user_of(into) {
             Some(of) if of == user => Ok(()),
-            Some(_) => Err(SubmitError::Refused(Refusal::NotYourUser)),
-            None => Err(SubmitError::Refused(Refusal::Role)),
+            Some(_) => Err(SubmitFrameError::Refused(Refusal::NotYourUser)),
+            None => Err(SubmitFrameError::Refused(Refusal::Role)),
         }
     }
 
@@ -98,9 +98,9 @@ impl<'b> Submit<'b> {
     ///
     /// # Errors
     /// Wrong bytes, and [`Refusal::Role`].
-    pub fn admin(&self) -> Result<AdminCommand, SubmitError> {
-        let command = self.command().map_err(SubmitError::Frame)?;
-        AdminCommand::try_from(command).map_err(|_| SubmitError::Refused(Refusal::Role))
+    pub fn admin(&self) -> Result<AdminCommand, SubmitFrameError> {
+        let command = self.command().map_err(SubmitFrameError::Frame)?;
+        AdminCommand::try_from(command).map_err(|_| SubmitFrameError::Refused(Refusal::Role))
     }
 
     pub(super) const fn bytes(&self) -> usize {

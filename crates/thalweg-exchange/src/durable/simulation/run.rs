@@ -16,7 +16,7 @@ use crate::durable::faults::{Faults, Seeded};
 use crate::durable::opening::Opening;
 use crate::durable::options::{Options, SessionLimits, SnapshotOptions};
 use crate::durable::record::Origin;
-use crate::durable::submission::{Admitted, Request};
+use crate::durable::submission::{Admitted, Submission};
 use crate::ids::UserId;
 use crate::service;
 use crate::session::{Refusal, ReportNumber};
@@ -77,12 +77,12 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Counts, String> {
 impl Run {
     fn options() -> Options {
         Options {
-            service: service::Options {
+            service: service::ServiceOptions {
                 capacity: 64,
                 placement: Placement::inline(),
-                ..service::Options::default()
+                ..service::ServiceOptions::default()
             },
-            journal: thalweg_journal::Options::default()
+            journal: thalweg_journal::JournalOptions::default()
                 .segment_bytes(24 << 10)
                 .block_bytes_max(8 << 10)
                 .in_background(false),
@@ -307,12 +307,12 @@ impl Run {
         requests: &[(Origin, Command)],
         recorder: &Recorder,
     ) -> Verdict {
-        let each = requests.iter().map(|(origin, command)| Request {
+        let each = requests.iter().map(|(origin, command)| Submission {
             origin: *origin,
             command,
             tag: 0,
         });
-        let each: Vec<Request<'_>> = each.collect();
+        let each: Vec<Submission<'_>> = each.collect();
         let mut results = Vec::new();
         exchange.submit_many(&each, |at, result| results.push((at, result)));
         must(results.len() == each.len(), || {

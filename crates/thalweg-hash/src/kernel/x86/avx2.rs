@@ -123,7 +123,7 @@ unsafe impl<const USE: u8> hybrid::Products for Products<USE> {
     #[inline(always)]
     unsafe fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
         // SAFETY: the caller has the features.
-        unsafe { turning::sectors::<USE>(accumulators, sectors) };
+        unsafe { turning::sectors::<Self>(accumulators, sectors) };
     }
 }
 

@@ -10,9 +10,8 @@ use core::arch::asm;
 use core::arch::x86_64::{__m256i, _mm256_set1_epi64x};
 use core::mem::MaybeUninit;
 
-use super::super::Sectors;
-use super::super::hybrid::{Ahead, GROUP_BYTES, finish_group, write_group};
-use super::avx2::Products;
+use super::super::hybrid::{Ahead, Products, finish_group, write_group};
+use super::super::{GROUP_BYTES, Sectors};
 use crate::accumulator::{Accumulators, PRIME_1, PRIME_2};
 
 /// The chain over the slot at `$at`, and the products of the stripe `$group + $at` bytes behind
@@ -63,17 +62,14 @@ macro_rules! group {
 /// The processor has AVX2, BMI1 and BMI2.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) unsafe fn sectors<const USE: u8>(
-    accumulators: &mut Accumulators,
-    sectors: &Sectors<'_>,
-) {
+pub(super) unsafe fn sectors<P: Products>(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
     let mut ahead = Ahead(MaybeUninit::uninit());
     let products = ahead.0.as_mut_ptr().cast::<u64>();
     let Some(first) = sectors.data.first_chunk::<GROUP_BYTES>() else {
         return;
     };
     // SAFETY: the features are there, and `products` are those of `ahead`.
-    unsafe { write_group::<Products<USE>>(first, products) };
+    unsafe { write_group::<P>(first, products) };
     let mut walk = Walk {
         from: sectors.data.as_ptr(),
         groups: sectors.take / GROUP_BYTES,
@@ -81,7 +77,7 @@ pub(super) unsafe fn sectors<const USE: u8>(
     };
     if walk.groups == 4 && walk.count > 1 {
         // SAFETY: the features are there; at `from` begins this number of sectors of four groups.
-        unsafe { turn_sectors_of_four::<USE>(accumulators, products, &mut walk, sectors.apart) };
+        unsafe { turn_sectors_of_four::<P>(accumulators, products, &mut walk, sectors.apart) };
     }
     let (each, gap_bytes) = (walk.groups, sectors.apart - sectors.take);
     // The first group has its products, and may have been all of its sector.
@@ -94,7 +90,7 @@ pub(super) unsafe fn sectors<const USE: u8>(
     if walk.count > 0 {
         // SAFETY: the features are there; at `from` begins this number of groups of a sector, then
         // this number of sectors.
-        unsafe { turn_groups::<USE>(accumulators, products, walk, each, gap_bytes) };
+        unsafe { turn_groups::<P>(accumulators, products, walk, each, gap_bytes) };
     }
     // SAFETY: the products are those of the last group.
     unsafe { finish_group(accumulators, products) };
@@ -117,7 +113,7 @@ struct Walk {
 /// whole sectors begin, `apart` bytes from each other.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn turn_sectors_of_four<const USE: u8>(
+unsafe fn turn_sectors_of_four<P: Products>(
     accumulators: &mut Accumulators,
     products: *mut u64,
     walk: &mut Walk,
@@ -165,7 +161,7 @@ unsafe fn turn_sectors_of_four<const USE: u8>(
 /// groups begin: those that this sector has left, then sectors of `each` groups, with gaps between.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn turn_groups<const USE: u8>(
+unsafe fn turn_groups<P: Products>(
     accumulators: &mut Accumulators,
     products: *mut u64,
     walk: Walk,

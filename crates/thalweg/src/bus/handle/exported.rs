@@ -8,7 +8,7 @@ use crate::bus::ledger::Reading;
 use crate::bus::registry::Core;
 use crate::bus::topic::Message;
 use crate::bus::{Bus, InboxId};
-use crate::export::{Arrivals, Json, Kept, Source, is_full};
+use crate::export::{Arrivals, Held, Json, Source, is_full};
 
 /// The number of inboxes whose figures are kept, also when they are gone, until others need the
 /// place.
@@ -157,7 +157,7 @@ impl<M: Message> Source for Exported<M> {
         "bus"
     }
 
-    fn look(&mut self) -> Kept {
+    fn look(&mut self) -> Held {
         let core = self.core.upgrade()?;
         self.see(core.readings());
         self.looked_ns = core.clock.ns(core.clock.ticks());

@@ -24,7 +24,7 @@ use std::task::Waker;
 
 use crate::ring::sync::{Mutex, fault, lock};
 use crate::ring::{PopError, PushError};
-use crate::wait::{Entry, Roster, Wait, let_go, renew, wake};
+use crate::wait::{Entry, Wait, WaitQueue, let_go, renew, wake};
 use token::{Claim, claim, is_open};
 
 pub(super) use token::{LentToken, Stake, lend};
@@ -274,8 +274,8 @@ const WAITS_MIN: usize = 8;
 
 struct State<T> {
     /// Senders with their elements, and receivers; each perhaps as an arm of a select.
-    offers: Roster<(T, Option<Stake>)>,
-    requests: Roster<((), Option<Stake>)>,
+    offers: WaitQueue<(T, Option<Stake>)>,
+    requests: WaitQueue<((), Option<Stake>)>,
     /// The elements that waiting receivers got, as long as these have not left.
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
@@ -304,8 +304,8 @@ enum Taken<T> {
 impl<T> State<T> {
     fn new() -> Self {
         Self {
-            offers: Roster::default(),
-            requests: Roster::default(),
+            offers: WaitQueue::default(),
+            requests: WaitQueue::default(),
             handed: Vec::with_capacity(WAITS_MIN),
             back: VecDeque::new(),
             met: 0,
@@ -419,16 +419,16 @@ type Served<E> = Wait<(E, Option<Stake>)>;
 
 /// Takes the first that can be had.
 fn serve<E>(
-    roster: &mut Roster<(E, Option<Stake>)>,
+    queue: &mut WaitQueue<(E, Option<Stake>)>,
     own: Option<&Stake>,
 ) -> Result<Option<Served<E>>, OwnGone> {
     let mut at = 0;
-    for wait in roster.waits() {
+    for wait in queue.waits() {
         match claim(own, wait.element.1.as_ref()) {
             Claim::OtherGone => at += 1,
             Claim::OwnGone => return Err(OwnGone),
             Claim::Both => break,
         }
     }
-    Ok(roster.take(at))
+    Ok(queue.take(at))
 }

@@ -118,7 +118,7 @@ use crate::wait::{Mode, Pace};
 use arms::{RecvArm, SendArm, TimerArm};
 use round::{Arm, Arms, Choice, Choices, List, NoArms, Round, Untimed, Waits};
 
-pub(super) use round::Listed;
+pub(super) use round::EndRegistration;
 
 mod arms;
 #[cfg(all(test, loom))]

@@ -355,18 +355,18 @@ impl<N: Untimed, A: Untimed> Untimed for List<N, A> {}
 /// Where an endpoint is listed: on a signal, or at a meeting. It is kept in the endpoint, so that a
 /// wait that was forgotten can be ended.
 #[derive(Debug, Default)]
-pub(in crate::channel) struct Listed {
+pub(in crate::channel) struct EndRegistration {
     /// Something has borrowed the endpoint that waits or holds room, and has not ended it yet.
     pub(in crate::channel) is_lent: bool,
     /// It waits for room for several elements.
     pub(in crate::channel) claims: bool,
-    pub(in crate::channel) on: wait::Listed,
+    pub(in crate::channel) on: wait::Registration,
     pub(in crate::channel) seat: Option<Entry>,
     /// The count that the last glance saw.
     glance: Option<u64>,
 }
 
-impl Listed {
+impl EndRegistration {
     /// Keeps what a glance sees now, which is `None` where the arm is ready; returns whether that
     /// is what the last one saw.
     pub(super) fn is_same(&mut self, now: Option<u64>) -> bool {

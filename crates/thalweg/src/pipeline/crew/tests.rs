@@ -3,7 +3,7 @@
 use super::*;
 use crate::pipeline::Context;
 use crate::pipeline::meter::Chunked;
-use crate::ring::broadcast::{Builder, Publisher};
+use crate::ring::broadcast::{RingBuilder, RingPublisher};
 use std::sync::Mutex;
 
 /// The steps that stages have done, in order.
@@ -79,13 +79,13 @@ impl Stage<u64> for Probe {
 /// A crew of stages in a row with these paces, one event in `2^shift` sampled.
 struct Scene {
     crew: Crew<u64>,
-    publisher: Publisher<u64>,
+    publisher: RingPublisher<u64>,
     timeline: Arc<Timeline>,
     log: Arc<Mutex<Vec<Done>>>,
 }
 
 fn scene(paces: &[Option<usize>], shift: u32) -> Scene {
-    let mut builder = Builder::new(256);
+    let mut builder = RingBuilder::new(256);
     let mut after = Vec::new();
     for _ in paces {
         after = vec![builder.writer(&after)];

@@ -4,14 +4,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
 use crate::pipeline::timeline::driven::Driven;
-use crate::pipeline::{Builder, Pipeline, Placement, Stats};
+use crate::pipeline::{Pipeline, PipelineBuilder, Placement, Stats};
 
 /// The time that the write of an event takes, ns.
 const WRITE: u64 = 3;
 const EVERY: u64 = 64;
 
 /// Publishes a number of batches inline; `stages` adds stages that let time pass.
-fn run(look: u64, batch: usize, stages: impl Fn(Builder<u64>, &Driven) -> Builder<u64>) -> Stats {
+fn run(
+    look: u64,
+    batch: usize,
+    stages: impl Fn(PipelineBuilder<u64>, &Driven) -> PipelineBuilder<u64>,
+) -> Stats {
     let clock = Driven::install(look);
     let builder = Pipeline::builder(256, || 0_u64).sample_every(EVERY);
     let builder = stages(builder, &clock).placement(Placement::inline());
@@ -32,7 +36,7 @@ fn run(look: u64, batch: usize, stages: impl Fn(Builder<u64>, &Driven) -> Builde
 }
 
 /// Returns three stages in a row, each `ns` an event.
-fn row(ns: [u64; 3]) -> impl Fn(Builder<u64>, &Driven) -> Builder<u64> {
+fn row(ns: [u64; 3]) -> impl Fn(PipelineBuilder<u64>, &Driven) -> PipelineBuilder<u64> {
     move |builder, clock| {
         let [a, b, c] = ns.map(|ns| {
             let clock = clock.clone();

@@ -1,11 +1,11 @@
 //! The order of the readers, and the check that makes concurrent access sound (rules 3 and 4).
 
-use super::{Access, Group, Publisher, Reader, Shared};
+use super::{Access, Group, Reader, RingPublisher, Shared};
 use crate::ring::sequence::{CAPACITY_MAX, fresh, slots_for};
 use crate::ring::sync::Arc;
 
 /// Names a reader while a ring is being built; its number is also its place in the readers that
-/// [`Builder::build`] gives.
+/// [`RingBuilder::build`] gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReaderId {
     /// Which builder declared it.
@@ -23,7 +23,7 @@ impl ReaderId {
 /// The reason why a ring can't be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BuildError {
+pub enum GraphError {
     /// The capacity is outside 1 to [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX).
     Capacity(usize),
     /// There is no reader.
@@ -36,7 +36,7 @@ pub enum BuildError {
     Foreign(ReaderId),
 }
 
-errors!(BuildError {
+errors!(GraphError {
     Self::Capacity(asked) => "ring capacity {asked} is outside 1 to {CAPACITY_MAX} elements";
     Self::NoReader => "a broadcast ring needs at least one reader";
     Self::NoShard => "a group of shards needs at least one shard";
@@ -59,9 +59,9 @@ struct Declared {
 /// here, and [`build`](Self::build) panics if there is none before the one that names it.
 ///
 /// ```
-/// use thalweg::ring::broadcast::Builder;
+/// use thalweg::ring::broadcast::RingBuilder;
 ///
-/// let mut builder = Builder::<u64>::new(8);
+/// let mut builder = RingBuilder::<u64>::new(8);
 /// let double = builder.writer(&[]);
 /// builder.looker(&[double]);
 /// let (mut publisher, mut readers) = builder.build(|| 0)?;
@@ -75,7 +75,7 @@ struct Declared {
 /// readers[1].release(1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct Builder<T> {
+pub struct RingBuilder<T> {
     capacity: usize,
     declared: Vec<Declared>,
     groups: Vec<Group<T>>,
@@ -85,9 +85,10 @@ pub struct Builder<T> {
     foreign: Option<ReaderId>,
 }
 
-shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity, "declared": this.declared);
+shown!([T] RingBuilder<T>, "RingBuilder", this,
+    "capacity": this.capacity, "declared": this.declared);
 
-impl<T> Builder<T> {
+impl<T> RingBuilder<T> {
     /// Returns a builder of a ring of at least `capacity` elements; the number of slots is the next
     /// power of two.
     pub fn new(capacity: usize) -> Self {
@@ -157,16 +158,16 @@ impl<T> Builder<T> {
     pub fn build(
         self,
         factory: impl FnMut() -> T,
-    ) -> Result<(Publisher<T>, Vec<Reader<T>>), BuildError> {
-        let slots = slots_for(self.capacity).map_err(|_| BuildError::Capacity(self.capacity))?;
+    ) -> Result<(RingPublisher<T>, Vec<Reader<T>>), GraphError> {
+        let slots = slots_for(self.capacity).map_err(|_| GraphError::Capacity(self.capacity))?;
         if self.groups.iter().any(|group| group.shards == 0) {
-            return Err(BuildError::NoShard);
+            return Err(GraphError::NoShard);
         }
         if self.declared.is_empty() {
-            return Err(BuildError::NoReader);
+            return Err(GraphError::NoReader);
         }
         if let Some(reader) = self.foreign {
-            return Err(BuildError::Foreign(reader));
+            return Err(GraphError::Foreign(reader));
         }
         let ancestors = self.ancestors();
         self.check(&ancestors)?;
@@ -183,7 +184,7 @@ impl<T> Builder<T> {
                 Reader::new(ring, id, declared.after, declared.access)
             })
             .collect();
-        Ok((Publisher::new(ring, &last, self.groups), readers))
+        Ok((RingPublisher::new(ring, &last, self.groups), readers))
     }
 
     /// For every reader, which readers it comes after, directly or through others.
@@ -203,7 +204,7 @@ impl<T> Builder<T> {
         ancestors
     }
 
-    fn check(&self, ancestors: &[Vec<bool>]) -> Result<(), BuildError> {
+    fn check(&self, ancestors: &[Vec<bool>]) -> Result<(), GraphError> {
         for (b, later) in self.declared.iter().enumerate() {
             for (a, earlier) in self.declared[..b].iter().enumerate() {
                 let apart = match (earlier.access, later.access) {
@@ -212,7 +213,7 @@ impl<T> Builder<T> {
                     _ => false,
                 };
                 if !apart && !ancestors[b][a] {
-                    return Err(BuildError::Conflict(self.reader(a), self.reader(b)));
+                    return Err(GraphError::Conflict(self.reader(a), self.reader(b)));
                 }
             }
         }

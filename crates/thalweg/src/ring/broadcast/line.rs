@@ -51,16 +51,16 @@ impl<T, const N: usize> Hand<'_, T, N> {
 
     /// Gives the first of the elements that are left back, since all readers are done with it: the
     /// publisher may have its slot at once
-    /// ([`Publisher::free_early`](super::Publisher::free_early)). Only where no reader comes after
-    /// the last one.
+    /// ([`RingPublisher::free_early`](super::RingPublisher::free_early)). Only where no reader
+    /// comes after the last one.
     #[inline(always)]
     pub(crate) fn give_back(&mut self) {
         assert!(self.given < N, "no element left in this hand");
         self.given += 1;
         *self.done = self.first + self.given as u64;
-        // ORDERING: Release (order::release), pairs with the Acquire in `Publisher::free_early`, as
-        // in `Reader::give_back`: the work of the line on this element comes before the
-        // publisher's.
+        // ORDERING: Release (order::release), pairs with the Acquire in
+        // `RingPublisher::free_early`, as in `Reader::give_back`: the work of the line on this
+        // element comes before the publisher's.
         self.early.store(*self.done, order::release());
     }
 

@@ -1,7 +1,7 @@
 //! One-to-many: the ring that a pipeline runs on.
 //!
 //! The slots are filled once by a factory and used again and again, so nothing is allocated, moved
-//! or dropped while events flow. One [`Publisher`] writes; any number of readers follow, each
+//! or dropped while events flow. One [`RingPublisher`] writes; any number of readers follow, each
 //! behind the readers that it names. A [`Reader`] either looks or changes the element in place.
 //!
 //! # State
@@ -18,7 +18,7 @@
 //! 2. A reader touches element `s` only while `done <= s < limit`, where `limit` is the smallest
 //!    `done` of the readers that it comes after, or `published` if there are none.
 //! 3. A reader that writes is ordered against every other reader: one comes after the other,
-//!    directly or through others. [`Builder::build`] refuses a graph where that does not hold.
+//!    directly or through others. [`RingBuilder::build`] refuses a graph where that does not hold.
 //! 4. Shards of one group are the exception to rule 3: each touches only the elements whose route
 //!    names it, and a route is written by the publisher before it publishes and not again until
 //!    rule 1 gives it the slot back.
@@ -28,8 +28,8 @@
 //!    `Release` after the work on the elements and loaded with `Acquire` before it.
 //!
 //! # Why it works
-//! Take two accesses to one slot, at least one of them a write. *Publisher and reader*: the reader
-//! comes first in the slot's earlier life (rule 1: its `done`, or that of a last reader that
+//! Take two accesses to one slot, at least one of them a write. *RingPublisher and reader*: the
+//! reader comes first in the slot's earlier life (rule 1: its `done`, or that of a last reader that
 //! observed it, was acquired) or later in the same life (rule 2: its limit descends from
 //! `published`). *Reader and reader*: rule 3 orders them, and rule 2 makes the later one wait for
 //! the `done` of the earlier one, through a chain of release/acquire pairs (rule 6). *Shards of one
@@ -38,10 +38,10 @@
 use super::sequence::Sequence;
 use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
 
-pub use graph::{BuildError, Builder, ReaderId};
+pub use graph::{GraphError, ReaderId, RingBuilder};
 pub(crate) use line::{Hand, Lent, Line, Single};
 pub(crate) use publisher::Published;
-pub use publisher::{Claim, ClaimError, Publisher};
+pub use publisher::{RingPublisher, SlotClaim, SlotError};
 pub use reader::{Polled, Progress, Reader};
 
 mod graph;

@@ -2,13 +2,13 @@
 
 use loom::thread;
 
-use super::{Builder, Polled, Publisher, Reader};
+use super::{Polled, Reader, RingBuilder, RingPublisher};
 use crate::ring::sync::fault;
 
 /// Returns a ring of one slot with readers in a row, one behind the other: writers where `writes`
 /// says so, else lookers.
-fn row<const N: usize>(writes: [bool; N]) -> (Publisher<u32>, [Reader<u32>; N]) {
-    let mut builder = Builder::new(1);
+fn row<const N: usize>(writes: [bool; N]) -> (RingPublisher<u32>, [Reader<u32>; N]) {
+    let mut builder = RingBuilder::new(1);
     let mut before = None;
     for writes in writes {
         let after = before.as_slice();
@@ -22,12 +22,12 @@ fn row<const N: usize>(writes: [bool; N]) -> (Publisher<u32>, [Reader<u32>; N]) 
 }
 
 /// Returns a ring of one slot with one looker.
-fn one() -> (Publisher<u32>, Reader<u32>) {
+fn one() -> (RingPublisher<u32>, Reader<u32>) {
     let (publisher, [reader]) = row([false]);
     (publisher, reader)
 }
 
-fn publish(publisher: &mut Publisher<u32>, value: u32) {
+fn publish(publisher: &mut RingPublisher<u32>, value: u32) {
     while publisher.publish(|slot| *slot = value).is_err() {
         thread::yield_now();
     }
@@ -121,7 +121,7 @@ fn a_later_reader_sees_the_earlier_ones_work() {
 #[test]
 fn shards_touch_only_their_own() {
     loom::model(|| {
-        let mut builder = Builder::<u32>::new(2);
+        let mut builder = RingBuilder::<u32>::new(2);
         builder.shards(2, |value| *value as usize, &[]);
         let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
         publish(&mut publisher, 0);
@@ -171,7 +171,7 @@ mod line {
     use loom::thread;
 
     use super::{drain, publish, row};
-    use crate::ring::broadcast::{Builder, Lent, Line, Reader};
+    use crate::ring::broadcast::{Lent, Line, Reader, RingBuilder};
     use crate::ring::sync::fault;
 
     fn in_line(readers: impl IntoIterator<Item = Reader<u32>>) -> Line<u32> {
@@ -309,7 +309,7 @@ mod line {
     /// The publisher's own thread leads two readers of a ring of one slot, each released after its
     /// turn; a third, on another thread, comes after the first and beside the second.
     fn own_line_beside_another() {
-        let mut builder = Builder::<u32>::new(1);
+        let mut builder = RingBuilder::<u32>::new(1);
         let writer = builder.writer(&[]);
         builder.looker(&[writer]);
         builder.looker(&[writer]);
@@ -345,7 +345,7 @@ mod line {
     /// A line gives back the first of two elements in its hand; the publisher writes that slot
     /// again while the second is still looked at, and closes.
     fn hand_gives_back_the_first() {
-        let mut builder = Builder::<u32>::new(2);
+        let mut builder = RingBuilder::<u32>::new(2);
         let writer = builder.writer(&[]);
         builder.looker(&[writer]);
         let (mut publisher, readers) = builder.build(|| 0).expect("a valid ring");

@@ -8,14 +8,14 @@ use crate::ring::sync::{Arc, Ordering, UnsafeCell, order};
 /// The reason why slots can't be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ClaimError {
+pub enum SlotError {
     /// Fewer slots are free than were asked for; try again when the slowest reader has moved on.
     Full,
     /// A reader has gone before the end, so nothing will be freed any more.
     Closed,
 }
 
-errors!(ClaimError {
+errors!(SlotError {
     Self::Full => "the ring has too few free slots";
     Self::Closed => "a reader of the ring has gone";
 });
@@ -24,8 +24,8 @@ errors!(ClaimError {
 /// published.
 ///
 /// # Memory ordering
-/// A write through a [`Claim`] before `commit` happens before any reader's access to it.
-pub struct Publisher<T> {
+/// A write through a [`SlotClaim`] before `commit` happens before any reader's access to it.
+pub struct RingPublisher<T> {
     ring: Ring<T>,
     /// The next element to publish; only this endpoint stores `published`.
     next: u64,
@@ -36,9 +36,9 @@ pub struct Publisher<T> {
     groups: Box<[Group<T>]>,
 }
 
-shown!([T] Publisher<T>, "Publisher", this, "next": this.next);
+shown!([T] RingPublisher<T>, "RingPublisher", this, "next": this.next);
 
-impl<T> Publisher<T> {
+impl<T> RingPublisher<T> {
     pub(super) fn new(ring: Ring<T>, last: &[usize], groups: Vec<Group<T>>) -> Self {
         let free_until = ring.slots.len() as u64;
         let of = |sequences: &[Arc<Sequence>]| {
@@ -124,23 +124,23 @@ impl<T> Publisher<T> {
         self.ring.gone() & READER_GONE != 0
     }
 
-    /// Claims the next `count` slots. Nothing is visible to readers before [`Claim::commit`]; a
+    /// Claims the next `count` slots. Nothing is visible to readers before [`SlotClaim::commit`]; a
     /// claim that is dropped publishes nothing, and the slots keep whatever was written for the
     /// next claim to overwrite.
     ///
     /// # Errors
-    /// [`ClaimError::Full`] if fewer than `count` slots are free (always so above the capacity),
-    /// [`ClaimError::Closed`] if a reader has gone.
+    /// [`SlotError::Full`] if fewer than `count` slots are free (always so above the capacity),
+    /// [`SlotError::Closed`] if a reader has gone.
     #[inline(always)]
-    pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+    pub fn claim(&mut self, count: usize) -> Result<SlotClaim<'_, T>, SlotError> {
         if self.free(count) < count {
             return Err(if self.is_closed() {
-                ClaimError::Closed
+                SlotError::Closed
             } else {
-                ClaimError::Full
+                SlotError::Full
             });
         }
-        Ok(Claim {
+        Ok(SlotClaim {
             publisher: self,
             count,
         })
@@ -151,7 +151,7 @@ impl<T> Publisher<T> {
     /// # Errors
     /// As [`claim`](Self::claim).
     #[inline]
-    pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), ClaimError> {
+    pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), SlotError> {
         let mut claim = self.claim(1)?;
         claim.write(0, write);
         claim.commit();
@@ -167,13 +167,13 @@ impl<T> Publisher<T> {
         assert!(self.has_room(), "no slot is known to be free");
         let (ring, sequence) = (&self.ring, self.next);
         let (slot, ahead) = (ring.slot(sequence), ring.slots().at(sequence + 1));
-        // SAFETY: rule 1, as in `Claim::write`.
+        // SAFETY: rule 1, as in `SlotClaim::write`.
         slot.with_mut(|slot| write(unsafe { &mut *slot }));
         if !self.groups.is_empty() {
             self.route(1);
         }
         self.next = sequence + 1;
-        // ORDERING: Release (order::publish), as in `Claim::commit_first`.
+        // ORDERING: Release (order::publish), as in `SlotClaim::commit_first`.
         ring.published.store(self.next, order::publish());
         if self.free_until > self.next {
             prefetch_for_writing(ahead);
@@ -203,7 +203,7 @@ impl<T> Publisher<T> {
     }
 }
 
-impl<T> Drop for Publisher<T> {
+impl<T> Drop for RingPublisher<T> {
     fn drop(&mut self) {
         self.ring.leave(PUBLISHER_GONE);
     }
@@ -219,12 +219,12 @@ pub(crate) struct Published<'p, T> {
 /// Slots that the publisher may write and no other thread can see.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed publishes nothing"]
-pub struct Claim<'p, T> {
-    publisher: &'p mut Publisher<T>,
+pub struct SlotClaim<'p, T> {
+    publisher: &'p mut RingPublisher<T>,
     count: usize,
 }
 
-impl<T> Claim<'_, T> {
+impl<T> SlotClaim<'_, T> {
     /// Returns the sequence of the first slot.
     #[inline]
     pub fn first_sequence(&self) -> u64 {

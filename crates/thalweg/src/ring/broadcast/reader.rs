@@ -66,8 +66,8 @@ impl<T> Reader<T> {
     /// Looks again at those before us.
     #[inline(always)]
     fn look(&mut self) {
-        // ORDERING: Acquire (order::observe), pairs with the Release in `Claim::commit_first` or in
-        // `Reader::release_until` of a reader before us: its work on the elements is done and
+        // ORDERING: Acquire (order::observe), pairs with the Release in `SlotClaim::commit_first`
+        // or in `Reader::release_until` of a reader before us: its work on the elements is done and
         // visible (rule 6).
         self.limit = self.source.load(order::observe());
         if !self.others.is_empty() {
@@ -231,14 +231,14 @@ impl<T> Reader<T> {
     #[inline(always)]
     pub(super) fn show(&self, until: u64) {
         // ORDERING: Release (order::release), pairs with the Acquire in `look` of the readers
-        // behind us and in `Publisher::free`; our work on the elements comes before theirs (rule
-        // 6).
+        // behind us and in `RingPublisher::free`; our work on the elements comes before theirs
+        // (rule 6).
         self.done.store(until, order::release());
     }
 
     /// Gives the next element back, like [`release`](Self::release), in a way that costs less and
-    /// that only a publisher which [finds no room](super::Publisher::free_early) sees before the
-    /// next release (of 0 elements, say). Only for a reader that no other comes after.
+    /// that only a publisher which [finds no room](super::RingPublisher::free_early) sees before
+    /// the next release (of 0 elements, say). Only for a reader that no other comes after.
     ///
     /// # Panics
     /// If no element was found.
@@ -246,8 +246,9 @@ impl<T> Reader<T> {
     pub fn give_back(&mut self) {
         assert!(self.seen().1 > 0, "no element to give back");
         self.next += 1;
-        // ORDERING: Release (order::release), pairs with the Acquire in `Publisher::free_early`;
-        // our work on the elements comes before the publisher's (rule 6).
+        // ORDERING: Release (order::release), pairs with the Acquire in
+        // `RingPublisher::free_early`; our work on the elements comes before the publisher's (rule
+        // 6).
         self.early.store(self.next, order::release());
     }
 

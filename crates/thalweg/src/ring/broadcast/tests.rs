@@ -1,8 +1,8 @@
-use super::{BuildError, Builder, ClaimError, Polled, Publisher, Reader};
+use super::{GraphError, Polled, Reader, RingBuilder, RingPublisher, SlotError};
 
-type Ends = (Publisher<u64>, Vec<Option<Reader<u64>>>);
+type Ends = (RingPublisher<u64>, Vec<Option<Reader<u64>>>);
 
-fn build(builder: Builder<u64>) -> Ends {
+fn build(builder: RingBuilder<u64>) -> Ends {
     let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
     (publisher, readers.into_iter().map(Some).collect())
 }
@@ -13,37 +13,37 @@ fn take(ends: &mut Ends, at: usize) -> Reader<u64> {
 
 #[test]
 fn a_graph_with_an_unordered_writer_is_refused_and_both_are_named() {
-    let mut builder = Builder::<u64>::new(8);
+    let mut builder = RingBuilder::<u64>::new(8);
     let a = builder.writer(&[]);
     let b = builder.looker(&[]);
     let error = builder.build(|| 0).unwrap_err();
-    assert_eq!(error, BuildError::Conflict(a, b));
+    assert_eq!(error, GraphError::Conflict(a, b));
     assert_eq!(
         error.to_string(),
         "readers 0 and 1 are not ordered, and at least one of them writes"
     );
 
     // Ordered through a third is ordered.
-    let mut builder = Builder::<u64>::new(8);
+    let mut builder = RingBuilder::<u64>::new(8);
     let a = builder.writer(&[]);
     let b = builder.looker(&[a]);
     builder.writer(&[b]);
     builder.build(|| 0).expect("a valid ring");
 
     // A shard against a reader outside its group is like any writer.
-    let mut builder = Builder::<u64>::new(8);
+    let mut builder = RingBuilder::<u64>::new(8);
     let shards = builder.shards(2, |v| *v as usize, &[]);
     let outside = builder.looker(&[shards[0]]);
     assert_eq!(
         builder.build(|| 0).unwrap_err(),
-        BuildError::Conflict(shards[1], outside)
+        GraphError::Conflict(shards[1], outside)
     );
 }
 
 #[test]
 fn impossible_rings_are_refused() {
     let with = |capacity| {
-        let mut builder = Builder::<u64>::new(capacity);
+        let mut builder = RingBuilder::<u64>::new(capacity);
         builder.looker(&[]);
         builder.build(|| 0).map(|_| ()).map_err(|e| e.to_string())
     };
@@ -54,17 +54,17 @@ fn impossible_rings_are_refused() {
     assert_eq!(with(usize::MAX).unwrap_err().split(' ').nth(3), Some("is"));
     assert_eq!(with(3), Ok(()));
     assert_eq!(
-        Builder::<u64>::new(1).build(|| 0).unwrap_err(),
-        BuildError::NoReader
+        RingBuilder::<u64>::new(1).build(|| 0).unwrap_err(),
+        GraphError::NoReader
     );
-    let mut builder = Builder::<u64>::new(1);
+    let mut builder = RingBuilder::<u64>::new(1);
     builder.shards(0, |_| 0, &[]);
-    assert_eq!(builder.build(|| 0).unwrap_err(), BuildError::NoShard);
+    assert_eq!(builder.build(|| 0).unwrap_err(), GraphError::NoShard);
 }
 
 #[test]
 fn the_publisher_waits_for_the_slowest_last_reader() {
-    let mut builder = Builder::new(4);
+    let mut builder = RingBuilder::new(4);
     let a = builder.looker(&[]);
     builder.looker(&[a]);
     builder.looker(&[]);
@@ -74,22 +74,22 @@ fn the_publisher_waits_for_the_slowest_last_reader() {
     for value in 0..4 {
         publisher.publish(|slot| *slot = value).unwrap();
     }
-    let full = |publisher: &mut Publisher<u64>| publisher.publish(|_| ()).unwrap_err();
-    assert_eq!(full(publisher), ClaimError::Full);
+    let full = |publisher: &mut RingPublisher<u64>| publisher.publish(|_| ()).unwrap_err();
+    assert_eq!(full(publisher), SlotError::Full);
     assert_eq!(b.poll(), Polled::Empty, "b comes after a");
     assert_eq!(a.for_each(3, |_, _| ()), 3);
     assert_eq!(b.for_each(9, |_, _| ()), 3);
-    assert_eq!(full(publisher), ClaimError::Full);
+    assert_eq!(full(publisher), SlotError::Full);
     assert_eq!(c.for_each(2, |_, _| ()), 2);
     assert_eq!(publisher.free(4), 2);
-    assert_eq!(publisher.claim(3).unwrap_err(), ClaimError::Full);
+    assert_eq!(publisher.claim(3).unwrap_err(), SlotError::Full);
     assert_eq!(publisher.claim(2).unwrap().first_sequence(), 4);
     assert!(!publisher.is_drained());
 }
 
 #[test]
 fn a_dropped_claim_publishes_nothing_and_part_of_one_can_be_committed() {
-    let mut builder = Builder::new(4);
+    let mut builder = RingBuilder::new(4);
     builder.looker(&[]);
     let mut ends = build(builder);
     let mut reader = take(&mut ends, 0);
@@ -108,7 +108,7 @@ fn a_dropped_claim_publishes_nothing_and_part_of_one_can_be_committed() {
 
 #[test]
 fn a_panic_in_a_reader_releases_nothing() {
-    let mut builder = Builder::new(4);
+    let mut builder = RingBuilder::new(4);
     builder.writer(&[]);
     let mut ends = build(builder);
     let mut reader = take(&mut ends, 0);
@@ -123,7 +123,7 @@ fn a_panic_in_a_reader_releases_nothing() {
 
 #[test]
 fn readers_drain_after_the_publisher_has_gone() {
-    let mut builder = Builder::new(4);
+    let mut builder = RingBuilder::new(4);
     let a = builder.writer(&[]);
     builder.looker(&[a]);
     let mut ends = build(builder);
@@ -141,7 +141,7 @@ fn readers_drain_after_the_publisher_has_gone() {
 
 #[test]
 fn a_reader_that_leaves_early_closes_the_ring() {
-    let mut builder = Builder::new(2);
+    let mut builder = RingBuilder::new(2);
     let a = builder.looker(&[]);
     builder.looker(&[a]);
     let mut ends = build(builder);
@@ -151,13 +151,13 @@ fn a_reader_that_leaves_early_closes_the_ring() {
     assert_eq!(b.poll(), Polled::Closed);
     assert!(ends.0.is_closed());
     ends.0.publish(|_| ()).expect("there is room");
-    assert_eq!(ends.0.publish(|_| ()).unwrap_err(), ClaimError::Closed);
+    assert_eq!(ends.0.publish(|_| ()).unwrap_err(), SlotError::Closed);
 }
 
 #[test]
 #[should_panic(expected = "this reader only looks")]
 fn who_was_declared_to_look_changes_nothing() {
-    let mut builder = Builder::new(4);
+    let mut builder = RingBuilder::new(4);
     builder.looker(&[]);
     let mut ends = build(builder);
     let mut reader = take(&mut ends, 0);
@@ -168,7 +168,7 @@ fn who_was_declared_to_look_changes_nothing() {
 #[test]
 #[should_panic(expected = "a shard has not all elements")]
 fn a_shard_is_shown_no_element_of_another() {
-    let mut builder = Builder::new(4);
+    let mut builder = RingBuilder::new(4);
     builder.shards(2, |value| *value as usize, &[]);
     let mut ends = build(builder);
     ends.0.publish(|slot| *slot = 1).expect("there is room");
@@ -178,7 +178,7 @@ fn a_shard_is_shown_no_element_of_another() {
 #[test]
 #[should_panic(expected = "elements, 0 seen")]
 fn releasing_more_than_was_seen_is_refused_whatever_the_number() {
-    let mut builder = Builder::new(4);
+    let mut builder = RingBuilder::new(4);
     builder.writer(&[]);
     let mut ends = build(builder);
     let mut reader = take(&mut ends, 0);
@@ -195,9 +195,9 @@ mod lines {
     fn line(
         slots: usize,
         of: &[usize],
-        declare: impl FnOnce(&mut Builder<u64>),
-    ) -> (Publisher<u64>, Line<u64>, Vec<Reader<u64>>) {
-        let mut builder = Builder::new(slots);
+        declare: impl FnOnce(&mut RingBuilder<u64>),
+    ) -> (RingPublisher<u64>, Line<u64>, Vec<Reader<u64>>) {
+        let mut builder = RingBuilder::new(slots);
         declare(&mut builder);
         let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
         let (mut line, mut rest) = (Line::new(), Vec::new());
@@ -211,7 +211,7 @@ mod lines {
         (publisher, line, rest)
     }
 
-    fn chain(builder: &mut Builder<u64>) {
+    fn chain(builder: &mut RingBuilder<u64>) {
         let first = builder.writer(&[]);
         let second = builder.writer(&[first]);
         builder.looker(&[second]);
@@ -360,7 +360,7 @@ mod lines {
 
     #[test]
     fn a_line_is_closed_if_no_reader_outside_it_comes_between() {
-        let ahead = |of: &[usize], declare: fn(&mut Builder<u64>)| {
+        let ahead = |of: &[usize], declare: fn(&mut RingBuilder<u64>)| {
             let (mut publisher, mut line, mut rest) = line(4, of, declare);
             publisher.publish(|_| ()).expect("there is room");
             for reader in &mut rest {
@@ -372,24 +372,24 @@ mod lines {
         assert_eq!(ahead(&[0, 1, 2], chain), 1);
         assert_eq!(ahead(&[1, 2], chain), 1, "the first is behind one outside");
         assert_eq!(ahead(&[0, 2], chain), 0, "one outside is between");
-        let fork = |builder: &mut Builder<u64>| {
+        let fork = |builder: &mut RingBuilder<u64>| {
             let first = builder.writer(&[]);
             builder.looker(&[first]);
             builder.looker(&[first]);
         };
         assert_eq!(ahead(&[1, 2], fork), 1, "both are behind the same one");
-        let lookers = |builder: &mut Builder<u64>| {
+        let lookers = |builder: &mut RingBuilder<u64>| {
             builder.looker(&[]);
             builder.looker(&[]);
         };
         assert_eq!(ahead(&[0, 1], lookers), 1, "both are behind the publisher");
-        let join = |builder: &mut Builder<u64>| {
+        let join = |builder: &mut RingBuilder<u64>| {
             let (first, second) = (builder.looker(&[]), builder.looker(&[]));
             builder.writer(&[first, second]);
         };
         assert_eq!(ahead(&[0, 1, 2], join), 1);
         assert_eq!(ahead(&[0, 2], join), 0, "the other looker is outside");
-        let shards = |builder: &mut Builder<u64>| {
+        let shards = |builder: &mut RingBuilder<u64>| {
             builder.shards(2, |value| *value as usize, &[]);
         };
         assert_eq!(ahead(&[0, 1], shards), 0, "shards see different elements");
@@ -490,14 +490,14 @@ mod lines {
 
 #[test]
 fn a_reader_of_another_ring_is_refused() {
-    let mut other = Builder::<u8>::new(8);
+    let mut other = RingBuilder::<u8>::new(8);
     let foreign = other.writer(&[]);
-    let mut mine = Builder::<u8>::new(8);
+    let mut mine = RingBuilder::<u8>::new(8);
     let own = mine.writer(&[]);
     assert_ne!(own, foreign);
     mine.looker(&[foreign]);
     let error = mine.build(|| 0).map(drop).expect_err("it is of another");
-    assert_eq!(error, BuildError::Foreign(foreign));
+    assert_eq!(error, GraphError::Foreign(foreign));
     let text = "a reader is to come after reader 0 of another ring";
     assert_eq!(error.to_string(), text);
 }

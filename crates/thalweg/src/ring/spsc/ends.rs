@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use self::guards::CommitOnDrop;
-pub use self::guards::{Batch, Claim};
+pub use self::guards::{SpscBatch, SpscClaim};
 use super::shared::{Shared, View};
-use super::{ClaimError, PopError, PushError, SharedByThreads, UsedByOneThreadAtATime};
+use super::{PopError, PushError, RingClaimError, SharedByThreads, UsedByOneThreadAtATime};
 use crate::ring::sync::fault;
 
 /// The writing end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
@@ -34,7 +34,7 @@ use crate::ring::sync::fault;
 /// assert_eq!(consumer.try_pop(), Ok("a"));
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
-pub struct Producer<T> {
+pub struct SpscProducer<T> {
     shared: NonNull<Shared<T>>,
     /// Where the next element goes; everything before is published.
     pub(super) tail: u64,
@@ -47,13 +47,13 @@ pub struct Producer<T> {
 }
 
 // SAFETY: the one producer may be on any thread, and moves elements to the consumer's (rule 1).
-unsafe impl<T: Send> Send for Producer<T> {}
+unsafe impl<T: Send> Send for SpscProducer<T> {}
 // SAFETY: the condition never holds, so it is not `Sync` (rule 1).
-unsafe impl<T> Sync for Producer<T> where for<'a> UsedByOneThreadAtATime: SharedByThreads {}
+unsafe impl<T> Sync for SpscProducer<T> where for<'a> UsedByOneThreadAtATime: SharedByThreads {}
 // Elements are moved in and out, and none is pinned inside.
-impl<T> Unpin for Producer<T> {}
+impl<T> Unpin for SpscProducer<T> {}
 
-impl<T> Producer<T> {
+impl<T> SpscProducer<T> {
     pub(super) fn new(shared: NonNull<Shared<T>>) -> Self {
         // SAFETY: alive until this endpoint leaves (rule 5).
         let ring = unsafe { shared.as_ref() };
@@ -122,52 +122,52 @@ impl<T> Producer<T> {
     }
 
     /// Claims room for exactly `count` elements, to be written and then published by
-    /// [`commit`](Claim::commit).
+    /// [`commit`](SpscClaim::commit).
     ///
     /// # Errors
-    /// [`ClaimError::Full`] if fewer cells are free, [`ClaimError::TooLarge`] if the ring never
-    /// holds `count`, [`ClaimError::Closed`] if it is closed.
-    pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+    /// [`RingClaimError::Full`] if fewer cells are free, [`RingClaimError::TooLarge`] if the ring
+    /// never holds `count`, [`RingClaimError::Closed`] if it is closed.
+    pub fn claim(&mut self, count: usize) -> Result<SpscClaim<'_, T>, RingClaimError> {
         if self.is_closed() {
-            return Err(ClaimError::Closed);
+            return Err(RingClaimError::Closed);
         }
         let capacity = self.capacity();
         if count > capacity {
-            return Err(ClaimError::TooLarge {
+            return Err(RingClaimError::TooLarge {
                 asked: count,
                 capacity,
             });
         }
         let free = self.free(count as u64) as usize;
         if free < count {
-            return Err(ClaimError::Full { asked: count, free });
+            return Err(RingClaimError::Full { asked: count, free });
         }
         // Again, for the reason in `head_at_distance`.
         if self.is_closed() {
-            return Err(ClaimError::Closed);
+            return Err(RingClaimError::Closed);
         }
-        Ok(Claim::new(self, count))
+        Ok(SpscClaim::new(self, count))
     }
 
     /// Claims room for as many elements as are free, at most `max` and, unless `max` is 0, at
     /// least one.
     ///
     /// # Errors
-    /// [`ClaimError::Full`] if none is free, [`ClaimError::Closed`] if the ring is closed.
-    pub fn claim_up_to(&mut self, max: usize) -> Result<Claim<'_, T>, ClaimError> {
+    /// [`RingClaimError::Full`] if none is free, [`RingClaimError::Closed`] if the ring is closed.
+    pub fn claim_up_to(&mut self, max: usize) -> Result<SpscClaim<'_, T>, RingClaimError> {
         if self.is_closed() {
-            return Err(ClaimError::Closed);
+            return Err(RingClaimError::Closed);
         }
         let want = max.min(self.capacity());
         let free = self.free(want as u64) as usize;
         if free == 0 && max > 0 {
-            return Err(ClaimError::Full { asked: max, free });
+            return Err(RingClaimError::Full { asked: max, free });
         }
         // Again, for the reason in `head_at_distance`.
         if self.is_closed() {
-            return Err(ClaimError::Closed);
+            return Err(RingClaimError::Closed);
         }
-        Ok(Claim::new(self, want.min(free)))
+        Ok(SpscClaim::new(self, want.min(free)))
     }
 
     /// Appends elements from `values` while there is room, and says how many.
@@ -252,7 +252,7 @@ impl<T> Producer<T> {
         self.shared().close();
     }
 
-    /// Ends what [`Claim::hold`] began, after the claim was published or given up; also for one
+    /// Ends what [`SpscClaim::hold`] began, after the claim was published or given up; also for one
     /// that was forgotten.
     pub(crate) fn let_go(&mut self) {
         self.shared().hold(false);
@@ -301,7 +301,7 @@ fn head_at_distance<T>(ring: &Shared<T>, tail: u64) -> u64 {
 }
 
 /// Room for one element at the tail.
-pub(crate) struct Room<'p, T>(&'p mut Producer<T>);
+pub(crate) struct Room<'p, T>(&'p mut SpscProducer<T>);
 
 impl<T> Room<'_, T> {
     /// Writes the element and publishes it.
@@ -316,7 +316,7 @@ impl<T> Room<'_, T> {
     }
 }
 
-impl<T> Drop for Producer<T> {
+impl<T> Drop for SpscProducer<T> {
     fn drop(&mut self) {
         self.shared().close();
         // SAFETY: the last access of this endpoint (rule 5).
@@ -350,7 +350,7 @@ impl<T> Drop for Producer<T> {
 /// assert_eq!(consumer.try_pop(), Err(PopError::Closed));
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
-pub struct Consumer<T> {
+pub struct SpscConsumer<T> {
     shared: NonNull<Shared<T>>,
     /// The next element to take; everything before is taken.
     pub(super) head: u64,
@@ -363,13 +363,13 @@ pub struct Consumer<T> {
 
 // SAFETY: the one consumer may be on any thread, and takes elements that the producer's sent (rule
 // 1).
-unsafe impl<T: Send> Send for Consumer<T> {}
+unsafe impl<T: Send> Send for SpscConsumer<T> {}
 // SAFETY: the condition never holds, so it is not `Sync` (rule 1).
-unsafe impl<T> Sync for Consumer<T> where for<'a> UsedByOneThreadAtATime: SharedByThreads {}
+unsafe impl<T> Sync for SpscConsumer<T> where for<'a> UsedByOneThreadAtATime: SharedByThreads {}
 // Elements are moved in and out, and none is pinned inside.
-impl<T> Unpin for Consumer<T> {}
+impl<T> Unpin for SpscConsumer<T> {}
 
-impl<T> Consumer<T> {
+impl<T> SpscConsumer<T> {
     pub(super) fn new(shared: NonNull<Shared<T>>) -> Self {
         Self {
             shared,
@@ -506,14 +506,14 @@ impl<T> Consumer<T> {
     /// ring, also when it is dropped early or by a panic. Room is given back to the producer once,
     /// when the batch is dropped; that is what makes batches cheap.
     #[inline]
-    pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
+    pub fn batch(&mut self, max: usize) -> SpscBatch<'_, T> {
         let want = max.min(self.capacity()) as u64;
         let next = self.head;
         let end = next + self.available(want).min(want);
         self.head = end;
         // SAFETY: this is the consumer.
         unsafe { self.shared().consumer_keeper.look_closer() };
-        Batch {
+        SpscBatch {
             consumer: self,
             next,
             end,
@@ -613,7 +613,7 @@ impl<T> Consumer<T> {
 
     /// Takes the oldest element of a ring that is closed. If there is none, the rest, should the
     /// producer have been late, is the producer's to take, and there is nothing to take any more;
-    /// see [`Producer::take_left`](super::Producer::take_left).
+    /// see [`SpscProducer::take_left`](super::SpscProducer::take_left).
     pub(crate) fn take_last(&mut self) -> Option<T> {
         while !self.shared().is_handed_over() {
             if self.observe().is_ok() {
@@ -659,7 +659,7 @@ fn published<T>(ring: &Shared<T>, head: u64) -> u64 {
     }
 }
 
-impl<T> Drop for Consumer<T> {
+impl<T> Drop for SpscConsumer<T> {
     fn drop(&mut self) {
         if !self.shared().is_handed_over() {
             // A forgotten batch may have taken elements without releasing them.

@@ -59,8 +59,8 @@ use std::ptr::NonNull;
 use super::sequence::{CapacityError, memory_for, slots_for};
 use shared::Shared;
 
-pub use ends::{Batch, Claim};
-pub use ends::{Consumer, Producer};
+pub use ends::{SpscBatch, SpscClaim};
+pub use ends::{SpscConsumer, SpscProducer};
 
 mod ends;
 #[cfg(all(test, loom))]
@@ -89,7 +89,7 @@ pub enum Layout {
 pub fn spsc<T>(
     capacity: usize,
     layout: Layout,
-) -> Result<(Producer<T>, Consumer<T>), CapacityError> {
+) -> Result<(SpscProducer<T>, SpscConsumer<T>), CapacityError> {
     let slots = slots_for(capacity)?;
     match layout {
         Layout::Packed => memory_for::<shared::Cell<T>>(capacity, slots),
@@ -97,7 +97,7 @@ pub fn spsc<T>(
     }?;
     let shared = Shared::new(layout, capacity, slots);
     let shared = NonNull::from(Box::leak(Box::new(shared)));
-    Ok((Producer::new(shared), Consumer::new(shared)))
+    Ok((SpscProducer::new(shared), SpscConsumer::new(shared)))
 }
 
 /// The reason why an element was not taken; it is given back.
@@ -133,7 +133,7 @@ errors!(PopError {
 /// The reason why room was not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ClaimError {
+pub enum RingClaimError {
     /// There is less room than asked for at the moment.
     Full {
         /// The claim that was asked for, in elements.
@@ -152,7 +152,7 @@ pub enum ClaimError {
     Closed,
 }
 
-errors!(ClaimError {
+errors!(RingClaimError {
     Self::Full { asked, free } => "claim of {asked} elements in a ring with {free} free";
     Self::TooLarge { asked, capacity } =>
         "claim of {asked} elements in a ring that holds {capacity}";
@@ -191,12 +191,12 @@ mod tests {
             PopError::Closed.to_string(),
             "pop from a closed and drained ring"
         );
-        let full = ClaimError::Full { asked: 3, free: 1 };
+        let full = RingClaimError::Full { asked: 3, free: 1 };
         assert_eq!(
             full.to_string(),
             "claim of 3 elements in a ring with 1 free"
         );
-        let large = ClaimError::TooLarge {
+        let large = RingClaimError::TooLarge {
             asked: 9,
             capacity: 8,
         };
@@ -204,7 +204,7 @@ mod tests {
             large.to_string(),
             "claim of 9 elements in a ring that holds 8"
         );
-        assert_eq!(ClaimError::Closed.to_string(), "claim in a closed ring");
+        assert_eq!(RingClaimError::Closed.to_string(), "claim in a closed ring");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use loom::thread;
 
-use super::{Consumer, Layout, PopError, Producer, PushError, spsc};
+use super::{Layout, PopError, PushError, SpscConsumer, SpscProducer, spsc};
 use crate::ring::sync::fault;
 use crate::wait::barrier;
 
@@ -19,18 +19,18 @@ fn check(model: fn(Layout), faults: &[&'static str]) {
     }
 }
 
-fn ring<T>(capacity: usize, layout: Layout) -> (Producer<T>, Consumer<T>) {
+fn ring<T>(capacity: usize, layout: Layout) -> (SpscProducer<T>, SpscConsumer<T>) {
     spsc(capacity, layout).expect("a capacity in range")
 }
 
-fn push<T>(tx: &mut Producer<T>, mut value: T) {
+fn push<T>(tx: &mut SpscProducer<T>, mut value: T) {
     while let Err(PushError::Full(back)) = tx.try_push(value) {
         value = back;
         thread::yield_now();
     }
 }
 
-fn pop<T>(rx: &mut Consumer<T>) -> Option<T> {
+fn pop<T>(rx: &mut SpscConsumer<T>) -> Option<T> {
     loop {
         match rx.try_pop() {
             Ok(value) => return Some(value),

@@ -23,7 +23,7 @@ use super::slot::{Slots, State};
 use super::{Apart, Backoff, CLOSED, Ticket};
 use crate::ring::panics::Panics;
 use crate::ring::sync::{Ordering, fault, order};
-use crate::ring::{ClaimError, PushError};
+use crate::ring::{PushError, RingClaimError};
 
 /// The reason why no tickets were drawn.
 enum Refused {
@@ -40,13 +40,13 @@ impl Refused {
         }
     }
 
-    fn claim(self, asked: usize) -> ClaimError {
+    fn claim(self, asked: usize) -> RingClaimError {
         match self {
-            Self::Full(free) => ClaimError::Full {
+            Self::Full(free) => RingClaimError::Full {
                 asked,
                 free: free as usize,
             },
-            Self::Closed => ClaimError::Closed,
+            Self::Closed => RingClaimError::Closed,
         }
     }
 }
@@ -174,12 +174,12 @@ impl<T> Ticket<T> {
     /// the claim leaves unused then becomes holes.
     ///
     /// # Errors
-    /// [`ClaimError::Full`] if fewer slots are free, [`ClaimError::TooLarge`] if the ring never
-    /// holds `count`, [`ClaimError::Closed`] if it is closed.
-    pub fn claim(&self, count: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
+    /// [`RingClaimError::Full`] if fewer slots are free, [`RingClaimError::TooLarge`] if the ring
+    /// never holds `count`, [`RingClaimError::Closed`] if it is closed.
+    pub fn claim(&self, count: usize) -> Result<TicketClaim<'_, T>, RingClaimError> {
         let capacity = self.capacity();
         if count > capacity && !self.is_closed() {
-            return Err(ClaimError::TooLarge {
+            return Err(RingClaimError::TooLarge {
                 asked: count,
                 capacity,
             });

@@ -348,7 +348,7 @@ mod walk {
     use proptest::prelude::*;
 
     use super::ring;
-    use crate::ring::{ClaimError, Layout, PopError, PushError, Ticket};
+    use crate::ring::{Layout, PopError, PushError, RingClaimError, Ticket};
 
     #[derive(Debug, Clone)]
     enum Call {
@@ -454,9 +454,9 @@ mod walk {
                     // The end of a claim passes holes at the head.
                     self.skip_holes();
                 }
-                Err(ClaimError::Closed) => prop_assert!(self.closed),
-                Err(ClaimError::TooLarge { .. }) => prop_assert!(n > self.capacity),
-                Err(ClaimError::Full { free: reported, .. }) => {
+                Err(RingClaimError::Closed) => prop_assert!(self.closed),
+                Err(RingClaimError::TooLarge { .. }) => prop_assert!(n > self.capacity),
+                Err(RingClaimError::Full { free: reported, .. }) => {
                     prop_assert!(reported == free && n > free)
                 }
             }

@@ -69,7 +69,7 @@ use std::task::Waker;
 
 use thalweg_measure::clock::Clock;
 
-use super::roster::{Entry, Roster, Wait, renew};
+use super::wait_queue::{Entry, Wait, WaitQueue, renew};
 use super::{barrier, let_go, wake};
 use crate::ring::sync::{
     AtomicU32, AtomicU64, IS_MODEL, Mutex, MutexGuard, Ordering, fault, fence, lock, order,
@@ -362,7 +362,7 @@ pub(crate) enum Kind {
 
 #[derive(Debug, Default)]
 struct List {
-    waits: Roster<Kind>,
+    waits: WaitQueue<Kind>,
     /// How many of them are threads.
     threads: usize,
     /// Waits taken off by a notification, ever.
@@ -397,7 +397,7 @@ impl List {
     }
 
     /// Returns its waiters, for [`renew`](crate::wait::renew).
-    fn waits(&mut self) -> &mut Roster<Kind> {
+    fn waits(&mut self) -> &mut WaitQueue<Kind> {
         &mut self.waits
     }
 

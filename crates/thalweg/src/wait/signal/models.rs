@@ -5,7 +5,7 @@ use super::*;
 use crate::channel::models::cancelling::run;
 use crate::ring::sync::{AtomicBool, AtomicU32, fault};
 use crate::wait::barrier::simulated::{Simulation, over};
-use crate::wait::{Listed, Mode, Pace, TimedOut, block, wait_on};
+use crate::wait::{Mode, Pace, Registration, TimedOut, block, wait_on};
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
@@ -211,7 +211,9 @@ fn a_cancelled_task(passes_on: bool) {
         }
     });
     // A task: a thread would be woken in any case.
-    run(wait_on(&shared.signal, Listed::default(), || shared.look()));
+    run(wait_on(&shared.signal, Registration::default(), || {
+        shared.look()
+    }));
     task.join().unwrap();
     notifier.join().unwrap();
 }

@@ -3,11 +3,11 @@
 
 use std::iter::FusedIterator;
 
-use super::{Consumer, Producer};
+use super::{SpscConsumer, SpscProducer};
 use crate::ring::panics::drop_each;
 
 /// Publishes what was written, also when the iterator that gave it panics.
-pub(super) struct CommitOnDrop<'a, T>(pub(super) Claim<'a, T>);
+pub(super) struct CommitOnDrop<'a, T>(pub(super) SpscClaim<'a, T>);
 
 impl<T> Drop for CommitOnDrop<'_, T> {
     fn drop(&mut self) {
@@ -15,7 +15,7 @@ impl<T> Drop for CommitOnDrop<'_, T> {
     }
 }
 
-shown!([T] Producer<T>, "Producer", this,
+shown!([T] SpscProducer<T>, "SpscProducer", this,
     "capacity": this.capacity(), "len": this.len(),
     "closed": this.is_closed());
 
@@ -40,15 +40,15 @@ shown!([T] Producer<T>, "Producer", this,
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
 #[must_use = "a claim that is not committed publishes nothing"]
-pub struct Claim<'a, T> {
-    producer: &'a mut Producer<T>,
+pub struct SpscClaim<'a, T> {
+    producer: &'a mut SpscProducer<T>,
     len: usize,
     written: usize,
 }
 
-impl<'a, T> Claim<'a, T> {
+impl<'a, T> SpscClaim<'a, T> {
     /// The producer has at least `len` free cells at its tail.
-    pub(super) fn new(producer: &'a mut Producer<T>, len: usize) -> Self {
+    pub(super) fn new(producer: &'a mut SpscProducer<T>, len: usize) -> Self {
         Self {
             producer,
             len,
@@ -155,7 +155,7 @@ impl<'a, T> Claim<'a, T> {
     }
 
     /// Returns the producer; what was written and not published is dropped with the claim.
-    pub(crate) fn producer(&mut self) -> &mut Producer<T> {
+    pub(crate) fn producer(&mut self) -> &mut SpscProducer<T> {
         self.producer
     }
 
@@ -175,7 +175,7 @@ impl<'a, T> Claim<'a, T> {
     }
 }
 
-impl<T> Drop for Claim<'_, T> {
+impl<T> Drop for SpscClaim<'_, T> {
     fn drop(&mut self) {
         let start = self.producer.tail;
         let end = start + std::mem::take(&mut self.written) as u64;
@@ -191,13 +191,13 @@ impl<T> Drop for Claim<'_, T> {
     }
 }
 
-shown!([T] Claim<'_, T>, "Claim", this, "len": this.len, "written": this.written);
+shown!([T] SpscClaim<'_, T>, "SpscClaim", this, "len": this.len, "written": this.written);
 
-shown!([T] Consumer<T>, "Consumer", this,
+shown!([T] SpscConsumer<T>, "SpscConsumer", this,
     "capacity": this.capacity(), "len": this.len(),
     "closed": this.is_closed());
 
-/// Elements that are being taken from a ring; see [`Consumer::batch`].
+/// Elements that are being taken from a ring; see [`SpscConsumer::batch`].
 ///
 /// Forgetting it (`std::mem::forget`) is safe, and leaks the elements that it has not given yet;
 /// the room of the batch comes back with the next pop, peek or batch, also if that finds nothing.
@@ -205,13 +205,13 @@ shown!([T] Consumer<T>, "Consumer", this,
 // dropped: a position in the batch itself can live in a register, one behind the reference is
 // stored and loaded again for each element (four cycles of latency, more than all the rest).
 #[must_use = "elements are taken only by iterating"]
-pub struct Batch<'a, T> {
-    pub(super) consumer: &'a mut Consumer<T>,
+pub struct SpscBatch<'a, T> {
+    pub(super) consumer: &'a mut SpscConsumer<T>,
     pub(super) next: u64,
     pub(super) end: u64,
 }
 
-impl<T> Iterator for Batch<'_, T> {
+impl<T> Iterator for SpscBatch<'_, T> {
     type Item = T;
 
     #[inline]
@@ -255,10 +255,10 @@ impl<T> Iterator for Batch<'_, T> {
     }
 }
 
-impl<T> ExactSizeIterator for Batch<'_, T> {}
-impl<T> FusedIterator for Batch<'_, T> {}
+impl<T> ExactSizeIterator for SpscBatch<'_, T> {}
+impl<T> FusedIterator for SpscBatch<'_, T> {}
 
-impl<T> Drop for Batch<'_, T> {
+impl<T> Drop for SpscBatch<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.consumer.head = self.next;
@@ -266,4 +266,4 @@ impl<T> Drop for Batch<'_, T> {
     }
 }
 
-shown!([T] Batch<'_, T>, "Batch", this, "left": this.len());
+shown!([T] SpscBatch<'_, T>, "SpscBatch", this, "left": this.len());

@@ -29,7 +29,7 @@ pub(crate) struct Wait<E> {
 /// there are; one that leaves from the middle moves those on its shorter side. Allocates only
 /// beyond the largest number that ever waited together.
 #[derive(Debug)]
-pub(crate) struct Roster<E> {
+pub(crate) struct WaitQueue<E> {
     waits: VecDeque<Wait<E>>,
     /// Distinguishes this list from others.
     list: NonZeroU64,
@@ -40,7 +40,7 @@ pub(crate) struct Roster<E> {
 /// Waits for which there is room without allocating.
 const WAITS_MIN: usize = 16;
 
-impl<E> Default for Roster<E> {
+impl<E> Default for WaitQueue<E> {
     fn default() -> Self {
         Self {
             waits: VecDeque::with_capacity(WAITS_MIN),
@@ -50,7 +50,7 @@ impl<E> Default for Roster<E> {
     }
 }
 
-impl<E> Roster<E> {
+impl<E> WaitQueue<E> {
     pub(crate) fn len(&self) -> usize {
         self.waits.len()
     }
@@ -98,10 +98,10 @@ impl<E> Roster<E> {
 }
 
 /// For a task that is polled again: has `waker` woken from now on, if its wait is still in the list
-/// that `roster` finds behind the lock; returns whether it is.
+/// that `queue` finds behind the lock; returns whether it is.
 pub(crate) fn renew<S, E>(
     state: &Mutex<S>,
-    roster: impl Fn(&mut S) -> Option<&mut Roster<E>>,
+    queue: impl Fn(&mut S) -> Option<&mut WaitQueue<E>>,
     entry: Entry,
     waker: &Waker,
 ) -> bool {
@@ -109,13 +109,13 @@ pub(crate) fn renew<S, E>(
     let mut new = None;
     let is_listed = loop {
         let mut state = lock(state);
-        let Some(roster) = roster(&mut state) else {
+        let Some(queue) = queue(&mut state) else {
             break false;
         };
-        let Some(at) = roster.find(entry) else {
+        let Some(at) = queue.find(entry) else {
             break false;
         };
-        let listed = &mut roster.waits[at].waker;
+        let listed = &mut queue.waits[at].waker;
         if new.is_some() {
             std::mem::swap(listed, &mut new);
             break true;
