@@ -351,6 +351,18 @@ impl StorageFile for Hooked<SimFile> {
     }
 }
 
+/// Returns a storage that panics when this number of operations has been called.
+fn panicking(disk: &SimDisk, left: &Arc<AtomicI64>) -> Hooked<SimDisk> {
+    let (inner, left) = (disk.clone(), Arc::clone(left));
+    let hook = move |_| {
+        if left.fetch_sub(1, SeqCst) == 1 {
+            resume_unwind(Box::new("the storage"));
+        }
+    };
+    let hook = Arc::new(hook);
+    Hooked { inner, hook }
+}
+
 /// Acknowledged records are there, once, and in order; nothing is acknowledged after the panic; and
 /// a follower learns that nothing comes.
 #[test]
@@ -361,15 +373,7 @@ fn a_storage_that_panics_stops_the_journal_and_loses_nothing() {
         for at in 1.. {
             let disk = SimDisk::new();
             let left = Arc::new(AtomicI64::new(at));
-            let calls = Arc::clone(&left);
-            let storage = Hooked {
-                inner: disk.clone(),
-                hook: Arc::new(move |_| {
-                    if calls.fetch_sub(1, SeqCst) == 1 {
-                        resume_unwind(Box::new("the storage"));
-                    }
-                }),
-            };
+            let storage = panicking(&disk, &left);
             let mut acknowledged = 0;
             let run = catch_unwind(AssertUnwindSafe(|| {
                 let options = options().segment_bytes(16 << 10).in_background(false);
