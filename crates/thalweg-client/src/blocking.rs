@@ -215,7 +215,8 @@ impl<C: SessionCommand> Client<C> {
         within(time, self.inner.query(query)).transpose()
     }
 
-    /// Subscribes as [`Client::subscribe`](crate::Client::subscribe) does.
+    /// Subscribes as [`Client::subscribe`](crate::Client::subscribe) does: to 4,096 symbols at
+    /// most.
     ///
     /// # Errors
     /// [`Closed`].
