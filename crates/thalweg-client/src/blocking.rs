@@ -216,7 +216,7 @@ impl<C: SessionCommand> BlockingClient<C> {
         within(time, self.inner.query(query)).transpose()
     }
 
-    /// Subscribes as [`Client::subscribe`] does.
+    /// Subscribes as [`Client::subscribe`] does: to 4,096 symbols at most.
     ///
     /// # Errors
     /// [`Closed`].

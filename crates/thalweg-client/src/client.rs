@@ -193,6 +193,11 @@ impl<C: SessionCommand> Client<C> {
     /// [`Snapshot`](crate::Event::Snapshot) of each, and then messages; the same again when a
     /// connection was lost.
     ///
+    /// All subscriptions of a connection together may name 4,096 symbols
+    /// ([`SYMBOLS_MAX`](thalweg_exchange::codec::session::SYMBOLS_MAX)), and those of all
+    /// connections of a user 65,536: the server ends a connection that names one more.
+    /// [`subscribe_all`](Self::subscribe_all) names none.
+    ///
     /// # Errors
     /// [`Closed`].
     pub async fn subscribe(

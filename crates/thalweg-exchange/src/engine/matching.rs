@@ -361,27 +361,37 @@ impl Matching {
     /// Takes out what expires at or before `time`, by ascending symbol; where that is more than one
     /// command may, what is left goes with the next clock command.
     ///
-    /// Cost: a few steps in trees for each book that is due, and for each order.
+    /// Cost: a few steps in trees for each book that has come to be due, for each of which orders
+    /// go, and for each order; nothing for books from which the next commands take them.
     #[cold]
     pub(super) fn expire(&mut self, time: i64, events: &mut Events) {
-        let due = self.left_over.take_due(time);
-        events.add_visits(due.len());
+        self.left_over.note_time(time);
+        let mut visited = 0;
+        while let Some(symbol) = self.left_over.take_due() {
+            visited += 1;
+            let slot = self.slot(symbol);
+            if let Some(book) = self.books.get_mut(slot) {
+                book.take_due();
+                self.left_over.note_due(symbol, book);
+            }
+        }
         let max = self.rules.work_max();
-        for symbol in due {
+        while events.len() < max
+            && let Some(symbol) = self.left_over.take_expired()
+        {
+            visited += 1;
             let slot = self.slot(symbol);
             let Some(book) = self.books.get_mut(slot) else {
                 continue;
             };
-            book.take_due();
-            if events.len() < max && book.expires_by(time) {
-                book.expire(time, max, events);
-                if book.is_futures() {
-                    events.add_standing(symbol, book.standing());
-                }
+            book.expire(time, max, events);
+            if book.is_futures() {
+                events.add_standing(symbol, book.standing());
             }
             self.left_over.note_due(symbol, book);
             self.left_over.note(symbol, book);
         }
+        events.add_visits(visited);
     }
 
     /// Returns the time that has come where orders are left over that expire by it.

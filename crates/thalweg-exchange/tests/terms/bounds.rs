@@ -3,7 +3,7 @@
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{
     Command, Event, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
-    Rules, SelfTrade, UserId, WORK_MAX,
+    Rules, SelfTrade, SymbolSpec, UserId, WORK_MAX,
 };
 
 use thalweg_exchange::SymbolId;
@@ -207,6 +207,66 @@ fn orders_that_expire_together_go_with_as_many_clocks_as_it_takes() {
     for symbol in [PAIR, FUTURES] {
         assert_eq!(world.side(symbol, Bid), []);
     }
+}
+
+/// The first clock visits each symbol in which something expires; those that go on visit none but
+/// those from which they take orders.
+#[test]
+fn what_is_left_over_in_many_symbols_is_found_without_a_visit_to_the_others() {
+    let works = [3_000, 10_000].map(|count| {
+        let mut world = World::with_money(Rules::default(), 1 << 40);
+        let spec = *world.state.matching.book(PAIR).expect("added").spec();
+        let ids = (1_000..1_000 + count).map(SymbolId);
+        let specs = ids.clone().map(|id| SymbolSpec { id, ..spec });
+        world.done(Command::AddSymbols(specs.collect()));
+        for id in ids.clone() {
+            world.apply(&with(good_till(in_symbol(bid(1, 7, 50, 1), id), 10)));
+            world.apply(&Command::Halt { symbol: id });
+        }
+        let clock = Command::Clock { time: 10 };
+        world.apply(&clock);
+        let (mut clocks, mut gone, mut works) = (1, world.events.len(), Vec::new());
+        while let Some(command) = world.state.left_over() {
+            assert_eq!(command, clock);
+            world.apply(&command);
+            clocks += 1;
+            gone += world.events.len();
+            works.push(world.events.work());
+        }
+        assert_eq!(
+            (gone, clocks),
+            (count as usize, (count as usize).div_ceil(WORK_MAX))
+        );
+        works
+    });
+    assert_eq!(works[0][0], 1 + 2 * WORK_MAX as u64);
+    assert_eq!(works[0][0], works[1][0]);
+}
+
+/// Stop orders that are left over, while others wait that no trade has reached.
+#[test]
+fn stop_orders_that_are_left_over_go_without_a_visit_to_the_others() {
+    let works = [100, 10_000].map(|others| {
+        let mut world = World::with_money(Rules::default(), 1 << 50);
+        for id in 0..others {
+            world.apply(&with(stop(bid(1, 10_000 + id, 50, 1), 5_000 + id)));
+        }
+        for id in 0..2 * MAX {
+            world.apply(&with(stop(bid(1, id, 50, 1), 100)));
+        }
+        world.done(Command::Place(ask(2, 1, 100, 1)));
+        world.done(Command::Place(bid(3, 1, 100, 1)));
+        assert!(world.events.work() <= WORK_MAX as u64 + 2);
+        let mut works = Vec::new();
+        while let Some(command) = world.state.left_over() {
+            world.done(command);
+            works.push(world.events.work());
+        }
+        assert_eq!(world.waiting(PAIR).len() as i64, others);
+        works
+    });
+    assert_eq!(works[0].len(), 2);
+    assert_eq!(works[0], works[1]);
 }
 
 #[test]

@@ -102,17 +102,23 @@ impl LeftOver {
         self.expired.remove(&symbol);
     }
 
-    /// Returns where something expires by a time that has come, in ascending order.
-    pub(super) fn take_due(&mut self, time: i64) -> BTreeSet<SymbolId> {
+    /// Notes a time that has come.
+    pub(super) const fn note_time(&mut self, time: i64) {
         self.time = Some(time);
-        let mut due = std::mem::take(&mut self.expired);
-        while let Some(&(first, symbol)) = self.dues.first()
-            && first <= time
-        {
+    }
+
+    /// Takes out where something may expire by the time that has come, which `note_due` must learn.
+    pub(super) fn take_due(&mut self) -> Option<SymbolId> {
+        let &(first, symbol) = self.dues.first()?;
+        (Some(first) <= self.time).then(|| {
             self.dues.pop_first();
-            due.insert(symbol);
-        }
-        due
+            symbol
+        })
+    }
+
+    /// Takes out the lowest symbol of those in which something has expired.
+    pub(super) fn take_expired(&mut self) -> Option<SymbolId> {
+        self.expired.pop_first()
     }
 
     /// Notes what is left over in a book, after a command that may have changed that.
