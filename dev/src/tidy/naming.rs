@@ -1,6 +1,6 @@
 //! Names of files and folders, and words of identifiers and comments.
 
-use super::policy::{EMPTY_NAMES, HOUSE_OPENINGS, HOUSE_PHRASES, HOUSE_WORDS, NOT_RENAMED, within};
+use super::policy::{EMPTY_NAMES, HOUSE_OPENINGS, HOUSE_PHRASES, HOUSE_WORDS};
 use super::rule::{Findings, Rule};
 use super::rust_lexer::Kind;
 use super::source::{Rust, Tree};
@@ -35,9 +35,6 @@ fn file_name(tree: &Tree, findings: &mut Findings) {
 
 fn house_word(tree: &Tree, findings: &mut Findings) {
     for (file, rust) in tree.rust() {
-        if NOT_RENAMED.iter().any(|place| within(&file.path, place)) {
-            continue;
-        }
         for token in rust.tokens.iter().filter(|token| token.kind == Kind::Word) {
             if let Some(word) = words(&token.text).find(|word| HOUSE_WORDS.contains(&&**word)) {
                 let message = format!("`{}`: `{word}` is a word of our own", token.text);

@@ -192,8 +192,6 @@ pub(crate) const HOUSE_PHRASES: &[&str] = &["so many", "at hand"];
 /// How a comment does not begin.
 pub(crate) const HOUSE_OPENINGS: &[&str] =
     &["Of", "So many", "The same", "Who", "Those of", "What"];
-/// Where names and comments are not yet in the field's words.
-pub(crate) const NOT_RENAMED: &[&str] = &[];
 
 /// How many files of a crate are in circles of imports; a number is only lowered.
 pub(crate) const CIRCLES_LEFT: &[(&str, usize)] = &[("crates/thalweg-exchange", 29)];
