@@ -41,6 +41,7 @@
 #![forbid(unsafe_code)]
 
 pub mod decimal;
+pub mod demo;
 mod error;
 pub mod keys;
 mod limits;
