@@ -54,6 +54,7 @@ mod rest;
 pub mod signature;
 mod state;
 pub mod symbols;
+mod time_unit;
 mod websocket;
 
 use std::net::SocketAddr;
@@ -148,6 +149,8 @@ impl Gateway {
         let _inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
         link::follow(Arc::clone(&state), link, &runtime).map_err(GatewayError::Threads)?;
+        let ticking = Arc::clone(&state);
+        runtime.spawn(async move { ticking.market.run().await });
         runtime.spawn(listener::serve(Arc::clone(&state), listener));
         Ok(Self {
             address,

@@ -115,6 +115,7 @@ impl TradeIds {
         let side = report.side?;
         let trade = Trade {
             id: *last,
+            command: id.command,
             symbol: report.symbol,
             price,
             lots: size,

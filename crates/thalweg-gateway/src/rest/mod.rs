@@ -16,36 +16,7 @@ use crate::keys::{ApiKey, is_api_key};
 use crate::params::Params;
 use crate::signature::check_time;
 use crate::state::{State, now_us};
-
-/// The unit of times in responses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TimeUnit {
-    #[default]
-    Milliseconds,
-    Microseconds,
-}
-
-impl TimeUnit {
-    /// Returns the unit of a name.
-    ///
-    /// # Errors
-    /// -1194.
-    pub(crate) fn named(name: &str) -> Result<Self, ApiError> {
-        match name {
-            "MILLISECOND" | "millisecond" => Ok(Self::Milliseconds),
-            "MICROSECOND" | "microsecond" => Ok(Self::Microseconds),
-            _ => Err(ApiError::TIME_UNIT),
-        }
-    }
-
-    /// Returns a time in microseconds since 1970 in this unit.
-    pub(crate) const fn of(self, us: i64) -> i64 {
-        match self {
-            Self::Milliseconds => us.div_euclid(1_000),
-            Self::Microseconds => us,
-        }
-    }
-}
+pub(crate) use crate::time_unit::TimeUnit;
 
 /// A request of an endpoint, whose signature was checked where one is needed.
 #[derive(Debug)]
