@@ -59,16 +59,15 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             continue;
         };
         let state = Arc::clone(&state);
-        tokio::spawn(async move {
-            connection(state, stream, peer).await;
-            drop(slot);
-        });
+        tokio::spawn(connection(state, stream, peer, Arc::new(slot)));
     }
 }
 
-async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr) {
+/// Serves a connection. Its slot goes with each request: a WebSocket keeps it.
+async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, slot: websocket::Slot) {
     let _ = stream.set_nodelay(true);
-    let answer = service_fn(move |request| {
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&slot));
         let state = Arc::clone(&state);
         async move { Ok::<_, Infallible>(respond(state, request, peer).await) }
     });

@@ -146,11 +146,6 @@ impl Depth {
         self.number
     }
 
-    /// Returns how many levels there are of both sides.
-    pub(crate) fn level_count(&self) -> usize {
-        self.bids.len() + self.asks.len()
-    }
-
     /// Returns the best levels of the book.
     pub(crate) fn snapshot(&self, limit: usize) -> DepthSnapshot {
         DepthSnapshot {

@@ -39,8 +39,6 @@ const TABLE: [(&str, i64); Interval::COUNT] = [
 impl Interval {
     /// How many there are.
     pub(crate) const COUNT: usize = 16;
-    /// One second.
-    pub(crate) const SECOND: Self = Self(0);
     /// One minute.
     pub(crate) const MINUTE: Self = Self(1);
     const WEEK: Self = Self(14);

@@ -264,7 +264,8 @@ impl Market {
     }
 
     /// Returns how many streams are followed, and by how many subscriptions together.
-    pub(crate) fn followed(&self) -> (usize, usize) {
+    #[cfg(test)]
+    fn followed(&self) -> (usize, usize) {
         self.topics.counts()
     }
 

@@ -13,6 +13,7 @@ use thalweg_exchange::UserId;
 
 use crate::error::ApiError;
 use crate::keys::{ApiKey, is_api_key};
+use crate::market::endpoints as market;
 use crate::params::Params;
 use crate::signature::check_time;
 use crate::state::{State, now_us};
@@ -99,6 +100,18 @@ endpoints! {
     GET "/api/v3/ping", "ping", |_| 1, None, general::ping;
     GET "/api/v3/time", "time", |_| 1, None, general::time;
     GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info;
+    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth;
+    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades;
+    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades;
+    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades;
+    GET "/api/v3/klines", "klines", |_| 2, None, market::candles;
+    GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles;
+    GET "/api/v3/ticker/24hr", "ticker.24hr", |p| market::ticker_weight(p, 2, 40, 80), None,
+        market::ticker_24hr;
+    GET "/api/v3/ticker/price", "ticker.price", |p| market::ticker_weight(p, 2, 4, 4), None,
+        market::ticker_price;
+    GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
+        market::ticker_book;
     GET "/sapi/v1/capital/config/getall", "", |_| 10, UserData, general::empty_list;
     GET "/sapi/v1/margin/allPairs", "", |_| 1, None, general::empty_list;
     GET "/sapi/v1/margin/isolated/allPairs", "", |_| 1, None, general::empty_list;
