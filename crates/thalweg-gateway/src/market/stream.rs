@@ -304,13 +304,20 @@ impl StreamEvent {
     }
 }
 
+/// How a level without quantity is written, whatever the decimals of the symbol: python-binance's
+/// `DepthCache` removes a level at this text only.
+const GONE: &str = "0.00000000";
+
 /// Writes levels as pairs of price and quantity.
 fn write_levels(text: &mut String, units: &Units, levels: &[Level]) -> fmt::Result {
     text.push('[');
     for (at, (price, lots)) in levels.iter().enumerate() {
         let comma = if at == 0 { "" } else { "," };
-        let (price, lots) = (units.price.text(*price), units.size.text(*lots));
-        write!(text, "{comma}[\"{price}\",\"{lots}\"]")?;
+        let price = units.price.text(*price);
+        match lots {
+            0 => write!(text, "{comma}[\"{price}\",\"{GONE}\"]")?,
+            lots => write!(text, "{comma}[\"{price}\",\"{}\"]", units.size.text(*lots))?,
+        }
     }
     text.push(']');
     Ok(())

@@ -142,7 +142,7 @@ fn a_command_becomes_events_of_the_streams_that_are_followed() {
     // Books that are not there after a restart are gone.
     market.restart();
     market.end(20, START_US + 300_000);
-    let gone = r#"{"e":"depthUpdate","E":1796000000300,"s":"BTCUSDT","U":17,"u":21,"b":[],"a":[["123.45","0.0000"]]}"#;
+    let gone = r#"{"e":"depthUpdate","E":1796000000300,"s":"BTCUSDT","U":17,"u":21,"b":[],"a":[["123.45","0.00000000"]]}"#;
     assert_eq!(follower.texts()[0], gone);
     assert_eq!(market.followed(), (5, 5));
     drop(follower);
