@@ -45,13 +45,16 @@ impl SharedEvent {
 pub(crate) struct Subscription {
     /// The name, as the client gave it.
     pub(crate) name: String,
+    /// Whether an event is written as the only element of an array.
+    pub(crate) is_array: bool,
     newest: Mutex<Option<Arc<SharedEvent>>>,
 }
 
 impl Subscription {
-    pub(crate) fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str, is_array: bool) -> Self {
         Self {
             name: name.to_owned(),
+            is_array,
             newest: Mutex::new(None),
         }
     }

@@ -245,3 +245,142 @@ pub(super) async fn run<S: Io>(
     let _ = closed.await;
     close
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tokio::io::{DuplexStream, duplex};
+    use tokio::task::JoinHandle;
+    use tokio_tungstenite::tungstenite::protocol::Role;
+
+    use super::*;
+
+    /// Returns a client, and what becomes of its connection.
+    async fn connect(
+        outbox: Arc<Outbox>,
+        draining: watch::Receiver<bool>,
+    ) -> (WebSocketStream<DuplexStream>, JoinHandle<Close>) {
+        let (client, server) = duplex(1 << 12);
+        let server = WebSocketStream::from_raw_socket(server, Role::Server, None).await;
+        let client = WebSocketStream::from_raw_socket(client, Role::Client, None).await;
+        let task = tokio::spawn(async move {
+            let (sink, mut stream) = server.split();
+            let frames = Frames::new();
+            let read = async {
+                loop {
+                    if let Err(close) = next_text(&mut stream, &frames).await {
+                        return close;
+                    }
+                }
+            };
+            let render = |item| match item {
+                Item::Text(text) => text,
+                Item::Ping(_) | Item::Event(..) => Utf8Bytes::from_static(""),
+            };
+            run(sink, &outbox, &frames, draining, read, render, || {
+                "stops".to_owned()
+            })
+            .await
+        });
+        (client, task)
+    }
+
+    fn never() -> watch::Receiver<bool> {
+        let (sender, receiver) = watch::channel(false);
+        // A sender that is gone would count as draining.
+        std::mem::forget(sender);
+        receiver
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_without_pongs_is_closed_after_a_minute() {
+        let begun = Instant::now();
+        // It never reads, so it answers no ping; pongs that nothing asked for do not count.
+        let (mut client, mut task) = connect(Arc::default(), never()).await;
+        let close = loop {
+            tokio::select! {
+                close = &mut task => break close.expect("no panic"),
+                () = sleep(Duration::from_secs(7)) => {
+                    let _ = client.send(Message::Pong("0".into())).await;
+                }
+            }
+        };
+        assert_eq!(close, Close::POLICY("no pong"));
+        assert!(begun.elapsed() >= PONG);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_answers_pings_stays() {
+        let (mut client, task) = connect(Arc::default(), never()).await;
+        for number in 1..100_u64 {
+            let message = client
+                .next()
+                .await
+                .expect("it is open")
+                .expect("it is open");
+            assert_eq!(message, Message::Ping(number.to_string().into()));
+        }
+        assert!(!task.is_finished());
+        client.close(None).await.expect("it is open");
+        assert_eq!(task.await.expect("no panic"), Close::Gone);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_cut_with_a_reason() {
+        let outbox = Arc::<Outbox>::default();
+        let (mut client, task) = connect(Arc::clone(&outbox), never()).await;
+        let mut sent = 0;
+        while !task.is_finished() {
+            outbox.text("x".repeat(1_000));
+            sent += 1;
+            tokio::task::yield_now().await;
+            if sent > 10_000 {
+                break;
+            }
+        }
+        // The frame that says why waits for room for a while.
+        while let Some(Ok(message)) = client.next().await {
+            if let Message::Close(Some(frame)) = message {
+                assert_eq!(frame.reason, "too slow: more than 4 MiB wait to be read");
+            }
+        }
+        let close = task.await.expect("no panic");
+        assert_eq!(
+            close,
+            Close::POLICY("too slow: more than 4 MiB wait to be read")
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_waits_is_written_before_a_server_stops() {
+        let (sender, receiver) = watch::channel(false);
+        let outbox = Arc::<Outbox>::default();
+        let (mut client, task) = connect(Arc::clone(&outbox), receiver).await;
+        outbox.text("last");
+        sender.send_replace(true);
+        let mut texts = Vec::new();
+        while let Some(Ok(message)) = client.next().await {
+            if let Message::Text(text) = message {
+                texts.push(text.to_string());
+            }
+        }
+        assert_eq!(texts, ["last", "stops"]);
+        let close = task.await.expect("no panic");
+        assert_eq!(close, Close::With(CloseCode::Away, "the server stops"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn frames_are_counted_by_the_second() {
+        let frames = Frames::new();
+        for _ in 0..100 {
+            assert_eq!(frames.count(), Ok(()));
+        }
+        assert_eq!(frames.count(), Err(Close::POLICY("too many messages")));
+        sleep(Duration::from_secs(1)).await;
+        for _ in 0..4 {
+            assert_eq!(frames.count(), Ok(()));
+        }
+        assert!(frames.count().is_err());
+    }
+}

@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::Utf8Bytes;
 use super::connection::{Close, Frames, Io, Stream, next_text, run};
 use crate::market::{Item, Kind, Label, Outbox, Subscription, Units};
 use crate::state::{State, now_us};
+use crate::symbols::Symbol;
 use crate::time_unit::TimeUnit;
 
 /// Streams of a connection.
@@ -39,11 +40,18 @@ impl Rendering {
             Item::Ping(number) => number.to_string().into(),
             Item::Event(subscription, event) => {
                 let text = event.text(self.time_unit);
+                let (open, close) = if subscription.is_array {
+                    ("[", "]")
+                } else {
+                    ("", "")
+                };
                 match self.is_combined() {
                     // A name that is followed has no character to be escaped.
                     true => {
-                        format!("{{\"stream\":\"{}\",\"data\":{text}}}", subscription.name).into()
+                        let name = &subscription.name;
+                        format!("{{\"stream\":\"{name}\",\"data\":{open}{text}{close}}}").into()
                     }
+                    false if subscription.is_array => format!("{open}{text}{close}").into(),
                     false => text.clone(),
                 }
             }
@@ -59,15 +67,24 @@ impl Rendering {
     }
 }
 
-/// A stream that is followed, and the follower's id.
+/// A stream of a symbol that is followed, and the follower's id.
 type Followed = ((SymbolId, Kind), u64);
+
+/// Returns what a stream of all symbols sends: each event is an array of one element.
+fn kind_of_all(name: &str) -> Option<Kind> {
+    match name {
+        "!miniTicker@arr" => Some(Kind::MiniTicker),
+        "!ticker@arr" => Some(Kind::Ticker),
+        _ => None,
+    }
+}
 
 /// The streams of a connection.
 struct Streams {
     state: Arc<State>,
     outbox: Arc<Outbox>,
-    /// By name; `None` for names that are not known.
-    names: BTreeMap<String, Option<Followed>>,
+    /// By name: one of each symbol that the stream is about; none for names that are not known.
+    names: BTreeMap<String, Vec<Followed>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -109,23 +126,39 @@ impl Streams {
         Ok(())
     }
 
-    fn follow(&self, name: &str) -> Option<Followed> {
-        let (symbol, kind) = name.split_once('@')?;
-        let kind = Kind::parse(kind)?;
-        let symbol = self.state.symbols.by_name(&symbol.to_ascii_uppercase())?;
+    fn follow(&self, name: &str) -> Vec<Followed> {
+        let symbols = &self.state.symbols;
+        if let Some(kind) = kind_of_all(name) {
+            let all = symbols.all();
+            return all
+                .iter()
+                .map(|symbol| self.follow_one(name, symbol, kind, true))
+                .collect();
+        }
+        let parts = name.split_once('@').and_then(|(symbol, kind)| {
+            Some((
+                symbols.by_name(&symbol.to_ascii_uppercase())?,
+                Kind::parse(kind)?,
+            ))
+        });
+        let followed = parts.map(|(symbol, kind)| self.follow_one(name, &symbol, kind, false));
+        followed.into_iter().collect()
+    }
+
+    fn follow_one(&self, name: &str, symbol: &Symbol, kind: Kind, is_array: bool) -> Followed {
         let label = Label {
             name: symbol.name.clone(),
-            units: Units::from(&*symbol),
+            units: Units::from(symbol),
         };
         let topic = (symbol.spec.id, kind);
-        let subscription = Arc::new(Subscription::new(name));
+        let subscription = Arc::new(Subscription::new(name, is_array));
         let id = (self.state.market).follow(topic, label, &self.outbox, &subscription);
-        Some((topic, id))
+        (topic, id)
     }
 
     fn unsubscribe(&mut self, names: &[String]) {
         for name in names {
-            if let Some(Some((topic, id))) = self.names.remove(name) {
+            for (topic, id) in self.names.remove(name).unwrap_or_default() {
                 self.state.market.leave(topic, id);
             }
         }

@@ -226,6 +226,17 @@ async fn all_other_streams_have_what_rest_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn streams_of_all_symbols_send_arrays() {
+    let fixture = Fixture::new().await;
+    let mut raw = fixture.connect("/ws/!ticker@arr").await;
+    assert_eq!(raw.json().await[0]["e"], "24hrTicker");
+    let mut combined = fixture.connect("/stream?streams=!miniTicker@arr").await;
+    let event = combined.json().await;
+    assert_eq!(event["stream"], "!miniTicker@arr");
+    assert_eq!(event["data"][0]["s"], "BTCUSDT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_stops_says_so() {
     let mut fixture = Fixture::new().await;
     let mut raw = fixture.connect("/ws").await;

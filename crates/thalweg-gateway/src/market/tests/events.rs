@@ -54,7 +54,7 @@ impl<'m> Follower<'m> {
         let outbox = Arc::<Outbox>::default();
         let follow = |name: &&str| {
             let kind = Kind::parse(name).expect("a stream");
-            let subscription = Arc::new(Subscription::new(name));
+            let subscription = Arc::new(Subscription::new(name, false));
             (
                 kind,
                 market.follow((SYMBOL, kind), label(), &outbox, &subscription),
