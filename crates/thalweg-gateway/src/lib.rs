@@ -50,6 +50,7 @@ mod listener;
 mod market;
 mod orders;
 mod params;
+mod response;
 mod rest;
 pub mod signature;
 mod state;

@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::params::Params;
+use crate::response::{HttpResponse, of_error, of_status};
 use crate::rest::{self, Call, Security, TimeUnit};
 use crate::state::{State, now_us};
 use crate::websocket;
@@ -38,9 +39,6 @@ const USED_WEIGHT: HeaderName = HeaderName::from_static("x-mbx-used-weight");
 const USED_WEIGHT_1M: HeaderName = HeaderName::from_static("x-mbx-used-weight-1m");
 const ORDER_COUNT_10S: HeaderName = HeaderName::from_static("x-mbx-order-count-10s");
 const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d");
-
-/// A response as hyper takes it.
-pub(crate) type HttpResponse = Response<Full<Bytes>>;
 
 /// Accepts connections until the gateway stops.
 pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
@@ -178,25 +176,6 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
         let (in_10s, in_day) = state.limits.orders(key.user, now);
         headers.insert(ORDER_COUNT_10S, in_10s.into());
         headers.insert(ORDER_COUNT_1D, in_day.into());
-    }
-    response
-}
-
-/// Returns a response of JSON.
-pub(crate) fn of_status(status: StatusCode, body: String) -> HttpResponse {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json;charset=UTF-8");
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
-}
-
-/// Returns the response of an error.
-pub(crate) fn of_error(error: &ApiError) -> HttpResponse {
-    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = of_status(status, error.to_json().to_string());
-    if let Some(seconds) = error.retry_after {
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
 }

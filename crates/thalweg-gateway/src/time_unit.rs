@@ -1,4 +1,6 @@
-//! Milliseconds or microseconds.
+//! Now, in microseconds since 1970, and times in milliseconds or microseconds.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::error::ApiError;
 
@@ -38,4 +40,10 @@ impl TimeUnit {
             Self::Microseconds => ms * 1_000,
         }
     }
+}
+
+/// Returns the time in microseconds since 1970.
+pub(crate) fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_micros() as i64)
 }

@@ -127,7 +127,7 @@ pub(crate) struct Range {
     pub(crate) start: Option<i64>,
     /// Not after this.
     pub(crate) end: Option<i64>,
-    /// At most so many.
+    /// How many at most.
     pub(crate) limit: usize,
 }
 

@@ -28,7 +28,7 @@ impl Speed {
 /// A price and the lots at it; 0 lots where the level is gone.
 pub(crate) type Level = (i64, i64);
 
-/// What has changed in a book from one number to another: each level as it is now.
+/// The levels of a book that have changed from one number to another: each level as it is now.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Diff {
     /// One more than the last number of the event before.

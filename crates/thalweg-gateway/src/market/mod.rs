@@ -14,7 +14,6 @@
 
 mod candle;
 mod depth;
-pub(crate) mod endpoints;
 mod entry;
 mod interval;
 mod outbox;
@@ -36,22 +35,26 @@ use thalweg_exchange::market::{Body, LevelDelta, Message, Snapshot};
 use thalweg_exchange::{Command, SymbolId};
 use tokio::time::MissedTickBehavior;
 
-use self::depth::{DepthSnapshot, Level};
+pub(crate) use self::candle::{Candle, Range};
+use self::depth::DepthSnapshot;
+pub(crate) use self::depth::Level;
 use self::entry::Entry;
+pub(crate) use self::interval::Interval;
 pub(crate) use self::outbox::{Item, Outbox, Subscription};
 pub(crate) use self::stream::{Kind, Label};
 use self::symbol_market::SymbolMarket;
+pub(crate) use self::ticker::Ticker;
 use self::topics::Topics;
-pub(crate) use self::trade::Trade;
-pub(crate) use self::units::Units;
-use crate::state::now_us;
+pub(crate) use self::trade::{AggregateTrade, Trade, Trades};
+pub(crate) use self::units::{Units, percent};
+use crate::time_unit::now_us;
 
 /// The time between two ticks.
 const TICK: Duration = Duration::from_millis(100);
 /// Ticks in a second.
 const TICKS: u64 = 10;
 
-/// What came of the command that ends next.
+/// The changes of the command that ends next.
 #[derive(Debug, Default)]
 struct Pending {
     messages: Vec<Message>,
@@ -145,6 +148,29 @@ impl Market {
         // ORDERING: Relaxed; a number alone.
         self.number.store(number, Ordering::Relaxed);
         let mut pending = std::mem::take(&mut *lock(&self.pending));
+        let changed = self.apply(number, time_us, &mut pending);
+        if changed.is_empty() {
+            return;
+        }
+        self.topics.publish(|events| {
+            for entry in changed.into_iter().filter_map(|symbol| self.entry(symbol)) {
+                let mut entry = lock(&entry);
+                entry.push_immediate(time_us);
+                events.append(&mut entry.events);
+            }
+        });
+        let mut kept = lock(&self.pending);
+        (
+            pending.messages.clear(),
+            pending.trades.clear(),
+            pending.books.clear(),
+        );
+        // Their memory is used again; only this thread fills it.
+        *kept = pending;
+    }
+
+    /// Applies the changes of a command. Returns the symbols that changed.
+    fn apply(&self, number: u64, time_us: i64, pending: &mut Pending) -> BTreeSet<SymbolId> {
         let mut changed = BTreeSet::new();
         for own in pending
             .trades
@@ -194,24 +220,7 @@ impl Market {
             }
             changed.insert(symbol);
         }
-        if changed.is_empty() {
-            return;
-        }
-        self.topics.publish(|events| {
-            for entry in changed.into_iter().filter_map(|symbol| self.entry(symbol)) {
-                let mut entry = lock(&entry);
-                entry.push_immediate(time_us);
-                events.append(&mut entry.events);
-            }
-        });
-        let mut kept = lock(&self.pending);
-        (
-            pending.messages.clear(),
-            pending.trades.clear(),
-            pending.books.clear(),
-        );
-        // Their memory is used again; only this thread fills it.
-        *kept = pending;
+        changed
     }
 
     /// Publishes what is sent each tenth of a second, and each second; `time_us` is now.

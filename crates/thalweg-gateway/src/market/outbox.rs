@@ -1,4 +1,4 @@
-//! What a connection has to write: bounded, whatever its client takes.
+//! The texts and events that a connection has to write: bounded, whatever its client takes.
 //!
 //! Rules.
 //! 1. Texts, and events that may not be left out, wait in order. Where they have more than
@@ -60,7 +60,7 @@ impl Subscription {
     }
 }
 
-/// What is to be written next.
+/// A text, event or ping that is to be written.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// A text as it is.

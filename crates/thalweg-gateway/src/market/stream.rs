@@ -1,4 +1,4 @@
-//! What streams send.
+//! The events of streams.
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct Label {
     pub(crate) units: Units,
 }
 
-/// What a stream of one symbol is about.
+/// The subject of a stream of one symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Kind {
     /// `depth`: changes of the book.
@@ -74,7 +74,7 @@ impl Kind {
     }
 }
 
-/// What an event says.
+/// The content of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     /// Changes of the book.
@@ -98,13 +98,13 @@ pub(crate) enum Body {
 pub(crate) struct StreamEvent {
     /// The symbol.
     pub(crate) symbol: SymbolId,
-    /// What it is about.
+    /// The stream that it is for.
     pub(crate) kind: Kind,
     /// When it was made, in microseconds since 1970.
     pub(crate) time_us: i64,
     /// Name and units of the symbol.
     pub(crate) label: Arc<Label>,
-    /// What it says.
+    /// Its content.
     pub(crate) body: Body,
 }
 
@@ -244,7 +244,8 @@ impl StreamEvent {
         write!(
             text,
             "\"k\":{{\"t\":{},\"T\":{},\"s\":\"{name}\",\"i\":\"{interval}\",\"f\":{},\"L\":{},\
-             \"o\":\"{}\",\"c\":\"{}\",\"h\":\"{}\",\"l\":\"{}\",\"v\":\"{}\",\"n\":{},\"x\":{is_closed},\
+             \"o\":\"{}\",\"c\":\"{}\",\"h\":\"{}\",\"l\":\"{}\",\"v\":\"{}\",\"n\":{},\
+             \"x\":{is_closed},\
              \"q\":\"{}\",\"V\":\"{}\",\"Q\":\"{}\",\"B\":\"0\"}}}}",
             time_unit.of_ms(candle.open_time),
             time_unit.of_ms(interval.next(candle.open_time)) - 1,

@@ -5,7 +5,7 @@ use super::depth::BestLevels;
 use super::interval::{DAY, Interval};
 use super::trade::Trade;
 
-/// What was traded in a day that ends now, and the best prices.
+/// The trades of a day that ends now, and the best prices.
 ///
 /// The window begins with the minute that was 24 hours ago, so it is up to a minute longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::symbols::Symbol;
 /// How integers of one kind are written: as multiples of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// What 1 is worth, in the last decimal.
+    /// The worth of 1, in the last decimal.
     pub(crate) factor: i64,
     /// The number of decimals.
     pub(crate) decimals: u8,

@@ -1,6 +1,7 @@
 //! The endpoints: one table for REST and the WebSocket API, and what all requests have in common.
 
 pub(crate) mod general;
+mod market;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -13,7 +14,6 @@ use thalweg_exchange::UserId;
 
 use crate::error::ApiError;
 use crate::keys::{ApiKey, is_api_key};
-use crate::market::endpoints as market;
 use crate::params::Params;
 use crate::signature::check_time;
 use crate::state::{State, now_us};

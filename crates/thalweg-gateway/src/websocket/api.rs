@@ -46,7 +46,7 @@ struct Request<'r> {
     params: Option<BTreeMap<Cow<'r, str>, &'r RawValue>>,
 }
 
-/// What a response needs beside its result.
+/// The parts of a response beside its result.
 #[derive(Clone, Debug)]
 struct Respond {
     id: String,

@@ -1,4 +1,4 @@
-//! What all WebSocket connections have in common: writing, pings, the end.
+//! The common parts of all WebSocket connections: writing, pings, the end.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,8 +1,8 @@
 //! WebSocket: market streams, user data streams, the WebSocket API.
 //!
-//! A connection is one task with three parts that run side by side ([`connection`]): one reads and
-//! answers, one writes what the [`Outbox`] has, one looks at pongs. The first that ends says why the
-//! connection is closed. Nothing but the connection's own task waits for its client.
+//! A connection is one task with three parts that run side by side ([`connection`]): one reads
+//! and answers, one writes what the [`Outbox`] has, one looks at pongs. The first that ends says
+//! why the connection is closed. Nothing but the connection's own task waits for its client.
 //!
 //! *Bounds.* Incoming messages have [`MESSAGE_BYTES_MAX`] bytes; what waits to be written has those
 //! of the outbox; a connection has [`streams::STREAMS_MAX`] streams, and
@@ -29,8 +29,8 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::error::ApiError;
-use crate::listener::{HttpResponse, of_error, of_status};
 use crate::params::{Params, unescape};
+use crate::response::{HttpResponse, of_error, of_status};
 use crate::state::State;
 use crate::time_unit::TimeUnit;
 
@@ -41,7 +41,7 @@ const WRITE_BYTES: usize = 16 << 10;
 /// The request weight of a connection.
 const CONNECT_WEIGHT: u32 = 2;
 
-/// What a path serves.
+/// The service that a path has.
 enum Served {
     /// Streams, and whether events come with the names of theirs.
     Streams(Vec<String>, bool),

@@ -51,70 +51,80 @@ async fn a_raw_stream_has_events_as_they_are_and_a_combined_one_with_names() {
     assert_eq!(trades[0]["time"], event["T"]);
 }
 
+/// Requests about streams, in this order on one connection, and their responses.
+const REQUESTS: &[(&str, &str)] = &[
+    (
+        concat!(
+            r#"{"method":"SUBSCRIBE","params":["btcusdt@depth@100ms","nothing@trade","#,
+            r#""x"],"id":"a-1"}"#,
+        ),
+        r#"{"id":"a-1","result":null}"#,
+    ),
+    (
+        r#"{"method":"LIST_SUBSCRIPTIONS","id":-3}"#,
+        r#"{"id":-3,"result":["0","btcusdt@depth@100ms","nothing@trade","x"]}"#,
+    ),
+    (
+        r#"{"method":"UNSUBSCRIBE","params":["x","never@was"],"id":null}"#,
+        r#"{"id":null,"result":null}"#,
+    ),
+    (
+        r#"{"method":"GET_PROPERTY","params":["combined"],"id":2}"#,
+        r#"{"id":2,"result":false}"#,
+    ),
+    (
+        r#"{"method":"SET_PROPERTY","params":["combined",true],"id":3}"#,
+        r#"{"id":3,"result":null}"#,
+    ),
+    (
+        r#"{"method":"GET_PROPERTY","params":["combined"],"id":2}"#,
+        r#"{"id":2,"result":true}"#,
+    ),
+    (
+        r#"{"method":"SET_PROPERTY","params":["combined",1],"id":4}"#,
+        r#"{"code":1,"id":4,"msg":"Invalid value type: expected Boolean"}"#,
+    ),
+    (
+        r#"{"method":"SET_PROPERTY","params":["other",true],"id":5}"#,
+        r#"{"code":0,"id":5,"msg":"Unknown property"}"#,
+    ),
+    (
+        r#"{"method":"GET_PROPERTY","params":[],"id":6}"#,
+        r#"{"code":2,"id":6,"msg":"Invalid request: property name must be a string"}"#,
+    ),
+    (
+        r#"{"method":"LIST_SUBSCRIPTIONS","params":["a"],"id":7}"#,
+        r#"{"code":2,"id":7,"msg":"Invalid request: too many parameters"}"#,
+    ),
+    (
+        r#"{"method":"subscribe","params":["a"],"id":8}"#,
+        concat!(
+            r#"{"code":2,"msg":"Invalid request: unknown variant `subscribe`,"#,
+            r#" expected one of `SUBSCRIBE`, `UNSUBSCRIBE`, `LIST_SUBSCRIPTIONS`,"#,
+            r#" `SET_PROPERTY`, `GET_PROPERTY` at line 1 column 21"}"#,
+        ),
+    ),
+    (
+        r#"{"id":8}"#,
+        r#"{"code":2,"msg":"Invalid request: missing field `method` at line 1 column 8"}"#,
+    ),
+    (
+        "sub",
+        r#"{"code":3,"msg":"Invalid JSON: expected value at line 1 column 1"}"#,
+    ),
+    (
+        r#"{"method":"LIST_SUBSCRIPTIONS","id":1.5}"#,
+        r#"{"code":2,"msg":"Invalid request: request ID must be an unsigned integer"}"#,
+    ),
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_about_streams_are_answered_as_documented() {
     let fixture = Fixture::new().await;
     let mut client = fixture.connect("/ws/0").await;
-    for (request, response) in [
-        (
-            r#"{"method":"SUBSCRIBE","params":["btcusdt@depth@100ms","nothing@trade","x"],"id":"a-1"}"#,
-            r#"{"id":"a-1","result":null}"#,
-        ),
-        (
-            r#"{"method":"LIST_SUBSCRIPTIONS","id":-3}"#,
-            r#"{"id":-3,"result":["0","btcusdt@depth@100ms","nothing@trade","x"]}"#,
-        ),
-        (
-            r#"{"method":"UNSUBSCRIBE","params":["x","never@was"],"id":null}"#,
-            r#"{"id":null,"result":null}"#,
-        ),
-        (
-            r#"{"method":"GET_PROPERTY","params":["combined"],"id":2}"#,
-            r#"{"id":2,"result":false}"#,
-        ),
-        (
-            r#"{"method":"SET_PROPERTY","params":["combined",true],"id":3}"#,
-            r#"{"id":3,"result":null}"#,
-        ),
-        (
-            r#"{"method":"GET_PROPERTY","params":["combined"],"id":2}"#,
-            r#"{"id":2,"result":true}"#,
-        ),
-        (
-            r#"{"method":"SET_PROPERTY","params":["combined",1],"id":4}"#,
-            r#"{"code":1,"id":4,"msg":"Invalid value type: expected Boolean"}"#,
-        ),
-        (
-            r#"{"method":"SET_PROPERTY","params":["other",true],"id":5}"#,
-            r#"{"code":0,"id":5,"msg":"Unknown property"}"#,
-        ),
-        (
-            r#"{"method":"GET_PROPERTY","params":[],"id":6}"#,
-            r#"{"code":2,"id":6,"msg":"Invalid request: property name must be a string"}"#,
-        ),
-        (
-            r#"{"method":"LIST_SUBSCRIPTIONS","params":["a"],"id":7}"#,
-            r#"{"code":2,"id":7,"msg":"Invalid request: too many parameters"}"#,
-        ),
-        (
-            r#"{"method":"subscribe","params":["a"],"id":8}"#,
-            r#"{"code":2,"msg":"Invalid request: unknown variant `subscribe`, expected one of `SUBSCRIBE`, `UNSUBSCRIBE`, `LIST_SUBSCRIPTIONS`, `SET_PROPERTY`, `GET_PROPERTY` at line 1 column 21"}"#,
-        ),
-        (
-            r#"{"id":8}"#,
-            r#"{"code":2,"msg":"Invalid request: missing field `method` at line 1 column 8"}"#,
-        ),
-        (
-            "sub",
-            r#"{"code":3,"msg":"Invalid JSON: expected value at line 1 column 1"}"#,
-        ),
-        (
-            r#"{"method":"LIST_SUBSCRIPTIONS","id":1.5}"#,
-            r#"{"code":2,"msg":"Invalid request: request ID must be an unsigned integer"}"#,
-        ),
-    ] {
+    for (request, response) in REQUESTS {
         client.send(request).await;
-        assert_eq!(client.json().await.to_string(), response, "{request}");
+        assert_eq!(client.json().await.to_string(), *response, "{request}");
     }
 }
 

@@ -84,7 +84,9 @@ proptest! {
         let now = trades.last().unwrap().time_us / 1_000 + later;
         for interval in Interval::all() {
             let last = interval.open(now);
-            let range = |start, end, limit| candles.range(interval, Range { start, end, limit }, now);
+            let range = |start, end, limit| {
+                candles.range(interval, Range { start, end, limit }, now)
+            };
             let newest = range(None, None, 100);
             let expected: Vec<Candle> = (0..100)
                 .rev()
@@ -111,7 +113,10 @@ proptest! {
     }
 
     #[test]
-    fn the_ticker_is_that_of_the_trades_in_its_window(trades in trades(), later in 0_i64..90_000_000) {
+    fn the_ticker_is_that_of_the_trades_in_its_window(
+        trades in trades(),
+        later in 0_i64..90_000_000,
+    ) {
         let mut market = SymbolMarket::new(1);
         trades.iter().for_each(|trade| market.trade(*trade));
         let now = trades.last().unwrap().time_us / 1_000 + later;

@@ -8,7 +8,7 @@ use thalweg_exchange::Action;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A command that comes so many after the last one sets a level.
+    /// A command that comes this many after the last one sets a level.
     Set(u64, bool, i64, i64),
     /// The next event of a speed.
     Flush(usize),

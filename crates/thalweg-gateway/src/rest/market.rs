@@ -4,16 +4,13 @@ use std::fmt::Display;
 
 use serde_json::{Value, json};
 
-use super::candle::{Candle, Range};
-use super::depth::Level;
-use super::interval::Interval;
-use super::ticker::Ticker;
-use super::trade::{AggregateTrade, Trade, Trades};
-use super::units::{Units, percent};
+use super::general::symbols_named;
+use super::{Answer, Call};
 use crate::error::ApiError;
+use crate::market::{
+    AggregateTrade, Candle, Interval, Level, Range, Ticker, Trade, Trades, Units, percent,
+};
 use crate::params::Params;
-use crate::rest::general::symbols_named;
-use crate::rest::{Answer, Call};
 use crate::state::now_us;
 use crate::symbols::Symbol;
 use crate::time_unit::TimeUnit;
@@ -53,7 +50,7 @@ fn time_ms(params: &Params, name: &str) -> Result<Option<i64>, ApiError> {
 }
 
 /// Returns the weight of `depth`.
-pub(crate) fn depth_weight(params: &Params) -> u32 {
+pub(super) fn depth_weight(params: &Params) -> u32 {
     match limit(params, LEVELS, LEVELS_MAX) {
         Ok(..=100) | Err(_) => 5,
         Ok(..=500) => 25,
@@ -63,7 +60,7 @@ pub(crate) fn depth_weight(params: &Params) -> u32 {
 }
 
 /// Returns the weight of tickers, by how many are asked for: few, up to 100, more.
-pub(crate) fn ticker_weight(params: &Params, few: u32, many: u32, all: u32) -> u32 {
+pub(super) fn ticker_weight(params: &Params, few: u32, many: u32, all: u32) -> u32 {
     let count = match (params.raw("symbol"), params.raw("symbols")) {
         (Some(_), _) => 1,
         (None, Some(list)) => list.split(',').count(),
@@ -77,7 +74,7 @@ pub(crate) fn ticker_weight(params: &Params, few: u32, many: u32, all: u32) -> u
 }
 
 /// `GET /api/v3/depth`.
-pub(crate) async fn depth(call: &Call<'_>) -> Answer {
+pub(super) async fn depth(call: &Call<'_>) -> Answer {
     let symbol = call.params.symbol(&call.state.symbols)?;
     let limit = limit(call.params, LEVELS, LEVELS_MAX)?;
     let depth = call.state.market.depth(symbol.spec.id, limit, now_us());
@@ -117,7 +114,7 @@ fn newest<T>(items: impl DoubleEndedIterator<Item = T>, count: usize) -> Vec<T> 
 
 /// `GET /api/v3/trades`, and with `fromId` `GET /api/v3/historicalTrades`: of the trades that are
 /// kept.
-pub(crate) async fn trades(call: &Call<'_>) -> Answer {
+pub(super) async fn trades(call: &Call<'_>) -> Answer {
     let symbol = call.params.symbol(&call.state.symbols)?;
     let limit = limit(call.params, ROWS, ROWS_MAX)?;
     let from = call.params.integer("fromId")?;
@@ -134,7 +131,7 @@ pub(crate) async fn trades(call: &Call<'_>) -> Answer {
 }
 
 /// `GET /api/v3/aggTrades`: of the trades that are kept.
-pub(crate) async fn aggregate_trades(call: &Call<'_>) -> Answer {
+pub(super) async fn aggregate_trades(call: &Call<'_>) -> Answer {
     let params = call.params;
     let symbol = params.symbol(&call.state.symbols)?;
     let limit = limit(params, ROWS, ROWS_MAX)?;
@@ -172,7 +169,7 @@ pub(crate) async fn aggregate_trades(call: &Call<'_>) -> Answer {
 }
 
 /// `GET /api/v3/klines`.
-pub(crate) async fn candles(call: &Call<'_>) -> Answer {
+pub(super) async fn candles(call: &Call<'_>) -> Answer {
     let params = call.params;
     let symbol = params.symbol(&call.state.symbols)?;
     let interval: Result<Interval, ()> = params.required("interval")?.parse();
@@ -212,8 +209,8 @@ pub(crate) async fn candles(call: &Call<'_>) -> Answer {
     Ok(candles.into_iter().map(row).collect())
 }
 
-/// Answers with a row for each symbol that is named, or for all; one that is named by `symbol` comes
-/// alone.
+/// Answers with a row for each symbol that is named, or for all; one that is named by `symbol`
+/// comes alone.
 fn rows(call: &Call<'_>, row: impl Fn(&Symbol, &Units, &Ticker) -> Value) -> Answer {
     let now_ms = now_us().div_euclid(1_000);
     let one = |symbol: &Symbol| {
@@ -230,7 +227,7 @@ fn rows(call: &Call<'_>, row: impl Fn(&Symbol, &Units, &Ticker) -> Value) -> Ans
 }
 
 /// `GET /api/v3/ticker/24hr`.
-pub(crate) async fn ticker_24hr(call: &Call<'_>) -> Answer {
+pub(super) async fn ticker_24hr(call: &Call<'_>) -> Answer {
     let is_mini = match call.params.text("type")? {
         None | Some("FULL") => false,
         Some("MINI") => true,
@@ -275,15 +272,15 @@ fn best(ticker: &Ticker) -> (Level, Level) {
 }
 
 /// `GET /api/v3/ticker/price`.
-pub(crate) async fn ticker_price(call: &Call<'_>) -> Answer {
-    rows(
-        call,
-        |symbol, units, ticker| json!({ "symbol": symbol.name, "price": text(units.price.text(ticker.window.close)) }),
-    )
+pub(super) async fn ticker_price(call: &Call<'_>) -> Answer {
+    rows(call, |symbol, units, ticker| {
+        let price = text(units.price.text(ticker.window.close));
+        json!({ "symbol": symbol.name, "price": price })
+    })
 }
 
 /// `GET /api/v3/ticker/bookTicker`.
-pub(crate) async fn ticker_book(call: &Call<'_>) -> Answer {
+pub(super) async fn ticker_book(call: &Call<'_>) -> Answer {
     rows(call, |symbol, units, ticker| {
         let ((bid, bid_lots), (ask, ask_lots)) = best(ticker);
         json!({
