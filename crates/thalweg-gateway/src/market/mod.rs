@@ -127,7 +127,12 @@ impl Market {
 
     /// Takes a trade: of the log, before all others, or of the command that ends next.
     pub(crate) fn trade(&self, trade: &Trade) {
-        lock(&self.pending).trades.push(*trade);
+        // ORDERING: Relaxed; a number alone.
+        match self.number.load(Ordering::Relaxed) {
+            // Those of the log are any number: they do not wait for the first command.
+            0 => lock(&self.entry_or_new(trade.symbol)).trades(trade.time_us, &[*trade]),
+            _ => lock(&self.pending).trades.push(*trade),
+        }
     }
 
     /// Takes an administrator's command, which succeeded.

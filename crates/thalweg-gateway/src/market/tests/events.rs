@@ -295,3 +295,18 @@ fn a_follower_that_takes_nothing_is_cut_or_has_the_newest() {
     let why = runtime.expect("a runtime").block_on(cut.outbox.cut());
     assert_eq!(why, "too slow: more than 4 MiB wait to be read");
 }
+
+#[test]
+fn trades_of_the_log_are_there_before_the_first_command() {
+    let market = Market::new();
+    for id in 1..=3 {
+        market.trade(&trade(id, START_US + id, 10, 1));
+    }
+    let last = || market.read(SYMBOL, |market| market.trades.last().map(|trade| trade.id));
+    assert_eq!(last(), Some(3));
+    market.end(7, START_US);
+    market.trade(&trade(4, START_US, 10, 1));
+    assert_eq!(last(), Some(3));
+    market.end(8, START_US);
+    assert_eq!(last(), Some(4));
+}
