@@ -23,10 +23,13 @@ enum Mark {
     Candle(i64, Option<i64>),
 }
 
+/// Events that wait to be published.
+pub(super) const EVENTS_MAX: usize = 65_536;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Entry {
-    symbol: SymbolId,
+    pub(super) symbol: SymbolId,
     /// `None` before a stream is followed.
     label: Option<Arc<Label>>,
     pub(super) market: SymbolMarket,
@@ -34,6 +37,8 @@ pub(super) struct Entry {
     watched: BTreeMap<Kind, Option<Mark>>,
     /// Events that were made and not taken yet.
     pub(super) events: Vec<StreamEvent>,
+    /// Whether some were lost.
+    is_lost: bool,
     /// Whether a snapshot has had the waiting changes of the book reported since the last tick.
     is_flushed: bool,
 }
@@ -46,6 +51,7 @@ impl Entry {
             market: SymbolMarket::new(number),
             watched: BTreeMap::new(),
             events: Vec::new(),
+            is_lost: false,
             is_flushed: false,
         }
     }
@@ -70,7 +76,16 @@ impl Entry {
         }
     }
 
+    /// Returns whether events were lost since this was called last.
+    pub(super) fn take_lost(&mut self) -> bool {
+        std::mem::take(&mut self.is_lost)
+    }
+
     fn push(&mut self, time_us: i64, kind: Kind, body: Body) {
+        if self.events.len() == EVENTS_MAX {
+            self.events.clear();
+            self.is_lost = true;
+        }
         if let Some(label) = self.label.clone() {
             self.events.push(StreamEvent {
                 symbol: self.symbol,

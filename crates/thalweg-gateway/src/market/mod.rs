@@ -4,13 +4,16 @@
 //! here has a clock or a socket. All numbers are integers of the engine; [`Units`] writes them as
 //! decimals.
 //!
-//! *Streams.* What is followed is in [`Topics`]; events are made of that only, and put into the
-//! [`Outbox`] of each follower: at the end of a command, or by a [`tick`](Market::tick). Events of
-//! both are made and given under one lock, so those of a stream are in order.
+//! *Streams.* What is followed is in [`Topics`]; events are made of that only. The thread that
+//! applies notes trades and which symbols changed, and goes on. One task ([`run`](Market::run))
+//! makes the other events, and puts all into the [`Outbox`] of each follower: at once, each tenth
+//! of a second, each second. Where it is late, changes of a book come together.
 //!
 //! *Bounds.* A symbol has the levels of its book, [`Trades::KEPT`] trades of each sort, and
 //! [`Candles::KEPT`] candles of each interval: 4.4 MB beside the levels. While a stream of its book
-//! is followed, it has the prices that changed since the last event as well.
+//! is followed, it has the prices that changed since the last event as well. At most
+//! [`EVENTS_MAX`](entry::EVENTS_MAX) events of a symbol wait for the task; beyond that they are
+//! lost, and its followers are cut.
 
 mod candle;
 mod depth;
@@ -33,6 +36,7 @@ use std::time::Duration;
 
 use thalweg_exchange::market::{Body, LevelDelta, Message, Snapshot};
 use thalweg_exchange::{Command, SymbolId};
+use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
 pub(crate) use self::candle::{Candle, Range};
@@ -72,6 +76,9 @@ pub(crate) struct Market {
     /// The number of the last command, and 1.
     number: AtomicU64,
     ticks: AtomicU64,
+    /// Symbols that changed since the last [flush](Self::flush).
+    changed: Mutex<BTreeSet<SymbolId>>,
+    has_changed: Notify,
     topics: Topics,
 }
 
@@ -141,7 +148,7 @@ impl Market {
             for spec in specs.iter() {
                 self.entry_or_new(spec.id);
                 // Its scales may have changed: what follows it must ask for them.
-                self.topics.cut(spec.id);
+                self.topics.cut(spec.id, "the symbol was added again");
             }
         }
     }
@@ -153,25 +160,17 @@ impl Market {
         // ORDERING: Relaxed; a number alone.
         self.number.store(number, Ordering::Relaxed);
         let mut pending = std::mem::take(&mut *lock(&self.pending));
-        let changed = self.apply(number, time_us, &mut pending);
+        let mut changed = self.apply(number, time_us, &mut pending);
         if changed.is_empty() {
             return;
         }
-        self.topics.publish(|events| {
-            for entry in changed.into_iter().filter_map(|symbol| self.entry(symbol)) {
-                let mut entry = lock(&entry);
-                entry.push_immediate(time_us);
-                events.append(&mut entry.events);
-            }
-        });
-        let mut kept = lock(&self.pending);
-        (
-            pending.messages.clear(),
-            pending.trades.clear(),
-            pending.books.clear(),
-        );
+        lock(&self.changed).append(&mut changed);
+        self.has_changed.notify_one();
+        pending.messages.clear();
+        pending.trades.clear();
+        pending.books.clear();
         // Their memory is used again; only this thread fills it.
-        *kept = pending;
+        *lock(&self.pending) = pending;
     }
 
     /// Applies the changes of a command. Returns the symbols that changed.
@@ -228,28 +227,54 @@ impl Market {
         changed
     }
 
+    /// Publishes what commands changed, as far as it is sent at once; `time_us` is now.
+    fn flush(&self, time_us: i64) {
+        let changed = std::mem::take(&mut *lock(&self.changed));
+        let entries = changed.into_iter().filter_map(|symbol| self.entry(symbol));
+        self.publish(entries, |entry| entry.push_immediate(time_us));
+    }
+
     /// Publishes what is sent each tenth of a second, and each second; `time_us` is now.
-    pub(crate) fn tick(&self, time_us: i64) {
+    fn tick(&self, time_us: i64) {
         // ORDERING: Relaxed; a counter.
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entries: Vec<_> = entries.values().cloned().collect();
-        self.topics.publish(|events| {
-            for entry in entries {
-                let mut entry = lock(&entry);
-                entry.tick(time_us, ticks % TICKS == 0);
-                events.append(&mut entry.events);
-            }
-        });
+        let is_second = ticks.is_multiple_of(TICKS);
+        self.publish(entries.into_iter(), |entry| entry.tick(time_us, is_second));
     }
 
-    /// Calls [`tick`](Self::tick) when it is due, for ever.
+    /// Gives the events of symbols to those that follow them.
+    fn publish(&self, entries: impl Iterator<Item = Arc<Mutex<Entry>>>, make: impl Fn(&mut Entry)) {
+        for entry in entries {
+            let (symbol, events, is_lost) = {
+                let mut entry = lock(&entry);
+                make(&mut entry);
+                (
+                    entry.symbol,
+                    std::mem::take(&mut entry.events),
+                    entry.take_lost(),
+                )
+            };
+            if is_lost {
+                self.topics.cut(symbol, "events were lost");
+            }
+            self.topics.publish(events);
+        }
+    }
+
+    /// Publishes events when there are some, for ever. Only one task may do so: it is what keeps
+    /// those of a stream in order.
     pub(crate) async fn run(&self) {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            ticks.tick().await;
-            self.tick(now_us());
+            tokio::select! {
+                _ = ticks.tick() => self.tick(now_us()),
+                () = self.has_changed.notified() => self.flush(now_us()),
+            }
+            // Others of the runtime come first.
+            tokio::task::yield_now().await;
         }
     }
 

@@ -21,8 +21,6 @@ struct Follower {
 struct Registry {
     topics: HashMap<Topic, BTreeMap<u64, Follower>>,
     next: u64,
-    /// Events that are being given: empty but for its memory.
-    events: Vec<StreamEvent>,
 }
 
 /// The followers of all streams.
@@ -67,14 +65,14 @@ impl Topics {
         }
     }
 
-    /// Gives the events that `make` adds to the connections that follow their streams. Never waits
-    /// for one.
-    pub(super) fn publish(&self, make: impl FnOnce(&mut Vec<StreamEvent>)) {
-        let mut registry = self.lock();
-        let Registry { topics, events, .. } = &mut *registry;
-        make(events);
-        for event in events.drain(..) {
-            let Some(followers) = topics.get(&(event.symbol, event.kind)) else {
+    /// Gives events to the connections that follow their streams. Never waits for one.
+    pub(super) fn publish(&self, events: Vec<StreamEvent>) {
+        if events.is_empty() {
+            return;
+        }
+        let registry = self.lock();
+        for event in events {
+            let Some(followers) = registry.topics.get(&(event.symbol, event.kind)) else {
                 continue;
             };
             let event = Arc::new(SharedEvent::new(event));
@@ -85,11 +83,11 @@ impl Topics {
     }
 
     /// Cuts all connections that follow a stream of a symbol.
-    pub(super) fn cut(&self, symbol: SymbolId) {
+    pub(super) fn cut(&self, symbol: SymbolId, why: &'static str) {
         let registry = self.lock();
         let own = registry.topics.iter().filter(|((of, _), _)| *of == symbol);
         for follower in own.flat_map(|(_, followers)| followers.values()) {
-            follower.outbox.cut_with("the symbol was added again");
+            follower.outbox.cut_with(why);
         }
     }
 

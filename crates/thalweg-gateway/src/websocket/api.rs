@@ -96,13 +96,17 @@ struct Api {
 
 impl Api {
     /// Answers a text, or begins to.
-    fn take(&mut self, text: &str, working: &Working) {
+    ///
+    /// # Errors
+    /// Too many requests came that weights do not bound: those that are beyond them, or are none.
+    fn take(&mut self, text: &str, working: &Working, frames: &Frames) -> Result<(), Close> {
         let request: Request<'_> = match serde_json::from_str(text) {
             Ok(request) => request,
             Err(_) => {
                 let respond = self.respond("null", None);
                 let text = respond.text(&self.state, None, &Err(ApiError::INVALID_JSON));
-                return self.session.outbox.text(text);
+                self.session.outbox.text(text);
+                return frames.count();
             }
         };
         let id = request.id.map_or("null", RawValue::get);
@@ -118,14 +122,21 @@ impl Api {
             .method
             .strip_prefix("v3/")
             .unwrap_or(&request.method);
+        let is_request = is_id(id) && params.is_ok();
         let begun = match params {
             Ok(_) if !is_id(id) => Err(ApiError::illegal("id", "a number, a text or null")),
             Ok(params) => self.begin(method, params, &respond, working),
             Err(error) => Err(error),
         };
-        if let Err(error) = begun {
-            let text = respond.text(&self.state, None, &Err(error));
-            self.session.outbox.text(text);
+        let Err(error) = begun else {
+            return Ok(());
+        };
+        let is_weighed = error.status != 429 && is_request;
+        let text = respond.text(&self.state, None, &Err(error));
+        self.session.outbox.text(text);
+        match is_weighed {
+            true => Ok(()),
+            false => frames.count(),
         }
     }
 
@@ -207,7 +218,11 @@ impl Api {
                 Some(text) = working.next() => outbox.text(text),
                 text = next_text(&mut stream, frames), if working.len() < IN_FLIGHT_MAX => {
                     match text {
-                        Ok(text) => self.take(&text, &working),
+                        Ok(text) => {
+                            if let Err(close) = self.take(&text, &working, frames) {
+                                return close;
+                            }
+                        }
                         Err(close) => return close,
                     }
                 }

@@ -40,7 +40,7 @@ pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 pub(crate) struct Fixture {
     pub(crate) gateway: Gateway,
     pub(crate) server: Option<Server>,
-    pub(crate) admin: AdminClient,
+    _admin: AdminClient,
     pub(crate) keys: PathBuf,
     directory: PathBuf,
     users: Vec<TradeClient>,
@@ -61,11 +61,11 @@ fn scratch() -> PathBuf {
 impl Fixture {
     pub(crate) async fn new() -> Self {
         let directory = scratch();
-        let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut config = Config::default();
-        config.trade.listen = any.expect("an address");
-        (config.admin.listen, config.http.listen) = (any, None);
-        config.gateway.listen = any;
+        config.trade.listen = any;
+        (config.admin.listen, config.http.listen) = (Some(any), None);
+        config.gateway.listen = Some(any);
         config.gateway.weight_per_minute = 1_000_000;
         config.sessions.open_orders_max = 0;
         std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
@@ -102,7 +102,7 @@ impl Fixture {
         let fixture = Self {
             gateway,
             server: Some(server),
-            admin,
+            _admin: admin,
             keys,
             directory,
             users,

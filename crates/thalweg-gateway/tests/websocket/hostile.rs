@@ -69,13 +69,19 @@ async fn a_connection_has_1024_streams_at_most() {
 #[tokio::test(flavor = "multi_thread")]
 async fn floods_of_messages_and_pings_are_cut() {
     let fixture = Fixture::new().await;
-    for message in [
-        Message::text(r#"{"method":"SUBSCRIBE","params":["btcusdt@trade"],"id":1}"#),
-        Message::Ping("x".into()),
-        Message::Pong("x".into()),
-        Message::text("{"),
+    for (path, message) in [
+        (
+            "/ws",
+            Message::text(r#"{"method":"SUBSCRIBE","params":["btcusdt@trade"],"id":1}"#),
+        ),
+        ("/ws", Message::Ping("x".into())),
+        ("/ws", Message::Pong("x".into())),
+        ("/ws", Message::text("{")),
+        ("/ws-api/v3", Message::text("{")),
+        ("/ws-api/v3", Message::text(r#"{"id":[],"method":"ping"}"#)),
+        ("/ws-api/v3", Message::Ping("x".into())),
     ] {
-        let mut client = fixture.connect("/ws").await;
+        let mut client = fixture.connect(path).await;
         let (mut sink, stream) = client.0.split();
         // It is cut while it sends.
         for _ in 0..1_000 {

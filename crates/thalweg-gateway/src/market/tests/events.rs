@@ -43,6 +43,12 @@ fn level(side: Action, price: i64, volume: i64) -> Message {
     }
 }
 
+/// Ends a command, and has its events published.
+fn end(market: &Market, number: u64, time_us: i64) {
+    market.end(number, time_us);
+    market.flush(time_us);
+}
+
 struct Follower<'m> {
     market: &'m Market,
     outbox: Arc<Outbox>,
@@ -96,7 +102,7 @@ fn a_command_becomes_events_of_the_streams_that_are_followed() {
     };
     market.restart();
     market.book(&book);
-    market.end(9, START_US);
+    end(&market, 9, START_US);
     let streams = [
         "depth@0ms",
         "depth5@100ms",
@@ -106,7 +112,7 @@ fn a_command_becomes_events_of_the_streams_that_are_followed() {
     ];
     let follower = Follower::of(&market, &streams);
     market.message(&level(Action::Ask, 12_345, 7));
-    market.end(14, START_US);
+    end(&market, 14, START_US);
     assert_eq!(
         follower.texts(),
         [
@@ -126,7 +132,7 @@ fn a_command_becomes_events_of_the_streams_that_are_followed() {
         });
     }
     market.message(&level(Action::Ask, 12_345, 2));
-    market.end(15, START_US + 5_000);
+    end(&market, 15, START_US + 5_000);
     assert_eq!(
         follower.texts(),
         [
@@ -157,7 +163,7 @@ fn books_that_are_not_there_after_a_restart_are_gone() {
     let streams = ["depth@0ms", "depth5@100ms"];
     let follower = Follower::of(&market, &streams);
     market.message(&level(Action::Ask, 12_345, 2));
-    market.end(15, START_US);
+    end(&market, 15, START_US);
     assert_eq!(follower.texts().len(), 1);
     market.tick(START_US + 100_000);
     let depth = r#"{"lastUpdateId":16,"bids":[],"asks":[["123.45","0.0020"]]}"#;
@@ -165,7 +171,7 @@ fn books_that_are_not_there_after_a_restart_are_gone() {
     market.tick(START_US + 200_000);
     assert!(follower.texts().is_empty());
     market.restart();
-    market.end(20, START_US + 300_000);
+    end(&market, 20, START_US + 300_000);
     let gone = concat!(
         r#"{"e":"depthUpdate","E":1796000000300,"s":"BTCUSDT","U":17,"u":21,"#,
         r#""b":[],"a":[["123.45","0.00000000"]]}"#,
@@ -221,10 +227,10 @@ fn candles_are_sent_when_they_are_complete_and_when_they_change() {
     // Ticks 0, 10 and so on are those of a second.
     assert_eq!(tick(0), "");
     market.trade(&trade(1, START_US, 10, 1));
-    market.end(1, START_US);
+    end(&market, 1, START_US);
     assert_eq!(tick(100), "1 false");
     market.trade(&trade(2, START_US + 200_000, 11, 1));
-    market.end(2, START_US + 200_000);
+    end(&market, 2, START_US + 200_000);
     let ticks = (2..10).map(|tenth| tick(tenth * 100)).collect::<String>();
     assert_eq!(ticks, "");
     // The first one is complete, and the next one has no trade.
@@ -241,7 +247,7 @@ fn tickers_are_sent_once_until_something_changes() {
     let follower = Follower::of(&market, &["ticker", "miniTicker"]);
     market.trade(&trade(1, START_US, 200, 1));
     market.trade(&trade(2, START_US, 100, 3));
-    market.end(1, START_US);
+    end(&market, 1, START_US);
     market.tick(START_US + 1_000_000);
     let [mini, full] = <[String; 2]>::try_from(follower.texts()).expect("both");
     assert_eq!(
@@ -273,7 +279,7 @@ fn a_follower_that_takes_nothing_is_cut_or_has_the_newest() {
     let slow = Follower::of(&market, &["bookTicker", "depth20@100ms"]);
     for number in 0..100_000 {
         market.message(&level(Action::Bid, 1 + number % 50, number + 1));
-        market.end(number as u64, START_US + number);
+        end(&market, number as u64, START_US + number);
         if number % 100 == 0 {
             market.tick(START_US + number);
         }
@@ -286,7 +292,7 @@ fn a_follower_that_takes_nothing_is_cut_or_has_the_newest() {
     let other = Follower::of(&market, &["depth@0ms"]);
     for number in 100_000..200_000 {
         market.message(&level(Action::Bid, 1 + number % 50, number + 1));
-        market.end(number as u64, START_US + number);
+        end(&market, number as u64, START_US + number);
         assert_eq!(other.texts().len(), 1);
         assert!(cut.outbox.waiting().1 <= 4 << 20);
     }
@@ -304,9 +310,24 @@ fn trades_of_the_log_are_there_before_the_first_command() {
     }
     let last = || market.read(SYMBOL, |market| market.trades.last().map(|trade| trade.id));
     assert_eq!(last(), Some(3));
-    market.end(7, START_US);
+    end(&market, 7, START_US);
     market.trade(&trade(4, START_US, 10, 1));
     assert_eq!(last(), Some(3));
-    market.end(8, START_US);
+    end(&market, 8, START_US);
     assert_eq!(last(), Some(4));
+}
+
+#[test]
+fn events_that_none_publishes_are_bounded_and_their_followers_cut() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["trade"]);
+    for id in 1..=70_000 {
+        market.trade(&trade(id, START_US, 10, 1));
+        market.end(id as u64, START_US);
+    }
+    market.flush(START_US);
+    assert!(follower.texts().is_empty());
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let why = runtime.expect("a runtime").block_on(follower.outbox.cut());
+    assert_eq!(why, "events were lost");
 }
