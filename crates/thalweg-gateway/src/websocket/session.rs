@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 use crate::error::ApiError;
 use crate::market::Outbox;
+use crate::orders::UserEvent;
 use crate::params::Params;
 use crate::rest::signer;
 use crate::state::{State, now_us};
@@ -83,6 +85,7 @@ impl Session {
         method: &str,
         params: &Params,
     ) -> Option<Result<Value, ApiError>> {
+        self.streams.retain(|_, stream| !stream.task.is_finished());
         Some(match method {
             "session.logon" => self.log_on(params),
             "session.status" => Ok(self.status()),
@@ -136,21 +139,25 @@ impl Session {
     }
 
     fn subscribe(&mut self) -> Result<Value, ApiError> {
-        let api_key = self.api_key().ok_or(ApiError::UNAUTHORIZED)?;
-        let key = self
-            .state
-            .keys
-            .find(api_key)
-            .ok_or(ApiError::REJECTED_KEY)?;
-        self.follow(key.user, true)
+        let api_key = self.api_key().ok_or(ApiError::UNAUTHORIZED)?.to_owned();
+        let key = self.state.keys.find(&api_key);
+        let key = key.ok_or(ApiError::REJECTED_KEY)?;
+        self.follow(key.user, api_key, true)
     }
 
     fn subscribe_signed(&mut self, params: &Params) -> Result<Value, ApiError> {
-        let key = signer(&self.state, params, Some(params.required("apiKey")?))?;
-        self.follow(key.user, false)
+        let api_key = params.required("apiKey")?;
+        let key = signer(&self.state, params, Some(api_key))?;
+        self.follow(key.user, api_key.to_owned(), false)
     }
 
-    fn follow(&mut self, user: UserId, is_of_session: bool) -> Result<Value, ApiError> {
+    /// Begins a user data stream. It ends when its key is gone.
+    fn follow(
+        &mut self,
+        user: UserId,
+        api_key: String,
+        is_of_session: bool,
+    ) -> Result<Value, ApiError> {
         if self.streams.values().any(|stream| stream.user == user) {
             return Err(ApiError::SUBSCRIPTION_ACTIVE);
         }
@@ -159,23 +166,10 @@ impl Session {
         }
         let id = self.next_stream;
         self.next_stream += 1;
-        let mut events = self.state.orders.follow(user);
-        let (outbox, unit) = (Arc::clone(&self.outbox), self.time_unit);
-        let task = tokio::spawn(async move {
-            loop {
-                match events.recv().await {
-                    Ok(event) => {
-                        let event = event.to_json(unit);
-                        let text = json!({ "subscriptionId": id, "event": event });
-                        outbox.text(text.to_string());
-                    }
-                    Err(RecvError::Lagged(_)) => {
-                        return outbox.cut_with("too slow: events of the user were missed");
-                    }
-                    Err(RecvError::Closed) => return,
-                }
-            }
-        });
+        let events = self.state.orders.follow(user);
+        let (state, outbox) = (Arc::clone(&self.state), Arc::clone(&self.outbox));
+        let forward = forward(state, events, outbox, id, api_key, self.time_unit);
+        let task = tokio::spawn(forward);
         let stream = UserStream {
             user,
             is_of_session,
@@ -201,9 +195,41 @@ impl Session {
     /// Ends a user data stream, and says so.
     fn end(&mut self, id: u64) {
         if self.streams.remove(&id).is_some() {
-            let event = json!({ "e": "eventStreamTerminated", "E": self.time_unit.of(now_us()) });
-            let text = json!({ "subscriptionId": id, "event": event });
-            self.outbox.text(text.to_string());
+            self.outbox.text(terminated(id, self.time_unit));
+        }
+    }
+}
+
+/// Returns the notice that a user data stream has ended.
+fn terminated(id: u64, time_unit: TimeUnit) -> String {
+    let event = json!({ "e": "eventStreamTerminated", "E": time_unit.of(now_us()) });
+    json!({ "subscriptionId": id, "event": event }).to_string()
+}
+
+/// Forwards the events of a user to a connection.
+async fn forward(
+    state: Arc<State>,
+    mut events: Receiver<Arc<UserEvent>>,
+    outbox: Arc<Outbox>,
+    id: u64,
+    api_key: String,
+    time_unit: TimeUnit,
+) {
+    loop {
+        match events.recv().await {
+            Ok(_) if state.keys.find(&api_key).is_none() => {
+                return outbox.text(terminated(id, time_unit));
+            }
+            Ok(event) => {
+                let event = event.to_json(time_unit);
+                let text = json!({ "subscriptionId": id, "event": event });
+                outbox.text(text.to_string());
+            }
+            Err(RecvError::Lagged(_)) => {
+                return outbox.cut_with("too slow: events of the user were missed");
+            }
+            // The gateway ends, and this task with it.
+            Err(RecvError::Closed) => return std::future::pending().await,
         }
     }
 }
