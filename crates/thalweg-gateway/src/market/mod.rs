@@ -136,7 +136,7 @@ impl Market {
     pub(crate) fn trade(&self, trade: &Trade) {
         // ORDERING: Relaxed; a number alone.
         match self.number.load(Ordering::Relaxed) {
-            // Those of the log are any number: they do not wait for the first command.
+            // The log may have any number of trades: they do not wait for the first command.
             0 => lock(&self.entry_or_new(trade.symbol)).trades(trade.time_us, &[*trade]),
             _ => lock(&self.pending).trades.push(*trade),
         }
