@@ -1,34 +1,63 @@
 //! The WebSocket API.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ring::hmac;
+use ring::signature::Ed25519KeyPair;
 use serde_json::{Value, json};
 use thalweg_exchange::Action;
 use thalweg_gateway::keys::{KeyKind, NewKey};
 
 use crate::fixture::Fixture;
 
-fn now_ms() -> u64 {
+pub(crate) fn now_ms() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.expect("it is later").as_millis() as u64
 }
 
-/// Adds key, time and signature to parameters.
-fn signed(key: &NewKey, mut params: Value) -> Value {
+/// Adds key, time and signature to parameters: an HMAC in hex, or an Ed25519 signature in base64.
+pub(crate) fn signed(key: &NewKey, mut params: Value) -> Value {
     params["apiKey"] = key.api_key.clone().into();
     params["timestamp"] = now_ms().into();
     let sorted = params.as_object().expect("an object").iter();
     let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
     let pairs = sorted.map(|(name, value)| format!("{name}={}", text(value)));
     let payload = pairs.collect::<Vec<_>>().join("&");
-    let secret = hmac::Key::new(hmac::HMAC_SHA256, key.secret.as_bytes());
-    let tag = hmac::sign(&secret, payload.as_bytes());
-    let hex: String = tag
-        .as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    params["signature"] = hex.into();
+    let lines: Vec<&str> = key.secret.lines().collect();
+    params["signature"] = match &lines[..] {
+        [_, body @ .., _] => {
+            let der = STANDARD.decode(body.concat()).expect("base64");
+            let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).expect("a key");
+            STANDARD.encode(pair.sign(payload.as_bytes())).into()
+        }
+        _ => {
+            let secret = hmac::Key::new(hmac::HMAC_SHA256, key.secret.as_bytes());
+            let tag = hmac::sign(&secret, payload.as_bytes());
+            let hex = tag.as_ref().iter().map(|byte| format!("{byte:02x}"));
+            hex.collect::<String>().into()
+        }
+    };
     params
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_ed25519_key_logs_on_and_another_signature_does_not() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Ed25519, 1);
+    let other = fixture.new_key(KeyKind::Ed25519, 1);
+    let mut client = fixture.connect("/ws-api/v3").await;
+    let mut wrong = signed(&other, json!({}));
+    wrong["apiKey"] = key.api_key.clone().into();
+    for (params, status) in [(wrong, 400), (signed(&key, json!({})), 200)] {
+        let request = json!({ "id": 1, "method": "session.logon", "params": params });
+        let response = client.ask(&request).await;
+        assert_eq!(response["status"], status, "{response}");
+    }
+    // A request of the past is refused in a session that has logged on, too.
+    let mut late = signed(&key, json!({}));
+    late["timestamp"] = (now_ms() - 70_000).into();
+    let request = json!({ "id": 1, "method": "session.logon", "params": late });
+    assert_eq!(client.ask(&request).await["error"]["code"], -1021);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -96,6 +96,53 @@ async fn floods_of_messages_and_pings_are_cut() {
     is_served(&fixture).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_thousand_streams_of_ten_connections_leave_others_served() {
+    let fixture = Fixture::new().await;
+    let intervals = [
+        "1s", "1m", "3m", "5m", "15m", "30m", "1h", "2h", "4h", "6h", "8h", "1M",
+    ];
+    let known = [
+        "trade",
+        "aggTrade",
+        "depth@0ms",
+        "depth@100ms",
+        "depth",
+        "bookTicker",
+        "ticker",
+    ];
+    let known = known.iter().map(|name| (*name).to_owned());
+    let candles = intervals.iter().map(|interval| format!("kline_{interval}"));
+    let names: Vec<String> = known
+        .chain(candles)
+        .map(|name| format!("btcusdt@{name}"))
+        .collect();
+    let mut clients = Vec::new();
+    for number in 0..10 {
+        let mut client = fixture.connect("/stream").await;
+        let unknown = (0..1_000 - names.len()).map(|other| format!("x{number}x{other}@trade"));
+        let params: Vec<String> = names.iter().cloned().chain(unknown).collect();
+        let request = json!({ "method": "SUBSCRIBE", "params": params, "id": 1 });
+        assert_eq!(client.ask(&request).await.get("code"), None);
+        clients.push(client);
+    }
+    for round in 0..3 {
+        fixture.place(1, Action::Ask, 1_000, 1).await;
+        fixture.place(2, Action::Bid, 1_000, 1).await;
+        for client in &mut clients {
+            loop {
+                let event = client.json().await;
+                if event["stream"] == "btcusdt@trade" {
+                    assert_eq!(event["data"]["t"], round + 1);
+                    break;
+                }
+            }
+        }
+    }
+    drop(clients);
+    is_served(&fixture).await;
+}
+
 /// Sends a frame as it is, and returns the reason for which the connection is closed.
 async fn closed_by(fixture: &Fixture, message: Message) -> (u16, String) {
     let mut client = fixture.connect("/ws-api/v3").await;
