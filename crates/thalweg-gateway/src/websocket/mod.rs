@@ -53,7 +53,13 @@ enum Served {
 /// The slot of a connection: the listener puts it into each request.
 pub(crate) type Slot = Arc<OwnedSemaphorePermit>;
 
-/// Answers a request that asks for an upgrade.
+/// Returns whether a request asks for a WebSocket. Programs that ask for HTTP/2 are answered by
+/// HTTP/1.1, as if they had not.
+pub(crate) fn is_asked_for(headers: &HeaderMap) -> bool {
+    has_token(headers, &UPGRADE, "websocket")
+}
+
+/// Answers a request that asks for a WebSocket.
 pub(crate) fn accept(
     state: Arc<State>,
     mut request: Request<Incoming>,
@@ -137,7 +143,7 @@ fn served(request: &Request<Incoming>) -> Result<Option<(Served, TimeUnit)>, Api
 fn accept_key(request: &Request<Incoming>) -> Option<HeaderValue> {
     let headers = request.headers();
     let is_right = request.method() == Method::GET
-        && has_token(headers, &UPGRADE, "websocket")
+        && is_asked_for(headers)
         && has_token(headers, &CONNECTION, "upgrade")
         && headers.get(SEC_WEBSOCKET_VERSION)?.as_bytes() == b"13";
     let key = headers.get(SEC_WEBSOCKET_KEY)?;

@@ -256,6 +256,19 @@ async fn requests_without_their_answers_read_are_bounded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_offers_http_2_is_answered() {
+    let fixture = Fixture::new().await;
+    let address = fixture.gateway.address();
+    let mut socket = TcpStream::connect(address).await.expect("a connection");
+    let head = "GET /api/v3/ping HTTP/1.1\r\nHost: g\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+                Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n\r\n";
+    socket.write_all(head.as_bytes()).await.expect("a request");
+    let mut answer = [0; 15];
+    socket.read_exact(&mut answer).await.expect("a response");
+    assert_eq!(&answer, b"HTTP/1.1 200 OK");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn handshakes_that_are_wrong_are_refused() {
     let fixture = Fixture::new().await;
     for (path, headers, status) in [
