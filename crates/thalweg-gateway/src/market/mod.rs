@@ -45,6 +45,7 @@ pub(crate) use self::depth::Level;
 use self::entry::Entry;
 pub(crate) use self::interval::Interval;
 pub(crate) use self::outbox::{Item, Outbox, Subscription};
+use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 use self::symbol_market::SymbolMarket;
 pub(crate) use self::ticker::Ticker;
@@ -57,6 +58,8 @@ use crate::time_unit::now_us;
 const TICK: Duration = Duration::from_millis(100);
 /// Ticks in a second.
 const TICKS: u64 = 10;
+/// Events that are published before others of the runtime have a turn.
+const PUBLISHED_TOGETHER: usize = 256;
 
 /// The changes of the command that ends next.
 #[derive(Debug, Default)]
@@ -227,40 +230,40 @@ impl Market {
         changed
     }
 
-    /// Publishes what commands changed, as far as it is sent at once; `time_us` is now.
-    fn flush(&self, time_us: i64) {
+    /// Returns the events that are sent at once; `time_us` is now.
+    fn flush(&self, time_us: i64) -> Vec<StreamEvent> {
         let changed = std::mem::take(&mut *lock(&self.changed));
         let entries = changed.into_iter().filter_map(|symbol| self.entry(symbol));
-        self.publish(entries, |entry| entry.push_immediate(time_us));
+        self.events_of(entries, |entry| entry.push_immediate(time_us))
     }
 
-    /// Publishes what is sent each tenth of a second, and each second; `time_us` is now.
-    fn tick(&self, time_us: i64) {
+    /// Returns the events that are sent each tenth of a second, and each second; `time_us` is now.
+    fn tick(&self, time_us: i64) -> Vec<StreamEvent> {
         // ORDERING: Relaxed; a counter.
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entries: Vec<_> = entries.values().cloned().collect();
         let is_second = ticks.is_multiple_of(TICKS);
-        self.publish(entries.into_iter(), |entry| entry.tick(time_us, is_second));
+        self.events_of(entries.into_iter(), |entry| entry.tick(time_us, is_second))
     }
 
-    /// Gives the events of symbols to those that follow them.
-    fn publish(&self, entries: impl Iterator<Item = Arc<Mutex<Entry>>>, make: impl Fn(&mut Entry)) {
+    fn events_of(
+        &self,
+        entries: impl Iterator<Item = Arc<Mutex<Entry>>>,
+        make: impl Fn(&mut Entry),
+    ) -> Vec<StreamEvent> {
+        let mut events = Vec::new();
         for entry in entries {
-            let (symbol, events, is_lost) = {
-                let mut entry = lock(&entry);
-                make(&mut entry);
-                (
-                    entry.symbol,
-                    std::mem::take(&mut entry.events),
-                    entry.take_lost(),
-                )
-            };
-            if is_lost {
+            let mut entry = lock(&entry);
+            make(&mut entry);
+            events.append(&mut entry.events);
+            let lost = entry.take_lost().then_some(entry.symbol);
+            drop(entry);
+            if let Some(symbol) = lost {
                 self.topics.cut(symbol, "events were lost");
             }
-            self.topics.publish(events);
         }
+        events
     }
 
     /// Publishes events when there are some, for ever. Only one task may do so: it is what keeps
@@ -269,12 +272,15 @@ impl Market {
         let mut ticks = tokio::time::interval(TICK);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            tokio::select! {
+            let events = tokio::select! {
                 _ = ticks.tick() => self.tick(now_us()),
                 () = self.has_changed.notified() => self.flush(now_us()),
+            };
+            for some in events.chunks(PUBLISHED_TOGETHER) {
+                self.topics.publish(some);
+                // The connections write meanwhile.
+                tokio::task::yield_now().await;
             }
-            // Others of the runtime come first.
-            tokio::task::yield_now().await;
         }
     }
 

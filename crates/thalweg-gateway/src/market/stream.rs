@@ -115,7 +115,8 @@ impl StreamEvent {
         match &self.body {
             Body::Diff(diff) => 128 + LEVEL * (diff.bids.len() + diff.asks.len()),
             Body::Partial(depth) => 128 + LEVEL * (depth.bids.len() + depth.asks.len()),
-            _ => 512,
+            Body::Trade(_) | Body::AggregateTrade(_) | Body::BookTicker(..) => 160,
+            Body::Candle(..) | Body::Ticker(_) => 512,
         }
     }
 

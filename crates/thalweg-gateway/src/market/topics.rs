@@ -66,7 +66,7 @@ impl Topics {
     }
 
     /// Gives events to the connections that follow their streams. Never waits for one.
-    pub(super) fn publish(&self, events: Vec<StreamEvent>) {
+    pub(super) fn publish(&self, events: &[StreamEvent]) {
         if events.is_empty() {
             return;
         }
@@ -75,7 +75,7 @@ impl Topics {
             let Some(followers) = registry.topics.get(&(event.symbol, event.kind)) else {
                 continue;
             };
-            let event = Arc::new(SharedEvent::new(event));
+            let event = Arc::new(SharedEvent::new(event.clone()));
             for follower in followers.values() {
                 follower.outbox.event(&follower.subscription, &event);
             }

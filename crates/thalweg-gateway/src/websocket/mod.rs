@@ -38,6 +38,8 @@ use crate::time_unit::TimeUnit;
 const MESSAGE_BYTES_MAX: usize = 64 << 10;
 /// Bytes that are written together.
 const WRITE_BYTES: usize = 16 << 10;
+/// The buffer for what a client sends.
+const READ_BYTES: usize = 4 << 10;
 /// The request weight of a connection.
 const CONNECT_WEIGHT: u32 = 2;
 
@@ -86,7 +88,7 @@ pub(crate) fn accept(
         match hyper::upgrade::on(request).await {
             Ok(upgraded) => {
                 let config = WebSocketConfig::default()
-                    .read_buffer_size(WRITE_BYTES)
+                    .read_buffer_size(READ_BYTES)
                     .write_buffer_size(WRITE_BYTES)
                     .max_message_size(Some(MESSAGE_BYTES_MAX))
                     .max_frame_size(Some(MESSAGE_BYTES_MAX));

@@ -46,7 +46,11 @@ fn level(side: Action, price: i64, volume: i64) -> Message {
 /// Ends a command, and has its events published.
 fn end(market: &Market, number: u64, time_us: i64) {
     market.end(number, time_us);
-    market.flush(time_us);
+    market.topics.publish(&market.flush(time_us));
+}
+
+fn tick(market: &Market, time_us: i64) {
+    market.topics.publish(&market.tick(time_us));
 }
 
 struct Follower<'m> {
@@ -165,10 +169,10 @@ fn books_that_are_not_there_after_a_restart_are_gone() {
     market.message(&level(Action::Ask, 12_345, 2));
     end(&market, 15, START_US);
     assert_eq!(follower.texts().len(), 1);
-    market.tick(START_US + 100_000);
+    tick(&market, START_US + 100_000);
     let depth = r#"{"lastUpdateId":16,"bids":[],"asks":[["123.45","0.0020"]]}"#;
     assert_eq!(follower.texts(), [depth]);
-    market.tick(START_US + 200_000);
+    tick(&market, START_US + 200_000);
     assert!(follower.texts().is_empty());
     market.restart();
     end(&market, 20, START_US + 300_000);
@@ -196,7 +200,7 @@ fn the_event_after_a_snapshot_has_the_next_number() {
         let events = follower.texts();
         // One for each speed, which come when the next command ends; here with the tick.
         assert!(events.is_empty());
-        market.tick(START_US + number * 100_000);
+        tick(&market, START_US + number * 100_000);
         let events = follower.texts();
         assert_eq!(events.len(), 2, "{events:?}");
         assert!(
@@ -211,7 +215,7 @@ fn candles_are_sent_when_they_are_complete_and_when_they_change() {
     let market = Market::new();
     let follower = Follower::of(&market, &["kline_1s"]);
     let tick = |ms: i64| {
-        market.tick(START_US + ms * 1_000);
+        tick(&market, START_US + ms * 1_000);
         let field = |text: &str, name: &str| {
             let value: serde_json::Value = serde_json::from_str(text).expect("JSON");
             value["k"][name].to_string()
@@ -248,7 +252,7 @@ fn tickers_are_sent_once_until_something_changes() {
     market.trade(&trade(1, START_US, 200, 1));
     market.trade(&trade(2, START_US, 100, 3));
     end(&market, 1, START_US);
-    market.tick(START_US + 1_000_000);
+    tick(&market, START_US + 1_000_000);
     let [mini, full] = <[String; 2]>::try_from(follower.texts()).expect("both");
     assert_eq!(
         mini,
@@ -267,8 +271,8 @@ fn tickers_are_sent_once_until_something_changes() {
             r#""C":1796000001000,"F":1,"L":2,"n":2}"#,
         )
     );
-    for tick in 1..=10 {
-        market.tick(START_US + 1_000_000 + tick * 100_000);
+    for tenth in 1..=10 {
+        tick(&market, START_US + 1_000_000 + tenth * 100_000);
     }
     assert!(follower.texts().is_empty());
 }
@@ -281,7 +285,7 @@ fn a_follower_that_takes_nothing_is_cut_or_has_the_newest() {
         market.message(&level(Action::Bid, 1 + number % 50, number + 1));
         end(&market, number as u64, START_US + number);
         if number % 100 == 0 {
-            market.tick(START_US + number);
+            tick(&market, START_US + number);
         }
     }
     assert_eq!(slow.outbox.waiting(), (2, 0));
@@ -325,7 +329,7 @@ fn events_that_none_publishes_are_bounded_and_their_followers_cut() {
         market.trade(&trade(id, START_US, 10, 1));
         market.end(id as u64, START_US);
     }
-    market.flush(START_US);
+    market.topics.publish(&market.flush(START_US));
     assert!(follower.texts().is_empty());
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let why = runtime.expect("a runtime").block_on(follower.outbox.cut());
