@@ -44,6 +44,7 @@ use self::depth::DepthSnapshot;
 pub(crate) use self::depth::Level;
 use self::entry::Entry;
 pub(crate) use self::interval::Interval;
+use self::outbox::Budget;
 pub(crate) use self::outbox::{Item, Outbox, Subscription};
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
@@ -83,6 +84,7 @@ pub(crate) struct Market {
     changed: Mutex<BTreeSet<SymbolId>>,
     has_changed: Notify,
     topics: Topics,
+    budget: Arc<Budget>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -282,6 +284,11 @@ impl Market {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// Returns the outbox of a new connection.
+    pub(crate) fn outbox(&self) -> Arc<Outbox> {
+        Arc::new(Outbox::new(Arc::clone(&self.budget)))
     }
 
     /// Has a connection follow a stream. Returns what to give to [`leave`](Self::leave).

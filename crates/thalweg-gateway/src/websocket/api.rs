@@ -23,7 +23,7 @@ use super::connection::{Close, Frames, Io, Stream, next_text, run};
 use super::session::Session;
 use crate::error::ApiError;
 use crate::keys::ApiKey;
-use crate::market::{Item, Outbox};
+use crate::market::Item;
 use crate::params::Params;
 use crate::rest::{self, Call, Endpoint, Security};
 use crate::signature::check_time;
@@ -245,7 +245,7 @@ pub(super) async fn serve<S: Io>(
     time_unit: TimeUnit,
 ) {
     let (sink, stream) = socket.split();
-    let outbox = Arc::<Outbox>::default();
+    let outbox = state.market.outbox();
     let frames = Frames::new();
     let session = Session::new(
         Arc::clone(&state),

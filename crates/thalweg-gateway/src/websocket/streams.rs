@@ -268,7 +268,7 @@ pub(super) async fn serve<S: Io>(
     time_unit: TimeUnit,
 ) {
     let (sink, stream) = socket.split();
-    let outbox = Arc::<Outbox>::default();
+    let outbox = state.market.outbox();
     let frames = Frames::new();
     let rendering = Rendering {
         time_unit,
