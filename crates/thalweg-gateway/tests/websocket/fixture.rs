@@ -114,7 +114,8 @@ impl Fixture {
         fixture
     }
 
-    /// Places a limit order of a user, at a price in hundredths of a USDT.
+    /// Places a limit order of a user, at a price in hundredths of a USDT, and waits until the
+    /// gateway knows of it.
     pub(crate) async fn place(&self, user: i64, side: Action, price: i64, lots: i64) -> OrderId {
         // ORDERING: Relaxed; a counter.
         let order = OrderId(self.next_order.fetch_add(1, Ordering::Relaxed).into());
@@ -123,7 +124,18 @@ impl Fixture {
         let client = &self.users[user as usize - 1];
         let ticket = client.submit(command).await.expect("a session");
         let outcome = ticket.await;
-        assert!(is_success(&outcome), "{outcome:?}");
+        let Outcome::Executed {
+            result: ResultCode::Success,
+            number,
+            ..
+        } = outcome
+        else {
+            panic!("{outcome:?}");
+        };
+        let is_known = |depth: &Value| depth["lastUpdateId"].as_u64() > Some(number);
+        while !is_known(&self.json("/api/v3/depth?symbol=BTCUSDT").await) {
+            tokio::task::yield_now().await;
+        }
         order
     }
 
