@@ -85,7 +85,7 @@ pub enum GatewayError {
     Content {
         /// Which.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
     /// The address cannot be listened on.

@@ -128,7 +128,7 @@ impl Follower {
             }
         }
         self.records.extend(state.orders.begin(&state.keys.users()));
-        // What is missing of them comes with the drop copy.
+        // Their missing reports come with the drop copy.
         let steps = std::mem::take(&mut self.steps);
         if self.write().is_ok() {
             self.steps = steps;

@@ -85,7 +85,7 @@ impl DropCopy {
     }
 }
 
-/// What a gateway in the same process works with.
+/// The link of a gateway in the same process to its server.
 #[derive(Debug)]
 pub struct GatewayLink {
     /// The address of the trade listener.

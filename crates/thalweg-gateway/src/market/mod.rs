@@ -197,13 +197,10 @@ impl Market {
             changed.insert(symbol);
         }
         for book in &pending.books {
-            let side = |levels: &[thalweg_exchange::book::Level]| -> Vec<Level> {
-                levels
-                    .iter()
-                    .map(|level| (level.price, level.volume))
-                    .collect()
-            };
-            let (bids, asks) = (side(&book.bids), side(&book.asks));
+            let [bids, asks] = [&book.bids, &book.asks].map(|side| {
+                let levels = side.iter().map(|level| (level.price, level.volume));
+                levels.collect::<Vec<_>>()
+            });
             let entry = self.entry_or_new(book.symbol);
             lock(&entry).market.depth.replace(number, &bids, &asks);
             changed.insert(book.symbol);

@@ -17,7 +17,6 @@ type OrderKey = (i32, i64);
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub(super) user: UserId,
     open: BTreeMap<OrderKey, Order>,
     closed: BTreeMap<OrderKey, Order>,
     /// Closed orders, the one that ended first in front.
@@ -34,9 +33,8 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// `kept` closed orders, and as many trades, are kept.
-    pub(super) fn new(user: UserId, kept: usize) -> Self {
+    pub(super) fn new(kept: usize) -> Self {
         Self {
-            user,
             open: BTreeMap::new(),
             closed: BTreeMap::new(),
             by_end: VecDeque::new(),

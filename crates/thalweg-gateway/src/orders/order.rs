@@ -98,7 +98,7 @@ pub(crate) struct Order {
     pub(crate) price: i64,
     /// 0 of an order by `quoteOrderQty`, until it is filled.
     pub(crate) lots: i64,
-    /// What was asked for by `quoteOrderQty`; else 0.
+    /// The amount of `quoteOrderQty`; else 0.
     pub(crate) quote: i64,
     pub(crate) stop: Option<i64>,
     pub(crate) display: Option<i64>,
@@ -112,7 +112,7 @@ pub(crate) struct Order {
     pub(crate) spent: i128,
     /// The last command that changed it.
     pub(crate) command: u64,
-    /// What it traded as taker of that command, and the fee of it.
+    /// The amount that it traded as taker of that command, and its fee.
     pub(super) taken: (i128, i128),
 }
 
@@ -132,7 +132,7 @@ pub(crate) struct Fill {
     pub(crate) command: u64,
 }
 
-/// What a report did to an order.
+/// The change of an order by a report.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// The execution type, as events have it.
