@@ -100,7 +100,7 @@ impl Totals {
                     add(side, order.size - order.filled, order.reserve_price);
                 }
             }
-            for place in book.waiting().map(|stop| &stop.place) {
+            for place in book.waiting().map(|stop| stop.place) {
                 add(place.action, place.size, place.reserve_price);
             }
         }

@@ -75,6 +75,9 @@ codes! {
     RiskClockWentBack = -2117, "RISK_CLOCK_WENT_BACK";
     /// Own code: a user could come to have too many lots open in a futures symbol.
     RiskTooManyLots = -2105, "RISK_TOO_MANY_LOTS";
+    /// Own code: the user has orders or positions in as many futures symbols as are allowed
+    /// ([`WORK_MAX`](crate::WORK_MAX)), and this is another one.
+    RiskTooManyPositions = -2106, "RISK_TOO_MANY_POSITIONS";
     /// Own code: the order has more lots than its owner's limit allows.
     RiskOrderTooLarge = -2121, "RISK_ORDER_TOO_LARGE";
     /// Own code: as many orders of the user rest and wait as the limit allows.

@@ -90,7 +90,7 @@ rules! {
 /// most this many events; a trade is one, and each refill of an iceberg order another. To find
 /// whether an order can be filled whole, at most this many levels are visited. Where its makers
 /// must be looked at one by one, at most this many orders are. With one clock command at most this
-/// many orders expire.
+/// many orders expire. A user has orders and positions in at most this many futures symbols.
 pub const WORK_MAX: usize = 1_024;
 
 impl Rules {

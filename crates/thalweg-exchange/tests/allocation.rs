@@ -11,10 +11,10 @@ use thalweg_exchange::codec::{
 };
 use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
-    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
+    OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
-use thalweg_testkit::counting::so_far;
+use thalweg_testkit::counting::{held, so_far};
 use thalweg_testkit::{Random, shared};
 
 use self::recording::recorded;
@@ -259,4 +259,43 @@ fn frequent_frames_are_written_and_read_without_allocation() {
         calls += so_far() - before;
     }
     assert_eq!(calls, 0);
+}
+
+/// Stop orders of futures that go with their owner's session are in more sets than any others.
+#[test]
+fn a_stop_order_that_waits_takes_at_most_160_bytes() {
+    /// An order's node is a line of a list that has addresses for millions of them at once.
+    const NODE: i64 = 64;
+    // The index of orders does not grow at these counts.
+    const COUNTS: [i64; 2] = [14_000, 100_000];
+    for ascending in [true, false] {
+        let mut counted = Counted::new(Rules::default());
+        for command in Mix::setup() {
+            assert_eq!(counted.apply(&command), ResultCode::Success);
+        }
+        let (mut random, mut held_at) = (Random(7), Vec::new());
+        for number in 1..=COUNTS[1] {
+            let trigger = if ascending {
+                number
+            } else {
+                1 + random.below(1 << 20) as i64
+            };
+            let owner = (UserId(number % USERS as i64), OrderId(number));
+            let place = Place::limit(owner, SymbolId(3), Action::Bid, (trigger, 1));
+            let flags = OrderFlags::NONE.with_cancel_on_disconnect();
+            let order = ConditionalOrder {
+                trigger: Some(trigger),
+                ..Place { flags, ..place }.into()
+            };
+            let result = counted.apply(&Command::PlaceWith(order.into()));
+            assert_eq!(result, ResultCode::Success);
+            if COUNTS.contains(&number) {
+                held_at.push(held());
+            }
+        }
+        let book = counted.state.matching.book(SymbolId(3)).expect("added");
+        assert_eq!(book.waiting().count() as i64, COUNTS[1]);
+        let bytes = NODE + (held_at[1] - held_at[0]) / (COUNTS[1] - COUNTS[0]);
+        assert!((NODE..=160).contains(&bytes), "{bytes}");
+    }
 }

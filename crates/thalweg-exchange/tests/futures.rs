@@ -3,7 +3,7 @@
 use thalweg_exchange::report::{book_report, currency_totals, open_interest, user_report};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Events, OrderId, Place, ResultCode, Rules, State,
-    SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    SymbolId, SymbolSpec, SymbolType, UserId, WORK_MAX, apply,
 };
 
 const QUOTE: CurrencyId = CurrencyId(20);
@@ -171,5 +171,61 @@ fn sizes_and_margins_out_of_range_are_refused_and_change_nothing() {
                     .is_empty()
             );
         }
+    }
+}
+
+/// An order visits each record of its owner in futures: where work is bounded, there are 1,024.
+#[test]
+fn a_user_has_orders_in_as_many_futures_as_one_command_may_visit() {
+    const MOST: i32 = WORK_MAX as i32;
+    for rules in [Rules::default(), MARGIN, Rules::REFERENCE] {
+        let mut state = market(rules, 1_000_000_000, 10);
+        let futures = SymbolSpec {
+            symbol_type: SymbolType::Futures,
+            margin_buy: 10,
+            margin_sell: 10,
+            ..SymbolSpec::pair(FUTURES, CurrencyId(10), QUOTE)
+        };
+        let ids = (100..=100 + MOST).map(SymbolId);
+        let specs = ids.clone().map(|id| SymbolSpec { id, ..futures });
+        let mut apply = |command: &Command| apply(&mut state, command, &mut Events::new());
+        assert_eq!(
+            apply(&Command::AddSymbols(specs.collect())),
+            ResultCode::Success
+        );
+        for id in ids.clone() {
+            apply(&Command::set_price_band(id, 1, 1_000));
+        }
+        for id in ids.clone().take(WORK_MAX) {
+            assert_eq!(
+                apply(&order(1, id, Action::Bid, 50, 6)),
+                ResultCode::Success
+            );
+        }
+        let (first, last) = (SymbolId(100), SymbolId(100 + MOST));
+        let another = order(1, last, Action::Ask, 70, 1);
+        if rules.bound_work {
+            assert_eq!(apply(&another), ResultCode::RiskTooManyPositions);
+            // Where there are orders, there may be more of them; others are not concerned.
+            let more = Place::limit((UserId(1), OrderId(2)), first, Action::Ask, (70, 6));
+            assert_eq!(apply(&Command::Place(more)), ResultCode::Success);
+            assert_eq!(
+                apply(&order(2, last, Action::Ask, 70, 1)),
+                ResultCode::Success
+            );
+            for id in [1, 2].map(OrderId) {
+                assert_eq!(apply(&another), ResultCode::RiskTooManyPositions);
+                let cancelled = apply(&Command::cancel(UserId(1), first, id));
+                assert_eq!(cancelled, ResultCode::Success);
+            }
+        }
+        assert_eq!(apply(&another), ResultCode::Success);
+        let user = state.risk.user(UserId(1)).expect("added");
+        let most = if rules.bound_work {
+            WORK_MAX
+        } else {
+            WORK_MAX + 1
+        };
+        assert_eq!(user.positions().len(), most);
     }
 }

@@ -45,6 +45,7 @@ mod scheduler;
 mod server;
 mod session;
 mod session_capacity;
+mod session_id;
 mod sessions;
 mod shared;
 mod token_bucket;

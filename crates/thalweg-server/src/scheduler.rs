@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::session::{Role, SessionKey};
 
-use crate::session::SessionId;
+use crate::session_id::SessionId;
 use crate::token_bucket::TokenBucket;
 
 /// Work of a turn, about: some 20 to 50 µs.

@@ -9,13 +9,13 @@ use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storag
 
 use super::admission::Admission;
 use super::committer::Committer;
-use super::error::Failed;
+use super::error::{Failed, SnapshotFailed};
 use super::faults::Faults;
 use super::gate::{Gate, pace};
 use super::in_flight::InFlight;
 use super::options::{Options, SyncMode};
-use super::publishing::{Published, Reported};
-use super::snapshots::{SnapshotFailed, SnapshotMade, SnapshotStats, Snapshots};
+use super::published::{Published, Reported};
+use super::snapshots::{SnapshotMade, SnapshotStats, Snapshots};
 use super::stage_times::StageTimes;
 use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;

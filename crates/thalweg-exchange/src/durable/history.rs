@@ -7,27 +7,13 @@ use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage, Torn};
 
 use super::error::OpenError;
 use super::options::SessionLimits;
-use super::record::Origin;
-use super::replay::{Image, Replayer};
+use super::replay::{Image, Recorded, Replayer};
 use super::snapshots::{
     Skipped, SnapshotFlaw, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
     read_file,
 };
-use super::tables::ReportFrame;
 use crate::digest::Digest;
-use crate::service::Outcome;
 use crate::snapshot::state_hash;
-
-/// A command out of a journal, and what came of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Recorded<'r> {
-    /// Its outcome; the [`sequence`](Outcome::sequence) is the command's number.
-    pub outcome: Outcome<'r>,
-    /// The sender: a session or the exchange itself.
-    pub origin: Origin,
-    /// The execution reports that users got of it.
-    pub reports: &'r [ReportFrame],
-}
 
 /// Something that is wrong with what an exchange left.
 #[derive(Clone, Debug)]

@@ -57,6 +57,7 @@ mod history;
 mod in_flight;
 mod opening;
 mod options;
+mod published;
 mod publishing;
 mod record;
 mod replay;
@@ -76,20 +77,20 @@ pub use thalweg_journal::{
     DefaultStorage, Error as JournalError, JournalOptions, Lsn, SimDisk, Storage, Torn,
 };
 
-pub use self::error::{Failed, OpenError, SubmitError};
+pub use self::error::{Failed, OpenError, SnapshotFailed, SubmitError};
 pub use self::exchange::{Exchange, Finished};
-pub use self::history::{History, Recorded, Wrong, newest_header};
+pub use self::history::{History, Wrong, newest_header};
 pub use self::opening::Recovered;
 pub use self::options::{
     KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode, Wake,
 };
-pub use self::publishing::{Executed, Published};
+pub use self::published::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
+pub use self::replay::Recorded;
 pub use self::reports::Resumed;
 pub use self::sessions::{FirstAnswer, SessionState};
 pub use self::snapshots::{
-    SNAPSHOT_VERSION, Skipped, SnapshotFailed, SnapshotFlaw, SnapshotHeader, SnapshotMade,
-    SnapshotStats,
+    SNAPSHOT_VERSION, Skipped, SnapshotFlaw, SnapshotHeader, SnapshotMade, SnapshotStats,
 };
 pub use self::stats::{JournalStats, Stats};
 pub use self::submission::{Admitted, Submission};

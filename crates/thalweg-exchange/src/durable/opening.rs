@@ -14,7 +14,7 @@ use super::faults::Faults;
 use super::gate::Gate;
 use super::in_flight::InFlight;
 use super::options::{KEPT_MAX, Options, SyncMode};
-use super::publishing::{Published, Reported};
+use super::published::{Published, Reported};
 use super::replay::{Image, Replayer};
 use super::snapshots::{
     Skipped, SnapshotHeader, Snapshots, Writer, header_of, newest, snapshot_commands,

@@ -6,9 +6,9 @@ use thalweg::channel::spsc;
 use thalweg_journal::{Lsn, Reader, Storage};
 
 use super::error::OpenError;
-use super::history::Recorded;
 use super::options::Options;
 use super::record::{Check, Origin, RecordError, decode_into};
+use super::tables::ReportFrame;
 use super::tables::Tables;
 use crate::command::Command;
 use crate::digest::Digest;
@@ -24,6 +24,17 @@ pub(super) struct Image {
     pub(super) digest: Digest,
     /// How many commands; the number of the next one.
     pub(super) number: u64,
+}
+
+/// A command out of a journal, and what came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'r> {
+    /// Its outcome; the [`sequence`](Outcome::sequence) is the command's number.
+    pub outcome: Outcome<'r>,
+    /// The sender: a session or the exchange itself.
+    pub origin: Origin,
+    /// The execution reports that users got of it.
+    pub reports: &'r [ReportFrame],
 }
 
 /// The closure that is called with each command and its outcome.

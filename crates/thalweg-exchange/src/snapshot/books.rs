@@ -33,7 +33,7 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
         });
     }
     for stop in book.waiting() {
-        stops::encode(stop, &turns, out);
+        stops::encode(&stop, &turns, out);
     }
     if let Some((low, high)) = book.left_over() {
         out.put(&[low, high].map(I64::new));

@@ -31,7 +31,7 @@ fn orders(
             let id = book.spec().id;
             found.extend(own.map(|o| (id, o.order_id, o.uid, o.size - o.filled)));
         }
-        let places = book.waiting().map(|stop| &stop.place);
+        let places = book.waiting().map(|stop| stop.place);
         let own = places.filter(|place| is_meant(place.uid, place.flags));
         found.extend(own.map(|place| (place.symbol, place.order_id, place.uid, place.size)));
     }

@@ -288,7 +288,7 @@ impl Watched {
         }
         let waiting: BTreeMap<OrderId, ConditionalOrder> = book
             .waiting()
-            .map(|stop| (stop.place.order_id, *stop))
+            .map(|stop| (stop.place.order_id, stop))
             .collect();
         let sides = [Action::Ask, Action::Bid].into_iter();
         let resting = sides.flat_map(|side| book.orders(side));

@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
 
 use super::model::PublishedOutcome;
-use crate::durable::publishing::Published;
+use crate::durable::published::Published;
 use crate::snapshot::state_hash;
 
 /// How often each thing happened.

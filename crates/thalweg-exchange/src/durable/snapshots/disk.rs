@@ -1,13 +1,13 @@
 //! Snapshots in a directory: found, read, written, given up.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use thalweg_hash::Xxh64;
 use thalweg_journal::{Error as JournalError, Storage, StorageFile, Syncing};
 
-use super::file::{HEADER_BYTES, SUM_BYTES, SnapshotFlaw, SnapshotHeader, decode};
+use super::file::{HEADER_BYTES, SUM_BYTES, SnapshotHeader, decode};
+use super::flaw::{Skipped, SnapshotFlaw};
 use crate::durable::error::OpenError;
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::Image;
@@ -27,23 +27,6 @@ pub(crate) fn snapshot_commands(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("snapshot-")?.strip_suffix(".thw")?;
     let is_ours = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_ours.then(|| digits.parse().ok()).flatten()
-}
-
-/// A snapshot that was passed over.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Skipped {
-    /// The file.
-    pub file: String,
-    /// How many commands it holds, by its name.
-    pub commands: u64,
-    /// The error in it.
-    pub why: SnapshotFlaw,
-}
-
-impl fmt::Display for Skipped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: damaged, passed over: {}", self.file, self.why)
-    }
 }
 
 /// The newest whole snapshot.

@@ -5,21 +5,19 @@
 use std::mem::offset_of;
 
 use thalweg_hash::xxh64;
-use thiserror::Error;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::flaw::{SNAPSHOT_VERSION, SnapshotFlaw};
 use super::saved::{encode_reports, encode_sessions, restore_reports, restore_sessions};
 use crate::digest::Digest;
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::Image;
 use crate::durable::tables::Tables;
 use crate::engine::state::State;
-use crate::snapshot::{SnapshotError, decode_state, encode_state};
+use crate::snapshot::{decode_state, encode_state};
 use crate::wire::{Form, wire};
 
-/// The version of snapshot files.
-pub const SNAPSHOT_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"thalwegS";
 
 /// The header of a snapshot's file.
@@ -72,68 +70,6 @@ pub struct SnapshotHeader {
     pub reports_bytes: u64,
     /// The limits of answers, reports and sessions that were kept for clients that reconnect.
     pub sessions: SessionLimits,
-}
-
-/// An error in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum SnapshotFlaw {
-    /// It does not begin as a snapshot does.
-    #[error("it does not begin as a snapshot does")]
-    Magic,
-    /// It is of a version that is not known here.
-    #[error("version {version} of the format; this program knows {SNAPSHOT_VERSION}")]
-    Version {
-        /// Its version.
-        version: u32,
-    },
-    /// Its length is not what its header says; or it is too short to have one.
-    #[error("it has {bytes} bytes instead of {expected}")]
-    Length {
-        /// Its length in bytes.
-        bytes: u64,
-        /// The length that it should have, at least.
-        expected: u64,
-    },
-    /// A checksum does not agree.
-    #[error("the checksum of the {what} does not agree")]
-    Sum {
-        /// The part: `header` or `file`.
-        what: &'static str,
-    },
-    /// The state has not the hash that the header gives.
-    #[error("its state has another hash than its header gives")]
-    StateHash,
-    /// The state cannot be read.
-    #[error("its state: {0}")]
-    State(SnapshotError),
-    /// A field has a value that it cannot have.
-    #[error("{what} at byte {at} is {value}, which cannot be")]
-    Field {
-        /// Which.
-        what: &'static str,
-        /// Where in its part (the header, the sessions, the reports) it begins, bytes.
-        at: usize,
-        /// The value that was found.
-        value: u64,
-    },
-    /// A list ends before its last entry does.
-    #[error("{what} end at byte {at}, too early")]
-    EndsEarly {
-        /// The list.
-        what: &'static str,
-        /// Where in its part.
-        at: usize,
-    },
-    /// The file cannot be read: why.
-    #[error("it cannot be read: {0}")]
-    Io(String),
-    /// It belongs to another journal.
-    #[error("it belongs to another journal, {journal:016x}")]
-    OtherJournal {
-        /// The journal's number, that it gives.
-        journal: u64,
-    },
 }
 
 /// The exchange and the moment of a snapshot.

@@ -8,6 +8,7 @@
 
 mod disk;
 mod file;
+mod flaw;
 mod outcome;
 mod saved;
 mod writer;
@@ -21,14 +22,15 @@ use std::time::Instant;
 
 use thalweg_journal::Storage;
 
-pub use self::disk::Skipped;
 pub(super) use self::disk::{
     header_of, image_of, list as commands_in_order, newest, read_file, snapshot_commands,
 };
 use self::file::Moment;
-pub use self::file::{SNAPSHOT_VERSION, SnapshotFlaw, SnapshotHeader};
-pub use self::outcome::{SnapshotFailed, SnapshotMade, SnapshotStats};
+pub use self::file::SnapshotHeader;
+pub use self::flaw::{SNAPSHOT_VERSION, Skipped, SnapshotFlaw};
+pub use self::outcome::{SnapshotMade, SnapshotStats};
 pub(super) use self::writer::Writer;
+use super::error::SnapshotFailed;
 use super::options::{SessionLimits, SnapshotOptions};
 use super::tables::Tables;
 use crate::digest::Digest;

@@ -1,6 +1,6 @@
 //! Sessions and reports as bytes, and from bytes again with everything checked.
 
-use super::file::SnapshotFlaw;
+use super::flaw::SnapshotFlaw;
 use crate::codec::{REPORT_BYTES, decode_report};
 use crate::durable::record::Check;
 use crate::durable::reports::{ReportTable, UserReports};

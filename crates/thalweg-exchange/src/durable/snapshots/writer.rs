@@ -7,11 +7,12 @@ use std::time::Instant;
 
 use thalweg_journal::{Lsn, Shared, Storage};
 
-use super::disk::{self, Skipped, list, newest, snapshot_name};
+use super::disk::{self, list, newest, snapshot_name};
 use super::file::{self, Moment};
-use super::{SnapshotFailed, SnapshotMade, lock};
+use super::flaw::Skipped;
+use super::{SnapshotMade, lock};
 use crate::digest::Digest;
-use crate::durable::error::OpenError;
+use crate::durable::error::{OpenError, SnapshotFailed};
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::{Image, Replayer};

@@ -258,7 +258,7 @@ impl Book {
         let cold = self.cold_mut();
         if !is_done {
             cold.uncrossing = Some(progress);
-            cold.stops.leave_reached(events);
+            self.leave_reached(events);
             return None;
         }
         cold.is_auction = false;

@@ -19,6 +19,7 @@ mod icebergs;
 mod ladder;
 mod orders;
 mod owners;
+mod slot_set;
 mod snapshot;
 mod stops;
 mod taking;
@@ -36,7 +37,7 @@ pub use self::orders::RestingOrder;
 use self::orders::{NONE, Node, Terms, WAITS, WIDE};
 use self::owners::Owners;
 pub(crate) use self::snapshot::{Outline, Saved, Turns};
-use self::stops::Stops;
+use self::stops::{Keys, Stops};
 use crate::command::{Action, SymbolSpec, SymbolType};
 use crate::engine::index::{Found, Index, OrderKey, Vacancy};
 use crate::event::{Event, Events, Reduced, Standing};
@@ -369,11 +370,19 @@ impl Book {
             }
         }
         if let Some(cold) = &mut self.cold {
-            cold.stops.relocate(|key, slot| {
-                let slot = ladder.nodes.insert(old.nodes[slot]);
-                index.insert(key, slot);
+            let to = |slot| {
+                let order = old.nodes[slot];
+                let slot = ladder.nodes.insert(order);
+                index.insert(order.key(self.owners), slot);
                 slot
-            });
+            };
+            let slots: Vec<u32> = cold.stops.iter().map(to).collect();
+            let keys = Keys {
+                nodes: &ladder.nodes,
+                owners: self.owners,
+                has_prices: self.spec.symbol_type == SymbolType::Futures,
+            };
+            cold.stops.relocate(&slots, keys);
         }
         self.ladder = ladder;
         self.index = index;
@@ -444,13 +453,14 @@ impl Book {
 
 // Records of orders with conditions: hidden lots, expiry, stop triggers.
 //
-// *State*: of resting orders that hide lots or expire, their terms by id; when orders expire; and
-// stop orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node
-// has a mark exactly if its order hides lots, expires or waits; it has terms exactly if it hides
-// lots or expires; (2) an order with a time to live is in `expiries` exactly while it rests or
-// waits; (3) a waiting order has a node, too, in no queue, so that the book's index knows its id;
-// (4) after a command, there is a `ColdState` exactly if something is in it. Placing, moving or
-// cancelling a plain order that does not trade never looks here, whatever else is in the book.
+// *State*: of orders that hide lots or expire, their terms by id; when orders expire; and stop
+// orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node has a
+// mark exactly if its order hides lots, expires or waits; it has terms exactly if it hides lots, is
+// to hide some once it rests, or expires; (2) an order with a time to live is in `expiries` exactly
+// while it rests or waits; (3) a waiting order has a node, too, in no queue, so that the book's
+// index knows its id; (4) after a command, there is a `ColdState` exactly if something is in it.
+// Placing, moving or cancelling a plain order that does not trade never looks here, whatever else
+// is in the book.
 //
 // Found through trees: ids come from clients, and such orders are rare.
 

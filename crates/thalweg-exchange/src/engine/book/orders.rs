@@ -29,6 +29,7 @@ pub(super) const fn mask(side: Action) -> i64 {
 ///
 /// For a level, `left` is the volume, `tag` the number of orders, `next` the oldest order,
 /// `previous` the newest, and the rest unused, but for the `price` of a level outside the window.
+/// For an order that waits, see `stops`.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(super) struct Node {
@@ -301,11 +302,11 @@ pub struct RestingOrder {
 pub(super) const HIDES: u8 = 1;
 /// Mark of a node: its order expires; when is in its [`Terms`].
 pub(super) const EXPIRES: u8 = 2;
-/// Mark of a node: its order waits, is in no queue, and all but its key is kept in `stops`. Such an
-/// order has no [`Terms`].
+/// Mark of a node: its order waits, and is in no queue. `stops` has further marks of such an order,
+/// and none of those above.
 pub(super) const WAITS: u8 = 4;
 
-/// The conditions of a resting order.
+/// The conditions of an order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Terms {
     /// Which of the orders with terms, and of the stop orders, came first.
@@ -394,7 +395,8 @@ impl Book {
                 Some(slot) if self.ladder.nodes[slot].marks & WAITS == 0 => {
                     self.remove(slot, Removal::Expired, events);
                 }
-                _ => self.remove_waiting(order, Removal::Expired, events),
+                Some(slot) => self.remove_waiting(slot, Removal::Expired, events),
+                None => {}
             }
         }
         self.tidy();

@@ -10,8 +10,7 @@ use thalweg::ring::prefetch;
 
 use super::Book;
 use super::ladder::{Ladder, Level};
-use super::orders::{FEW, NARROW, NONE, Node, RestingOrder, Terms, WAITS, WIDE};
-use super::stops::Waiting;
+use super::orders::{FEW, NARROW, NONE, Node, RestingOrder, Terms, WIDE};
 use crate::command::{Action, ConditionalOrder, SymbolSpec};
 use crate::engine::index::{Index, OrderKey};
 use crate::event::UserHint;
@@ -212,16 +211,10 @@ impl Book {
         let Some(vacancy) = self.vacancy(key) else {
             return false;
         };
-        let slot = self.ladder.nodes.insert(Node {
-            marks: WAITS,
-            ..Node::new(place, user)
-        });
-        self.index.fill(vacancy, slot);
         let cold = self.cold_mut();
-        cold.restore_expiry(order.good_till, turn, key);
+        cold.arrivals = cold.arrivals.max(turn.into());
         let arrival = cold.next_arrival();
-        let waiting = Waiting::new(*order, (trigger, arrival), turn.into(), (user, slot));
-        cold.stops.insert(key, waiting);
+        self.add_waiting(order, (trigger, arrival), turn.into(), (user, vacancy));
         true
     }
 

@@ -15,98 +15,115 @@
 //! the line. No order begins to wait meanwhile, so each waiting order is executed once at most, and
 //! the line ends.
 //!
+//! *State*: a waiting order is a node like a resting one, in no queue; its `filled` is the trigger,
+//! `previous` and `next` are the arrival. What else it may have is in its [`Terms`]. Sets of slots
+//! sort the orders by what they are searched for.
+//!
 //! *Ids*: a resting and a waiting order of one symbol (and one user, where ids are per user) never
 //! share one. A stop order whose id rests or waits already is rejected whole, and any order whose
-//! id waits is rejected like one whose id rests. So a waiting order has a node of its own and is in
-//! the book's index: a search for a vacant id looks only once.
+//! id waits is rejected like one whose id rests. So a waiting order is in the book's index: a
+//! search for a vacant id looks only once.
 //!
 //! *Commands on a waiting order*: cancel and reduce find it where no resting order has the id, and
 //! report an [`Event::Removed`]; a move does not.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
+use super::Book;
 use super::entry::reject;
-use super::orders::{Node, WAITS, mask};
-use super::{Book, ColdState};
-use crate::command::{Action, ConditionalOrder, Place};
-use crate::engine::index::OrderKey;
+use super::orders::{Node, Nodes, Terms, WAITS, mask};
+use super::slot_set::SlotSet;
+use crate::command::{Action, ConditionalOrder, OrderType, Place};
+use crate::engine::index::{OrderKey, Vacancy};
 use crate::event::{Event, Events, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
-/// A stop order.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Waiting {
+/// Mark of a waiting order: its type is [`OrderType::Ioc`].
+const IOC: u8 = 8;
+/// Mark of a waiting order: its type is [`OrderType::Market`].
+const MARKET: u8 = 16;
+/// Mark of a waiting order: it has [`Terms`], since it is to hide lots, or expires.
+const HAS_TERMS: u8 = 32;
+
+/// A stop order that waits no more.
+struct Taken {
     order: ConditionalOrder,
-    trigger: i64,
     user: UserHint,
-    /// Which of those with the same trigger came first.
-    arrival: u64,
-    /// Which of the orders that expire at the same time did.
-    turn: u64,
-    slot: u32,
+    /// Which of the orders that expire at the same time came first, of an order with terms.
+    turn: Option<u64>,
 }
 
-impl Waiting {
-    pub(super) const fn new(
-        order: ConditionalOrder,
-        (trigger, arrival): (i64, u64),
-        turn: u64,
-        (user, slot): (UserHint, u32),
-    ) -> Self {
-        Self {
-            order,
-            trigger,
-            user,
-            arrival,
-            turn,
-            slot,
-        }
+/// Where a waiting order is in its side's set: what is reached first comes first, then what came
+/// first.
+fn trigger_key(node: &Node) -> (i64, u64) {
+    let arrival = u64::from(node.next) << 32 | u64::from(node.previous);
+    (node.filled ^ mask(node.action.opposite()), arrival)
+}
+
+/// Reports that `size` lots of a waiting order are gone, and `left` remain.
+fn report_removed(place: &Place, (size, left): (i64, i64), why: Removal, events: &mut Events) {
+    events.push(Event::Removed {
+        symbol: place.symbol,
+        order: place.order_id,
+        uid: place.uid,
+        action: place.action,
+        price: place.price,
+        size,
+        left,
+        filled: 0,
+        bidder_hold_price: place.reserve_price,
+        why,
+    });
+}
+
+/// Reads the keys of waiting orders out of their nodes.
+#[derive(Clone, Copy)]
+pub(super) struct Keys<'n> {
+    pub(super) nodes: &'n Nodes,
+    /// As the book has it.
+    pub(super) owners: i64,
+    /// Whether orders are searched for by price.
+    pub(super) has_prices: bool,
+}
+
+impl Keys<'_> {
+    fn trigger(&self, slot: u32) -> (i64, u64) {
+        trigger_key(&self.nodes[slot])
     }
 
-    /// Where it is in its side's tree: what is reached first comes first.
-    fn key(&self) -> (i64, u64) {
-        (self.trigger ^ mask(self.side().opposite()), self.arrival)
+    fn id(&self, slot: u32) -> OrderKey {
+        self.nodes[slot].key(self.owners)
     }
 
-    const fn side(&self) -> Action {
-        self.order.place.action
+    fn price(&self, slot: u32) -> (i64, OrderKey) {
+        (self.nodes[slot].price, self.id(slot))
     }
 
-    /// Reports that `size` of its lots are gone, and `left` remain.
-    fn report_removed(&self, (size, left): (i64, i64), why: Removal, events: &mut Events) {
-        let place = &self.order.place;
-        events.push(Event::Removed {
-            symbol: place.symbol,
-            order: place.order_id,
-            uid: place.uid,
-            action: place.action,
-            price: place.price,
-            size,
-            left,
-            filled: 0,
-            bidder_hold_price: place.reserve_price,
-            why,
-        });
+    /// Sorts slots as [`Book::waiting`] gives their orders.
+    fn sort(&self, slots: &mut [u32]) {
+        slots.sort_unstable_by_key(|&slot| (self.nodes[slot].action, self.trigger(slot)));
     }
 }
 
 /// The stop orders of a symbol.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stops {
-    waiting: BTreeMap<OrderKey, Waiting>,
     /// Per side, by trigger and arrival.
-    triggers: [BTreeMap<(i64, u64), OrderKey>; 2],
-    /// By price: those with a limit. (The worst price of a market order may be outside the band.)
-    prices: BTreeSet<(i64, OrderKey)>,
+    triggers: [SlotSet<(i64, u64)>; 2],
+    ids: SlotSet<OrderKey>,
+    /// By price: of futures, those with a limit. (The worst price of a market order may be outside
+    /// the band.)
+    prices: SlotSet<(i64, OrderKey)>,
     /// Those that go with their owner's session.
-    with_session: BTreeSet<OrderKey>,
+    with_session: SlotSet<OrderKey>,
     /// Prices of trades of the command under way by which orders are reached, in order.
     reached_by: VecDeque<i64>,
     /// The lowest and the highest price by which orders were reached that are left over: it has an
     /// effect while such an order waits.
     left_over: Option<(i64, i64)>,
+    len: usize,
 }
 
 /// Returns the lowest and the highest price of both pairs of these.
@@ -116,64 +133,76 @@ fn both((low, high): (i64, i64), (other_low, other_high): (i64, i64)) -> (i64, i
 
 impl Stops {
     pub(super) fn is_empty(&self) -> bool {
-        self.waiting.is_empty()
+        self.len == 0
     }
 
     pub(super) fn len(&self) -> usize {
-        self.waiting.len()
+        self.len
     }
 
-    pub(super) fn insert(&mut self, order: OrderKey, waiting: Waiting) {
-        self.triggers[waiting.side() as usize].insert(waiting.key(), order);
-        if waiting.order.place.order_type.has_limit() {
-            self.prices.insert((waiting.order.place.price, order));
+    pub(super) fn insert(&mut self, slot: u32, keys: Keys<'_>) {
+        let node = &keys.nodes[slot];
+        self.len += 1;
+        self.triggers[node.action as usize].insert(slot, |slot| keys.trigger(slot));
+        self.ids.insert(slot, |slot| keys.id(slot));
+        if keys.has_prices && node.marks & MARKET == 0 {
+            self.prices.insert(slot, |slot| keys.price(slot));
         }
-        if waiting.order.place.flags.goes_with_session() {
-            self.with_session.insert(order);
+        if node.flags.goes_with_session() {
+            self.with_session.insert(slot, |slot| keys.id(slot));
         }
-        self.waiting.insert(order, waiting);
     }
 
-    fn remove(&mut self, order: OrderKey) -> Option<Waiting> {
-        let waiting = self.waiting.remove(&order)?;
-        self.triggers[waiting.side() as usize].remove(&waiting.key());
-        self.prices.remove(&(waiting.order.place.price, order));
-        self.with_session.remove(&order);
-        self.left_over = self.left_over();
-        Some(waiting)
+    fn remove(&mut self, slot: u32, keys: Keys<'_>) {
+        let node = &keys.nodes[slot];
+        self.len -= 1;
+        self.triggers[node.action as usize].remove(slot, |slot| keys.trigger(slot));
+        self.ids.remove(slot, |slot| keys.id(slot));
+        if keys.has_prices && node.marks & MARKET == 0 {
+            self.prices.remove(slot, |slot| keys.price(slot));
+        }
+        if node.flags.goes_with_session() {
+            self.with_session.remove(slot, |slot| keys.id(slot));
+        }
+        self.left_over = self.left_over(keys.nodes);
     }
 
-    /// Gives waiting orders other slots.
-    pub(super) fn relocate(&mut self, mut slot_for: impl FnMut(OrderKey, u32) -> u32) {
-        for (&order, waiting) in &mut self.waiting {
-            waiting.slot = slot_for(order, waiting.slot);
+    /// Gives waiting orders other slots, in which their nodes are already.
+    pub(super) fn relocate(&mut self, slots: &[u32], keys: Keys<'_>) {
+        *self = Self {
+            reached_by: std::mem::take(&mut self.reached_by),
+            left_over: self.left_over,
+            ..Self::default()
+        };
+        for &slot in slots {
+            self.insert(slot, keys);
         }
     }
 
     /// The first order of a side that a trade at this price reaches.
-    fn reached(&self, side: Action, price: i64) -> Option<OrderKey> {
+    fn reached(&self, nodes: &Nodes, side: Action, price: i64) -> Option<u32> {
         let reached = price ^ mask(side.opposite());
-        let (&(key, _), &order) = self.triggers[side as usize].first_key_value()?;
-        (key <= reached).then_some(order)
+        let slot = self.triggers[side as usize].first(|(bound, _)| bound <= reached)?;
+        (trigger_key(&nodes[slot]).0 <= reached).then_some(slot)
     }
 
     /// Returns the first order that a trade at this price reaches: asks, then bids.
-    fn reached_at(&self, price: i64) -> Option<OrderKey> {
+    fn reached_at(&self, nodes: &Nodes, price: i64) -> Option<u32> {
         let mut sides = [Action::Ask, Action::Bid].into_iter();
-        sides.find_map(|side| self.reached(side, price))
+        sides.find_map(|side| self.reached(nodes, side, price))
     }
 
     /// Returns the lowest and the highest price by which orders were reached that are left over.
-    fn left_over(&self) -> Option<(i64, i64)> {
-        let is_reached = |price| self.reached_at(price).is_some();
+    fn left_over(&self, nodes: &Nodes) -> Option<(i64, i64)> {
+        let is_reached = |price| self.reached_at(nodes, price).is_some();
         let is_left = |&(low, high): &(i64, i64)| is_reached(low) || is_reached(high);
         self.left_over.filter(is_left)
     }
 
     /// Returns the order that is executed next.
-    fn next_reached(&mut self) -> Option<OrderKey> {
+    fn next_reached(&mut self, nodes: &Nodes) -> Option<u32> {
         while let Some(&price) = self.reached_by.front() {
-            let order = self.reached_at(price);
+            let order = self.reached_at(nodes, price);
             if order.is_some() {
                 return order;
             }
@@ -184,7 +213,7 @@ impl Stops {
 
     /// Notes the prices of trades that reach orders. The trades are of one taker. Returns whether
     /// any were noted that are to be gone through.
-    fn note_trades(&mut self, events: &[Event]) -> bool {
+    fn note_trades(&mut self, nodes: &Nodes, events: &[Event]) -> bool {
         let price = |event: &Event| match *event {
             Event::Trade { price, .. } => Some(price),
             _ => None,
@@ -192,9 +221,10 @@ impl Stops {
         let mut prices = events.iter().filter_map(price);
         // Orders that are reached are reached by the first or the last price.
         let mut ends = [prices.next(), prices.next_back()].into_iter().flatten();
-        if ends.any(|price| self.reached_at(price).is_some()) {
+        if ends.any(|price| self.reached_at(nodes, price).is_some()) {
             for price in events.iter().filter_map(price) {
-                if self.reached_at(price).is_some() && self.reached_by.back() != Some(&price) {
+                let is_noted = self.reached_by.back() == Some(&price);
+                if !is_noted && self.reached_at(nodes, price).is_some() {
                     self.reached_by.push_back(price);
                 }
             }
@@ -203,39 +233,63 @@ impl Stops {
     }
 
     /// Returns the orders with a limit outside a band, by price.
-    fn outside(&self, (low, high): (i64, i64)) -> impl Iterator<Item = OrderKey> + '_ {
+    fn outside(&self, (low, high): (i64, i64), keys: Keys<'_>) -> impl Iterator<Item = u32> {
+        let price = move |slot: u32| keys.nodes[slot].price;
         let below = self
             .prices
             .iter()
-            .take_while(move |(price, _)| *price < low);
+            .take_while(move |&slot| price(slot) < low);
         let [owner, id] = [i64::MAX; 2];
-        let above = self.prices.range((high, OrderKey { owner, id })..);
-        let above = above.skip_while(move |(price, _)| *price == high);
-        below.chain(above).map(|&(_, order)| order)
+        let last = (high, OrderKey { owner, id });
+        let above = self.prices.from(last, move |slot| keys.price(slot));
+        below.chain(above.skip_while(move |&slot| price(slot) == high))
     }
 
-    /// Leaves over what the trades of an auction reach, until it has ended.
-    pub(super) fn leave_reached(&mut self, events: &[Event]) {
-        let before = self.left_over();
-        self.note_trades(events);
-        self.leave_over(before);
+    /// Returns the orders of one owner, or those that go with his session, by id; where ids are not
+    /// per user, all that others have, too.
+    fn of(&self, owner: UserId, goes: bool, keys: Keys<'_>) -> impl Iterator<Item = u32> {
+        let set = if goes { &self.with_session } else { &self.ids };
+        let owner = owner.0 & keys.owners;
+        let first = OrderKey {
+            owner,
+            id: i64::MIN,
+        };
+        let orders = set.from(first, move |slot| keys.id(slot));
+        orders.take_while(move |&slot| keys.id(slot).owner == owner)
     }
 
     /// Leaves over what is reached, beside what is already.
-    fn leave_over(&mut self, before: Option<(i64, i64)>) {
+    fn leave_over(&mut self, nodes: &Nodes, before: Option<(i64, i64)>) {
         let prices = self.reached_by.drain(..).map(|price| (price, price));
         self.left_over = before.into_iter().chain(prices).reduce(both);
-        self.left_over = self.left_over();
+        self.left_over = self.left_over(nodes);
     }
 
     /// The waiting orders: asks, then bids, each what is reached first before the others.
-    fn iter(&self) -> impl Iterator<Item = &Waiting> {
-        let orders = self.triggers.iter().flat_map(BTreeMap::values);
-        orders.filter_map(|order| self.waiting.get(order))
+    pub(super) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
+        self.triggers.iter().flat_map(SlotSet::iter)
     }
 }
 
 impl Book {
+    fn stops(&self) -> Option<(&Stops, Keys<'_>)> {
+        let keys = Keys {
+            nodes: &self.ladder.nodes,
+            owners: self.owners,
+            has_prices: self.is_futures(),
+        };
+        Some((&self.cold.as_ref()?.stops, keys))
+    }
+
+    fn stops_mut(&mut self) -> Option<(&mut Stops, Keys<'_>)> {
+        let keys = Keys {
+            nodes: &self.ladder.nodes,
+            owners: self.owners,
+            has_prices: self.is_futures(),
+        };
+        Some((&mut self.cold.as_mut()?.stops, keys))
+    }
+
     /// Lets a stop order wait, or rejects it.
     pub(super) fn wait(
         &mut self,
@@ -250,34 +304,118 @@ impl Book {
             let why = RejectReason::DuplicateId;
             return reject(place, place.size, why, (events.len(), rules), events);
         };
-        let slot = self.ladder.nodes.insert(Node {
-            marks: WAITS,
-            ..Node::new(place, user)
-        });
-        self.index.fill(vacancy, slot);
-        let cold = self.cold_mut();
-        let arrival = cold.next_arrival();
-        cold.note_expiry(order.good_till, arrival, id);
-        let waiting = Waiting::new(*order, (trigger, arrival), arrival, (user, slot));
-        cold.stops.insert(id, waiting);
+        let arrival = self.cold_mut().next_arrival();
+        self.add_waiting(order, (trigger, arrival), arrival, (user, vacancy));
         self.widen_if_used();
         ResultCode::Success
     }
 
-    /// Takes out a waiting order, if it is one, to be executed or not.
-    fn take_waiting(&mut self, order: OrderKey) -> Option<Waiting> {
-        let waiting = self.cold.as_mut()?.stops.remove(order)?;
-        self.index.remove_slot(order, waiting.slot);
-        self.ladder.nodes.free(waiting.slot);
-        Some(waiting)
+    /// Lets a stop order wait, the last of those with its trigger. `turn`: which of the orders that
+    /// expire at the same time it is.
+    pub(super) fn add_waiting(
+        &mut self,
+        order: &ConditionalOrder,
+        (trigger, arrival): (i64, u64),
+        turn: u64,
+        (user, vacancy): (UserHint, Vacancy),
+    ) {
+        let place = &order.place;
+        let has_terms = order.display.is_some() || order.good_till.is_some();
+        let kind = match place.order_type {
+            OrderType::Ioc => IOC,
+            OrderType::Market => MARKET,
+            _ => 0,
+        };
+        let slot = self.ladder.nodes.insert(Node {
+            filled: trigger,
+            previous: arrival as u32,
+            next: (arrival >> 32) as u32,
+            marks: WAITS | kind | if has_terms { HAS_TERMS } else { 0 },
+            ..Node::new(place, user)
+        });
+        self.index.fill(vacancy, slot);
+        let id = self.key_at(slot);
+        let cold = self.cold_mut();
+        cold.note_expiry(order.good_till, turn, id);
+        if has_terms {
+            let terms = Terms {
+                arrival: turn,
+                display: order.display.unwrap_or_default(),
+                hidden: 0,
+                price: place.price,
+                good_till: order.good_till,
+            };
+            cold.terms.insert(id, terms);
+        }
+        if let Some((stops, keys)) = self.stops_mut() {
+            stops.insert(slot, keys);
+        }
+    }
+
+    /// The stop order in a slot, with its turn if it has terms.
+    fn stop_at(&self, slot: u32) -> (ConditionalOrder, Option<u64>) {
+        let node = &self.ladder.nodes[slot];
+        let order_type = match node.marks & (IOC | MARKET) {
+            0 => OrderType::Gtc,
+            IOC => OrderType::Ioc,
+            _ => OrderType::Market,
+        };
+        let has_terms = node.marks & HAS_TERMS != 0;
+        let terms = has_terms.then(|| self.terms(node.key(self.owners)));
+        let terms = terms.flatten();
+        let order = ConditionalOrder {
+            place: Place {
+                uid: UserId(node.uid),
+                symbol: self.spec.id,
+                order_id: OrderId(node.id),
+                order_type,
+                action: node.action,
+                price: node.price,
+                reserve_price: node.reserve_price,
+                size: node.left,
+                flags: node.flags,
+            },
+            trigger: Some(node.filled),
+            display: terms.and_then(|terms| (terms.display > 0).then_some(terms.display)),
+            good_till: terms.and_then(|terms| terms.good_till),
+        };
+        (order, terms.map(|terms| terms.arrival))
+    }
+
+    /// Takes out a waiting order, to be executed or not.
+    fn take_waiting(&mut self, slot: u32) -> Taken {
+        let (order, turn) = self.stop_at(slot);
+        let user = self.ladder.nodes[slot].user();
+        let id = self.key_at(slot);
+        if let Some((stops, keys)) = self.stops_mut() {
+            stops.remove(slot, keys);
+        }
+        if let Some(turn) = turn {
+            let cold = self.cold_mut();
+            cold.terms.remove(&id);
+            cold.forget_expiry(order.good_till, turn);
+        }
+        self.index.remove_slot(id, slot);
+        self.ladder.nodes.free(slot);
+        Taken { order, user, turn }
     }
 
     /// Notes that the last trade reaches orders: those whose trigger it has passed.
     pub(super) fn note_last(&mut self) {
-        if let (Some(price), Some(cold)) = (self.last, &mut self.cold)
-            && cold.stops.reached_at(price).is_some()
+        if let Some(price) = self.last
+            && let Some((stops, keys)) = self.stops_mut()
+            && stops.reached_at(keys.nodes, price).is_some()
         {
-            cold.stops.reached_by.push_back(price);
+            stops.reached_by.push_back(price);
+        }
+    }
+
+    /// Leaves over what the trades of an auction reach, until it has ended.
+    pub(super) fn leave_reached(&mut self, events: &[Event]) {
+        if let Some((stops, keys)) = self.stops_mut() {
+            let before = stops.left_over(keys.nodes);
+            stops.note_trades(keys.nodes, events);
+            stops.leave_over(keys.nodes, before);
         }
     }
 
@@ -293,9 +431,9 @@ impl Book {
 
     #[inline(never)]
     fn run_stops_cold(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
-        if let Some(cold) = &mut self.cold
-            && !cold.stops.is_empty()
-            && cold.stops.note_trades(&events[first..])
+        if let Some((stops, keys)) = self.stops_mut()
+            && !stops.is_empty()
+            && stops.note_trades(keys.nodes, &events[first..])
         {
             self.run_reached(rules, events);
         }
@@ -307,30 +445,30 @@ impl Book {
     #[cold]
     #[inline(never)]
     fn run_reached(&mut self, rules: &Rules, events: &mut Events) {
-        while let Some(cold) = &mut self.cold {
-            let stops = &mut cold.stops;
-            let (seen, left_over) = (events.len(), stops.left_over());
-            let Some(next) = stops.next_reached() else {
+        while let Some((stops, Keys { nodes, .. })) = self.stops_mut() {
+            let (seen, left_over) = (events.len(), stops.left_over(nodes));
+            let Some(next) = stops.next_reached(nodes) else {
                 stops.left_over = left_over;
                 break;
             };
             if left_over.is_some() || seen >= rules.work_max() {
-                stops.leave_over(left_over);
+                stops.leave_over(nodes, left_over);
                 break;
             }
-            if let Some(next) = self.take_waiting(next) {
-                self.execute_stop(&next, rules, events);
-                self.cold_mut().stops.note_trades(&events[seen..]);
+            let next = self.take_waiting(next);
+            self.execute_stop(&next, rules, events);
+            if let Some((stops, keys)) = self.stops_mut() {
+                stops.note_trades(keys.nodes, &events[seen..]);
             }
         }
     }
 
     /// Executes stop orders that are left over, as many as one command may.
     pub(crate) fn run_left_over(&mut self, rules: &Rules, events: &mut Events) {
-        let Some(ColdState { stops, .. }) = self.cold.as_deref_mut() else {
+        let Some((stops, keys)) = self.stops_mut() else {
             return;
         };
-        let left_over = stops.left_over();
+        let left_over = stops.left_over(keys.nodes);
         stops.left_over = None;
         if let Some((low, high)) = left_over {
             stops.reached_by.extend([low, high]);
@@ -348,15 +486,15 @@ impl Book {
     /// Returns the lowest and the highest price by which stop orders were reached that are left
     /// over.
     pub(crate) fn left_over(&self) -> Option<(i64, i64)> {
-        self.cold.as_ref()?.stops.left_over()
+        let (stops, keys) = self.stops()?;
+        stops.left_over(keys.nodes)
     }
 
     /// Has stop orders left over that were reached by these prices, the lowest and the highest.
     /// Returns false where none waits that is reached.
     pub(crate) fn restore_left_over(&mut self, prices: (i64, i64)) -> bool {
-        let stops = &mut self.cold_mut().stops;
-        stops.left_over = Some(prices);
-        stops.left_over().is_some()
+        self.cold_mut().stops.left_over = Some(prices);
+        self.left_over().is_some()
     }
 
     /// Executes the stop order that has just begun to wait, if its trigger is passed. One that is
@@ -369,12 +507,12 @@ impl Book {
         events: &mut Events,
     ) -> ResultCode {
         let first = events.len();
-        let is_passed = |waiting: &Waiting| {
-            let reaches = |price| waiting.key().0 <= price ^ mask(waiting.side().opposite());
-            self.last.is_some_and(reaches)
+        let Some(slot) = self.find(order) else {
+            return ResultCode::Success;
         };
-        let waiting = self.cold.as_ref().map(|cold| &cold.stops.waiting);
-        if !waiting.is_some_and(|waiting| waiting.get(&order).is_some_and(is_passed)) {
+        let node = &self.ladder.nodes[slot];
+        let reaches = |price| trigger_key(node).0 <= price ^ mask(node.action.opposite());
+        if !self.last.is_some_and(reaches) {
             return ResultCode::Success;
         }
         if let Some(left_over) = self.left_over() {
@@ -383,9 +521,7 @@ impl Book {
             self.cold_mut().stops.left_over = prices;
             return ResultCode::Success;
         }
-        let Some(next) = self.take_waiting(order) else {
-            return ResultCode::Success;
-        };
+        let next = self.take_waiting(slot);
         let result = self.execute_stop(&next, rules, events);
         if result.is_refusal() {
             events.remove(first);
@@ -395,13 +531,11 @@ impl Book {
 
     /// Says how it ends.
     #[cold]
-    fn execute_stop(&mut self, next: &Waiting, rules: &Rules, events: &mut Events) -> ResultCode {
-        let good_till = next.order.good_till;
-        self.cold_mut().forget_expiry(good_till, next.turn);
+    fn execute_stop(&mut self, next: &Taken, rules: &Rules, events: &mut Events) -> ResultCode {
         let place = &next.order.place;
         let (low, high) = self.band;
         if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
-            next.report_removed((place.size, 0), Removal::OutsideBand, events);
+            report_removed(place, (place.size, 0), Removal::OutsideBand, events);
             return ResultCode::Success;
         }
         events.push(Event::Triggered {
@@ -412,37 +546,29 @@ impl Book {
             size: place.size,
             bidder_hold_price: place.reserve_price,
         });
-        let origin = (next.user, Some(next.turn));
-        self.enter_with(&next.order, origin, rules, events)
+        self.enter_with(&next.order, (next.user, next.turn), rules, events)
     }
 
     /// Takes `by` lots off the waiting order of a slot; all of them, or more, cancel it.
     #[cold]
     pub(super) fn reduce_waiting(&mut self, slot: u32, by: i64, events: &mut Events) -> ResultCode {
-        let order = self.key_at(slot);
-        let stops = &mut self.cold_mut().stops;
-        let Some(waiting) = stops.waiting.get_mut(&order) else {
-            return ResultCode::MatchingUnknownOrderId;
-        };
-        let size = &mut waiting.order.place.size;
+        let size = &mut self.ladder.nodes[slot].left;
         if by < *size {
             *size -= by;
             let left = *size;
-            waiting.report_removed((by, left), Removal::Reduced, events);
+            let place = self.stop_at(slot).0.place;
+            report_removed(&place, (by, left), Removal::Reduced, events);
         } else {
-            self.remove_waiting(order, Removal::Cancelled, events);
+            self.remove_waiting(slot, Removal::Cancelled, events);
             self.tidy();
         }
         ResultCode::Success
     }
 
-    /// Takes a waiting order out, if it is one, and reports why.
-    pub(super) fn remove_waiting(&mut self, order: OrderKey, why: Removal, events: &mut Events) {
-        if let Some(waiting) = self.take_waiting(order) {
-            let good_till = waiting.order.good_till;
-            self.cold_mut().forget_expiry(good_till, waiting.turn);
-            waiting.report_removed((waiting.order.place.size, 0), why, events);
-        }
+    /// Takes a waiting order out, and reports why.
+    pub(super) fn remove_waiting(&mut self, slot: u32, why: Removal, events: &mut Events) {
+        let place = self.take_waiting(slot).order.place;
+        report_removed(&place, (place.size, 0), why, events);
     }
 
     /// Takes out the waiting orders, as [`waiting`](Self::waiting) gives them, `most` of them at
@@ -452,11 +578,13 @@ impl Book {
         (why, most): (Removal, usize),
         events: &mut Events,
     ) {
-        let places = self.waiting().map(|order| &order.place);
-        let key = |place: &Place| self.key(place.uid, place.order_id);
-        let orders: Vec<OrderKey> = places.map(key).take(most).collect();
-        for order in orders {
-            self.remove_waiting(order, why, events);
+        let stops = self.stops().into_iter();
+        let slots: Vec<u32> = stops
+            .flat_map(|(stops, _)| stops.iter())
+            .take(most)
+            .collect();
+        for slot in slots {
+            self.remove_waiting(slot, why, events);
         }
     }
 
@@ -467,24 +595,20 @@ impl Book {
         (why, most): (Removal, usize),
         events: &mut Events,
     ) {
-        let Some(cold) = &self.cold else {
+        let Some((stops, keys)) = self.stops() else {
             return;
         };
-        let stops = &cold.stops;
-        let mut orders: Vec<OrderKey> = stops.outside(self.band).take(most).collect();
-        orders.sort_unstable_by_key(|order| {
-            let waiting = &stops.waiting[order];
-            (waiting.side(), waiting.key())
-        });
-        for order in orders {
-            self.remove_waiting(order, why, events);
+        let mut slots: Vec<u32> = stops.outside(self.band, keys).take(most).collect();
+        keys.sort(&mut slots);
+        for slot in slots {
+            self.remove_waiting(slot, why, events);
         }
     }
 
     /// Returns whether an order with a limit outside the band waits.
     pub(super) fn waits_outside(&self) -> bool {
-        let mut stops = self.cold.iter().map(|cold| &cold.stops);
-        stops.any(|stops| stops.outside(self.band).next().is_some())
+        let stops = self.stops();
+        stops.is_some_and(|(stops, keys)| stops.outside(self.band, keys).next().is_some())
     }
 
     /// Takes out the waiting orders of one owner, or those that go with his session, in the same
@@ -495,54 +619,43 @@ impl Book {
         (why, is_end): (Removal, bool),
         events: &mut Events,
     ) {
-        let Some(ColdState { stops, .. }) = self.cold.as_deref() else {
+        let Some((stops, keys)) = self.stops() else {
             return;
         };
-        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
-        let mut orders: Vec<OrderKey> = match is_end {
-            true => stops.with_session.range(first..=last).copied().collect(),
-            false => stops
-                .waiting
-                .range(first..=last)
-                .map(|(order, _)| *order)
-                .collect(),
-        };
-        let visited = orders.len();
-        orders.retain(|order| stops.waiting[order].order.place.uid == uid);
-        events.add_visits(visited - orders.len());
-        orders.sort_unstable_by_key(|order| {
-            let waiting = &stops.waiting[order];
-            (waiting.side(), waiting.key())
-        });
-        for order in orders {
-            self.remove_waiting(order, why, events);
+        let mut slots: Vec<u32> = stops.of(uid, is_end, keys).collect();
+        let visited = slots.len();
+        slots.retain(|&slot| keys.nodes[slot].uid == uid.0);
+        events.add_visits(visited - slots.len());
+        keys.sort(&mut slots);
+        for slot in slots {
+            self.remove_waiting(slot, why, events);
         }
     }
 
     /// Returns whether an order of this owner waits; where ids are not per user, of any.
     pub(super) fn may_wait(&self, uid: UserId) -> bool {
-        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
-        let mut stops = self.cold.iter().map(|cold| &cold.stops.waiting);
-        stops.any(|waiting| waiting.range(first..=last).next().is_some())
+        let stops = self.stops();
+        stops.is_some_and(|(stops, keys)| stops.of(uid, false, keys).next().is_some())
     }
 
     /// The waiting orders of one owner, in the order of [`waiting`](Self::waiting). Cost: those
     /// orders, sorted; where ids are not per user, a look at every order that waits.
-    pub(crate) fn waiting_of(&self, uid: UserId, most: usize) -> Vec<&ConditionalOrder> {
-        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
-        let stops = self.cold.iter().map(|cold| &cold.stops.waiting);
-        let orders = stops.flat_map(|waiting| waiting.range(first..=last));
-        let waiting = orders.map(|(_, waiting)| waiting);
-        let own = waiting.filter(|waiting| waiting.order.place.uid == uid);
-        let mut wanted: Vec<&Waiting> = own.take(most).collect();
-        wanted.sort_unstable_by_key(|waiting| (waiting.side(), waiting.key()));
-        wanted.iter().map(|waiting| &waiting.order).collect()
+    pub(crate) fn waiting_of(&self, uid: UserId, most: usize) -> Vec<ConditionalOrder> {
+        let Some((stops, keys)) = self.stops() else {
+            return Vec::new();
+        };
+        let orders = stops.of(uid, false, keys);
+        let own = orders.filter(|&slot| keys.nodes[slot].uid == uid.0);
+        let mut slots: Vec<u32> = own.take(most).collect();
+        keys.sort(&mut slots);
+        slots.iter().map(|&slot| self.stop_at(slot).0).collect()
     }
 
     /// Returns the stop orders that wait: asks, then bids, each what is reached first before the
     /// others, then in order of arrival.
-    pub fn waiting(&self) -> impl Iterator<Item = &ConditionalOrder> {
-        let stops = self.cold.iter().flat_map(|cold| cold.stops.iter());
-        stops.map(|waiting| &waiting.order)
+    pub fn waiting(&self) -> impl Iterator<Item = ConditionalOrder> {
+        let stops = self.stops().into_iter();
+        let slots = stops.flat_map(|(stops, _)| stops.iter());
+        slots.map(|slot| self.stop_at(slot).0)
     }
 }

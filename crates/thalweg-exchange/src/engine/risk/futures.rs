@@ -46,6 +46,12 @@ impl Risk {
     /// The check of a new order in a futures symbol, after the checks that do not depend on the
     /// symbol's type.
     pub(super) fn check_place_futures(&mut self, place: &Place, owner: u32, slot: u32) -> Checked {
+        // The checks below, and those of a bid in a pair, visit each record of the user.
+        let user = self.users.at(owner);
+        let are_most = user.positions().len() >= self.rules.work_max();
+        if are_most && user.position(place.symbol).is_none() {
+            return Err(ResultCode::RiskTooManyPositions);
+        }
         let checked = if self.rules.cover_futures {
             self.is_covered(place, slot, self.users.at(owner))
         } else {
