@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use thalweg_exchange::UserId;
 use thalweg_exchange::session::Role;
 use thalweg_gateway::Gateway;
-use thalweg_gateway::demo::Demo as GatewayDemo;
+use thalweg_gateway::demo::DemoKeys;
 use thalweg_gateway::keys::{self as api_keys, KeyKind};
 use thalweg_server::config::{self, Config, DEFAULT_TEXT};
 use thalweg_server::demo::Demo;
@@ -67,7 +67,7 @@ pub(crate) struct Serve {
     #[arg(long, alias = "http", value_name = "ADDRESS")]
     http_listen: Option<SocketAddr>,
 
-    /// Serve Binance Spot's API as well, in place of gateway.listen [default address: 127.0.0.1:7414]
+    /// Serve Binance Spot's API, in place of gateway.listen [without a value: 127.0.0.1:7414]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -193,11 +193,11 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
 fn gateway_demo(
     config: &mut config::Gateway,
     directory: &Path,
-) -> Result<Option<GatewayDemo>, Failure> {
+) -> Result<Option<DemoKeys>, Failure> {
     if config.listen.is_none() || config.symbols.is_some() || config.keys.is_some() {
         return Ok(None);
     }
-    let made = GatewayDemo::prepare(directory, &Demo::guests()).map_err(Failure::Gateway)?;
+    let made = DemoKeys::prepare(directory, &Demo::guests()).map_err(Failure::Gateway)?;
     config.symbols = Some(made.symbols.clone());
     config.keys = Some(made.keys.clone());
     Ok(Some(made))
@@ -251,7 +251,7 @@ async fn run(
     format: Format,
     config: Config,
     directory: PathBuf,
-    demo: Option<(Demo, Option<GatewayDemo>)>,
+    demo: Option<(Demo, Option<DemoKeys>)>,
 ) -> Result<Finding, Failure> {
     let uncaught = |error| Failure::Misuse(format!("signals cannot be caught: {error}"));
     let mut signals = Signals::new().map_err(uncaught)?;

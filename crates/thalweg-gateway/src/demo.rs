@@ -27,7 +27,7 @@ quote = "USDT"
 
 /// A demonstration's files, and the keys of this start.
 #[derive(Clone)]
-pub struct Demo {
+pub struct DemoKeys {
     /// The symbols.
     pub symbols: PathBuf,
     /// The API keys.
@@ -36,7 +36,7 @@ pub struct Demo {
     pub users: Vec<(UserId, NewKey)>,
 }
 
-impl Demo {
+impl DemoKeys {
     /// Writes both files into a directory, with an HMAC key for each user, in place of those of an
     /// earlier start.
     ///

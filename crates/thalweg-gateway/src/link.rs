@@ -14,20 +14,11 @@ use tokio::sync::oneshot;
 
 use crate::GatewayError;
 use crate::market::Trade;
-use crate::orders::Record;
+use crate::orders::{Record, Reported};
 use crate::state::{State, now_us};
 
 /// The trades whose ids are found again, of the latest.
 const RECENT_MAX: usize = 1 << 16;
-
-/// A report, and the id of its trade.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reported {
-    pub(crate) number: ReportNumber,
-    pub(crate) report: ExecutionReport,
-    pub(crate) trade: Option<i64>,
-    pub(crate) time_us: i64,
-}
 
 /// Something to be applied, once it is in the log.
 enum Step {

@@ -125,18 +125,7 @@ impl Server {
         let _ = shared
             .lifecycle
             .change_to(Lifecycle::Ready, "the listeners are open");
-        for skipped in &recovered.skipped {
-            tracing::warn!(%skipped, "a damaged snapshot");
-        }
-        if recovered.snapshot.is_none() && recovered.commands > 0 {
-            tracing::warn!("no snapshot was whole: the whole journal was executed again");
-        }
-        tracing::info!(
-            commands = recovered.commands,
-            replayed = recovered.replayed,
-            took_ms = recovered.took.as_millis() as u64,
-            "the exchange is open"
-        );
+        log_opening(&recovered);
         Ok(Self {
             shared,
             addresses,
@@ -263,6 +252,22 @@ fn new_feed(config: &Config) -> Feed {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let epoch = Epoch(now.unwrap_or_default().as_nanos() as u64);
     Feed::new(epoch, channels, market.snapshot_levels, market.ring_chunks)
+}
+
+/// Logs how the exchange was opened.
+fn log_opening(recovered: &Recovered) {
+    for skipped in &recovered.skipped {
+        tracing::warn!(%skipped, "a damaged snapshot");
+    }
+    if recovered.snapshot.is_none() && recovered.commands > 0 {
+        tracing::warn!("no snapshot was whole: the whole journal was executed again");
+    }
+    tracing::info!(
+        commands = recovered.commands,
+        replayed = recovered.replayed,
+        took_ms = recovered.took.as_millis() as u64,
+        "the exchange is open"
+    );
 }
 
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;

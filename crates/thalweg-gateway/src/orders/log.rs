@@ -11,8 +11,8 @@ use thalweg_exchange::{Action, OrderFlags, SymbolId, UserId};
 use thalweg_journal::{GroupCommit, Journal, JournalOptions, Lsn, Reader, Shared};
 
 use super::order::{Kind, Life, Order, Status};
+use super::reported::Reported;
 use crate::GatewayError;
-use crate::link::Reported;
 use crate::market::Trade;
 
 const ORDER: u8 = 1;

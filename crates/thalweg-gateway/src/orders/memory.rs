@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
+use thalweg_exchange::SymbolId;
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{SymbolId, UserId};
 
 use super::event::{Executed, UserEvent};
 use super::order::{Fill, Order, Status};
-use crate::link::Reported;
+use super::reported::Reported;
 use crate::symbols::{Symbol, Symbols};
 
 type OrderKey = (i32, i64);

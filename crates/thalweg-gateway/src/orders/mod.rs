@@ -15,6 +15,7 @@ mod log;
 mod memory;
 mod order;
 mod placing;
+mod reported;
 mod request;
 mod session;
 
@@ -40,12 +41,12 @@ pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 pub(crate) use self::order::{Fill, Order, Status};
 pub(crate) use self::placing::Placed;
+pub(crate) use self::reported::Reported;
 pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
 use self::session::{Access, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
-use crate::link::Reported;
 use crate::state::now_us;
 use crate::symbols::Symbols;
 

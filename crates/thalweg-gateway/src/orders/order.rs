@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport};
 use thalweg_exchange::{Action, OrderFlags, RejectReason, Removal, ResultCode, SelfTrade, UserId};
 
-use crate::link::Reported;
+use super::reported::Reported;
 use crate::rest::TimeUnit;
 use crate::symbols::Symbol;
 
@@ -50,17 +50,31 @@ names! {
     }
 }
 
-names! {
-    /// The status of an order.
-    Status {
-        Pending = 0, "PENDING_NEW";
-        New = 1, "NEW";
-        PartiallyFilled = 2, "PARTIALLY_FILLED";
-        Filled = 3, "FILLED";
-        Canceled = 4, "CANCELED";
-        Rejected = 5, "REJECTED";
-        Expired = 6, "EXPIRED";
-        ExpiredInMatch = 7, "EXPIRED_IN_MATCH";
+/// The status of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Pending,
+    New,
+    PartiallyFilled,
+    Filled,
+    Canceled,
+    Rejected,
+    Expired,
+    ExpiredInMatch,
+}
+
+impl Status {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING_NEW",
+            Self::New => "NEW",
+            Self::PartiallyFilled => "PARTIALLY_FILLED",
+            Self::Filled => "FILLED",
+            Self::Canceled => "CANCELED",
+            Self::Rejected => "REJECTED",
+            Self::Expired => "EXPIRED",
+            Self::ExpiredInMatch => "EXPIRED_IN_MATCH",
+        }
     }
 }
 
