@@ -111,7 +111,31 @@ pub enum GatewayError {
 pub struct Gateway {
     address: SocketAddr,
     state: Arc<State>,
-    runtime: Option<tokio::runtime::Runtime>,
+    _threads: Threads,
+}
+
+/// The threads of a gateway, which are not waited for: they may be dropped within a task of another
+/// runtime.
+struct Threads(Option<tokio::runtime::Runtime>);
+
+impl Threads {
+    fn start(count: usize) -> io::Result<(Self, tokio::runtime::Handle)> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(count)
+            .thread_name("gateway")
+            .enable_all()
+            .build()?;
+        let handle = runtime.handle().clone();
+        Ok((Self(Some(runtime)), handle))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl fmt::Debug for Gateway {
@@ -136,12 +160,8 @@ impl Gateway {
         link: GatewayLink,
     ) -> Result<Self, GatewayError> {
         let address = config.listen.unwrap_or_else(default_address);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(config.worker_threads)
-            .thread_name("gateway")
-            .enable_all()
-            .build()
-            .map_err(GatewayError::Threads)?;
+        let started = Threads::start(config.worker_threads);
+        let (threads, runtime) = started.map_err(GatewayError::Threads)?;
         let state = Arc::new(State::open(config, directory, &link)?);
         let listen = |source| GatewayError::Listen { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
@@ -150,7 +170,7 @@ impl Gateway {
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
         drop(inside);
-        let ready = link::follow(Arc::clone(&state), link, runtime.handle());
+        let ready = link::follow(Arc::clone(&state), link, &runtime);
         let ready = ready.map_err(GatewayError::Threads)?.await;
         // The exchange has ended where there is no message.
         ready.unwrap_or(Ok(()))?;
@@ -160,7 +180,7 @@ impl Gateway {
         Ok(Self {
             address,
             state,
-            runtime: Some(runtime),
+            _threads: threads,
         })
     }
 
@@ -187,9 +207,6 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.state.drain();
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 
