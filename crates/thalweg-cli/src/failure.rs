@@ -56,6 +56,10 @@ pub(crate) enum Failure {
     #[cfg(unix)]
     #[error("{0}")]
     Serve(#[source] thalweg_server::ServeError),
+    /// The gateway does not start.
+    #[cfg(unix)]
+    #[error("{0}")]
+    Gateway(#[source] thalweg_gateway::GatewayError),
     /// A session with a served exchange cannot be made, or was lost permanently.
     #[error("{0}")]
     Client(#[source] thalweg_client::DisconnectReason),

@@ -10,8 +10,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use thalweg_exchange::UserId;
 use thalweg_exchange::session::Role;
-use thalweg_server::config::{Config, DEFAULT_TEXT};
+use thalweg_gateway::Gateway;
+use thalweg_gateway::demo::DemoKeys;
+use thalweg_gateway::keys::{self as api_keys, KeyKind};
+use thalweg_server::config::{self, Config, DEFAULT_TEXT};
 use thalweg_server::demo::Demo;
 use thalweg_server::{Addresses, ServeError, Server, keys, logs};
 use tokio::runtime::Builder;
@@ -63,6 +67,23 @@ pub(crate) struct Serve {
     #[arg(long, alias = "http", value_name = "ADDRESS")]
     http_listen: Option<SocketAddr>,
 
+    /// Serve Binance Spot's API, in place of gateway.listen [without a value: 127.0.0.1:7414]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = "127.0.0.1:7414"
+    )]
+    gateway: Option<SocketAddr>,
+
+    /// The symbols and assets of the gateway, in place of gateway.symbols
+    #[arg(long, value_name = "FILE")]
+    symbols: Option<PathBuf>,
+
+    /// The API keys of the gateway, in place of gateway.keys
+    #[arg(long, value_name = "FILE")]
+    api_keys: Option<PathBuf>,
+
     /// Format of the addresses on standard output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
@@ -82,6 +103,15 @@ Examples:
   thalweg exchange key new --user 7 --role read --name dashboard --key-file /etc/thalweg/keys.toml
   thalweg exchange key new --admin 1")]
     New(NewKey),
+}
+
+/// How an API key signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApiKind {
+    /// A secret that both sides have: HMAC-SHA256
+    Hmac,
+    /// A private key, in PEM, of which the server has the public half
+    Ed25519,
 }
 
 /// The rights of a key.
@@ -108,6 +138,10 @@ pub(crate) struct NewKey {
     #[arg(long, value_enum, default_value = "trade", conflicts_with = "admin")]
     pub(crate) role: KeyRole,
 
+    /// Make an API key for the gateway instead, of this kind
+    #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = ["admin", "name"])]
+    pub(crate) api: Option<ApiKind>,
+
     /// A name for it, which logs show [default: role and number]
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
@@ -116,9 +150,10 @@ pub(crate) struct NewKey {
     #[arg(long, alias = "out", value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// The file to which its hash is added; made if it is not there
-    #[arg(long, alias = "keys", value_name = "FILE", default_value = "keys.toml")]
-    pub(crate) key_file: PathBuf,
+    /// The file to which its hash is added; made if it is not there [default: keys.toml, for --api
+    /// api-keys.toml]
+    #[arg(long, alias = "keys", value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
@@ -135,8 +170,9 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
     if options.demo {
         let made = Demo::prepare(&directory).map_err(Failure::Serve)?;
         config = made.configure(config);
+        let names = gateway_demo(&mut config.gateway, &directory)?;
         directory = made.exchange();
-        demo = Some(made);
+        demo = Some((made, names));
     }
     let no_thread = |error| Failure::Misuse(format!("no thread for the log: {error}"));
     let _logs = logs::start(&config.server).map_err(no_thread)?;
@@ -153,6 +189,20 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
     ended
 }
 
+/// Makes names and API keys for a demo with a gateway, where the user has given none.
+fn gateway_demo(
+    config: &mut config::Gateway,
+    directory: &Path,
+) -> Result<Option<DemoKeys>, Failure> {
+    if config.listen.is_none() || config.symbols.is_some() || config.keys.is_some() {
+        return Ok(None);
+    }
+    let made = DemoKeys::prepare(directory, &Demo::guests()).map_err(Failure::Gateway)?;
+    config.symbols = Some(made.symbols.clone());
+    config.keys = Some(made.keys.clone());
+    Ok(Some(made))
+}
+
 fn configuration(options: &Serve) -> Result<Config, Failure> {
     let read = options.config.as_deref().map(|path| {
         let _waiting = Waiting::of(path, Notes::new(false));
@@ -167,6 +217,9 @@ fn configuration(options: &Serve) -> Result<Config, Failure> {
     config.trade.listen = options.trade_listen.unwrap_or(config.trade.listen);
     config.admin.listen = options.admin_listen.or(config.admin.listen);
     config.http.listen = options.http_listen.or(config.http.listen);
+    config.gateway.listen = options.gateway.or(config.gateway.listen);
+    config.gateway.symbols = options.symbols.clone().or(config.gateway.symbols);
+    config.gateway.keys = options.api_keys.clone().or(config.gateway.keys);
     Ok(config)
 }
 
@@ -198,18 +251,33 @@ async fn run(
     format: Format,
     config: Config,
     directory: PathBuf,
-    demo: Option<Demo>,
+    demo: Option<(Demo, Option<DemoKeys>)>,
 ) -> Result<Finding, Failure> {
     let uncaught = |error| Failure::Misuse(format!("signals cannot be caught: {error}"));
     let mut signals = Signals::new().map_err(uncaught)?;
     let mut hang_up = signal(SignalKind::hangup()).map_err(uncaught)?;
-    let server = tokio::select! {
+    let gateway = config.gateway.clone();
+    let mut server = tokio::select! {
         started = Server::start(config, &directory) => started.map_err(Failure::Serve)?,
         ended = signals.end() => return Ok(ended),
     };
-    tell(format, server.addresses())?;
-    if let Some(demo) = demo {
+    let gateway = match server.gateway_link() {
+        Some(link) => {
+            let started = Gateway::start(&gateway, &directory, link).await;
+            Some(started.map_err(Failure::Gateway)?)
+        }
+        None => None,
+    };
+    tell(
+        format,
+        server.addresses(),
+        gateway.as_ref().map(Gateway::address),
+    )?;
+    if let Some((demo, names)) = demo {
         print(demo.message().as_bytes())?;
+        if let Some(names) = names {
+            print(names.message().as_bytes())?;
+        }
         let addresses = server.addresses();
         tokio::spawn(async move { demo.trade(addresses).await });
     }
@@ -217,8 +285,16 @@ async fn run(
         tokio::select! {
             _ = signals.end() => break,
             () = server.failed() => break,
-            _ = hang_up.recv() => server.reload_keys(),
+            _ = hang_up.recv() => {
+                server.reload_keys();
+                if let Some(Err(error)) = gateway.as_ref().map(Gateway::reload_keys) {
+                    eprintln!("{error}; API keys are as before");
+                }
+            }
         }
+    }
+    if let Some(gateway) = &gateway {
+        gateway.drain();
     }
     tokio::select! {
         stopped = server.stop() => {
@@ -230,13 +306,16 @@ async fn run(
 }
 
 /// Reports the addresses on which clients are served.
-fn tell(format: Format, addresses: Addresses) -> Result<(), Failure> {
+fn tell(format: Format, addresses: Addresses, gateway: Option<SocketAddr>) -> Result<(), Failure> {
     let places = [
         ("trade", Some(addresses.trade)),
         ("admin", addresses.admin),
         ("http", addresses.http),
     ];
-    let places = places.into_iter();
+    // A server without one says nothing of it.
+    let places = places
+        .into_iter()
+        .chain(gateway.map(|at| ("gateway", Some(at))));
     let text = match format {
         Format::Text => {
             let shown = places.filter_map(|(name, at)| at.map(|at| format!("{name} {at}")));
@@ -264,6 +343,10 @@ pub(crate) fn key(command: &Key) -> Result<Finding, Failure> {
 /// Makes a key. The hash is written before the key is printed, so that every key that was handed
 /// out can connect.
 fn new(asked: &NewKey) -> Result<Finding, Failure> {
+    if let Some(kind) = asked.api {
+        return new_api_key(asked, kind);
+    }
+    let key_file = asked.key_file.as_deref().unwrap_or(Path::new("keys.toml"));
     let role = match (asked.admin, asked.role) {
         (Some(_), _) => Role::Admin,
         (None, KeyRole::Trade) => Role::Trade,
@@ -280,7 +363,7 @@ fn new(asked: &NewKey) -> Result<Finding, Failure> {
     };
     let line = format!("{key}\n");
     let Some(out) = &asked.output else {
-        keys::append(&asked.key_file, &entry).map_err(Failure::Keys)?;
+        keys::append(key_file, &entry).map_err(Failure::Keys)?;
         print(line.as_bytes())?;
         return Ok(Finding::Fine);
     };
@@ -291,12 +374,55 @@ fn new(asked: &NewKey) -> Result<Finding, Failure> {
     // The key's file is made before the hash is written: a key that could not be stored is not in
     // the list.
     let mut file = private_file(out).map_err(failed)?;
-    if let Err(error) = keys::append(&asked.key_file, &entry) {
+    if let Err(error) = keys::append(key_file, &entry) {
         let _ = fs::remove_file(out);
         return Err(Failure::Keys(error));
     }
     file.write_all(line.as_bytes()).map_err(failed)?;
     file.sync_all().map_err(failed)?;
+    Ok(Finding::Fine)
+}
+
+/// Makes an API key. Its secret is printed or goes to a new file, and the API key is printed.
+fn new_api_key(asked: &NewKey, kind: ApiKind) -> Result<Finding, Failure> {
+    let key_file = asked.key_file.as_deref();
+    let key_file = key_file.unwrap_or(Path::new("api-keys.toml"));
+    let failed = |out: &Path| {
+        let name = out.display().to_string();
+        move |source| Failure::Write { name, source }
+    };
+    let mut file = match &asked.output {
+        Some(out) => Some((private_file(out).map_err(failed(out))?, out)),
+        None => None,
+    };
+    let (kind, user) = match kind {
+        ApiKind::Hmac => (KeyKind::Hmac, asked.user),
+        ApiKind::Ed25519 => (KeyKind::Ed25519, asked.user),
+    };
+    let user = UserId(user.unwrap_or_default());
+    let read_only = asked.role == KeyRole::Read;
+    let made = api_keys::create(key_file, kind, user, read_only);
+    let made = made.map_err(|error| {
+        if let Some((_, out)) = &file {
+            let _ = fs::remove_file(out);
+        }
+        Failure::Gateway(error)
+    })?;
+    let api_keys::NewKey { api_key, secret } = made;
+    let secret = match kind {
+        KeyKind::Hmac => format!("apiKey={api_key}\nsecretKey={secret}\n"),
+        _ => secret,
+    };
+    if let Some((file, out)) = &mut file {
+        file.write_all(secret.as_bytes()).map_err(failed(out))?;
+        file.sync_all().map_err(failed(out))?;
+    }
+    let shown = match (file, kind) {
+        (None, KeyKind::Hmac) => secret,
+        (None, _) => format!("apiKey={api_key}\n{secret}"),
+        (Some(_), _) => format!("apiKey={api_key}\n"),
+    };
+    print(shown.as_bytes())?;
     Ok(Finding::Fine)
 }
 

@@ -95,6 +95,12 @@ impl Demo {
         })
     }
 
+    /// Returns the users who have keys for the person who started the demo.
+    #[must_use]
+    pub fn guests() -> [UserId; 2] {
+        GUESTS.map(UserId)
+    }
+
     /// Returns the directory of the exchange.
     #[must_use]
     pub fn exchange(&self) -> PathBuf {

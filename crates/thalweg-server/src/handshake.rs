@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use crate::config::HEARTBEAT_MS_MAX;
 use crate::connection_slots::{ConnectionSlot, EVICTED, ListenerKind};
 use crate::counters::raise;
+use crate::keys::Key;
 use crate::request::{NewSession, Request};
 use crate::session::Terms;
 use crate::shared::Shared;
@@ -196,15 +197,24 @@ fn examine(
     if !listener.serves(hello.role) {
         return Err(HandshakeError::new(Ending::Listener, ""));
     }
+    let gateway = shared.gateway_hash(hello.key.0);
+    let is_gateway = gateway.is_some() && hello.role == Role::Trade;
     let shown = match shared.keys() {
         None => None,
+        Some(_) if is_gateway => Some(Arc::new(Key {
+            name: "gateway".to_owned(),
+            role: hello.role,
+            holder: hello.holder,
+            hash: gateway.unwrap_or_default(),
+        })),
         Some(keys) => {
             let key = keys.admit(hello.key.0, hello.role, hello.holder);
             let wrong = || HandshakeError::new(Ending::WrongKey, "");
             Some(Arc::new(key.ok_or_else(wrong)?.clone()))
         }
     };
-    let limit = shared.config.sessions.per_holder;
+    // The number above all others is the gateway's.
+    let limit = shared.config.sessions.per_holder + u32::from(is_gateway);
     // Each gets all reports of its user; only sessions without reports are not limited in number.
     let is_many = hello.role == Role::Read && hello.market_data_only;
     if !is_many && hello.number >= limit {

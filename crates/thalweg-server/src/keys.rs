@@ -47,6 +47,8 @@ pub struct Key {
 pub struct Keys {
     /// By the beginning of the hash.
     keys: HashMap<[u8; 8], Vec<Key>>,
+    /// The hash of the key of this process's own gateway, which trades for any user.
+    gateway: Option<KeyHash>,
 }
 
 /// Why there are no keys.
@@ -131,7 +133,21 @@ impl Keys {
         for key in keys {
             by_hash.entry(beginning(&key.hash)).or_default().push(key);
         }
-        Self { keys: by_hash }
+        Self {
+            keys: by_hash,
+            gateway: None,
+        }
+    }
+
+    /// Returns these keys and that of the process's own gateway.
+    pub(crate) const fn with_gateway(mut self, hash: Option<KeyHash>) -> Self {
+        self.gateway = hash;
+        self
+    }
+
+    /// Returns whether a hash is that of the gateway's key.
+    pub(crate) fn is_of_gateway(&self, hash: &KeyHash) -> bool {
+        self.gateway.is_some_and(|own| own.ct_eq(hash).into())
     }
 
     /// Returns how many there are.
@@ -174,7 +190,7 @@ impl Keys {
     #[must_use]
     pub fn holds(&self, key: &Key) -> bool {
         let is_it = |other: &Key| (other.role, other.holder) == (key.role, key.holder);
-        self.find(&key.hash).is_some_and(is_it)
+        self.is_of_gateway(&key.hash) || self.find(&key.hash).is_some_and(is_it)
     }
 }
 

@@ -23,6 +23,7 @@ mod connection_slots;
 mod counters;
 pub mod demo;
 mod driver;
+mod drop_copy;
 mod error;
 mod exchange_thread;
 mod execution;
@@ -50,6 +51,7 @@ mod shared;
 mod token_bucket;
 mod wall_clock;
 
+pub use self::drop_copy::{Copied, DropCopy, GatewayLink};
 pub use self::error::ServeError;
 pub use self::listeners::Addresses;
 pub use self::server::Server;

@@ -17,6 +17,7 @@ use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{Command, ResultCode, UserId};
 
 use crate::audit::AuditLine;
+use crate::drop_copy::CopyWriter;
 use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
@@ -96,6 +97,8 @@ pub(crate) struct Publisher {
     pub(crate) feed: Arc<Feed>,
     /// `None` before a session wants market data, and after an outcome was missing.
     pub(crate) tape: Option<Box<Tape>>,
+    /// Where a gateway runs in this process.
+    pub(crate) copy: Option<CopyWriter>,
     pub(crate) execution: Arc<ExecutionTimes>,
     pub(crate) readers: Arc<ReportReaders>,
     pub(crate) last_reader: LastReader,
@@ -107,7 +110,12 @@ impl Publisher {
     /// Takes what the exchange publishes.
     pub(crate) fn take(&mut self, published: Published<'_>) {
         match published {
-            Published::Started { number, .. } => self.outgoing.next_command = number,
+            Published::Started { number, state } => {
+                self.outgoing.next_command = number;
+                if let Some(copy) = &mut self.copy {
+                    copy.start(state, number);
+                }
+            }
             Published::Outcome(executed) => self.outcome(&executed),
             Published::Answer { tag, answered } => {
                 let answered = Delivery::Answered(tag, Box::new(answered));
@@ -117,6 +125,9 @@ impl Publisher {
                 self.hand_over();
                 if let Some(tape) = &mut self.tape {
                     tape.hand_over();
+                }
+                if let Some(copy) = &mut self.copy {
+                    copy.hand_over();
                 }
             }
             Published::Failed(failed) => {
@@ -140,6 +151,9 @@ impl Publisher {
         }
         if let Some(tape) = self.feed.take_start() {
             self.tape = Some(tape);
+        }
+        if let Some(copy) = &mut self.copy {
+            copy.take(executed);
         }
         if let Some(tape) = &mut self.tape
             && let Err(error) = tape.take(outcome)

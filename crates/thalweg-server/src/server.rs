@@ -18,6 +18,7 @@ use crate::accept::listen;
 use crate::audit::Audit;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
+use crate::drop_copy::{self, CopyWriter, DropCopy, GatewayLink};
 use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
@@ -46,6 +47,7 @@ pub struct Server {
     helpers: Vec<JoinHandle<()>>,
     http: Option<http::Http>,
     audit: thread::JoinHandle<()>,
+    copy: Option<DropCopy>,
     /// Dropped with the server, wherever that happens.
     _abandon: Abandon,
 }
@@ -84,7 +86,10 @@ impl Server {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
         let feed = Arc::new(new_feed(&config));
-        let shared = Arc::new(Shared::new(config, keys, feed));
+        let has_gateway = config.gateway.listen.is_some();
+        let gateway_key = has_gateway.then(keys::generate).transpose()?;
+        let (copy_writer, copy) = has_gateway.then(|| drop_copy::new(feed.epoch)).unzip();
+        let shared = Arc::new(Shared::new(config, keys, gateway_key, feed));
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
@@ -94,7 +99,8 @@ impl Server {
         let mut helpers = Vec::new();
         let http = start_http(&shared, &mut bound, addresses)?;
         // A thread that panics drops the sender.
-        let opening = open(&shared, storage, audit).map_err(|_| ServeError::Panicked)?;
+        let opening =
+            open(&shared, storage, audit, copy_writer).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
@@ -119,18 +125,7 @@ impl Server {
         let _ = shared
             .lifecycle
             .change_to(Lifecycle::Ready, "the listeners are open");
-        for skipped in &recovered.skipped {
-            tracing::warn!(%skipped, "a damaged snapshot");
-        }
-        if recovered.snapshot.is_none() && recovered.commands > 0 {
-            tracing::warn!("no snapshot was whole: the whole journal was executed again");
-        }
-        tracing::info!(
-            commands = recovered.commands,
-            replayed = recovered.replayed,
-            took_ms = recovered.took.as_millis() as u64,
-            "the exchange is open"
-        );
+        log_opening(&recovered);
         Ok(Self {
             shared,
             addresses,
@@ -139,6 +134,7 @@ impl Server {
             helpers,
             http,
             audit: audit_thread,
+            copy,
             _abandon: abandon,
         })
     }
@@ -148,6 +144,18 @@ impl Server {
     #[must_use]
     pub const fn addresses(&self) -> Addresses {
         self.addresses
+    }
+
+    /// Returns, once, what a gateway in this process works with, where the configuration has one.
+    #[must_use]
+    pub fn gateway_link(&mut self) -> Option<GatewayLink> {
+        Some(GatewayLink {
+            trade: self.addresses.trade,
+            key: self.shared.gateway_key()?.into(),
+            session: self.shared.config.sessions.per_holder,
+            reports: self.shared.reports.get()?.clone(),
+            copy: self.copy.take()?,
+        })
     }
 
     /// Returns the findings when the directory was opened.
@@ -246,10 +254,31 @@ fn new_feed(config: &Config) -> Feed {
     Feed::new(epoch, channels, market.snapshot_levels, market.ring_chunks)
 }
 
+/// Logs how the exchange was opened.
+fn log_opening(recovered: &Recovered) {
+    for skipped in &recovered.skipped {
+        tracing::warn!(%skipped, "a damaged snapshot");
+    }
+    if recovered.snapshot.is_none() && recovered.commands > 0 {
+        tracing::warn!("no snapshot was whole: the whole journal was executed again");
+    }
+    tracing::info!(
+        commands = recovered.commands,
+        replayed = recovered.replayed,
+        took_ms = recovered.took.as_millis() as u64,
+        "the exchange is open"
+    );
+}
+
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
 
 /// Opens the exchange on its thread, since that may take minutes.
-fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::Result<Opening> {
+fn open<S: Storage>(
+    shared: &Arc<Shared>,
+    storage: S,
+    audit: Audit,
+    copy: Option<CopyWriter>,
+) -> std::io::Result<Opening> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
     let (sender, requests) = mpsc::channel();
@@ -262,6 +291,7 @@ fn open<S: Storage>(shared: &Arc<Shared>, storage: S, audit: Audit) -> std::io::
             outgoing: Outgoing::default(),
             feed: Arc::clone(&shared.feed),
             tape: None,
+            copy,
             execution: Arc::clone(&shared.execution),
             readers: Arc::clone(&shared.report_readers),
             last_reader: LastReader::default(),

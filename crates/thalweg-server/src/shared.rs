@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
+use subtle::ConstantTimeEq;
 use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 
@@ -13,7 +14,7 @@ use crate::connection_slots::ConnectionSlots;
 use crate::counters::Counters;
 use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
-use crate::keys::Keys;
+use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
 use crate::report_readers::ReportReaders;
 use crate::request::{Request, Requests};
@@ -33,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) reports: OnceLock<Reports>,
     /// `None` where no keys are needed.
     keys: RwLock<Option<Arc<Keys>>>,
+    /// The key by which a gateway in this process opens sessions, where there is one.
+    gateway: Option<(String, KeyHash)>,
     pub(crate) requests: Requests,
     /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
     pub(crate) time_set: Arc<AtomicI64>,
@@ -44,7 +47,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(config: Config, keys: Option<Keys>, feed: Arc<Feed>) -> Self {
+    pub(crate) fn new(
+        config: Config,
+        keys: Option<Keys>,
+        gateway: Option<String>,
+        feed: Arc<Feed>,
+    ) -> Self {
+        let gateway = gateway.map(|key| (keys::hash(key.as_bytes()), key));
+        let gateway = gateway.map(|(hash, key)| (key, hash));
+        let hash = gateway.as_ref().map(|(_, hash)| *hash);
+        let keys = keys.map(|keys| keys.with_gateway(hash));
         let lifecycle = Arc::new(StateCell::new("exchange", Lifecycle::Recovering));
         let readers = config.sessions.readers_per_holder as usize;
         let slots = ConnectionSlots::new(config.server.connections_max, readers);
@@ -58,6 +70,7 @@ impl Shared {
             lifecycle,
             reports: OnceLock::new(),
             keys: RwLock::new(keys.map(Arc::new)),
+            gateway,
             requests: Requests::default(),
             time_set: Arc::new(AtomicI64::new(i64::MIN)),
             connection_slots: Arc::new(slots),
@@ -72,9 +85,22 @@ impl Shared {
         keys.clone()
     }
 
+    /// Returns the key of the gateway in this process.
+    pub(crate) fn gateway_key(&self) -> Option<&str> {
+        self.gateway.as_ref().map(|(key, _)| &**key)
+    }
+
+    /// Returns the hash of a key if it is that of the gateway.
+    pub(crate) fn gateway_hash(&self, key: &[u8]) -> Option<KeyHash> {
+        let hash = keys::hash(key);
+        let (_, own) = self.gateway.as_ref()?;
+        bool::from(own.ct_eq(&hash)).then_some(hash)
+    }
+
     /// Has other keys count from now on; connections whose keys are gone end.
     pub(crate) fn change_keys(&self, keys: Keys) {
-        let keys = Arc::new(keys);
+        let hash = self.gateway.as_ref().map(|(_, hash)| *hash);
+        let keys = Arc::new(keys.with_gateway(hash));
         let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         *current = Some(Arc::clone(&keys));
         drop(current);

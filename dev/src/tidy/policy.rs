@@ -104,6 +104,16 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
             "thalweg-measure",
         ],
     ),
+    (
+        "thalweg-gateway",
+        &[
+            "thalweg-exchange",
+            "thalweg-journal",
+            "thalweg-client",
+            "thalweg-server",
+            "thalweg-testkit",
+        ],
+    ),
     ("thalweg-cli", EVERY_LIBRARY),
     ("thalweg-compare", MEASURED),
     ("counts", EVERY_LIBRARY),
@@ -134,6 +144,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "thalweg-exchange",
     "thalweg-client",
     "thalweg-server",
+    "thalweg-gateway",
     "thalweg-doctor",
     "thalweg-testkit",
 ];
@@ -175,7 +186,12 @@ pub(crate) const PEERS: &[&str] = &[
 /// Peers that others depend on as well, for a job of their own: sockets.
 pub(crate) const PEERS_AT_WORK: &[(&str, &[&str])] = &[(
     "tokio",
-    &["thalweg-client", "thalweg-server", "thalweg-cli"],
+    &[
+        "thalweg-client",
+        "thalweg-server",
+        "thalweg-gateway",
+        "thalweg-cli",
+    ],
 )];
 
 /// Names of files and folders that say nothing about what is inside.

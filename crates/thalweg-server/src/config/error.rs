@@ -47,6 +47,11 @@ pub enum ConfigError {
         /// The address that was found.
         address: SocketAddr,
     },
+    /// The gateway would serve other machines without encryption.
+    Plain {
+        /// The address that was found.
+        address: SocketAddr,
+    },
 }
 
 impl ConfigError {
@@ -114,6 +119,12 @@ impl fmt::Display for ConfigError {
                 f,
                 "{option} is {address}, which other machines reach, and there are no keys: set \
                  keys.file, or listen on a loopback address"
+            ),
+            Self::Plain { address } => write!(
+                f,
+                "gateway.listen is {address}, which other machines reach, and requests are not \
+                 encrypted: listen on a loopback address behind a TLS proxy, or set \
+                 gateway.allow_remote"
             ),
         }
     }

@@ -95,6 +95,8 @@ section! {
         admin: Admin = Admin::default(),
         /// `[http]`
         http: Http = Http::default(),
+        /// `[gateway]`
+        gateway: Gateway = Gateway::default(),
         /// `[keys]`
         keys: KeysPlace = KeysPlace::default(),
         /// `[server]`
@@ -138,6 +140,35 @@ section! {
         /// Where metrics are served, if anywhere.
         #[serde(with = "address_or_none")]
         listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 7413))),
+    }
+}
+
+section! {
+    /// `[gateway]`
+    Gateway {
+        /// Where trading programs connect by HTTP and WebSocket, if anywhere.
+        #[serde(with = "address_or_none")]
+        listen: Option<SocketAddr> = None,
+        /// Whether `listen` may be another address than a loopback one.
+        allow_remote: bool = false,
+        /// The file of symbols and assets; beside the exchange if none.
+        #[serde(with = "path_or_none")]
+        symbols: Option<PathBuf> = None,
+        /// The file of API keys; beside the exchange if none.
+        #[serde(with = "path_or_none")]
+        keys: Option<PathBuf> = None,
+        /// Threads for requests.
+        worker_threads: usize = 2,
+        /// Connections at once.
+        connections_max: usize = 4_096,
+        /// Request weight a minute of an address.
+        weight_per_minute: u32 = 6_000,
+        /// New orders in ten seconds of a user.
+        orders_per_10s: u32 = 100,
+        /// New orders a day of a user.
+        orders_per_day: u32 = 200_000,
+        /// Closed orders and trades of a user that are kept.
+        orders_kept: usize = 10_000,
     }
 }
 
@@ -339,6 +370,10 @@ impl Config {
         }
         if self.keys.file.is_none() {
             self.is_closed()?;
+        }
+        let gateway = self.gateway.listen.filter(|at| !at.ip().is_loopback());
+        if let Some(address) = gateway.filter(|_| !self.gateway.allow_remote) {
+            return Err(ConfigError::Plain { address });
         }
         Ok(())
     }

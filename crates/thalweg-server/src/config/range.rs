@@ -29,6 +29,7 @@ impl Config {
         self.sizes()
             .into_iter()
             .chain(self.of_sessions())
+            .chain(self.of_gateway())
             .chain(kept)
     }
 
@@ -80,6 +81,29 @@ impl Config {
             range("exchange.capacity", capacity, 1, 1 << 20),
             range("exchange.clock_ms", self.exchange.clock_ms, 0, 3_600_000),
             range("snapshots.kept", self.snapshots.kept as u64, 1, 100),
+        ]
+    }
+
+    fn of_gateway(&self) -> [Range; 6] {
+        let g = &self.gateway;
+        let most = u32::MAX.into();
+        [
+            range("gateway.worker_threads", g.worker_threads as u64, 1, 64),
+            range(
+                "gateway.connections_max",
+                g.connections_max as u64,
+                1,
+                1 << 20,
+            ),
+            range(
+                "gateway.weight_per_minute",
+                g.weight_per_minute.into(),
+                1,
+                most,
+            ),
+            range("gateway.orders_per_10s", g.orders_per_10s.into(), 1, most),
+            range("gateway.orders_per_day", g.orders_per_day.into(), 1, most),
+            range("gateway.orders_kept", g.orders_kept as u64, 1, 1 << 24),
         ]
     }
 

@@ -1,0 +1,360 @@
+//! API keys: who signs, by which algorithm, and which user it is.
+//!
+//! The secret of an HMAC key is derived: HMAC-SHA256 of the API key under one master secret, which
+//! is in a file of its own that only the owner may read. So no list of secrets exists. Of Ed25519
+//! and RSA keys the file has the public half.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ring::signature::KeyPair;
+use ring::{hmac, signature};
+use serde::Deserialize;
+use thalweg_exchange::UserId;
+
+use crate::GatewayError;
+use crate::signature::Verifier;
+
+/// The length of an API key.
+pub const API_KEY_CHARS: usize = 64;
+const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789AB";
+/// The bytes of a public Ed25519 key in PEM before the key itself (RFC 8410).
+const ED25519_HEAD: [u8; 12] = [
+    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
+];
+
+/// How a key signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyKind {
+    /// HMAC-SHA256.
+    Hmac,
+    /// Ed25519.
+    Ed25519,
+    /// RSASSA-PKCS1-v1_5 with SHA-256.
+    Rsa,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    api_key: String,
+    user: i64,
+    kind: KeyKind,
+    #[serde(default)]
+    public_key: Option<String>,
+    /// Whether it only reads.
+    #[serde(default)]
+    read_only: bool,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entries {
+    #[serde(default)]
+    key: Vec<Entry>,
+}
+
+/// An API key.
+#[derive(Debug)]
+pub struct ApiKey {
+    /// Its user.
+    pub user: UserId,
+    /// Whether it may place and cancel orders.
+    pub may_trade: bool,
+    /// Checks its signatures.
+    pub verifier: Verifier,
+}
+
+type ByKey = HashMap<String, Arc<ApiKey>>;
+
+/// The API keys of a gateway.
+#[derive(Debug)]
+pub struct ApiKeys {
+    path: PathBuf,
+    keys: RwLock<Arc<ByKey>>,
+}
+
+impl ApiKeys {
+    /// Reads the keys of a file; where there is no file there are none.
+    ///
+    /// # Errors
+    /// The file cannot be read or is wrong; it has HMAC keys, and there is no master secret.
+    pub fn read(path: &Path) -> Result<Self, GatewayError> {
+        Ok(Self {
+            keys: RwLock::new(Arc::new(read(path)?)),
+            path: path.to_owned(),
+        })
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read); the keys are as before.
+    pub fn reload(&self) -> Result<(), GatewayError> {
+        let keys = Arc::new(read(&self.path)?);
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        Ok(())
+    }
+
+    /// Returns a key.
+    #[must_use]
+    pub fn find(&self, api_key: &str) -> Option<Arc<ApiKey>> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.get(api_key).cloned()
+    }
+
+    /// Returns the users that have keys, each once.
+    #[must_use]
+    pub fn users(&self) -> Vec<UserId> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let mut users: Vec<UserId> = keys.values().map(|key| key.user).collect();
+        users.sort_unstable();
+        users.dedup();
+        users
+    }
+}
+
+/// Returns whether a text has the form of an API key.
+#[must_use]
+pub fn is_api_key(text: &str) -> bool {
+    text.len() == API_KEY_CHARS && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Returns the place of the master secret beside a file of keys.
+#[must_use]
+pub fn master_path(keys: &Path) -> PathBuf {
+    keys.with_extension("master")
+}
+
+/// Returns the secret of an HMAC key.
+#[must_use]
+pub fn secret_of(master: &[u8], api_key: &str) -> String {
+    let tag = hmac::sign(
+        &hmac::Key::new(hmac::HMAC_SHA256, master),
+        api_key.as_bytes(),
+    );
+    tag.as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn read(path: &Path) -> Result<ByKey, GatewayError> {
+    let failed = |source| GatewayError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let wrong = |what: String| GatewayError::Content {
+        path: path.to_owned(),
+        what,
+    };
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ByKey::new()),
+        read => read.map_err(failed)?,
+    };
+    let entries: Entries = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let master = match entries.key.iter().any(|key| key.kind == KeyKind::Hmac) {
+        true => read_master(&master_path(path))?,
+        false => Vec::new(),
+    };
+    let mut keys = ByKey::new();
+    for entry in entries.key {
+        let name = entry.api_key;
+        if !is_api_key(&name) {
+            return Err(wrong(format!(
+                "`{name}` is no API key: 64 letters and digits"
+            )));
+        }
+        let public = || {
+            let text = entry.public_key.as_deref();
+            let der = text.and_then(pem_der);
+            der.ok_or_else(|| wrong(format!("key {name} has no public_key in PEM")))
+        };
+        let broken = || wrong(format!("the public key of {name} is not of that kind"));
+        let verifier = match entry.kind {
+            KeyKind::Hmac => Verifier::hmac(&secret_of(&master, &name)),
+            KeyKind::Ed25519 => Verifier::ed25519(&public()?).ok_or_else(broken)?,
+            KeyKind::Rsa => Verifier::rsa(&public()?).ok_or_else(broken)?,
+        };
+        let key = ApiKey {
+            user: UserId(entry.user),
+            may_trade: !entry.read_only,
+            verifier,
+        };
+        if keys.insert(name.clone(), Arc::new(key)).is_some() {
+            return Err(wrong(format!("key {name} is there twice")));
+        }
+    }
+    Ok(keys)
+}
+
+fn read_master(path: &Path) -> Result<Vec<u8>, GatewayError> {
+    let text = fs::read_to_string(path).map_err(|source| GatewayError::File {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(text.trim().as_bytes().to_vec())
+}
+
+/// Returns the bytes of a PEM text.
+fn pem_der(text: &str) -> Option<Vec<u8>> {
+    let lines = text.trim().lines().map(str::trim);
+    let body: String = lines.filter(|line| !line.starts_with("-----")).collect();
+    STANDARD.decode(body).ok()
+}
+
+fn pem(label: &str, der: &[u8]) -> String {
+    let body = STANDARD.encode(der);
+    let lines: Vec<&str> = (0..body.len())
+        .step_by(64)
+        .map(|at| &body[at..body.len().min(at + 64)])
+        .collect();
+    format!(
+        "-----BEGIN {label}-----\n{}\n-----END {label}-----\n",
+        lines.join("\n")
+    )
+}
+
+/// A new key, as its owner gets it.
+#[derive(Clone)]
+pub struct NewKey {
+    /// The API key.
+    pub api_key: String,
+    /// The secret of an HMAC key, or a private key in PEM.
+    pub secret: String,
+}
+
+/// Makes a key for a user and adds it to the file `keys`; the master secret beside it is made if it
+/// is not there. RSA keys are made by other programs: see `docs/gateway.md`.
+///
+/// # Errors
+/// A file cannot be written or is wrong; there is no randomness; or the kind is RSA.
+pub fn create(
+    keys: &Path,
+    kind: KeyKind,
+    user: UserId,
+    read_only: bool,
+) -> Result<NewKey, GatewayError> {
+    let api_key = random_letters()?;
+    let (secret, public) = match kind {
+        KeyKind::Hmac => (secret_of(&master(&master_path(keys))?, &api_key), None),
+        KeyKind::Ed25519 => ed25519_pair()?,
+        KeyKind::Rsa => {
+            let what = "RSA keys are made elsewhere; add the public half".to_owned();
+            let path = keys.to_owned();
+            return Err(GatewayError::Content { path, what });
+        }
+    };
+    let kind = match kind {
+        KeyKind::Hmac => "hmac",
+        KeyKind::Ed25519 | KeyKind::Rsa => "ed25519",
+    };
+    let mut text = format!("[[key]]\napi_key = \"{api_key}\"\nuser = {user}\nkind = \"{kind}\"\n");
+    if let Some(public) = public {
+        text.push_str(&format!("public_key = \"\"\"\n{public}\"\"\"\n"));
+    }
+    if read_only {
+        text.push_str("read_only = true\n");
+    }
+    text.push('\n');
+    let failed = |source| GatewayError::File {
+        path: keys.to_owned(),
+        source,
+    };
+    let mut file = OpenOptions::new();
+    let mut file = file.create(true).append(true).open(keys).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    Ok(NewKey { api_key, secret })
+}
+
+/// Returns a private key in PEM, and its public half.
+fn ed25519_pair() -> Result<(String, Option<String>), GatewayError> {
+    let random = ring::rand::SystemRandom::new();
+    let broken = |_| GatewayError::Random(getrandom::Error::UNSUPPORTED);
+    let private = signature::Ed25519KeyPair::generate_pkcs8(&random).map_err(broken)?;
+    let pair = signature::Ed25519KeyPair::from_pkcs8(private.as_ref());
+    let pair = pair.map_err(|_| GatewayError::Random(getrandom::Error::UNSUPPORTED))?;
+    // A form without the public half (RFC 5958's first version), which every library reads.
+    let seed_at = private
+        .as_ref()
+        .windows(2)
+        .position(|two| two == [0x04, 0x20]);
+    let seed_at = seed_at.unwrap_or_default() + 2;
+    let mut short = vec![
+        0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,
+        0x20,
+    ];
+    short.extend_from_slice(&private.as_ref()[seed_at..seed_at + 32]);
+    let public = [&ED25519_HEAD, pair.public_key().as_ref()].concat();
+    Ok((pem("PRIVATE KEY", &short), Some(pem("PUBLIC KEY", &public))))
+}
+
+/// Returns the master secret of a file, which is made if it is not there.
+fn master(path: &Path) -> Result<Vec<u8>, GatewayError> {
+    if path.exists() {
+        return read_master(path);
+    }
+    let failed = |source| GatewayError::File {
+        path: path.to_owned(),
+        source,
+    };
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret).map_err(GatewayError::Random)?;
+    let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut file = private_file(path).map_err(failed)?;
+    file.write_all(format!("{text}\n").as_bytes())
+        .map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    Ok(text.into_bytes())
+}
+
+/// Makes a file that only its owner may read.
+fn private_file(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn random_letters() -> Result<String, GatewayError> {
+    let mut bytes = [0; API_KEY_CHARS];
+    getrandom::fill(&mut bytes).map_err(GatewayError::Random)?;
+    let letters = bytes.iter().map(|byte| LETTERS[usize::from(byte % 64)]);
+    Ok(letters.map(char::from).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ed25519_key_is_read_again_and_checks_what_its_secret_signs() {
+        let (private, public) = ed25519_pair().expect("there is randomness");
+        let der = pem_der(&public.expect("there is one")).expect("it is PEM");
+        let verifier = Verifier::ed25519(&der).expect("it is a key");
+        let private = pem_der(&private).expect("it is PEM");
+        assert_eq!(private.len(), 48);
+        let pair = signature::Ed25519KeyPair::from_pkcs8_maybe_unchecked(&private);
+        let signed = pair.expect("it is a key").sign(b"payload");
+        let text = STANDARD.encode(signed);
+        assert!(verifier.verify(b"payload", &text));
+        assert!(!verifier.verify(b"payloae", &text));
+    }
+
+    #[test]
+    fn secrets_are_derived_from_master_and_key() {
+        let one = secret_of(b"master", "a");
+        assert_eq!(one.len(), 64);
+        assert_eq!(one, secret_of(b"master", "a"));
+        assert_ne!(one, secret_of(b"master", "b"));
+        assert_ne!(one, secret_of(b"other", "a"));
+    }
+}

@@ -1,0 +1,181 @@
+//! The HTTP server: connections, routing, headers, bounds.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::error::ApiError;
+use crate::params::Params;
+use crate::response::{HttpResponse, of_error, of_status};
+use crate::rest::{self, Call, Security, TimeUnit};
+use crate::state::{State, now_us};
+use crate::websocket;
+
+/// The longest body of a request.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// How long a client may take for its request's head, also while a connection is idle.
+const HEAD_TIME: Duration = Duration::from_secs(75);
+/// How long a client may take for its request's body.
+const BODY_TIME: Duration = Duration::from_secs(10);
+/// The pause after the system had no file for a connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+const API_KEY: &str = "x-mbx-apikey";
+const TIME_UNIT: &str = "x-mbx-time-unit";
+const FORWARDED: &str = "x-forwarded-for";
+const UUID: HeaderName = HeaderName::from_static("x-mbx-uuid");
+const USED_WEIGHT: HeaderName = HeaderName::from_static("x-mbx-used-weight");
+const USED_WEIGHT_1M: HeaderName = HeaderName::from_static("x-mbx-used-weight-1m");
+const ORDER_COUNT_10S: HeaderName = HeaderName::from_static("x-mbx-order-count-10s");
+const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d");
+
+/// Accepts connections until the gateway stops.
+pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
+    let slots = Arc::new(Semaphore::new(state.connections_max));
+    let mut draining = state.draining();
+    loop {
+        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
+            return;
+        };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = draining.wait_for(|is| *is) => return,
+        };
+        let Ok((stream, peer)) = accepted else {
+            tokio::time::sleep(ACCEPT_PAUSE).await;
+            continue;
+        };
+        let state = Arc::clone(&state);
+        tokio::spawn(connection(state, stream, peer, Arc::new(slot)));
+    }
+}
+
+/// Serves a connection. Its slot goes with each request: a WebSocket keeps it.
+async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, slot: websocket::Slot) {
+    let _ = stream.set_nodelay(true);
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&slot));
+        let state = Arc::clone(&state);
+        async move { Ok::<_, Infallible>(respond(state, request, peer).await) }
+    });
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .serve_connection(TokioIo::new(stream), answer)
+        .with_upgrades()
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(target: "access", %peer, %error, "a connection ended badly");
+    }
+}
+
+/// Returns the address that weights count for: the last one that a proxy on this machine has
+/// added, or else the peer's.
+fn client_address(headers: &HeaderMap, peer: SocketAddr) -> IpAddr {
+    let forwarded = headers.get_all(FORWARDED).iter().next_back();
+    let last = forwarded
+        .and_then(|value| value.to_str().ok())
+        .and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
+    last.filter(|_| peer.ip().is_loopback())
+        .unwrap_or(peer.ip())
+}
+
+async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr) -> HttpResponse {
+    let started = Instant::now();
+    let id = next_id();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let address = client_address(request.headers(), peer);
+    let mut response = if websocket::is_asked_for(request.headers()) {
+        websocket::accept(state, request, address)
+    } else {
+        answer(&state, request, address).await
+    };
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(UUID, value);
+    }
+    let took_us = started.elapsed().as_micros() as u64;
+    let status = response.status().as_u16();
+    tracing::debug!(target: "access", id, %address, %method, path, status, took_us, "request");
+    response
+}
+
+/// Returns an id for a request: of this start, and its number.
+fn next_id() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    // ORDERING: Relaxed; a counter.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{:08x}-{number:012x}", std::process::id())
+}
+
+async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr) -> HttpResponse {
+    let (head, body) = request.into_parts();
+    if head.method == Method::OPTIONS {
+        return of_status(StatusCode::NO_CONTENT, String::new());
+    }
+    let row = match rest::find(&head.method, head.uri.path()) {
+        Ok(row) => row,
+        Err(true) => return of_status(StatusCode::METHOD_NOT_ALLOWED, String::new()),
+        Err(false) => return of_status(StatusCode::NOT_FOUND, String::new()),
+    };
+    let read = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_BYTES_MAX).collect());
+    let body = match read.await {
+        Ok(Ok(body)) => body.to_bytes(),
+        Ok(Err(_)) => return of_status(StatusCode::PAYLOAD_TOO_LARGE, String::new()),
+        Err(_) => return of_status(StatusCode::REQUEST_TIMEOUT, String::new()),
+    };
+    let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
+    let read = std::str::from_utf8(&body)
+        .map_err(|_| ApiError::ILLEGAL_CHARS)
+        .and_then(|body| Params::of_request(head.uri.query().unwrap_or(""), body));
+    let params = match read {
+        Ok(params) => params,
+        Err(error) => return of_error(&error),
+    };
+    let weighed = rest::weigh(state, row, &params, address);
+    let authorized = weighed.and_then(|_| {
+        let unit = header(TIME_UNIT)
+            .or(params.raw("timeUnit"))
+            .map(TimeUnit::named);
+        let unit = unit.transpose()?.unwrap_or_default();
+        Ok((unit, rest::authorize(state, row, &params, header(API_KEY))?))
+    });
+    let (result, key) = match authorized {
+        Ok((unit, key)) => {
+            let params = &params;
+            let call = Call {
+                state,
+                params,
+                unit,
+                key,
+            };
+            ((row.handler)(&call).await, call.key)
+        }
+        Err(error) => (Err(error), None),
+    };
+    let mut response = match &result {
+        Ok(value) => of_status(StatusCode::OK, value.to_string()),
+        Err(error) => of_error(error),
+    };
+    let now = now_us();
+    let headers = response.headers_mut();
+    let used = state.limits.weight_used(address, now);
+    headers.insert(USED_WEIGHT, used.into());
+    headers.insert(USED_WEIGHT_1M, used.into());
+    if let Some(key) = key.filter(|_| row.security == Security::Trade) {
+        let (in_10s, in_day) = state.limits.orders(key.user, now);
+        headers.insert(ORDER_COUNT_10S, in_10s.into());
+        headers.insert(ORDER_COUNT_1D, in_day.into());
+    }
+    response
+}

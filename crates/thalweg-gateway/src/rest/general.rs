@@ -1,0 +1,142 @@
+//! Endpoints about the exchange as a whole.
+
+use serde_json::{Value, json};
+
+use super::{Answer, Call, TimeUnit};
+use crate::error::ApiError;
+use crate::state::now_us;
+use crate::symbols::Symbol;
+use std::sync::Arc;
+
+/// Orders of a user that the engine takes in all symbols together, as the filter says it.
+const OPEN_ORDERS_MAX: u32 = 1_000;
+/// Parts of an iceberg order: see the engine's rules.
+const ICEBERG_PARTS_MAX: u32 = 1_000;
+/// The types of orders that the engine has.
+const ORDER_TYPES: [&str; 5] = [
+    "LIMIT",
+    "LIMIT_MAKER",
+    "MARKET",
+    "STOP_LOSS",
+    "STOP_LOSS_LIMIT",
+];
+
+pub(super) async fn ping(_: &Call<'_>) -> Answer {
+    Ok(json!({}))
+}
+
+pub(super) async fn time(call: &Call<'_>) -> Answer {
+    Ok(json!({ "serverTime": call.unit.of(now_us()) }))
+}
+
+pub(super) async fn empty_list(_: &Call<'_>) -> Answer {
+    Ok(json!([]))
+}
+
+pub(super) async fn no_symbols(_: &Call<'_>) -> Answer {
+    Ok(json!({ "symbols": [] }))
+}
+
+pub(super) async fn exchange_info(call: &Call<'_>) -> Answer {
+    let listed = match symbols_named(call)? {
+        Some(symbols) => symbols,
+        None => call.state.symbols.all(),
+    };
+    let now = now_us();
+    Ok(json!({
+        "timezone": "UTC",
+        "serverTime": TimeUnit::of(call.unit, now),
+        "rateLimits": call.state.limits.to_json(None, now),
+        "exchangeFilters": [],
+        "symbols": listed.iter().map(|symbol| symbol_info(symbol)).collect::<Vec<_>>(),
+    }))
+}
+
+/// Returns the symbols that `symbol` or `symbols` name; `None` where neither is there.
+///
+/// # Errors
+/// -1121, -1128, -1130.
+pub(crate) fn symbols_named(call: &Call<'_>) -> Result<Option<Vec<Arc<Symbol>>>, ApiError> {
+    let params = call.params;
+    match (params.text("symbol")?, params.text("symbols")?) {
+        (Some(_), Some(_)) => Err(ApiError::BAD_COMBINATION),
+        (Some(_), None) => Ok(Some(vec![params.symbol(&call.state.symbols)?])),
+        (None, None) => Ok(None),
+        (None, Some(list)) => {
+            let names: Result<Vec<String>, _> = serde_json::from_str(list);
+            let names = names.map_err(|_| ApiError::invalid_data("symbols"))?;
+            let found = names.iter().map(|name| call.state.symbols.by_name(name));
+            let found: Option<Vec<_>> = found.collect();
+            found.map(Some).ok_or(ApiError::BAD_SYMBOL)
+        }
+    }
+}
+
+fn symbol_info(symbol: &Symbol) -> Value {
+    json!({
+        "symbol": symbol.name,
+        "status": symbol.status(),
+        "baseAsset": symbol.base.name,
+        "baseAssetPrecision": symbol.base.decimals,
+        "quoteAsset": symbol.quote.name,
+        "quotePrecision": symbol.quote.decimals,
+        "quoteAssetPrecision": symbol.quote.decimals,
+        "baseCommissionPrecision": symbol.base.decimals,
+        "quoteCommissionPrecision": symbol.quote.decimals,
+        "orderTypes": ORDER_TYPES,
+        "icebergAllowed": true,
+        "ocoAllowed": false,
+        "otoAllowed": false,
+        "opoAllowed": false,
+        "quoteOrderQtyMarketAllowed": true,
+        "allowTrailingStop": false,
+        "cancelReplaceAllowed": true,
+        "amendAllowed": true,
+        "pegInstructionsAllowed": false,
+        "isSpotTradingAllowed": true,
+        "isMarginTradingAllowed": false,
+        "filters": filters(symbol),
+        "permissions": [],
+        "permissionSets": [["SPOT"]],
+        "defaultSelfTradePreventionMode": "NONE",
+        "allowedSelfTradePreventionModes": ["NONE", "EXPIRE_TAKER", "EXPIRE_MAKER", "EXPIRE_BOTH"],
+    })
+}
+
+/// Returns the filters of a symbol. Numbers of the engine without a bound of their own are bounded
+/// by 64 bits.
+fn filters(symbol: &Symbol) -> Value {
+    let price = |units: i64| crate::decimal::format(units.into(), symbol.price_decimals);
+    let quantity = |units: i64| crate::decimal::format(units.into(), symbol.base.decimals);
+    let most = |step: i64| i64::MAX / step * step;
+    let band = |at: i64, none: i64, open: i64| match at == none {
+        true => open,
+        false => at.saturating_mul(symbol.price_unit),
+    };
+    let low = band(symbol.limits.low, i64::MIN, symbol.tick).max(symbol.tick);
+    let high = band(symbol.limits.high, i64::MAX, most(symbol.tick));
+    json!([
+        {
+            "filterType": "PRICE_FILTER",
+            "minPrice": price(low),
+            "maxPrice": price(high),
+            "tickSize": price(symbol.tick),
+        },
+        {
+            "filterType": "LOT_SIZE",
+            "minQty": quantity(symbol.step),
+            "maxQty": quantity(most(symbol.step)),
+            "stepSize": quantity(symbol.step),
+        },
+        {
+            "filterType": "NOTIONAL",
+            "minNotional": symbol.quote_text(symbol.min_notional.into()),
+            "applyMinToMarket": true,
+            "maxNotional": symbol.quote_text(i64::MAX.into()),
+            "applyMaxToMarket": false,
+            "avgPriceMins": 0,
+        },
+        { "filterType": "ICEBERG_PARTS", "limit": ICEBERG_PARTS_MAX },
+        { "filterType": "MAX_NUM_ORDERS", "maxNumOrders": OPEN_ORDERS_MAX },
+    ])
+}

@@ -1,0 +1,237 @@
+//! The endpoints: one table for REST and the WebSocket API, and what all requests have in common.
+
+mod account;
+pub(crate) mod general;
+mod market;
+mod trading;
+
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hyper::Method;
+use serde_json::Value;
+use thalweg_exchange::UserId;
+
+use crate::error::ApiError;
+use crate::keys::{ApiKey, is_api_key};
+use crate::params::Params;
+use crate::signature::check_time;
+use crate::state::{State, now_us};
+pub(crate) use crate::time_unit::TimeUnit;
+
+/// A request of an endpoint, whose signature was checked where one is needed.
+#[derive(Debug)]
+pub(crate) struct Call<'c> {
+    pub(crate) state: &'c Arc<State>,
+    pub(crate) params: &'c Params,
+    pub(crate) unit: TimeUnit,
+    /// `None` where the endpoint needs none.
+    pub(crate) key: Option<Arc<ApiKey>>,
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").finish_non_exhaustive()
+    }
+}
+
+impl Call<'_> {
+    /// Returns the user who signed.
+    ///
+    /// # Errors
+    /// -2015 where the endpoint needs no key.
+    pub(crate) fn user(&self) -> Result<UserId, ApiError> {
+        let key = self.key.as_ref().ok_or(ApiError::REJECTED_KEY)?;
+        Ok(key.user)
+    }
+}
+
+/// The key and the signature that a caller must show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Security {
+    /// Nothing; a key is neither needed nor refused.
+    None,
+    /// A signature.
+    UserData,
+    /// A signature of a key that may trade.
+    Trade,
+}
+
+pub(crate) type Answer = Result<Value, ApiError>;
+pub(crate) type Answering<'c> = Pin<Box<dyn Future<Output = Answer> + Send + 'c>>;
+type Handler = for<'c> fn(&'c Call<'c>) -> Answering<'c>;
+
+/// A row of the table.
+pub(crate) struct Endpoint {
+    pub(crate) method: Method,
+    pub(crate) path: &'static str,
+    /// The method of the WebSocket API; empty where there is none.
+    pub(crate) ws: &'static str,
+    pub(crate) weight: fn(&Params) -> u32,
+    pub(crate) security: Security,
+    pub(crate) handler: Handler,
+}
+
+/// Makes the table; handlers are `async fn(&Call<'_>) -> Answer`.
+macro_rules! endpoints {
+    ($($method:ident $path:literal, $ws:literal, $weight:expr, $security:ident,
+        $($handler:ident)::+;)*) => {
+        /// All endpoints; others answer 404.
+        pub(crate) static ENDPOINTS: &[Endpoint] = &[$(Endpoint {
+            method: Method::$method,
+            path: $path,
+            ws: $ws,
+            weight: $weight,
+            security: Security::$security,
+            handler: |call| Box::pin($($handler)::+(call)),
+        }),*];
+    };
+}
+
+/// Returns a weight by whether a symbol is named.
+fn with_symbol(params: &Params, with: u32, without: u32) -> u32 {
+    params.raw("symbol").map_or(without, |_| with)
+}
+
+/// Returns a weight by whether an order is named.
+fn with_order(params: &Params, with: u32, without: u32) -> u32 {
+    params.raw("orderId").map_or(without, |_| with)
+}
+
+endpoints! {
+    GET "/api/v3/ping", "ping", |_| 1, None, general::ping;
+    GET "/api/v3/time", "time", |_| 1, None, general::time;
+    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info;
+    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth;
+    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades;
+    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades;
+    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades;
+    GET "/api/v3/klines", "klines", |_| 2, None, market::candles;
+    GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles;
+    GET "/api/v3/ticker/24hr", "ticker.24hr", |p| market::ticker_weight(p, 2, 40, 80), None,
+        market::ticker_24hr;
+    GET "/api/v3/ticker/price", "ticker.price", |p| market::ticker_weight(p, 2, 4, 4), None,
+        market::ticker_price;
+    GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
+        market::ticker_book;
+    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account;
+    POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place;
+    POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test;
+    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel;
+    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order;
+    POST "/api/v3/order/cancelReplace", "order.cancelReplace", |_| 1, Trade,
+        trading::cancel_replace;
+    PUT "/api/v3/order/amend/keepPriority", "order.amend.keepPriority", |_| 4, Trade,
+        trading::amend;
+    GET "/api/v3/openOrders", "openOrders.status", |p| with_symbol(p, 6, 80), UserData,
+        account::open_orders;
+    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all;
+    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders;
+    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades;
+    GET "/api/v3/rateLimit/order", "account.rateLimits.orders", |_| 40, UserData,
+        account::order_counts;
+    GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee;
+    GET "/sapi/v1/capital/config/getall", "", |_| 10, UserData, general::empty_list;
+    GET "/sapi/v1/margin/allPairs", "", |_| 1, None, general::empty_list;
+    GET "/sapi/v1/margin/isolated/allPairs", "", |_| 1, None, general::empty_list;
+    GET "/fapi/v1/exchangeInfo", "", |_| 1, None, general::no_symbols;
+    GET "/dapi/v1/exchangeInfo", "", |_| 1, None, general::no_symbols;
+}
+
+/// Returns the row of a request of REST; `Err` with true where the path is there with another
+/// method.
+pub(crate) fn find(method: &Method, path: &str) -> Result<&'static Endpoint, bool> {
+    let mut at_path = ENDPOINTS.iter().filter(|row| row.path == path).peekable();
+    let is_there = at_path.peek().is_some();
+    at_path.find(|row| row.method == method).ok_or(is_there)
+}
+
+/// Returns the row of a method of the WebSocket API.
+pub(crate) fn find_ws(name: &str) -> Option<&'static Endpoint> {
+    ENDPOINTS
+        .iter()
+        .find(|row| row.ws == name && !name.is_empty())
+}
+
+/// Weighs a request. Returns the weight used in this minute.
+///
+/// # Errors
+/// -1003.
+pub(crate) fn weigh(
+    state: &State,
+    row: &Endpoint,
+    params: &Params,
+    address: IpAddr,
+) -> Result<u32, ApiError> {
+    state.limits.weigh(address, (row.weight)(params), now_us())
+}
+
+/// Checks what a row asks for: time, key and signature.
+///
+/// # Errors
+/// -1021, -1022, -1102, -2014, -2015.
+pub(crate) fn authorize(
+    state: &State,
+    row: &Endpoint,
+    params: &Params,
+    api_key: Option<&str>,
+) -> Result<Option<Arc<ApiKey>>, ApiError> {
+    if row.security == Security::None {
+        return Ok(None);
+    }
+    let key = signer(state, params, api_key)?;
+    match row.security == Security::Trade && !key.may_trade {
+        true => Err(ApiError::REJECTED_KEY),
+        false => Ok(Some(key)),
+    }
+}
+
+/// Checks time, key and signature of a signed request.
+///
+/// # Errors
+/// -1021, -1022, -1102, -2014, -2015.
+pub(crate) fn signer(
+    state: &State,
+    params: &Params,
+    api_key: Option<&str>,
+) -> Result<Arc<ApiKey>, ApiError> {
+    let api_key = api_key
+        .filter(|key| is_api_key(key))
+        .ok_or(ApiError::BAD_KEY)?;
+    let timestamp = params.integer("timestamp")?;
+    let timestamp = timestamp.ok_or_else(|| ApiError::mandatory("timestamp"))?;
+    check_time(timestamp, params.text("recvWindow")?, now_us())?;
+    let signature = params.signature();
+    let signature = signature.ok_or_else(|| ApiError::mandatory("signature"))?;
+    let key = state.keys.find(api_key).ok_or(ApiError::REJECTED_KEY)?;
+    match key.verifier.verify(params.payload(), signature) {
+        true => Ok(key),
+        false => Err(ApiError::SIGNATURE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_request_has_one_row() {
+        for (at, row) in ENDPOINTS.iter().enumerate() {
+            let found = find(&row.method, row.path).expect("it is there");
+            assert!(
+                std::ptr::eq(found, &ENDPOINTS[at]),
+                "{} {}",
+                row.method,
+                row.path
+            );
+            if let Some(found) = find_ws(row.ws) {
+                assert!(std::ptr::eq(found, &ENDPOINTS[at]), "{}", row.ws);
+            }
+        }
+        assert_eq!(find(&Method::GET, "/api/v3/nothing").err(), Some(false));
+        assert_eq!(find(&Method::PATCH, "/api/v3/order").err(), Some(true));
+        assert!(find_ws("").is_none());
+    }
+}

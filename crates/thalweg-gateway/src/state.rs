@@ -1,0 +1,58 @@
+//! The state that all connections of a gateway share.
+
+use std::path::Path;
+
+use thalweg_server::{GatewayLink, config};
+use tokio::sync::watch;
+
+use crate::GatewayError;
+use crate::keys::ApiKeys;
+use crate::limits::Limits;
+use crate::market::Market;
+use crate::orders::Orders;
+use crate::symbols::Symbols;
+pub(crate) use crate::time_unit::now_us;
+
+/// See the [module](self).
+pub(crate) struct State {
+    pub(crate) symbols: Symbols,
+    pub(crate) keys: ApiKeys,
+    pub(crate) limits: Limits,
+    pub(crate) market: Market,
+    pub(crate) orders: Orders,
+    pub(crate) connections_max: usize,
+    draining: watch::Sender<bool>,
+}
+
+impl State {
+    /// Reads symbols, keys and the log.
+    pub(crate) fn open(
+        config: &config::Gateway,
+        directory: &Path,
+        link: &GatewayLink,
+    ) -> Result<Self, GatewayError> {
+        let or = |path: &Option<_>, name| path.clone().unwrap_or_else(|| directory.join(name));
+        let symbols = Symbols::read(&or(&config.symbols, "symbols.toml"))?;
+        let keys = ApiKeys::read(&or(&config.keys, "api-keys.toml"))?;
+        let orders = Orders::open(config, &directory.join("gateway"), link)?;
+        Ok(Self {
+            symbols,
+            keys,
+            limits: Limits::new(config),
+            market: Market::new(),
+            orders,
+            connections_max: config.connections_max,
+            draining: watch::Sender::new(false),
+        })
+    }
+
+    /// Has connections end in order.
+    pub(crate) fn drain(&self) {
+        self.draining.send_replace(true);
+    }
+
+    /// Returns a receiver of whether the gateway is about to stop.
+    pub(crate) fn draining(&self) -> watch::Receiver<bool> {
+        self.draining.subscribe()
+    }
+}

@@ -1,0 +1,258 @@
+//! The drop copy: all market data, execution reports and administrators' commands in one order, for
+//! a gateway in the same process.
+//!
+//! The publisher appends on the exchange's thread and never waits. At most [`ENTRIES_MAX`] entries
+//! wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
+//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are never
+//! dropped. Reports that were dropped can be had from [`Reports`], by their numbers.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thalweg_exchange::durable::{Executed, Reports};
+use thalweg_exchange::execution::ExecutionReport;
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message, Snapshot};
+use thalweg_exchange::risk::TradingLimits;
+use thalweg_exchange::session::ReportNumber;
+use thalweg_exchange::{Command, ResultCode, State, SymbolId, SymbolSpec};
+use tokio::sync::Notify;
+
+/// Entries that wait for the reader, of some 100 bytes each.
+const ENTRIES_MAX: usize = 1 << 18;
+
+/// One entry of a drop copy.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Copied {
+    /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow, and
+    /// those not among them are gone.
+    Restart,
+    /// A symbol that is there when the exchange is opened.
+    Symbol(Box<(SymbolSpec, TradingLimits)>),
+    /// The book of a symbol, from which messages go on.
+    Book(Box<Snapshot>),
+    /// Market data of the command whose [end](Self::End) comes next.
+    Message(Message),
+    /// An execution report of that command, with its number among those of its owner.
+    Report(ReportNumber, ExecutionReport),
+    /// That command, where it is no order of a user, and succeeded.
+    Admin(Box<Command>),
+    /// The command with this number is complete. Commands without other entries have none, but the
+    /// last one before the reader is woken.
+    End(u64),
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    entries: Vec<Copied>,
+    is_closed: bool,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    queue: Mutex<Queue>,
+    filled: Notify,
+}
+
+impl Inner {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The reader's end.
+#[derive(Debug)]
+pub struct DropCopy(Arc<Inner>);
+
+impl DropCopy {
+    /// Waits for entries and puts them into `entries`, whose content is dropped. Returns false when
+    /// the exchange is closed and all was taken. Safe to cancel.
+    pub async fn next(&self, entries: &mut Vec<Copied>) -> bool {
+        entries.clear();
+        loop {
+            {
+                let mut queue = self.0.queue();
+                if !queue.entries.is_empty() {
+                    std::mem::swap(&mut queue.entries, entries);
+                    return true;
+                }
+                if queue.is_closed {
+                    return false;
+                }
+            }
+            self.0.filled.notified().await;
+        }
+    }
+}
+
+/// The link of a gateway in the same process to its server.
+#[derive(Debug)]
+pub struct GatewayLink {
+    /// The address of the trade listener.
+    pub trade: std::net::SocketAddr,
+    /// A key, valid in this process, that opens a trade session of any user.
+    pub key: Vec<u8>,
+    /// The session number that only this key may use.
+    pub session: u32,
+    /// The reports and sessions of all users.
+    pub reports: Reports,
+    /// See [`DropCopy`].
+    pub copy: DropCopy,
+}
+
+/// The publisher's end.
+#[derive(Debug)]
+pub(crate) struct CopyWriter {
+    inner: Arc<Inner>,
+    epoch: Epoch,
+    /// `None` before the exchange is open, and after an outcome was missing.
+    builder: Option<Box<Builder>>,
+    symbols: BTreeSet<SymbolId>,
+    /// Entries since the last hand-over.
+    entries: Vec<Copied>,
+    next_command: u64,
+    /// The last command whose end is in the queue, and one more.
+    ended: u64,
+    is_behind: bool,
+}
+
+/// Makes both ends.
+pub(crate) fn new(epoch: Epoch) -> (CopyWriter, DropCopy) {
+    let inner = Arc::<Inner>::default();
+    let writer = CopyWriter {
+        inner: Arc::clone(&inner),
+        epoch,
+        builder: None,
+        symbols: BTreeSet::new(),
+        entries: Vec::new(),
+        next_command: 0,
+        ended: 0,
+        is_behind: true,
+    };
+    (writer, DropCopy(inner))
+}
+
+impl CopyWriter {
+    /// Begins with the state of the exchange as it was opened.
+    pub(crate) fn start(&mut self, state: &State, next_command: u64) {
+        self.next_command = next_command;
+        for book in state.matching.books() {
+            let spec = *book.spec();
+            let limits = state.risk.limits(spec.id).unwrap_or(TradingLimits::NONE);
+            self.symbols.insert(spec.id);
+            self.entries.push(Copied::Symbol(Box::new((spec, limits))));
+        }
+        let builder = Builder::from_books(&state.matching, self.epoch, MarketOptions::default());
+        self.builder = Some(Box::new(builder));
+        self.hand_over();
+    }
+
+    /// Takes the next outcome in.
+    pub(crate) fn take(&mut self, executed: &Executed<'_>) {
+        let outcome = &executed.outcome;
+        let (number, command, result) = (outcome.sequence, outcome.command, outcome.result);
+        self.next_command = number + 1;
+        let Some(builder) = &mut self.builder else {
+            return;
+        };
+        let messages = match builder.apply(number, command, result, outcome.events) {
+            Ok(messages) => messages,
+            Err(error) => {
+                tracing::error!(%error, "the gateway gets no market data any more");
+                self.builder = None;
+                return;
+            }
+        };
+        let before = self.entries.len();
+        if !self.is_behind {
+            self.entries
+                .extend(messages.iter().map(|m| Copied::Message(*m)));
+            let reports = executed.reports.iter();
+            let reports = reports.map(|one| Copied::Report(one.number, one.report()));
+            self.entries.extend(reports);
+        }
+        if result == ResultCode::Success && is_administrative(command) {
+            self.note_symbols(command);
+            self.entries.push(Copied::Admin(Box::new(command.clone())));
+        }
+        if self.entries.len() > before {
+            self.entries.push(Copied::End(number));
+            self.ended = number + 1;
+        }
+        if self.entries.len() > ENTRIES_MAX {
+            self.fall_behind();
+        }
+    }
+
+    fn note_symbols(&mut self, command: &Command) {
+        match command {
+            Command::AddSymbols(specs) => self.symbols.extend(specs.iter().map(|spec| spec.id)),
+            Command::RemoveSymbol { symbol } => drop(self.symbols.remove(symbol)),
+            Command::Reset => self.symbols.clear(),
+            _ => {}
+        }
+    }
+
+    /// Drops all but the administrators' commands.
+    fn fall_behind(&mut self) {
+        let is_kept = |entry: &Copied| matches!(entry, Copied::Admin(_) | Copied::Symbol(_));
+        self.entries.retain(is_kept);
+        self.is_behind = true;
+    }
+
+    /// Hands over what there is. Never waits.
+    pub(crate) fn hand_over(&mut self) {
+        let inner = Arc::clone(&self.inner);
+        let mut queue = inner.queue();
+        if self.is_behind && queue.entries.is_empty() {
+            self.restart();
+        }
+        if self.ended < self.next_command && self.next_command > 0 && !self.is_behind {
+            self.entries.push(Copied::End(self.next_command - 1));
+            self.ended = self.next_command;
+        }
+        if self.entries.is_empty() || self.is_behind {
+            return;
+        }
+        if queue.entries.is_empty() {
+            std::mem::swap(&mut queue.entries, &mut self.entries);
+        } else if queue.entries.len() + self.entries.len() <= ENTRIES_MAX {
+            queue.entries.append(&mut self.entries);
+        } else {
+            self.fall_behind();
+            return;
+        }
+        drop(queue);
+        inner.filled.notify_one();
+    }
+
+    /// Puts the books in place of what was dropped.
+    fn restart(&mut self) {
+        let Some(builder) = &self.builder else {
+            return;
+        };
+        self.entries.push(Copied::Restart);
+        for symbol in &self.symbols {
+            let mut book = Box::<Snapshot>::default();
+            if builder.snapshot(*symbol, usize::MAX, &mut book) {
+                self.entries.push(Copied::Book(book));
+            }
+        }
+        self.is_behind = false;
+        self.ended = 0;
+    }
+}
+
+impl Drop for CopyWriter {
+    fn drop(&mut self) {
+        self.inner.queue().is_closed = true;
+        self.inner.filled.notify_one();
+    }
+}
+
+/// Whether a command changes something else than the orders of one user.
+fn is_administrative(command: &Command) -> bool {
+    let is_order = command.place().is_some() || command.symbol().is_some();
+    let is_clock = matches!(command, Command::Clock { .. } | Command::Nop);
+    !(is_order || is_clock)
+}
