@@ -50,10 +50,12 @@ mod listener;
 mod market;
 mod orders;
 mod params;
+mod response;
 mod rest;
 pub mod signature;
 mod state;
 pub mod symbols;
+mod time_unit;
 mod websocket;
 
 use std::net::SocketAddr;
@@ -152,6 +154,8 @@ impl Gateway {
         let ready = ready.map_err(GatewayError::Threads)?.await;
         // The exchange has ended where there is no message.
         ready.unwrap_or(Ok(()))?;
+        let ticking = Arc::clone(&state);
+        runtime.spawn(async move { ticking.market.run().await });
         runtime.spawn(listener::serve(Arc::clone(&state), listener));
         Ok(Self {
             address,

@@ -112,12 +112,11 @@ impl Follower {
             }
         }
         let ids = &mut self.ids;
-        state
-            .orders
-            .recover(&state.symbols, |trade, command, index| {
-                ids.restore(trade, TradeId { command, index });
-                state.market.trade(&trade);
-            });
+        state.orders.recover(&state.symbols, |trade, index| {
+            let command = trade.command;
+            ids.restore(trade, TradeId { command, index });
+            state.market.trade(&trade);
+        });
         let first_end = entries.iter().find_map(|entry| match entry {
             Copied::End(number) => Some(*number),
             _ => None,
@@ -182,8 +181,7 @@ impl Follower {
 
     fn trade(&mut self, trade: Trade, report: &ExecutionReport) {
         if let Execution::Trade { id, .. } = report.kind {
-            self.records
-                .push(Record::Trade(trade, id.command, id.index));
+            self.records.push(Record::Trade(trade, id.index));
             self.steps.push(Step::Trade(trade));
         }
     }
@@ -302,6 +300,7 @@ impl TradeIds {
         let side = report.side?;
         let trade = Trade {
             id: self.last.get(&report.symbol).copied().unwrap_or(0) + 1,
+            command: id.command,
             symbol: report.symbol,
             price,
             lots: size,

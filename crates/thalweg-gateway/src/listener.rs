@@ -6,17 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, UPGRADE};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Incoming;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::params::Params;
+use crate::response::{HttpResponse, of_error, of_status};
 use crate::rest::{self, Call, Security, TimeUnit};
 use crate::state::{State, now_us};
 use crate::websocket;
@@ -39,9 +40,6 @@ const USED_WEIGHT_1M: HeaderName = HeaderName::from_static("x-mbx-used-weight-1m
 const ORDER_COUNT_10S: HeaderName = HeaderName::from_static("x-mbx-order-count-10s");
 const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d");
 
-/// A response as hyper takes it.
-pub(crate) type HttpResponse = Response<Full<Bytes>>;
-
 /// Accepts connections until the gateway stops.
 pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
     let slots = Arc::new(Semaphore::new(state.connections_max));
@@ -59,16 +57,15 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             continue;
         };
         let state = Arc::clone(&state);
-        tokio::spawn(async move {
-            connection(state, stream, peer).await;
-            drop(slot);
-        });
+        tokio::spawn(connection(state, stream, peer, Arc::new(slot)));
     }
 }
 
-async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr) {
+/// Serves a connection. Its slot goes with each request: a WebSocket keeps it.
+async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, slot: websocket::Slot) {
     let _ = stream.set_nodelay(true);
-    let answer = service_fn(move |request| {
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(Arc::clone(&slot));
         let state = Arc::clone(&state);
         async move { Ok::<_, Infallible>(respond(state, request, peer).await) }
     });
@@ -99,7 +96,7 @@ async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr
     let id = next_id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let address = client_address(request.headers(), peer);
-    let mut response = if request.headers().contains_key(UPGRADE) {
+    let mut response = if websocket::is_asked_for(request.headers()) {
         websocket::accept(state, request, address)
     } else {
         answer(&state, request, address).await
@@ -179,25 +176,6 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
         let (in_10s, in_day) = state.limits.orders(key.user, now);
         headers.insert(ORDER_COUNT_10S, in_10s.into());
         headers.insert(ORDER_COUNT_1D, in_day.into());
-    }
-    response
-}
-
-/// Returns a response of JSON.
-pub(crate) fn of_status(status: StatusCode, body: String) -> HttpResponse {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    let json = HeaderValue::from_static("application/json;charset=UTF-8");
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
-}
-
-/// Returns the response of an error.
-pub(crate) fn of_error(error: &ApiError) -> HttpResponse {
-    let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = of_status(status, error.to_json().to_string());
-    if let Some(seconds) = error.retry_after {
-        response.headers_mut().insert(RETRY_AFTER, seconds.into());
     }
     response
 }

@@ -1,9 +1,10 @@
 //! Parameters of a request, with the bytes that are signed.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::value::RawValue;
 
 use crate::decimal::{self, DecimalError};
 use crate::error::{ApiError, DECIMAL_RANGE};
@@ -57,22 +58,22 @@ impl Params {
     }
 
     /// Reads the `params` of a request of the WebSocket API. The signed payload is all but
-    /// `signature`, sorted by name, not escaped.
+    /// `signature`, sorted by name, not escaped; numbers are as they were sent.
     ///
     /// # Errors
     /// -1100 for a value that is an object; -1101 for too many.
-    pub(crate) fn of_json(object: &Map<String, Value>) -> Result<Self, ApiError> {
+    pub(crate) fn of_json(sorted: &BTreeMap<Cow<'_, str>, &RawValue>) -> Result<Self, ApiError> {
         let mut params = Self::default();
-        let mut sorted: Vec<_> = object.iter().collect();
-        sorted.sort_unstable_by_key(|(name, _)| *name);
         for (name, value) in sorted {
-            let text = match value {
-                Value::String(text) => Cow::Borrowed(&**text),
-                Value::Null => continue,
-                Value::Array(_) | Value::Number(_) | Value::Bool(_) => {
-                    Cow::Owned(value.to_string())
+            let raw = value.get();
+            let text = match raw.as_bytes().first() {
+                Some(b'"') => {
+                    let text = serde_json::from_str::<String>(raw);
+                    Cow::Owned(text.map_err(|_| ApiError::ILLEGAL_CHARS)?)
                 }
-                Value::Object(_) => return Err(ApiError::ILLEGAL_CHARS),
+                Some(b'n') => continue,
+                Some(b'{') => return Err(ApiError::ILLEGAL_CHARS),
+                _ => Cow::Borrowed(raw),
             };
             if name == "signature" {
                 params.signature = Some(text.into_owned());
@@ -211,7 +212,7 @@ impl Params {
 }
 
 /// Returns the text behind escapes.
-fn unescape(text: &str) -> Result<Cow<'_, str>, ApiError> {
+pub(crate) fn unescape(text: &str) -> Result<Cow<'_, str>, ApiError> {
     if !text.contains(['%', '+']) {
         return Ok(Cow::Borrowed(text));
     }
@@ -260,13 +261,12 @@ mod tests {
 
     #[test]
     fn json_is_signed_sorted_and_as_sent() {
-        let object = serde_json::json!({
-            "timestamp": 1_645_423_376_532_i64, "symbol": "BTC USDT", "signature": "s",
-            "returnRateLimits": false, "orderId": "7",
-        });
-        let object = object.as_object().expect("it is one");
-        let params = Params::of_json(object).expect("they are fine");
-        let payload = "orderId=7&returnRateLimits=false&symbol=BTC USDT&timestamp=1645423376532";
+        let json = r#"{"timestamp":1645423376532,"symbol":"BTC USDT","signature":"s",
+            "returnRateLimits":false,"orderId":"7","price":0.10,"side":null}"#;
+        let sorted = serde_json::from_str(json).expect("it is JSON");
+        let params = Params::of_json(&sorted).expect("they are fine");
+        let payload = "orderId=7&price=0.10&returnRateLimits=false&symbol=BTC USDT\
+             &timestamp=1645423376532";
         assert_eq!(params.payload(), payload.as_bytes());
         assert_eq!(params.integer("orderId"), Ok(Some(7)));
     }

@@ -1,7 +1,6 @@
 //! What all connections of a gateway share.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use thalweg_server::{GatewayLink, config};
 use tokio::sync::watch;
@@ -12,6 +11,7 @@ use crate::limits::Limits;
 use crate::market::Market;
 use crate::orders::Orders;
 use crate::symbols::Symbols;
+pub(crate) use crate::time_unit::now_us;
 
 /// See the [module](self).
 pub(crate) struct State {
@@ -55,10 +55,4 @@ impl State {
     pub(crate) fn draining(&self) -> watch::Receiver<bool> {
         self.draining.subscribe()
     }
-}
-
-/// Returns the time in microseconds since 1970.
-pub(crate) fn now_us() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_micros() as i64)
 }

@@ -31,8 +31,8 @@ pub(crate) enum Record {
     Order(Box<Order>),
     /// A report that was applied.
     Report(Reported),
-    /// A trade, and where the engine's reports have it.
-    Trade(Trade, u64, u32),
+    /// A trade, and which of its command it is.
+    Trade(Trade, u32),
     /// A user's reports up to this one were before the gateway, or are lost.
     Begin(UserId, ReportNumber),
 }
@@ -90,13 +90,13 @@ impl Record {
                     .int(reported.time_us);
                 out.0.extend_from_slice(&report);
             }
-            Self::Trade(trade, command, index) => {
+            Self::Trade(trade, index) => {
                 out.byte(TRADE).int(trade.id).int(trade.symbol.0.into());
                 out.int(trade.price)
                     .int(trade.lots)
                     .byte(trade.taker_side as u8);
                 out.int(trade.time_us)
-                    .int(*command as i64)
+                    .int(trade.command as i64)
                     .int((*index).into());
             }
             Self::Begin(user, number) => {
@@ -126,16 +126,17 @@ impl Record {
                 let (id, symbol) = (fields.int()?, SymbolId(fields.int()?.try_into().ok()?));
                 let (price, lots) = (fields.int()?, fields.int()?);
                 let (taker_side, time_us) = (fields.side()?, fields.int()?);
+                let (command, index) = (fields.int()? as u64, fields.int()? as u32);
                 let trade = Trade {
                     id,
+                    command,
                     symbol,
                     price,
                     lots,
                     taker_side,
                     time_us,
                 };
-                let (command, index) = (fields.int()? as u64, fields.int()? as u32);
-                Self::Trade(trade, command, index)
+                Self::Trade(trade, index)
             }
             BEGIN => Self::Begin(UserId(fields.int()?), ReportNumber(fields.int()? as u64)),
             _ => return None,
@@ -285,6 +286,7 @@ mod tests {
     fn records() -> Vec<Record> {
         let trade = Trade {
             id: 3,
+            command: 12,
             symbol: SymbolId(-1),
             price: 5,
             lots: 2,
@@ -314,7 +316,7 @@ mod tests {
         vec![
             Record::Begin(UserId(7), ReportNumber(4)),
             Record::Order(Box::new(order(1))),
-            Record::Trade(trade, 12, 1),
+            Record::Trade(trade, 1),
             Record::Report(Reported {
                 number: ReportNumber(5),
                 report,

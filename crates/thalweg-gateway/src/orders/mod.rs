@@ -142,7 +142,7 @@ impl Orders {
     pub(crate) fn recover(
         &self,
         symbols: &Symbols,
-        mut trade: impl FnMut(crate::market::Trade, u64, u32),
+        mut trade: impl FnMut(crate::market::Trade, u32),
     ) {
         let records = std::mem::take(&mut *lock(&self.records));
         for record in records {
@@ -152,7 +152,7 @@ impl Orders {
                     let user = self.user(reported.report.owner);
                     drop(user.memory().apply(&reported, symbols));
                 }
-                Record::Trade(of, command, index) => trade(of, command, index),
+                Record::Trade(of, index) => trade(of, index),
                 Record::Begin(user, number) => {
                     self.user(user).memory().last_report = Some(number);
                 }

@@ -2,6 +2,7 @@
 
 mod account;
 pub(crate) mod general;
+mod market;
 mod trading;
 
 use std::future::Future;
@@ -18,36 +19,7 @@ use crate::keys::{ApiKey, is_api_key};
 use crate::params::Params;
 use crate::signature::check_time;
 use crate::state::{State, now_us};
-
-/// The unit of times in responses.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum TimeUnit {
-    #[default]
-    Milliseconds,
-    Microseconds,
-}
-
-impl TimeUnit {
-    /// Returns the unit of a name.
-    ///
-    /// # Errors
-    /// -1194.
-    pub(crate) fn named(name: &str) -> Result<Self, ApiError> {
-        match name {
-            "MILLISECOND" | "millisecond" => Ok(Self::Milliseconds),
-            "MICROSECOND" | "microsecond" => Ok(Self::Microseconds),
-            _ => Err(ApiError::TIME_UNIT),
-        }
-    }
-
-    /// Returns a time in microseconds since 1970 in this unit.
-    pub(crate) const fn of(self, us: i64) -> i64 {
-        match self {
-            Self::Milliseconds => us.div_euclid(1_000),
-            Self::Microseconds => us,
-        }
-    }
-}
+pub(crate) use crate::time_unit::TimeUnit;
 
 /// A request of an endpoint, whose signature was checked where one is needed.
 #[derive(Debug)]
@@ -132,6 +104,18 @@ endpoints! {
     GET "/api/v3/ping", "ping", |_| 1, None, general::ping;
     GET "/api/v3/time", "time", |_| 1, None, general::time;
     GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info;
+    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth;
+    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades;
+    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades;
+    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades;
+    GET "/api/v3/klines", "klines", |_| 2, None, market::candles;
+    GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles;
+    GET "/api/v3/ticker/24hr", "ticker.24hr", |p| market::ticker_weight(p, 2, 40, 80), None,
+        market::ticker_24hr;
+    GET "/api/v3/ticker/price", "ticker.price", |p| market::ticker_weight(p, 2, 4, 4), None,
+        market::ticker_price;
+    GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
+        market::ticker_book;
     GET "/api/v3/account", "account.status", |_| 20, UserData, account::account;
     POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place;
     POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test;

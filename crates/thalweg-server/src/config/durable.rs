@@ -44,7 +44,8 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
             answers_kept: sessions.answers_kept,
             reports_kept: sessions.reports_kept,
             reports_max: sessions.reports_max,
-            sessions_per_user: sessions.per_holder,
+            // The number above all others is the gateway's.
+            sessions_per_user: sessions.per_holder + u32::from(config.gateway.listen.is_some()),
             sessions_max: sessions.remembered_max,
         },
         rules: match config.exchange.rules {

@@ -1,0 +1,337 @@
+//! Events of streams, from what the drop copy has.
+
+use std::sync::Arc;
+
+use thalweg_exchange::Action;
+use thalweg_exchange::market::{
+    Body, Channels, Epoch, FeedSequence, LevelDelta, Message, Snapshot, SymbolSequence,
+};
+
+use super::{SYMBOL, trade};
+use crate::market::units::Unit;
+use crate::market::{Item, Kind, Label, Market, Outbox, Subscription, Units};
+use crate::time_unit::TimeUnit;
+
+const START_US: i64 = 1_796_000_000_000_000;
+
+fn label() -> Label {
+    let unit = |factor, decimals| Unit { factor, decimals };
+    Label {
+        name: "BTCUSDT".to_owned(),
+        units: Units {
+            price: unit(1, 2),
+            size: unit(10, 4),
+            quote: unit(10, 6),
+        },
+    }
+}
+
+fn level(side: Action, price: i64, volume: i64) -> Message {
+    Message {
+        epoch: Epoch(1),
+        sequence: FeedSequence(1),
+        symbol_sequence: SymbolSequence(1),
+        channels: Channels::default(),
+        symbol: SYMBOL,
+        is_last: true,
+        body: Body::Level(LevelDelta {
+            side,
+            price,
+            volume,
+            orders: 1,
+        }),
+    }
+}
+
+/// Ends a command, and has its events published.
+fn end(market: &Market, number: u64, time_us: i64) {
+    market.end(number, time_us);
+    market.topics.publish(&market.flush(time_us));
+}
+
+fn tick(market: &Market, time_us: i64) {
+    market.topics.publish(&market.tick(time_us));
+}
+
+struct Follower<'m> {
+    market: &'m Market,
+    outbox: Arc<Outbox>,
+    subscriptions: Vec<(Kind, u64)>,
+}
+
+impl<'m> Follower<'m> {
+    fn of(market: &'m Market, streams: &[&str]) -> Self {
+        let outbox = Arc::<Outbox>::default();
+        let follow = |name: &&str| {
+            let kind = Kind::parse(name).expect("a stream");
+            let subscription = Arc::new(Subscription::new(name, false));
+            (
+                kind,
+                market.follow((SYMBOL, kind), label(), &outbox, &subscription),
+            )
+        };
+        let subscriptions = streams.iter().map(follow).collect();
+        Self {
+            market,
+            outbox,
+            subscriptions,
+        }
+    }
+
+    fn texts(&self) -> Vec<String> {
+        let items = std::iter::from_fn(|| self.outbox.take());
+        let texts = items.map(|item| match item {
+            Item::Event(_, event) => event.text(TimeUnit::Milliseconds).to_string(),
+            Item::Text(text) => text.to_string(),
+            Item::Ping(number) => number.to_string(),
+        });
+        texts.collect()
+    }
+}
+
+impl Drop for Follower<'_> {
+    fn drop(&mut self) {
+        for (kind, id) in &self.subscriptions {
+            self.market.leave((SYMBOL, *kind), *id);
+        }
+    }
+}
+
+#[test]
+fn a_command_becomes_events_of_the_streams_that_are_followed() {
+    let market = Market::new();
+    let book = Snapshot {
+        symbol: SYMBOL,
+        ..Snapshot::default()
+    };
+    market.restart();
+    market.book(&book);
+    end(&market, 9, START_US);
+    let streams = [
+        "depth@0ms",
+        "depth5@100ms",
+        "trade",
+        "aggTrade",
+        "bookTicker",
+    ];
+    let follower = Follower::of(&market, &streams);
+    market.message(&level(Action::Ask, 12_345, 7));
+    end(&market, 14, START_US);
+    assert_eq!(
+        follower.texts(),
+        [
+            concat!(
+                r#"{"e":"depthUpdate","E":1796000000000,"s":"BTCUSDT","U":11,"u":15,"#,
+                r#""b":[],"a":[["123.45","0.0070"]]}"#,
+            ),
+            r#"{"u":15,"s":"BTCUSDT","b":"0.00","B":"0.0000","a":"123.45","A":"0.0070"}"#,
+        ]
+    );
+    for (id, lots) in [(1, 2), (2, 3)] {
+        market.trade(&super::Trade {
+            id,
+            lots,
+            command: 15,
+            ..trade(1, START_US, 12_345, 1)
+        });
+    }
+    market.message(&level(Action::Ask, 12_345, 2));
+    end(&market, 15, START_US + 5_000);
+    assert_eq!(
+        follower.texts(),
+        [
+            concat!(
+                r#"{"e":"trade","E":1796000000005,"s":"BTCUSDT","t":1,"p":"123.45","#,
+                r#""q":"0.0020","T":1796000000000,"m":false,"M":true}"#,
+            ),
+            concat!(
+                r#"{"e":"trade","E":1796000000005,"s":"BTCUSDT","t":2,"p":"123.45","#,
+                r#""q":"0.0030","T":1796000000000,"m":false,"M":true}"#,
+            ),
+            concat!(
+                r#"{"e":"aggTrade","E":1796000000005,"s":"BTCUSDT","a":1,"p":"123.45","#,
+                r#""q":"0.0050","f":1,"l":2,"T":1796000000000,"m":false,"M":true}"#,
+            ),
+            concat!(
+                r#"{"e":"depthUpdate","E":1796000000005,"s":"BTCUSDT","U":16,"u":16,"#,
+                r#""b":[],"a":[["123.45","0.0020"]]}"#,
+            ),
+            r#"{"u":16,"s":"BTCUSDT","b":"0.00","B":"0.0000","a":"123.45","A":"0.0020"}"#,
+        ]
+    );
+}
+
+#[test]
+fn books_that_are_not_there_after_a_restart_are_gone() {
+    let market = Market::new();
+    let streams = ["depth@0ms", "depth5@100ms"];
+    let follower = Follower::of(&market, &streams);
+    market.message(&level(Action::Ask, 12_345, 2));
+    end(&market, 15, START_US);
+    assert_eq!(follower.texts().len(), 1);
+    tick(&market, START_US + 100_000);
+    let depth = r#"{"lastUpdateId":16,"bids":[],"asks":[["123.45","0.0020"]]}"#;
+    assert_eq!(follower.texts(), [depth]);
+    tick(&market, START_US + 200_000);
+    assert!(follower.texts().is_empty());
+    market.restart();
+    end(&market, 20, START_US + 300_000);
+    let gone = concat!(
+        r#"{"e":"depthUpdate","E":1796000000300,"s":"BTCUSDT","U":17,"u":21,"#,
+        r#""b":[],"a":[["123.45","0.00000000"]]}"#,
+    );
+    assert_eq!(follower.texts()[0], gone);
+    assert_eq!(market.followed(), (2, 2));
+    drop(follower);
+    assert_eq!(market.followed(), (0, 0));
+}
+
+#[test]
+fn the_event_after_a_snapshot_has_the_next_number() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["depth", "depth@100ms"]);
+    for number in 0..50 {
+        market.message(&level(Action::Bid, 100 + number % 3, number + 1));
+        market.end(number as u64, START_US);
+        // At most once a tick.
+        let snapshot = market.depth(SYMBOL, 5, START_US);
+        assert_eq!(snapshot.number, number as u64 + 1);
+        let next = format!("\"U\":{},", number + 1);
+        let events = follower.texts();
+        // One for each speed, which come when the next command ends; here with the tick.
+        assert!(events.is_empty());
+        tick(&market, START_US + number * 100_000);
+        let events = follower.texts();
+        assert_eq!(events.len(), 2, "{events:?}");
+        assert!(
+            events.iter().all(|event| event.contains(&next)),
+            "{events:?}"
+        );
+    }
+}
+
+#[test]
+fn candles_are_sent_when_they_are_complete_and_when_they_change() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["kline_1s"]);
+    let tick = |ms: i64| {
+        tick(&market, START_US + ms * 1_000);
+        let field = |text: &str, name: &str| {
+            let value: serde_json::Value = serde_json::from_str(text).expect("JSON");
+            value["k"][name].to_string()
+        };
+        let show = |text: &String| format!("{} {}", field(text, "L"), field(text, "x"));
+        follower
+            .texts()
+            .iter()
+            .map(show)
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    // Ticks 0, 10 and so on are those of a second.
+    assert_eq!(tick(0), "");
+    market.trade(&trade(1, START_US, 10, 1));
+    end(&market, 1, START_US);
+    assert_eq!(tick(100), "1 false");
+    market.trade(&trade(2, START_US + 200_000, 11, 1));
+    end(&market, 2, START_US + 200_000);
+    let ticks = (2..10).map(|tenth| tick(tenth * 100)).collect::<String>();
+    assert_eq!(ticks, "");
+    // The first one is complete, and the next one has no trade.
+    assert_eq!(tick(1_000), "2 true");
+    assert_eq!(tick(1_100), "-1 false");
+    let ticks = (12..20).map(|tenth| tick(tenth * 100)).collect::<String>();
+    assert_eq!(ticks, "");
+    assert_eq!(tick(2_000), "-1 true");
+}
+
+#[test]
+fn tickers_are_sent_once_until_something_changes() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["ticker", "miniTicker"]);
+    market.trade(&trade(1, START_US, 200, 1));
+    market.trade(&trade(2, START_US, 100, 3));
+    end(&market, 1, START_US);
+    tick(&market, START_US + 1_000_000);
+    let [mini, full] = <[String; 2]>::try_from(follower.texts()).expect("both");
+    assert_eq!(
+        mini,
+        concat!(
+            r#"{"e":"24hrMiniTicker","E":1796000001000,"s":"BTCUSDT","c":"1.00","#,
+            r#""o":"2.00","h":"2.00","l":"1.00","v":"0.0040","q":"0.005000"}"#,
+        )
+    );
+    assert_eq!(
+        full,
+        concat!(
+            r#"{"e":"24hrTicker","E":1796000001000,"s":"BTCUSDT","c":"1.00","#,
+            r#""o":"2.00","h":"2.00","l":"1.00","v":"0.0040","q":"0.005000","#,
+            r#""b":"0.00","B":"0.0000","a":"0.00","A":"0.0000","p":"-1.00","#,
+            r#""P":"-50.000","w":"1.25","x":"2.00","Q":"0.0030","O":1795913580000,"#,
+            r#""C":1796000001000,"F":1,"L":2,"n":2}"#,
+        )
+    );
+    for tenth in 1..=10 {
+        tick(&market, START_US + 1_000_000 + tenth * 100_000);
+    }
+    assert!(follower.texts().is_empty());
+}
+
+#[test]
+fn a_follower_that_takes_nothing_is_cut_or_has_the_newest() {
+    let market = Market::new();
+    let slow = Follower::of(&market, &["bookTicker", "depth20@100ms"]);
+    for number in 0..100_000 {
+        market.message(&level(Action::Bid, 1 + number % 50, number + 1));
+        end(&market, number as u64, START_US + number);
+        if number % 100 == 0 {
+            tick(&market, START_US + number);
+        }
+    }
+    assert_eq!(slow.outbox.waiting(), (2, 0));
+    let texts = slow.texts();
+    assert!(texts[0].contains("\"u\":100000,"), "{texts:?}");
+
+    let cut = Follower::of(&market, &["depth@0ms", "bookTicker"]);
+    let other = Follower::of(&market, &["depth@0ms"]);
+    for number in 100_000..200_000 {
+        market.message(&level(Action::Bid, 1 + number % 50, number + 1));
+        end(&market, number as u64, START_US + number);
+        assert_eq!(other.texts().len(), 1);
+        assert!(cut.outbox.waiting().1 <= 4 << 20);
+    }
+    assert_eq!(cut.outbox.waiting(), (0, 0));
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let why = runtime.expect("a runtime").block_on(cut.outbox.cut());
+    assert_eq!(why, "too slow: more than 4 MiB wait to be read");
+}
+
+#[test]
+fn trades_of_the_log_are_there_before_the_first_command() {
+    let market = Market::new();
+    for id in 1..=3 {
+        market.trade(&trade(id, START_US + id, 10, 1));
+    }
+    let last = || market.read(SYMBOL, |market| market.trades.last().map(|trade| trade.id));
+    assert_eq!(last(), Some(3));
+    end(&market, 7, START_US);
+    market.trade(&trade(4, START_US, 10, 1));
+    assert_eq!(last(), Some(3));
+    end(&market, 8, START_US);
+    assert_eq!(last(), Some(4));
+}
+
+#[test]
+fn events_that_none_publishes_are_bounded_and_their_followers_cut() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["trade"]);
+    for id in 1..=70_000 {
+        market.trade(&trade(id, START_US, 10, 1));
+        market.end(id as u64, START_US);
+    }
+    market.topics.publish(&market.flush(START_US));
+    assert!(follower.texts().is_empty());
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let why = runtime.expect("a runtime").block_on(follower.outbox.cut());
+    assert_eq!(why, "events were lost");
+}

@@ -1,0 +1,294 @@
+//! The endpoints of market data.
+
+use std::fmt::Display;
+
+use serde_json::{Value, json};
+
+use super::general::symbols_named;
+use super::{Answer, Call};
+use crate::error::ApiError;
+use crate::market::{
+    AggregateTrade, Candle, Interval, Level, Range, Ticker, Trade, Trades, Units, percent,
+};
+use crate::params::Params;
+use crate::state::now_us;
+use crate::symbols::Symbol;
+use crate::time_unit::TimeUnit;
+
+/// Levels a side of an answer: by default, and at most.
+const LEVELS: usize = 100;
+const LEVELS_MAX: usize = 5_000;
+/// Trades and candles of an answer: by default, and at most.
+const ROWS: usize = 500;
+const ROWS_MAX: usize = Trades::KEPT;
+/// Times above it are microseconds: as milliseconds it is in the year 5138.
+const MILLIS_MAX: i64 = 100_000_000_000_000;
+
+fn text(value: impl Display) -> Value {
+    Value::String(value.to_string())
+}
+
+/// Returns `limit`; more than the most is the most.
+fn limit(params: &Params, default: usize, most: usize) -> Result<usize, ApiError> {
+    match params.integer("limit")? {
+        None => Ok(default),
+        Some(0) => Err(ApiError::invalid_data("limit")),
+        Some(limit) => Ok(usize::try_from(limit).map_or(most, |limit| limit.min(most))),
+    }
+}
+
+/// Returns a time in milliseconds: it may be given in microseconds.
+fn time_ms(params: &Params, name: &str) -> Result<Option<i64>, ApiError> {
+    let time = params.integer(name)?;
+    Ok(time.map(|time| {
+        if time > MILLIS_MAX {
+            time / 1_000
+        } else {
+            time
+        }
+    }))
+}
+
+/// Returns the weight of `depth`.
+pub(super) fn depth_weight(params: &Params) -> u32 {
+    match limit(params, LEVELS, LEVELS_MAX) {
+        Ok(..=100) | Err(_) => 5,
+        Ok(..=500) => 25,
+        Ok(..=1_000) => 50,
+        Ok(_) => 250,
+    }
+}
+
+/// Returns the weight of tickers, by how many are asked for: few, up to 100, more.
+pub(super) fn ticker_weight(params: &Params, few: u32, many: u32, all: u32) -> u32 {
+    let count = match (params.raw("symbol"), params.raw("symbols")) {
+        (Some(_), _) => 1,
+        (None, Some(list)) => list.split(',').count(),
+        (None, None) => usize::MAX,
+    };
+    match count {
+        ..=20 => few,
+        21..=100 => many,
+        _ => all,
+    }
+}
+
+/// `GET /api/v3/depth`.
+pub(super) async fn depth(call: &Call<'_>) -> Answer {
+    let symbol = call.params.symbol(&call.state.symbols)?;
+    let limit = limit(call.params, LEVELS, LEVELS_MAX)?;
+    let depth = call.state.market.depth(symbol.spec.id, limit, now_us());
+    let units = Units::from(&*symbol);
+    let side = |levels: &[Level]| -> Value {
+        let texts = |(price, lots): &Level| {
+            json!([text(units.price.text(*price)), text(units.size.text(*lots)),])
+        };
+        levels.iter().map(texts).collect()
+    };
+    Ok(json!({
+        "lastUpdateId": depth.number,
+        "bids": side(&depth.bids),
+        "asks": side(&depth.asks),
+    }))
+}
+
+fn trade(units: &Units, unit: TimeUnit, trade: &Trade) -> Value {
+    let quote = i128::from(trade.price) * i128::from(trade.lots);
+    json!({
+        "id": trade.id,
+        "price": text(units.price.text(trade.price)),
+        "qty": text(units.size.text(trade.lots)),
+        "quoteQty": text(units.quote.text(quote)),
+        "time": unit.of(trade.time_us),
+        "isBuyerMaker": trade.is_buyer_maker(),
+        "isBestMatch": true,
+    })
+}
+
+/// Returns the last of items from behind, in order.
+fn newest<T>(items: impl DoubleEndedIterator<Item = T>, count: usize) -> Vec<T> {
+    let mut newest: Vec<T> = items.rev().take(count).collect();
+    newest.reverse();
+    newest
+}
+
+/// `GET /api/v3/trades`, and with `fromId` `GET /api/v3/historicalTrades`: of the trades that are
+/// kept.
+pub(super) async fn trades(call: &Call<'_>) -> Answer {
+    let symbol = call.params.symbol(&call.state.symbols)?;
+    let limit = limit(call.params, ROWS, ROWS_MAX)?;
+    let from = call.params.integer("fromId")?;
+    let units = Units::from(&*symbol);
+    Ok(call.state.market.read(symbol.spec.id, |market| {
+        let kept = market.trades.from(from.unwrap_or(0));
+        let found: Vec<&Trade> = match from {
+            Some(_) => kept.take(limit).collect(),
+            None => newest(kept, limit),
+        };
+        let rows = found.iter().map(|one| trade(&units, call.unit, one));
+        rows.collect()
+    }))
+}
+
+/// `GET /api/v3/aggTrades`: of the trades that are kept.
+pub(super) async fn aggregate_trades(call: &Call<'_>) -> Answer {
+    let params = call.params;
+    let symbol = params.symbol(&call.state.symbols)?;
+    let limit = limit(params, ROWS, ROWS_MAX)?;
+    let from = params.integer("fromId")?;
+    let (start, end) = (time_ms(params, "startTime")?, time_ms(params, "endTime")?);
+    if from.is_some() && (start.is_some() || end.is_some()) {
+        return Err(ApiError::BAD_COMBINATION);
+    }
+    let units = Units::from(&*symbol);
+    let row = |trade: &AggregateTrade| {
+        json!({
+            "a": trade.first.id,
+            "p": text(units.price.text(trade.first.price)),
+            "q": text(units.size.text(trade.lots)),
+            "f": trade.first.id,
+            "l": trade.last,
+            "T": call.unit.of(trade.first.time_us),
+            "m": trade.first.is_buyer_maker(),
+            "M": true,
+        })
+    };
+    Ok(call.state.market.read(symbol.spec.id, |market| {
+        let all = market.trades.aggregate_from(from.unwrap_or(0));
+        let is_within = |trade: &&AggregateTrade| {
+            let time_ms = trade.first.time_us.div_euclid(1_000);
+            start.is_none_or(|start| time_ms >= start) && end.is_none_or(|end| time_ms <= end)
+        };
+        let found = all.filter(is_within);
+        let found: Vec<&AggregateTrade> = match from.or(start) {
+            Some(_) => found.take(limit).collect(),
+            None => newest(found, limit),
+        };
+        found.into_iter().map(row).collect()
+    }))
+}
+
+/// `GET /api/v3/klines`.
+pub(super) async fn candles(call: &Call<'_>) -> Answer {
+    let params = call.params;
+    let symbol = params.symbol(&call.state.symbols)?;
+    let interval: Result<Interval, ()> = params.required("interval")?.parse();
+    let interval = interval.map_err(|()| ApiError::BAD_INTERVAL)?;
+    if !matches!(
+        params.text("timeZone")?,
+        None | Some("0" | "+0" | "0:00" | "+00:00" | "00:00")
+    ) {
+        return Err(ApiError::UNSUPPORTED);
+    }
+    let range = Range {
+        start: time_ms(params, "startTime")?,
+        end: time_ms(params, "endTime")?,
+        limit: limit(params, ROWS, ROWS_MAX)?,
+    };
+    let now_ms = now_us().div_euclid(1_000);
+    let units = Units::from(&*symbol);
+    let candles = (call.state.market).read(symbol.spec.id, |market| {
+        market.candles.range(interval, range, now_ms)
+    });
+    let row = |candle: Candle| {
+        json!([
+            call.unit.of_ms(candle.open_time),
+            text(units.price.text(candle.open)),
+            text(units.price.text(candle.high)),
+            text(units.price.text(candle.low)),
+            text(units.price.text(candle.close)),
+            text(units.size.text(candle.volume)),
+            call.unit.of_ms(interval.next(candle.open_time)) - 1,
+            text(units.quote.text(candle.quote_volume)),
+            candle.count(),
+            text(units.size.text(candle.taker_volume)),
+            text(units.quote.text(candle.taker_quote_volume)),
+            "0",
+        ])
+    };
+    Ok(candles.into_iter().map(row).collect())
+}
+
+/// Answers with a row for each symbol that is named, or for all; one that is named by `symbol`
+/// comes alone.
+fn rows(call: &Call<'_>, row: impl Fn(&Symbol, &Units, &Ticker) -> Value) -> Answer {
+    let now_ms = now_us().div_euclid(1_000);
+    let one = |symbol: &Symbol| {
+        let ticker = (call.state.market).read(symbol.spec.id, |market| market.ticker(now_ms));
+        row(symbol, &Units::from(symbol), &ticker)
+    };
+    let named = symbols_named(call)?;
+    let is_alone = call.params.raw("symbol").is_some();
+    let symbols = named.unwrap_or_else(|| call.state.symbols.all());
+    match symbols.first() {
+        Some(symbol) if is_alone => Ok(one(symbol)),
+        _ => Ok(symbols.iter().map(|symbol| one(symbol)).collect()),
+    }
+}
+
+/// `GET /api/v3/ticker/24hr`.
+pub(super) async fn ticker_24hr(call: &Call<'_>) -> Answer {
+    let is_mini = match call.params.text("type")? {
+        None | Some("FULL") => false,
+        Some("MINI") => true,
+        Some(_) => return Err(ApiError::invalid_data("type")),
+    };
+    rows(call, |symbol, units, ticker| {
+        let window = &ticker.window;
+        let price = |price: i64| text(units.price.text(price));
+        let mut row = json!({
+            "symbol": symbol.name,
+            "openPrice": price(window.open),
+            "highPrice": price(window.high),
+            "lowPrice": price(window.low),
+            "lastPrice": price(window.close),
+            "volume": text(units.size.text(window.volume)),
+            "quoteVolume": text(units.quote.text(window.quote_volume)),
+            "openTime": call.unit.of_ms(ticker.open_time),
+            "closeTime": call.unit.of_ms(ticker.close_time),
+            "firstId": window.first,
+            "lastId": window.last,
+            "count": window.count(),
+        });
+        if !is_mini {
+            let ((bid, bid_lots), (ask, ask_lots)) = best(ticker);
+            row["priceChange"] = text(units.price.text(ticker.change()));
+            row["priceChangePercent"] = text(percent(ticker.change(), window.open));
+            row["weightedAvgPrice"] = text(units.average(window.quote_volume, window.volume));
+            row["prevClosePrice"] = price(ticker.previous_close);
+            row["lastQty"] = text(units.size.text(ticker.last_size));
+            row["bidPrice"] = price(bid);
+            row["bidQty"] = text(units.size.text(bid_lots));
+            row["askPrice"] = price(ask);
+            row["askQty"] = text(units.size.text(ask_lots));
+        }
+        row
+    })
+}
+
+fn best(ticker: &Ticker) -> (Level, Level) {
+    let best = ticker.best;
+    (best.bid.unwrap_or((0, 0)), best.ask.unwrap_or((0, 0)))
+}
+
+/// `GET /api/v3/ticker/price`.
+pub(super) async fn ticker_price(call: &Call<'_>) -> Answer {
+    rows(call, |symbol, units, ticker| {
+        let price = text(units.price.text(ticker.window.close));
+        json!({ "symbol": symbol.name, "price": price })
+    })
+}
+
+/// `GET /api/v3/ticker/bookTicker`.
+pub(super) async fn ticker_book(call: &Call<'_>) -> Answer {
+    rows(call, |symbol, units, ticker| {
+        let ((bid, bid_lots), (ask, ask_lots)) = best(ticker);
+        json!({
+            "symbol": symbol.name,
+            "bidPrice": text(units.price.text(bid)),
+            "bidQty": text(units.size.text(bid_lots)),
+            "askPrice": text(units.price.text(ask)),
+            "askQty": text(units.size.text(ask_lots)),
+        })
+    })
+}

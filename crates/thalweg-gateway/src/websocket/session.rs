@@ -1,0 +1,235 @@
+//! The key and the user data streams of a connection to the WebSocket API.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use thalweg_exchange::UserId;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::task::AbortHandle;
+
+use crate::error::ApiError;
+use crate::market::Outbox;
+use crate::orders::UserEvent;
+use crate::params::Params;
+use crate::rest::signer;
+use crate::state::{State, now_us};
+use crate::time_unit::TimeUnit;
+
+/// User data streams of a connection at once, and in all.
+const SUBSCRIPTIONS_MAX: usize = 1_000;
+const SUBSCRIPTIONS_EVER_MAX: u64 = 65_535;
+
+/// The key that a connection has logged on with.
+#[derive(Clone, Debug)]
+struct LoggedOn {
+    api_key: String,
+    since_us: i64,
+}
+
+/// A user data stream; it ends when this is dropped.
+#[derive(Debug)]
+struct UserStream {
+    user: UserId,
+    /// Whether it ends with the log-on.
+    is_of_session: bool,
+    task: AbortHandle,
+}
+
+impl Drop for UserStream {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// See the [module](self).
+pub(super) struct Session {
+    pub(super) state: Arc<State>,
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) time_unit: TimeUnit,
+    pub(super) with_limits: bool,
+    connected_us: i64,
+    logged_on: Option<LoggedOn>,
+    streams: BTreeMap<u64, UserStream>,
+    next_stream: u64,
+}
+
+impl Session {
+    pub(super) fn new(
+        state: Arc<State>,
+        outbox: Arc<Outbox>,
+        time_unit: TimeUnit,
+        with_limits: bool,
+    ) -> Self {
+        Self {
+            state,
+            outbox,
+            time_unit,
+            with_limits,
+            connected_us: now_us(),
+            logged_on: None,
+            streams: BTreeMap::new(),
+            next_stream: 0,
+        }
+    }
+
+    /// Returns the key that requests without one are made with.
+    pub(super) fn api_key(&self) -> Option<&str> {
+        self.logged_on.as_ref().map(|logged_on| &*logged_on.api_key)
+    }
+
+    /// Answers a method of the session; `None` where it is none.
+    pub(super) fn answer(
+        &mut self,
+        method: &str,
+        params: &Params,
+    ) -> Option<Result<Value, ApiError>> {
+        self.streams.retain(|_, stream| !stream.task.is_finished());
+        Some(match method {
+            "session.logon" => self.log_on(params),
+            "session.status" => Ok(self.status()),
+            "session.logout" => Ok(self.log_out()),
+            "session.subscriptions" => Ok(self.subscriptions()),
+            "userDataStream.subscribe" => self.subscribe(),
+            "userDataStream.subscribe.signature" => self.subscribe_signed(params),
+            "userDataStream.unsubscribe" => self.unsubscribe(params),
+            _ => return None,
+        })
+    }
+
+    fn log_on(&mut self, params: &Params) -> Result<Value, ApiError> {
+        let api_key = params.required("apiKey")?;
+        signer(&self.state, params, Some(api_key))?;
+        self.logged_on = Some(LoggedOn {
+            api_key: api_key.to_owned(),
+            since_us: now_us(),
+        });
+        Ok(self.status())
+    }
+
+    fn log_out(&mut self) -> Value {
+        self.logged_on = None;
+        let own = self
+            .streams
+            .iter()
+            .filter(|(_, stream)| stream.is_of_session);
+        for id in own.map(|(id, _)| *id).collect::<Vec<_>>() {
+            self.end(id);
+        }
+        self.status()
+    }
+
+    fn status(&self) -> Value {
+        let unit = self.time_unit;
+        let logged_on = self.logged_on.as_ref();
+        json!({
+            "apiKey": self.api_key(),
+            "authorizedSince": logged_on.map(|logged_on| unit.of(logged_on.since_us)),
+            "connectedSince": unit.of(self.connected_us),
+            "returnRateLimits": self.with_limits,
+            "serverTime": unit.of(now_us()),
+            "userDataStream": !self.streams.is_empty(),
+        })
+    }
+
+    fn subscriptions(&self) -> Value {
+        let ids = self.streams.keys();
+        ids.map(|id| json!({ "subscriptionId": id })).collect()
+    }
+
+    fn subscribe(&mut self) -> Result<Value, ApiError> {
+        let api_key = self.api_key().ok_or(ApiError::UNAUTHORIZED)?.to_owned();
+        let key = self.state.keys.find(&api_key);
+        let key = key.ok_or(ApiError::REJECTED_KEY)?;
+        self.follow(key.user, api_key, true)
+    }
+
+    fn subscribe_signed(&mut self, params: &Params) -> Result<Value, ApiError> {
+        let api_key = params.required("apiKey")?;
+        let key = signer(&self.state, params, Some(api_key))?;
+        self.follow(key.user, api_key.to_owned(), false)
+    }
+
+    /// Begins a user data stream. It ends when its key is gone.
+    fn follow(
+        &mut self,
+        user: UserId,
+        api_key: String,
+        is_of_session: bool,
+    ) -> Result<Value, ApiError> {
+        if self.streams.values().any(|stream| stream.user == user) {
+            return Err(ApiError::SUBSCRIPTION_ACTIVE);
+        }
+        if self.streams.len() == SUBSCRIPTIONS_MAX || self.next_stream == SUBSCRIPTIONS_EVER_MAX {
+            return Err(ApiError::UNSUPPORTED);
+        }
+        let id = self.next_stream;
+        self.next_stream += 1;
+        let events = self.state.orders.follow(user);
+        let (state, outbox) = (Arc::clone(&self.state), Arc::clone(&self.outbox));
+        let forward = forward(state, events, outbox, id, api_key, self.time_unit);
+        let task = tokio::spawn(forward);
+        let stream = UserStream {
+            user,
+            is_of_session,
+            task: task.abort_handle(),
+        };
+        self.streams.insert(id, stream);
+        Ok(json!({ "subscriptionId": id }))
+    }
+
+    fn unsubscribe(&mut self, params: &Params) -> Result<Value, ApiError> {
+        match params.integer("subscriptionId")? {
+            None => {
+                for id in self.streams.keys().copied().collect::<Vec<_>>() {
+                    self.end(id);
+                }
+            }
+            Some(id) if self.streams.contains_key(&(id as u64)) => self.end(id as u64),
+            Some(_) => return Err(ApiError::SUBSCRIPTION_INACTIVE),
+        }
+        Ok(json!({}))
+    }
+
+    /// Ends a user data stream, and says so.
+    fn end(&mut self, id: u64) {
+        if self.streams.remove(&id).is_some() {
+            self.outbox.text(terminated(id, self.time_unit));
+        }
+    }
+}
+
+/// Returns the notice that a user data stream has ended.
+fn terminated(id: u64, time_unit: TimeUnit) -> String {
+    let event = json!({ "e": "eventStreamTerminated", "E": time_unit.of(now_us()) });
+    json!({ "subscriptionId": id, "event": event }).to_string()
+}
+
+/// Forwards the events of a user to a connection.
+async fn forward(
+    state: Arc<State>,
+    mut events: Receiver<Arc<UserEvent>>,
+    outbox: Arc<Outbox>,
+    id: u64,
+    api_key: String,
+    time_unit: TimeUnit,
+) {
+    loop {
+        match events.recv().await {
+            Ok(_) if state.keys.find(&api_key).is_none() => {
+                return outbox.text(terminated(id, time_unit));
+            }
+            Ok(event) => {
+                let event = event.to_json(time_unit);
+                let text = json!({ "subscriptionId": id, "event": event });
+                outbox.text(text.to_string());
+            }
+            Err(RecvError::Lagged(_)) => {
+                return outbox.cut_with("too slow: events of the user were missed");
+            }
+            // The gateway ends, and this task with it.
+            Err(RecvError::Closed) => return std::future::pending().await,
+        }
+    }
+}

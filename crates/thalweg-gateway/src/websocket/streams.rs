@@ -1,0 +1,294 @@
+//! Market streams: which a connection follows, and its requests about that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::StreamExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use thalweg_exchange::SymbolId;
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Utf8Bytes;
+
+use super::connection::{Close, Frames, Io, Stream, next_text, run};
+use crate::market::{Item, Kind, Label, Outbox, Subscription, Units};
+use crate::state::{State, now_us};
+use crate::symbols::Symbol;
+use crate::time_unit::TimeUnit;
+
+/// Streams of a connection.
+pub(super) const STREAMS_MAX: usize = 1_024;
+/// The longest id of a request.
+const ID_CHARS_MAX: usize = 36;
+
+/// How events are written.
+struct Rendering {
+    time_unit: TimeUnit,
+    is_combined: AtomicBool,
+}
+
+impl Rendering {
+    fn is_combined(&self) -> bool {
+        // ORDERING: Relaxed; it is read and written by the connection's task.
+        self.is_combined.load(Ordering::Relaxed)
+    }
+
+    fn text(&self, item: Item) -> Utf8Bytes {
+        match item {
+            Item::Text(text) => text,
+            Item::Ping(number) => number.to_string().into(),
+            Item::Event(subscription, event) => {
+                let text = event.text(self.time_unit);
+                let (open, close) = if subscription.is_array {
+                    ("[", "]")
+                } else {
+                    ("", "")
+                };
+                match self.is_combined() {
+                    // A name that is followed has no character to be escaped.
+                    true => {
+                        let name = &subscription.name;
+                        format!("{{\"stream\":\"{name}\",\"data\":{open}{text}{close}}}").into()
+                    }
+                    false if subscription.is_array => format!("{open}{text}{close}").into(),
+                    false => text.clone(),
+                }
+            }
+        }
+    }
+
+    fn notice(&self) -> String {
+        let event = json!({ "e": "serverShutdown", "E": self.time_unit.of(now_us()) });
+        match self.is_combined() {
+            true => json!({ "stream": "!serverShutdown", "data": event }).to_string(),
+            false => event.to_string(),
+        }
+    }
+}
+
+/// A stream of a symbol that is followed, and the follower's id.
+type Followed = ((SymbolId, Kind), u64);
+
+/// Returns what a stream of all symbols sends: each event is an array of one element.
+fn kind_of_all(name: &str) -> Option<Kind> {
+    match name {
+        "!miniTicker@arr" => Some(Kind::MiniTicker),
+        "!ticker@arr" => Some(Kind::Ticker),
+        _ => None,
+    }
+}
+
+/// The streams of a connection.
+struct Streams {
+    state: Arc<State>,
+    outbox: Arc<Outbox>,
+    /// By name: one of each symbol that the stream is about; none for names that are not known.
+    names: BTreeMap<String, Vec<Followed>>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum Method {
+    Subscribe,
+    Unsubscribe,
+    ListSubscriptions,
+    SetProperty,
+    GetProperty,
+}
+
+#[derive(Debug, Deserialize)]
+struct Request {
+    method: Method,
+    #[serde(default)]
+    params: Vec<Value>,
+    #[serde(default)]
+    id: Value,
+}
+
+/// An error of a request: its code and text.
+type RequestError = (u8, String);
+
+impl Streams {
+    /// Follows streams, all or none. Names that are not known are accepted.
+    fn subscribe(&mut self, names: &[String]) -> Result<(), RequestError> {
+        let is_new = |name: &&String| !self.names.contains_key(*name);
+        if self.names.len() + names.iter().filter(is_new).count() > STREAMS_MAX {
+            let text = format!("Invalid request: at most {STREAMS_MAX} streams a connection");
+            return Err((2, text));
+        }
+        for name in names {
+            if !self.names.contains_key(name) {
+                let followed = self.follow(name);
+                self.names.insert(name.clone(), followed);
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&self, name: &str) -> Vec<Followed> {
+        let symbols = &self.state.symbols;
+        if let Some(kind) = kind_of_all(name) {
+            let all = symbols.all();
+            return all
+                .iter()
+                .map(|symbol| self.follow_one(name, symbol, kind, true))
+                .collect();
+        }
+        let parts = name.split_once('@').and_then(|(symbol, kind)| {
+            Some((
+                symbols.by_name(&symbol.to_ascii_uppercase())?,
+                Kind::parse(kind)?,
+            ))
+        });
+        let followed = parts.map(|(symbol, kind)| self.follow_one(name, &symbol, kind, false));
+        followed.into_iter().collect()
+    }
+
+    fn follow_one(&self, name: &str, symbol: &Symbol, kind: Kind, is_array: bool) -> Followed {
+        let label = Label {
+            name: symbol.name.clone(),
+            units: Units::from(symbol),
+        };
+        let topic = (symbol.spec.id, kind);
+        let subscription = Arc::new(Subscription::new(name, is_array));
+        let id = (self.state.market).follow(topic, label, &self.outbox, &subscription);
+        (topic, id)
+    }
+
+    fn unsubscribe(&mut self, names: &[String]) {
+        for name in names {
+            for (topic, id) in self.names.remove(name).unwrap_or_default() {
+                self.state.market.leave(topic, id);
+            }
+        }
+    }
+
+    fn answer(&mut self, request: &Request, rendering: &Rendering) -> Result<Value, RequestError> {
+        let invalid = |text: &str| (2, format!("Invalid request: {text}"));
+        let params = &request.params;
+        let names = || {
+            let names = params.iter().map(|name| name.as_str().map(str::to_owned));
+            let names: Option<Vec<String>> = names.collect();
+            names.ok_or_else(|| invalid("a stream's name must be a string"))
+        };
+        let property = |count| match params.first() {
+            _ if params.len() > count => Err(invalid("too many parameters")),
+            Some(Value::String(name)) if name == "combined" => Ok(()),
+            Some(Value::String(_)) => Err((0, "Unknown property".to_owned())),
+            _ => Err(invalid("property name must be a string")),
+        };
+        match request.method {
+            Method::Subscribe => self.subscribe(&names()?)?,
+            Method::Unsubscribe => self.unsubscribe(&names()?),
+            Method::ListSubscriptions if !params.is_empty() => {
+                return Err(invalid("too many parameters"));
+            }
+            Method::ListSubscriptions => return Ok(self.names.keys().cloned().collect()),
+            Method::GetProperty => {
+                property(1)?;
+                return Ok(rendering.is_combined().into());
+            }
+            Method::SetProperty => {
+                property(2)?;
+                let Some(value) = params.get(1).and_then(Value::as_bool) else {
+                    return Err((1, "Invalid value type: expected Boolean".to_owned()));
+                };
+                // ORDERING: Relaxed; as in is_combined().
+                rendering.is_combined.store(value, Ordering::Relaxed);
+            }
+        }
+        Ok(Value::Null)
+    }
+
+    /// Returns the response to a text.
+    fn respond(&mut self, text: &str, rendering: &Rendering) -> Value {
+        let request: Request = match serde_json::from_str(text) {
+            Ok(request) => request,
+            Err(error) if error.is_data() => {
+                return json!({ "code": 2, "msg": format!("Invalid request: {error}") });
+            }
+            Err(error) => return json!({ "code": 3, "msg": format!("Invalid JSON: {error}") }),
+        };
+        if !is_id(&request.id) {
+            let msg = "Invalid request: request ID must be an unsigned integer";
+            return json!({ "code": 2, "msg": msg });
+        }
+        match self.answer(&request, rendering) {
+            Ok(result) => json!({ "result": result, "id": request.id }),
+            Err((code, msg)) => json!({ "code": code, "msg": msg, "id": request.id }),
+        }
+    }
+
+    async fn read<S: Io>(
+        &mut self,
+        mut stream: Stream<S>,
+        frames: &Frames,
+        rendering: &Rendering,
+    ) -> Close {
+        loop {
+            let counted = next_text(&mut stream, frames).await;
+            match counted.and_then(|text| frames.count().map(|()| text)) {
+                Ok(text) => {
+                    let response = self.respond(&text, rendering).to_string();
+                    self.outbox.text(response);
+                }
+                Err(close) => return close,
+            }
+        }
+    }
+}
+
+fn is_id(id: &Value) -> bool {
+    match id {
+        Value::Null => true,
+        Value::Number(number) => number.is_i64(),
+        Value::String(text) => {
+            text.len() <= ID_CHARS_MAX
+                && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        }
+        _ => false,
+    }
+}
+
+impl Drop for Streams {
+    fn drop(&mut self) {
+        for (topic, id) in std::mem::take(&mut self.names).into_values().flatten() {
+            self.state.market.leave(topic, id);
+        }
+    }
+}
+
+/// Serves a connection to streams until it ends.
+pub(super) async fn serve<S: Io>(
+    state: Arc<State>,
+    socket: WebSocketStream<S>,
+    names: Vec<String>,
+    is_combined: bool,
+    time_unit: TimeUnit,
+) {
+    let (sink, stream) = socket.split();
+    let outbox = state.market.outbox();
+    let frames = Frames::new();
+    let rendering = Rendering {
+        time_unit,
+        is_combined: AtomicBool::new(is_combined),
+    };
+    let mut streams = Streams {
+        state: Arc::clone(&state),
+        outbox: Arc::clone(&outbox),
+        names: BTreeMap::new(),
+    };
+    let begun = streams.subscribe(&names);
+    let read = async {
+        match begun {
+            Ok(()) => streams.read(stream, &frames, &rendering).await,
+            Err(_) => Close::POLICY("too many streams"),
+        }
+    };
+    let draining = state.draining();
+    let render = |item| rendering.text(item);
+    let notice = || rendering.notice();
+    let close = run(sink, &outbox, &frames, draining, read, render, notice).await;
+    tracing::debug!(target: "access", ?close, "streams ended");
+}

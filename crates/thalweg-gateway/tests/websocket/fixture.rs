@@ -1,0 +1,243 @@
+//! A server with a gateway in a directory of its own, and clients.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use futures_util::{SinkExt, StreamExt};
+use serde_json::Value;
+use thalweg_client::{AdminClient, Options, Outcome, TradeClient};
+use thalweg_exchange::codec::session::{AdminCommand, TradeCommand};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
+    UserId,
+};
+use thalweg_gateway::Gateway;
+use thalweg_gateway::keys::{KeyKind, NewKey, create};
+use thalweg_server::Server;
+use thalweg_server::config::Config;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio_tungstenite::tungstenite::protocol::CloseFrame;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{WebSocketStream, client_async};
+
+const SYMBOLS: &str = r#"
+[assets]
+BTC = { currency = 11, decimals = 4 }
+USDT = { currency = 20, decimals = 6 }
+[symbols.BTCUSDT]
+symbol = 1
+base = "BTC"
+quote = "USDT"
+"#;
+
+pub(crate) const SYMBOL: SymbolId = SymbolId(1);
+
+/// A server that is ready: symbol 1 is BTCUSDT, users 1 to 3 have money. Prices are 0.01 USDT, lots
+/// 0.0001 BTC.
+pub(crate) struct Fixture {
+    pub(crate) gateway: Gateway,
+    pub(crate) server: Option<Server>,
+    _admin: AdminClient,
+    pub(crate) keys: PathBuf,
+    directory: PathBuf,
+    users: Vec<TradeClient>,
+    next_order: AtomicU32,
+}
+
+fn scratch() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // ORDERING: Relaxed; only the numbers must differ.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("websocket-{}-{number}", std::process::id());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a directory");
+    directory
+}
+
+impl Fixture {
+    pub(crate) async fn new() -> Self {
+        let directory = scratch();
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut config = Config::default();
+        config.trade.listen = any;
+        (config.admin.listen, config.http.listen) = (Some(any), None);
+        config.gateway.listen = Some(any);
+        config.gateway.weight_per_minute = 1_000_000;
+        config.sessions.open_orders_max = 0;
+        std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+        let keys = directory.join("api-keys.toml");
+        std::fs::write(&keys, "").expect("a file");
+        let exchange = directory.join("exchange");
+        config.gateway.symbols = Some(directory.join("symbols.toml"));
+        config.gateway.keys = Some(keys.clone());
+        let gateway_config = config.gateway.clone();
+        let mut server = Server::start(config, &exchange).await.expect("a server");
+        let link = server.gateway_link().expect("a gateway is configured");
+        let gateway = tokio::task::block_in_place(|| {
+            Gateway::start(&gateway_config, &exchange, link).expect("a gateway")
+        });
+        let addresses = server.addresses();
+        let options = Options::new(addresses.admin.expect("one").to_string(), 1);
+        let (admin, _) = AdminClient::connect(options)
+            .await
+            .expect("an administrator");
+        let spec = SymbolSpec {
+            quote_scale: 1,
+            ..SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20))
+        };
+        run(&admin, Command::AddSymbols([spec].into())).await;
+        let money = || vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
+        let accounts = (1..=3).map(|user| AccountSpec::new(UserId(user), money()));
+        run(&admin, Command::AddAccounts(accounts.collect())).await;
+        let mut users = Vec::new();
+        for user in 1..=3 {
+            let options = Options::new(addresses.trade.to_string(), user);
+            let (client, _) = TradeClient::connect(options).await.expect("a user");
+            users.push(client);
+        }
+        let fixture = Self {
+            gateway,
+            server: Some(server),
+            _admin: admin,
+            keys,
+            directory,
+            users,
+            next_order: AtomicU32::new(1),
+        };
+        // The gateway lists the symbol when it has followed the command.
+        while fixture.get("/api/v3/depth?symbol=BTCUSDT").await.0 != 200 {
+            tokio::task::yield_now().await;
+        }
+        fixture
+    }
+
+    /// Places a limit order of a user, at a price in hundredths of a USDT.
+    pub(crate) async fn place(&self, user: i64, side: Action, price: i64, lots: i64) -> OrderId {
+        // ORDERING: Relaxed; a counter.
+        let order = OrderId(self.next_order.fetch_add(1, Ordering::Relaxed).into());
+        let place = Place::limit((UserId(user), order), SYMBOL, side, (price, lots));
+        let command = TradeCommand::try_from(Command::Place(place)).expect("a user's command");
+        let client = &self.users[user as usize - 1];
+        let ticket = client.submit(command).await.expect("a session");
+        let outcome = ticket.await;
+        assert!(is_success(&outcome), "{outcome:?}");
+        order
+    }
+
+    pub(crate) fn new_key(&self, kind: KeyKind, user: i64) -> NewKey {
+        let key = create(&self.keys, kind, UserId(user), false).expect("a key");
+        self.gateway.reload_keys().expect("the keys");
+        key
+    }
+
+    /// Returns status and body of a request by GET.
+    pub(crate) async fn get(&self, path: &str) -> (u16, String) {
+        let mut socket = TcpStream::connect(self.gateway.address())
+            .await
+            .expect("a connection");
+        let head = format!("GET {path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).await.expect("a request");
+        let mut text = String::new();
+        socket.read_to_string(&mut text).await.expect("a response");
+        let status = text.get(9..12).and_then(|status| status.parse().ok());
+        let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.expect("a status"), body.to_owned())
+    }
+
+    pub(crate) async fn json(&self, path: &str) -> Value {
+        let (status, body) = self.get(path).await;
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).expect("JSON")
+    }
+
+    pub(crate) async fn connect(&self, path: &str) -> Client {
+        let stream = TcpStream::connect(self.gateway.address())
+            .await
+            .expect("a connection");
+        let url = format!("ws://{}{path}", self.gateway.address());
+        let (socket, _) = client_async(url, stream).await.expect("a WebSocket");
+        Client(socket)
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+async fn run(admin: &AdminClient, command: Command) {
+    let command = AdminCommand::try_from(command).expect("an administrator's command");
+    let ticket = admin.submit(command).await.expect("a session");
+    let outcome = ticket.await;
+    assert!(is_success(&outcome), "{outcome:?}");
+}
+
+fn is_success(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Executed {
+            result: ResultCode::Success,
+            ..
+        }
+    )
+}
+
+pub(crate) struct Client(pub(crate) WebSocketStream<TcpStream>);
+
+impl Client {
+    pub(crate) async fn send(&mut self, text: &str) {
+        self.0
+            .send(Message::text(text))
+            .await
+            .expect("it takes a message");
+    }
+
+    /// Returns the next text; `Err` with the reason where the connection is closed.
+    pub(crate) async fn next(&mut self) -> Result<Value, Option<CloseFrame>> {
+        let next = async {
+            loop {
+                match self.0.next().await {
+                    Some(Ok(Message::Text(text))) => {
+                        return Ok(serde_json::from_str(&text).expect("JSON"));
+                    }
+                    Some(Ok(Message::Close(frame))) => return Err(frame),
+                    Some(Ok(_)) => {}
+                    Some(Err(Error::Protocol(_) | Error::Io(_))) | None => return Err(None),
+                    Some(Err(error)) => panic!("{error}"),
+                }
+            }
+        };
+        let waited = tokio::time::timeout(Duration::from_secs(60), next).await;
+        waited.expect("the gateway sends something")
+    }
+
+    pub(crate) async fn json(&mut self) -> Value {
+        self.next().await.expect("the connection is open")
+    }
+
+    /// Sends a request and returns its response; events are left out.
+    pub(crate) async fn ask(&mut self, request: &Value) -> Value {
+        self.send(&request.to_string()).await;
+        loop {
+            let answer = self.json().await;
+            if answer.get("id").is_some() {
+                return answer;
+            }
+        }
+    }
+
+    /// Returns the reason for which the connection is closed.
+    pub(crate) async fn closed(&mut self) -> String {
+        loop {
+            match self.next().await {
+                Ok(_) => {}
+                Err(frame) => return frame.map_or(String::new(), |frame| frame.reason.to_string()),
+            }
+        }
+    }
+}

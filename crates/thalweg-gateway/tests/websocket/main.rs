@@ -1,0 +1,7 @@
+//! Market streams and the WebSocket API over sockets, before a server in this process.
+#![forbid(unsafe_code)]
+
+mod api;
+mod fixture;
+mod hostile;
+mod streams;
