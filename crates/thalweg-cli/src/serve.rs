@@ -72,8 +72,7 @@ pub(crate) struct Serve {
         long,
         value_name = "ADDRESS",
         num_args = 0..=1,
-        default_missing_value = "127.0.0.1:7414",
-        require_equals = true
+        default_missing_value = "127.0.0.1:7414"
     )]
     gateway: Option<SocketAddr>,
 
@@ -264,7 +263,7 @@ async fn run(
     };
     let gateway = match server.gateway_link() {
         Some(link) => {
-            let started = Gateway::start(&gateway, &directory, link);
+            let started = Gateway::start(&gateway, &directory, link).await;
             Some(started.map_err(Failure::Gateway)?)
         }
         None => None,

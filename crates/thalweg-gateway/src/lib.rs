@@ -130,7 +130,7 @@ impl Gateway {
     /// # Errors
     /// Symbols or keys that are wrong, an address that cannot be listened on, a log that cannot be
     /// opened.
-    pub fn start(
+    pub async fn start(
         config: &config::Gateway,
         directory: &Path,
         link: GatewayLink,
@@ -147,9 +147,13 @@ impl Gateway {
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
         listener.set_nonblocking(true).map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
-        let _inside = runtime.enter();
+        let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
-        link::follow(Arc::clone(&state), link, &runtime).map_err(GatewayError::Threads)?;
+        drop(inside);
+        let ready = link::follow(Arc::clone(&state), link, runtime.handle());
+        let ready = ready.map_err(GatewayError::Threads)?.await;
+        // The exchange has ended where there is no message.
+        ready.unwrap_or(Ok(()))?;
         let ticking = Arc::clone(&state);
         runtime.spawn(async move { ticking.market.run().await });
         runtime.spawn(listener::serve(Arc::clone(&state), listener));

@@ -1,27 +1,27 @@
-//! The thread that follows the drop copy.
+//! The thread that follows the drop copy: ids for trades, the log, then memory and market data.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::{io, thread};
 
-use thalweg_exchange::SymbolId;
 use thalweg_exchange::execution::{Execution, ExecutionReport, TradeId};
+use thalweg_exchange::market::{BestPrices, Body, Quote, Snapshot};
 use thalweg_exchange::session::ReportNumber;
+use thalweg_exchange::{SymbolId, UserId};
 use thalweg_server::{Copied, DropCopy, GatewayLink};
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
+use crate::GatewayError;
 use crate::market::Trade;
+use crate::orders::Record;
 use crate::state::{State, now_us};
 
-/// An entry of the drop copy, ready to be applied: trades have their ids.
-#[derive(Debug)]
-pub(crate) enum Entry {
-    Other(Copied),
-    Report(Reported),
-}
+/// The trades whose ids are found again, of the latest.
+const RECENT_MAX: usize = 1 << 16;
 
 /// A report, and the id of its trade.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reported {
     pub(crate) number: ReportNumber,
     pub(crate) report: ExecutionReport,
@@ -29,75 +29,262 @@ pub(crate) struct Reported {
     pub(crate) time_us: i64,
 }
 
-/// Starts the thread; it ends with the exchange.
+/// Something to be applied, once it is in the log.
+enum Step {
+    Copied(Copied),
+    Trade(Trade),
+    Report(Reported),
+}
+
+/// Starts the thread; it ends with the exchange. The receiver gets a message when the log is
+/// applied and the books are there.
 ///
 /// # Errors
 /// The system gives no thread.
 pub(crate) fn follow(
     state: Arc<State>,
     link: GatewayLink,
-    runtime: &tokio::runtime::Runtime,
-) -> io::Result<()> {
-    let handle = runtime.handle().clone();
-    let run = move || Follower::new(state).run(&link.copy, &handle);
+    runtime: &Handle,
+) -> io::Result<oneshot::Receiver<Result<(), GatewayError>>> {
+    let (ready, is_ready) = oneshot::channel();
+    let runtime = runtime.clone();
+    let run = move || Follower::new(state, runtime).run(&link.copy, ready);
     let named = thread::Builder::new().name("gateway-copy".into());
-    named.spawn(run).map(drop)
+    named.spawn(run)?;
+    Ok(is_ready)
 }
 
 struct Follower {
     state: Arc<State>,
+    runtime: Handle,
     ids: TradeIds,
+    /// The last report of each user that has its step.
+    last: HashMap<UserId, ReportNumber>,
+    steps: Vec<Step>,
+    records: Vec<Record>,
 }
 
 impl Follower {
-    fn new(state: Arc<State>) -> Self {
-        let ids = TradeIds::default();
-        Self { state, ids }
+    fn new(state: Arc<State>, runtime: Handle) -> Self {
+        Self {
+            state,
+            runtime,
+            ids: TradeIds::default(),
+            last: HashMap::new(),
+            steps: Vec::new(),
+            records: Vec::new(),
+        }
     }
 
-    fn run(mut self, copy: &DropCopy, runtime: &Handle) {
+    fn run(mut self, copy: &DropCopy, ready: oneshot::Sender<Result<(), GatewayError>>) {
+        let runtime = self.runtime.clone();
         let mut entries = Vec::new();
+        let mut ready = Some(ready);
         while runtime.block_on(copy.next(&mut entries)) {
             let time_us = now_us();
-            for entry in entries.drain(..) {
-                self.apply(entry, time_us);
+            if ready.is_some() {
+                self.recover(&entries, time_us);
             }
+            for entry in entries.drain(..) {
+                self.prepare(entry, time_us);
+            }
+            let logged = self.write();
+            let is_logged = logged.is_ok();
+            if let Some(ready) = ready.take() {
+                let _ = ready.send(logged);
+            } else if let Err(error) = logged {
+                tracing::error!(%error, "the gateway ends: its log cannot be written");
+            }
+            if !is_logged {
+                self.state.drain();
+                return;
+            }
+            self.apply(time_us);
         }
     }
 
-    fn apply(&mut self, entry: Copied, time_us: i64) {
-        let market = &self.state.market;
-        match entry {
-            Copied::Restart => market.restart(),
-            Copied::Symbol(symbol) => self.state.symbols.add(symbol.0, symbol.1),
-            Copied::Book(book) => market.book(&book),
-            Copied::Message(message) => market.message(&message),
-            Copied::Admin(command) => {
-                self.state.symbols.apply(&command);
-                market.admin(&command);
+    /// Applies the log, and what the exchange has done since its last record.
+    fn recover(&mut self, entries: &[Copied], time_us: i64) {
+        let state = Arc::clone(&self.state);
+        for entry in entries {
+            if let Copied::Symbol(symbol) = entry {
+                state.symbols.add(symbol.0, symbol.1);
             }
-            Copied::Report(_, report) => {
-                if let Some((trade, true)) = self.ids.of(&report, time_us) {
-                    market.trade(&trade);
+        }
+        let ids = &mut self.ids;
+        state.orders.recover(&state.symbols, |trade, index| {
+            let command = trade.command;
+            ids.restore(trade, TradeId { command, index });
+            state.market.trade(&trade);
+        });
+        let first_end = entries.iter().find_map(|entry| match entry {
+            Copied::End(number) => Some(*number),
+            _ => None,
+        });
+        if let Some(number) = first_end {
+            for (number, report) in state.orders.missed(number) {
+                self.report(number, report, time_us);
+            }
+        }
+        self.records.extend(state.orders.begin(&state.keys.users()));
+        // What is missing of them comes with the drop copy.
+        let steps = std::mem::take(&mut self.steps);
+        if self.write().is_ok() {
+            self.steps = steps;
+            self.apply(time_us);
+            state.orders.forget_unsent();
+        } else {
+            self.steps = steps;
+        }
+    }
+
+    fn prepare(&mut self, entry: Copied, time_us: i64) {
+        match entry {
+            Copied::Report(number, report) => {
+                let owner = report.owner;
+                let Some(user) = self.state.orders.tracked(owner) else {
+                    if let Some((trade, true)) = self.ids.of(&report, time_us) {
+                        self.trade(trade, &report);
+                    }
+                    return;
+                };
+                let applied = || user.memory().last_report;
+                let last = self.last.get(&owner).copied().or_else(applied);
+                for (number, report) in self.state.orders.due(number, report, last) {
+                    self.report(number, report, time_us);
+                }
+                if last.is_some_and(|last| number <= last)
+                    && let Some((trade, true)) = self.ids.of(&report, time_us)
+                {
+                    self.trade(trade, &report);
                 }
             }
-            Copied::End(number) => market.end(number, time_us),
-            _ => {}
+            entry => self.steps.push(Step::Copied(entry)),
         }
+    }
+
+    fn report(&mut self, number: ReportNumber, report: ExecutionReport, time_us: i64) {
+        let traded = self.ids.of(&report, time_us);
+        if let Some((trade, true)) = traded {
+            self.trade(trade, &report);
+        }
+        let reported = Reported {
+            number,
+            report,
+            trade: traded.map(|(trade, _)| trade.id),
+            time_us,
+        };
+        self.last.insert(report.owner, number);
+        self.records.push(Record::Report(reported));
+        self.steps.push(Step::Report(reported));
+    }
+
+    fn trade(&mut self, trade: Trade, report: &ExecutionReport) {
+        if let Execution::Trade { id, .. } = report.kind {
+            self.records.push(Record::Trade(trade, id.index));
+            self.steps.push(Step::Trade(trade));
+        }
+    }
+
+    /// Writes the records, and waits until they are durable.
+    fn write(&mut self) -> Result<(), GatewayError> {
+        let orders = &self.state.orders;
+        let mut last = None;
+        for record in self.records.drain(..) {
+            last = Some(orders.append(&record)?);
+        }
+        last.map_or(Ok(()), |last| orders.commit(last))
+    }
+
+    fn apply(&mut self, time_us: i64) {
+        let state = Arc::clone(&self.state);
+        let mut moved: BTreeMap<UserId, BTreeSet<i32>> = BTreeMap::new();
+        let mut next = None;
+        for step in self.steps.drain(..) {
+            match step {
+                Step::Trade(trade) => state.market.trade(&trade),
+                Step::Report(reported) => {
+                    if state.orders.apply(&reported, &state.symbols)
+                        && let Some(symbol) = state.symbols.by_id(reported.report.symbol)
+                    {
+                        let currencies = moved.entry(reported.report.owner).or_default();
+                        currencies.insert(symbol.spec.base_currency.0);
+                        currencies.insert(symbol.spec.quote_currency.0);
+                    }
+                }
+                Step::Copied(Copied::End(number)) => {
+                    state.market.end(number, time_us);
+                    next = Some(number + 1);
+                }
+                Step::Copied(copied) => apply_copied(&state, copied, time_us),
+            }
+        }
+        self.last.clear();
+        if let Some(next) = next {
+            state.orders.pass(next);
+        }
+        for (user, currencies) in moved {
+            let state = Arc::clone(&state);
+            let currencies: Vec<i32> = currencies.into_iter().collect();
+            self.runtime.spawn(async move {
+                let (orders, symbols) = (&state.orders, &state.symbols);
+                orders.send_position(user, symbols, &currencies).await;
+            });
+        }
+    }
+}
+
+fn apply_copied(state: &State, copied: Copied, time_us: i64) {
+    match copied {
+        Copied::Restart => state.market.restart(),
+        Copied::Symbol(symbol) => state.symbols.add(symbol.0, symbol.1),
+        Copied::Book(book) => {
+            state.orders.note_best(book.symbol, best_of(&book));
+            state.market.book(&book);
+        }
+        Copied::Message(message) => {
+            match message.body {
+                Body::Best(best) => state.orders.note_best(message.symbol, best),
+                Body::Cleared => state
+                    .orders
+                    .note_best(message.symbol, BestPrices::default()),
+                _ => {}
+            }
+            state.market.message(&message);
+        }
+        Copied::Admin(command) => {
+            state.symbols.apply(&command);
+            state.market.admin(&command);
+            state.orders.adjusted(&command, &state.symbols, time_us);
+        }
+        _ => {}
+    }
+}
+
+fn best_of(book: &Snapshot) -> BestPrices {
+    let quote = |levels: &[thalweg_exchange::book::Level]| {
+        levels.first().map(|level| Quote {
+            price: level.price,
+            volume: level.volume,
+        })
+    };
+    BestPrices {
+        ask: quote(&book.asks),
+        bid: quote(&book.bids),
     }
 }
 
 /// The ids of trades: a count for each symbol.
 #[derive(Debug, Default)]
-pub(crate) struct TradeIds {
+struct TradeIds {
     last: HashMap<SymbolId, i64>,
-    /// The trade whose other report comes next.
-    open: Option<(TradeId, Trade)>,
+    recent: HashMap<TradeId, Trade>,
+    order: VecDeque<TradeId>,
 }
 
 impl TradeIds {
-    /// Returns the trade of a report, and whether it is the first report of it.
-    pub(crate) fn of(&mut self, report: &ExecutionReport, time_us: i64) -> Option<(Trade, bool)> {
+    /// Returns the trade of a report, and whether it has its id only now.
+    fn of(&mut self, report: &ExecutionReport, time_us: i64) -> Option<(Trade, bool)> {
         let Execution::Trade {
             id,
             price,
@@ -107,14 +294,12 @@ impl TradeIds {
         else {
             return None;
         };
-        if let Some((_, trade)) = self.open.take_if(|(open, _)| *open == id) {
-            return Some((trade, false));
+        if let Some(trade) = self.recent.get(&id) {
+            return Some((*trade, false));
         }
-        let last = self.last.entry(report.symbol).or_default();
-        *last += 1;
         let side = report.side?;
         let trade = Trade {
-            id: *last,
+            id: self.last.get(&report.symbol).copied().unwrap_or(0) + 1,
             command: id.command,
             symbol: report.symbol,
             price,
@@ -122,7 +307,60 @@ impl TradeIds {
             taker_side: if is_maker { side.opposite() } else { side },
             time_us,
         };
-        self.open = Some((id, trade));
+        self.restore(trade, id);
         Some((trade, true))
+    }
+
+    /// Takes a trade that has its id.
+    fn restore(&mut self, trade: Trade, id: TradeId) {
+        self.last.insert(trade.symbol, trade.id);
+        if self.order.len() >= RECENT_MAX
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.recent.remove(&oldest);
+        }
+        self.order.push_back(id);
+        self.recent.insert(id, trade);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_exchange::{Action, OrderId};
+
+    use super::*;
+
+    fn report(symbol: i32, command: u64, index: u32, is_maker: bool) -> ExecutionReport {
+        let side = if is_maker { Action::Ask } else { Action::Bid };
+        ExecutionReport {
+            command,
+            owner: UserId(1),
+            symbol: SymbolId(symbol),
+            order: OrderId(1),
+            side: Some(side),
+            price: 5,
+            left: 0,
+            filled: 1,
+            kind: Execution::Trade {
+                id: TradeId { command, index },
+                price: 5,
+                size: 1,
+                is_maker,
+            },
+        }
+    }
+
+    #[test]
+    fn ids_count_by_symbol_and_both_reports_of_a_trade_have_the_same() {
+        let mut ids = TradeIds::default();
+        let mut id = |symbol, command, index, is_maker| {
+            let of = ids.of(&report(symbol, command, index, is_maker), 0);
+            of.map(|(trade, is_new)| (trade.id, is_new, trade.taker_side))
+        };
+        assert_eq!(id(1, 5, 0, false), Some((1, true, Action::Bid)));
+        assert_eq!(id(1, 5, 0, true), Some((1, false, Action::Bid)));
+        assert_eq!(id(1, 5, 1, true), Some((2, true, Action::Bid)));
+        assert_eq!(id(2, 6, 0, false), Some((1, true, Action::Bid)));
+        assert_eq!(id(1, 5, 1, false), Some((2, false, Action::Bid)));
     }
 }

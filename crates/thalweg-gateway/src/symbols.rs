@@ -154,10 +154,22 @@ impl Symbol {
         };
         match self.spec.fee_unit {
             FeeUnit::PerLot => i128::from(rate) * i128::from(lots),
-            FeeUnit::Millionth => {
-                let product = self.notional(price, lots) * i128::from(rate);
-                product.div_euclid(1_000_000) + i128::from(product.rem_euclid(1_000_000) != 0)
-            }
+            FeeUnit::Millionth => millionths(self.notional(price, lots), rate),
+        }
+    }
+
+    /// Returns the fee of a taker for trades of one command that cost `cost` together, the last of
+    /// which is of `lots` at `price`, after those before had `before`: their cost and their fee.
+    pub(crate) fn fee_of_cost(
+        &self,
+        cost: i128,
+        price: i64,
+        lots: i64,
+        before: (i128, i128),
+    ) -> i128 {
+        match self.spec.fee_unit {
+            FeeUnit::PerLot => before.1 + self.fee(false, price, lots),
+            FeeUnit::Millionth => millionths(cost, self.spec.taker_fee),
         }
     }
 
@@ -165,6 +177,12 @@ impl Symbol {
     pub(crate) fn held_per_lot(&self, price: i64) -> i128 {
         self.notional(price, 1) + self.fee(false, price, 1)
     }
+}
+
+/// Returns a rate in millionths of an amount, rounded up.
+const fn millionths(amount: i128, rate: i64) -> i128 {
+    let product = amount.saturating_mul(rate as i128);
+    product.div_euclid(1_000_000) + (product.rem_euclid(1_000_000) != 0) as i128
 }
 
 #[derive(Debug, Default)]

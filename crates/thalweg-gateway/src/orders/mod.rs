@@ -1,33 +1,442 @@
 //! Orders and trades by user: placing, cancelling, following, asking.
+//!
+//! *Rules.*
+//! 1. A user's memory is under one lock. Under it a command gets its sequence, its order a record
+//!    in the log, and both their place in the queue of the session: so the order of sequences, of
+//!    records and of the queue is one.
+//! 2. Memory changes by reports only, after these are durable in the log; but for orders on their
+//!    way, which no query shows.
+//! 3. A report is applied once: its number is the next of its user. Numbers that are left out are
+//!    asked for at the exchange.
+//! 4. Who waits for a command waits until the drop copy has passed its number.
 
 mod event;
+mod log;
+mod memory;
+mod order;
+mod placing;
+mod request;
+mod session;
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
-use thalweg_exchange::UserId;
+use thalweg_client::TradeCommand;
+use thalweg_exchange::codec::session::{AccountView, QueryResult, SessionQuery};
+use thalweg_exchange::codec::{REPORT_BYTES, decode_report};
+use thalweg_exchange::durable::Reports;
+use thalweg_exchange::execution::ExecutionReport;
+use thalweg_exchange::market::BestPrices;
+use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
+use thalweg_exchange::{Command, SymbolId, UserId};
+use thalweg_journal::Lsn;
 use thalweg_server::{GatewayLink, config};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
-pub(crate) use self::event::UserEvent;
+pub(crate) use self::event::{Balance, UserEvent};
+pub(crate) use self::log::{Log, Record};
+pub(crate) use self::memory::Memory;
+pub(crate) use self::order::{Fill, Order, Status};
+pub(crate) use self::placing::Placed;
+pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
+use self::session::{Access, Executed, Request, Submit};
 use crate::GatewayError;
+use crate::decimal;
+use crate::error::ApiError;
+use crate::link::Reported;
+use crate::state::now_us;
+use crate::symbols::Symbols;
+
+/// Events that wait for a follower of a user.
+const EVENTS_MAX: usize = 4_096;
+/// How long a command that was executed may take to be seen in the drop copy, and a query to be
+/// answered.
+const ANSWER_TIME: Duration = Duration::from_secs(10);
+
+/// A user with an API key, or with orders in the log.
+#[derive(Debug)]
+pub(crate) struct User {
+    id: UserId,
+    memory: Mutex<Memory>,
+    queue: OnceLock<mpsc::Sender<Request>>,
+    events: broadcast::Sender<Arc<UserEvent>>,
+}
+
+impl User {
+    pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Orders {}
+pub(crate) struct Orders {
+    log: Log,
+    /// What the log had when it was opened, until it is applied.
+    records: Mutex<Vec<Record>>,
+    users: RwLock<HashMap<UserId, Arc<User>>>,
+    access: Access,
+    reports: Reports,
+    kept: usize,
+    /// Commands below this number are applied.
+    passed: watch::Sender<u64>,
+    best: RwLock<HashMap<SymbolId, BestPrices>>,
+}
 
 impl Orders {
     /// Opens the log.
     pub(crate) fn open(
-        _config: &config::Gateway,
-        _directory: &Path,
-        _link: &GatewayLink,
+        config: &config::Gateway,
+        directory: &Path,
+        link: &GatewayLink,
     ) -> Result<Self, GatewayError> {
-        Ok(Self {})
+        let mut records = Vec::new();
+        let log = Log::open(directory, |record| records.push(record))?;
+        Ok(Self {
+            log,
+            records: Mutex::new(records),
+            users: RwLock::default(),
+            access: Access {
+                trade: link.trade,
+                key: link.key.clone(),
+                number: link.session,
+            },
+            reports: link.reports.clone(),
+            kept: config.orders_kept,
+            passed: watch::Sender::new(0),
+            best: RwLock::default(),
+        })
     }
+
+    /// Returns a user, which is followed from now on.
+    pub(crate) fn user(&self, id: UserId) -> Arc<User> {
+        if let Some(user) = self.tracked(id) {
+            return user;
+        }
+        let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
+        let user = users.entry(id).or_insert_with(|| {
+            let mut memory = Memory::new(id, self.kept);
+            let key = SessionKey::new(Role::Trade, id.0, self.access.number);
+            memory.sequence = self.reports.session(key).last_executed.0 as i64;
+            Arc::new(User {
+                id,
+                memory: Mutex::new(memory),
+                queue: OnceLock::new(),
+                events: broadcast::Sender::new(EVENTS_MAX),
+            })
+        });
+        Arc::clone(user)
+    }
+
+    /// Returns a user that is followed.
+    pub(crate) fn tracked(&self, id: UserId) -> Option<Arc<User>> {
+        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        users.get(&id).cloned()
+    }
+
+    // The drop copy's side.
+
+    /// Applies the log, and returns the trades that it has. `symbols` must be listed.
+    pub(crate) fn recover(
+        &self,
+        symbols: &Symbols,
+        mut trade: impl FnMut(crate::market::Trade, u32),
+    ) {
+        let records = std::mem::take(&mut *lock(&self.records));
+        for record in records {
+            match record {
+                Record::Order(order) => self.user(order.user).memory().insert(*order),
+                Record::Report(reported) => {
+                    let user = self.user(reported.report.owner);
+                    drop(user.memory().apply(&reported, symbols));
+                }
+                Record::Trade(of, index) => trade(of, index),
+                Record::Begin(user, number) => {
+                    self.user(user).memory().last_report = Some(number);
+                }
+            }
+        }
+    }
+
+    /// Returns, for each user that is followed, the reports that the log has not and that are of
+    /// commands up to one, in the order of the commands.
+    pub(crate) fn missed(&self, command: u64) -> Vec<(ReportNumber, ExecutionReport)> {
+        let mut all = Vec::new();
+        for user in self.followed() {
+            let last = user.memory().last_report.unwrap_or_default();
+            all.extend(self.reports_after(user.id, last));
+        }
+        all.retain(|(_, report)| report.command <= command);
+        all.sort_by_key(|(_, report)| report.command);
+        all
+    }
+
+    fn followed(&self) -> Vec<Arc<User>> {
+        let users = self.users.read().unwrap_or_else(PoisonError::into_inner);
+        users.values().cloned().collect()
+    }
+
+    fn reports_after(
+        &self,
+        user: UserId,
+        after: ReportNumber,
+    ) -> Vec<(ReportNumber, ExecutionReport)> {
+        let mut frames = Vec::new();
+        let resumed = self.reports.resume(user, after, &mut frames);
+        if let Some((from, to)) = resumed.gap {
+            tracing::error!(%user, %from, %to, "reports are not kept any more: orders are not as they were");
+        }
+        let frames = frames.chunks(REPORT_BYTES).zip(resumed.first.0..);
+        let decoded = frames.filter_map(|(frame, number)| {
+            let (report, _) = decode_report(frame).ok()?;
+            Some((ReportNumber(number), report))
+        });
+        decoded.collect()
+    }
+
+    /// Returns the reports of a user that are to be applied for one that came: none where it was
+    /// applied, itself, or with those that were left out before it.
+    pub(crate) fn due(
+        &self,
+        number: ReportNumber,
+        report: ExecutionReport,
+        last: Option<ReportNumber>,
+    ) -> Vec<(ReportNumber, ExecutionReport)> {
+        match last {
+            Some(last) if number <= last => Vec::new(),
+            Some(last) if number > last.next() => {
+                let mut all = self.reports_after(report.owner, last);
+                all.retain(|(other, _)| *other < number);
+                all.push((number, report));
+                all
+            }
+            _ => vec![(number, report)],
+        }
+    }
+
+    /// Appends a record.
+    pub(crate) fn append(&self, record: &Record) -> Result<Lsn, GatewayError> {
+        self.log.append(record)
+    }
+
+    /// Waits until a record is durable. Blocks the thread.
+    pub(crate) fn commit(&self, lsn: Lsn) -> Result<(), GatewayError> {
+        self.log.commit(lsn)
+    }
+
+    /// Begins to follow users whose reports before now are not wanted. Returns records for the log.
+    pub(crate) fn begin(&self, users: &[UserId]) -> Vec<Record> {
+        let begin = |id: &UserId| {
+            let user = self.user(*id);
+            let mut memory = user.memory();
+            if memory.last_report.is_some() {
+                return None;
+            }
+            let last = ReportNumber(self.reports.next(*id).0 - 1);
+            memory.last_report = Some(last);
+            Some(Record::Begin(*id, last))
+        };
+        users.iter().filter_map(begin).collect()
+    }
+
+    /// Forgets orders that were never executed. All reports of before must be applied.
+    pub(crate) fn forget_unsent(&self) {
+        for user in self.followed() {
+            let forgotten = user.memory().forget_unsent();
+            if forgotten > 0 {
+                tracing::warn!(user = %user.id, forgotten, "orders of before were not executed");
+            }
+        }
+    }
+
+    /// Applies a report, which is durable, and sends its event. Returns whether somebody follows.
+    pub(crate) fn apply(&self, reported: &Reported, symbols: &Symbols) -> bool {
+        let Some(user) = self.tracked(reported.report.owner) else {
+            return false;
+        };
+        let event = user.memory().apply(reported, symbols);
+        let is_followed = user.events.receiver_count() > 0;
+        if let Some(event) = event.filter(|_| is_followed) {
+            let _ = user.events.send(Arc::new(event));
+        }
+        is_followed
+    }
+
+    /// Sends a deposit or a withdrawal to those who follow its user.
+    pub(crate) fn adjusted(&self, command: &Command, symbols: &Symbols, time_us: i64) {
+        let Command::Balance {
+            uid,
+            currency,
+            amount,
+            ..
+        } = command
+        else {
+            return;
+        };
+        if let (Some(user), Some(asset)) = (self.tracked(*uid), symbols.asset(*currency)) {
+            let delta = decimal::format((*amount).into(), asset.decimals);
+            let asset = asset.name.clone();
+            let event = UserEvent::Balance {
+                asset,
+                delta,
+                time_us,
+            };
+            let _ = user.events.send(Arc::new(event));
+        }
+    }
+
+    /// Keeps the best prices of a symbol.
+    pub(crate) fn note_best(&self, symbol: SymbolId, best: BestPrices) {
+        let mut all = self.best.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert(symbol, best);
+    }
+
+    fn best(&self, symbol: SymbolId) -> BestPrices {
+        let all = self.best.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&symbol).copied().unwrap_or_default()
+    }
+
+    /// All commands below this number are applied.
+    pub(crate) fn pass(&self, next: u64) {
+        self.passed.send_replace(next);
+    }
+
+    // The clients' side.
 
     /// Follows a user's orders, balances and deposits from now on. A receiver that is too far
     /// behind gets [`Lagged`](broadcast::error::RecvError::Lagged): the stream must end then.
-    pub(crate) fn follow(&self, _user: UserId) -> broadcast::Receiver<std::sync::Arc<UserEvent>> {
-        broadcast::channel(1).1
+    pub(crate) fn follow(&self, user: UserId) -> broadcast::Receiver<Arc<UserEvent>> {
+        self.user(user).events.subscribe()
     }
+
+    /// Waits until a command is applied.
+    ///
+    /// # Errors
+    /// -1007.
+    async fn reach(&self, number: u64) -> Result<(), ApiError> {
+        let mut passed = self.passed.subscribe();
+        let reached = passed.wait_for(|next| *next > number);
+        match tokio::time::timeout(ANSWER_TIME, reached).await {
+            Ok(Ok(_)) => Ok(()),
+            _ => Err(ApiError::TIMEOUT),
+        }
+    }
+
+    fn queue<'u>(&self, user: &'u User, last: i64) -> &'u mpsc::Sender<Request> {
+        let spawn = || session::spawn(&self.access, user.id, &self.log, last as u64);
+        user.queue.get_or_init(spawn)
+    }
+
+    /// Gives a command a sequence and sends it; `make` may have an order for the log.
+    ///
+    /// # Errors
+    /// What `make` returns; -1008 where too much waits, or the log is full.
+    fn submit(
+        &self,
+        user: &User,
+        make: impl FnOnce(&Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
+    ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
+        let mut memory = user.memory();
+        let queue = self.queue(user, memory.sequence);
+        let permit = queue.try_reserve().map_err(|_| ApiError::BUSY)?;
+        let sequence = memory.sequence + 1;
+        let (order, command) = make(&memory, sequence)?;
+        let mut lsn = None;
+        if let Some(order) = order {
+            let record = Record::Order(Box::new(order));
+            let appended = self.log.append(&record);
+            lsn = Some(appended.map_err(|error| {
+                tracing::error!(%error, "an order is refused: the gateway's log");
+                ApiError::BUSY
+            })?);
+            if let Record::Order(order) = record {
+                memory.insert(*order);
+            }
+        }
+        memory.sequence = sequence;
+        let (done, outcome) = oneshot::channel();
+        permit.send(Request::Submit(Box::new(Submit {
+            sequence: sequence as u64,
+            lsn,
+            command,
+            done,
+        })));
+        Ok((sequence, outcome))
+    }
+
+    /// Returns a user's account as the exchange has it.
+    ///
+    /// # Errors
+    /// -1008 where too much waits; -1007; -2015 for a user that the exchange does not know.
+    pub(crate) async fn account(&self, user: &User) -> Result<AccountView, ApiError> {
+        let (sender, answer) = oneshot::channel();
+        {
+            let last = user.memory().sequence;
+            let queue = self.queue(user, last);
+            let request = Request::Query(SessionQuery::Account(user.id), sender);
+            queue.try_send(request).map_err(|_| ApiError::BUSY)?;
+        }
+        let answered = tokio::time::timeout(ANSWER_TIME, answer).await;
+        let answered = answered
+            .ok()
+            .and_then(Result::ok)
+            .ok_or(ApiError::TIMEOUT)?;
+        match answered.result {
+            QueryResult::Account(view) => {
+                if answered.number > 0 {
+                    self.reach(answered.number - 1).await?;
+                }
+                Ok(view)
+            }
+            QueryResult::Refused(_) => Err(ApiError::BUSY),
+            _ => Err(ApiError::REJECTED_KEY),
+        }
+    }
+
+    /// Returns the balances of a user, of all assets that have a name, or of some.
+    ///
+    /// # Errors
+    /// As [`account`](Self::account).
+    pub(crate) async fn balances(
+        &self,
+        user: &User,
+        symbols: &Symbols,
+        only: Option<&[i32]>,
+    ) -> Result<(AccountView, Vec<Balance>), ApiError> {
+        let view = self.account(user).await?;
+        let held = user.memory().held(|id| symbols.by_id(id));
+        let assets = symbols.assets().iter();
+        let chosen = assets.filter(|a| only.is_none_or(|only| only.contains(&a.currency.0)));
+        let balances = chosen.map(|asset| {
+            let free = view.balances.iter().find(|(id, _)| *id == asset.currency);
+            let free = free.map_or(0, |(_, amount)| i128::from(*amount));
+            let locked = held.iter().find(|(id, _)| *id == asset.currency.0);
+            let locked = locked.map_or(0, |(_, amount)| *amount);
+            Balance {
+                asset: asset.name.clone(),
+                free: decimal::format(free, asset.decimals),
+                locked: decimal::format(locked, asset.decimals),
+            }
+        });
+        let balances = balances.collect();
+        Ok((view, balances))
+    }
+
+    /// Sends the balances of some currencies to those who follow a user.
+    pub(crate) async fn send_position(&self, id: UserId, symbols: &Symbols, currencies: &[i32]) {
+        let Some(user) = self.tracked(id) else {
+            return;
+        };
+        if let Ok((_, balances)) = self.balances(&user, symbols, Some(currencies)).await {
+            let time_us = now_us();
+            let event = UserEvent::Position { balances, time_us };
+            let _ = user.events.send(Arc::new(event));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,9 @@
 //! The endpoints: one table for REST and the WebSocket API, and what all requests have in common.
 
+mod account;
 pub(crate) mod general;
 mod market;
+mod trading;
 
 use std::future::Future;
 use std::net::IpAddr;
@@ -90,10 +92,12 @@ macro_rules! endpoints {
 
 /// Returns a weight by whether a symbol is named.
 fn with_symbol(params: &Params, with: u32, without: u32) -> u32 {
-    match params.raw("symbol").or_else(|| params.raw("orderId")) {
-        Some(_) => with,
-        None => without,
-    }
+    params.raw("symbol").map_or(without, |_| with)
+}
+
+/// Returns a weight by whether an order is named.
+fn with_order(params: &Params, with: u32, without: u32) -> u32 {
+    params.raw("orderId").map_or(without, |_| with)
 }
 
 endpoints! {
@@ -112,6 +116,23 @@ endpoints! {
         market::ticker_price;
     GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
         market::ticker_book;
+    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account;
+    POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place;
+    POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test;
+    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel;
+    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order;
+    POST "/api/v3/order/cancelReplace", "order.cancelReplace", |_| 1, Trade,
+        trading::cancel_replace;
+    PUT "/api/v3/order/amend/keepPriority", "order.amend.keepPriority", |_| 4, Trade,
+        trading::amend;
+    GET "/api/v3/openOrders", "openOrders.status", |p| with_symbol(p, 6, 80), UserData,
+        account::open_orders;
+    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all;
+    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders;
+    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades;
+    GET "/api/v3/rateLimit/order", "account.rateLimits.orders", |_| 40, UserData,
+        account::order_counts;
+    GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee;
     GET "/sapi/v1/capital/config/getall", "", |_| 10, UserData, general::empty_list;
     GET "/sapi/v1/margin/allPairs", "", |_| 1, None, general::empty_list;
     GET "/sapi/v1/margin/isolated/allPairs", "", |_| 1, None, general::empty_list;

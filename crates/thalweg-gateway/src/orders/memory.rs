@@ -1,0 +1,214 @@
+//! The orders and trades of one user, made of the log's records.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use thalweg_exchange::execution::Execution;
+use thalweg_exchange::session::ReportNumber;
+use thalweg_exchange::{SymbolId, UserId};
+
+use super::event::{Executed, UserEvent};
+use super::order::{Fill, Order, Status};
+use crate::link::Reported;
+use crate::symbols::{Symbol, Symbols};
+
+type OrderKey = (i32, i64);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(super) user: UserId,
+    open: BTreeMap<OrderKey, Order>,
+    closed: BTreeMap<OrderKey, Order>,
+    /// Closed orders, the one that ended first in front.
+    by_end: VecDeque<OrderKey>,
+    /// The newest order of each client order id.
+    by_client_id: HashMap<(i32, String), OrderKey>,
+    fills: VecDeque<Fill>,
+    kept: usize,
+    /// The last report that was applied; `None` before the first, or a beginning.
+    pub(crate) last_report: Option<ReportNumber>,
+    /// The sequence of the last command of the user's session.
+    pub(super) sequence: i64,
+}
+
+impl Memory {
+    /// `kept` closed orders, and as many trades, are kept.
+    pub(super) fn new(user: UserId, kept: usize) -> Self {
+        Self {
+            user,
+            open: BTreeMap::new(),
+            closed: BTreeMap::new(),
+            by_end: VecDeque::new(),
+            by_client_id: HashMap::new(),
+            fills: VecDeque::new(),
+            kept,
+            last_report: None,
+            sequence: 0,
+        }
+    }
+
+    /// Takes an order that is about to be sent.
+    pub(super) fn insert(&mut self, order: Order) {
+        self.sequence = self.sequence.max(order.id);
+        let key = (order.symbol, order.id);
+        let name = (order.symbol, order.client_id.clone());
+        self.by_client_id.insert(name, key);
+        self.open.insert(key, order);
+    }
+
+    /// Forgets an order that was not executed.
+    pub(super) fn forget(&mut self, symbol: i32, id: i64) {
+        if let Some(order) = self.open.remove(&(symbol, id)) {
+            self.forget_name(&order);
+        }
+    }
+
+    fn forget_name(&mut self, order: &Order) {
+        let name = (order.symbol, order.client_id.clone());
+        if self.by_client_id.get(&name) == Some(&(order.symbol, order.id)) {
+            self.by_client_id.remove(&name);
+        }
+    }
+
+    /// Forgets the orders that were never executed: those without a report. Returns how many.
+    pub(super) fn forget_unsent(&mut self) -> usize {
+        let unsent = self.open.values().filter(|o| o.status == Status::Pending);
+        let unsent: Vec<OrderKey> = unsent.map(|order| (order.symbol, order.id)).collect();
+        unsent
+            .iter()
+            .for_each(|(symbol, id)| self.forget(*symbol, *id));
+        unsent.len()
+    }
+
+    /// Applies a report, if its number is the next. Returns the event that it makes.
+    pub(super) fn apply(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
+        self.last_report = Some(reported.number);
+        let report = &reported.report;
+        let key = (report.symbol.0, report.order.0);
+        if !self.open.contains_key(&key) {
+            if report.kind != Execution::New {
+                return None;
+            }
+            let order = Order::of_other_session(report, reported.time_us)?;
+            let sequence = self.sequence;
+            self.insert(order);
+            // Its id is none of this session's.
+            self.sequence = sequence;
+        }
+        let symbol = symbols.by_id(report.symbol);
+        let order = self.open.get_mut(&key)?;
+        let change = order.apply(reported, symbol.as_deref())?;
+        let order = order.clone();
+        if let Some(fill) = change.fill {
+            if self.fills.len() >= self.kept {
+                self.fills.pop_front();
+            }
+            self.fills.push_back(fill);
+        }
+        if !order.status.is_open() || report.is_final() {
+            self.close(key);
+        }
+        let reason = match report.kind {
+            Execution::Rejected(code) => code.name(),
+            _ => "NONE",
+        };
+        Some(UserEvent::Execution(Box::new(Executed {
+            order,
+            change,
+            symbol: symbol?,
+            reason,
+            id: reported.number.0,
+            time_us: reported.time_us,
+        })))
+    }
+
+    fn close(&mut self, key: OrderKey) {
+        let Some(order) = self.open.remove(&key) else {
+            return;
+        };
+        if order.status == Status::Rejected {
+            self.forget_name(&order);
+            return;
+        }
+        // An order by quoteOrderQty may trade once more.
+        if self.by_end.len() >= self.kept
+            && let Some(oldest) = self.by_end.pop_front()
+            && let Some(order) = self.closed.remove(&oldest)
+        {
+            self.forget_name(&order);
+        }
+        self.by_end.push_back(key);
+        self.closed.insert(key, order);
+    }
+
+    /// Returns an order of a symbol by its id.
+    pub(crate) fn order(&self, symbol: SymbolId, id: i64) -> Option<&Order> {
+        let key = (symbol.0, id);
+        let order = self.open.get(&key).or_else(|| self.closed.get(&key));
+        order.filter(|order| order.status != Status::Pending)
+    }
+
+    /// Returns the newest order of a symbol by its client order id.
+    pub(crate) fn order_of_client(&self, symbol: SymbolId, client_id: &str) -> Option<&Order> {
+        let key = self.by_client_id.get(&(symbol.0, client_id.to_owned()))?;
+        self.order(symbol, key.1)
+    }
+
+    /// Returns whether an order with this client order id is open, or on its way.
+    pub(super) fn is_open_client(&self, symbol: SymbolId, client_id: &str) -> bool {
+        let key = self.by_client_id.get(&(symbol.0, client_id.to_owned()));
+        key.is_some_and(|key| self.open.contains_key(key))
+    }
+
+    /// Returns the open orders, of one symbol or of all, by symbol and id.
+    pub(crate) fn open(&self, symbol: Option<SymbolId>) -> impl Iterator<Item = &Order> {
+        let orders = self.open.values();
+        orders.filter(move |order| {
+            order.status != Status::Pending && symbol.is_none_or(|symbol| symbol.0 == order.symbol)
+        })
+    }
+
+    /// Returns all orders of a symbol from an id on, by id.
+    pub(crate) fn all(&self, symbol: SymbolId, from: i64) -> Vec<&Order> {
+        let range = (symbol.0, from)..=(symbol.0, i64::MAX);
+        let open = self.open.range(range.clone()).map(|(_, order)| order);
+        let closed = self.closed.range(range).map(|(_, order)| order);
+        let both = open.chain(closed);
+        let mut all: Vec<&Order> = both.filter(|o| o.status != Status::Pending).collect();
+        all.sort_unstable_by_key(|order| order.id);
+        all
+    }
+
+    /// Returns the trades of a symbol, by id.
+    pub(crate) fn fills(&self, symbol: SymbolId) -> impl DoubleEndedIterator<Item = &Fill> {
+        self.fills
+            .iter()
+            .filter(move |fill| fill.symbol == symbol.0)
+    }
+
+    /// Returns what is held for open orders: pairs of a currency and an amount.
+    pub(crate) fn held(
+        &self,
+        symbol_of: impl Fn(SymbolId) -> Option<Arc<Symbol>>,
+    ) -> Vec<(i32, i128)> {
+        let mut held: BTreeMap<i32, i128> = BTreeMap::new();
+        for order in self.open(None) {
+            let Some(symbol) = symbol_of(SymbolId(order.symbol)) else {
+                continue;
+            };
+            let left = i128::from(order.left());
+            let (currency, per_lot) = match order.side {
+                thalweg_exchange::Action::Ask => (
+                    symbol.spec.base_currency,
+                    i128::from(symbol.spec.base_scale),
+                ),
+                thalweg_exchange::Action::Bid => {
+                    (symbol.spec.quote_currency, symbol.held_per_lot(order.price))
+                }
+            };
+            *held.entry(currency.0).or_default() += left * per_lot;
+        }
+        held.into_iter().collect()
+    }
+}

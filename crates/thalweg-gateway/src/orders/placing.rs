@@ -1,0 +1,340 @@
+//! Placing, cancelling and reducing orders.
+
+use thalweg_client::TradeCommand;
+use thalweg_exchange::{
+    Action, ConditionalOrder, FeeUnit, OrderId, OrderType, Place, ResultCode, SymbolId,
+};
+
+use super::order::{Fill, Kind, Life, Order, Status};
+use super::request::{Amount, Draft};
+use super::{Orders, User};
+use crate::error::ApiError;
+use crate::state::now_us;
+use crate::symbols::Symbol;
+
+/// How far beyond its trigger a bought STOP_LOSS may take, in percent: money is held at that price.
+const STOP_RANGE_PERCENT: i64 = 5;
+
+/// An order after its command.
+#[derive(Clone, Debug)]
+pub(crate) struct Placed {
+    pub(crate) order: Order,
+    /// Its trades as a taker.
+    pub(crate) fills: Vec<Fill>,
+}
+
+/// An order by the numbers of the engine.
+struct Terms {
+    order_type: OrderType,
+    price: i64,
+    lots: i64,
+}
+
+impl Orders {
+    /// Places an order, and returns it as it is after the command.
+    ///
+    /// # Errors
+    /// -2010 and -1013 where the engine refuses it, and those of sessions.
+    pub(crate) async fn place(&self, user: &User, draft: &Draft) -> Result<Placed, ApiError> {
+        let symbol = &draft.symbol;
+        if !symbol.is_trading() && draft.price.is_none() {
+            return Err(ApiError::MARKET_CLOSED);
+        }
+        let terms = self.terms(user, draft).await?;
+        let created_us = now_us();
+        let (id, done) = self.submit(user, |memory, id| {
+            let order = order(user, draft, &terms, (id, created_us));
+            if memory.is_open_client(symbol.spec.id, &order.client_id) {
+                return Err(ApiError::DUPLICATE_ORDER);
+            }
+            let command = command(&order, draft, &terms);
+            Ok((Some(order), command))
+        })?;
+        let done = done.await.unwrap_or(Err(ApiError::TIMEOUT));
+        let (number, result) = match done {
+            Ok(executed) => executed,
+            Err(error) => {
+                if error != ApiError::TIMEOUT {
+                    user.memory().forget(symbol.spec.id.0, id);
+                }
+                return Err(error);
+            }
+        };
+        self.reach(number).await?;
+        let memory = user.memory();
+        match memory.order(symbol.spec.id, id) {
+            Some(order) => Ok(Placed {
+                order: order.clone(),
+                fills: memory
+                    .fills(symbol.spec.id)
+                    .filter(|fill| fill.order == id && fill.command == number)
+                    .copied()
+                    .collect(),
+            }),
+            None => Err(refusal(result)),
+        }
+    }
+
+    /// Returns type, price and size of an order for the engine.
+    async fn terms(&self, user: &User, draft: &Draft) -> Result<Terms, ApiError> {
+        let symbol = &draft.symbol;
+        let order_type = match draft.life {
+            Life::Gtc => OrderType::Gtc,
+            Life::Ioc => OrderType::Ioc,
+            Life::Fok => OrderType::Fok,
+        };
+        if let (Some(price), Amount::Lots(lots)) = (draft.price, draft.amount) {
+            return Ok(Terms {
+                order_type,
+                price,
+                lots,
+            });
+        }
+        let best = self.best(symbol.spec.id);
+        let opposite = match draft.side {
+            Action::Bid => best.ask,
+            Action::Ask => best.bid,
+        };
+        match (draft.amount, draft.side, draft.stop) {
+            (Amount::Lots(lots), Action::Ask, _) => Ok(Terms {
+                order_type: OrderType::Market,
+                price: lowest_price(symbol),
+                lots,
+            }),
+            (Amount::Lots(lots), Action::Bid, Some(stop)) => Ok(Terms {
+                order_type: OrderType::Market,
+                price: (stop + stop / 100 * STOP_RANGE_PERCENT)
+                    .min(symbol.limits.high)
+                    .max(stop),
+                lots,
+            }),
+            (Amount::Lots(lots), Action::Bid, None) => {
+                let price = self.affordable(user, symbol, lots).await?;
+                match opposite {
+                    Some(best) if price < best.price => Err(ApiError::NO_BALANCE),
+                    _ => Ok(Terms {
+                        order_type: OrderType::Market,
+                        price,
+                        lots,
+                    }),
+                }
+            }
+            (Amount::Quote(_), Action::Ask, _) => Err(ApiError::new(
+                400,
+                -2010,
+                "Quote order qty market orders are not support for this symbol.",
+            )),
+            (Amount::Quote(quote), Action::Bid, _) => {
+                let best = opposite.ok_or(ApiError::THIN_BOOK)?;
+                let budget = quote / symbol.spec.quote_scale;
+                match budget / best.price {
+                    0 => Err(ApiError::LOT_SIZE),
+                    lots => Ok(Terms {
+                        order_type: OrderType::IocBudget,
+                        price: budget,
+                        lots,
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Returns the highest price at which the free balance of a user pays for lots.
+    async fn affordable(&self, user: &User, symbol: &Symbol, lots: i64) -> Result<i64, ApiError> {
+        let view = self.account(user).await?;
+        let currency = symbol.spec.quote_currency;
+        let free = view.balances.iter().find(|(id, _)| *id == currency);
+        let free = free.map_or(0, |(_, amount)| i128::from(*amount));
+        let per_lot = free / i128::from(lots);
+        let fee = i128::from(symbol.spec.taker_fee);
+        let scale = i128::from(symbol.spec.quote_scale);
+        let mut price = match symbol.spec.fee_unit {
+            FeeUnit::PerLot => (per_lot - fee) / scale,
+            FeeUnit::Millionth => per_lot * 1_000_000 / (1_000_000 + fee) / scale,
+        };
+        price = price.clamp(0, symbol.limits.high.into());
+        // The fee is rounded up.
+        let held = |price: i128| symbol.held_per_lot(price as i64) * i128::from(lots);
+        while price > 0 && held(price) > free {
+            price -= 1;
+        }
+        match price {
+            0 => Err(ApiError::NO_BALANCE),
+            price => Ok(price as i64),
+        }
+    }
+
+    /// Cancels an open order, and returns it as it is after that.
+    ///
+    /// # Errors
+    /// -2011 where it is not open, and those of sessions.
+    pub(crate) async fn cancel(
+        &self,
+        user: &User,
+        symbol: SymbolId,
+        id: i64,
+    ) -> Result<Order, ApiError> {
+        let cancel = TradeCommand::cancel(user.id, symbol, OrderId(id));
+        self.change(user, symbol, id, cancel).await
+    }
+
+    /// Takes lots off an open order, and returns it as it is after that.
+    ///
+    /// # Errors
+    /// -2011 where it is not open, and those of sessions.
+    pub(crate) async fn reduce(
+        &self,
+        user: &User,
+        (symbol, id): (SymbolId, i64),
+        by: i64,
+    ) -> Result<Order, ApiError> {
+        let reduce = TradeCommand::reduce(user.id, symbol, OrderId(id), by);
+        self.change(user, symbol, id, reduce).await
+    }
+
+    async fn change(
+        &self,
+        user: &User,
+        symbol: SymbolId,
+        id: i64,
+        command: TradeCommand,
+    ) -> Result<Order, ApiError> {
+        let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
+        let (number, result) = done.await.unwrap_or(Err(ApiError::TIMEOUT))?;
+        self.reach(number).await?;
+        match result {
+            ResultCode::Success => {
+                let memory = user.memory();
+                memory
+                    .order(symbol, id)
+                    .cloned()
+                    .ok_or(ApiError::UNKNOWN_ORDER)
+            }
+            ResultCode::SymbolInAuction => Err(ApiError::MARKET_CLOSED),
+            _ => Err(ApiError::UNKNOWN_ORDER),
+        }
+    }
+
+    /// Cancels all open orders of a symbol, and returns them as they are after that.
+    ///
+    /// # Errors
+    /// -2011 where none is open, and those of sessions.
+    pub(crate) async fn cancel_all(
+        &self,
+        user: &User,
+        symbol: SymbolId,
+    ) -> Result<Vec<Order>, ApiError> {
+        if user.memory().open(Some(symbol)).next().is_none() {
+            return Err(ApiError::UNKNOWN_ORDER);
+        }
+        let command = TradeCommand::cancel_all(user.id, Some(symbol));
+        let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
+        let (number, result) = done.await.unwrap_or(Err(ApiError::TIMEOUT))?;
+        self.reach(number).await?;
+        if result != ResultCode::Success {
+            return Err(ApiError::UNKNOWN_ORDER);
+        }
+        let memory = user.memory();
+        let all = memory.all(symbol, 0).into_iter();
+        let gone = all.filter(|o| o.command == number && o.status == Status::Canceled);
+        Ok(gone.cloned().collect())
+    }
+}
+
+/// Returns the worst price at which a market order sells.
+fn lowest_price(symbol: &Symbol) -> i64 {
+    let scale = symbol.spec.quote_scale;
+    let fee = match symbol.spec.fee_unit {
+        FeeUnit::PerLot => symbol.spec.taker_fee.div_euclid(scale) + 1,
+        FeeUnit::Millionth => 1,
+    };
+    fee.max(symbol.limits.low).max(1)
+}
+
+fn order(user: &User, draft: &Draft, terms: &Terms, (id, created_us): (i64, i64)) -> Order {
+    let quote = match draft.amount {
+        Amount::Quote(quote) => quote,
+        Amount::Lots(_) => 0,
+    };
+    let generated = || format!("twg-{}-{id}", user.id);
+    Order {
+        user: user.id,
+        symbol: draft.symbol.spec.id.0,
+        id,
+        client_id: draft.client_id.clone().unwrap_or_else(generated),
+        kind: draft.kind,
+        life: draft.life,
+        side: draft.side,
+        price: terms.price,
+        lots: if quote > 0 { 0 } else { terms.lots },
+        quote,
+        stop: draft.stop,
+        display: draft.display,
+        flags: draft.flags,
+        created_us,
+        updated_us: created_us,
+        working_us: 0,
+        status: Status::Pending,
+        filled: 0,
+        spent: 0,
+        command: 0,
+        taken: (0, 0),
+    }
+}
+
+fn command(order: &Order, draft: &Draft, terms: &Terms) -> TradeCommand {
+    let order_type = match (draft.kind, terms.order_type) {
+        (Kind::StopLoss, _) => OrderType::Market,
+        (_, order_type) => order_type,
+    };
+    let place = Place {
+        uid: order.user,
+        symbol: draft.symbol.spec.id,
+        order_id: OrderId(order.id),
+        order_type,
+        action: draft.side,
+        price: terms.price,
+        reserve_price: terms.price,
+        size: terms.lots,
+        flags: draft.flags,
+    };
+    if draft.stop.is_none() && draft.display.is_none() {
+        return place.into();
+    }
+    ConditionalOrder {
+        place,
+        trigger: draft.stop,
+        display: draft.display,
+        good_till: None,
+    }
+    .into()
+}
+
+/// Returns the error of an order that the engine did not accept.
+fn refusal(result: ResultCode) -> ApiError {
+    use ResultCode as Code;
+    match result {
+        Code::RiskNsf => ApiError::NO_BALANCE,
+        Code::AuthUserSuspended | Code::AuthInvalidUser => ApiError::DISABLED,
+        Code::InvalidSymbol | Code::MatchingInvalidOrderBookId => ApiError::BAD_SYMBOL,
+        Code::SymbolHalted | Code::SymbolInAuction | Code::SymbolWithoutPriceBand => {
+            ApiError::MARKET_CLOSED
+        }
+        Code::RiskPriceOutsideBand => ApiError::PERCENT_PRICE,
+        Code::RiskOrderTooLarge | Code::RiskArithmeticOverflow | Code::RiskSizeNotPositive => {
+            ApiError::LOT_SIZE
+        }
+        Code::RiskPriceNotPositive => ApiError::PRICE_FILTER,
+        Code::RiskAskPriceLowerThanFee => ApiError::NOTIONAL,
+        Code::RiskTooManyOrders => ApiError::MAX_NUM_ORDERS,
+        Code::RiskIcebergDisplay => ApiError::ICEBERG_PARTS,
+        Code::RiskStopOrderType | Code::RiskIcebergOrderType | Code::RiskPostOnlyOrderType => {
+            ApiError::COMBINATION
+        }
+        Code::MatchingRejectedPostOnly => ApiError::WOULD_TAKE,
+        Code::RiskOrderIdUsed | Code::RiskOrderIdTooOld | Code::MatchingRejectedDuplicateId => {
+            ApiError::DUPLICATE_ORDER
+        }
+        _ => ApiError::REJECTED,
+    }
+}

@@ -1,0 +1,199 @@
+//! A user's trade session with the exchange: commands leave in the order of their sequences, each
+//! after its order is durable in the log.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use thalweg_client::{Options, Outcome, TradeClient, TradeCommand};
+use thalweg_exchange::codec::session::{QueryAnswer, SessionQuery};
+use thalweg_exchange::session::ClientSequence;
+use thalweg_exchange::{OrderId, ResultCode, SymbolId, UserId};
+use thalweg_journal::Lsn;
+use tokio::sync::{mpsc, oneshot};
+
+use super::log::Log;
+use crate::error::ApiError;
+
+/// Commands and queries of a user that wait for its session.
+pub(super) const WAITING_MAX: usize = 1_024;
+/// How long a session may take to be connected.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// How sessions are opened.
+#[derive(Clone)]
+pub(super) struct Access {
+    pub(super) trade: SocketAddr,
+    pub(super) key: Vec<u8>,
+    pub(super) number: u32,
+}
+
+impl std::fmt::Debug for Access {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { trade, number, .. } = self;
+        let mut shown = f.debug_struct("Access");
+        shown.field("trade", trade).field("number", number);
+        shown.finish_non_exhaustive()
+    }
+}
+
+/// A request to a session.
+#[derive(Debug)]
+pub(super) enum Request {
+    Submit(Box<Submit>),
+    Query(SessionQuery, oneshot::Sender<QueryAnswer>),
+}
+
+/// A command with the sequence that it must have.
+#[derive(Debug)]
+pub(super) struct Submit {
+    pub(super) sequence: u64,
+    /// The record that must be durable before.
+    pub(super) lsn: Option<Lsn>,
+    pub(super) command: TradeCommand,
+    pub(super) done: oneshot::Sender<Result<Executed, ApiError>>,
+}
+
+/// The number of a command that was executed, and its result.
+pub(super) type Executed = (u64, ResultCode);
+
+/// Serves the requests of a user until their sender is dropped; `last` is the sequence of the last
+/// command of the session.
+pub(super) async fn run(
+    access: Access,
+    user: UserId,
+    log: Log,
+    mut requests: mpsc::Receiver<Request>,
+    mut last: u64,
+) {
+    let mut client = None;
+    let mut batch = Vec::new();
+    while requests.recv_many(&mut batch, WAITING_MAX).await > 0 {
+        let record = batch.iter().rev().find_map(|request| match request {
+            Request::Submit(submit) => submit.lsn,
+            Request::Query(..) => None,
+        });
+        let is_logged = match record {
+            None => true,
+            Some(lsn) => commit(&log, lsn).await,
+        };
+        for request in batch.drain(..) {
+            if let Request::Submit(submit) = &request {
+                last = submit.sequence - 1;
+            }
+            let connected = match client.take() {
+                Some(connected) => Some(connected),
+                None => connect(&access, user, last).await,
+            };
+            if let Request::Submit(submit) = &request {
+                last = submit.sequence;
+            }
+            let Some(connected) = connected else {
+                refuse(request);
+                continue;
+            };
+            if serve(&connected, user, request, is_logged).await {
+                client = Some(connected);
+            }
+        }
+    }
+}
+
+async fn commit(log: &Log, lsn: Lsn) -> bool {
+    let log = log.clone();
+    let committed = tokio::task::spawn_blocking(move || log.commit(lsn)).await;
+    match committed {
+        Ok(Ok(())) => true,
+        Ok(Err(error)) => {
+            tracing::error!(%error, "orders are refused: the gateway's log");
+            false
+        }
+        Err(_) => false,
+    }
+}
+
+async fn connect(access: &Access, user: UserId, last: u64) -> Option<TradeClient> {
+    let mut options = Options::new(access.trade.to_string(), user.0);
+    options.number = access.number;
+    options.key.clone_from(&access.key);
+    options.without_reports = true;
+    options.connect_within = CONNECT_TIME;
+    options.heartbeat = Duration::from_secs(5);
+    options.sequences_after = Some(ClientSequence(last));
+    match TradeClient::connect(options).await {
+        // There are no events but those of the connection.
+        Ok((client, _)) => Some(client),
+        Err(error) => {
+            tracing::error!(%error, %user, "the gateway has no session");
+            None
+        }
+    }
+}
+
+fn refuse(request: Request) {
+    if let Request::Submit(submit) = request {
+        let _ = submit.done.send(Err(ApiError::BUSY));
+    }
+}
+
+/// Sends a request. Returns false where the client is closed.
+async fn serve(client: &TradeClient, user: UserId, request: Request, is_logged: bool) -> bool {
+    match request {
+        Request::Query(query, answer) => {
+            let client = client.clone();
+            tokio::spawn(async move {
+                if let Ok(answered) = client.query(query).await {
+                    let _ = answer.send(answered);
+                }
+            });
+            true
+        }
+        Request::Submit(submit) => {
+            let Submit {
+                sequence,
+                command,
+                done,
+                ..
+            } = *submit;
+            if !is_logged {
+                // Something must have its sequence, so that the next ones are as they should be.
+                let nothing = TradeCommand::cancel(user, SymbolId(0), OrderId(sequence as i64));
+                let _ = done.send(Err(ApiError::BUSY));
+                return client.submit_with(nothing, |_| ()).await.is_ok();
+            }
+            let callback = move |outcome| drop(done.send(result_of(outcome, sequence)));
+            client.submit_with(command, callback).await.is_ok()
+        }
+    }
+}
+
+/// Returns the outcome of a command that must have a sequence.
+fn result_of(outcome: Outcome, expected: u64) -> Result<Executed, ApiError> {
+    use thalweg_exchange::session::Refusal;
+    match outcome {
+        Outcome::Executed {
+            sequence,
+            number,
+            result,
+            ..
+        } => {
+            if sequence.0 != expected {
+                tracing::error!(%sequence, expected, "a command has another sequence than its order");
+            }
+            Ok((number, result))
+        }
+        Outcome::Refused { why, .. } => Err(match why {
+            Refusal::Rate { .. } | Refusal::InFlight { .. } => ApiError::ORDER_RATE.after(1),
+            Refusal::Draining => ApiError::STOPPING,
+            _ => ApiError::BUSY,
+        }),
+        Outcome::Unknown { .. } => Err(ApiError::TIMEOUT),
+        Outcome::NotSent | Outcome::TooLong { .. } => Err(ApiError::DISCONNECTED),
+    }
+}
+
+/// Spawns the task of a session.
+pub(super) fn spawn(access: &Access, user: UserId, log: &Log, last: u64) -> mpsc::Sender<Request> {
+    let (sender, receiver) = mpsc::channel(WAITING_MAX);
+    tokio::spawn(run(access.clone(), user, log.clone(), receiver, last));
+    sender
+}

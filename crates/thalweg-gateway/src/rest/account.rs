@@ -1,0 +1,221 @@
+//! Endpoints that ask: the account, orders, trades.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use thalweg_exchange::FeeUnit;
+use thalweg_exchange::risk::UserStatus;
+
+use super::{Answer, Call, general};
+use crate::error::ApiError;
+use crate::orders::{Fill, Order};
+use crate::state::now_us;
+use crate::symbols::Symbol;
+
+/// Orders and trades of a response, by default and at most.
+const LIMIT: i64 = 500;
+const LIMIT_MAX: i64 = 1_000;
+/// The longest time between `startTime` and `endTime`, in milliseconds.
+const SPAN_MS_MAX: i64 = 86_400_000;
+
+pub(super) async fn account(call: &Call<'_>) -> Answer {
+    let user = call.state.orders.user(call.user()?);
+    let without_zeros = call.params.flag("omitZeroBalances")?.unwrap_or(false);
+    let symbols = &call.state.symbols;
+    let (view, balances) = call.state.orders.balances(&user, symbols, None).await?;
+    let is_zero = |text: &str| text.bytes().all(|byte| byte == b'0' || byte == b'.');
+    let shown = balances
+        .iter()
+        .filter(|one| !(without_zeros && is_zero(&one.free) && is_zero(&one.locked)));
+    let balances: Vec<Value> = shown
+        .map(|one| json!({ "asset": one.asset, "free": one.free, "locked": one.locked }))
+        .collect();
+    let can_trade =
+        view.status == UserStatus::Active && call.key.as_ref().is_some_and(|key| key.may_trade);
+    Ok(json!({
+        "makerCommission": 0,
+        "takerCommission": 0,
+        "buyerCommission": 0,
+        "sellerCommission": 0,
+        "commissionRates": {
+            "maker": "0.00000000",
+            "taker": "0.00000000",
+            "buyer": "0.00000000",
+            "seller": "0.00000000",
+        },
+        "canTrade": can_trade,
+        "canWithdraw": false,
+        "canDeposit": false,
+        "brokered": false,
+        "requireSelfTradePrevention": false,
+        "preventSor": false,
+        "updateTime": call.unit.of(now_us()),
+        "accountType": "SPOT",
+        "balances": balances,
+        "permissions": ["SPOT"],
+        "uid": view.uid.0,
+    }))
+}
+
+/// Finds the order that `orderId`, `origClientOrderId` or both name.
+///
+/// # Errors
+/// -1102 where neither is there; `missing` where there is no such order.
+pub(super) fn find_order(
+    call: &Call<'_>,
+    symbol: &Symbol,
+    (id_name, client_name): (&str, &str),
+    missing: &ApiError,
+) -> Result<Order, ApiError> {
+    let id = call.params.integer(id_name)?;
+    let client_id = call.params.text(client_name)?;
+    let user = call.state.orders.user(call.user()?);
+    let memory = user.memory();
+    let found = match (id, client_id) {
+        (None, None) => return Err(ApiError::either(client_name, id_name)),
+        (Some(id), _) => memory.order(symbol.spec.id, id),
+        (None, Some(name)) => memory.order_of_client(symbol.spec.id, name),
+    };
+    let found = found.filter(|order| client_id.is_none_or(|name| name == order.client_id));
+    found.cloned().ok_or_else(|| missing.clone())
+}
+
+pub(super) async fn order(call: &Call<'_>) -> Answer {
+    let symbol = call.params.symbol(&call.state.symbols)?;
+    let names = ("orderId", "origClientOrderId");
+    let order = find_order(call, &symbol, names, &ApiError::NO_SUCH_ORDER)?;
+    Ok(order.query_json(&symbol, call.unit))
+}
+
+pub(super) async fn open_orders(call: &Call<'_>) -> Answer {
+    let only = match call.params.text("symbol")? {
+        Some(_) => Some(call.params.symbol(&call.state.symbols)?.spec.id),
+        None => None,
+    };
+    let user = call.state.orders.user(call.user()?);
+    let memory = user.memory();
+    let symbols = &call.state.symbols;
+    let shown = memory.open(only).filter_map(|order| {
+        let symbol = symbols.by_id(thalweg_exchange::SymbolId(order.symbol))?;
+        Some(order.query_json(&symbol, call.unit))
+    });
+    Ok(shown.collect())
+}
+
+/// The part of a list that a request asks for.
+struct Range {
+    from: Option<i64>,
+    start_us: Option<i64>,
+    end_us: Option<i64>,
+    limit: usize,
+}
+
+impl Range {
+    fn read(call: &Call<'_>, from: &str) -> Result<Self, ApiError> {
+        let params = call.params;
+        let (start, end) = (params.integer("startTime")?, params.integer("endTime")?);
+        if let (Some(start), Some(end)) = (start, end)
+            && (end < start || end - start > SPAN_MS_MAX)
+        {
+            let msg = "More than 24 hours between startTime and endTime.";
+            return Err(ApiError::new(400, -1127, msg));
+        }
+        let limit = params.integer("limit")?.unwrap_or(LIMIT);
+        if !(1..=LIMIT_MAX).contains(&limit) {
+            return Err(ApiError::invalid_data("limit"));
+        }
+        let us = |ms: i64| ms.saturating_mul(1_000);
+        Ok(Self {
+            from: params.integer(from)?,
+            start_us: start.map(us),
+            end_us: end.map(|ms| us(ms).saturating_add(999)),
+            limit: limit as usize,
+        })
+    }
+
+    fn has(&self, id: i64, time_us: i64) -> bool {
+        self.from.is_none_or(|from| id >= from)
+            && self.start_us.is_none_or(|start| time_us >= start)
+            && self.end_us.is_none_or(|end| time_us <= end)
+    }
+
+    /// Returns the first of a list where its beginning was named, or else the last.
+    fn cut<T>(&self, mut list: Vec<T>) -> Vec<T> {
+        if self.from.is_some() || self.start_us.is_some() {
+            list.truncate(self.limit);
+        } else if list.len() > self.limit {
+            list.drain(..list.len() - self.limit);
+        }
+        list
+    }
+}
+
+pub(super) async fn all_orders(call: &Call<'_>) -> Answer {
+    let symbol = call.params.symbol(&call.state.symbols)?;
+    let range = Range::read(call, "orderId")?;
+    let user = call.state.orders.user(call.user()?);
+    let memory = user.memory();
+    let all = memory
+        .all(symbol.spec.id, range.from.unwrap_or(0))
+        .into_iter();
+    let found: Vec<&Order> = all.filter(|o| range.has(o.id, o.created_us)).collect();
+    let found = range.cut(found).into_iter();
+    Ok(found
+        .map(|order| order.query_json(&symbol, call.unit))
+        .collect())
+}
+
+pub(super) async fn my_trades(call: &Call<'_>) -> Answer {
+    let symbol = call.params.symbol(&call.state.symbols)?;
+    let range = Range::read(call, "fromId")?;
+    let order = call.params.integer("orderId")?;
+    if range.from.is_some() && range.start_us.or(range.end_us).is_some() {
+        return Err(ApiError::BAD_COMBINATION);
+    }
+    let user = call.state.orders.user(call.user()?);
+    let memory = user.memory();
+    let fills = memory.fills(symbol.spec.id);
+    let found: Vec<Fill> = fills
+        .filter(|fill| range.has(fill.id, fill.time_us))
+        .filter(|fill| order.is_none_or(|order| order == fill.order))
+        .copied()
+        .collect();
+    let found = range.cut(found).into_iter();
+    Ok(found.map(|fill| fill.to_json(&symbol, call.unit)).collect())
+}
+
+pub(super) async fn order_counts(call: &Call<'_>) -> Answer {
+    let (in_10s, in_day) = call.state.limits.orders(call.user()?, now_us());
+    let mut rows = call.state.limits.to_json(None, now_us());
+    let rows = rows.as_array_mut().map(std::mem::take).unwrap_or_default();
+    let orders = rows
+        .into_iter()
+        .filter(|row| row["rateLimitType"] == "ORDERS");
+    Ok(orders
+        .zip([in_10s, in_day])
+        .map(|(mut row, count)| {
+            row["count"] = count.into();
+            row
+        })
+        .collect())
+}
+
+pub(super) async fn trade_fee(call: &Call<'_>) -> Answer {
+    let symbols = match general::symbols_named(call)? {
+        Some(symbols) => symbols,
+        None => call.state.symbols.all(),
+    };
+    let row = |symbol: &Arc<Symbol>| {
+        let rate = |millionths: i64| match symbol.spec.fee_unit {
+            FeeUnit::Millionth => crate::decimal::format(millionths.into(), 6),
+            // A fee by lot has no rate.
+            FeeUnit::PerLot => "0".to_owned(),
+        };
+        json!({
+            "symbol": symbol.name,
+            "makerCommission": rate(symbol.spec.maker_fee),
+            "takerCommission": rate(symbol.spec.taker_fee),
+        })
+    };
+    Ok(symbols.iter().map(row).collect())
+}
