@@ -77,9 +77,8 @@ impl Fixture {
         let gateway_config = config.gateway.clone();
         let mut server = Server::start(config, &exchange).await.expect("a server");
         let link = server.gateway_link().expect("a gateway is configured");
-        let gateway = tokio::task::block_in_place(|| {
-            Gateway::start(&gateway_config, &exchange, link).expect("a gateway")
-        });
+        let gateway = Gateway::start(&gateway_config, &exchange, link).await;
+        let gateway = gateway.expect("a gateway");
         let addresses = server.addresses();
         let options = Options::new(addresses.admin.expect("one").to_string(), 1);
         let (admin, _) = AdminClient::connect(options)
