@@ -58,12 +58,14 @@ macro_rules! errors {
 }
 
 errors! {
-    UNKNOWN = 500, -1000, "An unknown error occurred while processing the request.";
     DISCONNECTED = 500, -1001, "Internal error; unable to process your request. Please try again.";
     UNAUTHORIZED = 401, -1002, "You are not authorized to execute this request.";
-    WEIGHT = 429, -1003, "Too much request weight used; current limit is exceeded. Please use WebSocket Streams for live updates to avoid polling the API.";
-    TIMEOUT = 500, -1007, "Timeout waiting for response from backend server. Send status unknown; execution status unknown.";
-    BUSY = 503, -1008, "Server is currently overloaded with other requests. Please try again in a few minutes.";
+    WEIGHT = 429, -1003, "Too much request weight used; current limit is exceeded. Please use \
+        WebSocket Streams for live updates to avoid polling the API.";
+    TIMEOUT = 500, -1007, "Timeout waiting for response from backend server. Send status \
+        unknown; execution status unknown.";
+    BUSY = 503, -1008, "Server is currently overloaded with other requests. Please try again \
+        in a few minutes.";
     PRICE_FILTER = 400, -1013, "Filter failure: PRICE_FILTER";
     LOT_SIZE = 400, -1013, "Filter failure: LOT_SIZE";
     NOTIONAL = 400, -1013, "Filter failure: NOTIONAL";
@@ -74,7 +76,8 @@ errors! {
     STOPPING = 503, -1016, "This service is no longer available.";
     UNSUPPORTED = 400, -1020, "This operation is not supported.";
     TIMESTAMP = 400, -1021, "Timestamp for this request is outside of the recvWindow.";
-    TIMESTAMP_AHEAD = 400, -1021, "Timestamp for this request was 1000ms ahead of the server's time.";
+    TIMESTAMP_AHEAD = 400, -1021, "Timestamp for this request was 1000ms ahead of the server's \
+        time.";
     SIGNATURE = 400, -1022, "Signature for this request is not valid.";
     ILLEGAL_CHARS = 400, -1100, "Illegal characters found in a parameter.";
     TOO_MANY_PARAMETERS = 400, -1101, "Too many parameters sent for this endpoint.";
@@ -86,18 +89,16 @@ errors! {
     BAD_INTERVAL = 400, -1120, "Invalid interval.";
     BAD_SYMBOL = 400, -1121, "Invalid symbol.";
     BAD_COMBINATION = 400, -1128, "Combination of optional parameters invalid.";
-    INVALID_PARAMETER = 400, -1130, "Invalid data sent for a parameter.";
     INVALID_JSON = 400, -1135, "Invalid JSON Request";
-    TIME_UNIT = 400, -1194, "Invalid value for time unit; expected either MICROSECOND or MILLISECOND.";
+    TIME_UNIT = 400, -1194, "Invalid value for time unit; expected either MICROSECOND or \
+        MILLISECOND.";
     NO_BALANCE = 400, -2010, "Account has insufficient balance for requested action.";
     WOULD_TAKE = 400, -2010, "Order would immediately match and take.";
     DUPLICATE_ORDER = 400, -2010, "Duplicate order sent.";
     MARKET_CLOSED = 400, -2010, "Market is closed.";
-    WOULD_TRIGGER = 400, -2010, "Order would trigger immediately.";
     DISABLED = 400, -2010, "This action is disabled on this account.";
     REJECTED = 400, -2010, "NEW_ORDER_REJECTED";
     COMBINATION = 400, -2010, "Unsupported order combination";
-    NO_NOTIONAL = 400, -2010, "Price * QTY is zero or less.";
     ICEBERG_QTY = 400, -2010, "IcebergQty exceeds QTY.";
     THIN_BOOK = 400, -2010, "Order book liquidity is less than symbol minimum quantity.";
     UNKNOWN_ORDER = 400, -2011, "Unknown order sent.";

@@ -15,19 +15,11 @@ use tokio::sync::oneshot;
 use crate::GatewayError;
 use crate::market::Trade;
 use crate::orders::Record;
+use crate::reported::Reported;
 use crate::state::{State, now_us};
 
 /// The trades whose ids are found again, of the latest.
 const RECENT_MAX: usize = 1 << 16;
-
-/// A report, and the id of its trade.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reported {
-    pub(crate) number: ReportNumber,
-    pub(crate) report: ExecutionReport,
-    pub(crate) trade: Option<i64>,
-    pub(crate) time_us: i64,
-}
 
 /// Something to be applied, once it is in the log.
 enum Step {
@@ -127,7 +119,7 @@ impl Follower {
             }
         }
         self.records.extend(state.orders.begin(&state.keys.users()));
-        // What is missing of them comes with the drop copy.
+        // The commands after that come with the drop copy.
         let steps = std::mem::take(&mut self.steps);
         if self.write().is_ok() {
             self.steps = steps;

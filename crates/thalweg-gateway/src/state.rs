@@ -1,4 +1,4 @@
-//! What all connections of a gateway share.
+//! The state that all connections of a gateway share.
 
 use std::path::Path;
 

@@ -85,7 +85,7 @@ impl DropCopy {
     }
 }
 
-/// What a gateway in the same process works with.
+/// Access to the exchange for a gateway in the same process.
 #[derive(Debug)]
 pub struct GatewayLink {
     /// The address of the trade listener.

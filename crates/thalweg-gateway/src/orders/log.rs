@@ -12,8 +12,8 @@ use thalweg_journal::{GroupCommit, Journal, Lsn, Options, Reader, Shared};
 
 use super::order::{Kind, Life, Order, Status};
 use crate::GatewayError;
-use crate::link::Reported;
 use crate::market::Trade;
+use crate::reported::Reported;
 
 const ORDER: u8 = 1;
 const REPORT: u8 = 2;
@@ -243,8 +243,7 @@ impl Log {
     /// # Errors
     /// The log has failed, or its disk is full.
     pub(crate) fn commit(&self, lsn: Lsn) -> Result<(), GatewayError> {
-        self.0.commit(lsn)?;
-        Ok(())
+        self.0.commit(lsn).map(drop).map_err(GatewayError::Log)
     }
 }
 

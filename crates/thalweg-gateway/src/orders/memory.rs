@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
+use thalweg_exchange::SymbolId;
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{SymbolId, UserId};
 
 use super::event::{Executed, UserEvent};
 use super::order::{Fill, Order, Status};
-use crate::link::Reported;
+use crate::reported::Reported;
 use crate::symbols::{Symbol, Symbols};
 
 type OrderKey = (i32, i64);
@@ -17,7 +17,6 @@ type OrderKey = (i32, i64);
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Memory {
-    pub(super) user: UserId,
     open: BTreeMap<OrderKey, Order>,
     closed: BTreeMap<OrderKey, Order>,
     /// Closed orders, the one that ended first in front.
@@ -34,9 +33,8 @@ pub(crate) struct Memory {
 
 impl Memory {
     /// `kept` closed orders, and as many trades, are kept.
-    pub(super) fn new(user: UserId, kept: usize) -> Self {
+    pub(super) fn new(kept: usize) -> Self {
         Self {
-            user,
             open: BTreeMap::new(),
             closed: BTreeMap::new(),
             by_end: VecDeque::new(),

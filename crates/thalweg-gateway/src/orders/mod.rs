@@ -45,7 +45,7 @@ use self::session::{Access, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
-use crate::link::Reported;
+use crate::reported::Reported;
 use crate::state::now_us;
 use crate::symbols::Symbols;
 
@@ -74,7 +74,7 @@ impl User {
 #[derive(Debug)]
 pub(crate) struct Orders {
     log: Log,
-    /// What the log had when it was opened, until it is applied.
+    /// The records of the log as it was opened, until they are applied.
     records: Mutex<Vec<Record>>,
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
@@ -117,7 +117,7 @@ impl Orders {
         }
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
         let user = users.entry(id).or_insert_with(|| {
-            let mut memory = Memory::new(id, self.kept);
+            let mut memory = Memory::new(self.kept);
             let key = SessionKey::new(Role::Trade, id.0, self.access.number);
             memory.sequence = self.reports.session(key).last_executed.0 as i64;
             Arc::new(User {
@@ -186,7 +186,7 @@ impl Orders {
         let mut frames = Vec::new();
         let resumed = self.reports.resume(user, after, &mut frames);
         if let Some((from, to)) = resumed.gap {
-            tracing::error!(%user, %from, %to, "reports are not kept any more: orders are not as they were");
+            tracing::error!(%user, %from, %to, "lost reports: orders are out of date");
         }
         let frames = frames.chunks(REPORT_BYTES).zip(resumed.first.0..);
         let decoded = frames.filter_map(|(frame, number)| {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport};
 use thalweg_exchange::{Action, OrderFlags, RejectReason, Removal, ResultCode, SelfTrade, UserId};
 
-use crate::link::Reported;
+use crate::reported::Reported;
 use crate::rest::TimeUnit;
 use crate::symbols::Symbol;
 
@@ -50,23 +50,35 @@ names! {
     }
 }
 
-names! {
-    /// The status of an order.
-    Status {
-        Pending = 0, "PENDING_NEW";
-        New = 1, "NEW";
-        PartiallyFilled = 2, "PARTIALLY_FILLED";
-        Filled = 3, "FILLED";
-        Canceled = 4, "CANCELED";
-        Rejected = 5, "REJECTED";
-        Expired = 6, "EXPIRED";
-        ExpiredInMatch = 7, "EXPIRED_IN_MATCH";
-    }
+/// The status of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Pending,
+    New,
+    PartiallyFilled,
+    Filled,
+    Canceled,
+    Rejected,
+    Expired,
+    ExpiredInMatch,
 }
 
 const OUT_OF_BUDGET: CancelReason = CancelReason::Left(RejectReason::Budget);
 
 impl Status {
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "PENDING_NEW",
+            Self::New => "NEW",
+            Self::PartiallyFilled => "PARTIALLY_FILLED",
+            Self::Filled => "FILLED",
+            Self::Canceled => "CANCELED",
+            Self::Rejected => "REJECTED",
+            Self::Expired => "EXPIRED",
+            Self::ExpiredInMatch => "EXPIRED_IN_MATCH",
+        }
+    }
+
     pub(crate) const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::New | Self::PartiallyFilled)
     }
@@ -98,7 +110,7 @@ pub(crate) struct Order {
     pub(crate) price: i64,
     /// 0 of an order by `quoteOrderQty`, until it is filled.
     pub(crate) lots: i64,
-    /// What was asked for by `quoteOrderQty`; else 0.
+    /// The amount that was asked for by `quoteOrderQty`; else 0.
     pub(crate) quote: i64,
     pub(crate) stop: Option<i64>,
     pub(crate) display: Option<i64>,
@@ -112,7 +124,7 @@ pub(crate) struct Order {
     pub(crate) spent: i128,
     /// The last command that changed it.
     pub(crate) command: u64,
-    /// What it traded as taker of that command, and the fee of it.
+    /// The worth of its trades as taker of that command, and their fee.
     pub(super) taken: (i128, i128),
 }
 
@@ -132,7 +144,7 @@ pub(crate) struct Fill {
     pub(crate) command: u64,
 }
 
-/// What a report did to an order.
+/// The effect of a report on an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// The execution type, as events have it.

@@ -264,7 +264,8 @@ mod tests {
     use super::*;
 
     fn symbols() -> Symbols {
-        let text = "assets = { A = { currency = 1, decimals = 2 }, B = { currency = 2, decimals = 3 } }\n\
+        let text = "[assets]\nA = { currency = 1, decimals = 2 }\n\
+                    B = { currency = 2, decimals = 3 }\n\
                     [symbols.AB]\nsymbol = 1\nbase = \"A\"\nquote = \"B\"\nmin_notional = \"1\"\n";
         let symbols = Symbols::parse(Path::new("s.toml"), text).expect("it is right");
         let spec = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2));
