@@ -67,7 +67,8 @@ pub(crate) struct Serve {
     #[arg(long, alias = "http", value_name = "ADDRESS")]
     http_listen: Option<SocketAddr>,
 
-    /// Serve Binance Spot's API, in place of gateway.listen [without a value: 127.0.0.1:7414]
+    /// Serve Binance Spot's API as well, in place of gateway.listen; without an address at
+    /// 127.0.0.1:7414
     #[arg(
         long,
         value_name = "ADDRESS",

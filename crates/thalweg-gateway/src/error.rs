@@ -60,12 +60,12 @@ macro_rules! errors {
 errors! {
     DISCONNECTED = 500, -1001, "Internal error; unable to process your request. Please try again.";
     UNAUTHORIZED = 401, -1002, "You are not authorized to execute this request.";
-    WEIGHT = 429, -1003, "Too much request weight used; current limit is exceeded. \
-        Please use WebSocket Streams for live updates to avoid polling the API.";
-    TIMEOUT = 500, -1007, "Timeout waiting for response from backend server. \
-        Send status unknown; execution status unknown.";
-    BUSY = 503, -1008, "Server is currently overloaded with other requests. \
-        Please try again in a few minutes.";
+    WEIGHT = 429, -1003, "Too much request weight used; current limit is exceeded. Please use \
+        WebSocket Streams for live updates to avoid polling the API.";
+    TIMEOUT = 500, -1007, "Timeout waiting for response from backend server. Send status \
+        unknown; execution status unknown.";
+    BUSY = 503, -1008, "Server is currently overloaded with other requests. Please try again \
+        in a few minutes.";
     PRICE_FILTER = 400, -1013, "Filter failure: PRICE_FILTER";
     LOT_SIZE = 400, -1013, "Filter failure: LOT_SIZE";
     NOTIONAL = 400, -1013, "Filter failure: NOTIONAL";
@@ -76,8 +76,8 @@ errors! {
     STOPPING = 503, -1016, "This service is no longer available.";
     UNSUPPORTED = 400, -1020, "This operation is not supported.";
     TIMESTAMP = 400, -1021, "Timestamp for this request is outside of the recvWindow.";
-    TIMESTAMP_AHEAD = 400, -1021,
-        "Timestamp for this request was 1000ms ahead of the server's time.";
+    TIMESTAMP_AHEAD = 400, -1021, "Timestamp for this request was 1000ms ahead of the server's \
+        time.";
     SIGNATURE = 400, -1022, "Signature for this request is not valid.";
     ILLEGAL_CHARS = 400, -1100, "Illegal characters found in a parameter.";
     TOO_MANY_PARAMETERS = 400, -1101, "Too many parameters sent for this endpoint.";
@@ -90,8 +90,8 @@ errors! {
     BAD_SYMBOL = 400, -1121, "Invalid symbol.";
     BAD_COMBINATION = 400, -1128, "Combination of optional parameters invalid.";
     INVALID_JSON = 400, -1135, "Invalid JSON Request";
-    TIME_UNIT = 400, -1194,
-        "Invalid value for time unit; expected either MICROSECOND or MILLISECOND.";
+    TIME_UNIT = 400, -1194, "Invalid value for time unit; expected either MICROSECOND or \
+        MILLISECOND.";
     NO_BALANCE = 400, -2010, "Account has insufficient balance for requested action.";
     WOULD_TAKE = 400, -2010, "Order would immediately match and take.";
     DUPLICATE_ORDER = 400, -2010, "Duplicate order sent.";

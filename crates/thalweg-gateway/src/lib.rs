@@ -18,14 +18,15 @@
 //! [symbol](symbols::Symbol)'s scales, exactly or not at all. Each user has one trade session
 //! (`thalweg-client`, loopback, a number and a key of the gateway's own), so what holds for
 //! sessions holds here: each command once, limits, refusals. The order's id is the sequence of its
-//! command. Before it is sent, the order is in the gateway's log and durable.
+//! command.
+//! Before it is sent, the order is in the gateway's log and durable.
 //!
 //! *Back.* The server gives a [drop copy](thalweg_server::DropCopy): market messages, execution
 //! reports and administrators' commands in one order, each command with its number. One thread
 //! ([`link`]) follows it: it gives every trade its id, writes trades and reports to the log,
 //! commits once for all that came together, and only then applies them to [`orders`] and
-//! [`market`]. So what a client sees is in the log, and both agree on ids. `u` of depth events, and
-//! `lastUpdateId`, are the number of the engine's command and 1.
+//! [`market`]. So what a client sees is in the log, and both agree on ids. `u` of depth events,
+//! and `lastUpdateId`, are the number of the engine's command and 1.
 //!
 //! *Answers.* A handler that placed an order waits until the drop copy has passed the number of the
 //! order's command; what it then reads in [`orders`] is the state after it.
@@ -50,6 +51,7 @@ mod listener;
 mod market;
 mod orders;
 mod params;
+mod reported;
 mod response;
 mod rest;
 pub mod signature;
@@ -85,7 +87,7 @@ pub enum GatewayError {
     Content {
         /// Which.
         path: PathBuf,
-        /// The fault.
+        /// The error in it.
         what: String,
     },
     /// The address cannot be listened on.

@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 
 use crate::GatewayError;
 use crate::market::Trade;
-use crate::orders::{Record, Reported};
+use crate::orders::Record;
+use crate::reported::Reported;
 use crate::state::{State, now_us};
 
 /// The trades whose ids are found again, of the latest.
@@ -103,12 +104,11 @@ impl Follower {
             }
         }
         let ids = &mut self.ids;
-        state
-            .orders
-            .recover(&state.symbols, |trade, command, index| {
-                ids.restore(trade, TradeId { command, index });
-                state.market.trade(&trade);
-            });
+        state.orders.recover(&state.symbols, |trade, index| {
+            let command = trade.command;
+            ids.restore(trade, TradeId { command, index });
+            state.market.trade(&trade);
+        });
         let first_end = entries.iter().find_map(|entry| match entry {
             Copied::End(number) => Some(*number),
             _ => None,
@@ -119,7 +119,7 @@ impl Follower {
             }
         }
         self.records.extend(state.orders.begin(&state.keys.users()));
-        // Their missing reports come with the drop copy.
+        // The commands after that come with the drop copy.
         let steps = std::mem::take(&mut self.steps);
         if self.write().is_ok() {
             self.steps = steps;

@@ -85,7 +85,7 @@ impl DropCopy {
     }
 }
 
-/// The link of a gateway in the same process to its server.
+/// Access to the exchange for a gateway in the same process.
 #[derive(Debug)]
 pub struct GatewayLink {
     /// The address of the trade listener.

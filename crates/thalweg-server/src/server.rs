@@ -86,9 +86,7 @@ impl Server {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
         let feed = Arc::new(new_feed(&config));
-        let has_gateway = config.gateway.listen.is_some();
-        let gateway_key = has_gateway.then(keys::generate).transpose()?;
-        let (copy_writer, copy) = has_gateway.then(|| drop_copy::new(feed.epoch)).unzip();
+        let (gateway_key, (copy_writer, copy)) = gateway_parts(&config, &feed)?;
         let shared = Arc::new(Shared::new(config, keys, gateway_key, feed));
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
@@ -239,6 +237,16 @@ fn start_http(
         address,
         source,
     })
+}
+
+/// A key for the gateway, and both ends of its drop copy, where the configuration has one.
+type GatewayParts = (Option<String>, (Option<CopyWriter>, Option<DropCopy>));
+
+fn gateway_parts(config: &Config, feed: &Feed) -> Result<GatewayParts, ServeError> {
+    let has_gateway = config.gateway.listen.is_some();
+    let key = has_gateway.then(keys::generate).transpose()?;
+    let ends = has_gateway.then(|| drop_copy::new(feed.epoch)).unzip();
+    Ok((key, ends))
 }
 
 fn new_feed(config: &Config) -> Feed {

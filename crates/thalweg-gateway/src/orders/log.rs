@@ -11,9 +11,9 @@ use thalweg_exchange::{Action, OrderFlags, SymbolId, UserId};
 use thalweg_journal::{GroupCommit, Journal, JournalOptions, Lsn, Reader, Shared};
 
 use super::order::{Kind, Life, Order, Status};
-use super::reported::Reported;
 use crate::GatewayError;
 use crate::market::Trade;
+use crate::reported::Reported;
 
 const ORDER: u8 = 1;
 const REPORT: u8 = 2;
@@ -31,7 +31,7 @@ pub(crate) enum Record {
     Order(Box<Order>),
     /// A report that was applied.
     Report(Reported),
-    /// A trade, and its index among those of its command.
+    /// A trade, and which of its command it is.
     Trade(Trade, u32),
     /// A user's reports up to this one were before the gateway, or are lost.
     Begin(UserId, ReportNumber),
@@ -243,8 +243,7 @@ impl Log {
     /// # Errors
     /// The log has failed, or its disk is full.
     pub(crate) fn commit(&self, lsn: Lsn) -> Result<(), GatewayError> {
-        let _ = self.0.commit(lsn)?;
-        Ok(())
+        self.0.commit(lsn).map(drop).map_err(GatewayError::Log)
     }
 }
 

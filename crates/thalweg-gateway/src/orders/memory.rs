@@ -9,7 +9,7 @@ use thalweg_exchange::session::ReportNumber;
 
 use super::event::{Executed, UserEvent};
 use super::order::{Fill, Order, Status};
-use super::reported::Reported;
+use crate::reported::Reported;
 use crate::symbols::{Symbol, Symbols};
 
 type OrderKey = (i32, i64);

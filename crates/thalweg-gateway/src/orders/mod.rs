@@ -15,7 +15,6 @@ mod log;
 mod memory;
 mod order;
 mod placing;
-mod reported;
 mod request;
 mod session;
 
@@ -41,12 +40,12 @@ pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 pub(crate) use self::order::{Fill, Order, Status};
 pub(crate) use self::placing::Placed;
-pub(crate) use self::reported::Reported;
 pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
 use self::session::{Access, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
+use crate::reported::Reported;
 use crate::state::now_us;
 use crate::symbols::Symbols;
 
@@ -75,7 +74,7 @@ impl User {
 #[derive(Debug)]
 pub(crate) struct Orders {
     log: Log,
-    /// The records that the log had when it was opened, until they are applied.
+    /// The records of the log as it was opened, until they are applied.
     records: Mutex<Vec<Record>>,
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
@@ -143,7 +142,7 @@ impl Orders {
     pub(crate) fn recover(
         &self,
         symbols: &Symbols,
-        mut trade: impl FnMut(crate::market::Trade, u64, u32),
+        mut trade: impl FnMut(crate::market::Trade, u32),
     ) {
         let records = std::mem::take(&mut *lock(&self.records));
         for record in records {
@@ -153,7 +152,7 @@ impl Orders {
                     let user = self.user(reported.report.owner);
                     drop(user.memory().apply(&reported, symbols));
                 }
-                Record::Trade(of, index) => trade(of, of.command, index),
+                Record::Trade(of, index) => trade(of, index),
                 Record::Begin(user, number) => {
                     self.user(user).memory().last_report = Some(number);
                 }
@@ -187,7 +186,7 @@ impl Orders {
         let mut frames = Vec::new();
         let resumed = self.reports.resume(user, after, &mut frames);
         if let Some((from, to)) = resumed.gap {
-            tracing::error!(%user, %from, %to, "reports are gone: orders are not as they were");
+            tracing::error!(%user, %from, %to, "lost reports: orders are out of date");
         }
         let frames = frames.chunks(REPORT_BYTES).zip(resumed.first.0..);
         let decoded = frames.filter_map(|(frame, number)| {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport};
 use thalweg_exchange::{Action, OrderFlags, RejectReason, Removal, ResultCode, SelfTrade, UserId};
 
-use super::reported::Reported;
+use crate::reported::Reported;
 use crate::rest::TimeUnit;
 use crate::symbols::Symbol;
 
@@ -63,6 +63,8 @@ pub(crate) enum Status {
     ExpiredInMatch,
 }
 
+const OUT_OF_BUDGET: CancelReason = CancelReason::Left(RejectReason::Budget);
+
 impl Status {
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -76,11 +78,7 @@ impl Status {
             Self::ExpiredInMatch => "EXPIRED_IN_MATCH",
         }
     }
-}
 
-const OUT_OF_BUDGET: CancelReason = CancelReason::Left(RejectReason::Budget);
-
-impl Status {
     pub(crate) const fn is_open(self) -> bool {
         matches!(self, Self::Pending | Self::New | Self::PartiallyFilled)
     }
@@ -112,7 +110,7 @@ pub(crate) struct Order {
     pub(crate) price: i64,
     /// 0 of an order by `quoteOrderQty`, until it is filled.
     pub(crate) lots: i64,
-    /// The amount of `quoteOrderQty`; else 0.
+    /// The amount that was asked for by `quoteOrderQty`; else 0.
     pub(crate) quote: i64,
     pub(crate) stop: Option<i64>,
     pub(crate) display: Option<i64>,
@@ -126,7 +124,7 @@ pub(crate) struct Order {
     pub(crate) spent: i128,
     /// The last command that changed it.
     pub(crate) command: u64,
-    /// The amount that it traded as taker of that command, and its fee.
+    /// The worth of its trades as taker of that command, and their fee.
     pub(super) taken: (i128, i128),
 }
 
@@ -146,7 +144,7 @@ pub(crate) struct Fill {
     pub(crate) command: u64,
 }
 
-/// The change of an order by a report.
+/// The effect of a report on an order.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// The execution type, as events have it.

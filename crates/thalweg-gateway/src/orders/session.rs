@@ -177,7 +177,7 @@ fn result_of(outcome: Outcome, expected: u64) -> Result<Executed, ApiError> {
             ..
         } => {
             if sequence.0 != expected {
-                tracing::error!(%sequence, expected, "another sequence than the order's");
+                tracing::error!(%sequence, expected, "a command has another sequence");
             }
             Ok((number, result))
         }

@@ -48,7 +48,7 @@ impl Call<'_> {
     }
 }
 
-/// The key and the signature that a caller must show.
+/// The proof that a caller must give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Security {
     /// Nothing; a key is neither needed nor refused.

@@ -5,3 +5,4 @@ mod api;
 mod fixture;
 mod hostile;
 mod streams;
+mod trading;
