@@ -109,6 +109,17 @@ fn the_default_configuration_is_printed() {
     assert_eq!(printed.fine(), DEFAULT_TEXT);
 }
 
+/// The gateway's threads end within a task of the server then, which was a panic.
+#[test]
+fn an_address_of_the_gateway_that_is_in_use_is_named() {
+    let scratch = Scratch::new();
+    let busy = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = busy.local_addr().expect("it is bound").to_string();
+    let directory = scratch.path("exchange");
+    let gateway = ["--demo", &directory, "--gateway", &address];
+    serve(&gateway).refused(&["gateway.listen", &address, "cannot be listened on"]);
+}
+
 #[test]
 fn what_cannot_be_served_is_reported_at_once() {
     thalweg(&["exchange", "serve"]).refused(&["<DIR>"]);
