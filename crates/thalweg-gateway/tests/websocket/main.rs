@@ -4,4 +4,5 @@
 mod api;
 mod fixture;
 mod hostile;
+mod orders;
 mod streams;
