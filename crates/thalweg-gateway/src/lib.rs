@@ -113,7 +113,25 @@ pub enum GatewayError {
 pub struct Gateway {
     address: SocketAddr,
     state: Arc<State>,
-    runtime: Option<tokio::runtime::Runtime>,
+    _threads: Threads,
+}
+
+/// Threads that are not waited for when they are dropped, which a task may do.
+struct Threads(Option<tokio::runtime::Runtime>);
+
+impl Threads {
+    fn handle(&self) -> Result<tokio::runtime::Handle, GatewayError> {
+        let runtime = self.0.as_ref().map(|runtime| runtime.handle().clone());
+        runtime.ok_or_else(|| GatewayError::Threads(io::ErrorKind::Other.into()))
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl fmt::Debug for Gateway {
@@ -138,12 +156,14 @@ impl Gateway {
         link: GatewayLink,
     ) -> Result<Self, GatewayError> {
         let address = config.listen.unwrap_or_else(default_address);
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let threads = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(config.worker_threads)
             .thread_name("gateway")
             .enable_all()
             .build()
             .map_err(GatewayError::Threads)?;
+        let threads = Threads(Some(threads));
+        let runtime = threads.handle()?;
         let state = Arc::new(State::open(config, directory, &link)?);
         let listen = |source| GatewayError::Listen { address, source };
         let listener = std::net::TcpListener::bind(address).map_err(listen)?;
@@ -152,7 +172,7 @@ impl Gateway {
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
         drop(inside);
-        let ready = link::follow(Arc::clone(&state), link, runtime.handle());
+        let ready = link::follow(Arc::clone(&state), link, &runtime);
         let ready = ready.map_err(GatewayError::Threads)?.await;
         // The exchange has ended where there is no message.
         ready.unwrap_or(Ok(()))?;
@@ -162,7 +182,7 @@ impl Gateway {
         Ok(Self {
             address,
             state,
-            runtime: Some(runtime),
+            _threads: threads,
         })
     }
 
@@ -189,9 +209,6 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.state.drain();
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
     }
 }
 
