@@ -122,12 +122,9 @@ async fn methods_of_the_market_answer_as_rest_does() {
         let pairs = pairs.map(|(name, value)| (name.to_owned(), value.into()));
         let params: serde_json::Map<String, Value> = pairs.collect();
         let request = json!({ "id": method, "method": method, "params": params });
+        let expected = fixture.json(&format!("/api/v3/{path}")).await;
         let response = client.ask(&request).await;
-        assert_eq!(
-            response["result"],
-            fixture.json(&format!("/api/v3/{path}")).await,
-            "{method}"
-        );
+        assert_eq!(response["result"], expected, "{method}");
         assert!(response["result"].to_string().len() > 20, "{response}");
     }
 }

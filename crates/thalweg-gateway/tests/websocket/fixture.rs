@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
@@ -40,11 +40,13 @@ pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 pub(crate) struct Fixture {
     pub(crate) gateway: Gateway,
     pub(crate) server: Option<Server>,
-    _admin: AdminClient,
+    admin: AdminClient,
     pub(crate) keys: PathBuf,
     directory: PathBuf,
     users: Vec<TradeClient>,
     next_order: AtomicU32,
+    /// The number of the last order's command, and 1.
+    placed: AtomicU64,
 }
 
 fn scratch() -> PathBuf {
@@ -61,6 +63,26 @@ fn scratch() -> PathBuf {
 impl Fixture {
     pub(crate) async fn new() -> Self {
         let directory = scratch();
+        std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+        std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
+        let fixture = Self::open(directory).await;
+        let spec = SymbolSpec {
+            quote_scale: 1,
+            ..SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20))
+        };
+        fixture.run(Command::AddSymbols([spec].into())).await;
+        let money = || vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
+        let accounts = (1..=3).map(|user| AccountSpec::new(UserId(user), money()));
+        fixture.run(Command::AddAccounts(accounts.collect())).await;
+        // The gateway lists the symbol when it has followed the command.
+        while fixture.get("/api/v3/depth?symbol=BTCUSDT").await.0 != 200 {
+            tokio::task::yield_now().await;
+        }
+        fixture
+    }
+
+    /// Starts server and gateway on what is in a directory.
+    async fn open(directory: PathBuf) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut config = Config::default();
         config.trade.listen = any;
@@ -68,9 +90,7 @@ impl Fixture {
         config.gateway.listen = Some(any);
         config.gateway.weight_per_minute = 1_000_000;
         config.sessions.open_orders_max = 0;
-        std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
         let keys = directory.join("api-keys.toml");
-        std::fs::write(&keys, "").expect("a file");
         let exchange = directory.join("exchange");
         config.gateway.symbols = Some(directory.join("symbols.toml"));
         config.gateway.keys = Some(keys.clone());
@@ -81,37 +101,33 @@ impl Fixture {
         let gateway = gateway.expect("a gateway");
         let addresses = server.addresses();
         let options = Options::new(addresses.admin.expect("one").to_string(), 1);
-        let (admin, _) = AdminClient::connect(options)
-            .await
-            .expect("an administrator");
-        let spec = SymbolSpec {
-            quote_scale: 1,
-            ..SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20))
-        };
-        run(&admin, Command::AddSymbols([spec].into())).await;
-        let money = || vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
-        let accounts = (1..=3).map(|user| AccountSpec::new(UserId(user), money()));
-        run(&admin, Command::AddAccounts(accounts.collect())).await;
+        let admin = AdminClient::connect(options).await;
+        let (admin, _) = admin.expect("an administrator");
         let mut users = Vec::new();
         for user in 1..=3 {
             let options = Options::new(addresses.trade.to_string(), user);
             let (client, _) = TradeClient::connect(options).await.expect("a user");
             users.push(client);
         }
-        let fixture = Self {
+        Self {
             gateway,
             server: Some(server),
-            _admin: admin,
+            admin,
             keys,
             directory,
             users,
             next_order: AtomicU32::new(1),
-        };
-        // The gateway lists the symbol when it has followed the command.
-        while fixture.get("/api/v3/depth?symbol=BTCUSDT").await.0 != 200 {
-            tokio::task::yield_now().await;
+            placed: AtomicU64::new(0),
         }
-        fixture
+    }
+
+    /// Stops server and gateway, and starts them again.
+    pub(crate) async fn restart(mut self) -> Self {
+        let directory = std::mem::take(&mut self.directory);
+        let server = self.server.take().expect("it runs");
+        server.stop().await.expect("it stops in order");
+        drop(self);
+        Self::open(directory).await
     }
 
     /// Places a limit order of a user, at a price in hundredths of a USDT.
@@ -123,8 +139,32 @@ impl Fixture {
         let client = &self.users[user as usize - 1];
         let ticket = client.submit(command).await.expect("a session");
         let outcome = ticket.await;
-        assert!(is_success(&outcome), "{outcome:?}");
+        let Outcome::Executed { number, result, .. } = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!(result, ResultCode::Success);
+        // ORDERING: Relaxed; a number alone.
+        self.placed.store(number + 1, Ordering::Relaxed);
         order
+    }
+
+    /// Waits until the gateway has followed the last order.
+    async fn settle(&self) {
+        // ORDERING: Relaxed; a number alone.
+        let placed = self.placed.load(Ordering::Relaxed);
+        loop {
+            let (_, body) = self.get("/api/v3/depth?symbol=BTCUSDT&limit=1").await;
+            let depth: Value = serde_json::from_str(&body).expect("JSON");
+            if depth["lastUpdateId"].as_u64() >= Some(placed) {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Runs a command of the administrator.
+    pub(crate) async fn run(&self, command: Command) {
+        run(&self.admin, command).await;
     }
 
     pub(crate) fn new_key(&self, kind: KeyKind, user: i64) -> NewKey {
@@ -147,7 +187,9 @@ impl Fixture {
         (status.expect("a status"), body.to_owned())
     }
 
+    /// Returns the answer to a request by GET: after the last order.
     pub(crate) async fn json(&self, path: &str) -> Value {
+        self.settle().await;
         let (status, body) = self.get(path).await;
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).expect("JSON")

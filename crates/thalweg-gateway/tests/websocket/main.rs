@@ -6,3 +6,4 @@ mod fixture;
 mod hostile;
 mod orders;
 mod streams;
+mod trading;
