@@ -3,6 +3,7 @@
 Usage: trade.py PROGRAM DIRECTORY
 """
 
+import atexit
 import random
 import re
 import signal
@@ -24,6 +25,8 @@ def start():
     command = [PROGRAM, "exchange", "serve", DIRECTORY, "--demo", "--gateway", ANY, *options]
     with open(DIRECTORY + ".log", "a", encoding="utf-8") as log:
         server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    # It must not outlive this program.
+    atexit.register(server.kill)
     text = ""
     while text.count("secret ") < 2:
         line = server.stdout.readline()
@@ -93,6 +96,11 @@ def trade(one, other):
 
 def fills(client):
     """Returns a user's trades by id, which are those of its orders together."""
+    try:
+        # Else one may trade between the two questions.
+        client.cancel_all_orders(PAIR)
+    except ccxt.OrderNotFound:
+        pass
     trades = client.fetch_my_trades(PAIR, None, 1_000)
     by_id = {t["id"]: (t["order"], t["amount"], t["price"], t["timestamp"]) for t in trades}
     assert len(by_id) == len(trades)
@@ -100,7 +108,8 @@ def fills(client):
     names = [order["clientOrderId"] for order in orders]
     assert len(set(names)) == len(names), "an order is there twice"
     filled = sum(order["filled"] for order in orders)
-    assert abs(filled - sum(trade["amount"] for trade in trades)) < 1e-9
+    traded = sum(trade["amount"] for trade in trades)
+    assert abs(filled - traded) < 1e-9, (filled, traded)
     return by_id
 
 
