@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, iter, process};
 
+use crate::clients;
 use crate::counts;
 use crate::fuzz;
 use crate::linted::Linted;
@@ -35,6 +36,7 @@ const BEFORE: &[Step] = &[
 ];
 
 const AFTER: &[Step] = &[
+    clients::STEP,
     Step {
         name: "counts",
         summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clients;
 mod counts;
 mod fuzz;
 mod gate;
@@ -28,6 +29,7 @@ cargo dev test           tidy, all tests, the models (loom, shuttle); needs noth
 cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, fuzzing, packages,
                          a fresh clone
 cargo dev counts         instructions of the rings and channels against counts/baseline.toml
+cargo dev clients        real trading programs from PyPI against a server with a gateway
 cargo dev soak --minutes N  the long forms of the tests for that time, with new seeds (or --seed S)
 cargo dev counts --update  makes what is counted the baseline
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         "tidy" => tidy(rest),
         "test" => run(rest, testing::STEPS),
         "gate" => run(rest, &gate::steps()),
+        "clients" => run(rest, &[clients::STEP]),
         "counts" => counts::command(rest),
         "soak" => here().and_then(|workspace| soak::command(&workspace, rest)),
         "help" | "--help" | "-h" => {

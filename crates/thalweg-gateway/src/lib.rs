@@ -8,14 +8,14 @@
 //!                            websocket ◀──  market ◀── link ◀──── drop copy ─── exchange's thread
 //! ```
 //!
-//! *In.* A request is parsed into [`Params`](params::Params), weighed ([`limits`]), and where its
-//! row of the one table of endpoints ([`rest`]) says so, its signature is checked ([`signature`])
+//! *In.* A request is parsed into `Params`, weighed (`limits`), and where its
+//! row of the one table of endpoints (`rest`) says so, its signature is checked ([`signature`])
 //! by the key that it names ([`keys`]). A row has the path of REST, the method of the WebSocket API
-//! and one handler for both: a function from a [`Call`](rest::Call) to JSON, or an
-//! [`ApiError`](error::ApiError).
+//! and one handler for both: a function from a `Call` to JSON, or an
+//! `ApiError`.
 //!
-//! *Orders.* [`orders`] turns parameters into a command of the engine by the
-//! [symbol](symbols::Symbol)'s scales, exactly or not at all. Each user has one trade session
+//! *Orders.* `orders` turns parameters into a command of the engine by the
+//! symbol's scales, exactly or not at all. Each user has one trade session
 //! (`thalweg-client`, loopback, a number and a key of the gateway's own), so what holds for
 //! sessions holds here: each command once, limits, refusals. The order's id is the sequence of its
 //! command.
@@ -23,18 +23,18 @@
 //!
 //! *Back.* The server gives a [drop copy](thalweg_server::DropCopy): market messages, execution
 //! reports and administrators' commands in one order, each command with its number. One thread
-//! ([`link`]) follows it: it gives every trade its id, writes trades and reports to the log,
-//! commits once for all that came together, and only then applies them to [`orders`] and
-//! [`market`]. So what a client sees is in the log, and both agree on ids. `u` of depth events,
+//! (`link`) follows it: it gives every trade its id, writes trades and reports to the log,
+//! commits once for all that came together, and only then applies them to `orders` and
+//! `market`. So what a client sees is in the log, and both agree on ids. `u` of depth events,
 //! and `lastUpdateId`, are the number of the engine's command and 1.
 //!
 //! *Answers.* A handler that placed an order waits until the drop copy has passed the number of the
-//! order's command; what it then reads in [`orders`] is the state after it.
+//! order's command; what it then reads in `orders` is the state after it.
 //!
 //! *After a crash.* The log has each order that may have been sent. Those without a report are
 //! found in the reports that the exchange keeps of each user; if their sequence is above the
 //! session's last executed one, they were never executed, and are marked so. See
-//! [`orders::log`](orders).
+//! `orders::log`.
 //!
 //! *Bounds.* The drop copy drops at a fixed number of entries and starts anew with books; orders
 //! and trades of a user, candles, waiting events of a follower and connections have numbers in the

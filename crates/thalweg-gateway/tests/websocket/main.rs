@@ -4,5 +4,6 @@
 mod api;
 mod fixture;
 mod hostile;
+mod orders;
 mod streams;
 mod trading;

@@ -1,0 +1,232 @@
+//! Orders by REST: signed requests over sockets.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ring::hmac;
+use serde_json::{Value, json};
+use thalweg_exchange::Action;
+use thalweg_gateway::keys::{KeyKind, NewKey};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::fixture::Fixture;
+
+fn now_ms() -> u128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("it is after 1970").as_millis()
+}
+
+fn sign(secret: &str, payload: &str) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let tag = hmac::sign(&key, payload.as_bytes());
+    tag.as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// Sends a request as it is. Returns its status, head and body.
+async fn send(
+    fixture: &Fixture,
+    (method, path): (&str, &str),
+    key: &str,
+    body: &str,
+) -> (u16, String, Value) {
+    let mut socket = TcpStream::connect(fixture.gateway.address())
+        .await
+        .expect("a connection");
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\nX-MBX-APIKEY: {key}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(head.as_bytes()).await.expect("a request");
+    // The other side may have answered, and closed, before it has read all.
+    let _ = socket.write_all(body.as_bytes()).await;
+    let mut bytes = Vec::new();
+    let _ = socket.read_to_end(&mut bytes).await;
+    let text = String::from_utf8(bytes).expect("it is text");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a response");
+    let status = head[9..12].parse().expect("a status");
+    let body = serde_json::from_str(body).unwrap_or(Value::Null);
+    (status, head.to_owned(), body)
+}
+
+/// Signs parameters and sends them in the query.
+async fn ask(fixture: &Fixture, key: &NewKey, request: (&str, &str), params: &str) -> (u16, Value) {
+    let payload = format!("{params}&timestamp={}", now_ms());
+    let signature = sign(&key.secret, &payload);
+    let (method, path) = request;
+    let path = format!("/api/v3/{path}?{payload}&signature={signature}");
+    let (status, _, body) = send(fixture, (method, &path), &key.api_key, "").await;
+    (status, body)
+}
+
+const PLACE: (&str, &str) = ("POST", "order");
+const LIMIT: &str = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_lives_as_its_responses_say() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    fixture.place(2, Action::Ask, 10_050, 30).await;
+    let order = format!("{LIMIT}&price=100.60&quantity=0.005&newClientOrderId=one");
+    let (status, placed) = ask(&fixture, &key, PLACE, &order).await;
+    assert_eq!(
+        (status, &placed["status"]),
+        (200, &json!("PARTIALLY_FILLED")),
+        "{placed}"
+    );
+    assert_eq!(placed["executedQty"], "0.0030");
+    assert_eq!(placed["cummulativeQuoteQty"], "0.301500");
+    let fill = json!({
+        "price": "100.500000", "qty": "0.0030", "commission": "0.000000",
+        "commissionAsset": "USDT", "tradeId": 1,
+    });
+    assert_eq!(placed["fills"], json!([fill]));
+    let (status, again) = ask(&fixture, &key, PLACE, &order).await;
+    assert_eq!(
+        (status, again),
+        (400, json!({"code": -2010, "msg": "Duplicate order sent."}))
+    );
+    let open = ("GET", "openOrders");
+    let (_, list) = ask(&fixture, &key, open, "symbol=BTCUSDT").await;
+    assert_eq!(list[0]["orderId"], placed["orderId"]);
+    let (_, account) = ask(&fixture, &key, ("GET", "account"), "omitZeroBalances=true").await;
+    // Two thousandths rest at 100.60.
+    assert_eq!(account["balances"][1]["locked"], "0.201200");
+    let cancel = "symbol=BTCUSDT&origClientOrderId=one&newClientOrderId=two";
+    let (status, gone) = ask(&fixture, &key, ("DELETE", "order"), cancel).await;
+    assert_eq!(
+        (status, &gone["status"]),
+        (200, &json!("CANCELED")),
+        "{gone}"
+    );
+    let names = (&gone["origClientOrderId"], &gone["clientOrderId"]);
+    assert_eq!(names, (&json!("one"), &json!("two")));
+    let (status, gone) = ask(&fixture, &key, ("DELETE", "order"), cancel).await;
+    assert_eq!(
+        (status, gone),
+        (400, json!({"code": -2011, "msg": "Unknown order sent."}))
+    );
+    let (_, trades) = ask(&fixture, &key, ("GET", "myTrades"), "symbol=BTCUSDT").await;
+    assert_eq!(
+        (&trades[0]["id"], &trades[0]["isBuyer"]),
+        (&json!(1), &json!(true))
+    );
+    let public = fixture.json("/api/v3/trades?symbol=BTCUSDT").await;
+    assert_eq!(public[0]["id"], trades[0]["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orders_that_do_not_fit_are_refused_with_exact_texts() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    fixture.place(2, Action::Ask, 10_050, 30).await;
+    let range = r"^([0-9]{1,20})(\.[0-9]{1,20})?$";
+    let illegal =
+        format!("Illegal characters found in parameter 'price'; legal range is '{range}'.");
+    let digits = "1".repeat(40);
+    let balance = "Account has insufficient balance for requested action.";
+    for (params, code, text) in [
+        ("price=-1&quantity=1", -1100, &*illegal),
+        ("price=NaN&quantity=1", -1100, &illegal),
+        ("price=1e2&quantity=1", -1100, &illegal),
+        (&format!("price={digits}&quantity=1"), -1100, &illegal),
+        (
+            "price=1.0000001&quantity=1",
+            -1111,
+            "Parameter 'price' has too much precision.",
+        ),
+        (
+            "price=1.001&quantity=1",
+            -1013,
+            "Filter failure: PRICE_FILTER",
+        ),
+        ("price=1&quantity=0", -1013, "Filter failure: LOT_SIZE"),
+        ("price=100&quantity=99999999", -2010, balance),
+    ] {
+        let (status, body) = ask(&fixture, &key, PLACE, &format!("{LIMIT}&{params}")).await;
+        assert_eq!(
+            (status, body),
+            (400, json!({"code": code, "msg": text})),
+            "{params}"
+        );
+    }
+    let maker = "symbol=BTCUSDT&side=BUY&type=LIMIT_MAKER&price=101&quantity=0.001";
+    let (_, body) = ask(&fixture, &key, PLACE, maker).await;
+    assert_eq!(body["msg"], "Order would immediately match and take.");
+    let fok = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=FOK&price=101&quantity=1";
+    let (status, body) = ask(&fixture, &key, PLACE, fok).await;
+    assert_eq!((status, &body["status"]), (200, &json!("EXPIRED")));
+    let (_, body) = ask(
+        &fixture,
+        &key,
+        ("GET", "order"),
+        "symbol=BTCUSDT&orderId=9999",
+    )
+    .await;
+    assert_eq!(body, json!({"code": -2013, "msg": "Order does not exist."}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn signatures_times_and_keys_are_checked() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let other = fixture.new_key(KeyKind::Hmac, 2);
+    let try_with = async |payload: &str, sent: &str, api_key: &str| {
+        let signature = sign(&key.secret, payload);
+        let path = format!("/api/v3/account?{sent}&signature={signature}");
+        let (_, _, body) = send(&fixture, ("GET", &path), api_key, "").await;
+        body["code"].as_i64()
+    };
+    let now = now_ms();
+    let payload = format!("omitZeroBalances=true&timestamp={now}");
+    assert_eq!(try_with(&payload, &payload, &key.api_key).await, None);
+    let sorted = format!("timestamp={now}&omitZeroBalances=true");
+    assert_eq!(try_with(&payload, &sorted, &key.api_key).await, Some(-1022));
+    let escaped = format!("omitZeroBalances=tru%65&timestamp={now}");
+    assert_eq!(
+        try_with(&payload, &escaped, &key.api_key).await,
+        Some(-1022)
+    );
+    assert_eq!(
+        try_with(&payload, &payload, &other.api_key).await,
+        Some(-1022)
+    );
+    assert_eq!(
+        try_with(&payload, &payload, &"x".repeat(64)).await,
+        Some(-2015)
+    );
+    assert_eq!(try_with(&payload, &payload, "short").await, Some(-2014));
+    for at in [now - 60_000, now + 60_000] {
+        let payload = format!("timestamp={at}");
+        assert_eq!(
+            try_with(&payload, &payload, &key.api_key).await,
+            Some(-1021)
+        );
+    }
+    assert_eq!(try_with("a=1", "a=1", &key.api_key).await, Some(-1102));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bodies_that_are_too_long_or_no_text_are_refused_and_headers_count() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let long = "a".repeat(10 << 20);
+    let (status, _, _) = send(&fixture, ("POST", "/api/v3/order"), &key.api_key, &long).await;
+    assert_eq!(status, 413);
+    let payload = format!("{LIMIT}&price=1&quantity=0.001&timestamp={}", now_ms());
+    let body = format!("{payload}&signature={}", sign(&key.secret, &payload));
+    let (status, head, body) = send(&fixture, ("POST", "/api/v3/order"), &key.api_key, &body).await;
+    assert_eq!((status, &body["status"]), (200, &json!("NEW")), "{body}");
+    for header in [
+        "x-mbx-order-count-10s: 1",
+        "x-mbx-order-count-1d: 1",
+        "x-mbx-used-weight-1m",
+    ] {
+        assert!(head.contains(header), "{head}");
+    }
+    let (status, _, _) = send(&fixture, ("GET", "/api/v3/nothing"), &key.api_key, "").await;
+    assert_eq!(status, 404);
+}

@@ -1,0 +1,162 @@
+"""Trades with ccxt and python-binance against a fresh server, and compares what both see.
+
+Usage: trade.py PROGRAM DIRECTORY
+"""
+
+import atexit
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import ccxt
+from binance.client import BaseClient, Client
+
+PROGRAM, DIRECTORY = sys.argv[1:3]
+SYMBOL, PAIR = "BTCUSDT", "BTC/USDT"
+ANY = "127.0.0.1:0"
+
+
+def start():
+    """Starts a server. Returns its process, the address of its gateway, and its API keys."""
+    options = ["--trade-listen", ANY, "--admin-listen", ANY, "--http-listen", ANY]
+    command = [PROGRAM, "exchange", "serve", DIRECTORY, "--demo", "--gateway", ANY, *options]
+    with open(DIRECTORY + ".log", "a", encoding="utf-8") as log:
+        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    # It must not outlive this program.
+    atexit.register(server.kill)
+    text = ""
+    while text.count("secret ") < 2:
+        line = server.stdout.readline()
+        if not line:
+            sys.exit("the server has ended: " + DIRECTORY + ".log")
+        text += line
+    address = re.search(r"gateway ([0-9.:]+)", text).group(1)
+    return server, "http://" + address, re.findall(r"apiKey (\w+)\s+secret (\w+)", text)
+
+
+def ccxt_client(base, key):
+    """Returns a client of ccxt: only URLs and keys are its own."""
+    api = {"public": "/api/v3", "private": "/api/v3", "sapi": "/sapi/v1"}
+    client = ccxt.binance({
+        "apiKey": key[0],
+        "secret": key[1],
+        "enableRateLimit": False,
+        "options": {"fetchMarkets": {"types": ["spot"]}},
+        "urls": {"api": {name: base + path for name, path in api.items()}},
+    })
+    client.load_markets()
+    return client
+
+
+def binance_client(base, key):
+    """Returns a client of python-binance."""
+    BaseClient.API_URL = base + "/api"
+    BaseClient.MARGIN_API_URL = base + "/sapi"
+    return Client(*key)
+
+
+def refused(error, call):
+    """Checks that a call is refused with an error."""
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError(f"no {error.__name__}")
+
+
+def trade(one, other):
+    """Places, follows, replaces and cancels orders, and is refused."""
+    assert one.fetch_order_book(PAIR)["bids"], "the book is empty"
+    assert len(one.fetch_trades(PAIR)) > 0 and len(one.fetch_ohlcv(PAIR, "1m")) > 0
+    order = one.create_order(PAIR, "limit", "buy", 0.001, 50)
+    assert order["status"] == "open" and one.fetch_balance()["USDT"]["used"] == 0.05
+    assert [o["id"] for o in one.fetch_open_orders(PAIR)] == [order["id"]]
+    order = one.edit_order(order["id"], PAIR, "limit", "buy", 0.002, 51)
+    assert one.cancel_order(order["id"], PAIR)["status"] == "canceled"
+    assert one.create_order(PAIR, "market", "buy", 0.001)["status"] == "closed"
+    assert one.create_market_buy_order_with_cost(PAIR, 0.05)["filled"] > 0
+    assert one.create_order(PAIR, "market", "sell", 0.001)["filled"] == 0.001
+    stop = {"stopPrice": 500}
+    stop = one.create_order(PAIR, "limit", "buy", 0.001, 501, stop)
+    assert [o["id"] for o in one.cancel_all_orders(PAIR)] == [stop["id"]]
+    limit = (PAIR, "limit", "buy")
+    refused(ccxt.OrderImmediatelyFillable,
+            lambda: one.create_order(*limit, 0.001, 150, {"postOnly": True}))
+    refused(ccxt.InsufficientFunds, lambda: one.create_order(*limit, 1e8, 99))
+    refused(ccxt.OrderNotFound, lambda: one.cancel_order("999999", PAIR))
+    own = other.order_limit_sell(symbol=SYMBOL, quantity="0.001", price="400.00")
+    assert other.get_order(symbol=SYMBOL, orderId=own["orderId"])["status"] == "NEW"
+    assert other.cancel_order(symbol=SYMBOL, orderId=own["orderId"])["status"] == "CANCELED"
+    assert other.order_market_buy(symbol=SYMBOL, quantity="0.001")["status"] == "FILLED"
+    assert len(other.get_my_trades(symbol=SYMBOL)) > 0
+
+
+def fills(client):
+    """Returns a user's trades by id, which are those of its orders together."""
+    try:
+        # Else one may trade between the two questions.
+        client.cancel_all_orders(PAIR)
+    except ccxt.OrderNotFound:
+        pass
+    trades = client.fetch_my_trades(PAIR, None, 1_000)
+    by_id = {t["id"]: (t["order"], t["amount"], t["price"], t["timestamp"]) for t in trades}
+    assert len(by_id) == len(trades)
+    orders = client.fetch_orders(PAIR, None, 1_000)
+    names = [order["clientOrderId"] for order in orders]
+    assert len(set(names)) == len(names), "an order is there twice"
+    filled = sum(order["filled"] for order in orders)
+    traded = sum(trade["amount"] for trade in trades)
+    assert abs(filled - traded) < 1e-9, (filled, traded)
+    return by_id
+
+
+def place_until_killed(server, client, round_number):
+    """Places orders until the server is killed. Returns those that were answered, and the last."""
+    answered = {}
+    stop_after = random.randint(5, 40)
+    for number in range(1_000):
+        name = f"kill-{round_number}-{number}"
+        if number == stop_after:
+            server.send_signal(signal.SIGKILL)
+        try:
+            price = 90 if number % 2 else 101
+            client_id = {"newClientOrderId": name}
+            order = client.create_order(PAIR, "limit", "buy", 0.0001, price, client_id)
+            answered[name] = (order["id"], order["filled"])
+        except (ccxt.NetworkError, ccxt.ExchangeError):
+            return answered, name
+    sys.exit("the server lives on")
+
+
+def main():
+    """Trades; then kills the server while orders come, and looks for them after its start."""
+    server, base, keys = start()
+    time.sleep(2)
+    one = ccxt_client(base, keys[0])
+    trade(one, binance_client(base, keys[1]))
+    before = fills(one)
+    kills = 5
+    for round_number in range(kills):
+        answered, last = place_until_killed(server, one, round_number)
+        server.wait()
+        server, base, keys = start()
+        one = ccxt_client(base, keys[0])
+        for name, (order_id, filled) in answered.items():
+            found = one.fetch_order(None, PAIR, {"origClientOrderId": name})
+            assert found["id"] == order_id and found["filled"] >= filled, name
+        try:
+            one.fetch_order(None, PAIR, {"origClientOrderId": last})
+        except ccxt.OrderNotFound:
+            one.create_order(PAIR, "limit", "buy", 0.0001, 90, {"newClientOrderId": last})
+        after = fills(one)
+        assert all(after.get(key) == value for key, value in before.items()), "trades changed"
+        before = after
+    server.terminate()
+    assert server.wait() == 0
+    print(f"ccxt {ccxt.__version__}, python-binance: {len(before)} trades, {kills} kills")
+
+
+main()
