@@ -49,6 +49,7 @@ pages! {
     readme_client: "../../crates/thalweg-client/README.md",
     readme_doctor: "../../crates/thalweg-doctor/README.md",
     readme_exchange: "../../crates/thalweg-exchange/README.md",
+    readme_gateway: "../../crates/thalweg-gateway/README.md",
     readme_hash: "../../crates/thalweg-hash/README.md",
     readme_journal: "../../crates/thalweg-journal/README.md",
     readme_measure: "../../crates/thalweg-measure/README.md",

@@ -66,7 +66,8 @@ fn records_are_printed_as_they_are_read() {
     use std::io::{BufRead, BufReader, Read};
     use std::process::Stdio;
 
-    const RECORDS: u64 = 16 << 10;
+    // More than the pages of the program itself.
+    const RECORDS: u64 = 40 << 10;
     let scratch = Scratch::new();
     let place = scratch.path("log");
     let mut journal =

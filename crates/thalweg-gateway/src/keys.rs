@@ -194,12 +194,33 @@ fn read(path: &Path) -> Result<ByKey, GatewayError> {
     Ok(keys)
 }
 
+/// Digits of a master secret.
+const MASTER_DIGITS: usize = 64;
+
+/// Reads a master secret: of an empty one, everybody knew the secrets that are derived from it.
 fn read_master(path: &Path) -> Result<Vec<u8>, GatewayError> {
-    let text = fs::read_to_string(path).map_err(|source| GatewayError::File {
+    let failed = |source| GatewayError::File {
         path: path.to_owned(),
         source,
-    })?;
-    Ok(text.trim().as_bytes().to_vec())
+    };
+    let wrong = |what: &str| GatewayError::Content {
+        path: path.to_owned(),
+        what: what.to_owned(),
+    };
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = fs::metadata(path).map_err(failed)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            return Err(wrong("others than its owner may read or write it"));
+        }
+    }
+    let text = fs::read_to_string(path).map_err(failed)?;
+    let digits = text.trim();
+    if digits.len() != MASTER_DIGITS || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(wrong("it is no master secret: 64 hexadecimal digits"));
+    }
+    Ok(digits.as_bytes().to_vec())
 }
 
 /// Returns the bytes of a PEM text.
@@ -308,10 +329,15 @@ fn master(path: &Path) -> Result<Vec<u8>, GatewayError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(GatewayError::Random)?;
     let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-    let mut file = private_file(path).map_err(failed)?;
+    // It has its name only once it is whole.
+    let part = path.with_extension("part");
+    let _ = fs::remove_file(&part);
+    let mut file = private_file(&part).map_err(failed)?;
     file.write_all(format!("{text}\n").as_bytes())
+        .and_then(|()| file.sync_all())
+        .and_then(|()| fs::hard_link(&part, path))
+        .and_then(|()| fs::remove_file(&part))
         .map_err(failed)?;
-    file.sync_all().map_err(failed)?;
     Ok(text.into_bytes())
 }
 
@@ -347,6 +373,33 @@ mod tests {
         let text = STANDARD.encode(signed);
         assert!(verifier.verify(b"payload", &text));
         assert!(!verifier.verify(b"payloae", &text));
+    }
+
+    /// Whoever saw an API key could compute the secret of an empty master.
+    #[test]
+    fn a_master_secret_that_is_not_whole_or_not_private_is_refused() {
+        let name = format!("thalweg-gateway-master-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let _ = fs::remove_file(&path);
+        let made = master(&path).expect("there is room");
+        assert_eq!(master(&path).expect("it is there"), made);
+        let whole = fs::read_to_string(&path).expect("it is there");
+        for text in ["", "\n", &whole[..63], &whole.replace(&whole[..1], "g")] {
+            fs::write(&path, text).expect("there is room");
+            let refused = master(&path).expect_err(text).to_string();
+            assert!(refused.contains("64 hexadecimal digits"), "{refused}");
+        }
+        fs::write(&path, &whole).expect("there is room");
+        assert_eq!(master(&path).expect("it is whole"), made);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let open = fs::Permissions::from_mode(0o640);
+            fs::set_permissions(&path, open).expect("it is there");
+            let refused = master(&path).expect_err("others may read it");
+            assert!(refused.to_string().contains("others than its owner"));
+        }
+        fs::remove_file(&path).expect("it is there");
     }
 
     #[test]
