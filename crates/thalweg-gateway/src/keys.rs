@@ -375,7 +375,7 @@ mod tests {
         assert!(!verifier.verify(b"payloae", &text));
     }
 
-    /// Whoever saw an API key could compute the secret of an empty master.
+    /// The secrets of an empty master can be computed from API keys.
     #[test]
     fn a_master_secret_that_is_not_whole_or_not_private_is_refused() {
         let name = format!("thalweg-gateway-master-{}", std::process::id());
