@@ -14,7 +14,7 @@ use thalweg::wait::{Mode, Pace, block};
 
 use super::{NodeRef, Scheduler};
 use crate::sync::fault::caught;
-use crate::timer::Time;
+use crate::time::Time;
 
 fn scheduler() -> Rc<Scheduler> {
     Scheduler::new(Time::new(Box::new(Instant::now)))
