@@ -63,6 +63,9 @@ struct Entries {
 /// An API key.
 #[derive(Debug)]
 pub struct ApiKey {
+    name: String,
+    /// The hash of all that the file says of it.
+    identity: Vec<u8>,
     /// Its user.
     pub user: UserId,
     /// Whether it may place and cancel orders.
@@ -97,8 +100,16 @@ impl ApiKeys {
     /// # Errors
     /// As [`read`](Self::read); the keys are as before.
     pub fn reload(&self) -> Result<(), GatewayError> {
-        let keys = Arc::new(read(&self.path)?);
-        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        let mut keys = read(&self.path)?;
+        let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        for (name, key) in &mut keys {
+            if let Some(old) = current.get(name)
+                && old.identity == key.identity
+            {
+                *key = Arc::clone(old);
+            }
+        }
+        *current = Arc::new(keys);
         Ok(())
     }
 
@@ -107,6 +118,14 @@ impl ApiKeys {
     pub fn find(&self, api_key: &str) -> Option<Arc<ApiKey>> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.get(api_key).cloned()
+    }
+
+    /// Returns whether a key that was found is in the file still, and unchanged.
+    #[must_use]
+    pub fn is_current(&self, key: &Arc<ApiKey>) -> bool {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        let now = keys.get(&key.name);
+        now.is_some_and(|now| Arc::ptr_eq(now, key))
     }
 
     /// Returns the users that have keys, each once.
@@ -182,7 +201,18 @@ fn read(path: &Path) -> Result<ByKey, GatewayError> {
             KeyKind::Ed25519 => Verifier::ed25519(&public()?).ok_or_else(broken)?,
             KeyKind::Rsa => Verifier::rsa(&public()?).ok_or_else(broken)?,
         };
+        let secret = match entry.kind {
+            KeyKind::Hmac => secret_of(&master, &name),
+            KeyKind::Ed25519 | KeyKind::Rsa => entry.public_key.clone().unwrap_or_default(),
+        };
+        let all = format!(
+            "{:?} {} {} {secret}",
+            entry.kind, entry.user, entry.read_only
+        );
+        let identity = ring::digest::digest(&ring::digest::SHA256, all.as_bytes());
         let key = ApiKey {
+            name: name.clone(),
+            identity: identity.as_ref().to_vec(),
             user: UserId(entry.user),
             may_trade: !entry.read_only,
             verifier,

@@ -187,8 +187,7 @@ impl Api {
     /// Checks the signature of a request; one without a key is made with that of the session.
     fn authorize(&self, row: &Endpoint, params: &Params) -> Result<Option<Arc<ApiKey>>, ApiError> {
         let own = params.raw("apiKey");
-        let session = self.session.api_key();
-        let (None, Some(api_key)) = (own, session) else {
+        let (None, Some(key)) = (own, self.session.key()) else {
             return rest::authorize(&self.state, row, params, own);
         };
         if row.security == Security::None {
@@ -197,11 +196,7 @@ impl Api {
         let timestamp = params.integer("timestamp")?;
         let timestamp = timestamp.ok_or_else(|| ApiError::mandatory("timestamp"))?;
         check_time(timestamp, params.text("recvWindow")?, now_us())?;
-        let key = self
-            .state
-            .keys
-            .find(api_key)
-            .ok_or(ApiError::REJECTED_KEY)?;
+        let key = key?;
         match row.security == Security::Trade && !key.may_trade {
             true => Err(ApiError::REJECTED_KEY),
             false => Ok(Some(key)),

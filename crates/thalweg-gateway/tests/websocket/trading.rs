@@ -221,20 +221,27 @@ async fn deposits_are_events_of_their_user_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_gone_ends_its_streams_and_its_session() {
+async fn a_key_that_is_gone_or_another_users_ends_its_streams_and_its_session() {
     let fixture = Fixture::new().await;
-    let mut trader = Trader::new(&fixture, 1).await;
-    std::fs::write(&fixture.keys, "").expect("a file");
-    fixture.gateway.reload_keys().expect("the keys");
-    let refused = trader.ask("order.place", limit("BUY", "9", "0.0005")).await;
-    assert_eq!(
-        (&refused["status"], &refused["error"]["code"]),
-        (&json!(401), &json!(-2015))
-    );
-    fixture
-        .run(Command::deposit(UserId(1), CurrencyId(20), 5, 1 << 40))
-        .await;
-    assert_eq!(trader.event().await["e"], "eventStreamTerminated");
+    for (id, successor) in [(1, None), (2, Some("user = 2"))] {
+        let mut trader = Trader::new(&fixture, 1).await;
+        fixture.gateway.reload_keys().expect("the keys");
+        let placed = trader.ask("order.place", limit("BUY", "9", "0.0005")).await;
+        assert_eq!(placed["status"], 200, "the key is as before: {placed}");
+        while trader.event().await["e"] != "outboundAccountPosition" {}
+        let text = std::fs::read_to_string(&fixture.keys).expect("a file");
+        let text = successor.map_or_else(String::new, |user| text.replace("user = 1", user));
+        std::fs::write(&fixture.keys, text).expect("a file");
+        fixture.gateway.reload_keys().expect("the keys");
+        let refused = trader.ask("order.place", limit("BUY", "9", "0.0005")).await;
+        assert_eq!(
+            (&refused["status"], &refused["error"]["code"]),
+            (&json!(401), &json!(-2015))
+        );
+        let deposit = Command::deposit(UserId(1), CurrencyId(20), 5, id << 40);
+        fixture.run(deposit).await;
+        assert_eq!(trader.event().await["e"], "eventStreamTerminated");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
