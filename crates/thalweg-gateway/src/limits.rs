@@ -79,6 +79,14 @@ pub(crate) struct Limits {
     orders_day: Window<UserId>,
 }
 
+/// Returns the address that weights count for: a host of IPv6 has a network of 2^64 addresses.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::from((v6.to_bits() & !u128::from(u64::MAX)).to_be_bytes()),
+    }
+}
+
 impl Limits {
     pub(crate) fn new(config: &config::Gateway) -> Self {
         Self {
@@ -93,7 +101,7 @@ impl Limits {
     /// # Errors
     /// -1003 with the seconds to wait.
     pub(crate) fn weigh(&self, address: IpAddr, weight: u32, now_us: i64) -> Result<u32, ApiError> {
-        let counted = self.weight.add(address, weight, now_us);
+        let counted = self.weight.add(network(address), weight, now_us);
         counted.map_err(|seconds| {
             let limit = self.weight.limit;
             let mut error = ApiError::WEIGHT.after(seconds);
@@ -108,7 +116,7 @@ impl Limits {
 
     /// Returns the weight that an address has used in this minute.
     pub(crate) fn weight_used(&self, address: IpAddr, now_us: i64) -> u32 {
-        self.weight.get(address, now_us)
+        self.weight.get(network(address), now_us)
     }
 
     /// Counts a new order of a user.
@@ -187,6 +195,12 @@ mod tests {
         assert_eq!(limits.weigh(one, 4, 2_000_000), Ok(10));
         assert_eq!(limits.weigh(other, 5, 2_000_000), Ok(5));
         assert_eq!(limits.weigh(one, 5, 60_000_000), Ok(5));
+        let [near, far] = ["2001:db8::1:2:3:4", "2001:db8:0:1::1"]
+            .map(|text| text.parse::<IpAddr>().expect("an address"));
+        let same = "2001:db8::ffff".parse().expect("an address");
+        assert_eq!(limits.weigh(near, 6, 60_000_000), Ok(6));
+        assert_eq!(limits.weigh(far, 6, 60_000_000), Ok(6));
+        assert!(limits.weigh(same, 5, 60_000_000).is_err());
     }
 
     #[test]

@@ -18,6 +18,7 @@ const INTEGER_RANGE: &str = "^[0-9]{1,20}$";
 struct Param {
     name: String,
     value: String,
+    is_body: bool,
 }
 
 /// The parameters of a request of REST, from the query and the body; or of the WebSocket API.
@@ -99,17 +100,17 @@ impl Params {
         if self.list.len() >= PARAMETERS_MAX {
             return Err(ApiError::TOO_MANY_PARAMETERS);
         }
-        if self.list.iter().any(|param| param.name == name) {
+        if let Some(first) = self.list.iter().find(|param| param.name == name) {
             // In both: that of the query counts.
-            return if is_body {
-                Ok(())
-            } else {
-                Err(ApiError::DUPLICATE_PARAMETER)
+            return match is_body && !first.is_body {
+                true => Ok(()),
+                false => Err(ApiError::DUPLICATE_PARAMETER),
             };
         }
         self.list.push(Param {
             name: name.into_owned(),
             value: value.into_owned(),
+            is_body,
         });
         Ok(())
     }
@@ -255,8 +256,10 @@ mod tests {
     fn the_query_wins_and_repetitions_are_refused() {
         let params = Params::of_request("a=1", "a=2&b=3").expect("they are fine");
         assert_eq!((params.raw("a"), params.raw("b")), (Some("1"), Some("3")));
-        let twice = Params::of_request("a=1&a=2", "").expect_err("it is twice there");
-        assert_eq!(twice, ApiError::DUPLICATE_PARAMETER);
+        for (query, body) in [("a=1&a=2", ""), ("", "a=1&a=2"), ("b=1", "a=1&a=1")] {
+            let twice = Params::of_request(query, body).expect_err("it is twice there");
+            assert_eq!(twice, ApiError::DUPLICATE_PARAMETER);
+        }
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl Session {
         self.logged_on.as_ref().map(|logged_on| &*logged_on.api_key)
     }
 
-    /// Returns the key that requests without one are made with, or an error if it has changed since;
+    /// Returns the key that requests without one are made with, or an error if it has changed;
     /// `None` before a log-on.
     pub(super) fn key(&self) -> Option<Result<Arc<ApiKey>, ApiError>> {
         let key = &self.logged_on.as_ref()?.key;
