@@ -54,6 +54,10 @@ struct Follower {
     last: HashMap<UserId, ReportNumber>,
     steps: Vec<Step>,
     records: Vec<Record>,
+    /// The number after that of the last command whose end was read.
+    next: u64,
+    /// Reports may have been dropped before the next end.
+    is_lossy: bool,
 }
 
 impl Follower {
@@ -65,6 +69,8 @@ impl Follower {
             last: HashMap::new(),
             steps: Vec::new(),
             records: Vec::new(),
+            next: 0,
+            is_lossy: false,
         }
     }
 
@@ -74,13 +80,7 @@ impl Follower {
         let mut ready = Some(ready);
         while runtime.block_on(copy.next(&mut entries)) {
             let time_us = now_us();
-            if ready.is_some() {
-                self.recover(&entries, time_us);
-            }
-            for entry in entries.drain(..) {
-                self.prepare(entry, time_us);
-            }
-            let logged = self.write();
+            let logged = self.log(&mut entries, ready.is_some(), time_us);
             let is_logged = logged.is_ok();
             if let Some(ready) = ready.take() {
                 let _ = ready.send(logged);
@@ -93,6 +93,22 @@ impl Follower {
             }
             self.apply(time_us);
         }
+    }
+
+    /// Reads entries and writes what they have for the log.
+    fn log(
+        &mut self,
+        entries: &mut Vec<Copied>,
+        is_first: bool,
+        time_us: i64,
+    ) -> Result<(), GatewayError> {
+        if is_first {
+            self.recover(entries, time_us);
+        }
+        for entry in entries.drain(..) {
+            self.prepare(entry, time_us);
+        }
+        self.write()
     }
 
     /// Applies the log, and what the exchange has done since its last record.
@@ -114,9 +130,7 @@ impl Follower {
             _ => None,
         });
         if let Some(number) = first_end {
-            for (number, report) in state.orders.missed(number) {
-                self.report(number, report, time_us);
-            }
+            self.fetch(number, time_us);
         }
         self.records.extend(state.orders.begin(&state.keys.users()));
         // The commands after that come with the drop copy.
@@ -127,6 +141,14 @@ impl Follower {
             state.orders.forget_unsent();
         } else {
             self.steps = steps;
+        }
+    }
+
+    /// Takes the reports, up to those of a command, that did not come from the drop copy.
+    fn fetch(&mut self, end: u64, time_us: i64) {
+        let missed = self.state.orders.missed(self.next..=end, &self.last);
+        for (number, report) in missed {
+            self.report(number, report, time_us);
         }
     }
 
@@ -151,7 +173,19 @@ impl Follower {
                     self.trade(trade, &report);
                 }
             }
-            entry => self.steps.push(Step::Copied(entry)),
+            entry => {
+                match entry {
+                    Copied::Restart => self.is_lossy = true,
+                    Copied::End(number) => {
+                        if std::mem::take(&mut self.is_lossy) {
+                            self.fetch(number, time_us);
+                        }
+                        self.next = number + 1;
+                    }
+                    _ => {}
+                }
+                self.steps.push(Step::Copied(entry));
+            }
         }
     }
 
@@ -318,9 +352,158 @@ impl TradeIds {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_exchange::{Action, OrderId};
+    use std::net::SocketAddr;
+    use std::path::PathBuf;
+
+    use thalweg_client::{AdminClient, Options, Outcome, TradeClient};
+    use thalweg_exchange::codec::session::AdminCommand;
+    use thalweg_exchange::{
+        AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolSpec,
+    };
+    use thalweg_server::Server;
+    use thalweg_server::config::Config;
 
     use super::*;
+
+    const SYMBOL: SymbolId = SymbolId(1);
+    const SYMBOLS: &str = r#"
+[assets]
+BTC = { currency = 11, decimals = 4 }
+USDT = { currency = 20, decimals = 6 }
+[symbols.BTCUSDT]
+symbol = 1
+base = "BTC"
+quote = "USDT"
+"#;
+
+    /// A server whose drop copy the test follows itself.
+    struct Fixture {
+        server: Server,
+        follower: Follower,
+        copy: DropCopy,
+        admin: AdminClient,
+        user: TradeClient,
+        entries: Vec<Copied>,
+        directory: PathBuf,
+    }
+
+    impl Fixture {
+        async fn new(name: &str) -> Self {
+            let name = format!("thalweg-gateway-link-{name}-{}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            let _ = std::fs::remove_dir_all(&directory);
+            std::fs::create_dir_all(&directory).expect("a directory");
+            std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+            std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let mut config = Config::default();
+            config.trade.listen = any;
+            (config.admin.listen, config.http.listen) = (Some(any), None);
+            config.gateway.listen = Some(any);
+            let gateway = config.gateway.clone();
+            let started = Server::start(config, &directory.join("exchange")).await;
+            let mut server = started.expect("a server");
+            let link = server.gateway_link().expect("a gateway is configured");
+            let state = State::open(&gateway, &directory, &link).expect("files that are right");
+            let addresses = server.addresses();
+            let options = Options::new(addresses.admin.expect("one").to_string(), 1);
+            let (admin, _) = AdminClient::connect(options).await.expect("one");
+            let options = Options::new(addresses.trade.to_string(), 1);
+            let (user, _) = TradeClient::connect(options).await.expect("a user");
+            let mut fixture = Self {
+                server,
+                follower: Follower::new(Arc::new(state), Handle::current()),
+                copy: link.copy,
+                admin,
+                user,
+                entries: Vec::new(),
+                directory,
+            };
+            fixture.next().await;
+            fixture.take(true);
+            let spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+            fixture.run(Command::AddSymbols([spec].into())).await;
+            let money = vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
+            let account = AccountSpec::new(UserId(1), money);
+            let number = fixture.run(Command::AddAccounts([account].into())).await;
+            fixture.until(number).await;
+            fixture.take(false);
+            fixture
+        }
+
+        async fn run(&self, command: Command) -> u64 {
+            let command = AdminCommand::try_from(command).expect("an administrator's");
+            let submitted = self.admin.submit(command).await.expect("it is sent");
+            executed(submitted.await)
+        }
+
+        async fn place(&self, id: i64, side: Action) -> u64 {
+            let place = Place::limit((UserId(1), OrderId(id)), SYMBOL, side, (100, 5));
+            let submitted = self.user.submit(place).await.expect("it is sent");
+            executed(submitted.await)
+        }
+
+        async fn next(&mut self) {
+            let mut entries = Vec::new();
+            assert!(self.copy.next(&mut entries).await, "the exchange runs");
+            self.entries.append(&mut entries);
+        }
+
+        /// Waits for the end of a command.
+        async fn until(&mut self, number: u64) {
+            let is_end = |entry: &Copied| matches!(entry, Copied::End(end) if *end >= number);
+            while !self.entries.last().is_some_and(is_end) {
+                self.next().await;
+            }
+        }
+
+        fn take(&mut self, is_first: bool) {
+            let mut entries = std::mem::take(&mut self.entries);
+            let logged = self.follower.log(&mut entries, is_first, 1);
+            logged.expect("there is room");
+            self.follower.apply(1);
+        }
+    }
+
+    fn executed(outcome: Outcome) -> u64 {
+        match outcome {
+            Outcome::Executed { number, result, .. } => {
+                assert_eq!(result, ResultCode::Success);
+                number
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn reports_that_the_drop_copy_dropped_are_fetched_before_their_commands_are_passed() {
+        let mut fixture = Fixture::new("fetched").await;
+        let state = Arc::clone(&fixture.follower.state);
+        let user = state.orders.user(UserId(1));
+        fixture.place(7, Action::Bid).await;
+        let number = fixture.place(8, Action::Bid).await;
+        fixture.until(number).await;
+        // As the writer does, when there is no more room.
+        fixture.entries = vec![Copied::Restart, Copied::End(number)];
+        fixture.take(false);
+        let ids = |user: &crate::orders::User| {
+            let memory = user.memory();
+            memory.open(None).map(|order| order.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&user), [7, 8]);
+        // Those after that come once.
+        let number = fixture.place(9, Action::Bid).await;
+        fixture.until(number).await;
+        fixture.take(false);
+        assert_eq!(ids(&user), [7, 8, 9]);
+        let last = user.memory().last_report.expect("reports came");
+        assert_eq!(last.0, 3);
+        let Fixture {
+            server, directory, ..
+        } = fixture;
+        drop(server);
+        let _ = std::fs::remove_dir_all(directory);
+    }
 
     fn report(symbol: i32, command: u64, index: u32, is_maker: bool) -> ExecutionReport {
         let side = if is_maker { Action::Ask } else { Action::Bid };

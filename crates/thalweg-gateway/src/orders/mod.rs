@@ -19,6 +19,7 @@ mod request;
 mod session;
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
@@ -160,15 +161,20 @@ impl Orders {
         }
     }
 
-    /// Returns, for each user that is followed, the reports that the log has not and that are of
-    /// commands up to one, in the order of the commands.
-    pub(crate) fn missed(&self, command: u64) -> Vec<(ReportNumber, ExecutionReport)> {
+    /// Returns, for each user that is followed, the reports of some commands after the one in
+    /// `last`, or else the last that was applied, in the order of the commands.
+    pub(crate) fn missed(
+        &self,
+        commands: RangeInclusive<u64>,
+        last: &HashMap<UserId, ReportNumber>,
+    ) -> Vec<(ReportNumber, ExecutionReport)> {
         let mut all = Vec::new();
         for user in self.followed() {
-            let last = user.memory().last_report.unwrap_or_default();
-            all.extend(self.reports_after(user.id, last));
+            let applied = || user.memory().last_report;
+            let last = last.get(&user.id).copied().or_else(applied);
+            all.extend(self.reports_after(user.id, last.unwrap_or_default()));
         }
-        all.retain(|(_, report)| report.command <= command);
+        all.retain(|(_, report)| commands.contains(&report.command));
         all.sort_by_key(|(_, report)| report.command);
         all
     }
