@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{io, thread};
 
 use thalweg_exchange::execution::{Execution, ExecutionReport, TradeId};
@@ -20,6 +21,8 @@ use crate::state::{State, now_us};
 
 /// The trades whose ids are found again, of the latest.
 const RECENT_MAX: usize = 1 << 16;
+/// The time between two attempts to write a log that has no room.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Something to be applied, once it is in the log.
 enum Step {
@@ -88,7 +91,6 @@ impl Follower {
                 tracing::error!(%error, "the gateway ends: its log cannot be written");
             }
             if !is_logged {
-                self.state.drain();
                 return;
             }
             self.apply(time_us);
@@ -103,16 +105,16 @@ impl Follower {
         time_us: i64,
     ) -> Result<(), GatewayError> {
         if is_first {
-            self.recover(entries, time_us);
+            self.recover(entries, time_us)?;
         }
         for entry in entries.drain(..) {
             self.prepare(entry, time_us);
         }
-        self.write()
+        self.write(!is_first)
     }
 
     /// Applies the log, and what the exchange has done since its last record.
-    fn recover(&mut self, entries: &[Copied], time_us: i64) {
+    fn recover(&mut self, entries: &[Copied], time_us: i64) -> Result<(), GatewayError> {
         let state = Arc::clone(&self.state);
         for entry in entries {
             if let Copied::Symbol(symbol) = entry {
@@ -134,14 +136,10 @@ impl Follower {
         }
         self.records.extend(state.orders.begin(&state.keys.users()));
         // The commands after that come with the drop copy.
-        let steps = std::mem::take(&mut self.steps);
-        if self.write().is_ok() {
-            self.steps = steps;
-            self.apply(time_us);
-            state.orders.forget_unsent();
-        } else {
-            self.steps = steps;
-        }
+        self.write(false)?;
+        self.apply(time_us);
+        state.orders.forget_unsent();
+        Ok(())
     }
 
     /// Takes the reports, up to those of a command, that did not come from the drop copy.
@@ -212,14 +210,17 @@ impl Follower {
         }
     }
 
-    /// Writes the records, and waits until they are durable.
-    fn write(&mut self) -> Result<(), GatewayError> {
+    /// Writes the records, and waits until they are durable, and if it `may_wait`, for room.
+    fn write(&mut self, may_wait: bool) -> Result<(), GatewayError> {
         let orders = &self.state.orders;
+        let draining = self.state.draining();
+        let may_wait = || may_wait && !*draining.borrow();
         let mut last = None;
         for record in self.records.drain(..) {
-            last = Some(orders.append(&record)?);
+            last = Some(with_room(may_wait, || orders.append(&record))?);
         }
-        last.map_or(Ok(()), |last| orders.commit(last))
+        let commit = |last| with_room(may_wait, || orders.commit(last));
+        last.map_or(Ok(()), commit)
     }
 
     fn apply(&mut self, time_us: i64) {
@@ -258,6 +259,45 @@ impl Follower {
             });
         }
     }
+}
+
+impl Drop for Follower {
+    /// Has the gateway end, whatever the reason: it would take orders, and never report them.
+    fn drop(&mut self) {
+        self.state.orders.end();
+        self.state.drain();
+    }
+}
+
+/// Repeats a call of the log while nothing but room is missing.
+fn with_room<T>(
+    may_wait: impl Fn() -> bool,
+    mut call: impl FnMut() -> Result<T, GatewayError>,
+) -> Result<T, GatewayError> {
+    let mut is_told = false;
+    loop {
+        match call() {
+            Err(error) if is_no_room(&error) && may_wait() => {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::error!(%error, "the gateway waits: its log has no room");
+                }
+                thread::sleep(ROOM_PAUSE);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Returns whether a call may be repeated: a log that has stopped gives another error.
+fn is_no_room(error: &GatewayError) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+    let GatewayError::Log(thalweg_journal::Error::Io { source, .. }) = error else {
+        return false;
+    };
+    matches!(
+        source.kind(),
+        StorageFull | QuotaExceeded | OutOfMemory | WouldBlock | Interrupted
+    )
 }
 
 fn apply_copied(state: &State, copied: Copied, time_us: i64) {
@@ -355,6 +395,7 @@ mod tests {
     use std::net::SocketAddr;
     use std::path::PathBuf;
 
+    use hyper::Method;
     use thalweg_client::{AdminClient, Options, Outcome, TradeClient};
     use thalweg_exchange::codec::session::AdminCommand;
     use thalweg_exchange::{
@@ -364,6 +405,9 @@ mod tests {
     use thalweg_server::config::Config;
 
     use super::*;
+    use crate::error::ApiError;
+    use crate::params::Params;
+    use crate::rest;
 
     const SYMBOL: SymbolId = SymbolId(1);
     const SYMBOLS: &str = r#"
@@ -473,6 +517,68 @@ quote = "USDT"
             }
             other => panic!("{other:?}"),
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_gateway_whose_follower_has_ended_takes_no_orders_and_no_signed_requests() {
+        let fixture = Fixture::new("ended").await;
+        let Fixture {
+            server,
+            follower,
+            copy,
+            directory,
+            ..
+        } = fixture;
+        let state = Arc::clone(&follower.state);
+        let user = state.orders.user(UserId(1));
+        let signed = || {
+            let row = rest::find(&Method::GET, "/api/v3/openOrders").expect("a row");
+            let params = Params::of_request("", "").expect("none");
+            rest::authorize(&state, row, &params, None).err()
+        };
+        assert_eq!(signed(), Some(ApiError::BAD_KEY));
+        assert!(state.orders.account(&user).await.is_ok());
+        let (ready, _is_ready) = oneshot::channel();
+        let following = thread::spawn(move || follower.run(&copy, ready));
+        drop(server);
+        let joined = tokio::task::spawn_blocking(|| following.join()).await;
+        joined.expect("a thread").expect("it does not panic");
+        assert_eq!(signed(), Some(ApiError::STOPPING));
+        let cancelled = state.orders.cancel(&user, SYMBOL, 1).await;
+        assert_eq!(cancelled.err(), Some(ApiError::STOPPING));
+        let account = state.orders.account(&user).await;
+        assert_eq!(account.err(), Some(ApiError::STOPPING));
+        assert!(*state.draining().borrow());
+        let _ = std::fs::remove_dir_all(directory);
+    }
+
+    #[test]
+    fn a_log_without_room_is_written_again_and_one_that_has_stopped_is_not() {
+        let io = |kind: io::ErrorKind| thalweg_journal::Error::Io {
+            file: "log".to_owned(),
+            what: "be written",
+            source: Arc::new(kind.into()),
+        };
+        let mut calls = 0;
+        let mut call = |errors: u32, kind| {
+            calls = 0;
+            let attempt = || {
+                calls += 1;
+                match calls > errors {
+                    true => Ok(()),
+                    false => Err(GatewayError::Log(io(kind))),
+                }
+            };
+            (with_room(|| true, attempt).is_ok(), calls)
+        };
+        assert_eq!(call(2, io::ErrorKind::StorageFull), (true, 3));
+        assert_eq!(call(2, io::ErrorKind::PermissionDenied), (false, 1));
+        let stopped = || thalweg_journal::Error::Stopped {
+            cause: Box::new(io(io::ErrorKind::StorageFull)),
+        };
+        assert!(with_room(|| true, || Err::<(), _>(stopped().into())).is_err());
+        let full = || Err::<(), _>(io(io::ErrorKind::StorageFull).into());
+        assert!(with_room(|| false, full).is_err());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

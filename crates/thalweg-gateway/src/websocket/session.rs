@@ -158,6 +158,7 @@ impl Session {
         api_key: String,
         is_of_session: bool,
     ) -> Result<Value, ApiError> {
+        self.state.orders.check()?;
         if self.streams.values().any(|stream| stream.user == user) {
             return Err(ApiError::SUBSCRIPTION_ACTIVE);
         }
