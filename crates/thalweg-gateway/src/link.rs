@@ -391,7 +391,7 @@ impl TradeIds {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::net::SocketAddr;
     use std::path::PathBuf;
 
@@ -409,7 +409,7 @@ mod tests {
     use crate::params::Params;
     use crate::rest;
 
-    const SYMBOL: SymbolId = SymbolId(1);
+    pub(crate) const SYMBOL: SymbolId = SymbolId(1);
     const SYMBOLS: &str = r#"
 [assets]
 BTC = { currency = 11, decimals = 4 }
@@ -421,7 +421,7 @@ quote = "USDT"
 "#;
 
     /// A server whose drop copy the test follows itself.
-    struct Fixture {
+    pub(crate) struct Fixture {
         server: Server,
         follower: Follower,
         copy: DropCopy,
@@ -432,7 +432,7 @@ quote = "USDT"
     }
 
     impl Fixture {
-        async fn new(name: &str) -> Self {
+        pub(crate) async fn new(name: &str) -> Self {
             let name = format!("thalweg-gateway-link-{name}-{}", std::process::id());
             let directory = std::env::temp_dir().join(name);
             let _ = std::fs::remove_dir_all(&directory);
@@ -473,6 +473,15 @@ quote = "USDT"
             fixture.until(number).await;
             fixture.take(false);
             fixture
+        }
+
+        pub(crate) fn state(&self) -> &Arc<State> {
+            &self.follower.state
+        }
+
+        pub(crate) fn end(self) {
+            drop(self.server);
+            let _ = std::fs::remove_dir_all(self.directory);
         }
 
         async fn run(&self, command: Command) -> u64 {
@@ -604,11 +613,7 @@ quote = "USDT"
         assert_eq!(ids(&user), [7, 8, 9]);
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
-        let Fixture {
-            server, directory, ..
-        } = fixture;
-        drop(server);
-        let _ = std::fs::remove_dir_all(directory);
+        fixture.end();
     }
 
     fn report(symbol: i32, command: u64, index: u32, is_maker: bool) -> ExecutionReport {
