@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{io, thread};
 
 use thalweg_exchange::execution::{Execution, ExecutionReport, TradeId};
@@ -20,6 +21,8 @@ use crate::state::{State, now_us};
 
 /// The trades whose ids are found again, of the latest.
 const RECENT_MAX: usize = 1 << 16;
+/// The time between two attempts to write a log that has no room.
+const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Something to be applied, once it is in the log.
 enum Step {
@@ -54,6 +57,10 @@ struct Follower {
     last: HashMap<UserId, ReportNumber>,
     steps: Vec<Step>,
     records: Vec<Record>,
+    /// The number after that of the last command whose end was read.
+    next: u64,
+    /// Reports may have been dropped before the next end.
+    is_lossy: bool,
 }
 
 impl Follower {
@@ -65,6 +72,8 @@ impl Follower {
             last: HashMap::new(),
             steps: Vec::new(),
             records: Vec::new(),
+            next: 0,
+            is_lossy: false,
         }
     }
 
@@ -74,13 +83,7 @@ impl Follower {
         let mut ready = Some(ready);
         while runtime.block_on(copy.next(&mut entries)) {
             let time_us = now_us();
-            if ready.is_some() {
-                self.recover(&entries, time_us);
-            }
-            for entry in entries.drain(..) {
-                self.prepare(entry, time_us);
-            }
-            let logged = self.write();
+            let logged = self.log(&mut entries, ready.is_some(), time_us);
             let is_logged = logged.is_ok();
             if let Some(ready) = ready.take() {
                 let _ = ready.send(logged);
@@ -88,15 +91,30 @@ impl Follower {
                 tracing::error!(%error, "the gateway ends: its log cannot be written");
             }
             if !is_logged {
-                self.state.drain();
                 return;
             }
             self.apply(time_us);
         }
     }
 
+    /// Reads entries and writes what they have for the log.
+    fn log(
+        &mut self,
+        entries: &mut Vec<Copied>,
+        is_first: bool,
+        time_us: i64,
+    ) -> Result<(), GatewayError> {
+        if is_first {
+            self.recover(entries, time_us)?;
+        }
+        for entry in entries.drain(..) {
+            self.prepare(entry, time_us);
+        }
+        self.write(!is_first)
+    }
+
     /// Applies the log, and what the exchange has done since its last record.
-    fn recover(&mut self, entries: &[Copied], time_us: i64) {
+    fn recover(&mut self, entries: &[Copied], time_us: i64) -> Result<(), GatewayError> {
         let state = Arc::clone(&self.state);
         for entry in entries {
             if let Copied::Symbol(symbol) = entry {
@@ -114,19 +132,21 @@ impl Follower {
             _ => None,
         });
         if let Some(number) = first_end {
-            for (number, report) in state.orders.missed(number) {
-                self.report(number, report, time_us);
-            }
+            self.fetch(number, time_us);
         }
         self.records.extend(state.orders.begin(&state.keys.users()));
         // The commands after that come with the drop copy.
-        let steps = std::mem::take(&mut self.steps);
-        if self.write().is_ok() {
-            self.steps = steps;
-            self.apply(time_us);
-            state.orders.forget_unsent();
-        } else {
-            self.steps = steps;
+        self.write(false)?;
+        self.apply(time_us);
+        state.orders.forget_unsent();
+        Ok(())
+    }
+
+    /// Takes the reports, up to those of a command, that did not come from the drop copy.
+    fn fetch(&mut self, end: u64, time_us: i64) {
+        let missed = self.state.orders.missed(self.next..=end, &self.last);
+        for (number, report) in missed {
+            self.report(number, report, time_us);
         }
     }
 
@@ -151,7 +171,19 @@ impl Follower {
                     self.trade(trade, &report);
                 }
             }
-            entry => self.steps.push(Step::Copied(entry)),
+            entry => {
+                match entry {
+                    Copied::Restart => self.is_lossy = true,
+                    Copied::End(number) => {
+                        if std::mem::take(&mut self.is_lossy) {
+                            self.fetch(number, time_us);
+                        }
+                        self.next = number + 1;
+                    }
+                    _ => {}
+                }
+                self.steps.push(Step::Copied(entry));
+            }
         }
     }
 
@@ -178,14 +210,17 @@ impl Follower {
         }
     }
 
-    /// Writes the records, and waits until they are durable.
-    fn write(&mut self) -> Result<(), GatewayError> {
+    /// Writes the records, and waits until they are durable, and if it `may_wait`, for room.
+    fn write(&mut self, may_wait: bool) -> Result<(), GatewayError> {
         let orders = &self.state.orders;
+        let draining = self.state.draining();
+        let may_wait = || may_wait && !*draining.borrow();
         let mut last = None;
         for record in self.records.drain(..) {
-            last = Some(orders.append(&record)?);
+            last = Some(with_room(may_wait, || orders.append(&record))?);
         }
-        last.map_or(Ok(()), |last| orders.commit(last))
+        let commit = |last| with_room(may_wait, || orders.commit(last));
+        last.map_or(Ok(()), commit)
     }
 
     fn apply(&mut self, time_us: i64) {
@@ -224,6 +259,45 @@ impl Follower {
             });
         }
     }
+}
+
+impl Drop for Follower {
+    /// Has the gateway end, whatever the reason: it would take orders, and never report them.
+    fn drop(&mut self) {
+        self.state.orders.end();
+        self.state.drain();
+    }
+}
+
+/// Repeats a call of the log while nothing but room is missing.
+fn with_room<T>(
+    may_wait: impl Fn() -> bool,
+    mut call: impl FnMut() -> Result<T, GatewayError>,
+) -> Result<T, GatewayError> {
+    let mut is_told = false;
+    loop {
+        match call() {
+            Err(error) if is_no_room(&error) && may_wait() => {
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::error!(%error, "the gateway waits: its log has no room");
+                }
+                thread::sleep(ROOM_PAUSE);
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Returns whether a call may be repeated: a log that has stopped gives another error.
+fn is_no_room(error: &GatewayError) -> bool {
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+    let GatewayError::Log(thalweg_journal::Error::Io { source, .. }) = error else {
+        return false;
+    };
+    matches!(
+        source.kind(),
+        StorageFull | QuotaExceeded | OutOfMemory | WouldBlock | Interrupted
+    )
 }
 
 fn apply_copied(state: &State, copied: Copied, time_us: i64) {
@@ -317,10 +391,230 @@ impl TradeIds {
 }
 
 #[cfg(test)]
-mod tests {
-    use thalweg_exchange::{Action, OrderId};
+pub(crate) mod tests {
+    use std::net::SocketAddr;
+    use std::path::PathBuf;
+
+    use hyper::Method;
+    use thalweg_client::{AdminClient, Options, Outcome, TradeClient};
+    use thalweg_exchange::codec::session::AdminCommand;
+    use thalweg_exchange::{
+        AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolSpec,
+    };
+    use thalweg_server::Server;
+    use thalweg_server::config::Config;
 
     use super::*;
+    use crate::error::ApiError;
+    use crate::params::Params;
+    use crate::rest;
+
+    pub(crate) const SYMBOL: SymbolId = SymbolId(1);
+    const SYMBOLS: &str = r#"
+[assets]
+BTC = { currency = 11, decimals = 4 }
+USDT = { currency = 20, decimals = 6 }
+[symbols.BTCUSDT]
+symbol = 1
+base = "BTC"
+quote = "USDT"
+"#;
+
+    /// A server whose drop copy the test follows itself.
+    pub(crate) struct Fixture {
+        server: Server,
+        follower: Follower,
+        copy: DropCopy,
+        admin: AdminClient,
+        user: TradeClient,
+        entries: Vec<Copied>,
+        directory: PathBuf,
+    }
+
+    impl Fixture {
+        pub(crate) async fn new(name: &str) -> Self {
+            let name = format!("thalweg-gateway-link-{name}-{}", std::process::id());
+            let directory = std::env::temp_dir().join(name);
+            let _ = std::fs::remove_dir_all(&directory);
+            std::fs::create_dir_all(&directory).expect("a directory");
+            std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+            std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
+            let any = SocketAddr::from(([127, 0, 0, 1], 0));
+            let mut config = Config::default();
+            config.trade.listen = any;
+            (config.admin.listen, config.http.listen) = (Some(any), None);
+            config.gateway.listen = Some(any);
+            let gateway = config.gateway.clone();
+            let started = Server::start(config, &directory.join("exchange")).await;
+            let mut server = started.expect("a server");
+            let link = server.gateway_link().expect("a gateway is configured");
+            let state = State::open(&gateway, &directory, &link).expect("files that are right");
+            let addresses = server.addresses();
+            let options = Options::new(addresses.admin.expect("one").to_string(), 1);
+            let (admin, _) = AdminClient::connect(options).await.expect("one");
+            let options = Options::new(addresses.trade.to_string(), 1);
+            let (user, _) = TradeClient::connect(options).await.expect("a user");
+            let mut fixture = Self {
+                server,
+                follower: Follower::new(Arc::new(state), Handle::current()),
+                copy: link.copy,
+                admin,
+                user,
+                entries: Vec::new(),
+                directory,
+            };
+            fixture.next().await;
+            fixture.take(true);
+            let spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+            fixture.run(Command::AddSymbols([spec].into())).await;
+            let money = vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
+            let account = AccountSpec::new(UserId(1), money);
+            let number = fixture.run(Command::AddAccounts([account].into())).await;
+            fixture.until(number).await;
+            fixture.take(false);
+            fixture
+        }
+
+        pub(crate) fn state(&self) -> &Arc<State> {
+            &self.follower.state
+        }
+
+        pub(crate) fn end(self) {
+            drop(self.server);
+            let _ = std::fs::remove_dir_all(self.directory);
+        }
+
+        async fn run(&self, command: Command) -> u64 {
+            let command = AdminCommand::try_from(command).expect("an administrator's");
+            let submitted = self.admin.submit(command).await.expect("it is sent");
+            executed(submitted.await)
+        }
+
+        async fn place(&self, id: i64, side: Action) -> u64 {
+            let place = Place::limit((UserId(1), OrderId(id)), SYMBOL, side, (100, 5));
+            let submitted = self.user.submit(place).await.expect("it is sent");
+            executed(submitted.await)
+        }
+
+        async fn next(&mut self) {
+            let mut entries = Vec::new();
+            assert!(self.copy.next(&mut entries).await, "the exchange runs");
+            self.entries.append(&mut entries);
+        }
+
+        /// Waits for the end of a command.
+        async fn until(&mut self, number: u64) {
+            let is_end = |entry: &Copied| matches!(entry, Copied::End(end) if *end >= number);
+            while !self.entries.last().is_some_and(is_end) {
+                self.next().await;
+            }
+        }
+
+        fn take(&mut self, is_first: bool) {
+            let mut entries = std::mem::take(&mut self.entries);
+            let logged = self.follower.log(&mut entries, is_first, 1);
+            logged.expect("there is room");
+            self.follower.apply(1);
+        }
+    }
+
+    fn executed(outcome: Outcome) -> u64 {
+        match outcome {
+            Outcome::Executed { number, result, .. } => {
+                assert_eq!(result, ResultCode::Success);
+                number
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_gateway_whose_follower_has_ended_takes_no_orders_and_no_signed_requests() {
+        let fixture = Fixture::new("ended").await;
+        let Fixture {
+            server,
+            follower,
+            copy,
+            directory,
+            ..
+        } = fixture;
+        let state = Arc::clone(&follower.state);
+        let user = state.orders.user(UserId(1));
+        let signed = || {
+            let row = rest::find(&Method::GET, "/api/v3/openOrders").expect("a row");
+            let params = Params::of_request("", "").expect("none");
+            rest::authorize(&state, row, &params, None).err()
+        };
+        assert_eq!(signed(), Some(ApiError::BAD_KEY));
+        assert!(state.orders.account(&user).await.is_ok());
+        let (ready, _is_ready) = oneshot::channel();
+        let following = thread::spawn(move || follower.run(&copy, ready));
+        drop(server);
+        let joined = tokio::task::spawn_blocking(|| following.join()).await;
+        joined.expect("a thread").expect("it does not panic");
+        assert_eq!(signed(), Some(ApiError::STOPPING));
+        let cancelled = state.orders.cancel(&user, SYMBOL, 1).await;
+        assert_eq!(cancelled.err(), Some(ApiError::STOPPING));
+        let account = state.orders.account(&user).await;
+        assert_eq!(account.err(), Some(ApiError::STOPPING));
+        assert!(*state.draining().borrow());
+        let _ = std::fs::remove_dir_all(directory);
+    }
+
+    #[test]
+    fn a_log_without_room_is_written_again_and_one_that_has_stopped_is_not() {
+        let io = |kind: io::ErrorKind| thalweg_journal::Error::Io {
+            file: "log".to_owned(),
+            what: "be written",
+            source: Arc::new(kind.into()),
+        };
+        let mut calls = 0;
+        let mut call = |errors: u32, kind| {
+            calls = 0;
+            let attempt = || {
+                calls += 1;
+                match calls > errors {
+                    true => Ok(()),
+                    false => Err(GatewayError::Log(io(kind))),
+                }
+            };
+            (with_room(|| true, attempt).is_ok(), calls)
+        };
+        assert_eq!(call(2, io::ErrorKind::StorageFull), (true, 3));
+        assert_eq!(call(2, io::ErrorKind::PermissionDenied), (false, 1));
+        let stopped = || thalweg_journal::Error::Stopped {
+            cause: Box::new(io(io::ErrorKind::StorageFull)),
+        };
+        assert!(with_room(|| true, || Err::<(), _>(stopped().into())).is_err());
+        let full = || Err::<(), _>(io(io::ErrorKind::StorageFull).into());
+        assert!(with_room(|| false, full).is_err());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn reports_that_the_drop_copy_dropped_are_fetched_before_their_commands_are_passed() {
+        let mut fixture = Fixture::new("fetched").await;
+        let state = Arc::clone(&fixture.follower.state);
+        let user = state.orders.user(UserId(1));
+        fixture.place(7, Action::Bid).await;
+        let number = fixture.place(8, Action::Bid).await;
+        fixture.until(number).await;
+        // As the writer does, when there is no more room.
+        fixture.entries = vec![Copied::Restart, Copied::End(number)];
+        fixture.take(false);
+        let ids = |user: &crate::orders::User| {
+            let memory = user.memory();
+            memory.open(None).map(|order| order.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&user), [7, 8]);
+        // Those after that come once.
+        let number = fixture.place(9, Action::Bid).await;
+        fixture.until(number).await;
+        fixture.take(false);
+        assert_eq!(ids(&user), [7, 8, 9]);
+        let last = user.memory().last_report.expect("reports came");
+        assert_eq!(last.0, 3);
+        fixture.end();
+    }
 
     fn report(symbol: i32, command: u64, index: u32, is_maker: bool) -> ExecutionReport {
         let side = if is_maker { Action::Ask } else { Action::Bid };

@@ -3,8 +3,8 @@
 //!
 //! The publisher appends on the exchange's thread and never waits. At most [`ENTRIES_MAX`] entries
 //! wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
-//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are never
-//! dropped. Reports that were dropped can be had from [`Reports`], by their numbers.
+//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are dropped
+//! only with the reader. Reports that were dropped can be had from [`Reports`], by their numbers.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -46,6 +46,7 @@ pub enum Copied {
 struct Queue {
     entries: Vec<Copied>,
     is_closed: bool,
+    is_abandoned: bool,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +86,14 @@ impl DropCopy {
     }
 }
 
+impl Drop for DropCopy {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.entries = Vec::new();
+        queue.is_abandoned = true;
+    }
+}
+
 /// Access to the exchange for a gateway in the same process.
 #[derive(Debug)]
 pub struct GatewayLink {
@@ -105,7 +114,7 @@ pub struct GatewayLink {
 pub(crate) struct CopyWriter {
     inner: Arc<Inner>,
     epoch: Epoch,
-    /// `None` before the exchange is open, and after an outcome was missing.
+    /// `None` before the exchange is open, after an outcome was missing, and without a reader.
     builder: Option<Box<Builder>>,
     symbols: BTreeSet<SymbolId>,
     /// Entries since the last hand-over.
@@ -175,11 +184,11 @@ impl CopyWriter {
             self.note_symbols(command);
             self.entries.push(Copied::Admin(Box::new(command.clone())));
         }
-        if self.entries.len() > before {
+        if self.entries.len() > before && !self.is_behind {
             self.entries.push(Copied::End(number));
             self.ended = number + 1;
         }
-        if self.entries.len() > ENTRIES_MAX {
+        if self.entries.len() > ENTRIES_MAX && !self.is_behind {
             self.fall_behind();
         }
     }
@@ -204,6 +213,10 @@ impl CopyWriter {
     pub(crate) fn hand_over(&mut self) {
         let inner = Arc::clone(&self.inner);
         let mut queue = inner.queue();
+        if queue.is_abandoned {
+            (self.builder, self.entries) = (None, Vec::new());
+            return;
+        }
         if self.is_behind && queue.entries.is_empty() {
             self.restart();
         }
@@ -252,7 +265,111 @@ impl Drop for CopyWriter {
 
 /// Whether a command changes something else than the orders of one user.
 fn is_administrative(command: &Command) -> bool {
-    let is_order = command.place().is_some() || command.symbol().is_some();
+    let is_mass_cancel = matches!(
+        command,
+        Command::CancelAll { uid: Some(_), .. } | Command::Disconnect { .. }
+    );
+    let is_order = command.place().is_some() || command.symbol().is_some() || is_mass_cancel;
     let is_clock = matches!(command, Command::Clock { .. } | Command::Nop);
     !(is_order || is_clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_exchange::durable::Origin;
+    use thalweg_exchange::service::Outcome;
+    use thalweg_exchange::{CurrencyId, Events, UserId};
+
+    use super::*;
+
+    fn take(writer: &mut CopyWriter, command: &Command) {
+        let sequence = writer.next_command;
+        let outcome = Outcome {
+            sequence,
+            tag: 0,
+            due: 0,
+            command,
+            stamps: None,
+            result: ResultCode::Success,
+            events: &Events::default(),
+        };
+        writer.take(&Executed {
+            outcome,
+            origin: Origin::Engine,
+            reports: &[],
+        });
+    }
+
+    fn started() -> (CopyWriter, DropCopy) {
+        let (mut writer, copy) = new(Epoch(1));
+        writer.start(&State::default(), 1);
+        (writer, copy)
+    }
+
+    const DEPOSIT: Command = Command::deposit(UserId(1), CurrencyId(1), 1, 1);
+    const MASS_CANCELS: [Command; 2] = [
+        Command::cancel_all(Some(UserId(1)), None),
+        Command::Disconnect { uid: UserId(1) },
+    ];
+
+    #[test]
+    fn a_users_mass_cancels_are_not_kept_for_a_reader_that_is_behind() {
+        let (mut writer, _copy) = started();
+        writer.fall_behind();
+        for command in &MASS_CANCELS {
+            take(&mut writer, command);
+        }
+        assert!(writer.entries.is_empty(), "{:?}", writer.entries);
+        take(&mut writer, &Command::cancel_all(None, None));
+        take(&mut writer, &DEPOSIT);
+        let is_admin = |entry: &Copied| matches!(entry, Copied::Admin(_));
+        assert_eq!(writer.entries.len(), 2);
+        assert!(writer.entries.iter().all(is_admin));
+    }
+
+    #[test]
+    fn a_reader_that_is_gone_leaves_nothing() {
+        let (mut writer, copy) = started();
+        take(&mut writer, &DEPOSIT);
+        writer.hand_over();
+        take(&mut writer, &DEPOSIT);
+        assert!(!writer.inner.queue().entries.is_empty());
+        drop(copy);
+        assert!(writer.inner.queue().entries.is_empty());
+        writer.hand_over();
+        take(&mut writer, &DEPOSIT);
+        writer.hand_over();
+        assert!(writer.entries.is_empty() && writer.builder.is_none());
+        assert!(writer.inner.queue().entries.is_empty());
+    }
+
+    #[test]
+    fn commands_of_a_reader_that_is_behind_are_not_looked_through_again() {
+        let (mut writer, copy) = started();
+        writer.entries.resize(ENTRIES_MAX, Copied::End(0));
+        take(&mut writer, &DEPOSIT);
+        assert!(writer.is_behind);
+        assert_eq!(writer.entries.len(), 1);
+        // Whatever would be dropped now shows a second look.
+        writer.entries.resize(ENTRIES_MAX + 1, Copied::End(0));
+        take(&mut writer, &DEPOSIT);
+        assert_eq!(writer.entries.len(), ENTRIES_MAX + 2);
+        writer
+            .entries
+            .retain(|entry| matches!(entry, Copied::Admin(_)));
+        // All that the queue has is taken: then the books come anew, after the commands.
+        copy.0.queue().entries.clear();
+        writer.hand_over();
+        let entries = std::mem::take(&mut copy.0.queue().entries);
+        let is_whole = matches!(
+            entries[..],
+            [
+                Copied::Admin(_),
+                Copied::Admin(_),
+                Copied::Restart,
+                Copied::End(2)
+            ]
+        );
+        assert!(is_whole, "{entries:?}");
+    }
 }

@@ -19,7 +19,9 @@ mod request;
 mod session;
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -83,6 +85,8 @@ pub(crate) struct Orders {
     /// Commands below this number are applied.
     passed: watch::Sender<u64>,
     best: RwLock<HashMap<SymbolId, BestPrices>>,
+    /// The drop copy is not followed any more.
+    has_ended: AtomicBool,
 }
 
 impl Orders {
@@ -107,6 +111,7 @@ impl Orders {
             kept: config.orders_kept,
             passed: watch::Sender::new(0),
             best: RwLock::default(),
+            has_ended: AtomicBool::new(false),
         })
     }
 
@@ -160,15 +165,20 @@ impl Orders {
         }
     }
 
-    /// Returns, for each user that is followed, the reports that the log has not and that are of
-    /// commands up to one, in the order of the commands.
-    pub(crate) fn missed(&self, command: u64) -> Vec<(ReportNumber, ExecutionReport)> {
+    /// Returns, for each user that is followed, the reports of some commands after the one in
+    /// `last`, or else the last that was applied, in the order of the commands.
+    pub(crate) fn missed(
+        &self,
+        commands: RangeInclusive<u64>,
+        last: &HashMap<UserId, ReportNumber>,
+    ) -> Vec<(ReportNumber, ExecutionReport)> {
         let mut all = Vec::new();
         for user in self.followed() {
-            let last = user.memory().last_report.unwrap_or_default();
-            all.extend(self.reports_after(user.id, last));
+            let applied = || user.memory().last_report;
+            let last = last.get(&user.id).copied().or_else(applied);
+            all.extend(self.reports_after(user.id, last.unwrap_or_default()));
         }
-        all.retain(|(_, report)| report.command <= command);
+        all.retain(|(_, report)| commands.contains(&report.command));
         all.sort_by_key(|(_, report)| report.command);
         all
     }
@@ -303,7 +313,25 @@ impl Orders {
         self.passed.send_replace(next);
     }
 
+    /// The drop copy is not followed any more: from now on nothing is placed or shown.
+    pub(crate) fn end(&self) {
+        // ORDERING: Relaxed; a flag alone, and a command that is sent meanwhile is not answered.
+        self.has_ended.store(true, Ordering::Relaxed);
+    }
+
     // The clients' side.
+
+    /// Returns an error where executions are not seen any more.
+    ///
+    /// # Errors
+    /// -1016.
+    pub(crate) fn check(&self) -> Result<(), ApiError> {
+        // ORDERING: Relaxed, as in `end`.
+        match self.has_ended.load(Ordering::Relaxed) {
+            true => Err(ApiError::STOPPING),
+            false => Ok(()),
+        }
+    }
 
     /// Follows a user's orders, balances and deposits from now on. A receiver that is too far
     /// behind gets [`Lagged`](broadcast::error::RecvError::Lagged): the stream must end then.
@@ -332,12 +360,13 @@ impl Orders {
     /// Gives a command a sequence and sends it; `make` may have an order for the log.
     ///
     /// # Errors
-    /// What `make` returns; -1008 where too much waits, or the log is full.
+    /// What `make` returns; -1008 where too much waits, or the log is full; -1016.
     fn submit(
         &self,
         user: &User,
         make: impl FnOnce(&Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
     ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
+        self.check()?;
         let mut memory = user.memory();
         let queue = self.queue(user, memory.sequence);
         let permit = queue.try_reserve().map_err(|_| ApiError::BUSY)?;
@@ -369,8 +398,9 @@ impl Orders {
     /// Returns a user's account as the exchange has it.
     ///
     /// # Errors
-    /// -1008 where too much waits; -1007; -2015 for a user that the exchange does not know.
+    /// -1008 where too much waits; -1007; -1016; -2015 for a user that the exchange does not know.
     pub(crate) async fn account(&self, user: &User) -> Result<AccountView, ApiError> {
+        self.check()?;
         let (sender, answer) = oneshot::channel();
         {
             let last = user.memory().sequence;

@@ -34,7 +34,8 @@ impl Orders {
     /// Places an order, and returns it as it is after the command.
     ///
     /// # Errors
-    /// -2010 and -1013 where the engine refuses it, and those of sessions.
+    /// -2010 and -1013 where the engine refuses it, -1007 where its reports are lost, and those of
+    /// sessions.
     pub(crate) async fn place(&self, user: &User, draft: &Draft) -> Result<Placed, ApiError> {
         let symbol = &draft.symbol;
         if !symbol.is_trading() && draft.price.is_none() {
@@ -310,10 +311,12 @@ fn command(order: &Order, draft: &Draft, terms: &Terms) -> TradeCommand {
     .into()
 }
 
-/// Returns the error of an order that the engine did not accept.
+/// Returns the error of an order of which there is no report.
 fn refusal(result: ResultCode) -> ApiError {
     use ResultCode as Code;
     match result {
+        // It was executed, and its reports are lost.
+        Code::Success => ApiError::TIMEOUT,
         Code::RiskNsf => ApiError::NO_BALANCE,
         Code::AuthUserSuspended | Code::AuthInvalidUser => ApiError::DISABLED,
         Code::InvalidSymbol | Code::MatchingInvalidOrderBookId => ApiError::BAD_SYMBOL,
@@ -336,5 +339,16 @@ fn refusal(result: ResultCode) -> ApiError {
             ApiError::DUPLICATE_ORDER
         }
         _ => ApiError::REJECTED,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_that_was_executed_is_not_refused_where_its_reports_are_lost() {
+        assert_eq!(refusal(ResultCode::Success), ApiError::TIMEOUT);
+        assert_eq!(refusal(ResultCode::RiskNsf), ApiError::NO_BALANCE);
     }
 }

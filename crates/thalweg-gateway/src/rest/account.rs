@@ -15,6 +15,8 @@ use crate::symbols::Symbol;
 /// Orders and trades of a response, by default and at most.
 const LIMIT: i64 = 500;
 const LIMIT_MAX: i64 = 1_000;
+/// Open orders of a response at most.
+const OPEN_MAX: usize = 5_000;
 /// The longest time between `startTime` and `endTime`, in milliseconds.
 const SPAN_MS_MAX: i64 = 86_400_000;
 
@@ -93,9 +95,10 @@ pub(super) async fn open_orders(call: &Call<'_>) -> Answer {
         None => None,
     };
     let user = call.state.orders.user(call.user()?);
-    let memory = user.memory();
+    // Reports are applied under the same lock: what is shown is made without it.
+    let open: Vec<Order> = user.memory().open(only).take(OPEN_MAX).cloned().collect();
     let symbols = &call.state.symbols;
-    let shown = memory.open(only).filter_map(|order| {
+    let shown = open.iter().filter_map(|order| {
         let symbol = symbols.by_id(thalweg_exchange::SymbolId(order.symbol))?;
         Some(order.query_json(&symbol, call.unit))
     });
@@ -154,15 +157,16 @@ pub(super) async fn all_orders(call: &Call<'_>) -> Answer {
     let symbol = call.params.symbol(&call.state.symbols)?;
     let range = Range::read(call, "orderId")?;
     let user = call.state.orders.user(call.user()?);
-    let memory = user.memory();
-    let all = memory
-        .all(symbol.spec.id, range.from.unwrap_or(0))
-        .into_iter();
-    let found: Vec<&Order> = all.filter(|o| range.has(o.id, o.created_us)).collect();
-    let found = range.cut(found).into_iter();
-    Ok(found
-        .map(|order| order.query_json(&symbol, call.unit))
-        .collect())
+    let found: Vec<Order> = {
+        let memory = user.memory();
+        let all = memory.all(symbol.spec.id, range.from.unwrap_or(0));
+        let all = all.into_iter().filter(|o| range.has(o.id, o.created_us));
+        range.cut(all.collect()).into_iter().cloned().collect()
+    };
+    let shown = found
+        .iter()
+        .map(|order| order.query_json(&symbol, call.unit));
+    Ok(shown.collect())
 }
 
 pub(super) async fn my_trades(call: &Call<'_>) -> Answer {
@@ -173,13 +177,15 @@ pub(super) async fn my_trades(call: &Call<'_>) -> Answer {
         return Err(ApiError::BAD_COMBINATION);
     }
     let user = call.state.orders.user(call.user()?);
-    let memory = user.memory();
-    let fills = memory.fills(symbol.spec.id);
-    let found: Vec<Fill> = fills
-        .filter(|fill| range.has(fill.id, fill.time_us))
-        .filter(|fill| order.is_none_or(|order| order == fill.order))
-        .copied()
-        .collect();
+    let found: Vec<Fill> = {
+        let memory = user.memory();
+        let fills = memory.fills(symbol.spec.id);
+        fills
+            .filter(|fill| range.has(fill.id, fill.time_us))
+            .filter(|fill| order.is_none_or(|order| order == fill.order))
+            .copied()
+            .collect()
+    };
     let found = range.cut(found).into_iter();
     Ok(found.map(|fill| fill.to_json(&symbol, call.unit)).collect())
 }
@@ -218,4 +224,66 @@ pub(super) async fn trade_fee(call: &Call<'_>) -> Answer {
         })
     };
     Ok(symbols.iter().map(row).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_exchange::execution::{Execution, ExecutionReport};
+    use thalweg_exchange::session::ReportNumber;
+    use thalweg_exchange::{Action, OrderId, UserId};
+
+    use super::*;
+    use crate::keys::ApiKey;
+    use crate::link::tests::{Fixture, SYMBOL};
+    use crate::params::Params;
+    use crate::reported::Reported;
+    use crate::signature::Verifier;
+    use crate::time_unit::TimeUnit;
+
+    fn opened(id: i64) -> Reported {
+        let report = ExecutionReport {
+            command: id as u64,
+            owner: UserId(1),
+            symbol: SYMBOL,
+            order: OrderId(id),
+            side: Some(Action::Bid),
+            price: 5,
+            left: 1,
+            filled: 0,
+            kind: Execution::New,
+        };
+        Reported {
+            number: ReportNumber(id as u64),
+            report,
+            trade: None,
+            time_us: 1,
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn open_orders_are_at_most_5000_the_first_by_id() {
+        let fixture = Fixture::new("open-orders").await;
+        let state = Arc::clone(fixture.state());
+        state.orders.user(UserId(1));
+        for id in 1..=OPEN_MAX as i64 + 1 {
+            state.orders.apply(&opened(id), &state.symbols);
+        }
+        let params = Params::of_request("symbol=BTCUSDT", "").expect("parameters");
+        let key = ApiKey {
+            user: UserId(1),
+            may_trade: false,
+            verifier: Verifier::hmac("secret"),
+        };
+        let call = Call {
+            state: &state,
+            params: &params,
+            unit: TimeUnit::default(),
+            key: Some(Arc::new(key)),
+        };
+        let rows = open_orders(&call).await.expect("an answer");
+        let rows = rows.as_array().expect("an array");
+        assert_eq!(rows.len(), 5_000);
+        assert_eq!(rows[4_999]["orderId"], 5_000);
+        fixture.end();
+    }
 }

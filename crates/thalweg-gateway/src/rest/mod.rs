@@ -171,7 +171,7 @@ pub(crate) fn weigh(
 /// Checks what a row asks for: time, key and signature.
 ///
 /// # Errors
-/// -1021, -1022, -1102, -2014, -2015.
+/// -1016, -1021, -1022, -1102, -2014, -2015.
 pub(crate) fn authorize(
     state: &State,
     row: &Endpoint,
@@ -191,12 +191,13 @@ pub(crate) fn authorize(
 /// Checks time, key and signature of a signed request.
 ///
 /// # Errors
-/// -1021, -1022, -1102, -2014, -2015.
+/// -1016, -1021, -1022, -1102, -2014, -2015.
 pub(crate) fn signer(
     state: &State,
     params: &Params,
     api_key: Option<&str>,
 ) -> Result<Arc<ApiKey>, ApiError> {
+    state.orders.check()?;
     let api_key = api_key
         .filter(|key| is_api_key(key))
         .ok_or(ApiError::BAD_KEY)?;

@@ -193,6 +193,7 @@ impl Api {
         if row.security == Security::None {
             return Ok(None);
         }
+        self.state.orders.check()?;
         let timestamp = params.integer("timestamp")?;
         let timestamp = timestamp.ok_or_else(|| ApiError::mandatory("timestamp"))?;
         check_time(timestamp, params.text("recvWindow")?, now_us())?;
