@@ -12,6 +12,7 @@ use thalweg_exchange::{SymbolId, UserId};
 use thalweg_server::{Copied, DropCopy, GatewayLink};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
 
 use crate::GatewayError;
 use crate::market::Trade;
@@ -213,13 +214,17 @@ impl Follower {
     /// Writes the records, and waits until they are durable, and if it `may_wait`, for room.
     fn write(&mut self, may_wait: bool) -> Result<(), GatewayError> {
         let orders = &self.state.orders;
-        let draining = self.state.draining();
-        let may_wait = || may_wait && !*draining.borrow();
+        let mut draining = self.state.draining();
+        let runtime = &self.runtime;
+        let mut pause = || {
+            let stop = draining.wait_for(|is| *is);
+            may_wait && runtime.block_on(async { timeout(ROOM_PAUSE, stop).await.is_err() })
+        };
         let mut last = None;
         for record in self.records.drain(..) {
-            last = Some(with_room(may_wait, || orders.append(&record))?);
+            last = Some(with_room(&mut pause, || orders.append(&record))?);
         }
-        let commit = |last| with_room(may_wait, || orders.commit(last));
+        let commit = |last| with_room(&mut pause, || orders.commit(last));
         last.map_or(Ok(()), commit)
     }
 
@@ -269,19 +274,21 @@ impl Drop for Follower {
     }
 }
 
-/// Repeats a call of the log while nothing but room is missing.
+/// Repeats a call of the log while nothing but room is missing, and `pause` returns true.
 fn with_room<T>(
-    may_wait: impl Fn() -> bool,
+    mut pause: impl FnMut() -> bool,
     mut call: impl FnMut() -> Result<T, GatewayError>,
 ) -> Result<T, GatewayError> {
-    let mut is_told = false;
+    let mut is_logged = false;
     loop {
         match call() {
-            Err(error) if is_no_room(&error) && may_wait() => {
-                if !std::mem::replace(&mut is_told, true) {
-                    tracing::error!(%error, "the gateway waits: its log has no room");
+            Err(error) if is_no_room(&error) => {
+                if !std::mem::replace(&mut is_logged, true) {
+                    tracing::error!(%error, "the gateway's log has no room");
                 }
-                thread::sleep(ROOM_PAUSE);
+                if !pause() {
+                    return Err(error);
+                }
             }
             result => return result,
         }

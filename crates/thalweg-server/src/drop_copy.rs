@@ -3,8 +3,9 @@
 //!
 //! The publisher appends on the exchange's thread and never waits. At most [`ENTRIES_MAX`] entries
 //! wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
-//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are dropped
-//! only with the reader. Reports that were dropped can be had from [`Reports`], by their numbers.
+//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are
+//! dropped only with the reader. Reports that were dropped can be had from [`Reports`], by their
+//! numbers.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
