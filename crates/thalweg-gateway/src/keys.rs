@@ -74,6 +74,20 @@ pub struct ApiKey {
     pub verifier: Verifier,
 }
 
+#[cfg(test)]
+impl ApiKey {
+    /// Returns a key of a user that may not trade.
+    pub(crate) fn read_only(user: UserId) -> Self {
+        Self {
+            name: String::new(),
+            identity: Vec::new(),
+            user,
+            may_trade: false,
+            verifier: Verifier::hmac("secret"),
+        }
+    }
+}
+
 type ByKey = HashMap<String, Arc<ApiKey>>;
 
 /// The API keys of a gateway.

@@ -3,14 +3,19 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use thalweg_exchange::SymbolId;
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::ReportNumber;
+use thalweg_exchange::{ResultCode, SymbolId};
 
 use super::event::{Executed, UserEvent};
 use super::order::{Fill, Order, Status};
 use crate::reported::Reported;
 use crate::symbols::{Symbol, Symbols};
+
+/// The ids of orders that the gateway places are this and the sequence of their command: programs
+/// that speak the exchange's own protocol for the same user mostly number theirs from 1, or by the
+/// time. JSON carries numbers up to twice this exactly.
+pub(super) const ORDER_IDS: i64 = 1 << 52;
 
 type OrderKey = (i32, i64);
 
@@ -23,12 +28,25 @@ pub(crate) struct Memory {
     by_end: VecDeque<OrderKey>,
     /// The newest order of each client order id.
     by_client_id: HashMap<(i32, String), OrderKey>,
+    /// For an order, the one before it with the same client order id, which counts again where the
+    /// later one was not executed.
+    former: HashMap<OrderKey, OrderKey>,
     fills: VecDeque<Fill>,
     kept: usize,
     /// The last report that was applied; `None` before the first, or a beginning.
     pub(crate) last_report: Option<ReportNumber>,
     /// The sequence of the last command of the user's session.
     pub(super) sequence: i64,
+}
+
+/// Returns whether an order is refused because its id is in use or was.
+const fn is_of_id(code: ResultCode) -> bool {
+    matches!(
+        code,
+        ResultCode::RiskOrderIdUsed
+            | ResultCode::RiskOrderIdTooOld
+            | ResultCode::MatchingRejectedDuplicateId
+    )
 }
 
 impl Memory {
@@ -39,6 +57,7 @@ impl Memory {
             closed: BTreeMap::new(),
             by_end: VecDeque::new(),
             by_client_id: HashMap::new(),
+            former: HashMap::new(),
             fills: VecDeque::new(),
             kept,
             last_report: None,
@@ -48,10 +67,12 @@ impl Memory {
 
     /// Takes an order that is about to be sent.
     pub(super) fn insert(&mut self, order: Order) {
-        self.sequence = self.sequence.max(order.id);
+        self.sequence = self.sequence.max(order.id - ORDER_IDS);
         let key = (order.symbol, order.id);
         let name = (order.symbol, order.client_id.clone());
-        self.by_client_id.insert(name, key);
+        if let Some(former) = self.by_client_id.insert(name, key) {
+            self.former.insert(key, former);
+        }
         self.open.insert(key, order);
     }
 
@@ -63,10 +84,16 @@ impl Memory {
     }
 
     fn forget_name(&mut self, order: &Order) {
+        let key = (order.symbol, order.id);
         let name = (order.symbol, order.client_id.clone());
-        if self.by_client_id.get(&name) == Some(&(order.symbol, order.id)) {
-            self.by_client_id.remove(&name);
+        let former = self.former.remove(&key);
+        if self.by_client_id.get(&name) != Some(&key) {
+            return;
         }
+        match former.filter(|former| self.closed.contains_key(former)) {
+            Some(former) => self.by_client_id.insert(name, former),
+            None => self.by_client_id.remove(&name),
+        };
     }
 
     /// Forgets the orders that were never executed: those without a report. Returns how many.
@@ -84,6 +111,13 @@ impl Memory {
         self.last_report = Some(reported.number);
         let report = &reported.report;
         let key = (report.symbol.0, report.order.0);
+        if let (Some(order), Execution::Rejected(code)) = (self.open.get(&key), report.kind)
+            && order.status != Status::Pending
+            && is_of_id(code)
+        {
+            // Another order with its id was refused.
+            return None;
+        }
         if !self.open.contains_key(&key) {
             if report.kind != Execution::New {
                 return None;

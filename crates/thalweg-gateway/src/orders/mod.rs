@@ -40,6 +40,7 @@ use tokio::sync::{broadcast, mpsc, oneshot, watch};
 pub(crate) use self::event::{Balance, UserEvent};
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
+use self::memory::ORDER_IDS;
 pub(crate) use self::order::{Fill, Order, Status};
 pub(crate) use self::placing::Placed;
 pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
@@ -357,7 +358,8 @@ impl Orders {
         user.queue.get_or_init(spawn)
     }
 
-    /// Gives a command a sequence and sends it; `make` may have an order for the log.
+    /// Gives a command a sequence and sends it; `make` gets the id for an order of it, and may have
+    /// one for the log.
     ///
     /// # Errors
     /// What `make` returns; -1008 where too much waits, or the log is full; -1016.
@@ -371,7 +373,8 @@ impl Orders {
         let queue = self.queue(user, memory.sequence);
         let permit = queue.try_reserve().map_err(|_| ApiError::BUSY)?;
         let sequence = memory.sequence + 1;
-        let (order, command) = make(&memory, sequence)?;
+        let id = ORDER_IDS + sequence;
+        let (order, command) = make(&memory, id)?;
         let mut lsn = None;
         if let Some(order) = order {
             let record = Record::Order(Box::new(order));
@@ -392,7 +395,7 @@ impl Orders {
             command,
             done,
         })));
-        Ok((sequence, outcome))
+        Ok((id, outcome))
     }
 
     /// Returns a user's account as the exchange has it.

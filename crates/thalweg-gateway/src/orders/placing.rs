@@ -225,9 +225,7 @@ impl Orders {
         user: &User,
         symbol: SymbolId,
     ) -> Result<Vec<Order>, ApiError> {
-        if user.memory().open(Some(symbol)).next().is_none() {
-            return Err(ApiError::UNKNOWN_ORDER);
-        }
+        // Also where none is open: one may be on its way before this.
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
         let (number, result) = done.await.unwrap_or(Err(ApiError::TIMEOUT))?;
@@ -238,7 +236,11 @@ impl Orders {
         let memory = user.memory();
         let all = memory.all(symbol, 0).into_iter();
         let gone = all.filter(|o| o.command == number && o.status == Status::Canceled);
-        Ok(gone.cloned().collect())
+        let gone: Vec<Order> = gone.cloned().collect();
+        match gone.is_empty() {
+            true => Err(ApiError::UNKNOWN_ORDER),
+            false => Ok(gone),
+        }
     }
 }
 

@@ -237,7 +237,6 @@ mod tests {
     use crate::link::tests::{Fixture, SYMBOL};
     use crate::params::Params;
     use crate::reported::Reported;
-    use crate::signature::Verifier;
     use crate::time_unit::TimeUnit;
 
     fn opened(id: i64) -> Reported {
@@ -269,11 +268,7 @@ mod tests {
             state.orders.apply(&opened(id), &state.symbols);
         }
         let params = Params::of_request("symbol=BTCUSDT", "").expect("parameters");
-        let key = ApiKey {
-            user: UserId(1),
-            may_trade: false,
-            verifier: Verifier::hmac("secret"),
-        };
+        let key = ApiKey::read_only(UserId(1));
         let call = Call {
             state: &state,
             params: &params,

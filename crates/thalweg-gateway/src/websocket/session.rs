@@ -10,6 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 use crate::error::ApiError;
+use crate::keys::ApiKey;
 use crate::market::Outbox;
 use crate::orders::UserEvent;
 use crate::params::Params;
@@ -25,6 +26,7 @@ const SUBSCRIPTIONS_EVER_MAX: u64 = 65_535;
 #[derive(Clone, Debug)]
 struct LoggedOn {
     api_key: String,
+    key: Arc<ApiKey>,
     since_us: i64,
 }
 
@@ -74,9 +76,19 @@ impl Session {
         }
     }
 
-    /// Returns the key that requests without one are made with.
-    pub(super) fn api_key(&self) -> Option<&str> {
+    /// Returns the name of the key that requests without one are made with.
+    fn api_key(&self) -> Option<&str> {
         self.logged_on.as_ref().map(|logged_on| &*logged_on.api_key)
+    }
+
+    /// Returns the key that requests without one are made with, or an error if it has changed;
+    /// `None` before a log-on.
+    pub(super) fn key(&self) -> Option<Result<Arc<ApiKey>, ApiError>> {
+        let key = &self.logged_on.as_ref()?.key;
+        Some(match self.state.keys.is_current(key) {
+            true => Ok(Arc::clone(key)),
+            false => Err(ApiError::REJECTED_KEY),
+        })
     }
 
     /// Answers a method of the session; `None` where it is none.
@@ -100,9 +112,10 @@ impl Session {
 
     fn log_on(&mut self, params: &Params) -> Result<Value, ApiError> {
         let api_key = params.required("apiKey")?;
-        signer(&self.state, params, Some(api_key))?;
+        let key = signer(&self.state, params, Some(api_key))?;
         self.logged_on = Some(LoggedOn {
             api_key: api_key.to_owned(),
+            key,
             since_us: now_us(),
         });
         Ok(self.status())
@@ -139,25 +152,19 @@ impl Session {
     }
 
     fn subscribe(&mut self) -> Result<Value, ApiError> {
-        let api_key = self.api_key().ok_or(ApiError::UNAUTHORIZED)?.to_owned();
-        let key = self.state.keys.find(&api_key);
-        let key = key.ok_or(ApiError::REJECTED_KEY)?;
-        self.follow(key.user, api_key, true)
+        let key = self.key().ok_or(ApiError::UNAUTHORIZED)??;
+        self.follow(key, true)
     }
 
     fn subscribe_signed(&mut self, params: &Params) -> Result<Value, ApiError> {
         let api_key = params.required("apiKey")?;
         let key = signer(&self.state, params, Some(api_key))?;
-        self.follow(key.user, api_key.to_owned(), false)
+        self.follow(key, false)
     }
 
-    /// Begins a user data stream. It ends when its key is gone.
-    fn follow(
-        &mut self,
-        user: UserId,
-        api_key: String,
-        is_of_session: bool,
-    ) -> Result<Value, ApiError> {
+    /// Begins a user data stream. It ends when its key is gone or has changed.
+    fn follow(&mut self, key: Arc<ApiKey>, is_of_session: bool) -> Result<Value, ApiError> {
+        let user = key.user;
         self.state.orders.check()?;
         if self.streams.values().any(|stream| stream.user == user) {
             return Err(ApiError::SUBSCRIPTION_ACTIVE);
@@ -169,7 +176,7 @@ impl Session {
         self.next_stream += 1;
         let events = self.state.orders.follow(user);
         let (state, outbox) = (Arc::clone(&self.state), Arc::clone(&self.outbox));
-        let forward = forward(state, events, outbox, id, api_key, self.time_unit);
+        let forward = forward(state, events, outbox, id, key, self.time_unit);
         let task = tokio::spawn(forward);
         let stream = UserStream {
             user,
@@ -213,12 +220,12 @@ async fn forward(
     mut events: Receiver<Arc<UserEvent>>,
     outbox: Arc<Outbox>,
     id: u64,
-    api_key: String,
+    key: Arc<ApiKey>,
     time_unit: TimeUnit,
 ) {
     loop {
         match events.recv().await {
-            Ok(_) if state.keys.find(&api_key).is_none() => {
+            Ok(_) if !state.keys.is_current(&key) => {
                 return outbox.text(terminated(id, time_unit));
             }
             Ok(event) => {
