@@ -117,6 +117,51 @@ async fn an_order_is_placed_filled_and_reported_with_all_fields() {
     assert_eq!(mine["result"][0]["orderId"], placed["orderId"]);
 }
 
+/// Orders of another session of the user with low ids, a cancel-all right behind a placement, and a
+/// retry that is refused: each hid or kept an order that it must not.
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_are_not_hidden_by_others_of_the_user() {
+    let fixture = Fixture::new().await;
+    let mut trader = Trader::new(&fixture, 1).await;
+    let symbol = json!({ "symbol": "BTCUSDT" });
+    for price in [900, 901, 902] {
+        fixture.place(1, Action::Bid, price, 2).await;
+    }
+    for price in ["8.1", "8.2", "8.3"] {
+        let placed = trader
+            .ask("order.place", limit("BUY", price, "0.0002"))
+            .await;
+        let id = placed["result"]["orderId"].as_i64().expect("an id");
+        assert!(id > 1 << 52, "{id}");
+    }
+    let open = trader.ask("openOrders.status", symbol.clone()).await;
+    assert_eq!(open["result"].as_array().expect("a list").len(), 6);
+    let mut place = limit("BUY", "8.4", "0.0002");
+    place["timestamp"] = crate::api::now_ms().into();
+    let place = json!({ "id": 1, "method": "order.place", "params": place });
+    trader.api.send(&place.to_string()).await;
+    let gone = trader.ask("openOrders.cancelAll", symbol.clone()).await;
+    let (placed, gone) = match gone["id"] == 1 {
+        true => (gone, trader.api.json().await),
+        false => (trader.api.json().await, gone),
+    };
+    assert_eq!(placed["status"], 200, "{placed}");
+    assert_eq!(gone["result"].as_array().expect("a list").len(), 7);
+    let open = trader.ask("openOrders.status", symbol.clone()).await;
+    assert_eq!(open["result"], json!([]));
+    fixture.place(2, Action::Ask, 1_000, 5).await;
+    let mut order = limit("BUY", "10", "0.0005");
+    order["newClientOrderId"] = "mine".into();
+    let filled = trader.ask("order.place", order.clone()).await;
+    assert_eq!(filled["result"]["status"], "FILLED");
+    order["quantity"] = "900000000".into();
+    let refused = trader.ask("order.place", order).await;
+    assert_eq!(refused["error"]["code"], -2010, "{refused}");
+    let named = json!({ "symbol": "BTCUSDT", "origClientOrderId": "mine" });
+    let status = trader.ask("order.status", named).await;
+    assert_eq!(status["result"]["status"], "FILLED", "{status}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_asked_for_cancelled_and_replaced() {
     let fixture = Fixture::new().await;
