@@ -253,7 +253,7 @@ fn what_cannot_be_done_is_reported() {
     thalweg(&["journal", "cut", &place]).refused(&["--at", "--damaged"]);
     thalweg(&["journal", "cut", "--at", "2", &place]).refused(&["cut at 1 or at 3"]);
     thalweg(&["journal", "show", &place, "--from", "9"]).fine();
-    let open = Journal::<[u8; 2]>::open(&place, JournalOptions::default()).unwrap();
+    let open = Journal::<[u8; 2]>::open(&place, JournalOptions::default()).expect("it is made");
     thalweg(&["journal", "cut", "--at", "3", &place]).refused(&["another journal writes here"]);
     drop(open);
 }

@@ -174,17 +174,22 @@ impl Memory {
         self.closed.insert(key, order);
     }
 
+    /// Returns an order of a symbol by its id, also one that is on its way.
+    pub(crate) fn sent(&self, symbol: SymbolId, id: i64) -> Option<&Order> {
+        let key = (symbol.0, id);
+        self.open.get(&key).or_else(|| self.closed.get(&key))
+    }
+
     /// Returns an order of a symbol by its id.
     pub(crate) fn order(&self, symbol: SymbolId, id: i64) -> Option<&Order> {
-        let key = (symbol.0, id);
-        let order = self.open.get(&key).or_else(|| self.closed.get(&key));
+        let order = self.sent(symbol, id);
         order.filter(|order| order.status != Status::Pending)
     }
 
-    /// Returns the newest order of a symbol by its client order id.
-    pub(crate) fn order_of_client(&self, symbol: SymbolId, client_id: &str) -> Option<&Order> {
+    /// Returns the newest order of a symbol by its client order id, also one that is on its way.
+    pub(crate) fn sent_by_client(&self, symbol: SymbolId, client_id: &str) -> Option<&Order> {
         let key = self.by_client_id.get(&(symbol.0, client_id.to_owned()))?;
-        self.order(symbol, key.1)
+        self.sent(symbol, key.1)
     }
 
     /// Returns whether an order with this client order id is open, or on its way.

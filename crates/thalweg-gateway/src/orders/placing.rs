@@ -1,13 +1,17 @@
 //! Placing, cancelling and reducing orders.
 
+use std::sync::Arc;
+
 use thalweg_client::TradeCommand;
 use thalweg_exchange::{
-    Action, ConditionalOrder, FeeUnit, OrderId, OrderType, Place, ResultCode, SymbolId,
+    Action, Amend, Command, ConditionalOrder, FeeUnit, OrderId, OrderType, Place, ResultCode,
+    SymbolId,
 };
 
 use super::order::{Fill, Kind, Life, Order, Status};
 use super::request::{Amount, Draft};
-use super::{Orders, User};
+use super::session::Executed;
+use super::{ANSWER_TIME, Orders, User};
 use crate::error::ApiError;
 use crate::state::now_us;
 use crate::symbols::Symbol;
@@ -36,7 +40,7 @@ impl Orders {
     /// # Errors
     /// -2010 and -1013 where the engine refuses it, -1007 where its reports are lost, and those of
     /// sessions.
-    pub(crate) async fn place(&self, user: &User, draft: &Draft) -> Result<Placed, ApiError> {
+    pub(crate) async fn place(&self, user: &Arc<User>, draft: &Draft) -> Result<Placed, ApiError> {
         let symbol = &draft.symbol;
         if !symbol.is_trading() && draft.price.is_none() {
             return Err(ApiError::MARKET_CLOSED);
@@ -51,16 +55,18 @@ impl Orders {
             let command = command(&order, draft, &terms);
             Ok((Some(order), command))
         })?;
-        let done = done.await.unwrap_or(Err(ApiError::TIMEOUT));
-        let (number, result) = match done {
-            Ok(executed) => executed,
-            Err(error) => {
-                if error != ApiError::TIMEOUT {
-                    user.memory().forget(symbol.spec.id.0, id);
-                }
-                return Err(error);
+        let (owner, place) = (Arc::clone(user), symbol.spec.id.0);
+        // The client may go meanwhile, and with it this call.
+        let done = tokio::spawn(async move {
+            let done = done.await.unwrap_or(Err(ApiError::TIMEOUT));
+            if let Err(error) = &done
+                && *error != ApiError::TIMEOUT
+            {
+                owner.memory().forget(place, id);
             }
-        };
+            done
+        });
+        let (number, result) = answer(done).await?;
         self.reach(number).await?;
         let memory = user.memory();
         match memory.order(symbol.spec.id, id) {
@@ -179,18 +185,35 @@ impl Orders {
         self.change(user, symbol, id, cancel).await
     }
 
-    /// Takes lots off an open order, and returns it as it is after that.
+    /// Gives an open order fewer lots, and returns it as it is after that. An order that has not
+    /// `order.lots` any more, since another change came first, is left as it is.
     ///
     /// # Errors
-    /// -2011 where it is not open, and those of sessions.
-    pub(crate) async fn reduce(
+    /// -2011 where it is not open, -2038 where it has changed, and those of sessions.
+    pub(crate) async fn amend(
         &self,
         user: &User,
-        (symbol, id): (SymbolId, i64),
-        by: i64,
+        symbol: SymbolId,
+        order: &Order,
+        lots: i64,
     ) -> Result<Order, ApiError> {
-        let reduce = TradeCommand::reduce(user.id, symbol, OrderId(id), by);
-        self.change(user, symbol, id, reduce).await
+        let (id, price) = (OrderId(order.id), order.price);
+        let command = match order.stop.is_some() && order.working_us == 0 {
+            // The engine amends what rests; a stop order that waits has one size only.
+            true => TradeCommand::reduce(user.id, symbol, id, order.lots - lots),
+            false => TradeCommand::try_from(Command::Amend(Arc::new(Amend {
+                uid: user.id,
+                symbol,
+                order_id: id,
+                action: order.side,
+                reserve_price: price,
+                size_before: order.lots,
+                price,
+                size: lots,
+            })))
+            .map_err(|_| ApiError::UNSUPPORTED)?,
+        };
+        self.change(user, symbol, order.id, command).await
     }
 
     async fn change(
@@ -201,7 +224,7 @@ impl Orders {
         command: TradeCommand,
     ) -> Result<Order, ApiError> {
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
-        let (number, result) = done.await.unwrap_or(Err(ApiError::TIMEOUT))?;
+        let (number, result) = answer(done).await?;
         self.reach(number).await?;
         match result {
             ResultCode::Success => {
@@ -212,6 +235,7 @@ impl Orders {
                     .ok_or(ApiError::UNKNOWN_ORDER)
             }
             ResultCode::SymbolInAuction => Err(ApiError::MARKET_CLOSED),
+            ResultCode::MatchingAmendMismatch => Err(ApiError::AMEND_LATE),
             _ => Err(ApiError::UNKNOWN_ORDER),
         }
     }
@@ -228,7 +252,7 @@ impl Orders {
         // Also where none is open: one may be on its way before this.
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
-        let (number, result) = done.await.unwrap_or(Err(ApiError::TIMEOUT))?;
+        let (number, result) = answer(done).await?;
         self.reach(number).await?;
         if result != ResultCode::Success {
             return Err(ApiError::UNKNOWN_ORDER);
@@ -241,6 +265,19 @@ impl Orders {
             true => Err(ApiError::UNKNOWN_ORDER),
             false => Ok(gone),
         }
+    }
+}
+
+/// Waits for the outcome of a command.
+///
+/// # Errors
+/// That of the session; -1007 where there is none for long: it may still be executed.
+async fn answer<E>(
+    done: impl Future<Output = Result<Result<Executed, ApiError>, E>>,
+) -> Result<Executed, ApiError> {
+    match tokio::time::timeout(ANSWER_TIME, done).await {
+        Ok(Ok(done)) => done,
+        _ => Err(ApiError::TIMEOUT),
     }
 }
 

@@ -76,14 +76,17 @@ pub(super) async fn run(
             None => true,
             Some(lsn) => commit(&log, lsn).await,
         };
+        // One attempt for all that came together.
+        let mut may_connect = true;
         for request in batch.drain(..) {
             if let Request::Submit(submit) = &request {
                 last = submit.sequence - 1;
             }
             let connected = match client.take() {
-                Some(connected) => Some(connected),
-                None => connect(&access, user, last).await,
+                None if may_connect => connect(&access, user, last).await,
+                connected => connected,
             };
+            may_connect = connected.is_some();
             if let Request::Submit(submit) = &request {
                 last = submit.sequence;
             }

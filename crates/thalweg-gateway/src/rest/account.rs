@@ -8,7 +8,7 @@ use thalweg_exchange::risk::UserStatus;
 
 use super::{Answer, Call, general};
 use crate::error::ApiError;
-use crate::orders::{Fill, Order};
+use crate::orders::{Fill, Order, Status};
 use crate::state::now_us;
 use crate::symbols::Symbol;
 
@@ -59,11 +59,29 @@ pub(super) async fn account(call: &Call<'_>) -> Answer {
     }))
 }
 
-/// Finds the order that `orderId`, `origClientOrderId` or both name.
+/// Finds the order that `orderId`, `origClientOrderId` or both name, if the engine has it.
+///
+/// # Errors
+/// Those of [`find_sent`].
+pub(super) fn find_order(
+    call: &Call<'_>,
+    symbol: &Symbol,
+    names: (&str, &str),
+    missing: &ApiError,
+) -> Result<Order, ApiError> {
+    let order = find_sent(call, symbol, names, missing)?;
+    match order.status {
+        Status::Pending => Err(missing.clone()),
+        _ => Ok(order),
+    }
+}
+
+/// Finds the order that `orderId`, `origClientOrderId` or both name, also one that is on its way: a
+/// cancel comes behind it.
 ///
 /// # Errors
 /// -1102 where neither is there; `missing` where there is no such order.
-pub(super) fn find_order(
+pub(super) fn find_sent(
     call: &Call<'_>,
     symbol: &Symbol,
     (id_name, client_name): (&str, &str),
@@ -75,8 +93,8 @@ pub(super) fn find_order(
     let memory = user.memory();
     let found = match (id, client_id) {
         (None, None) => return Err(ApiError::either(client_name, id_name)),
-        (Some(id), _) => memory.order(symbol.spec.id, id),
-        (None, Some(name)) => memory.order_of_client(symbol.spec.id, name),
+        (Some(id), _) => memory.sent(symbol.spec.id, id),
+        (None, Some(name)) => memory.sent_by_client(symbol.spec.id, name),
     };
     let found = found.filter(|order| client_id.is_none_or(|name| name == order.client_id));
     found.cloned().ok_or_else(|| missing.clone())

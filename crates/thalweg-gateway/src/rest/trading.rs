@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::account::find_order;
+use super::account::{find_order, find_sent};
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::orders::{Detail, Draft, Order, Placed, Status, client_id, lots_of};
@@ -53,7 +53,7 @@ fn check_restrictions(call: &Call<'_>, order: &Order) -> Result<(), ApiError> {
 }
 
 async fn cancel_named(call: &Call<'_>, symbol: &Symbol, names: (&str, &str), id: &str) -> Answer {
-    let order = find_order(call, symbol, names, &ApiError::UNKNOWN_ORDER)?;
+    let order = find_sent(call, symbol, names, &ApiError::UNKNOWN_ORDER)?;
     if !order.status.is_open() {
         return Err(ApiError::UNKNOWN_ORDER);
     }
@@ -152,12 +152,8 @@ pub(super) async fn amend(call: &Call<'_>) -> Answer {
         return Err(ApiError::LOT_SIZE);
     }
     let user = call.state.orders.user(call.user()?);
-    let place = (symbol.spec.id, order.id);
-    let order = call
-        .state
-        .orders
-        .reduce(&user, place, order.lots - lots)
-        .await?;
+    let orders = &call.state.orders;
+    let order = orders.amend(&user, symbol.spec.id, &order, lots).await?;
     let mut amended = order.query_json(&symbol, call.unit);
     let fields = amended
         .as_object_mut()

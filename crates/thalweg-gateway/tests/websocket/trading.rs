@@ -162,6 +162,78 @@ async fn orders_are_not_hidden_by_others_of_the_user() {
     assert_eq!(status["result"]["status"], "FILLED", "{status}");
 }
 
+/// Both amends were computed from the size before, and the order lost twice as much as anybody
+/// wanted.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_amends_in_flight_one_counts() {
+    let fixture = Fixture::new().await;
+    let mut trader = Trader::new(&fixture, 1).await;
+    let placed = trader.ask("order.place", limit("BUY", "9", "0.0010")).await;
+    let id = &placed["result"]["orderId"];
+    let amend = |quantity: &str| {
+        json!({
+            "symbol": "BTCUSDT", "orderId": id, "newQty": quantity,
+            "timestamp": crate::api::now_ms(),
+        })
+    };
+    for number in [1, 2] {
+        let method = "order.amend.keepPriority";
+        let request = json!({ "id": number, "method": method, "params": amend("0.0008") });
+        trader.api.send(&request.to_string()).await;
+    }
+    let mut statuses = Vec::new();
+    for _ in 0..2 {
+        let answer = trader.api.json().await;
+        match answer["status"].as_i64() {
+            Some(200) => assert_eq!(answer["result"]["amendedOrder"]["qty"], "0.0008"),
+            _ => assert_eq!(answer["error"]["code"], -2038, "{answer}"),
+        }
+        statuses.push(answer["status"].clone());
+    }
+    assert!(statuses.contains(&json!(200)), "{statuses:?}");
+    let named = json!({ "symbol": "BTCUSDT", "orderId": id });
+    let status = trader.ask("order.status", named).await;
+    assert_eq!(status["result"]["origQty"], "0.0008");
+    for (quantity, code) in [("0.0008", -2038), ("0.0009", -2038)] {
+        let refused = trader
+            .ask("order.amend.keepPriority", amend(quantity))
+            .await;
+        assert_eq!(refused["error"]["code"], code, "{refused}");
+    }
+    let stop = json!({
+        "symbol": "BTCUSDT", "side": "BUY", "type": "STOP_LOSS_LIMIT", "timeInForce": "GTC",
+        "price": "12", "stopPrice": "11", "quantity": "0.0010",
+    });
+    let placed = trader.ask("order.place", stop).await;
+    let amend = json!({
+        "symbol": "BTCUSDT", "orderId": placed["result"]["orderId"], "newQty": "0.0004",
+    });
+    let amended = trader.ask("order.amend.keepPriority", amend).await;
+    assert_eq!(
+        amended["result"]["amendedOrder"]["qty"], "0.0004",
+        "{amended}"
+    );
+}
+
+/// A cancel by the client's id comes behind the placement that it names.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_on_its_way_is_cancelled() {
+    let fixture = Fixture::new().await;
+    let mut trader = Trader::new(&fixture, 1).await;
+    let mut place = limit("BUY", "9", "0.0002");
+    place["newClientOrderId"] = "mine".into();
+    place["timestamp"] = crate::api::now_ms().into();
+    let place = json!({ "id": 1, "method": "order.place", "params": place });
+    trader.api.send(&place.to_string()).await;
+    let named = json!({ "symbol": "BTCUSDT", "origClientOrderId": "mine" });
+    let gone = trader.ask("order.cancel", named.clone()).await;
+    let gone = match gone["id"] == 1 {
+        true => trader.api.json().await,
+        false => gone,
+    };
+    assert_eq!(gone["result"]["status"], "CANCELED", "{gone}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_asked_for_cancelled_and_replaced() {
     let fixture = Fixture::new().await;

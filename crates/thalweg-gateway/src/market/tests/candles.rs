@@ -81,7 +81,7 @@ proptest! {
     fn candles_are_those_of_all_trades(trades in trades(), later in 0_i64..4_000_000) {
         let mut candles = Candles::default();
         trades.iter().for_each(|trade| candles.add(trade));
-        let now = trades.last().unwrap().time_us / 1_000 + later;
+        let now = trades.last().expect("one at least").time_us / 1_000 + later;
         for interval in Interval::all() {
             let last = interval.open(now);
             let range = |start, end, limit| {
@@ -119,7 +119,7 @@ proptest! {
     ) {
         let mut market = SymbolMarket::new(1);
         trades.iter().for_each(|trade| market.trade(*trade));
-        let now = trades.last().unwrap().time_us / 1_000 + later;
+        let now = trades.last().expect("one at least").time_us / 1_000 + later;
         let ticker = market.ticker(now);
         let open = (now - 86_400_000) / 60_000 * 60_000;
         prop_assert_eq!((ticker.open_time, ticker.close_time), (open, now));
@@ -130,13 +130,13 @@ proptest! {
         prop_assert_eq!(window.count(), in_window.len() as i64);
         let volume: i128 = in_window.iter().map(|trade| i128::from(trade.lots)).sum();
         prop_assert_eq!(window.volume, volume);
-        let first = in_window.first().or(before).unwrap().price;
+        let first = in_window.first().or(before).expect("one of both").price;
         prop_assert_eq!(window.open, first);
-        prop_assert_eq!(window.close, trades.last().unwrap().price);
+        prop_assert_eq!(window.close, trades.last().expect("one at least").price);
         let highest = in_window.iter().map(|trade| trade.price).max();
         prop_assert_eq!(window.high, highest.unwrap_or(first));
         prop_assert_eq!(ticker.previous_close, before.map_or(first, |trade| trade.price));
-        prop_assert_eq!(ticker.last_size, trades.last().unwrap().lots);
+        prop_assert_eq!(ticker.last_size, trades.last().expect("one at least").lots);
     }
 
     #[test]
