@@ -6,8 +6,8 @@ use crate::output::print;
 use crate::stdin::Waiting;
 use crate::terminal::Notes;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use thalweg_exchange::UserId;
@@ -374,7 +374,7 @@ fn new(asked: &NewKey) -> Result<Finding, Failure> {
     };
     // The key's file is made before the hash is written: a key that could not be stored is not in
     // the list.
-    let mut file = private_file(out).map_err(failed)?;
+    let mut file = api_keys::private_file(out).map_err(failed)?;
     if let Err(error) = keys::append(key_file, &entry) {
         let _ = fs::remove_file(out);
         return Err(Failure::Keys(error));
@@ -393,7 +393,7 @@ fn new_api_key(asked: &NewKey, kind: ApiKind) -> Result<Finding, Failure> {
         move |source| Failure::Write { name, source }
     };
     let mut file = match &asked.output {
-        Some(out) => Some((private_file(out).map_err(failed(out))?, out)),
+        Some(out) => Some((api_keys::private_file(out).map_err(failed(out))?, out)),
         None => None,
     };
     let (kind, user) = match kind {
@@ -425,13 +425,4 @@ fn new_api_key(asked: &NewKey, kind: ApiKind) -> Result<Finding, Failure> {
     };
     print(shown.as_bytes())?;
     Ok(Finding::Fine)
-}
-
-/// Makes a file that only its owner may read. An existing file is left unchanged, with an error.
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }

@@ -385,8 +385,11 @@ fn master(path: &Path) -> Result<Vec<u8>, GatewayError> {
     Ok(text.into_bytes())
 }
 
-/// Makes a file that only its owner may read.
-fn private_file(path: &Path) -> io::Result<File> {
+/// Makes a file that only its owner may read. An existing file is left unchanged, with an error.
+///
+/// # Errors
+/// The file exists or cannot be made.
+pub fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]

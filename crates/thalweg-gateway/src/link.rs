@@ -417,15 +417,7 @@ pub(crate) mod tests {
     use crate::rest;
 
     pub(crate) const SYMBOL: SymbolId = SymbolId(1);
-    const SYMBOLS: &str = r#"
-[assets]
-BTC = { currency = 11, decimals = 4 }
-USDT = { currency = 20, decimals = 6 }
-[symbols.BTCUSDT]
-symbol = 1
-base = "BTC"
-quote = "USDT"
-"#;
+    const SYMBOLS: &str = include_str!("../tests/symbols.toml");
 
     /// A server whose drop copy the test follows itself.
     pub(crate) struct Fixture {

@@ -10,7 +10,7 @@ use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Action, OrderFlags, SymbolId, UserId};
 use thalweg_journal::{GroupCommit, Journal, JournalOptions, Lsn, Reader, Shared};
 
-use super::order::{Kind, Life, Order, Status};
+use super::order::{Kind, Life, Order};
 use crate::GatewayError;
 use crate::market::Trade;
 use crate::reported::Reported;
@@ -171,27 +171,18 @@ fn decode_order(fields: &mut Bytes<'_>) -> Option<Order> {
     let flags = OrderFlags::from_code(fields.byte()?)?;
     let created_us = fields.int()?;
     Some(Order {
-        user,
-        symbol,
-        id,
-        client_id,
         kind,
         life,
-        side,
-        price,
-        lots,
         quote,
         stop,
         display,
         flags,
-        created_us,
-        updated_us: created_us,
-        working_us: 0,
-        status: Status::Pending,
-        filled: 0,
-        spent: 0,
-        command: 0,
-        taken: (0, 0),
+        ..Order::pending(
+            (user, symbol, id),
+            client_id,
+            (side, price, lots),
+            created_us,
+        )
     })
 }
 
@@ -255,31 +246,18 @@ mod tests {
     use super::*;
 
     pub(crate) fn order(id: i64) -> Order {
-        let mut order = Order {
-            user: UserId(7),
-            symbol: -1,
-            id,
-            client_id: "x-1".to_owned(),
+        Order {
             kind: Kind::StopLossLimit,
             life: Life::Ioc,
-            side: Action::Bid,
-            price: 5,
-            lots: 6,
-            quote: 0,
             stop: Some(4),
-            display: None,
             flags: OrderFlags::NONE.with_self_trade(SelfTrade::Decrement),
-            created_us: 8,
-            updated_us: 8,
-            working_us: 0,
-            status: Status::Pending,
-            filled: 0,
-            spent: 0,
-            command: 0,
-            taken: (0, 0),
-        };
-        order.client_id.push_str(&id.to_string());
-        order
+            ..Order::pending(
+                (UserId(7), -1, id),
+                format!("x-1{id}"),
+                (Action::Bid, 5, 6),
+                8,
+            )
+        }
     }
 
     fn records() -> Vec<Record> {

@@ -153,31 +153,45 @@ pub(crate) struct Change {
 }
 
 impl Order {
-    /// Returns an order that another session of the user has placed, from its first report.
-    pub(super) fn of_other_session(report: &ExecutionReport, time_us: i64) -> Option<Self> {
-        Some(Self {
-            user: report.owner,
-            symbol: report.symbol.0,
-            id: report.order.0,
-            client_id: format!("session-{}", report.order.0),
+    /// Returns a limit order that is on its way.
+    pub(super) fn pending(
+        (user, symbol, id): (UserId, i32, i64),
+        client_id: String,
+        (side, price, lots): (Action, i64, i64),
+        created_us: i64,
+    ) -> Self {
+        Self {
+            user,
+            symbol,
+            id,
+            client_id,
             kind: Kind::Limit,
             life: Life::Gtc,
-            side: report.side?,
-            price: report.price,
-            lots: report.left + report.filled,
+            side,
+            price,
+            lots,
             quote: 0,
             stop: None,
             display: None,
             flags: OrderFlags::NONE,
-            created_us: time_us,
-            updated_us: time_us,
+            created_us,
+            updated_us: created_us,
             working_us: 0,
             status: Status::Pending,
             filled: 0,
             spent: 0,
             command: 0,
             taken: (0, 0),
-        })
+        }
+    }
+
+    /// Returns an order that another session of the user has placed, from its first report.
+    pub(super) fn of_other_session(report: &ExecutionReport, time_us: i64) -> Option<Self> {
+        let key = (report.owner, report.symbol.0, report.order.0);
+        let client_id = format!("session-{}", report.order.0);
+        let lots = report.left + report.filled;
+        let terms = (report.side?, report.price, lots);
+        Some(Self::pending(key, client_id, terms, time_us))
     }
 
     /// Applies a report about it. `symbol` is `None` where it is not listed any more: amounts stay

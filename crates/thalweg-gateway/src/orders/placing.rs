@@ -16,8 +16,9 @@ use crate::error::ApiError;
 use crate::state::now_us;
 use crate::symbols::Symbol;
 
-/// How far beyond its trigger a bought STOP_LOSS may take, in percent: money is held at that price.
-const STOP_RANGE_PERCENT: i64 = 5;
+/// The part of its trigger by which a bought STOP_LOSS may take beyond it: money is held at that
+/// price.
+const STOP_RANGE_PART: i64 = 20;
 
 /// An order after its command.
 #[derive(Clone, Debug)]
@@ -110,7 +111,8 @@ impl Orders {
             }),
             (Amount::Lots(lots), Action::Bid, Some(stop)) => Ok(Terms {
                 order_type: OrderType::Market,
-                price: (stop + stop / 100 * STOP_RANGE_PERCENT)
+                price: stop
+                    .saturating_add((stop / STOP_RANGE_PART).max(1))
                     .min(symbol.limits.high)
                     .max(stop),
                 lots,
@@ -297,28 +299,21 @@ fn order(user: &User, draft: &Draft, terms: &Terms, (id, created_us): (i64, i64)
         Amount::Lots(_) => 0,
     };
     let generated = || format!("twg-{}-{id}", user.id);
+    let client_id = draft.client_id.clone().unwrap_or_else(generated);
+    let lots = if quote > 0 { 0 } else { terms.lots };
     Order {
-        user: user.id,
-        symbol: draft.symbol.spec.id.0,
-        id,
-        client_id: draft.client_id.clone().unwrap_or_else(generated),
         kind: draft.kind,
         life: draft.life,
-        side: draft.side,
-        price: terms.price,
-        lots: if quote > 0 { 0 } else { terms.lots },
         quote,
         stop: draft.stop,
         display: draft.display,
         flags: draft.flags,
-        created_us,
-        updated_us: created_us,
-        working_us: 0,
-        status: Status::Pending,
-        filled: 0,
-        spent: 0,
-        command: 0,
-        taken: (0, 0),
+        ..Order::pending(
+            (user.id, draft.symbol.spec.id.0, id),
+            client_id,
+            (draft.side, terms.price, lots),
+            created_us,
+        )
     }
 }
 

@@ -23,15 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
-const SYMBOLS: &str = r#"
-[assets]
-BTC = { currency = 11, decimals = 4 }
-USDT = { currency = 20, decimals = 6 }
-[symbols.BTCUSDT]
-symbol = 1
-base = "BTC"
-quote = "USDT"
-"#;
+const SYMBOLS: &str = include_str!("../symbols.toml");
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 
