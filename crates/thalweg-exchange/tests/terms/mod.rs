@@ -6,6 +6,7 @@ mod bounds;
 pub(crate) use crate::properties::commands;
 mod extreme;
 mod good_till;
+mod growth;
 mod iceberg;
 pub(crate) use crate::properties::parts;
 mod market_orders;
