@@ -1,7 +1,7 @@
 //! The work of a command does not grow with what others, or its user, have piled up.
 //!
-//! Each [`Pile`] is made in two sizes, and the same commands are executed beside it. Each must be as
-//! much work beside the large one as beside the small one. `THALWEG_GROWTH` is the large size.
+//! Each [`Pile`] is made in two sizes, and the same commands are executed beside it. Each must be
+//! as much work beside the large one as beside the small one. `THALWEG_GROWTH` is the large size.
 
 use thalweg_exchange::Action::Bid;
 use thalweg_exchange::{
@@ -21,7 +21,7 @@ const PEER: i64 = 5;
 /// Ids of the orders of a pile begin here.
 const PILED: i64 = 1 << 40;
 
-/// What is piled up in a state.
+/// Elements of one kind that are piled up in a state.
 struct Pile {
     what: &'static str,
     /// Returns the commands that make the element of this number.
@@ -135,16 +135,13 @@ fn done(world: &mut World, command: &Command) {
     assert_eq!(world.apply(command), ResultCode::Success, "{command:?}");
 }
 
-/// Commands of one user and of those who trade with that one, each with its name. Each finds the
-/// state that the ones before it leave.
-fn commands() -> Vec<(&'static str, Command)> {
-    let uid = UserId(USER);
-    let fok = |place| of_type(place, OrderType::Fok);
-    let maker = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
-    let goes = OrderFlags::NONE.with_cancel_on_disconnect();
-    let posts = OrderFlags::NONE.with_post_only();
+type Named = (&'static str, Command);
+
+/// Orders of one user that rest or wait, changes of them, and orders that trade with them. Each
+/// finds the state that the ones before it leave.
+fn resting() -> [Named; 17] {
     let amended = Amend {
-        uid,
+        uid: UserId(USER),
         symbol: PAIR,
         order_id: OrderId(1),
         action: Bid,
@@ -153,12 +150,11 @@ fn commands() -> Vec<(&'static str, Command)> {
         price: 102,
         size: 9,
     };
-    let limits = UserLimits::NONE;
     let resting = Place {
         reserve_price: 1 << 20,
         ..bid(USER, 1, 100, 9)
     };
-    vec![
+    [
         ("an order rests", Command::Place(resting)),
         ("it is moved", moved(USER, PAIR, 1, 101)),
         ("reduced", reduced(USER, PAIR, 1, 1)),
@@ -179,6 +175,16 @@ fn commands() -> Vec<(&'static str, Command)> {
         ("a bid for it", Command::Place(bid(PEER, 3, 100, 1))),
         ("a trade triggers it", Command::Place(ask(USER, 6, 100, 1))),
         ("it is cancelled again", cancelled(USER, PAIR, 5)),
+    ]
+}
+
+/// Orders that take, or expire, or go with their session, and what ends them.
+fn ending() -> [Named; 13] {
+    let fok = |place| of_type(place, OrderType::Fok);
+    let maker = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
+    let goes = OrderFlags::NONE.with_cancel_on_disconnect();
+    let posts = OrderFlags::NONE.with_post_only();
+    [
         (
             "an order that expires",
             with(good_till(bid(USER, 7, 100, 1), 9)),
@@ -214,14 +220,21 @@ fn commands() -> Vec<(&'static str, Command)> {
             "goes with the session",
             Command::Place(flagged(bid(USER, 16, 100, 1), goes)),
         ),
-        ("session ends", Command::Disconnect { uid }),
+        ("session ends", Command::Disconnect { uid: UserId(USER) }),
         (
             "futures",
             Command::Place(in_symbol(bid(USER, 17, 100, 1), FUTURES)),
         ),
+    ]
+}
+
+/// Commands of the administrator about the user and the symbol, and mass cancels.
+fn others() -> [Named; 9] {
+    let (uid, limits) = (UserId(USER), UserLimits::NONE);
+    [
         ("deposit", Command::deposit(uid, CurrencyId(1), 5, 1)),
         (
-            "fees",
+            "limits",
             Command::SetLimits {
                 uid: Some(uid),
                 limits: Some(limits),
@@ -267,7 +280,8 @@ fn works(pile: &Pile, count: i64) -> Vec<(&'static str, ResultCode, u64)> {
         let result = world.apply(&command);
         (name, result, world.events.work())
     };
-    commands().into_iter().map(work).collect()
+    let commands = resting().into_iter().chain(ending()).chain(others());
+    commands.map(work).collect()
 }
 
 #[test]

@@ -149,7 +149,7 @@ impl Ladder {
     }
 
     /// Stores an order that is in no queue. Returns its slot.
-    pub(super) fn store(&mut self, order: Node) -> u32 {
+    pub(super) fn add_unqueued(&mut self, order: Node) -> u32 {
         let slot = self.nodes.insert(order);
         if let Some(owners) = &mut self.owners {
             owners.make_links_to(slot);
