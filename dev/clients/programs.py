@@ -126,7 +126,8 @@ def run(program, directory, modules, through=None):
     """
     users = range(USER_FIRST, USER_FIRST + len(PYTHON) + (len(JAVASCRIPT) if modules else 0))
     server = Server.with_users(program, directory, users)
-    bases = [through(server.base, index) if through else server.base for index in range(len(users))]
+    bases = [through(server.base, index, key[0]) if through else server.base
+             for index, key in enumerate(server.keys)]
     programs = start(modules, bases, server.keys)
     with ThreadPoolExecutor(len(programs)) as pool:
         def all_at_once(what):
