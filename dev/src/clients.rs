@@ -13,7 +13,7 @@ pub(crate) const STEP: Step = Step {
     name: "clients",
     summary: "five trading programs trade, and find their orders after kills (Python, Node, PyPI, npm)",
     has_own_folder: false,
-    run: |workspace| trade(workspace, 5),
+    run: |workspace| trade(workspace, 20),
 };
 
 /// Where the programs, their pinned versions and the driver are.
@@ -47,6 +47,13 @@ pub(crate) fn trade(workspace: &Workspace, kills: u32) -> Result<Outcome, String
         .args(modules.is_ok().then_some(&folder))
         .current_dir(&folder);
     workspace.run(&mut trade)?;
+    let mut guide = Command::new(&python);
+    guide
+        .arg(sources.join("guide.py"))
+        .arg(workspace.target.join("debug/thalweg"))
+        .arg(&directory)
+        .arg(workspace.root.join("docs/gateway.md"));
+    workspace.run(&mut guide)?;
     match modules {
         Ok(()) => Ok(Outcome::Passed),
         Err(why) => instead(workspace, format!("programs in JavaScript, {why}")),
