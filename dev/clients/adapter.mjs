@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 // The market that trades by itself, whose book is kept, and that where the programs trade.
 export const BOOK = "BTCUSDT", TRADED = "SOLUSDT", LEVELS = 20;
 export const [BASE, KEY, SECRET] = process.argv.slice(2, 5);
-export const WS = BASE.replace("http:", "ws:");
+export const WS = BASE.replace("http", "ws");
 
 // The best levels of a kept book at each update id, and REST's snapshots.
 export class Books {

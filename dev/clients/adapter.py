@@ -11,7 +11,7 @@ import sys
 # The market that trades by itself, whose book is kept, and that where the programs trade.
 BOOK, TRADED = "BTCUSDT", "SOLUSDT"
 BASE, KEY, SECRET = sys.argv[1:4]
-WS = BASE.replace("http:", "ws:")
+WS = BASE.replace("http", "ws", 1)
 LEVELS = 20
 
 
