@@ -6,5 +6,6 @@ mod fixture;
 mod hostile;
 mod orders;
 mod rows;
+mod rsa;
 mod streams;
 mod trading;

@@ -26,7 +26,7 @@ fn sign(secret: &str, payload: &str) -> String {
 }
 
 /// Sends a request as it is. Returns its status, head and body.
-async fn send(
+pub(crate) async fn send(
     fixture: &Fixture,
     (method, path): (&str, &str),
     key: &str,
