@@ -54,6 +54,7 @@ mod params;
 mod reported;
 mod response;
 mod rest;
+mod seats;
 pub mod signature;
 mod state;
 pub mod symbols;

@@ -7,5 +7,6 @@ mod hostile;
 mod orders;
 mod rows;
 mod rsa;
+mod seats;
 mod streams;
 mod trading;
