@@ -84,6 +84,7 @@ pub(crate) fn accept(
     if !seat.as_ref().is_some_and(|seat| seat.work(address)) {
         return of_error(&ApiError::BUSY);
     }
+    let open = state.open_websocket();
     tokio::spawn(async move {
         match hyper::upgrade::on(request).await {
             Ok(upgraded) => {
@@ -106,7 +107,7 @@ pub(crate) fn accept(
             }
             Err(error) => tracing::debug!(target: "access", %error, "an upgrade failed"),
         }
-        drop(seat);
+        drop((seat, open));
     });
     let mut response = of_status(StatusCode::SWITCHING_PROTOCOLS, String::new());
     let headers = response.headers_mut();

@@ -108,11 +108,15 @@ async fn a_server_that_stops_closes_every_websocket_with_1001() {
         clients.push(fixture.connect(path).await);
     }
     fixture.gateway.drain();
-    for client in &mut clients {
-        let told = client.json().await;
-        assert!(told.to_string().contains("serverShutdown"), "{told}");
-        assert_eq!(client.closed_code().await, 1001);
-    }
+    let closed = async {
+        for client in &mut clients {
+            let told = client.json().await;
+            assert!(told.to_string().contains("serverShutdown"), "{told}");
+            assert_eq!(client.closed_code().await, 1001);
+            let _ = client.0.close(None).await;
+        }
+    };
+    let ((), ()) = tokio::join!(closed, fixture.gateway.drained());
     let refused = tokio::time::timeout(Duration::from_secs(60), async {
         while TcpStream::connect(fixture.gateway.address()).await.is_ok() {
             tokio::task::yield_now().await;
