@@ -154,10 +154,7 @@ fn every_fault_in_a_line_is_caught_in_that_line() {
     let first = text.lines().position(|line| line.starts_with("R,"));
     let number = first.expect("it has results") + 1;
     let changed = with(&text, number, &["R,NEW"]);
-    let options = ServiceOptions {
-        placement: Placement::threads(2),
-        ..ServiceOptions::default()
-    };
+    let options = ServiceOptions::placed(Placement::threads(2));
     match run_served(&changed, options) {
         Err(CheckError::Disagreement(difference)) => assert_eq!(difference.line, number as u64),
         other => panic!("expected a disagreement, got {other:?}"),

@@ -375,10 +375,9 @@ fn icebergs(next: &mut u64) -> Vec<u8> {
             taker.order_type = OrderType::Ioc;
             return Command::Place(taker);
         }
-        Command::PlaceWith(Arc::new(ConditionalOrder {
-            display: Some(1),
-            ..place(number as i64, Action::Ask, (500, 1_000)).into()
-        }))
+        Command::PlaceWith(Arc::new(
+            ConditionalOrder::from(place(number as i64, Action::Ask, (500, 1_000))).with_display(1),
+        ))
     })
 }
 

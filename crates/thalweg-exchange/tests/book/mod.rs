@@ -105,9 +105,6 @@ fn rules() -> impl Strategy<Value = Rules> {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn agrees_with_the_plain_book(
         seed: u64,
@@ -295,10 +292,9 @@ proptest! {
 }
 
 fn place(order_type: OrderType, action: Action, price: i64, size: i64) -> Command {
-    Command::Place(Place {
-        order_type,
-        ..Place::limit((UserId(1), OrderId(99)), SYMBOL, action, (price, size))
-    })
+    Command::Place(
+        Place::limit((UserId(1), OrderId(99)), SYMBOL, action, (price, size)).with_type(order_type),
+    )
 }
 
 fn rest(id: i64, action: Action, price: i64, size: i64) -> Command {

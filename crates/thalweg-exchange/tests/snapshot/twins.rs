@@ -7,6 +7,8 @@ use thalweg_exchange::snapshot::{decode_state, encode_state, state_hash};
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 use thalweg_hash::xxh64;
 
+use crate::one_state::text;
+
 use crate::snapshot::open_orders::open_orders;
 use crate::snapshot::totals::{kept, totals_hold};
 
@@ -14,12 +16,6 @@ pub(crate) fn bytes(state: &State) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_state(state, &mut bytes);
     bytes
-}
-
-fn text(state: &State) -> String {
-    let mut text = String::new();
-    write_state(state, &mut text).expect("a String takes everything");
-    text
 }
 
 /// Returns a state that was written and read again: all that can be seen of it is as before.

@@ -186,9 +186,6 @@ fn holds(rules: Rules, money: i64, commands: &[Command]) -> Result<Watched, Test
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn everything_holds_after_every_command(
         mended in stream(Rules::MENDED, 150),

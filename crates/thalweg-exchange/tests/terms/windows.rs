@@ -126,9 +126,6 @@ fn is_uncrossed(
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn windows_make_no_difference_to_auctions(
         prices in prices(),
