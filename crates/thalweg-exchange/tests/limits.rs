@@ -1,10 +1,9 @@
 //! The limits of a user: open orders, the size of one, ids that count once.
 
-use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::risk::ID_WINDOW;
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
-    ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, OrderType, Place,
+    ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits,
 };
 
 use crate::one_state::{done, run, text};

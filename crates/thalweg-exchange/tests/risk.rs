@@ -2,8 +2,8 @@
 
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, Events, OrderId, OrderType, Place,
-    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, OrderId, OrderType, Place,
+    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
 use crate::one_state::{answers, done, run, text};

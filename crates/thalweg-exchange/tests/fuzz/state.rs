@@ -2,7 +2,7 @@
 //! that goes on.
 
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::snapshot::{decode_state, encode_state};
+use thalweg_exchange::snapshot::decode_state;
 use thalweg_exchange::{Command, Events, Rules, State, apply};
 
 use crate::one_state::encoded;

@@ -4,9 +4,7 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use thalweg_exchange::{
-    Action, Amend, Command, Event, Events, OrderType, Place, Rules, State, apply,
-};
+use thalweg_exchange::{Action, Amend, Command, Event, Events, OrderType, Rules, State, apply};
 
 use crate::money::hostile::{FEES_PER_LOT, OTHER_PAIR, everybody, everybody_for, opening};
 use crate::money::market::{PAIR, order};

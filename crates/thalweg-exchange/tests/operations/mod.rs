@@ -12,8 +12,7 @@ mod twin;
 
 use proptest::test_runner::TestCaseError;
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::report::state_text::write_state;
-use thalweg_exchange::{Command, Events, ResultCode, State, apply};
+use thalweg_exchange::{Command, State};
 
 use crate::one_state::{run, text};
 

@@ -15,7 +15,7 @@ mod trading;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use thalweg_exchange::report::state_text::{state_hash, write_state};
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::UserStatus;
 use thalweg_exchange::{

@@ -35,7 +35,11 @@ pub(crate) fn served(
     let answers: Arc<Mutex<Answers>> = Arc::default();
     let published = Arc::clone(&answers);
     let mut service = Service::start(State::new(rules), options, move |outcome| {
-        let answer = (outcome.result, outcome.events.clone(), outcome.reports().collect());
+        let answer = (
+            outcome.result,
+            outcome.events.clone(),
+            outcome.reports().collect(),
+        );
         published.lock().expect("no panic").push(answer);
     })
     .expect("good options");
@@ -55,7 +59,9 @@ fn placed(placement: Placement, is_timed: bool) -> ServiceOptions {
 
 /// The stages on two threads, with every command stamped or not.
 pub(crate) fn on_two_threads() -> Vec<ServiceOptions> {
-    [false, true].map(|is_timed| placed(Placement::threads(2), is_timed)).into()
+    [false, true]
+        .map(|is_timed| placed(Placement::threads(2), is_timed))
+        .into()
 }
 
 pub(crate) fn everywhere() -> Vec<ServiceOptions> {

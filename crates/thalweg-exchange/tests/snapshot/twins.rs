@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::digest::Digest;
-use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::snapshot::{decode_state, encode_state, state_hash};
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 use thalweg_hash::xxh64;

@@ -5,7 +5,7 @@ use thalweg_exchange::{Amend, Command, OrderFlags, Place, ResultCode, Rules, Sym
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, good_till, iceberg, in_symbol, moved, reduce,
-    refilled, stop, text, trade, with,
+    refilled, stop, text, trade,
 };
 
 /// The order of a command, as it was placed, with another price and size.

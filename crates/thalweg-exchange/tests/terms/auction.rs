@@ -11,7 +11,7 @@ use thalweg_exchange::{
 use crate::terms::watch::money_is_conserved;
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, gtc, iceberg, in_symbol, moved, of_type, reduced,
-    refilled, removed, stop, text, trade, triggered, with,
+    refilled, removed, stop, text, trade, triggered,
 };
 
 fn start(symbol: SymbolId) -> Command {

@@ -2,8 +2,8 @@
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{
-    Command, Event, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
-    Rules, SelfTrade, SymbolSpec, UserId, WORK_MAX,
+    Command, Event, OrderFlags, OrderId, OrderType, RejectReason, Removal, ResultCode, Rules,
+    SelfTrade, SymbolSpec, UserId, WORK_MAX,
 };
 
 use thalweg_exchange::SymbolId;
@@ -501,7 +501,7 @@ fn a_mass_cancel_of_all_users_goes_on_in_further_commands_to_the_same_end() {
             bounded.done(command);
             assert!(bounded.events.len() <= WORK_MAX);
             all.extend(gone(&bounded));
-            let read = decode_state(&encoded(&bounded)).expect("it was encoded");
+            let read = decode_state(&encoded(&bounded.state)).expect("it was encoded");
             assert_eq!(text(&read), text(&bounded.state));
             next = bounded.state.left_over();
             assert_eq!(read.left_over(), next);

@@ -5,7 +5,7 @@ use thalweg_exchange::{Command, ConditionalOrder, OrderType, Place, Removal, Res
 
 use crate::terms::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, iceberg, in_symbol, moved,
-    reduced, removed, stop, text, trade, with,
+    reduced, removed, stop, text, trade,
 };
 
 const fn clock(time: i64) -> Command {

@@ -1,13 +1,11 @@
 //! Orders that show a part of their lots.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::{
-    Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade,
-};
+use thalweg_exchange::{OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade};
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, cancelled, flagged, iceberg, in_symbol, moved, reduce, reduced,
-    refilled, reject, removed, text, trade, with,
+    refilled, reject, removed, text, trade,
 };
 
 const PART: (bool, bool) = (false, false);

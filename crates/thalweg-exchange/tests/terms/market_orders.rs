@@ -7,7 +7,7 @@ use thalweg_exchange::{
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, in_symbol, of_type, reject, removed, stop, text,
-    trade, triggered, with,
+    trade, triggered,
 };
 
 const GONE: (bool, bool) = (true, false);

@@ -1,8 +1,6 @@
 //! Orders that must not take.
 
-use thalweg_exchange::{
-    Action, Command, OrderFlags, OrderType, Place, ResultCode, Rules, SelfTrade,
-};
+use thalweg_exchange::{Action, OrderFlags, OrderType, ResultCode, Rules, SelfTrade};
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, in_symbol, moved, of_type, reject, text,

@@ -1,11 +1,11 @@
 //! Orders that meet one of their owner's.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::{Command, OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
+use thalweg_exchange::{OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, iceberg, in_symbol, moved, reject, removed, text,
-    trade, with,
+    trade,
 };
 
 const TAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelTaker);

@@ -2,10 +2,10 @@
 //! price band of futures; and the reset, which is refused where it would be long.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::snapshot::{decode_state, encode_state};
+use thalweg_exchange::snapshot::decode_state;
 use thalweg_exchange::{
-    Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, Place, Removal,
-    ResultCode, Rules, State, SymbolId, UserId, WORK_MAX,
+    Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, Removal, ResultCode,
+    Rules, SymbolId, UserId, WORK_MAX,
 };
 use thalweg_measure::random::SplitMix;
 

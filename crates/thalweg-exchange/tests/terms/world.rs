@@ -2,7 +2,6 @@
 
 use thalweg_exchange::book::RestingOrder;
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::{
     AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags,
     OrderId, OrderType, Place, RejectReason, Removal, ResultCode, Rules, State, SymbolId,
