@@ -128,11 +128,11 @@ proptest! {
     }
 }
 
-/// 200,000 commands, or as many as `THALWEG_BOOK_COMMANDS` says, spread over worlds of every kind,
+/// 40,000 commands, or as many as `THALWEG_BOOK_COMMANDS` says, spread over worlds of every kind,
 /// and as many again with iceberg orders.
 #[test]
 fn a_long_stream_agrees_with_the_plain_book() {
-    let commands = std::env::var("THALWEG_BOOK_COMMANDS").map_or(200_000, |text| {
+    let commands = std::env::var("THALWEG_BOOK_COMMANDS").map_or(40_000, |text| {
         text.parse::<u64>().expect("a number of commands")
     });
     let worlds = [
