@@ -1,5 +1,7 @@
 //! A table of cases says what an experiment runs, how often, and what is expected of it.
 
+use std::time::Duration;
+
 use thalweg_measure::statistics::REPETITIONS_MIN;
 
 pub use crate::goal::{Goal, Limit};
@@ -24,6 +26,11 @@ impl Settings {
         self.scale.unwrap_or(if self.quick { 0.2 } else { 1.0 })
     }
 
+    /// Returns the time after which a run will not end, as where a wake-up was lost.
+    fn hangs_after(&self) -> Duration {
+        Duration::from_secs(180).mul_f64(self.scale().max(1.0))
+    }
+
     /// Returns a number of events or nanoseconds from that of a full run: one at least.
     pub fn count(&self, full: u64) -> u64 {
         ((full as f64 * self.scale()) as u64).max(1)
@@ -41,7 +48,7 @@ impl Settings {
     }
 }
 
-type Runner = Box<dyn FnOnce(&[usize], usize) -> Result<Trial, String>>;
+type Runner = Box<dyn FnOnce(&[usize], (usize, Duration)) -> Result<Trial, String>>;
 type Footer = Box<dyn FnOnce(&Trial, &mut Report)>;
 
 /// A case is a line of an experiment's table: subjects under the same load.
@@ -75,10 +82,10 @@ impl Case {
             judged: &[],
             goals: Vec::new(),
             footer: None,
-            run: Box::new(move |wanted, repetitions| {
+            run: Box::new(move |wanted, runs| {
                 let load = load()?;
                 let wanted: Vec<&Subject<L>> = wanted.iter().map(|&at| &subjects[at]).collect();
-                Ok(interleave(&case, metrics, &wanted, &load, repetitions))
+                Ok(interleave(&case, metrics, &wanted, &load, runs))
             }),
             name,
         }
@@ -138,7 +145,7 @@ impl Case {
         let repetitions = settings.repetitions(self.repetitions);
         let (experiment, name, count) = (report.experiment, &self.name, wanted.len());
         eprintln!("{experiment}/{name}: {count} subjects, {repetitions} runs");
-        match (self.run)(&wanted, repetitions) {
+        match (self.run)(&wanted, (repetitions, settings.hangs_after())) {
             Ok(trial) => {
                 report.trial(&self.heading, &trial, self.judged);
                 if let Some(footer) = self.footer {

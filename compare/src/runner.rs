@@ -235,11 +235,8 @@ pub(crate) fn shuffle<T>(all: &mut [T], seed: u64) {
     }
 }
 
-/// A run that takes longer will not end, as where a wake-up was lost.
-const HANGS_AFTER: Duration = Duration::from_secs(180);
-
 /// Does one run on a thread of its own. If it does not end, the program names it and exits.
-fn run_watched<L: Sync>(case: &str, subject: &Subject<L>, load: &L) -> Ran {
+fn run_watched<L: Sync>(case: &str, subject: &Subject<L>, load: &L, hangs_after: Duration) -> Ran {
     let (ended, end) = mpsc::channel::<()>();
     let run = std::thread::scope(|scope| {
         let run = scope.spawn(move || {
@@ -247,7 +244,7 @@ fn run_watched<L: Sync>(case: &str, subject: &Subject<L>, load: &L) -> Ran {
             let _ended = ended;
             subject.run(load)
         });
-        if end.recv_timeout(HANGS_AFTER) == Err(RecvTimeoutError::Timeout) {
+        if end.recv_timeout(hangs_after) == Err(RecvTimeoutError::Timeout) {
             let name = &subject.name;
             eprintln!("error: {case}/{name} does not end: its threads wait for each other");
             std::process::exit(2);
@@ -257,19 +254,20 @@ fn run_watched<L: Sync>(case: &str, subject: &Subject<L>, load: &L) -> Ran {
     run.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-/// Runs every subject `repetitions` times under `load`. A subject that cannot run is left out.
+/// Runs every subject `repetitions` times under `load`. A subject that cannot run is left out; one
+/// that takes longer than `hangs_after` ends the program.
 pub fn interleave<L: Sync>(
     case: &str,
     metrics: &'static [Metric],
     subjects: &[&Subject<L>],
     load: &L,
-    repetitions: usize,
+    (repetitions, hangs_after): (usize, Duration),
 ) -> Trial {
     let mut runs: Vec<Result<Vec<Run>, String>> = subjects.iter().map(|_| Ok(vec![])).collect();
     for repetition in 0..repetitions {
         for at in order(subjects.len(), repetition) {
             let Ok(done) = &mut runs[at] else { continue };
-            match run_watched(case, subjects[at], load) {
+            match run_watched(case, subjects[at], load, hangs_after) {
                 Ok(run) => {
                     assert_eq!(run.values.len(), metrics.len(), "a value per metric");
                     done.push(run);

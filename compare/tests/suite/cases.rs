@@ -79,7 +79,7 @@ fn runs_are_paired_by_repetition_and_a_failing_subject_is_skipped() {
     ];
     let all: Vec<&Subject<f64>> = all.iter().collect();
     const COST: &[Metric] = &[Metric::lower("cost", "ns")];
-    let mut trial = interleave("case", COST, &all, &10.0, 4);
+    let mut trial = interleave("case", COST, &all, &10.0, (4, Duration::from_secs(60)));
     let pairs = [(10.0, 50.0), (20.0, 60.0), (30.0, 70.0), (40.0, 80.0)];
     assert_eq!(trial.pairs(["thalweg", "b"], 0), pairs);
     assert!(trial.pairs(["thalweg", "z"], 0).is_empty());
