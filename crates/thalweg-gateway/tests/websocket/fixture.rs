@@ -54,13 +54,18 @@ fn scratch() -> PathBuf {
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
-        Self::with(|_| ()).await
+        Self::listing(SYMBOLS, |_| ()).await
     }
 
     /// Starts a server whose configuration is changed before.
     pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::listing(SYMBOLS, change).await
+    }
+
+    /// Starts with other symbols than those of all tests.
+    pub(crate) async fn listing(symbols: &str, change: impl FnOnce(&mut Config)) -> Self {
         let directory = scratch();
-        std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+        std::fs::write(directory.join("symbols.toml"), symbols).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
         let fixture = Self::open(directory, change).await;
         let spec = SymbolSpec {

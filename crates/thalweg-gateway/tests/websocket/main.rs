@@ -5,6 +5,7 @@ mod api;
 mod fixture;
 mod hostile;
 mod orders;
+mod recorded;
 mod rows;
 mod rsa;
 mod seats;
