@@ -2,21 +2,19 @@
 //! binary protocol, orders by REST beside a bare echo of hyper, and streams of many books.
 
 pub(crate) mod client;
-pub(crate) mod echo;
 mod streams;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{Action, Command, OrderId, OrderType, Place, UserId};
 use thalweg_gateway::keys::{KeyKind, NewKey, create};
 use thalweg_measure::random::SplitMix;
-use thalweg_server::config::Config;
 
 use super::Experiment;
-use super::serve::child::{Child, GATEWAY, HTTP_ECHO, SYNCED};
+use super::serve::child::{API_KEYS, Child, GATEWAY, HTTP_ECHO, SYMBOLS, SYNCED};
 use super::serve::loader::{FIRST_USER, Plan, drive_lines};
 use super::serve::session::{Caller, Session, administer, hello};
 use super::serve::{SYMBOL, set_up};
@@ -28,8 +26,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "gateway",
     shows: "orders and streams in Binance Spot's dialect, beside the binary protocol and an echo",
     peers: &["hyper"],
-    notes: "Durable: the exchange's journal and the gateway's log. Each order is signed (HMAC); one \
-            in eight trades.",
+    notes: "Durable: the exchange's journal and the gateway's log. Each order is signed (HMAC); \
+            one in eight trades.",
     cases,
 };
 
@@ -49,8 +47,6 @@ const METRICS: &[Metric] = &[
 const THROUGHPUT: usize = 0;
 const P50: usize = 1;
 
-const SYMBOLS: &str = "symbols.toml";
-const KEYS: &str = "api-keys.toml";
 /// Connections, each of a user of its own.
 const CONNECTIONS: usize = 8;
 /// This user has the orders that the others meet.
@@ -90,18 +86,6 @@ fn cases(settings: &Settings) -> Vec<Case> {
     all
 }
 
-/// Has a server serve a gateway without limits. Returns the directory of the exchange.
-pub(crate) fn configure(config: &mut Config, directory: &Path) -> PathBuf {
-    let gateway = &mut config.gateway;
-    gateway.listen = Some(([127, 0, 0, 1], 0).into());
-    gateway.weight_per_minute = u32::MAX;
-    gateway.orders_per_10s = u32::MAX;
-    gateway.orders_per_day = u32::MAX;
-    gateway.symbols = Some(directory.join(SYMBOLS));
-    gateway.keys = Some(directory.join(KEYS));
-    directory.join("exchange")
-}
-
 /// Writes the files of a gateway: symbols from 1 on, the first of them BTCUSDT, and a key for each
 /// user.
 fn prepare(
@@ -118,7 +102,7 @@ fn prepare(
         file += &format!("[symbols.{name}]\nsymbol = {symbol}\nbase = \"BTC\"\nquote = \"USDT\"\n");
     }
     fs::write(directory.join(SYMBOLS), file).map_err(text)?;
-    let place = directory.join(KEYS);
+    let place = directory.join(API_KEYS);
     let key = |user| create(&place, KeyKind::Hmac, UserId(user), false).map_err(text);
     users.map(key).collect()
 }

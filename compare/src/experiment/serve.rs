@@ -7,6 +7,7 @@
 pub(crate) mod child;
 pub(crate) mod echo;
 pub(crate) mod fairness;
+pub(crate) mod http_echo;
 pub(crate) mod inprocess;
 pub(crate) mod loader;
 pub(crate) mod session;

@@ -79,7 +79,8 @@ pub(crate) struct Limits {
     orders_day: Window<UserId>,
 }
 
-/// Returns the address that weights and connections count for: a host of IPv6 has a network of 2^64 addresses.
+/// Returns the address that weights and connections count for: a host of IPv6 has a network of
+/// 2^64 addresses.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,

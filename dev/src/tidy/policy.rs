@@ -132,6 +132,7 @@ const MEASURED: &[&str] = &[
     "thalweg-exchange",
     "thalweg-client",
     "thalweg-server",
+    "thalweg-gateway",
     "counts",
 ];
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ring::hmac;
 use thalweg_exchange::Action;
@@ -230,7 +230,8 @@ pub(crate) fn until_listed(to: SocketAddr, symbol: &str) -> Result<(), String> {
     while Instant::now() < until {
         let mut stream = open(to)?;
         let request = format!(
-            "GET /api/v3/depth?symbol={symbol} HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
+            "GET /api/v3/depth?symbol={symbol} HTTP/1.1\r\nHost: gateway\r\n\
+             Connection: close\r\n\r\n"
         );
         stream.write_all(request.as_bytes()).map_err(text)?;
         let mut answer = String::new();
@@ -238,7 +239,7 @@ pub(crate) fn until_listed(to: SocketAddr, symbol: &str) -> Result<(), String> {
         if answer.starts_with("HTTP/1.1 200") {
             return Ok(());
         }
-        std::thread::sleep(Duration::from_millis(5));
+        std::thread::yield_now();
     }
     Err(format!("{symbol} is not listed"))
 }

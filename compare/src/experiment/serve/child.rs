@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{self, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -15,8 +15,7 @@ use thalweg_server::Server;
 use thalweg_server::config::{Config, SyncName};
 use tokio::runtime::Builder;
 
-use super::echo;
-use crate::experiment::gateway;
+use super::{echo, http_echo};
 use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
@@ -42,6 +41,22 @@ fn configuration(sync: SyncName, is_limited: bool) -> Config {
     }
     config.journal.sync = sync;
     config
+}
+
+/// The files of a gateway in the directory of a child.
+pub(crate) const SYMBOLS: &str = "symbols.toml";
+pub(crate) const API_KEYS: &str = "api-keys.toml";
+
+/// Has a server serve a gateway without limits. Returns the directory of the exchange.
+fn serve_gateway(config: &mut Config, directory: &Path) -> PathBuf {
+    let gateway = &mut config.gateway;
+    gateway.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    gateway.weight_per_minute = u32::MAX;
+    gateway.orders_per_10s = u32::MAX;
+    gateway.orders_per_day = u32::MAX;
+    gateway.symbols = Some(directory.join(SYMBOLS));
+    gateway.keys = Some(directory.join(API_KEYS));
+    directory.join("exchange")
 }
 
 /// Runs a child, whose arguments are its work and a directory.
@@ -81,7 +96,7 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
     let ended = if let Some(sync) = sync {
         let mut config = configuration(sync, work == LIMITED);
         let exchange = match work {
-            GATEWAY => gateway::configure(&mut config, directory),
+            GATEWAY => serve_gateway(&mut config, directory),
             _ => directory.to_owned(),
         };
         let gateway = config.gateway.clone();
@@ -101,7 +116,7 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
         until_asked(&places.into_iter().flatten().collect::<Vec<_>>())
     } else {
         let listening = match work {
-            HTTP_ECHO => runtime.block_on(gateway::echo::start()),
+            HTTP_ECHO => runtime.block_on(http_echo::start()),
             _ => runtime.block_on(echo::start()),
         };
         until_asked(&[listening.map_err(text)?])

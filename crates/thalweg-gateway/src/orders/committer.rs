@@ -1,7 +1,7 @@
 //! The thread that makes orders durable in the log, one write for all that came together.
 //!
-//! A session waits for it as a task, so no thread of the runtime is blocked, and the sessions do not
-//! wake each other.
+//! A session waits for it as a task, so no thread of the runtime is blocked, and the sessions do
+//! not wake each other.
 
 use std::{io, thread};
 

@@ -110,8 +110,8 @@ async fn a_server_that_stops_closes_every_websocket_with_1001() {
     fixture.gateway.drain();
     let closed = async {
         for client in &mut clients {
-            let told = client.json().await;
-            assert!(told.to_string().contains("serverShutdown"), "{told}");
+            let notice = client.json().await;
+            assert!(notice.to_string().contains("serverShutdown"), "{notice}");
             assert_eq!(client.closed_code().await, 1001);
             let _ = client.0.close(None).await;
         }
