@@ -1,27 +1,27 @@
 //! The thread that follows the drop copy: ids for trades, the log, then memory and market data.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
-use thalweg_exchange::execution::{Execution, ExecutionReport, TradeId};
+use thalweg_exchange::UserId;
+use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::market::{BestPrices, Body, Quote, Snapshot};
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{SymbolId, UserId};
 use thalweg_server::{Copied, DropCopy, GatewayLink};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::GatewayError;
+use crate::checkpoint::{Checkpoints, Replay};
 use crate::market::Trade;
 use crate::orders::Record;
 use crate::reported::Reported;
 use crate::state::{State, now_us};
+use crate::trade_ids::TradeIds;
 
-/// The trades whose ids are found again, of the latest.
-const RECENT_MAX: usize = 1 << 16;
 /// The time between two attempts to write a log that has no room.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
@@ -54,6 +54,7 @@ struct Follower {
     state: Arc<State>,
     runtime: Handle,
     ids: TradeIds,
+    checkpoints: Checkpoints,
     /// The last report of each user that has its step.
     last: HashMap<UserId, ReportNumber>,
     steps: Vec<Step>,
@@ -67,6 +68,7 @@ struct Follower {
 impl Follower {
     fn new(state: Arc<State>, runtime: Handle) -> Self {
         Self {
+            checkpoints: Checkpoints::new(state.checkpoint_bytes),
             state,
             runtime,
             ids: TradeIds::default(),
@@ -95,6 +97,7 @@ impl Follower {
                 return;
             }
             self.apply(time_us);
+            self.checkpoints.turn(&self.state, &self.ids);
         }
     }
 
@@ -122,12 +125,11 @@ impl Follower {
                 state.symbols.add(symbol.0, symbol.1);
             }
         }
-        let ids = &mut self.ids;
-        state.orders.recover(&state.symbols, |trade, index| {
-            let command = trade.command;
-            ids.restore(trade, TradeId { command, index });
-            state.market.trade(&trade);
-        });
+        let mut replay = Replay::new(&state, &mut self.ids, &mut self.checkpoints);
+        let first = state
+            .orders
+            .read(|record, bytes| replay.apply(record, bytes))?;
+        replay.end(first)?;
         let first_end = entries.iter().find_map(|entry| match entry {
             Copied::End(number) => Some(*number),
             _ => None,
@@ -347,56 +349,6 @@ fn best_of(book: &Snapshot) -> BestPrices {
     }
 }
 
-/// The ids of trades: a count for each symbol.
-#[derive(Debug, Default)]
-struct TradeIds {
-    last: HashMap<SymbolId, i64>,
-    recent: HashMap<TradeId, Trade>,
-    order: VecDeque<TradeId>,
-}
-
-impl TradeIds {
-    /// Returns the trade of a report, and whether it has its id only now.
-    fn of(&mut self, report: &ExecutionReport, time_us: i64) -> Option<(Trade, bool)> {
-        let Execution::Trade {
-            id,
-            price,
-            size,
-            is_maker,
-        } = report.kind
-        else {
-            return None;
-        };
-        if let Some(trade) = self.recent.get(&id) {
-            return Some((*trade, false));
-        }
-        let side = report.side?;
-        let trade = Trade {
-            id: self.last.get(&report.symbol).copied().unwrap_or(0) + 1,
-            command: id.command,
-            symbol: report.symbol,
-            price,
-            lots: size,
-            taker_side: if is_maker { side.opposite() } else { side },
-            time_us,
-        };
-        self.restore(trade, id);
-        Some((trade, true))
-    }
-
-    /// Takes a trade that has its id.
-    fn restore(&mut self, trade: Trade, id: TradeId) {
-        self.last.insert(trade.symbol, trade.id);
-        if self.order.len() >= RECENT_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.recent.remove(&oldest);
-        }
-        self.order.push_back(id);
-        self.recent.insert(id, trade);
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::net::SocketAddr;
@@ -406,7 +358,7 @@ pub(crate) mod tests {
     use thalweg_client::{AdminClient, Options, Outcome, TradeClient};
     use thalweg_exchange::codec::session::AdminCommand;
     use thalweg_exchange::{
-        AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolSpec,
+        AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
     };
     use thalweg_server::Server;
     use thalweg_server::config::Config;
@@ -423,7 +375,9 @@ pub(crate) mod tests {
     pub(crate) struct Fixture {
         server: Server,
         follower: Follower,
-        copy: DropCopy,
+        link: GatewayLink,
+        gateway: thalweg_server::config::Gateway,
+        others: usize,
         admin: AdminClient,
         user: TradeClient,
         entries: Vec<Copied>,
@@ -443,6 +397,7 @@ pub(crate) mod tests {
             config.trade.listen = any;
             (config.admin.listen, config.http.listen) = (Some(any), None);
             config.gateway.listen = Some(any);
+            (config.gateway.checkpoint_bytes, config.gateway.orders_kept) = (1 << 16, 100);
             let gateway = config.gateway.clone();
             let started = Server::start(config, &directory.join("exchange")).await;
             let mut server = started.expect("a server");
@@ -456,7 +411,9 @@ pub(crate) mod tests {
             let mut fixture = Self {
                 server,
                 follower: Follower::new(Arc::new(state), Handle::current()),
-                copy: link.copy,
+                link,
+                gateway,
+                others: 0,
                 admin,
                 user,
                 entries: Vec::new(),
@@ -478,6 +435,59 @@ pub(crate) mod tests {
             &self.follower.state
         }
 
+        /// Has a checkpoint begin each `bytes` of the log.
+        pub(crate) fn checkpoints_each(&mut self, bytes: u64) {
+            self.follower.checkpoints = Checkpoints::new(bytes);
+        }
+
+        /// Follows reports that are made up.
+        pub(crate) fn follow<'r>(&mut self, reports: impl Iterator<Item = &'r Reported>) {
+            let mut time_us = 0;
+            for one in reports {
+                time_us = one.time_us;
+                self.follower.report(one.number, one.report, time_us);
+            }
+            self.follower.write(false).expect("there is room");
+            self.follower.apply(time_us);
+            // As the end of the command does, after trades.
+            self.state().market.end(1, time_us);
+            self.follower
+                .checkpoints
+                .turn(&self.follower.state, &self.follower.ids);
+        }
+
+        pub(crate) fn all<T>(&self, all: impl FnOnce(&State, &TradeIds) -> T) -> T {
+            all(&self.follower.state, &self.follower.ids)
+        }
+
+        /// Returns where its log is.
+        pub(crate) fn log(&self) -> PathBuf {
+            self.directory.join("gateway")
+        }
+
+        /// Returns another state, as at a start before it has read the log: an empty one, or a copy
+        /// of this as it is on disk.
+        pub(crate) fn another(&mut self, is_copy: bool) -> State {
+            self.others += 1;
+            let directory = self.directory.join(format!("other-{}", self.others));
+            std::fs::create_dir_all(directory.join("gateway")).expect("a directory");
+            let mut files = vec!["symbols.toml".into(), "api-keys.toml".into()];
+            if is_copy {
+                let log = std::fs::read_dir(self.log()).expect("a directory");
+                let names = log.map(|file| file.expect("a file").file_name());
+                files.extend(names.map(|name| PathBuf::from("gateway").join(name)));
+            }
+            for file in files {
+                std::fs::copy(self.directory.join(&file), directory.join(&file)).expect("a file");
+            }
+            let state = State::open(&self.gateway, &directory, &self.link);
+            let state = state.expect("files that are right");
+            for symbol in self.state().symbols.all() {
+                state.symbols.add(symbol.spec, symbol.limits);
+            }
+            state
+        }
+
         pub(crate) fn end(self) {
             drop(self.server);
             let _ = std::fs::remove_dir_all(self.directory);
@@ -497,7 +507,7 @@ pub(crate) mod tests {
 
         async fn next(&mut self) {
             let mut entries = Vec::new();
-            assert!(self.copy.next(&mut entries).await, "the exchange runs");
+            assert!(self.link.copy.next(&mut entries).await, "the exchange runs");
             self.entries.append(&mut entries);
         }
 
@@ -533,10 +543,11 @@ pub(crate) mod tests {
         let Fixture {
             server,
             follower,
-            copy,
+            link,
             directory,
             ..
         } = fixture;
+        let copy = link.copy;
         let state = Arc::clone(&follower.state);
         let user = state.orders.user(UserId(1));
         let signed = || {
@@ -613,39 +624,5 @@ pub(crate) mod tests {
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
         fixture.end();
-    }
-
-    fn report(symbol: i32, command: u64, index: u32, is_maker: bool) -> ExecutionReport {
-        let side = if is_maker { Action::Ask } else { Action::Bid };
-        ExecutionReport {
-            command,
-            owner: UserId(1),
-            symbol: SymbolId(symbol),
-            order: OrderId(1),
-            side: Some(side),
-            price: 5,
-            left: 0,
-            filled: 1,
-            kind: Execution::Trade {
-                id: TradeId { command, index },
-                price: 5,
-                size: 1,
-                is_maker,
-            },
-        }
-    }
-
-    #[test]
-    fn ids_count_by_symbol_and_both_reports_of_a_trade_have_the_same() {
-        let mut ids = TradeIds::default();
-        let mut id = |symbol, command, index, is_maker| {
-            let of = ids.of(&report(symbol, command, index, is_maker), 0);
-            of.map(|(trade, is_new)| (trade.id, is_new, trade.taker_side))
-        };
-        assert_eq!(id(1, 5, 0, false), Some((1, true, Action::Bid)));
-        assert_eq!(id(1, 5, 0, true), Some((1, false, Action::Bid)));
-        assert_eq!(id(1, 5, 1, true), Some((2, true, Action::Bid)));
-        assert_eq!(id(2, 6, 0, false), Some((1, true, Action::Bid)));
-        assert_eq!(id(1, 5, 1, false), Some((2, false, Action::Bid)));
     }
 }

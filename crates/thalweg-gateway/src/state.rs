@@ -21,6 +21,8 @@ pub(crate) struct State {
     pub(crate) market: Market,
     pub(crate) orders: Orders,
     pub(crate) connections_max: usize,
+    /// Bytes of the log between two checkpoints at least.
+    pub(crate) checkpoint_bytes: u64,
     draining: watch::Sender<bool>,
 }
 
@@ -42,6 +44,7 @@ impl State {
             market: Market::new(),
             orders,
             connections_max: config.connections_max,
+            checkpoint_bytes: config.checkpoint_bytes,
             draining: watch::Sender::new(false),
         })
     }

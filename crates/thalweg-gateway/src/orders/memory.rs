@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{ResultCode, SymbolId};
+use thalweg_exchange::{ResultCode, SymbolId, UserId};
 
 use super::event::{Executed, UserEvent};
+use super::kept::{Kept, KeptOrder};
 use super::order::{Fill, Order, Status};
 use crate::reported::Reported;
 use crate::symbols::{Symbol, Symbols};
@@ -66,7 +67,7 @@ impl Memory {
     }
 
     /// Takes an order that is about to be sent.
-    pub(super) fn insert(&mut self, order: Order) {
+    pub(crate) fn insert(&mut self, order: Order) {
         self.sequence = self.sequence.max(order.id - ORDER_IDS);
         let key = (order.symbol, order.id);
         let name = (order.symbol, order.client_id.clone());
@@ -107,7 +108,7 @@ impl Memory {
     }
 
     /// Applies a report, if its number is the next. Returns the event that it makes.
-    pub(super) fn apply(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
+    pub(crate) fn apply(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
         self.last_report = Some(reported.number);
         let report = &reported.report;
         let key = (report.symbol.0, report.order.0);
@@ -133,10 +134,7 @@ impl Memory {
         let change = order.apply(reported, symbol.as_deref())?;
         let order = order.clone();
         if let Some(fill) = change.fill {
-            if self.fills.len() >= self.kept {
-                self.fills.pop_front();
-            }
-            self.fills.push_back(fill);
+            self.keep_fill(fill);
         }
         if !order.status.is_open() || report.is_final() {
             self.close(key);
@@ -163,6 +161,11 @@ impl Memory {
             self.forget_name(&order);
             return;
         }
+        self.keep_closed(order);
+    }
+
+    fn keep_closed(&mut self, order: Order) {
+        let key = (order.symbol, order.id);
         // An order by quoteOrderQty may trade once more.
         if self.by_end.len() >= self.kept
             && let Some(oldest) = self.by_end.pop_front()
@@ -172,6 +175,71 @@ impl Memory {
         }
         self.by_end.push_back(key);
         self.closed.insert(key, order);
+    }
+
+    pub(crate) fn keep_fill(&mut self, fill: Fill) {
+        if self.fills.len() >= self.kept {
+            self.fills.pop_front();
+        }
+        self.fills.push_back(fill);
+    }
+
+    /// Returns the first of the parts of a checkpoint that have all of this.
+    pub(super) const fn kept_first(&self, user: UserId) -> Kept {
+        Kept::User {
+            user,
+            last_report: self.last_report,
+            sequence: self.sequence,
+        }
+    }
+
+    /// Returns the parts after the first.
+    pub(super) fn kept(&self) -> Vec<Kept> {
+        let order = |order: &Order, is_open| {
+            let key = (order.symbol, order.id);
+            let name = (order.symbol, order.client_id.clone());
+            Kept::Order(Box::new(KeptOrder {
+                is_open,
+                is_newest: self.by_client_id.get(&name) == Some(&key),
+                former: self.former.get(&key).map(|former| former.1),
+                order: order.clone(),
+            }))
+        };
+        let closed = self.by_end.iter().filter_map(|key| self.closed.get(key));
+        let mut parts: Vec<Kept> = closed.map(|one| order(one, false)).collect();
+        parts.extend(self.open.values().map(|one| order(one, true)));
+        parts.extend(self.fills.iter().copied().map(Kept::Fill));
+        parts.push(Kept::UserEnd);
+        parts
+    }
+
+    /// Returns all parts.
+    #[cfg(test)]
+    pub(crate) fn parts(&self, user: UserId) -> Vec<Kept> {
+        let first = self.kept_first(user);
+        [vec![first], self.kept()].concat()
+    }
+
+    /// Begins with what the first part of a checkpoint has.
+    pub(crate) const fn begin(&mut self, last_report: Option<ReportNumber>, sequence: i64) {
+        (self.last_report, self.sequence) = (last_report, sequence);
+    }
+
+    /// Takes an order of a checkpoint.
+    pub(crate) fn restore(&mut self, kept: KeptOrder) {
+        let KeptOrder { order, former, .. } = kept;
+        let key = (order.symbol, order.id);
+        if kept.is_newest {
+            let name = (order.symbol, order.client_id.clone());
+            self.by_client_id.insert(name, key);
+        }
+        if let Some(former) = former {
+            self.former.insert(key, (order.symbol, former));
+        }
+        match kept.is_open {
+            true => drop(self.open.insert(key, order)),
+            false => self.keep_closed(order),
+        }
     }
 
     /// Returns an order of a symbol by its id, also one that is on its way.

@@ -11,6 +11,7 @@
 //! 4. Who waits for a command waits until the drop copy has passed its number.
 
 mod event;
+mod kept;
 mod log;
 mod memory;
 mod order;
@@ -38,6 +39,7 @@ use thalweg_server::{GatewayLink, config};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 pub(crate) use self::event::{Balance, UserEvent};
+pub(crate) use self::kept::Kept;
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 use self::memory::ORDER_IDS;
@@ -77,8 +79,6 @@ impl User {
 #[derive(Debug)]
 pub(crate) struct Orders {
     log: Log,
-    /// The records of the log as it was opened, until they are applied.
-    records: Mutex<Vec<Record>>,
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
     reports: Reports,
@@ -97,11 +97,8 @@ impl Orders {
         directory: &Path,
         link: &GatewayLink,
     ) -> Result<Self, GatewayError> {
-        let mut records = Vec::new();
-        let log = Log::open(directory, |record| records.push(record))?;
         Ok(Self {
-            log,
-            records: Mutex::new(records),
+            log: Log::open(directory, config.checkpoint_bytes)?,
             users: RwLock::default(),
             access: Access {
                 trade: link.trade,
@@ -144,26 +141,47 @@ impl Orders {
 
     // The drop copy's side.
 
-    /// Applies the log, and returns the trades that it has. `symbols` must be listed.
-    pub(crate) fn recover(
-        &self,
-        symbols: &Symbols,
-        mut trade: impl FnMut(crate::market::Trade, u32),
-    ) {
-        let records = std::mem::take(&mut *lock(&self.records));
-        for record in records {
-            match record {
-                Record::Order(order) => self.user(order.user).memory().insert(*order),
-                Record::Report(reported) => {
-                    let user = self.user(reported.report.owner);
-                    drop(user.memory().apply(&reported, symbols));
-                }
-                Record::Trade(of, index) => trade(of, index),
-                Record::Begin(user, number) => {
-                    self.user(user).memory().last_report = Some(number);
-                }
-            }
+    /// Gives the records of the log: see [`Log::read`].
+    pub(crate) fn read(&self, record: impl FnMut(Record, u64)) -> Result<Lsn, GatewayError> {
+        self.log.read(record)
+    }
+
+    /// Takes a user as a checkpoint has it, in place of that of before.
+    pub(crate) fn restore(&self, user: UserId, memory: Memory) {
+        let user = self.user(user);
+        let mut current = user.memory();
+        let sequence = current.sequence.max(memory.sequence);
+        *current = memory;
+        current.sequence = sequence;
+    }
+
+    /// Appends all parts of a user. Its reports must be applied.
+    pub(crate) fn keep(&self, id: UserId) -> Result<(), GatewayError> {
+        let user = self.user(id);
+        let parts = {
+            // Orders of records before the first part are in the others.
+            let memory = user.memory();
+            self.log.append(&Record::Kept(memory.kept_first(id)))?;
+            memory.kept()
+        };
+        for part in parts {
+            self.log.append(&Record::Kept(part))?;
         }
+        Ok(())
+    }
+
+    /// Returns the users that are followed.
+    pub(crate) fn users(&self) -> Vec<UserId> {
+        self.followed().iter().map(|user| user.id).collect()
+    }
+
+    /// Returns an empty memory, for a user of a checkpoint.
+    pub(crate) fn memory(&self) -> Memory {
+        Memory::new(self.kept)
+    }
+
+    pub(crate) const fn log(&self) -> &Log {
+        &self.log
     }
 
     /// Returns, for each user that is followed, the reports of some commands after the one in
@@ -468,8 +486,4 @@ impl Orders {
             let _ = user.events.send(Arc::new(event));
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
