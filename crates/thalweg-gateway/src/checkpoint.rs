@@ -371,6 +371,7 @@ mod tests {
             },
             trade: None,
             time_us: at as i64 * 700_000,
+            is_auction: at.is_multiple_of(5),
         })
     }
 

@@ -61,6 +61,8 @@ struct Follower {
     records: Vec<Record>,
     /// The number after that of the last command whose end was read.
     next: u64,
+    /// The trades that come next are of an auction.
+    is_auction: bool,
     /// Reports may have been dropped before the next end.
     is_lossy: bool,
 }
@@ -76,6 +78,7 @@ impl Follower {
             steps: Vec::new(),
             records: Vec::new(),
             next: 0,
+            is_auction: false,
             is_lossy: false,
         }
     }
@@ -156,6 +159,8 @@ impl Follower {
     fn prepare(&mut self, entry: Copied, time_us: i64) {
         match entry {
             Copied::Report(number, report) => {
+                // Stop orders trade after the auction.
+                self.is_auction &= report.kind != Execution::Triggered;
                 let owner = report.owner;
                 let Some(user) = self.state.orders.tracked(owner) else {
                     if let Some((trade, true)) = self.ids.of(&report, time_us) {
@@ -165,8 +170,11 @@ impl Follower {
                 };
                 let applied = || user.memory().last_report;
                 let last = self.last.get(&owner).copied().or_else(applied);
-                for (number, report) in self.state.orders.due(number, report, last) {
-                    self.report(number, report, time_us);
+                for (number, due) in self.state.orders.due(number, report, last) {
+                    let is_auction = self.is_auction;
+                    self.is_auction &= due.command == report.command;
+                    self.report(number, due, time_us);
+                    self.is_auction = is_auction;
                 }
                 if last.is_some_and(|last| number <= last)
                     && let Some((trade, true)) = self.ids.of(&report, time_us)
@@ -177,7 +185,9 @@ impl Follower {
             entry => {
                 match entry {
                     Copied::Restart => self.is_lossy = true,
+                    Copied::Auction => self.is_auction = true,
                     Copied::End(number) => {
+                        self.is_auction = false;
                         if std::mem::take(&mut self.is_lossy) {
                             self.fetch(number, time_us);
                         }
@@ -200,6 +210,7 @@ impl Follower {
             report,
             trade: traded.map(|(trade, _)| trade.id),
             time_us,
+            is_auction: self.is_auction,
         };
         self.last.insert(report.owner, number);
         self.records.push(Record::Report(reported));
@@ -421,7 +432,9 @@ pub(crate) mod tests {
             };
             fixture.next().await;
             fixture.take(true);
-            let spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+            let mut spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+            spec.fee_unit = thalweg_exchange::FeeUnit::Millionth;
+            (spec.maker_fee, spec.taker_fee) = (100_000, 200_000);
             fixture.run(Command::AddSymbols([spec].into())).await;
             let money = vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
             let account = AccountSpec::new(UserId(1), money);
@@ -623,6 +636,82 @@ pub(crate) mod tests {
         assert_eq!(ids(&user), [7, 8, 9]);
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn both_sides_of_a_trade_in_an_auction_have_the_takers_fee() {
+        let mut fixture = Fixture::new("auction").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let symbol = SYMBOL;
+        fixture.run(Command::StartAuction { symbol }).await;
+        fixture.place(1, Action::Bid).await;
+        fixture.place(2, Action::Ask).await;
+        let reference = None;
+        fixture.run(Command::Uncross { symbol, reference }).await;
+        // Continuous trading has both rates.
+        fixture.place(3, Action::Bid).await;
+        let number = fixture.place(4, Action::Ask).await;
+        fixture.until(number).await;
+        fixture.take(false);
+        let fees = |user: &crate::orders::User| {
+            let memory = user.memory();
+            let fees = memory.fills(SYMBOL).map(|fill| (fill.order, fill.fee));
+            let mut fees: Vec<_> = fees.collect();
+            fees.sort_unstable();
+            fees
+        };
+        let expected = [(1, 100), (2, 100), (3, 50), (4, 100)];
+        assert_eq!(fees(&user), expected);
+        // They are what the exchange took.
+        let (view, _) = state
+            .orders
+            .balances(&user, &state.symbols, None)
+            .await
+            .expect("one");
+        let quote = view
+            .balances
+            .iter()
+            .find(|(id, _)| id.0 == 20)
+            .expect("it has some");
+        assert_eq!(quote.1, (1 << 50) - 350);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn balances_are_of_one_command_though_later_ones_are_applied() {
+        let mut fixture = Fixture::new("balances").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let held = |number| {
+            let held = user.memory().held(number, |id| state.symbols.by_id(id));
+            held.map(|held| held.get(&20).copied().unwrap_or(0))
+        };
+        let first = fixture.place(1, Action::Bid).await;
+        let second = fixture.place(2, Action::Bid).await;
+        let traded = fixture.place(3, Action::Ask).await;
+        fixture.until(traded).await;
+        fixture.take(false);
+        let at = [first, second, traded, traded + 1].map(held);
+        assert_eq!(at, [Some(0), Some(600), Some(1_200), Some(600)]);
+        // The exchange has the same at each: what is free and what is held are all there is.
+        let (view, balances) = state
+            .orders
+            .balances(&user, &state.symbols, None)
+            .await
+            .expect("one");
+        let quote = view
+            .balances
+            .iter()
+            .find(|(id, _)| id.0 == 20)
+            .expect("it has some");
+        assert_eq!(i128::from(quote.1) + 600, (1 << 50) - 150);
+        let locked = balances
+            .iter()
+            .find(|one| one.asset == "USDT")
+            .expect("it has a name");
+        assert_eq!(locked.locked, "0.000600");
         fixture.end();
     }
 }

@@ -24,6 +24,8 @@ const ORDER: u8 = 1;
 const REPORT: u8 = 2;
 const TRADE: u8 = 3;
 const BEGIN: u8 = 4;
+/// A report of an auction.
+const AUCTION: u8 = 5;
 /// The longest segments of the log, and the shortest.
 const SEGMENT_BYTES: [u64; 2] = [512 << 10, 8 << 20];
 const PAGE_BYTES: u64 = 4_096;
@@ -106,7 +108,8 @@ impl Record {
             Self::Report(reported) => {
                 let mut report = [0; REPORT_BYTES];
                 encode_report(&reported.report, &mut report).expect("the report has its room");
-                out.byte(REPORT).int(reported.number.0 as i64);
+                let code = if reported.is_auction { AUCTION } else { REPORT };
+                out.byte(code).int(reported.number.0 as i64);
                 out.optional(reported.trade).int(reported.time_us);
                 out.0.extend_from_slice(&report);
             }
@@ -125,9 +128,10 @@ impl Record {
     /// Reads a record; `None` for bytes that are none.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let fields = &mut Bytes(bytes);
-        let record = match fields.byte()? {
+        let code = fields.byte()?;
+        let record = match code {
             ORDER => Self::Order(Box::new(decode_order(fields)?)),
-            REPORT => {
+            REPORT | AUCTION => {
                 let number = ReportNumber(fields.int()? as u64);
                 let (trade, time_us) = (fields.optional()?, fields.int()?);
                 let (report, _) = decode_report(fields.take(REPORT_BYTES)?).ok()?;
@@ -136,6 +140,7 @@ impl Record {
                     report,
                     trade,
                     time_us,
+                    is_auction: code == AUCTION,
                 })
             }
             TRADE => {
@@ -368,6 +373,14 @@ mod tests {
                 report,
                 trade: Some(3),
                 time_us: 9,
+                is_auction: false,
+            }),
+            Record::Report(Reported {
+                number: ReportNumber(6),
+                report,
+                trade: Some(3),
+                time_us: 9,
+                is_auction: true,
             }),
         ]
     }

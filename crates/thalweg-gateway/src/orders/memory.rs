@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{ResultCode, SymbolId, UserId};
+use thalweg_exchange::{Action, ResultCode, SymbolId, UserId};
 
 use super::event::{Executed, UserEvent};
 use super::kept::{Kept, KeptOrder};
@@ -18,7 +18,13 @@ use crate::symbols::{Symbol, Symbols};
 /// time. JSON carries numbers up to twice this exactly.
 pub(super) const ORDER_IDS: i64 = 1 << 52;
 
+/// Changes of what is held that are kept, for answers of a command before the last.
+const MOVES_MAX: usize = 4_096;
+
 type OrderKey = (i32, i64);
+
+/// The number of a command, and the amount of a currency by which it changed what is held.
+type Move = (u64, i32, i128);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -33,6 +39,9 @@ pub(crate) struct Memory {
     /// later one was not executed.
     former: HashMap<OrderKey, OrderKey>,
     fills: VecDeque<Fill>,
+    moves: VecDeque<Move>,
+    /// The moves of this command and of those before it are not all kept.
+    moved_before: u64,
     kept: usize,
     /// The last report that was applied; `None` before the first, or a beginning.
     pub(crate) last_report: Option<ReportNumber>,
@@ -60,6 +69,8 @@ impl Memory {
             by_client_id: HashMap::new(),
             former: HashMap::new(),
             fills: VecDeque::new(),
+            moves: VecDeque::new(),
+            moved_before: 0,
             kept,
             last_report: None,
             sequence: 0,
@@ -131,8 +142,13 @@ impl Memory {
         }
         let symbol = symbols.by_id(report.symbol);
         let order = self.open.get_mut(&key)?;
+        let before = symbol.as_ref().map(|symbol| held_for(order, symbol));
         let change = order.apply(reported, symbol.as_deref())?;
         let order = order.clone();
+        if let (Some(symbol), Some((currency, before))) = (&symbol, before) {
+            let after = held_for(&order, symbol).1;
+            self.note_move((report.command, currency, after - before));
+        }
         if let Some(fill) = change.fill {
             self.keep_fill(fill);
         }
@@ -292,28 +308,57 @@ impl Memory {
             .filter(move |fill| fill.symbol == symbol.0)
     }
 
-    /// Returns what is held for open orders: pairs of a currency and an amount.
+    fn note_move(&mut self, change: Move) {
+        if change.2 == 0 {
+            return;
+        }
+        if self.moves.len() == MOVES_MAX
+            && let Some((command, ..)) = self.moves.pop_front()
+        {
+            self.moved_before = command;
+        }
+        self.moves.push_back(change);
+    }
+
+    /// Returns what is held for open orders before the command with this number, which came lately:
+    /// amounts by currency. `None` where too much has changed since.
     pub(crate) fn held(
         &self,
+        number: u64,
         symbol_of: impl Fn(SymbolId) -> Option<Arc<Symbol>>,
-    ) -> Vec<(i32, i128)> {
+    ) -> Option<BTreeMap<i32, i128>> {
+        if self.moved_before >= number {
+            return None;
+        }
         let mut held: BTreeMap<i32, i128> = BTreeMap::new();
         for order in self.open(None) {
-            let Some(symbol) = symbol_of(SymbolId(order.symbol)) else {
-                continue;
-            };
-            let left = i128::from(order.left());
-            let (currency, per_lot) = match order.side {
-                thalweg_exchange::Action::Ask => (
-                    symbol.spec.base_currency,
-                    i128::from(symbol.spec.base_scale),
-                ),
-                thalweg_exchange::Action::Bid => {
-                    (symbol.spec.quote_currency, symbol.held_per_lot(order.price))
-                }
-            };
-            *held.entry(currency.0).or_default() += left * per_lot;
+            if let Some(symbol) = symbol_of(SymbolId(order.symbol)) {
+                let (currency, amount) = held_for(order, &symbol);
+                *held.entry(currency).or_default() += amount;
+            }
         }
-        held.into_iter().collect()
+        let later = self.moves.iter().rev();
+        for (_, currency, amount) in later.take_while(|(command, ..)| *command >= number) {
+            *held.entry(*currency).or_default() -= amount;
+        }
+        Some(held)
+    }
+}
+
+/// Returns the currency and the amount that is held for an order, once the engine has it.
+fn held_for(order: &Order, symbol: &Symbol) -> (i32, i128) {
+    let left = match order.status {
+        Status::Pending => 0,
+        _ => i128::from(order.left()),
+    };
+    match order.side {
+        Action::Ask => (
+            symbol.spec.base_currency.0,
+            left * i128::from(symbol.spec.base_scale),
+        ),
+        Action::Bid => (
+            symbol.spec.quote_currency.0,
+            left * symbol.held_per_lot(order.price),
+        ),
     }
 }

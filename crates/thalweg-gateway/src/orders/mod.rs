@@ -56,6 +56,8 @@ use crate::symbols::Symbols;
 
 /// Events that wait for a follower of a user.
 const EVENTS_MAX: usize = 4_096;
+/// Attempts to read balances while more changes than are kept.
+const BALANCES_MAX: usize = 4;
 /// How long a command that was executed may take to be seen in the drop copy, and a query to be
 /// answered.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -421,6 +423,12 @@ impl Orders {
     /// # Errors
     /// -1008 where too much waits; -1007; -1016; -2015 for a user that the exchange does not know.
     pub(crate) async fn account(&self, user: &User) -> Result<AccountView, ApiError> {
+        self.account_at(user).await.map(|(view, _)| view)
+    }
+
+    /// Works as [`account`](Self::account); the number is that of the first command that it does
+    /// not have.
+    async fn account_at(&self, user: &User) -> Result<(AccountView, u64), ApiError> {
         self.check()?;
         let (sender, answer) = oneshot::channel();
         {
@@ -439,14 +447,15 @@ impl Orders {
                 if answered.number > 0 {
                     self.reach(answered.number - 1).await?;
                 }
-                Ok(view)
+                Ok((view, answered.number))
             }
             QueryResult::Refused(_) => Err(ApiError::BUSY),
             _ => Err(ApiError::REJECTED_KEY),
         }
     }
 
-    /// Returns the balances of a user, of all assets that have a name, or of some.
+    /// Returns the balances of a user, of all assets that have a name, or of some: all after the
+    /// same command.
     ///
     /// # Errors
     /// As [`account`](Self::account).
@@ -456,15 +465,24 @@ impl Orders {
         symbols: &Symbols,
         only: Option<&[i32]>,
     ) -> Result<(AccountView, Vec<Balance>), ApiError> {
-        let view = self.account(user).await?;
-        let held = user.memory().held(|id| symbols.by_id(id));
+        let mut attempts = 0;
+        let (view, held) = loop {
+            let (view, number) = self.account_at(user).await?;
+            // The orders are those of the same command, whatever came since.
+            if let Some(held) = user.memory().held(number, |id| symbols.by_id(id)) {
+                break (view, held);
+            }
+            attempts += 1;
+            if attempts == BALANCES_MAX {
+                return Err(ApiError::BUSY);
+            }
+        };
         let assets = symbols.assets().iter();
         let chosen = assets.filter(|a| only.is_none_or(|only| only.contains(&a.currency.0)));
         let balances = chosen.map(|asset| {
             let free = view.balances.iter().find(|(id, _)| *id == asset.currency);
             let free = free.map_or(0, |(_, amount)| i128::from(*amount));
-            let locked = held.iter().find(|(id, _)| *id == asset.currency.0);
-            let locked = locked.map_or(0, |(_, amount)| *amount);
+            let locked = held.get(&asset.currency.0).copied().unwrap_or(0);
             Balance {
                 asset: asset.name.clone(),
                 free: decimal::format(free, asset.decimals),

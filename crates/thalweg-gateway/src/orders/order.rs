@@ -299,6 +299,9 @@ impl Order {
         let fee = symbol.map_or(0, |symbol| {
             let cost = symbol.notional(price, size);
             self.spent += cost;
+            if reported.is_auction {
+                return symbol.fee(false, price, size);
+            }
             if is_maker {
                 return symbol.fee(true, price, size);
             }
