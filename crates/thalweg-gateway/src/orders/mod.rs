@@ -10,11 +10,13 @@
 //!    asked for at the exchange.
 //! 4. Who waits for a command waits until the drop copy has passed its number.
 
+mod committer;
 mod event;
 mod kept;
 mod log;
 mod memory;
 mod order;
+mod passed;
 mod placing;
 mod request;
 mod session;
@@ -36,17 +38,19 @@ use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 use thalweg_exchange::{Command, SymbolId, UserId};
 use thalweg_journal::Lsn;
 use thalweg_server::{GatewayLink, config};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
+use self::committer::Committer;
 pub(crate) use self::event::{Balance, UserEvent};
 pub(crate) use self::kept::Kept;
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 use self::memory::ORDER_IDS;
 pub(crate) use self::order::{Fill, Order, Status};
+use self::passed::Passed;
 pub(crate) use self::placing::Placed;
 pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
-use self::session::{Access, Executed, Request, Submit};
+use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
@@ -81,12 +85,12 @@ impl User {
 #[derive(Debug)]
 pub(crate) struct Orders {
     log: Log,
+    committer: Committer,
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
     reports: Reports,
     kept: usize,
-    /// Commands below this number are applied.
-    passed: watch::Sender<u64>,
+    passed: Passed,
     best: RwLock<HashMap<SymbolId, BestPrices>>,
     /// The drop copy is not followed any more.
     has_ended: AtomicBool,
@@ -99,8 +103,11 @@ impl Orders {
         directory: &Path,
         link: &GatewayLink,
     ) -> Result<Self, GatewayError> {
+        let log = Log::open(directory, config.checkpoint_bytes)?;
+        let committer = Committer::start(log.clone()).map_err(GatewayError::Threads)?;
         Ok(Self {
-            log: Log::open(directory, config.checkpoint_bytes)?,
+            log,
+            committer,
             users: RwLock::default(),
             access: Access {
                 trade: link.trade,
@@ -109,7 +116,7 @@ impl Orders {
             },
             reports: link.reports.clone(),
             kept: config.orders_kept,
-            passed: watch::Sender::new(0),
+            passed: Passed::default(),
             best: RwLock::default(),
             has_ended: AtomicBool::new(false),
         })
@@ -331,7 +338,7 @@ impl Orders {
 
     /// All commands below this number are applied.
     pub(crate) fn pass(&self, next: u64) {
-        self.passed.send_replace(next);
+        self.passed.pass(next);
     }
 
     /// The drop copy is not followed any more: from now on nothing is placed or shown.
@@ -365,16 +372,12 @@ impl Orders {
     /// # Errors
     /// -1007.
     async fn reach(&self, number: u64) -> Result<(), ApiError> {
-        let mut passed = self.passed.subscribe();
-        let reached = passed.wait_for(|next| *next > number);
-        match tokio::time::timeout(ANSWER_TIME, reached).await {
-            Ok(Ok(_)) => Ok(()),
-            _ => Err(ApiError::TIMEOUT),
-        }
+        let reached = tokio::time::timeout(ANSWER_TIME, self.passed.reach(number)).await;
+        reached.map_err(|_| ApiError::TIMEOUT)
     }
 
     fn queue<'u>(&self, user: &'u User, last: i64) -> &'u mpsc::Sender<Request> {
-        let spawn = || session::spawn(&self.access, user.id, &self.log, last as u64);
+        let spawn = || session::spawn(&self.access, user.id, &self.committer, last as u64);
         user.queue.get_or_init(spawn)
     }
 
@@ -385,7 +388,7 @@ impl Orders {
     /// What `make` returns; -1008 where too much waits, or the log is full; -1016.
     fn submit(
         &self,
-        user: &User,
+        user: &Arc<User>,
         make: impl FnOnce(&Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
     ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
         self.check()?;
@@ -395,8 +398,9 @@ impl Orders {
         let sequence = memory.sequence + 1;
         let id = ORDER_IDS + sequence;
         let (order, command) = make(&memory, id)?;
-        let mut lsn = None;
+        let (mut lsn, mut placed) = (None, None);
         if let Some(order) = order {
+            placed = Some((Arc::clone(user), order.symbol, id));
             let record = Record::Order(Box::new(order));
             let appended = self.log.append(&record);
             lsn = Some(appended.map_err(|error| {
@@ -408,12 +412,12 @@ impl Orders {
             }
         }
         memory.sequence = sequence;
-        let (done, outcome) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
         permit.send(Request::Submit(Box::new(Submit {
             sequence: sequence as u64,
             lsn,
             command,
-            done,
+            done: Done { sender, placed },
         })));
         Ok((id, outcome))
     }
@@ -504,4 +508,8 @@ impl Orders {
             let _ = user.events.send(Arc::new(event));
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
