@@ -396,12 +396,12 @@ mod tests {
             .orders
             .read(|record, _| records.push(record));
         read.expect("it is whole");
-        let is = |wanted: Kept| {
-            let is = move |record: &Record| *record == Record::Kept(wanted.clone());
-            is
-        };
+        let is = |wanted: Kept| move |record: &Record| *record == Record::Kept(wanted.clone());
         // Orders come while their user is written, and after it.
-        let is_user = |record: &Record| matches!(record, Record::Kept(Kept::User { user, .. }) if *user == USER);
+        let is_user = |record: &Record| match record {
+            Record::Kept(Kept::User { user, .. }) => *user == USER,
+            _ => false,
+        };
         let begun = records.iter().rposition(is_user).expect("it is written");
         let mut with_orders: Vec<Record> = records[..begun].to_vec();
         for (at, record) in records[begun..].iter().enumerate() {

@@ -312,7 +312,7 @@ impl Drop for CopyWriter {
     }
 }
 
-/// What a command is about: its sort, and a symbol, or a user and a currency.
+/// The topic of a command: its sort, and a symbol, or a user and a currency.
 type Topic = (Discriminant<Command>, i64, i32);
 
 /// Returns the topic of a command, where a gateway has a use for it.

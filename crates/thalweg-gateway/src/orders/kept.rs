@@ -7,7 +7,7 @@
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{SymbolId, UserId};
 
-use super::log::{Bytes, Writer, decode_order, decode_trade, encode_order, encode_trade};
+use super::fields::{Bytes, Writer, decode_order, decode_trade, encode_order, encode_trade};
 use super::order::{Fill, Order, Status};
 use crate::market::{AggregateTrade, Candle, Trade};
 

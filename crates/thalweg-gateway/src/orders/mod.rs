@@ -12,6 +12,7 @@
 
 mod committer;
 mod event;
+mod fields;
 mod kept;
 mod log;
 mod memory;
