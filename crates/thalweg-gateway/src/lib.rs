@@ -41,6 +41,7 @@
 //! configuration. No task of the gateway is waited for by the exchange's thread.
 #![forbid(unsafe_code)]
 
+mod checkpoint;
 pub mod decimal;
 pub mod demo;
 mod error;
@@ -59,6 +60,7 @@ pub mod signature;
 mod state;
 pub mod symbols;
 mod time_unit;
+mod trade_ids;
 mod websocket;
 
 use std::net::SocketAddr;

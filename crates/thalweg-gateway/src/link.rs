@@ -1,27 +1,27 @@
 //! The thread that follows the drop copy: ids for trades, the log, then memory and market data.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
 
-use thalweg_exchange::execution::{Execution, ExecutionReport, TradeId};
+use thalweg_exchange::UserId;
+use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::market::{BestPrices, Body, Quote, Snapshot};
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{SymbolId, UserId};
 use thalweg_server::{Copied, DropCopy, GatewayLink};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use crate::GatewayError;
+use crate::checkpoint::{Checkpoints, Replay};
 use crate::market::Trade;
 use crate::orders::Record;
 use crate::reported::Reported;
 use crate::state::{State, now_us};
+use crate::trade_ids::TradeIds;
 
-/// The trades whose ids are found again, of the latest.
-const RECENT_MAX: usize = 1 << 16;
 /// The time between two attempts to write a log that has no room.
 const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
@@ -54,12 +54,15 @@ struct Follower {
     state: Arc<State>,
     runtime: Handle,
     ids: TradeIds,
+    checkpoints: Checkpoints,
     /// The last report of each user that has its step.
     last: HashMap<UserId, ReportNumber>,
     steps: Vec<Step>,
     records: Vec<Record>,
     /// The number after that of the last command whose end was read.
     next: u64,
+    /// The trades that come next are of an auction.
+    is_auction: bool,
     /// Reports may have been dropped before the next end.
     is_lossy: bool,
 }
@@ -67,6 +70,7 @@ struct Follower {
 impl Follower {
     fn new(state: Arc<State>, runtime: Handle) -> Self {
         Self {
+            checkpoints: Checkpoints::new(state.checkpoint_bytes),
             state,
             runtime,
             ids: TradeIds::default(),
@@ -74,6 +78,7 @@ impl Follower {
             steps: Vec::new(),
             records: Vec::new(),
             next: 0,
+            is_auction: false,
             is_lossy: false,
         }
     }
@@ -95,6 +100,7 @@ impl Follower {
                 return;
             }
             self.apply(time_us);
+            self.checkpoints.turn(&self.state, &self.ids);
         }
     }
 
@@ -122,12 +128,11 @@ impl Follower {
                 state.symbols.add(symbol.0, symbol.1);
             }
         }
-        let ids = &mut self.ids;
-        state.orders.recover(&state.symbols, |trade, index| {
-            let command = trade.command;
-            ids.restore(trade, TradeId { command, index });
-            state.market.trade(&trade);
-        });
+        let mut replay = Replay::new(&state, &mut self.ids, &mut self.checkpoints);
+        let first = state
+            .orders
+            .read(|record, bytes| replay.apply(record, bytes))?;
+        replay.end(first)?;
         let first_end = entries.iter().find_map(|entry| match entry {
             Copied::End(number) => Some(*number),
             _ => None,
@@ -154,6 +159,8 @@ impl Follower {
     fn prepare(&mut self, entry: Copied, time_us: i64) {
         match entry {
             Copied::Report(number, report) => {
+                // Stop orders trade after the auction.
+                self.is_auction &= report.kind != Execution::Triggered;
                 let owner = report.owner;
                 let Some(user) = self.state.orders.tracked(owner) else {
                     if let Some((trade, true)) = self.ids.of(&report, time_us) {
@@ -163,8 +170,11 @@ impl Follower {
                 };
                 let applied = || user.memory().last_report;
                 let last = self.last.get(&owner).copied().or_else(applied);
-                for (number, report) in self.state.orders.due(number, report, last) {
-                    self.report(number, report, time_us);
+                for (number, due) in self.state.orders.due(number, report, last) {
+                    let is_auction = self.is_auction;
+                    self.is_auction &= due.command == report.command;
+                    self.report(number, due, time_us);
+                    self.is_auction = is_auction;
                 }
                 if last.is_some_and(|last| number <= last)
                     && let Some((trade, true)) = self.ids.of(&report, time_us)
@@ -175,7 +185,9 @@ impl Follower {
             entry => {
                 match entry {
                     Copied::Restart => self.is_lossy = true,
+                    Copied::Auction => self.is_auction = true,
                     Copied::End(number) => {
+                        self.is_auction = false;
                         if std::mem::take(&mut self.is_lossy) {
                             self.fetch(number, time_us);
                         }
@@ -198,6 +210,7 @@ impl Follower {
             report,
             trade: traded.map(|(trade, _)| trade.id),
             time_us,
+            is_auction: self.is_auction,
         };
         self.last.insert(report.owner, number);
         self.records.push(Record::Report(reported));
@@ -347,56 +360,6 @@ fn best_of(book: &Snapshot) -> BestPrices {
     }
 }
 
-/// The ids of trades: a count for each symbol.
-#[derive(Debug, Default)]
-struct TradeIds {
-    last: HashMap<SymbolId, i64>,
-    recent: HashMap<TradeId, Trade>,
-    order: VecDeque<TradeId>,
-}
-
-impl TradeIds {
-    /// Returns the trade of a report, and whether it has its id only now.
-    fn of(&mut self, report: &ExecutionReport, time_us: i64) -> Option<(Trade, bool)> {
-        let Execution::Trade {
-            id,
-            price,
-            size,
-            is_maker,
-        } = report.kind
-        else {
-            return None;
-        };
-        if let Some(trade) = self.recent.get(&id) {
-            return Some((*trade, false));
-        }
-        let side = report.side?;
-        let trade = Trade {
-            id: self.last.get(&report.symbol).copied().unwrap_or(0) + 1,
-            command: id.command,
-            symbol: report.symbol,
-            price,
-            lots: size,
-            taker_side: if is_maker { side.opposite() } else { side },
-            time_us,
-        };
-        self.restore(trade, id);
-        Some((trade, true))
-    }
-
-    /// Takes a trade that has its id.
-    fn restore(&mut self, trade: Trade, id: TradeId) {
-        self.last.insert(trade.symbol, trade.id);
-        if self.order.len() >= RECENT_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.recent.remove(&oldest);
-        }
-        self.order.push_back(id);
-        self.recent.insert(id, trade);
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::net::SocketAddr;
@@ -406,7 +369,7 @@ pub(crate) mod tests {
     use thalweg_client::{AdminClient, Options, Outcome, TradeClient};
     use thalweg_exchange::codec::session::AdminCommand;
     use thalweg_exchange::{
-        AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolSpec,
+        AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
     };
     use thalweg_server::Server;
     use thalweg_server::config::Config;
@@ -423,7 +386,9 @@ pub(crate) mod tests {
     pub(crate) struct Fixture {
         server: Server,
         follower: Follower,
-        copy: DropCopy,
+        link: GatewayLink,
+        gateway: thalweg_server::config::Gateway,
+        others: usize,
         admin: AdminClient,
         user: TradeClient,
         entries: Vec<Copied>,
@@ -443,6 +408,7 @@ pub(crate) mod tests {
             config.trade.listen = any;
             (config.admin.listen, config.http.listen) = (Some(any), None);
             config.gateway.listen = Some(any);
+            (config.gateway.checkpoint_bytes, config.gateway.orders_kept) = (1 << 16, 100);
             let gateway = config.gateway.clone();
             let started = Server::start(config, &directory.join("exchange")).await;
             let mut server = started.expect("a server");
@@ -456,7 +422,9 @@ pub(crate) mod tests {
             let mut fixture = Self {
                 server,
                 follower: Follower::new(Arc::new(state), Handle::current()),
-                copy: link.copy,
+                link,
+                gateway,
+                others: 0,
                 admin,
                 user,
                 entries: Vec::new(),
@@ -464,7 +432,9 @@ pub(crate) mod tests {
             };
             fixture.next().await;
             fixture.take(true);
-            let spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+            let mut spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+            spec.fee_unit = thalweg_exchange::FeeUnit::Millionth;
+            (spec.maker_fee, spec.taker_fee) = (100_000, 200_000);
             fixture.run(Command::AddSymbols([spec].into())).await;
             let money = vec![(CurrencyId(11), 1 << 40), (CurrencyId(20), 1 << 50)];
             let account = AccountSpec::new(UserId(1), money);
@@ -476,6 +446,59 @@ pub(crate) mod tests {
 
         pub(crate) fn state(&self) -> &Arc<State> {
             &self.follower.state
+        }
+
+        /// Has a checkpoint begin each `bytes` of the log.
+        pub(crate) fn checkpoints_each(&mut self, bytes: u64) {
+            self.follower.checkpoints = Checkpoints::new(bytes);
+        }
+
+        /// Follows reports that are made up.
+        pub(crate) fn follow<'r>(&mut self, reports: impl Iterator<Item = &'r Reported>) {
+            let mut time_us = 0;
+            for one in reports {
+                time_us = one.time_us;
+                self.follower.report(one.number, one.report, time_us);
+            }
+            self.follower.write(false).expect("there is room");
+            self.follower.apply(time_us);
+            // As the end of the command does, after trades.
+            self.state().market.end(1, time_us);
+            self.follower
+                .checkpoints
+                .turn(&self.follower.state, &self.follower.ids);
+        }
+
+        pub(crate) fn all<T>(&self, all: impl FnOnce(&State, &TradeIds) -> T) -> T {
+            all(&self.follower.state, &self.follower.ids)
+        }
+
+        /// Returns where its log is.
+        pub(crate) fn log(&self) -> PathBuf {
+            self.directory.join("gateway")
+        }
+
+        /// Returns another state, as at a start before it has read the log: an empty one, or a copy
+        /// of this as it is on disk.
+        pub(crate) fn another(&mut self, is_copy: bool) -> State {
+            self.others += 1;
+            let directory = self.directory.join(format!("other-{}", self.others));
+            std::fs::create_dir_all(directory.join("gateway")).expect("a directory");
+            let mut files = vec!["symbols.toml".into(), "api-keys.toml".into()];
+            if is_copy {
+                let log = std::fs::read_dir(self.log()).expect("a directory");
+                let names = log.map(|file| file.expect("a file").file_name());
+                files.extend(names.map(|name| PathBuf::from("gateway").join(name)));
+            }
+            for file in files {
+                std::fs::copy(self.directory.join(&file), directory.join(&file)).expect("a file");
+            }
+            let state = State::open(&self.gateway, &directory, &self.link);
+            let state = state.expect("files that are right");
+            for symbol in self.state().symbols.all() {
+                state.symbols.add(symbol.spec, symbol.limits);
+            }
+            state
         }
 
         pub(crate) fn end(self) {
@@ -497,7 +520,7 @@ pub(crate) mod tests {
 
         async fn next(&mut self) {
             let mut entries = Vec::new();
-            assert!(self.copy.next(&mut entries).await, "the exchange runs");
+            assert!(self.link.copy.next(&mut entries).await, "the exchange runs");
             self.entries.append(&mut entries);
         }
 
@@ -533,10 +556,11 @@ pub(crate) mod tests {
         let Fixture {
             server,
             follower,
-            copy,
+            link,
             directory,
             ..
         } = fixture;
+        let copy = link.copy;
         let state = Arc::clone(&follower.state);
         let user = state.orders.user(UserId(1));
         let signed = || {
@@ -615,37 +639,79 @@ pub(crate) mod tests {
         fixture.end();
     }
 
-    fn report(symbol: i32, command: u64, index: u32, is_maker: bool) -> ExecutionReport {
-        let side = if is_maker { Action::Ask } else { Action::Bid };
-        ExecutionReport {
-            command,
-            owner: UserId(1),
-            symbol: SymbolId(symbol),
-            order: OrderId(1),
-            side: Some(side),
-            price: 5,
-            left: 0,
-            filled: 1,
-            kind: Execution::Trade {
-                id: TradeId { command, index },
-                price: 5,
-                size: 1,
-                is_maker,
-            },
-        }
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn both_sides_of_a_trade_in_an_auction_have_the_takers_fee() {
+        let mut fixture = Fixture::new("auction").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let symbol = SYMBOL;
+        fixture.run(Command::StartAuction { symbol }).await;
+        fixture.place(1, Action::Bid).await;
+        fixture.place(2, Action::Ask).await;
+        let reference = None;
+        fixture.run(Command::Uncross { symbol, reference }).await;
+        // Continuous trading has both rates.
+        fixture.place(3, Action::Bid).await;
+        let number = fixture.place(4, Action::Ask).await;
+        fixture.until(number).await;
+        fixture.take(false);
+        let fees = |user: &crate::orders::User| {
+            let memory = user.memory();
+            let fees = memory.fills(SYMBOL).map(|fill| (fill.order, fill.fee));
+            let mut fees: Vec<_> = fees.collect();
+            fees.sort_unstable();
+            fees
+        };
+        let expected = [(1, 100), (2, 100), (3, 50), (4, 100)];
+        assert_eq!(fees(&user), expected);
+        // They are what the exchange took.
+        let (view, _) = state
+            .orders
+            .balances(&user, &state.symbols, None)
+            .await
+            .expect("one");
+        let quote = view
+            .balances
+            .iter()
+            .find(|(id, _)| id.0 == 20)
+            .expect("it has some");
+        assert_eq!(quote.1, (1 << 50) - 350);
+        fixture.end();
     }
 
-    #[test]
-    fn ids_count_by_symbol_and_both_reports_of_a_trade_have_the_same() {
-        let mut ids = TradeIds::default();
-        let mut id = |symbol, command, index, is_maker| {
-            let of = ids.of(&report(symbol, command, index, is_maker), 0);
-            of.map(|(trade, is_new)| (trade.id, is_new, trade.taker_side))
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn balances_are_of_one_command_though_later_ones_are_applied() {
+        let mut fixture = Fixture::new("balances").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let held = |number| {
+            let held = user.memory().held(number, |id| state.symbols.by_id(id));
+            held.map(|held| held.get(&20).copied().unwrap_or(0))
         };
-        assert_eq!(id(1, 5, 0, false), Some((1, true, Action::Bid)));
-        assert_eq!(id(1, 5, 0, true), Some((1, false, Action::Bid)));
-        assert_eq!(id(1, 5, 1, true), Some((2, true, Action::Bid)));
-        assert_eq!(id(2, 6, 0, false), Some((1, true, Action::Bid)));
-        assert_eq!(id(1, 5, 1, false), Some((2, false, Action::Bid)));
+        let first = fixture.place(1, Action::Bid).await;
+        let second = fixture.place(2, Action::Bid).await;
+        let traded = fixture.place(3, Action::Ask).await;
+        fixture.until(traded).await;
+        fixture.take(false);
+        let at = [first, second, traded, traded + 1].map(held);
+        assert_eq!(at, [Some(0), Some(600), Some(1_200), Some(600)]);
+        // The exchange has the same at each: what is free and what is held are all there is.
+        let (view, balances) = state
+            .orders
+            .balances(&user, &state.symbols, None)
+            .await
+            .expect("one");
+        let quote = view
+            .balances
+            .iter()
+            .find(|(id, _)| id.0 == 20)
+            .expect("it has some");
+        assert_eq!(i128::from(quote.1) + 600, (1 << 50) - 150);
+        let locked = balances
+            .iter()
+            .find(|one| one.asset == "USDT")
+            .expect("it has a name");
+        assert_eq!(locked.locked, "0.000600");
+        fixture.end();
     }
 }

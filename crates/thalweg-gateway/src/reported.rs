@@ -10,4 +10,6 @@ pub(crate) struct Reported {
     pub(crate) report: ExecutionReport,
     pub(crate) trade: Option<i64>,
     pub(crate) time_us: i64,
+    /// It is of an auction: both sides pay the taker's fee.
+    pub(crate) is_auction: bool,
 }

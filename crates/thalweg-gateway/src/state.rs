@@ -22,6 +22,8 @@ pub(crate) struct State {
     pub(crate) market: Market,
     pub(crate) orders: Orders,
     pub(crate) connections_max: usize,
+    /// Bytes of the log between two checkpoints at least.
+    pub(crate) checkpoint_bytes: u64,
     draining: watch::Sender<bool>,
     /// How many WebSockets are open.
     websockets: watch::Sender<usize>,
@@ -55,6 +57,7 @@ impl State {
             market: Market::new(),
             orders,
             connections_max: config.connections_max,
+            checkpoint_bytes: config.checkpoint_bytes,
             draining: watch::Sender::new(false),
             websockets: watch::Sender::new(0),
         })

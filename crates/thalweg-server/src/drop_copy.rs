@@ -3,11 +3,12 @@
 //!
 //! The publisher appends on the exchange's thread and never waits. At most [`ENTRIES_MAX`] entries
 //! wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
-//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are
-//! dropped only with the reader. Reports that were dropped can be had from [`Reports`], by their
+//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are kept
+//! in short: see [`Copied::Admin`]. Reports that were dropped can be had from [`Reports`], by their
 //! numbers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_exchange::durable::{Executed, Reports};
@@ -36,7 +37,11 @@ pub enum Copied {
     Message(Message),
     /// An execution report of that command, with its number among those of its owner.
     Report(ReportNumber, ExecutionReport),
-    /// That command, where it is no order of a user, and succeeded.
+    /// Trades that come next are of an auction, until its end or the report of a triggered order.
+    Auction,
+    /// That command, where it is no order of a user, and succeeded. To a reader that was behind,
+    /// deposits and withdrawals of one user in one currency come as one with their sum, and of
+    /// commands of one sort about one symbol the last comes alone.
     Admin(Box<Command>),
     /// The command with this number is complete. Commands without other entries have none, but the
     /// last one before the reader is woken.
@@ -120,6 +125,9 @@ pub(crate) struct CopyWriter {
     symbols: BTreeSet<SymbolId>,
     /// Entries since the last hand-over.
     entries: Vec<Copied>,
+    /// Commands for a reader that is behind: those of a topic as one, with its place.
+    short: HashMap<Topic, (u64, Command)>,
+    shortened: u64,
     next_command: u64,
     /// The last command whose end is in the queue, and one more.
     ended: u64,
@@ -135,6 +143,8 @@ pub(crate) fn new(epoch: Epoch) -> (CopyWriter, DropCopy) {
         builder: None,
         symbols: BTreeSet::new(),
         entries: Vec::new(),
+        short: HashMap::new(),
+        shortened: 0,
         next_command: 0,
         ended: 0,
         is_behind: true,
@@ -175,6 +185,9 @@ impl CopyWriter {
         };
         let before = self.entries.len();
         if !self.is_behind {
+            if matches!(command, Command::Uncross { .. }) {
+                self.entries.push(Copied::Auction);
+            }
             self.entries
                 .extend(messages.iter().map(|m| Copied::Message(*m)));
             let reports = executed.reports.iter();
@@ -183,7 +196,10 @@ impl CopyWriter {
         }
         if result == ResultCode::Success && is_administrative(command) {
             self.note_symbols(command);
-            self.entries.push(Copied::Admin(Box::new(command.clone())));
+            match self.is_behind {
+                true => self.keep_short(command),
+                false => self.entries.push(Copied::Admin(Box::new(command.clone()))),
+            }
         }
         if self.entries.len() > before && !self.is_behind {
             self.entries.push(Copied::End(number));
@@ -205,9 +221,36 @@ impl CopyWriter {
 
     /// Drops all but the administrators' commands.
     fn fall_behind(&mut self) {
-        let is_kept = |entry: &Copied| matches!(entry, Copied::Admin(_) | Copied::Symbol(_));
-        self.entries.retain(is_kept);
         self.is_behind = true;
+        for entry in std::mem::take(&mut self.entries) {
+            match entry {
+                Copied::Admin(command) => self.keep_short(&command),
+                Copied::Symbol(_) => self.entries.push(entry),
+                _ => {}
+            }
+        }
+    }
+
+    /// Keeps a command for a reader that is behind, in place of those that it makes superfluous.
+    fn keep_short(&mut self, command: &Command) {
+        if let Command::AddSymbols(specs) = command
+            && specs.len() > 1
+        {
+            let each = specs.iter();
+            return each.for_each(|spec| self.keep_short(&Command::AddSymbols([*spec].into())));
+        }
+        let Some(topic) = topic(command) else {
+            return;
+        };
+        let mut kept = command.clone();
+        if let Some((_, before)) = self.short.remove(&topic)
+            && let Command::Balance { amount: sum, .. } = before
+            && let Command::Balance { amount, .. } = &mut kept
+        {
+            *amount = amount.saturating_add(sum);
+        }
+        self.shortened += 1;
+        self.short.insert(topic, (self.shortened, kept));
     }
 
     /// Hands over what there is. Never waits.
@@ -216,6 +259,7 @@ impl CopyWriter {
         let mut queue = inner.queue();
         if queue.is_abandoned {
             (self.builder, self.entries) = (None, Vec::new());
+            self.short.clear();
             return;
         }
         if self.is_behind && queue.entries.is_empty() {
@@ -245,6 +289,10 @@ impl CopyWriter {
         let Some(builder) = &self.builder else {
             return;
         };
+        let mut short: Vec<(u64, Command)> = self.short.drain().map(|(_, one)| one).collect();
+        short.sort_unstable_by_key(|(place, _)| *place);
+        let short = short.into_iter();
+        (self.entries).extend(short.map(|(_, command)| Copied::Admin(Box::new(command))));
         self.entries.push(Copied::Restart);
         for symbol in &self.symbols {
             let mut book = Box::<Snapshot>::default();
@@ -262,6 +310,26 @@ impl Drop for CopyWriter {
         self.inner.queue().is_closed = true;
         self.inner.filled.notify_one();
     }
+}
+
+/// The topic of a command: its sort, and a symbol, or a user and a currency.
+type Topic = (Discriminant<Command>, i64, i32);
+
+/// Returns the topic of a command, where a gateway has a use for it.
+fn topic(command: &Command) -> Option<Topic> {
+    let (first, second) = match command {
+        Command::Balance { uid, currency, .. } => (uid.0, currency.0),
+        Command::AddSymbols(specs) => (0, specs.first()?.id.0),
+        Command::RemoveSymbol { symbol }
+        | Command::Halt { symbol }
+        | Command::Unhalt { symbol }
+        | Command::StartAuction { symbol }
+        | Command::Uncross { symbol, .. }
+        | Command::SetPriceBand { symbol, .. } => (0, symbol.0),
+        Command::Reset => (0, 0),
+        _ => return None,
+    };
+    Some((discriminant(command), first, second))
 }
 
 /// Whether a command changes something else than the orders of one user.
@@ -320,12 +388,46 @@ mod tests {
         for command in &MASS_CANCELS {
             take(&mut writer, command);
         }
-        assert!(writer.entries.is_empty(), "{:?}", writer.entries);
-        take(&mut writer, &Command::cancel_all(None, None));
+        assert!(writer.entries.is_empty() && writer.short.is_empty());
         take(&mut writer, &DEPOSIT);
-        let is_admin = |entry: &Copied| matches!(entry, Copied::Admin(_));
-        assert_eq!(writer.entries.len(), 2);
-        assert!(writer.entries.iter().all(is_admin));
+        assert!(writer.entries.is_empty() && writer.short.len() == 1);
+    }
+
+    #[test]
+    fn a_reader_that_is_behind_gets_sums_of_deposits_and_the_last_state_of_symbols() {
+        let (mut writer, copy) = started();
+        writer.fall_behind();
+        let (symbol, amounts) = (SymbolId(1), 1..=1_000);
+        for (transaction, amount) in amounts.enumerate() {
+            let user = UserId(1 + amount % 2);
+            let id = transaction as i64 + 1;
+            take(
+                &mut writer,
+                &Command::deposit(user, CurrencyId(1), amount, id),
+            );
+            take(&mut writer, &Command::Halt { symbol });
+            take(&mut writer, &Command::Unhalt { symbol });
+            take(&mut writer, &Command::StartAuction { symbol });
+            take(&mut writer, &Command::Halt { symbol });
+        }
+        assert_eq!((writer.entries.len(), writer.short.len()), (0, 5));
+        copy.0.queue().entries.clear();
+        writer.hand_over();
+        let entries = std::mem::take(&mut copy.0.queue().entries);
+        let commands = entries.iter().filter_map(|entry| match entry {
+            Copied::Admin(command) => Some((**command).clone()),
+            _ => None,
+        });
+        let deposit = |user, amount, id| Command::deposit(UserId(user), CurrencyId(1), amount, id);
+        let expected = [
+            deposit(2, 250_000, 999),
+            deposit(1, 250_500, 1_000),
+            Command::Unhalt { symbol },
+            Command::StartAuction { symbol },
+            Command::Halt { symbol },
+        ];
+        assert_eq!(commands.collect::<Vec<_>>(), expected);
+        assert!(writer.short.is_empty());
     }
 
     #[test]
@@ -350,26 +452,19 @@ mod tests {
         writer.entries.resize(ENTRIES_MAX, Copied::End(0));
         take(&mut writer, &DEPOSIT);
         assert!(writer.is_behind);
-        assert_eq!(writer.entries.len(), 1);
+        assert_eq!((writer.entries.len(), writer.short.len()), (0, 1));
         // Whatever would be dropped now shows a second look.
         writer.entries.resize(ENTRIES_MAX + 1, Copied::End(0));
         take(&mut writer, &DEPOSIT);
-        assert_eq!(writer.entries.len(), ENTRIES_MAX + 2);
-        writer
-            .entries
-            .retain(|entry| matches!(entry, Copied::Admin(_)));
+        assert_eq!(writer.entries.len(), ENTRIES_MAX + 1);
+        writer.entries.clear();
         // All that the queue has is taken: then the books come anew, after the commands.
         copy.0.queue().entries.clear();
         writer.hand_over();
         let entries = std::mem::take(&mut copy.0.queue().entries);
         let is_whole = matches!(
             entries[..],
-            [
-                Copied::Admin(_),
-                Copied::Admin(_),
-                Copied::Restart,
-                Copied::End(2)
-            ]
+            [Copied::Admin(_), Copied::Restart, Copied::End(2)]
         );
         assert!(is_whole, "{entries:?}");
     }

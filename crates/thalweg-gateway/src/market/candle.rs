@@ -107,13 +107,15 @@ impl Series {
         let open_time = self.interval.open(millis);
         match self.candles.back_mut() {
             Some(last) if last.open_time == open_time => last.add(trade),
-            _ => {
-                if self.candles.len() == Candles::KEPT {
-                    self.candles.pop_front();
-                }
-                self.candles.push_back(Candle::of(open_time, trade));
-            }
+            _ => self.push(Candle::of(open_time, trade)),
         }
+    }
+
+    fn push(&mut self, candle: Candle) {
+        if self.candles.len() == Candles::KEPT {
+            self.candles.pop_front();
+        }
+        self.candles.push_back(candle);
     }
 }
 
@@ -159,6 +161,26 @@ impl Default for Candles {
 impl Candles {
     /// How many candles with trades are kept of each interval: a day of minutes is among them.
     pub(crate) const KEPT: usize = 2_048;
+
+    /// Returns candles at a time, to which [`keep`](Self::keep) adds those that were kept.
+    pub(crate) fn kept_at(millis: i64) -> Self {
+        Self {
+            millis,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the time of the last trade, in milliseconds.
+    pub(crate) const fn millis(&self) -> i64 {
+        self.millis
+    }
+
+    /// Takes a candle that was kept of the interval at a position, after those before it.
+    pub(crate) fn keep(&mut self, at: u8, candle: Candle) {
+        if let Some(series) = self.series.get_mut(usize::from(at)) {
+            series.push(candle);
+        }
+    }
 
     /// Takes the next trade in.
     pub(crate) fn add(&mut self, trade: &Trade) {

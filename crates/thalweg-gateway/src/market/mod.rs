@@ -39,7 +39,7 @@ use thalweg_exchange::{Command, SymbolId};
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
-pub(crate) use self::candle::{Candle, Range};
+pub(crate) use self::candle::{Candle, Candles, Range};
 use self::depth::DepthSnapshot;
 pub(crate) use self::depth::Level;
 use self::entry::Entry;
@@ -145,6 +145,19 @@ impl Market {
             0 => lock(&self.entry_or_new(trade.symbol)).trades(trade.time_us, &[*trade]),
             _ => lock(&self.pending).trades.push(*trade),
         }
+    }
+
+    /// Returns the symbols that have a market.
+    pub(crate) fn symbols(&self) -> Vec<SymbolId> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.keys().copied().collect()
+    }
+
+    /// Takes trades and candles of a symbol that were kept, in place of those of before.
+    pub(crate) fn restore(&self, symbol: SymbolId, trades: Trades, candles: Candles) {
+        let entry = self.entry_or_new(symbol);
+        let mut entry = lock(&entry);
+        (entry.market.trades, entry.market.candles) = (trades, candles);
     }
 
     /// Takes an administrator's command, which succeeded.

@@ -77,6 +77,16 @@ impl Trades {
         }
     }
 
+    /// Takes a trade that was kept, after those before it.
+    pub(crate) fn keep(&mut self, trade: Trade) {
+        keep(&mut self.single, trade);
+    }
+
+    /// Takes an aggregate trade that was kept, after those before it.
+    pub(crate) fn keep_aggregate(&mut self, trade: AggregateTrade) {
+        keep(&mut self.aggregate, trade);
+    }
+
     pub(crate) fn last(&self) -> Option<&Trade> {
         self.single.back()
     }

@@ -2,15 +2,21 @@
 //!
 //! A record is a byte that says which, and fields in little-endian order. Order and reports come in
 //! the order in which they were applied, so that reading them again gives the same memory.
+//!
+//! Parts of checkpoints ([`Kept`]) are among them. Segments before a whole checkpoint are removed.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use thalweg_exchange::UserId;
 use thalweg_exchange::codec::{REPORT_BYTES, decode_report, encode_report};
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{Action, OrderFlags, SymbolId, UserId};
 use thalweg_journal::{GroupCommit, Journal, JournalOptions, Lsn, Reader, Shared};
 
-use super::order::{Kind, Life, Order};
+use super::fields::{Bytes, Writer, decode_order, decode_trade, encode_order, encode_trade};
+use super::kept::{self, Kept};
+use super::order::Order;
 use crate::GatewayError;
 use crate::market::Trade;
 use crate::reported::Reported;
@@ -19,10 +25,11 @@ const ORDER: u8 = 1;
 const REPORT: u8 = 2;
 const TRADE: u8 = 3;
 const BEGIN: u8 = 4;
-/// Segments of the log.
-const SEGMENT_BYTES: u64 = 8 << 20;
-/// Stands for an absent number.
-const NONE: i64 = i64::MIN;
+/// A report of an auction.
+const AUCTION: u8 = 5;
+/// The longest segments of the log, and the shortest.
+const SEGMENT_BYTES: [u64; 2] = [512 << 10, 8 << 20];
+const PAGE_BYTES: u64 = 4_096;
 
 /// A record of the log.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,73 +42,31 @@ pub(crate) enum Record {
     Trade(Trade, u32),
     /// A user's reports up to this one were before the gateway, or are lost.
     Begin(UserId, ReportNumber),
-}
-
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn int(&mut self, value: i64) -> &mut Self {
-        self.0.extend_from_slice(&value.to_le_bytes());
-        self
-    }
-
-    fn byte(&mut self, value: u8) -> &mut Self {
-        self.0.push(value);
-        self
-    }
-}
-
-struct Bytes<'b>(&'b [u8]);
-
-impl<'b> Bytes<'b> {
-    fn take(&mut self, count: usize) -> Option<&'b [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn int(&mut self) -> Option<i64> {
-        Some(i64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn optional(&mut self) -> Option<Option<i64>> {
-        self.int().map(|value| (value != NONE).then_some(value))
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
-    }
-
-    fn side(&mut self) -> Option<Action> {
-        Action::from_code(self.byte()?)
-    }
+    /// A part of a checkpoint.
+    Kept(Kept),
 }
 
 impl Record {
     fn encode(&self) -> Vec<u8> {
         let mut out = Writer(Vec::with_capacity(192));
         match self {
-            Self::Order(order) => encode_order(order, &mut out),
+            Self::Order(order) => encode_order(order, out.byte(ORDER)),
             Self::Report(reported) => {
                 let mut report = [0; REPORT_BYTES];
                 encode_report(&reported.report, &mut report).expect("the report has its room");
-                out.byte(REPORT).int(reported.number.0 as i64);
-                out.int(reported.trade.unwrap_or(NONE))
-                    .int(reported.time_us);
+                let code = if reported.is_auction { AUCTION } else { REPORT };
+                out.byte(code).int(reported.number.0 as i64);
+                out.optional(reported.trade).int(reported.time_us);
                 out.0.extend_from_slice(&report);
             }
             Self::Trade(trade, index) => {
-                out.byte(TRADE).int(trade.id).int(trade.symbol.0.into());
-                out.int(trade.price)
-                    .int(trade.lots)
-                    .byte(trade.taker_side as u8);
-                out.int(trade.time_us)
-                    .int(trade.command as i64)
-                    .int((*index).into());
+                encode_trade(trade, out.byte(TRADE));
+                out.int((*index).into());
             }
             Self::Begin(user, number) => {
                 out.byte(BEGIN).int(user.0).int(number.0 as i64);
             }
+            Self::Kept(kept) => kept.encode(&mut out),
         }
         out.0
     }
@@ -109,9 +74,10 @@ impl Record {
     /// Reads a record; `None` for bytes that are none.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let fields = &mut Bytes(bytes);
-        let record = match fields.byte()? {
+        let code = fields.byte()?;
+        let record = match code {
             ORDER => Self::Order(Box::new(decode_order(fields)?)),
-            REPORT => {
+            REPORT | AUCTION => {
                 let number = ReportNumber(fields.int()? as u64);
                 let (trade, time_us) = (fields.optional()?, fields.int()?);
                 let (report, _) = decode_report(fields.take(REPORT_BYTES)?).ok()?;
@@ -120,103 +86,82 @@ impl Record {
                     report,
                     trade,
                     time_us,
+                    is_auction: code == AUCTION,
                 })
             }
             TRADE => {
-                let (id, symbol) = (fields.int()?, SymbolId(fields.int()?.try_into().ok()?));
-                let (price, lots) = (fields.int()?, fields.int()?);
-                let (taker_side, time_us) = (fields.side()?, fields.int()?);
-                let (command, index) = (fields.int()? as u64, fields.int()? as u32);
-                let trade = Trade {
-                    id,
-                    command,
-                    symbol,
-                    price,
-                    lots,
-                    taker_side,
-                    time_us,
-                };
+                let (trade, index) = (decode_trade(fields)?, fields.int()? as u32);
                 Self::Trade(trade, index)
             }
             BEGIN => Self::Begin(UserId(fields.int()?), ReportNumber(fields.int()? as u64)),
+            code if code >= kept::FIRST => Self::Kept(Kept::decode(code, fields)?),
             _ => return None,
         };
         fields.0.is_empty().then_some(record)
     }
 }
 
-fn encode_order(order: &Order, out: &mut Writer) {
-    out.byte(ORDER).int(order.user.0).int(order.symbol.into());
-    out.int(order.id).byte(order.client_id.len() as u8);
-    out.0.extend_from_slice(order.client_id.as_bytes());
-    out.byte(order.kind as u8)
-        .byte(order.life as u8)
-        .byte(order.side as u8);
-    out.int(order.price).int(order.lots).int(order.quote);
-    out.int(order.stop.unwrap_or(NONE))
-        .int(order.display.unwrap_or(NONE));
-    out.byte(order.flags.code()).int(order.created_us);
-}
-
-fn decode_order(fields: &mut Bytes<'_>) -> Option<Order> {
-    let (user, symbol) = (UserId(fields.int()?), fields.int()?.try_into().ok()?);
-    let id = fields.int()?;
-    let length = fields.byte()?.into();
-    let client_id = std::str::from_utf8(fields.take(length)?).ok()?.to_owned();
-    let kind = Kind::from_code(fields.byte()?)?;
-    let life = Life::from_code(fields.byte()?)?;
-    let side = fields.side()?;
-    let (price, lots, quote) = (fields.int()?, fields.int()?, fields.int()?);
-    let (stop, display) = (fields.optional()?, fields.optional()?);
-    let flags = OrderFlags::from_code(fields.byte()?)?;
-    let created_us = fields.int()?;
-    Some(Order {
-        kind,
-        life,
-        quote,
-        stop,
-        display,
-        flags,
-        ..Order::pending(
-            (user, symbol, id),
-            client_id,
-            (side, price, lots),
-            created_us,
-        )
-    })
-}
-
 /// See the [module](self).
 #[derive(Clone, Debug)]
-pub(crate) struct Log(Shared<[u8]>);
+pub(crate) struct Log {
+    journal: Shared<[u8]>,
+    directory: PathBuf,
+    /// Bytes of records that were appended.
+    bytes: Arc<AtomicU64>,
+}
 
 impl Log {
-    /// Opens the log in a directory, and gives every record that it has, in order.
+    /// Opens the log in a directory. A checkpoint comes each `checkpoint_bytes`.
     ///
     /// # Errors
-    /// Files that cannot be read or written, or are damaged; a record of another version.
-    pub(crate) fn open(
-        directory: &Path,
-        mut record: impl FnMut(Record),
-    ) -> Result<Self, GatewayError> {
+    /// Files that cannot be read or written.
+    pub(crate) fn open(directory: &Path, checkpoint_bytes: u64) -> Result<Self, GatewayError> {
         std::fs::create_dir_all(directory).map_err(|source| GatewayError::File {
             path: directory.to_owned(),
             source,
         })?;
-        let options = JournalOptions::default().segment_bytes(SEGMENT_BYTES);
+        let segment_bytes = (checkpoint_bytes / 4).clamp(SEGMENT_BYTES[0], SEGMENT_BYTES[1]);
+        let segment_bytes = segment_bytes.next_multiple_of(PAGE_BYTES);
+        let options = JournalOptions::default().segment_bytes(segment_bytes);
         let journal = Journal::<[u8]>::open(directory, options)?;
-        if journal.next() > Lsn::new(1) {
-            let mut reader = Reader::open(directory, Lsn::new(1))?;
-            while let Some(block) = reader.next_block()? {
-                for (lsn, bytes) in block.bytes() {
-                    record(Record::decode(bytes).ok_or_else(|| GatewayError::Content {
-                        path: directory.to_owned(),
-                        what: format!("record {} is none of this version", lsn.number()),
-                    })?);
-                }
+        Ok(Self {
+            journal: journal.share(GroupCommit::default()),
+            directory: directory.to_owned(),
+            bytes: Arc::default(),
+        })
+    }
+
+    /// Gives every durable record with its length, in order; begins where segments were not
+    /// removed. Returns the number of the first.
+    ///
+    /// # Errors
+    /// Files that cannot be read, or are damaged; a record of another version.
+    pub(crate) fn read(&self, mut record: impl FnMut(Record, u64)) -> Result<Lsn, GatewayError> {
+        if self.journal.durable().get() == Lsn::ZERO {
+            return Ok(Lsn::FIRST);
+        }
+        let mut reader = Reader::open(&self.directory, Lsn::ZERO)?;
+        let first = reader.next();
+        while let Some(block) = reader.next_block()? {
+            for (lsn, bytes) in block.bytes() {
+                let what = || format!("record {} is none of this version", lsn.number());
+                let decoded = Record::decode(bytes).ok_or_else(|| self.content(what()))?;
+                record(decoded, bytes.len() as u64);
             }
         }
-        Ok(Self(journal.share(GroupCommit::default())))
+        Ok(first)
+    }
+
+    /// Returns the error of a log that has something wrong.
+    pub(crate) fn content(&self, what: String) -> GatewayError {
+        let path = self.directory.clone();
+        GatewayError::Content { path, what }
+    }
+
+    /// Returns the bytes of all records that were appended.
+    pub(crate) fn appended_bytes(&self) -> u64 {
+        // ORDERING: Relaxed; a count alone.
+        self.bytes.load(Ordering::Relaxed)
     }
 
     /// Appends a record, which is not durable yet.
@@ -226,7 +171,10 @@ impl Log {
     pub(crate) fn append(&self, record: &Record) -> Result<Lsn, GatewayError> {
         let bytes = record.encode();
         let build = |slot: &mut [u8]| slot.copy_from_slice(&bytes);
-        Ok(self.0.append_bytes_with(bytes.len(), build)?)
+        let lsn = self.journal.append_bytes_with(bytes.len(), build)?;
+        // ORDERING: Relaxed; a count alone.
+        self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        Ok(lsn)
     }
 
     /// Waits until a record is durable. Blocks the thread.
@@ -234,15 +182,26 @@ impl Log {
     /// # Errors
     /// The log has failed, or its disk is full.
     pub(crate) fn commit(&self, lsn: Lsn) -> Result<(), GatewayError> {
-        self.0.commit(lsn).map(drop).map_err(GatewayError::Log)
+        let committed = self.journal.commit(lsn);
+        committed.map(drop).map_err(GatewayError::Log)
+    }
+
+    /// Removes the segments that hold only records before this one.
+    ///
+    /// # Errors
+    /// The file system.
+    pub(crate) fn retain_from(&self, lsn: Lsn) -> Result<(), GatewayError> {
+        let retained = self.journal.retain_from(lsn);
+        retained.map(drop).map_err(GatewayError::Log)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use thalweg_exchange::execution::{Execution, ExecutionReport, TradeId};
-    use thalweg_exchange::{OrderId, SelfTrade};
+    use thalweg_exchange::{Action, OrderFlags, OrderId, SelfTrade, SymbolId};
 
+    use super::super::order::{Kind, Life};
     use super::*;
 
     pub(crate) fn order(id: i64) -> Order {
@@ -299,6 +258,14 @@ mod tests {
                 report,
                 trade: Some(3),
                 time_us: 9,
+                is_auction: false,
+            }),
+            Record::Report(Reported {
+                number: ReportNumber(6),
+                report,
+                trade: Some(3),
+                time_us: 9,
+                is_auction: true,
             }),
         ]
     }
@@ -320,7 +287,8 @@ mod tests {
     fn a_log_that_is_opened_again_gives_what_was_committed() {
         let name = format!("thalweg-gateway-log-{}", std::process::id());
         let directory = std::env::temp_dir().join(name);
-        let log = Log::open(&directory, |_| panic!("it is new")).expect("it opens");
+        let log = Log::open(&directory, 1 << 20).expect("it opens");
+        log.read(|_, _| panic!("it is new")).expect("it is empty");
         let mut last = Lsn::new(1);
         for record in records() {
             last = log.append(&record).expect("there is room");
@@ -328,7 +296,9 @@ mod tests {
         log.commit(last).expect("there is room");
         drop(log);
         let mut read = Vec::new();
-        drop(Log::open(&directory, |record| read.push(record)).expect("it opens"));
+        let log = Log::open(&directory, 1 << 20).expect("it opens");
+        let first = log.read(|record, _| read.push(record));
+        assert_eq!(first.expect("it is whole"), Lsn::FIRST);
         assert_eq!(read, records());
         std::fs::remove_dir_all(&directory).expect("it is there");
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{ResultCode, SymbolId};
+use thalweg_exchange::{Action, ResultCode, SymbolId, UserId};
 
 use super::event::{Executed, UserEvent};
+use super::kept::{Kept, KeptOrder};
 use super::order::{Fill, Order, Status};
 use crate::reported::Reported;
 use crate::symbols::{Symbol, Symbols};
@@ -17,7 +18,13 @@ use crate::symbols::{Symbol, Symbols};
 /// time. JSON carries numbers up to twice this exactly.
 pub(super) const ORDER_IDS: i64 = 1 << 52;
 
+/// Changes of what is held that are kept, for answers of a command before the last.
+const MOVES_MAX: usize = 4_096;
+
 type OrderKey = (i32, i64);
+
+/// The number of a command, and the amount of a currency by which it changed what is held.
+type Move = (u64, i32, i128);
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -32,6 +39,9 @@ pub(crate) struct Memory {
     /// later one was not executed.
     former: HashMap<OrderKey, OrderKey>,
     fills: VecDeque<Fill>,
+    moves: VecDeque<Move>,
+    /// The moves of this command and of those before it are not all kept.
+    moved_before: u64,
     kept: usize,
     /// The last report that was applied; `None` before the first, or a beginning.
     pub(crate) last_report: Option<ReportNumber>,
@@ -59,6 +69,8 @@ impl Memory {
             by_client_id: HashMap::new(),
             former: HashMap::new(),
             fills: VecDeque::new(),
+            moves: VecDeque::new(),
+            moved_before: 0,
             kept,
             last_report: None,
             sequence: 0,
@@ -66,7 +78,7 @@ impl Memory {
     }
 
     /// Takes an order that is about to be sent.
-    pub(super) fn insert(&mut self, order: Order) {
+    pub(crate) fn insert(&mut self, order: Order) {
         self.sequence = self.sequence.max(order.id - ORDER_IDS);
         let key = (order.symbol, order.id);
         let name = (order.symbol, order.client_id.clone());
@@ -107,7 +119,7 @@ impl Memory {
     }
 
     /// Applies a report, if its number is the next. Returns the event that it makes.
-    pub(super) fn apply(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
+    pub(crate) fn apply(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
         self.last_report = Some(reported.number);
         let report = &reported.report;
         let key = (report.symbol.0, report.order.0);
@@ -130,13 +142,15 @@ impl Memory {
         }
         let symbol = symbols.by_id(report.symbol);
         let order = self.open.get_mut(&key)?;
+        let before = symbol.as_ref().map(|symbol| held_for(order, symbol));
         let change = order.apply(reported, symbol.as_deref())?;
         let order = order.clone();
+        if let (Some(symbol), Some((currency, before))) = (&symbol, before) {
+            let after = held_for(&order, symbol).1;
+            self.note_move((report.command, currency, after - before));
+        }
         if let Some(fill) = change.fill {
-            if self.fills.len() >= self.kept {
-                self.fills.pop_front();
-            }
-            self.fills.push_back(fill);
+            self.keep_fill(fill);
         }
         if !order.status.is_open() || report.is_final() {
             self.close(key);
@@ -163,6 +177,11 @@ impl Memory {
             self.forget_name(&order);
             return;
         }
+        self.keep_closed(order);
+    }
+
+    fn keep_closed(&mut self, order: Order) {
+        let key = (order.symbol, order.id);
         // An order by quoteOrderQty may trade once more.
         if self.by_end.len() >= self.kept
             && let Some(oldest) = self.by_end.pop_front()
@@ -172,6 +191,71 @@ impl Memory {
         }
         self.by_end.push_back(key);
         self.closed.insert(key, order);
+    }
+
+    pub(crate) fn keep_fill(&mut self, fill: Fill) {
+        if self.fills.len() >= self.kept {
+            self.fills.pop_front();
+        }
+        self.fills.push_back(fill);
+    }
+
+    /// Returns the first of the parts of a checkpoint that have all of this.
+    pub(super) const fn kept_first(&self, user: UserId) -> Kept {
+        Kept::User {
+            user,
+            last_report: self.last_report,
+            sequence: self.sequence,
+        }
+    }
+
+    /// Returns the parts after the first.
+    pub(super) fn kept(&self) -> Vec<Kept> {
+        let order = |order: &Order, is_open| {
+            let key = (order.symbol, order.id);
+            let name = (order.symbol, order.client_id.clone());
+            Kept::Order(Box::new(KeptOrder {
+                is_open,
+                is_newest: self.by_client_id.get(&name) == Some(&key),
+                former: self.former.get(&key).map(|former| former.1),
+                order: order.clone(),
+            }))
+        };
+        let closed = self.by_end.iter().filter_map(|key| self.closed.get(key));
+        let mut parts: Vec<Kept> = closed.map(|one| order(one, false)).collect();
+        parts.extend(self.open.values().map(|one| order(one, true)));
+        parts.extend(self.fills.iter().copied().map(Kept::Fill));
+        parts.push(Kept::UserEnd);
+        parts
+    }
+
+    /// Returns all parts.
+    #[cfg(test)]
+    pub(crate) fn parts(&self, user: UserId) -> Vec<Kept> {
+        let first = self.kept_first(user);
+        [vec![first], self.kept()].concat()
+    }
+
+    /// Begins with what the first part of a checkpoint has.
+    pub(crate) const fn begin(&mut self, last_report: Option<ReportNumber>, sequence: i64) {
+        (self.last_report, self.sequence) = (last_report, sequence);
+    }
+
+    /// Takes an order of a checkpoint.
+    pub(crate) fn restore(&mut self, kept: KeptOrder) {
+        let KeptOrder { order, former, .. } = kept;
+        let key = (order.symbol, order.id);
+        if kept.is_newest {
+            let name = (order.symbol, order.client_id.clone());
+            self.by_client_id.insert(name, key);
+        }
+        if let Some(former) = former {
+            self.former.insert(key, (order.symbol, former));
+        }
+        match kept.is_open {
+            true => drop(self.open.insert(key, order)),
+            false => self.keep_closed(order),
+        }
     }
 
     /// Returns an order of a symbol by its id, also one that is on its way.
@@ -224,28 +308,57 @@ impl Memory {
             .filter(move |fill| fill.symbol == symbol.0)
     }
 
-    /// Returns what is held for open orders: pairs of a currency and an amount.
+    fn note_move(&mut self, change: Move) {
+        if change.2 == 0 {
+            return;
+        }
+        if self.moves.len() == MOVES_MAX
+            && let Some((command, ..)) = self.moves.pop_front()
+        {
+            self.moved_before = command;
+        }
+        self.moves.push_back(change);
+    }
+
+    /// Returns what is held for open orders before the command with this number, which came lately:
+    /// amounts by currency. `None` where too much has changed since.
     pub(crate) fn held(
         &self,
+        number: u64,
         symbol_of: impl Fn(SymbolId) -> Option<Arc<Symbol>>,
-    ) -> Vec<(i32, i128)> {
+    ) -> Option<BTreeMap<i32, i128>> {
+        if self.moved_before >= number {
+            return None;
+        }
         let mut held: BTreeMap<i32, i128> = BTreeMap::new();
         for order in self.open(None) {
-            let Some(symbol) = symbol_of(SymbolId(order.symbol)) else {
-                continue;
-            };
-            let left = i128::from(order.left());
-            let (currency, per_lot) = match order.side {
-                thalweg_exchange::Action::Ask => (
-                    symbol.spec.base_currency,
-                    i128::from(symbol.spec.base_scale),
-                ),
-                thalweg_exchange::Action::Bid => {
-                    (symbol.spec.quote_currency, symbol.held_per_lot(order.price))
-                }
-            };
-            *held.entry(currency.0).or_default() += left * per_lot;
+            if let Some(symbol) = symbol_of(SymbolId(order.symbol)) {
+                let (currency, amount) = held_for(order, &symbol);
+                *held.entry(currency).or_default() += amount;
+            }
         }
-        held.into_iter().collect()
+        let later = self.moves.iter().rev();
+        for (_, currency, amount) in later.take_while(|(command, ..)| *command >= number) {
+            *held.entry(*currency).or_default() -= amount;
+        }
+        Some(held)
+    }
+}
+
+/// Returns the currency and the amount that is held for an order, once the engine has it.
+fn held_for(order: &Order, symbol: &Symbol) -> (i32, i128) {
+    let left = match order.status {
+        Status::Pending => 0,
+        _ => i128::from(order.left()),
+    };
+    match order.side {
+        Action::Ask => (
+            symbol.spec.base_currency.0,
+            left * i128::from(symbol.spec.base_scale),
+        ),
+        Action::Bid => (
+            symbol.spec.quote_currency.0,
+            left * symbol.held_per_lot(order.price),
+        ),
     }
 }

@@ -12,6 +12,8 @@
 
 mod committer;
 mod event;
+mod fields;
+mod kept;
 mod log;
 mod memory;
 mod order;
@@ -41,6 +43,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 
 use self::committer::Committer;
 pub(crate) use self::event::{Balance, UserEvent};
+pub(crate) use self::kept::Kept;
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 use self::memory::ORDER_IDS;
@@ -58,6 +61,8 @@ use crate::symbols::Symbols;
 
 /// Events that wait for a follower of a user.
 const EVENTS_MAX: usize = 4_096;
+/// Attempts to read balances while more changes than are kept.
+const BALANCES_MAX: usize = 4;
 /// How long a command that was executed may take to be seen in the drop copy, and a query to be
 /// answered.
 const ANSWER_TIME: Duration = Duration::from_secs(10);
@@ -82,8 +87,6 @@ impl User {
 pub(crate) struct Orders {
     log: Log,
     committer: Committer,
-    /// The records of the log as it was opened, until they are applied.
-    records: Mutex<Vec<Record>>,
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
     reports: Reports,
@@ -101,13 +104,11 @@ impl Orders {
         directory: &Path,
         link: &GatewayLink,
     ) -> Result<Self, GatewayError> {
-        let mut records = Vec::new();
-        let log = Log::open(directory, |record| records.push(record))?;
+        let log = Log::open(directory, config.checkpoint_bytes)?;
         let committer = Committer::start(log.clone()).map_err(GatewayError::Threads)?;
         Ok(Self {
             log,
             committer,
-            records: Mutex::new(records),
             users: RwLock::default(),
             access: Access {
                 trade: link.trade,
@@ -150,26 +151,47 @@ impl Orders {
 
     // The drop copy's side.
 
-    /// Applies the log, and returns the trades that it has. `symbols` must be listed.
-    pub(crate) fn recover(
-        &self,
-        symbols: &Symbols,
-        mut trade: impl FnMut(crate::market::Trade, u32),
-    ) {
-        let records = std::mem::take(&mut *lock(&self.records));
-        for record in records {
-            match record {
-                Record::Order(order) => self.user(order.user).memory().insert(*order),
-                Record::Report(reported) => {
-                    let user = self.user(reported.report.owner);
-                    drop(user.memory().apply(&reported, symbols));
-                }
-                Record::Trade(of, index) => trade(of, index),
-                Record::Begin(user, number) => {
-                    self.user(user).memory().last_report = Some(number);
-                }
-            }
+    /// Gives the records of the log: see [`Log::read`].
+    pub(crate) fn read(&self, record: impl FnMut(Record, u64)) -> Result<Lsn, GatewayError> {
+        self.log.read(record)
+    }
+
+    /// Takes a user as a checkpoint has it, in place of that of before.
+    pub(crate) fn restore(&self, user: UserId, memory: Memory) {
+        let user = self.user(user);
+        let mut current = user.memory();
+        let sequence = current.sequence.max(memory.sequence);
+        *current = memory;
+        current.sequence = sequence;
+    }
+
+    /// Appends all parts of a user. Its reports must be applied.
+    pub(crate) fn keep(&self, id: UserId) -> Result<(), GatewayError> {
+        let user = self.user(id);
+        let parts = {
+            // Orders of records before the first part are in the others.
+            let memory = user.memory();
+            self.log.append(&Record::Kept(memory.kept_first(id)))?;
+            memory.kept()
+        };
+        for part in parts {
+            self.log.append(&Record::Kept(part))?;
         }
+        Ok(())
+    }
+
+    /// Returns the users that are followed.
+    pub(crate) fn users(&self) -> Vec<UserId> {
+        self.followed().iter().map(|user| user.id).collect()
+    }
+
+    /// Returns an empty memory, for a user of a checkpoint.
+    pub(crate) fn memory(&self) -> Memory {
+        Memory::new(self.kept)
+    }
+
+    pub(crate) const fn log(&self) -> &Log {
+        &self.log
     }
 
     /// Returns, for each user that is followed, the reports of some commands after the one in
@@ -406,6 +428,12 @@ impl Orders {
     /// # Errors
     /// -1008 where too much waits; -1007; -1016; -2015 for a user that the exchange does not know.
     pub(crate) async fn account(&self, user: &User) -> Result<AccountView, ApiError> {
+        self.account_at(user).await.map(|(view, _)| view)
+    }
+
+    /// Works as [`account`](Self::account); the number is that of the first command that it does
+    /// not have.
+    async fn account_at(&self, user: &User) -> Result<(AccountView, u64), ApiError> {
         self.check()?;
         let (sender, answer) = oneshot::channel();
         {
@@ -424,14 +452,15 @@ impl Orders {
                 if answered.number > 0 {
                     self.reach(answered.number - 1).await?;
                 }
-                Ok(view)
+                Ok((view, answered.number))
             }
             QueryResult::Refused(_) => Err(ApiError::BUSY),
             _ => Err(ApiError::REJECTED_KEY),
         }
     }
 
-    /// Returns the balances of a user, of all assets that have a name, or of some.
+    /// Returns the balances of a user, of all assets that have a name, or of some: all after the
+    /// same command.
     ///
     /// # Errors
     /// As [`account`](Self::account).
@@ -441,15 +470,24 @@ impl Orders {
         symbols: &Symbols,
         only: Option<&[i32]>,
     ) -> Result<(AccountView, Vec<Balance>), ApiError> {
-        let view = self.account(user).await?;
-        let held = user.memory().held(|id| symbols.by_id(id));
+        let mut attempts = 0;
+        let (view, held) = loop {
+            let (view, number) = self.account_at(user).await?;
+            // The orders are those of the same command, whatever came since.
+            if let Some(held) = user.memory().held(number, |id| symbols.by_id(id)) {
+                break (view, held);
+            }
+            attempts += 1;
+            if attempts == BALANCES_MAX {
+                return Err(ApiError::BUSY);
+            }
+        };
         let assets = symbols.assets().iter();
         let chosen = assets.filter(|a| only.is_none_or(|only| only.contains(&a.currency.0)));
         let balances = chosen.map(|asset| {
             let free = view.balances.iter().find(|(id, _)| *id == asset.currency);
             let free = free.map_or(0, |(_, amount)| i128::from(*amount));
-            let locked = held.iter().find(|(id, _)| *id == asset.currency.0);
-            let locked = locked.map_or(0, |(_, amount)| *amount);
+            let locked = held.get(&asset.currency.0).copied().unwrap_or(0);
             Balance {
                 asset: asset.name.clone(),
                 free: decimal::format(free, asset.decimals),

@@ -53,14 +53,14 @@ names! {
 /// The status of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
-    Pending,
-    New,
-    PartiallyFilled,
-    Filled,
-    Canceled,
-    Rejected,
-    Expired,
-    ExpiredInMatch,
+    Pending = 0,
+    New = 1,
+    PartiallyFilled = 2,
+    Filled = 3,
+    Canceled = 4,
+    Rejected = 5,
+    Expired = 6,
+    ExpiredInMatch = 7,
 }
 
 const OUT_OF_BUDGET: CancelReason = CancelReason::Left(RejectReason::Budget);
@@ -77,6 +77,23 @@ impl Status {
             Self::Expired => "EXPIRED",
             Self::ExpiredInMatch => "EXPIRED_IN_MATCH",
         }
+    }
+
+    pub(super) fn from_code(code: u8) -> Option<Self> {
+        use Status::{
+            Canceled, Expired, ExpiredInMatch, Filled, New, PartiallyFilled, Pending, Rejected,
+        };
+        let all = [
+            Pending,
+            New,
+            PartiallyFilled,
+            Filled,
+            Canceled,
+            Rejected,
+            Expired,
+            ExpiredInMatch,
+        ];
+        all.get(usize::from(code)).copied()
     }
 
     pub(crate) const fn is_open(self) -> bool {
@@ -154,7 +171,7 @@ pub(crate) struct Change {
 
 impl Order {
     /// Returns a limit order that is on its way.
-    pub(super) fn pending(
+    pub(crate) fn pending(
         (user, symbol, id): (UserId, i32, i64),
         client_id: String,
         (side, price, lots): (Action, i64, i64),
@@ -282,6 +299,9 @@ impl Order {
         let fee = symbol.map_or(0, |symbol| {
             let cost = symbol.notional(price, size);
             self.spent += cost;
+            if reported.is_auction {
+                return symbol.fee(false, price, size);
+            }
             if is_maker {
                 return symbol.fee(true, price, size);
             }

@@ -316,6 +316,7 @@ mod tests {
             report,
             trade: None,
             time_us: 1,
+            is_auction: false,
         }
     }
 

@@ -169,6 +169,8 @@ section! {
         orders_per_day: u32 = 200_000,
         /// Closed orders and trades of a user that are kept.
         orders_kept: usize = 10_000,
+        /// Bytes of the log after which a checkpoint takes their place.
+        checkpoint_bytes: u64 = 32 << 20,
     }
 }
 

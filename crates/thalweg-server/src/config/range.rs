@@ -84,7 +84,7 @@ impl Config {
         ]
     }
 
-    fn of_gateway(&self) -> [Range; 6] {
+    fn of_gateway(&self) -> [Range; 7] {
         let g = &self.gateway;
         let most = u32::MAX.into();
         [
@@ -104,6 +104,12 @@ impl Config {
             range("gateway.orders_per_10s", g.orders_per_10s.into(), 1, most),
             range("gateway.orders_per_day", g.orders_per_day.into(), 1, most),
             range("gateway.orders_kept", g.orders_kept as u64, 1, 1 << 24),
+            range(
+                "gateway.checkpoint_bytes",
+                g.checkpoint_bytes,
+                1 << 16,
+                1 << 40,
+            ),
         ]
     }
 
