@@ -34,7 +34,7 @@ def main():
     own = {"api_key": key, "api_secret": secret, "base_url_http": server.base,
            "instrument_provider": InstrumentProviderConfig(load_all=True)}
     node = TradingNode(TradingNodeConfig(
-        trader_id=TraderId("TESTER-001"), logging=LoggingConfig(log_level="INFO"),
+        trader_id=TraderId("TESTER-001"), logging=LoggingConfig(log_level="WARN"),
         data_clients={BINANCE: BinanceDataClientConfig(base_url_ws=streams, **own)},
         exec_clients={BINANCE: BinanceExecClientConfig(
             base_url_ws=streams + "/ws-api/v3", **own)}))
