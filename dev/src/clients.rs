@@ -1,9 +1,9 @@
 //! `cargo dev clients`: real trading programs from PyPI and npm against fresh servers with a
 //! gateway.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::{env, fs};
 
 use crate::plan::{Outcome, Step};
 use crate::workspace::Workspace;
@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 /// The step of `cargo dev clients` and of the gate.
 pub(crate) const STEP: Step = Step {
     name: "clients",
-    summary: "five trading programs trade, and find their orders after kills (Python, Node, PyPI, npm)",
+    summary: "five trading programs trade; kills; the gateway's guide (Python, Node, PyPI, npm)",
     has_own_folder: false,
     run: |workspace| trade(workspace, 20),
 };
@@ -153,4 +153,85 @@ fn note_installed(pinned: &Path, folder: &Path) -> Result<(), String> {
     noted
         .map(drop)
         .map_err(|error| format!("{}: {error}", folder.display()))
+}
+
+/// A program that trades for minutes, and is installed for as long.
+struct Slow {
+    package: &'static str,
+    script: &'static str,
+    /// The oldest Python that it installs with is 3 and this.
+    minor: u32,
+}
+
+const SLOW: [Slow; 2] = [
+    Slow {
+        package: "nautilus_trader==1.231.0",
+        script: "nautilus.py",
+        minor: 12,
+    },
+    Slow {
+        package: "freqtrade==2026.9",
+        script: "freqtrade_bot.py",
+        minor: 11,
+    },
+];
+
+/// Has the five programs trade, then those that take minutes. Says which are skipped, and why.
+///
+/// # Errors
+/// One does not trade as it should, or the server cannot be built.
+pub(crate) fn for_longer(workspace: &Workspace) -> Result<(), String> {
+    let skipped = |why: &str| workspace.say(format_args!("skipped: {why}"));
+    if let Outcome::Skipped(why) = trade(workspace, 20)? {
+        skipped(&why)?;
+    }
+    workspace.run(&mut workspace.cargo("build --package thalweg-cli"))?;
+    for slow in &SLOW {
+        let folder = workspace.target.join("clients").join(slow.script);
+        let python = match slow.install(workspace, &folder) {
+            Ok(python) => python,
+            Err(why) => {
+                skipped(&format!("{}: {why}", slow.package))?;
+                continue;
+            }
+        };
+        let run = folder.join("run");
+        let _ = fs::remove_dir_all(&run);
+        let mut command = Command::new(python);
+        command
+            .arg(workspace.root.join(SOURCES).join(slow.script))
+            .arg(workspace.target.join("debug/thalweg"))
+            .arg(&run)
+            .current_dir(&folder);
+        workspace.run(&mut command)?;
+    }
+    Ok(())
+}
+
+impl Slow {
+    /// Installs the package in a folder of its own. Returns its Python, or why it cannot be had.
+    fn install(&self, workspace: &Workspace, folder: &Path) -> Result<PathBuf, String> {
+        let minor = self.minor;
+        let is_new = |python: &PathBuf| {
+            // No blanks: the line is split at them.
+            let version =
+                format!("-c __import__('sys').exit(__import__('sys').version_info<(3,{minor}))");
+            workspace.works(&python.display().to_string(), &version)
+        };
+        let named = (minor..20).map(|minor| PathBuf::from(format!("python3.{minor}")));
+        let home = env::var_os("HOME").unwrap_or_default();
+        let by_pyenv = fs::read_dir(Path::new(&home).join(".pyenv/versions"));
+        let by_pyenv = by_pyenv.into_iter().flatten().flatten();
+        let by_pyenv = by_pyenv.map(|entry| entry.path().join("bin/python3"));
+        let all = [PathBuf::from("python3")].into_iter().chain(named);
+        let found = all.chain(by_pyenv).find(is_new);
+        let found = found.ok_or_else(|| format!("no Python from 3.{minor} on"))?;
+        let shown = folder.display();
+        workspace.output(&found.display().to_string(), &format!("-m venv {shown}"))?;
+        let python = folder.join("bin/python");
+        let install = format!("-m pip install --quiet {}", self.package);
+        let installed = workspace.output(&python.display().to_string(), &install);
+        let last = |error: String| error.lines().last().unwrap_or_default().to_owned();
+        installed.map(|_| python).map_err(last)
+    }
 }

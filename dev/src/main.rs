@@ -29,7 +29,8 @@ cargo dev test           tidy, all tests, the models (loom, shuttle); needs noth
 cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, fuzzing, packages,
                          a fresh clone
 cargo dev counts         instructions of the rings and channels against counts/baseline.toml
-cargo dev clients        real trading programs from PyPI against a server with a gateway
+cargo dev clients        real trading programs from PyPI and npm against a server with a gateway
+cargo dev clients --slow those that soak runs: freqtrade and nautilus_trader, too
 cargo dev soak --minutes N  the long forms of the tests for that time, with new seeds (or --seed S)
 cargo dev counts --update  makes what is counted the baseline
 
@@ -50,6 +51,9 @@ fn main() -> ExitCode {
         "tidy" => tidy(rest),
         "test" => run(rest, testing::STEPS),
         "gate" => run(rest, &gate::steps()),
+        "clients" if rest == ["--slow"] => here()
+            .and_then(|workspace| clients::for_longer(&workspace))
+            .map(|()| true),
         "clients" => run(rest, &[clients::STEP]),
         "counts" => counts::command(rest),
         "soak" => here().and_then(|workspace| soak::command(&workspace, rest)),

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use crate::clients;
 use crate::fuzz;
 use crate::gate;
 use crate::plan::Outcome;
@@ -20,7 +21,7 @@ struct Part {
 const SEEDS_OF_A_ROUND: u64 = 1_000_000;
 
 /// Shorter parts come first, so that a short soak has run some of each kind.
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     Part {
         name: "every test, with 2,560 cases of each property",
         run: every_test,
@@ -36,6 +37,10 @@ const PARTS: [Part; 6] = [
     Part {
         name: "all tests of thalweg and thalweg-task under the address sanitizer",
         run: all_sanitized,
+    },
+    Part {
+        name: "trading programs; freqtrade and nautilus_trader, too",
+        run: |workspace, _seed| clients::for_longer(workspace),
     },
     Part {
         name: "crashes, kills, histories and chaos",

@@ -252,3 +252,21 @@ async fn a_session_has_the_key_that_it_logged_on_with() {
     let all = client.ask(&ask("session.subscriptions", json!({}))).await;
     assert_eq!(all["result"], json!([]));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_of_a_symbol_fit_programs_whose_numbers_have_nine_decimals_in_64_bits() {
+    let fixture = Fixture::new().await;
+    let information = fixture.json("/api/v3/exchangeInfo").await;
+    let filters = information["symbols"][0]["filters"].as_array();
+    for name in ["maxPrice", "maxQty", "maxNotional"] {
+        let mut found = filters
+            .expect("a list")
+            .iter()
+            .filter_map(|f| f[name].as_str());
+        let shown: f64 = found.next().expect(name).parse().expect("a number");
+        assert!(
+            shown > 1e9 && shown < i64::MAX as f64 / 1e9,
+            "{name}: {shown}"
+        );
+    }
+}
