@@ -133,6 +133,15 @@ impl Child {
         trade.map_or(Err("the child did not start".to_owned()), |_| Ok(child))
     }
 
+    /// Returns its resident memory; 0 where the system does not say.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()));
+        let status = status.unwrap_or_default();
+        let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = rss.and_then(|rss| rss.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
+    }
+
     /// Returns the processor time of its threads so far; 0 where the system does not count.
     pub(crate) fn spent_ns(&self) -> u64 {
         let threads = fs::read_dir(format!("/proc/{}/task", self.process.id()));

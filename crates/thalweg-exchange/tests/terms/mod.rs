@@ -6,6 +6,7 @@ mod bounds;
 pub(crate) use crate::properties::commands;
 mod extreme;
 mod good_till;
+mod growth;
 mod iceberg;
 mod market_orders;
 pub(crate) mod pipelines;

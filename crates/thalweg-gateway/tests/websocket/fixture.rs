@@ -54,8 +54,13 @@ fn scratch() -> PathBuf {
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
+        Self::listing(SYMBOLS).await
+    }
+
+    /// Starts with other symbols than those of all tests.
+    pub(crate) async fn listing(symbols: &str) -> Self {
         let directory = scratch();
-        std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+        std::fs::write(directory.join("symbols.toml"), symbols).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
         let fixture = Self::open(directory).await;
         let spec = SymbolSpec {

@@ -5,5 +5,6 @@ mod api;
 mod fixture;
 mod hostile;
 mod orders;
+mod recorded;
 mod streams;
 mod trading;
