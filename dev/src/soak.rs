@@ -146,8 +146,8 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
         "admission_is_as_in_the_model",
         "every_message_is_accounted_for",
         "a_long_stream_agrees_with_the_plain_book",
-        "everybody_has_what_the_reports_say",
         "the_work_of_a_command_does_not_grow",
+        "everybody_has_what_the_reports_say",
     ];
     match workspace.run_tests(command, &which)?.passed {
         10.. => Ok(()),

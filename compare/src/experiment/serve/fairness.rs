@@ -464,8 +464,8 @@ fn icebergs(uid: i64, next: &mut u64) -> Vec<u8> {
             taker.order_type = OrderType::Ioc;
             return Command::Place(taker);
         }
-        let order = place(uid, number as i64, Action::Ask, (500, 1_000));
-        Command::PlaceWith(Arc::new(ConditionalOrder::from(order).with_display(1)))
+        let iceberg = place(uid, number as i64, Action::Ask, (500, 1_000));
+        Command::PlaceWith(Arc::new(ConditionalOrder::from(iceberg).with_display(1)))
     })
 }
 

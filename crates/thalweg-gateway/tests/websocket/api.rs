@@ -118,6 +118,8 @@ async fn methods_of_the_market_answer_as_rest_does() {
         ("klines", "klines?symbol=BTCUSDT&interval=1M"),
         ("ticker.price", "ticker/price"),
         ("ticker.book", "ticker/bookTicker?symbol=BTCUSDT"),
+        ("ticker.tradingDay", "ticker/tradingDay?symbol=BTCUSDT"),
+        ("avgPrice", "avgPrice?symbol=BTCUSDT"),
     ] {
         let pairs = path
             .split_once('?')

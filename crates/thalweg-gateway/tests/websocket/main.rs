@@ -6,5 +6,8 @@ mod fixture;
 mod hostile;
 mod orders;
 mod recorded;
+mod rows;
+mod rsa;
+mod seats;
 mod streams;
 mod trading;

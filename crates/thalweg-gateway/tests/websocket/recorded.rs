@@ -48,7 +48,7 @@ struct Replay {
 
 impl Replay {
     async fn new(entries: &[Value]) -> Self {
-        let fixture = Fixture::listing(SYMBOLS).await;
+        let fixture = Fixture::listing(SYMBOLS, |_| ()).await;
         let pair = SymbolSpec {
             taker_fee: 10,
             maker_fee: 4,
