@@ -73,7 +73,10 @@ impl CoreBuilder {
     }
 }
 
-shown!([] CoreBuilder, "CoreBuilder", this, "mode": this.mode, "budget": this.budget, "cores": this.cores);
+shown!(
+    [] CoreBuilder, "CoreBuilder", this,
+    "mode": this.mode, "budget": this.budget, "cores": this.cores
+);
 
 /// Runs tasks on the thread that made it. Dropped, it ends them all: each comes to
 /// [`TaskError::Cancelled`](crate::TaskError::Cancelled).

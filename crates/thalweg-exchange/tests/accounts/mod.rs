@@ -16,8 +16,8 @@ use flow::Flow;
 
 const COMMANDS: usize = 600;
 
-/// Returns the seeds of the runs: twice as many as find each fault from any of 20 first seeds, or as
-/// many as `THALWEG_ACCOUNT_RUNS` says.
+/// Returns the seeds of the runs: twice as many as find each fault from any of 20 first seeds, or
+/// as many as `THALWEG_ACCOUNT_RUNS` says.
 fn seeds() -> std::ops::Range<u64> {
     let asked = |name, default| {
         let text = std::env::var(name).ok();

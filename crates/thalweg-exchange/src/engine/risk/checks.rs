@@ -542,7 +542,9 @@ mod tests {
             odd in prop::option::weighted(0.1, terms(-9..0)),
             next in terms(-1..9),
         ) {
-            let spec = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2)).with_scales(3, quote_scale).with_fees(taker_fee, maker_fee);
+            let spec = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2))
+                .with_scales(3, quote_scale)
+                .with_fees(taker_fee, maker_fee);
             let rules = if mended { Rules::MENDED } else { Rules::REFERENCE };
             let mut symbols = Symbols::default();
             symbols.add(&spec, &mut Ledger::default(), &rules);
