@@ -14,6 +14,7 @@ mod journal;
 mod journaled;
 mod keys;
 mod machine;
+mod market;
 mod odd_files;
 mod output;
 mod pages;
