@@ -1,5 +1,6 @@
 //! Runs the program as a user runs it.
 
+mod archive;
 mod bad_input;
 mod damages;
 mod doctor;

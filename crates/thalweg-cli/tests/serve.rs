@@ -73,8 +73,12 @@ impl Serving {
         }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the exit code and the log.
-    fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         // The log is read before the process is waited for: lines that no thread reads are dropped.
         let mut log = String::new();
         let stderr = self.child.stderr.as_mut().expect("it is piped");
