@@ -37,8 +37,6 @@ pub(super) struct Figures {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Stage {
     pub(super) name: &'static str,
-    /// The part of its time in which it was at work since the start.
-    pub(super) utilisation: f64,
     /// Median and 99th percentile.
     pub(super) wait: [Option<f64>; 2],
     pub(super) service: [Option<f64>; 2],
@@ -143,7 +141,6 @@ impl Page {
         };
         Stage {
             name,
-            utilisation: self.value(&format!("thalweg_stage_utilisation{{stage=\"{name}\"}}")),
             wait: times("thalweg_stage_wait_seconds"),
             service: times("thalweg_stage_service_seconds"),
         }
@@ -194,7 +191,6 @@ thalweg_commands_total 1000
 thalweg_journal_commands_total 1000
 thalweg_refusals_total{reason=\"RATE\"} 2
 thalweg_refusals_total{reason=\"DISK_FULL\"} 3
-thalweg_stage_utilisation{stage=\"execute\"} 0.25
 thalweg_journal_full 1
 ";
 
@@ -205,7 +201,7 @@ thalweg_journal_full 1
         assert_eq!((figures.commands, figures.refusals), (1000.0, 5.0));
         assert!(figures.is_disk_full && !figures.is_recent);
         let execute = &figures.stages[0];
-        assert_eq!((execute.name, execute.utilisation), ("execute", 0.25));
+        assert_eq!(execute.name, "execute");
         assert_eq!(execute.wait[0], Some(1e-6));
         let p99 = execute.wait[1].expect("there are samples");
         assert!((p99 - 2.96e-6).abs() < 1e-9, "{p99}");

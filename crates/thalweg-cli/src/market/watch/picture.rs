@@ -287,8 +287,8 @@ impl View {
                 .and(Tone::Warning, " DISK FULL: orders are refused ");
         }
         let heading = format!(
-            "{:<8} {:>6}  {:>9} {:>9}  {:>9} {:>9}   {of}",
-            "stage", "busy", "wait p50", "p99", "work p50", "p99"
+            "{:<8} {:>9} {:>9}  {:>9} {:>9}   {of}",
+            "stage", "wait p50", "p99", "work p50", "p99"
         );
         let mut lines = vec![title, Line::new(Tone::Faint, heading)];
         lines.extend(figures.stages.iter().map(stage));
@@ -304,9 +304,8 @@ fn stage(stage: &Stage) -> Line {
     let [wait, wait_p99] = stage.wait.map(time);
     let [work, work_p99] = stage.service.map(time);
     Line::plain(format!(
-        "{:<8} {:>5.1}%  {wait:>9} {wait_p99:>9}  {work:>9} {work_p99:>9}",
-        stage.name,
-        stage.utilisation * 100.0
+        "{:<8} {wait:>9} {wait_p99:>9}  {work:>9} {work_p99:>9}",
+        stage.name
     ))
 }
 
