@@ -38,7 +38,8 @@ pub(crate) enum Durable {
     Verify(Verify),
     /// Write the commands of an exchange and what came of them as lines of JSON
     ///
-    /// From the oldest snapshot that is kept on. A line for each command: its number, who sent it,
+    /// From the oldest snapshot that is kept on, which standard error names where it is not the
+    /// beginning. A line for each command: its number, who sent it,
     /// the bytes of its frame in hexadecimal (docs/exchange-codec.md) and its result; then a line
     /// for each execution report, with its number among those of its user. The other keys are those
     /// of docs/orders-csv.md.
@@ -69,10 +70,21 @@ pub(crate) struct Recover {
     pub(crate) format: Format,
 }
 
+/// An exchange to be read, with what it has given up.
+#[derive(Debug, Args)]
+pub(crate) struct Kept {
+    #[command(flatten)]
+    pub(crate) place: Place,
+
+    /// The exchange's archive (journal.archive): what it holds is read, too
+    #[arg(long, value_name = "DIR")]
+    pub(crate) archive: Option<PathBuf>,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct Verify {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) kept: Kept,
 
     /// Format of standard output
     #[arg(long, value_enum, default_value_t)]
@@ -82,7 +94,7 @@ pub(crate) struct Verify {
 #[derive(Debug, Args)]
 pub(crate) struct Export {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) kept: Kept,
 
     /// The first command to export, by its number; those before are executed all the same
     #[arg(long, value_name = "N", default_value = "0", value_parser = values::any)]
@@ -171,6 +183,17 @@ struct Found {
     took_ms: u64,
 }
 
+impl Kept {
+    fn open(&self) -> Result<History, Failure> {
+        let files = Files::new(&self.place.directory);
+        let files = match &self.archive {
+            Some(archive) => files.with_archive(archive),
+            None => files,
+        };
+        Ok(History::open_in(files)?)
+    }
+}
+
 fn name(place: &Place) -> String {
     crate::message::shown(place.directory.as_os_str())
 }
@@ -232,9 +255,9 @@ pub(crate) fn snapshots(storage: &impl Storage) -> SnapshotOptions {
 /// Executes all commands that are kept, and compares the state with each snapshot on the way.
 fn verify(asked: &Verify) -> Result<Finding, Failure> {
     let began = std::time::Instant::now();
-    let mut history = History::open(&asked.place.directory)?;
+    let (mut history, place) = (asked.kept.open()?, &asked.kept.place);
     let (_, total) = history.progress_bytes();
-    let bar = Notes::new(asked.place.quiet).progress_bytes(total, name(&asked.place));
+    let bar = Notes::new(place.quiet).progress_bytes(total, name(place));
     while history.step(|_| ()) {
         bar.set_position(history.progress_bytes().0);
     }
@@ -244,7 +267,7 @@ fn verify(asked: &Verify) -> Result<Finding, Failure> {
         _ => None,
     });
     let found = Found {
-        place: name(&asked.place),
+        place: name(place),
         commands: history.number(),
         replayed: history.number() - history.first(),
         digest: format!("{:016x}", history.digest().value()),
@@ -258,7 +281,7 @@ fn verify(asked: &Verify) -> Result<Finding, Failure> {
     };
     let finding = found.print(asked.format, "verified");
     if let Some(advice) = advice {
-        Notes::new(asked.place.quiet).hint(advice);
+        Notes::new(place.quiet).hint(advice);
     }
     finding
 }
@@ -303,9 +326,19 @@ impl Found {
 /// Writes lines of JSON: each command with its sender, its bytes and its result, and the reports to
 /// users.
 fn export(asked: &Export) -> Result<Finding, Failure> {
-    let mut history = History::open(&asked.place.directory)?;
+    let (mut history, place) = (asked.kept.open()?, &asked.kept.place);
     let (_, total) = history.progress_bytes();
-    let bar = Notes::new(asked.place.quiet).progress_bytes(total, name(&asked.place));
+    let bar = Notes::new(place.quiet).progress_bytes(total, name(place));
+    let first = history.first();
+    if asked.from < first {
+        Notes::new(false).hint(&format!(
+            "the beginning is no longer kept: the first command here is {first}{}",
+            match asked.kept.archive {
+                Some(_) => "",
+                None => "; --archive DIR reads what was archived",
+            }
+        ));
+    }
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let end = asked.from.saturating_add(asked.limit.unwrap_or(u64::MAX));
     let (mut line, mut frame, mut written) = (String::new(), Vec::new(), Ok(()));

@@ -18,6 +18,8 @@ mod journal;
 mod limits;
 mod load;
 mod machine;
+#[cfg(unix)]
+mod market;
 mod message;
 mod output;
 mod realflow;
@@ -56,6 +58,16 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Load(asked)) => load::load(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
+        #[cfg(unix)]
+        Command::Exchange(Exchange::Watch(asked)) => market::watch::watch(&asked),
+        #[cfg(unix)]
+        Command::Exchange(Exchange::Book(asked)) => market::query::book(&asked),
+        #[cfg(unix)]
+        Command::Exchange(Exchange::Trades(asked)) => market::trades::trades(&asked),
+        #[cfg(unix)]
+        Command::Exchange(Exchange::Orders(asked)) => market::query::orders(&asked),
+        #[cfg(unix)]
+        Command::Exchange(Exchange::Account(asked)) => market::query::account(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Durable(asked)) => durable::durable(&asked),
         #[cfg(target_os = "linux")]

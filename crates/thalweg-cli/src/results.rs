@@ -336,6 +336,7 @@ impl Record {
 /// Returns the name of the command in the orders format, or else its name in the facts.
 fn name(command: &Command) -> &'static str {
     match kind(command) {
+        "balance" if is_withdrawal(command) => "withdraw",
         "add_user" => "user",
         "balance" => "deposit",
         "add_symbols" => "symbol",
@@ -346,6 +347,10 @@ fn name(command: &Command) -> &'static str {
         "remove_symbol" => "remove",
         other => other,
     }
+}
+
+const fn is_withdrawal(command: &Command) -> bool {
+    matches!(command, Command::Balance { amount: ..0, .. })
 }
 
 fn order(command: &Command) -> Option<i64> {

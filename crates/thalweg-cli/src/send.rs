@@ -13,7 +13,8 @@ use crate::results::Record;
 use crate::terminal::Notes;
 use crate::{session, stdin};
 use clap::{ArgGroup, Args};
-use std::io::{self, Write};
+use std::ffi::OsString;
+use std::io::{self, Cursor, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,13 +35,22 @@ use thalweg_exchange::{Command, ResultCode, UserId};
 Examples:
   thalweg exchange send orders.csv --user 7 --key-file trader.key
   thalweg exchange send setup.csv --admin 1 --key-file admin.key
-  echo place,7,1,1,buy,gtc,500,20 | thalweg exchange send --user 7 --format json
+  thalweg exchange send place 7 1 1 buy gtc 500 20 --user 7 --format json
   thalweg exchange send --user 7
-      Commands from the terminal, one a line")]
+      Commands from the terminal, one a line
+
+  thalweg exchange send halt 1 --admin 1 --key-file admin.key
+
+Commands of an administrator, among others (docs/orders-csv.md has all):
+  deposit USER CURRENCY AMOUNT   Money comes in; withdraw: it goes out
+  suspend USER                   A user without money leaves; resume: comes back
+  halt SYMBOL                    No new orders; open: they are taken again
+  cancel_all USER all            All orders of a user; all all: everybody's")]
 pub(crate) struct Send {
-    /// Commands as docs/orders-csv.md has them, `-` or none for standard input. The first line of
-    /// the format may be missing
-    pub(crate) file: Option<PathBuf>,
+    /// A file of commands as docs/orders-csv.md has them, whose first line may be missing; `-` or
+    /// none for standard input. Several words are one command of that format
+    #[arg(value_name = "FILE | COMMAND FIELD")]
+    pub(crate) words: Vec<OsString>,
 
     /// Host and port of the exchange [default: 127.0.0.1:7411, with --admin 127.0.0.1:7412]
     #[arg(long, value_name = "ADDRESS")]
@@ -83,6 +93,10 @@ pub(crate) struct Send {
 /// The maximum number of pending answers; the client holds back further commands.
 const AWAITED_MAX: usize = 1_024;
 
+/// Above the transaction ids of all balances that come with an account ([`Command::AddAccounts`]):
+/// 1,000,000,000 and the number of the currency.
+const TRANSACTIONS_FROM: i64 = 1 << 32;
+
 pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
     let (address, holder) = match (asked.admin, asked.user) {
         (Some(admin), _) => ("127.0.0.1:7412", admin),
@@ -94,16 +108,34 @@ pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
     options.number = asked.session;
     options.attempts_max = asked.attempts;
     options.in_flight_max = AWAITED_MAX;
-    // The file is opened before it connects, so that a missing file is reported at once.
-    let path = asked.file.as_deref().unwrap_or(Path::new("-"));
-    let is_terminal = path.as_os_str() == "-" && !stdin::is_given();
+    let source = match &asked.words[..] {
+        [] => Source::Standard,
+        [file] if file == "-" => Source::Standard,
+        // It is opened before it connects, so that a missing file is reported at once.
+        [file] => Source::Lines(Box::new(Lines::open(Path::new(file), notes)?)),
+        words => Source::Lines(Box::new(one_line(words))),
+    };
+    let is_terminal = matches!(source, Source::Standard) && !stdin::is_given();
     if is_terminal {
         notes.hint("commands, one a line, as docs/orders-csv.md has them; Ctrl-D ends");
     }
     match asked.admin {
-        Some(_) => run::<AdminCommand>(asked, options, path, is_terminal, notes),
-        None => run::<TradeCommand>(asked, options, path, is_terminal, notes),
+        Some(_) => run::<AdminCommand>(asked, options, source, is_terminal, notes),
+        None => run::<TradeCommand>(asked, options, source, is_terminal, notes),
     }
+}
+
+/// Where commands come from.
+enum Source {
+    /// Standard input, which is opened once there is a connection.
+    Standard,
+    Lines(Box<Lines>),
+}
+
+/// Returns the command of these words, as a line of the format.
+fn one_line(words: &[OsString]) -> Lines {
+    let fields: Vec<&[u8]> = words.iter().map(|word| word.as_encoded_bytes()).collect();
+    Lines::new("the command", Cursor::new(fields.join(&b',')))
 }
 
 /// A command with its line number and the ticket for its answer.
@@ -112,17 +144,13 @@ type Sent = (u64, Command, BlockingTicket);
 fn run<C>(
     asked: &Send,
     options: Options,
-    path: &Path,
+    source: Source,
     is_terminal: bool,
     notes: Notes,
 ) -> Result<Finding, Failure>
 where
     C: SessionCommand + TryFrom<Command, Error = NotForRole>,
 {
-    let file = match path.as_os_str() == "-" {
-        true => None,
-        false => Some(Lines::open(path, notes)?),
-    };
     let user = UserId(options.holder);
     let connected = match &asked.store {
         Some(store) => BlockingClient::<C>::connect_with(options, FileStore::new(store)),
@@ -138,8 +166,11 @@ where
         let reports = Arc::clone(&shown);
         let reports = scope.spawn(move || show_events(events, &reports, notes));
         // At a terminal the user has already read what the program waits for.
-        let open = || Lines::open(path, if is_terminal { Notes::new(true) } else { notes });
-        let lines = file.map_or_else(open, Ok);
+        let own = if is_terminal { Notes::new(true) } else { notes };
+        let lines = match source {
+            Source::Lines(lines) => Ok(*lines),
+            Source::Standard => Lines::open(Path::new("-"), own),
+        };
         let read = lines.map_err(Failure::from).and_then(|mut lines| {
             submit_all(&client, &mut lines, is_terminal, notes, |sent| {
                 tickets.send(sent).is_ok()
@@ -176,7 +207,7 @@ where
     let mut count = 0;
     // Each start bases the ids of its deposits on a command number of the exchange, so that the ids
     // of a later start are higher.
-    let first = client.welcome().next_command as i64;
+    let first = TRANSACTIONS_FROM.saturating_add(client.welcome().next_command as i64);
     while let Some(line) = lines.next_data()? {
         if line.trim_ascii_end() == orders::HEADER {
             continue;

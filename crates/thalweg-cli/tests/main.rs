@@ -1,5 +1,6 @@
 //! Runs the program as a user runs it.
 
+mod archive;
 mod bad_input;
 mod damages;
 mod doctor;
@@ -14,6 +15,7 @@ mod journal;
 mod journaled;
 mod keys;
 mod machine;
+mod market;
 mod odd_files;
 mod output;
 mod pages;

@@ -37,12 +37,22 @@ impl Serving {
         Serving::start_as(command(&[]), directory, &[])
     }
 
+    /// Starts where traders connect to this address.
+    pub(crate) fn start_at(directory: &str, trade: &str) -> Serving {
+        let mut listen = LISTEN;
+        listen[1] = trade;
+        Serving::begin(command(&[]), directory, &listen)
+    }
+
     /// Starts a program with these additional options.
-    pub(crate) fn start_as(mut program: Program, directory: &str, more: &[&str]) -> Serving {
+    pub(crate) fn start_as(program: Program, directory: &str, more: &[&str]) -> Serving {
+        Serving::begin(program, directory, &[&LISTEN, more].concat())
+    }
+
+    fn begin(mut program: Program, directory: &str, options: &[&str]) -> Serving {
         program.args(["exchange", "serve", directory, "--format", "json"]);
         let mut child = program
-            .args(LISTEN)
-            .args(more)
+            .args(options)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -65,8 +75,12 @@ impl Serving {
         }
     }
 
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Returns the exit code and the log.
-    fn ended(mut self) -> (Option<i32>, String) {
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
         // The log is read before the process is waited for: lines that no thread reads are dropped.
         let mut log = String::new();
         let stderr = self.child.stderr.as_mut().expect("it is piped");

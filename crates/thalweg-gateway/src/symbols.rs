@@ -285,6 +285,12 @@ impl Symbols {
         self.read_listed(|listed| listed.by_name.values().cloned().collect())
     }
 
+    /// Returns the names in the file, whether the engine has the symbols or not.
+    pub fn names(&self) -> impl Iterator<Item = (SymbolId, &str)> {
+        let entries = self.entries.iter();
+        entries.map(|(name, entry)| (SymbolId(entry.symbol), name.as_str()))
+    }
+
     /// Returns the asset of a currency.
     #[must_use]
     pub fn asset(&self, currency: CurrencyId) -> Option<&Arc<Asset>> {

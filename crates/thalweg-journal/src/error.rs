@@ -21,6 +21,14 @@ pub enum Error {
         /// Why it did not.
         source: Arc<io::Error>,
     },
+    /// A file that is no longer needed is not in the archive, and stays where it is.
+    #[error("{file}: cannot be archived: {}", reason(source))]
+    Archive {
+        /// The file.
+        file: String,
+        /// Why it is not.
+        source: Arc<io::Error>,
+    },
     /// Another process, or another journal of this one, writes here.
     #[error("{place}: another journal writes here")]
     InUse {
@@ -137,6 +145,13 @@ impl Error {
             what,
             source: Arc::new(source),
         }
+    }
+
+    /// Returns the error of a file that [`Storage::archive`](crate::Storage::archive) did not keep.
+    #[must_use]
+    pub fn archive(file: String, source: io::Error) -> Error {
+        let source = Arc::new(source);
+        Error::Archive { file, source }
     }
 
     /// Returns the error for a caller that gave `bytes` bytes, in front of which their length is

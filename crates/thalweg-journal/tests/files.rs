@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use thalweg_journal::{Files, GroupCommit, Journal, JournalOptions, Lsn, Reader};
+use thalweg_journal::{Files, GroupCommit, Journal, JournalOptions, Lsn, Reader, Storage};
 
 fn directory(name: &str) -> PathBuf {
     let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -202,5 +202,60 @@ fn the_format_has_not_changed() {
                 .number(),
             6
         );
+    }
+}
+
+/// Writes these numbers as records, and commits.
+fn fill(journal: &mut Journal<u64>, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let appended = journal.append_with(|slot| *slot = number);
+        appended.expect("there is room");
+    }
+    let _ = journal.commit().expect("the disk is well");
+}
+
+#[test]
+fn what_is_given_up_is_in_the_archive_and_is_read_with_the_rest() {
+    let (place, archive) = (directory("archived"), directory("archive"));
+    let files = Files::new(&place).archiving(&archive);
+    let mut journal = Journal::<u64, Files>::open_in(files, options()).expect("no other writer");
+    let all = 30_000;
+    fill(&mut journal, 0..all);
+    let last = Lsn::new(all);
+    // The archive's disk is not there: nothing goes, and the journal goes on.
+    let names = || Files::new(&place).list().expect("it is there").len();
+    let before = names();
+    let error = journal.retain_from(last).expect_err("there is no archive");
+    let text = error.to_string();
+    assert!(text.contains("cannot be archived: the archive "), "{text}");
+    assert!(text.ends_with("archive is not there"), "{text}");
+    assert!(matches!(error, thalweg_journal::Error::Archive { .. }));
+    assert_eq!(names(), before);
+    assert_eq!(read(&place).len(), all as usize);
+    fill(&mut journal, all..all + 9);
+    // It comes back.
+    fs::create_dir(&archive).expect("it can be made");
+    let first = journal.retain_from(last).expect("the disk is well");
+    assert!(first > Lsn::new(20_000), "{first}");
+    let kept = read(&place);
+    assert_eq!(kept.first(), Some(&(first.number() - 1)));
+    let both = Files::new(&place).with_archive(&archive);
+    let mut reader = Reader::open_in(both, Lsn::ZERO).expect("there is a journal");
+    let records = reader.records::<u64>();
+    let records: Vec<u64> = records
+        .map(|record| record.expect("it is whole").1)
+        .collect();
+    assert_eq!(records, (0..all + 9).collect::<Vec<u64>>());
+}
+
+#[test]
+fn a_directory_that_is_made_is_its_owner_s_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let above = directory("private");
+    let place = above.join("journal");
+    let _journal = Journal::<u64>::open(&place, options()).expect("no other writer");
+    for place in [above, place] {
+        let mode = fs::metadata(place).expect("it is there").permissions();
+        assert_eq!(mode.mode() & 0o777, 0o700);
     }
 }

@@ -64,13 +64,19 @@ impl Demo {
             let place = exchange.place();
             return Err(OpenError::Journal(JournalError::InUse { place }).into());
         }
-        fs::create_dir_all(directory).map_err(|source| keys::KeysError::File {
-            file: directory.display().to_string(),
-            source: match directory.is_file() {
-                true => io::ErrorKind::NotADirectory.into(),
-                false => source,
-            },
-        })?;
+        let mut maker = fs::DirBuilder::new();
+        maker.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
+        maker
+            .create(directory)
+            .map_err(|source| keys::KeysError::File {
+                file: directory.display().to_string(),
+                source: match directory.is_file() {
+                    true => io::ErrorKind::NotADirectory.into(),
+                    false => source,
+                },
+            })?;
         match fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error))?,
             _ => {}

@@ -49,6 +49,7 @@ pub(crate) struct Driver<S: Storage> {
     next_tag: u64,
     /// Failures of snapshots that the log has.
     failures_logged: u64,
+    archive_failures_logged: u64,
 }
 
 impl<S: Storage> Driver<S> {
@@ -67,6 +68,7 @@ impl<S: Storage> Driver<S> {
             is_draining: false,
             next_tag: 0,
             failures_logged: 0,
+            archive_failures_logged: 0,
         }
     }
 
@@ -108,6 +110,14 @@ impl<S: Storage> Driver<S> {
             tracing::error!(%error, failures, "the exchange goes on without a new snapshot");
         }
         self.failures_logged = snapshots.failures;
+        let archive = snapshots.archive;
+        if let Some(error) = archive.failed
+            && archive.failures > self.archive_failures_logged
+        {
+            let failures = archive.failures;
+            tracing::warn!(%error, failures, "nothing is deleted, and tried again later");
+        }
+        self.archive_failures_logged = archive.failures;
     }
 
     /// Submits a command of the server's own. Returns false where it was refused for now.

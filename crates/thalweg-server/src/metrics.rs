@@ -389,6 +389,17 @@ fn journal(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
         "1 where the last attempt failed.",
         failed,
     )?;
+    let archive = &stats.snapshots.archive;
+    to.counter(
+        "archive_failures",
+        "How often something that is no longer needed did not come into the archive.",
+        archive.failures,
+    )?;
+    to.gauge(
+        "archive_failed",
+        "1 where the last attempt failed: nothing is deleted meanwhile.",
+        f64::from(archive.failed.is_some()),
+    )?;
     let unit = Unit::Seconds;
     let help = "How long a commit took.";
     let family = to.family("journal_commit", help, Some(&unit), MetricType::Histogram)?;

@@ -71,7 +71,12 @@ impl Server {
     /// than the exchange remembers, an address that cannot be
     /// listened on, an exchange that does not open.
     pub async fn start(config: Config, directory: &Path) -> Result<Self, ServeError> {
-        Self::start_in(config, Files::new(directory), SystemClock).await
+        let files = Files::new(directory);
+        let files = match &config.journal.archive {
+            Some(archive) => files.archiving(archive),
+            None => files,
+        };
+        Self::start_in(config, files, SystemClock).await
     }
 
     /// Starts a server in any storage, such as a simulated disk, by any clock.
@@ -123,6 +128,7 @@ impl Server {
         let _ = shared
             .lifecycle
             .change_to(Lifecycle::Ready, "the listeners are open");
+        log_warnings(&shared.config);
         log_opening(&recovered);
         Ok(Self {
             shared,
@@ -260,6 +266,21 @@ fn new_feed(config: &Config) -> Feed {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let epoch = Epoch(now.unwrap_or_default().as_nanos() as u64);
     Feed::new(epoch, channels, market.snapshot_levels, market.ring_chunks)
+}
+
+/// Logs what an operator should know of the configuration.
+fn log_warnings(config: &Config) {
+    if config.keys.file.is_none() {
+        tracing::warn!(
+            "no keys are configured: every program on this machine may act for any user and as an \
+             administrator; set keys.file"
+        );
+    }
+    let archive = config.journal.archive.as_deref();
+    if let Some(archive) = archive.filter(|archive| !archive.is_dir()) {
+        let archive = archive.display();
+        tracing::warn!(%archive, "journal.archive is not there: nothing is deleted until it is");
+    }
 }
 
 /// Logs how the exchange was opened.

@@ -160,6 +160,42 @@ pub(crate) enum Exchange {
     ///
     /// Exit code: 0 fine; 1 if a command has no answer or was refused; 2 misuse or failure.
     Load(Box<crate::load::Load>),
+    /// Watch a market of a served exchange: ladder, last trades, own orders, figures by stage
+    ///
+    /// On a terminal, a picture that changes with the market; a lost connection is shown as STALE
+    /// and made again. Where standard output is no terminal, a line for each trade and each change
+    /// of a best level. Prices are in ticks and sizes in lots, as in docs/orders-csv.md.
+    ///
+    /// Exit code: 0 ended by q; 1 where --once found no book; 2 misuse or failure; 130 after
+    /// Ctrl-C in a pipe, 143 after SIGTERM.
+    #[cfg(unix)]
+    Watch(Box<crate::market::watch::Watch>),
+    /// Show the levels of a book of a served exchange
+    ///
+    /// Exit code: 0 fine; 1 the exchange has no such symbol, or refuses; 2 misuse or failure.
+    #[cfg(unix)]
+    Book(Box<crate::market::query::Book>),
+    /// Show trades of a served exchange as they come, or those that a user has made
+    ///
+    /// The exchange keeps no past trades of others: they are shown from now on, until Ctrl-C. With
+    /// --own, the user's trades among the reports that it keeps (sessions.reports_kept: 1,024).
+    ///
+    /// Exit code: 0 fine; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
+    #[cfg(unix)]
+    Trades(Box<crate::market::trades::Trades>),
+    /// Show the open orders of a user of a served exchange
+    ///
+    /// Exit code: 0 fine; 1 the exchange has no such user, or refuses; 2 misuse or failure.
+    #[cfg(unix)]
+    Orders(Box<crate::market::query::OfUser>),
+    /// Show the balances and positions of a user of a served exchange
+    ///
+    /// Balances are what is free, without what is held for open orders, in the smallest unit of
+    /// their currency.
+    ///
+    /// Exit code: 0 fine; 1 the exchange has no such user, or refuses; 2 misuse or failure.
+    #[cfg(unix)]
+    Account(Box<crate::market::query::OfUser>),
     #[cfg(unix)]
     #[command(flatten)]
     Durable(crate::durable::Durable),

@@ -77,6 +77,14 @@ commands! { fields, transaction:
         fields.number("amount", 1)?,
         transaction,
     );
+    "withdraw" => Command::deposit(
+        user(fields)?,
+        CurrencyId(small(fields, "currency")?),
+        -fields.number("amount", 1)?,
+        transaction,
+    );
+    "suspend" => Command::Suspend { uid: user(fields)? };
+    "resume" => Command::Resume { uid: user(fields)? };
     "place" => {
         let place = place(fields)?;
         conditional_order(fields, place)?
@@ -103,6 +111,7 @@ commands! { fields, transaction:
     );
     "halt" => Command::Halt { symbol: symbol_id(fields)? };
     "unhalt" => Command::Unhalt { symbol: symbol_id(fields)? };
+    "open" => Command::Unhalt { symbol: symbol_id(fields)? };
     "band" => Command::SetPriceBand {
         symbol: symbol_id(fields)?,
         low: unless(fields, "lowest price", b"none", 1)?.unwrap_or(i64::MIN),
@@ -187,7 +196,7 @@ fn side(fields: &mut Fields<'_>) -> Result<Action, String> {
 }
 
 /// The names of order types, in the order of [`OrderType::ALL`].
-const TYPES: [&str; 6] = ["gtc", "ioc", "ioc_budget", "fok", "fok_budget", "market"];
+pub(crate) const TYPES: [&str; 6] = ["gtc", "ioc", "ioc_budget", "fok", "fok_budget", "market"];
 
 fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
     let (uid, symbol, order_id) = order(fields)?;
@@ -437,6 +446,13 @@ mod tests {
         let symbol = SymbolId(1);
         for (line, command) in [
             ("auction,1", Command::StartAuction { symbol }),
+            ("open,1", Command::Unhalt { symbol }),
+            ("suspend,7", Command::Suspend { uid: UserId(7) }),
+            ("resume,7", Command::Resume { uid: UserId(7) }),
+            (
+                "withdraw,7,20,50",
+                Command::deposit(UserId(7), CurrencyId(20), -50, 1),
+            ),
             ("run_stops,1", Command::RunStops { symbol }),
             (
                 "uncross,1",
@@ -495,6 +511,9 @@ mod tests {
             "clock,-1 time -1 is below the smallest value 0
              halt the field symbol is missing
              halt,1,2 `2` is one field too many
+             open the field symbol is missing
+             suspend,x user `x` is not a whole number
+             withdraw,7,20,-5 amount -5 is below the smallest value 1
              cancel_all,7,2147483648 symbol 2147483648 is above the largest value 2147483647
              cancel_all,everybody,1 user `everybody` is neither a number nor `all`
              cancel_all,7 the field symbol is missing

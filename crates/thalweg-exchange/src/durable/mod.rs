@@ -90,7 +90,8 @@ pub use self::replay::Recorded;
 pub use self::reports::Resumed;
 pub use self::sessions::{FirstAnswer, SessionState};
 pub use self::snapshots::{
-    SNAPSHOT_VERSION, Skipped, SnapshotFlaw, SnapshotHeader, SnapshotMade, SnapshotStats,
+    ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFlaw, SnapshotHeader, SnapshotMade,
+    SnapshotStats,
 };
 pub use self::stats::{JournalStats, Stats};
 pub use self::submission::{Admitted, Submission};

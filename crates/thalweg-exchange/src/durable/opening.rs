@@ -116,8 +116,7 @@ impl<S: Storage> Exchange<S> {
         check_limits(&options)?;
         check_ours(&storage)?;
         let journal = Journal::<[u8], S>::open_in(storage.clone(), options.journal.clone())?;
-        let identity = journal.identity();
-        let recovery = journal.recovery().clone();
+        let (identity, recovery) = (journal.identity(), journal.recovery().clone());
         let found = newest(&storage, identity, &options.sessions);
         let (mut image, snapshot, skipped) = match found {
             Ok(Some(found)) => (found.image, Some(found.header), found.skipped),
@@ -163,6 +162,7 @@ impl<S: Storage> Exchange<S> {
             kept: options.snapshot.kept,
             faults,
             damaged: Arc::default(),
+            archive: Arc::default(),
             is_closing: Arc::default(),
         };
         writer.note_damaged(&recovered.skipped);

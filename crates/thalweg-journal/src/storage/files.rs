@@ -1,16 +1,17 @@
 //! A real directory.
 
+use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Storage, StorageFile, Syncing};
-use crate::format::segment_number;
+use super::{Archived, Storage, StorageFile, Syncing, archive};
+use crate::format::{is_part, is_spare, segment_number};
 
 /// The name of the file that is locked. It stays when the journal is closed, and means nothing
 /// then: the system takes the lock back from a process that ends, however it ends.
@@ -28,6 +29,9 @@ pub struct Files {
     place: PathBuf,
     /// From the root on, since a program may change its working directory.
     directory: PathBuf,
+    archive: Option<PathBuf>,
+    /// Whether the files of the archive are read as if they were here.
+    reads_archive: bool,
     #[cfg(target_os = "linux")]
     lacks_dsync: Arc<AtomicBool>,
 }
@@ -38,12 +42,31 @@ impl Files {
     pub fn new(directory: impl AsRef<Path>) -> Files {
         let place = directory.as_ref().to_owned();
         Files {
-            // Without a working directory, or without a name, the system says what is wrong.
-            directory: std::path::absolute(&place).unwrap_or_else(|_| place.clone()),
+            directory: absolute(&place),
             place,
+            archive: None,
+            reads_archive: false,
             #[cfg(target_os = "linux")]
             lacks_dsync: Arc::default(),
         }
+    }
+
+    /// Returns this storage with an archive: segments and other files that are given up are put
+    /// there before they go here. Where that is not possible they stay, and the call that gives
+    /// them up fails. The directory must be there, and be of this journal alone.
+    #[must_use]
+    pub fn archiving(mut self, archive: impl AsRef<Path>) -> Files {
+        self.archive = Some(absolute(archive.as_ref()));
+        self
+    }
+
+    /// Returns this storage with the files of an archive among its own, to be read: not for a
+    /// journal that is written.
+    #[must_use]
+    pub fn with_archive(mut self, archive: impl AsRef<Path>) -> Files {
+        self.archive = Some(absolute(archive.as_ref()));
+        self.reads_archive = true;
+        self
     }
 
     /// Makes the directory and what is missing above it. Until there is a journal in it, the names
@@ -55,10 +78,14 @@ impl Files {
         {
             return Ok(());
         }
-        fs::create_dir_all(&self.directory).map_err(|error| match self.directory.is_file() {
-            true => io::ErrorKind::NotADirectory.into(),
-            false => error,
-        })?;
+        let mut maker = fs::DirBuilder::new();
+        maker.recursive(true).mode(0o700);
+        maker
+            .create(&self.directory)
+            .map_err(|error| match self.directory.is_file() {
+                true => io::ErrorKind::NotADirectory.into(),
+                false => error,
+            })?;
         let place = fs::canonicalize(&self.directory)?;
         let device = fs::metadata(&place)?.dev();
         let is_here = |above: &&Path| fs::metadata(above).is_ok_and(|of| of.dev() == device);
@@ -74,8 +101,7 @@ impl Files {
 
     /// Opens a file, and nothing else: a named pipe would wait for its other end, and neither it
     /// nor a directory holds what is looked for.
-    fn open_regular(&self, name: &str, options: &mut OpenOptions) -> io::Result<File> {
-        let path = self.directory.join(name);
+    fn open_regular(&self, path: PathBuf, options: &mut OpenOptions) -> io::Result<File> {
         let not_regular = || io::Error::new(io::ErrorKind::InvalidInput, NOT_REGULAR);
         let nonblocking = rustix::fs::OFlags::NONBLOCK.bits();
         let opened = options.custom_flags(nonblocking as i32).open(&path);
@@ -112,14 +138,15 @@ impl Storage for Files {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(&self.directory) {
+        let mut names = match list(&self.directory) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries?,
+            names => names?,
         };
-        let mut names = Vec::new();
-        for entry in entries {
-            // A name that is no text is none of ours.
-            names.extend(entry?.file_name().into_string());
+        if let Some(archive) = self.archive.as_deref().filter(|_| self.reads_archive) {
+            let known: BTreeSet<&String> = names.iter().collect();
+            let is_new = |name: &String| !(is_part(name) || is_spare(name) || known.contains(name));
+            let archived: Vec<String> = list(archive)?.into_iter().filter(is_new).collect();
+            names.extend(archived);
         }
         Ok(names)
     }
@@ -133,7 +160,15 @@ impl Storage for Files {
     fn open(&self, name: &str, writable: bool) -> io::Result<JournalFile> {
         let mut options = OpenOptions::new();
         options.read(true).write(writable);
-        Ok(self.file(self.open_regular(name, &mut options)?))
+        let opened = self.open_regular(self.directory.join(name), &mut options);
+        let archive = self.archive.as_deref().filter(|_| self.reads_archive);
+        Ok(self.file(match (opened, archive) {
+            // It may have been moved there meanwhile, too.
+            (Err(error), Some(archive)) if error.kind() == io::ErrorKind::NotFound => {
+                self.open_regular(archive.join(name), &mut options)?
+            }
+            (opened, _) => opened?,
+        }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -148,6 +183,13 @@ impl Storage for Files {
         })
     }
 
+    fn archive(&self, name: &str) -> io::Result<Archived> {
+        match &self.archive {
+            Some(archive) => archive::archive(&self.directory, archive, name),
+            None => Ok(Archived::No),
+        }
+    }
+
     fn sync_names(&self) -> io::Result<()> {
         File::open(&self.directory)?.sync_all()
     }
@@ -155,7 +197,8 @@ impl Storage for Files {
     fn lock(&self) -> io::Result<Option<FilesLock>> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
-        let file = self.open_regular(LOCK, &mut options).map_err(|error| {
+        let lock = self.directory.join(LOCK);
+        let file = self.open_regular(lock, &mut options).map_err(|error| {
             let why = format!("its file {LOCK}: {error}");
             io::Error::new(error.kind(), why)
         })?;
@@ -165,6 +208,22 @@ impl Storage for Files {
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+/// Returns a path from the root on. Without a working directory, or without a name, it is as it
+/// was, and the system says what is wrong.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Returns the names in a directory.
+fn list(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        // A name that is no text is none of ours.
+        names.extend(entry?.file_name().into_string());
+    }
+    Ok(names)
 }
 
 /// The lock on a directory.

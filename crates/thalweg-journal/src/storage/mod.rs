@@ -1,6 +1,8 @@
 //! Where a journal keeps its files: a directory, or a disk that is simulated for tests.
 
 #[cfg(unix)]
+mod archive;
+#[cfg(unix)]
 mod files;
 mod sim;
 
@@ -18,6 +20,17 @@ pub enum Syncing {
     Later,
     /// When the call returns. This makes these bytes durable, not those of earlier writes.
     Now,
+}
+
+/// Where a file is that was to be archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Archived {
+    /// Where it was, and nowhere else: there is no archive, or no such file.
+    No,
+    /// In the archive, durably, and still where it was.
+    Copied,
+    /// In the archive, and no longer where it was.
+    Moved,
 }
 
 /// A directory. Clones are handles to the same one.
@@ -66,6 +79,14 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// It cannot be removed.
     fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Puts a file into the archive before it is given up, if there is an archive.
+    ///
+    /// # Errors
+    /// The archive is full, or not there: the file must stay.
+    fn archive(&self, _name: &str) -> io::Result<Archived> {
+        Ok(Archived::No)
+    }
 
     /// Makes the names of all files durable.
     ///

@@ -7,7 +7,7 @@ use crate::format::{is_spare, segment_name, spare_name};
 use crate::lsn::Lsn;
 use crate::options::JournalOptions;
 use crate::scan::{is_absent, open_segment};
-use crate::storage::Storage;
+use crate::storage::{Archived, Storage};
 
 impl<S: Storage> Tail<S> {
     /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
@@ -51,10 +51,13 @@ pub(crate) fn give_up<S: Storage>(
 ) -> Result<(), Error> {
     let name = segment_name(number);
     let full = format!("{}/{name}", storage.place());
+    let archived = storage.archive(&name);
+    let archived = archived.map_err(|error| Error::archive(full.clone(), error))?;
     let spares = storage.list();
     let spares = spares.map_err(|error| Error::io(storage.place(), "be read", error))?;
     let spares = spares.iter().filter(|name| is_spare(name)).count();
     let done = match spares < options.spares_max {
+        _ if archived == Archived::Moved => Ok(()),
         true => open_segment(storage, number, false, options.faults).and_then(|old| {
             let renamed = storage.rename(&name, &spare_name(old.header.epoch));
             renamed.map_err(|error| Error::io(&full, "be given up", error))

@@ -280,6 +280,9 @@ section! {
         sync: SyncName = SyncName::Always,
         /// The length of a segment.
         segment_bytes: u64 = 32 << 20,
+        /// Where segments and snapshots go that are no longer needed, in place of being deleted.
+        #[serde(with = "path_or_none")]
+        archive: Option<PathBuf> = None,
     }
 }
 

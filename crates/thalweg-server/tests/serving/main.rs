@@ -18,6 +18,7 @@ mod many;
 mod market;
 mod operations;
 mod orders;
+mod packaging;
 mod resume;
 mod silence;
 mod stalled;

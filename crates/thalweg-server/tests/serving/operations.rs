@@ -1,7 +1,7 @@
 //! The operator's view.
 
 use thalweg_exchange::codec::session::Ending;
-use thalweg_exchange::{Action, ResultCode};
+use thalweg_exchange::{Action, Command, ResultCode};
 use thalweg_server::ServeError;
 
 use crate::client::{hello, order};
@@ -66,6 +66,29 @@ fn every_figure_of_the_page_for_operators_is_served() {
         let is_there = |line: &str| line.starts_with(name) && line.contains(label);
         assert!(page.lines().any(is_there), "{name}, {label}: {page}");
     }
+}
+
+/// The exchange goes on, and keeps everything.
+#[test]
+fn an_archive_that_is_missing_is_a_figure() {
+    let server = TestServer::new(|config| {
+        config.snapshots.kept = 1;
+        config.snapshots.every_bytes = 1;
+        config.journal.archive = Some("/nowhere/archive".into());
+    });
+    let (mut admin, _) = server.admin();
+    let has = |line: &str| server.get("/metrics").1.lines().any(|found| found == line);
+    let mut sequence = 0;
+    // A snapshot is begun when a command comes.
+    while !has("thalweg_archive_failed 1.0") {
+        sequence += 1;
+        admin.submit(sequence, &Command::Nop);
+        admin.succeeds(sequence);
+    }
+    assert!(!has("thalweg_archive_failures_total 0"));
+    assert!(has("thalweg_snapshot_failed 0.0"));
+    admin.submit(sequence + 1, &Command::Nop);
+    admin.succeeds(sequence + 1);
 }
 
 #[test]

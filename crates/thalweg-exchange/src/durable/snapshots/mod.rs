@@ -28,7 +28,7 @@ pub(super) use self::disk::{
 use self::file::Moment;
 pub use self::file::SnapshotHeader;
 pub use self::flaw::{SNAPSHOT_VERSION, Skipped, SnapshotFlaw};
-pub use self::outcome::{SnapshotMade, SnapshotStats};
+pub use self::outcome::{ArchiveStats, SnapshotMade, SnapshotStats};
 pub(super) use self::writer::Writer;
 use super::error::SnapshotFailed;
 use super::options::{SessionLimits, SnapshotOptions};
@@ -135,7 +135,10 @@ impl<S: Storage> Snapshots<S> {
     }
 
     pub(super) fn stats(&self) -> SnapshotStats {
-        lock(&self.stats).clone()
+        SnapshotStats {
+            archive: lock(&self.writer.archive).clone(),
+            ..lock(&self.stats).clone()
+        }
     }
 
     /// Ends the thread; what it is at is left.

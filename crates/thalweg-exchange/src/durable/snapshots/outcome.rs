@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use thalweg_journal::Error as JournalError;
+
 use crate::durable::error::SnapshotFailed;
 
 /// A snapshot that was written.
@@ -17,6 +19,16 @@ pub struct SnapshotMade {
     pub took: Duration,
 }
 
+/// Figures of what was given up since the exchange was opened, where the storage has an archive.
+#[derive(Clone, Debug, Default)]
+pub struct ArchiveStats {
+    /// How many attempts have failed. What was to go stays, and is tried again after the next
+    /// snapshot.
+    pub failures: u64,
+    /// Why the last attempt failed, if it did.
+    pub failed: Option<JournalError>,
+}
+
 /// Figures of the snapshots since the exchange was opened.
 #[derive(Clone, Debug, Default)]
 pub struct SnapshotStats {
@@ -30,4 +42,6 @@ pub struct SnapshotStats {
     pub failed: Option<SnapshotFailed>,
     /// Whether one is being made.
     pub is_running: bool,
+    /// Figures of the archive.
+    pub archive: ArchiveStats,
 }

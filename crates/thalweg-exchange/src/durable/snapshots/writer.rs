@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use thalweg_journal::{Lsn, Shared, Storage};
+use thalweg_journal::{Archived, Error as JournalError, Lsn, Shared, Storage};
 
 use super::disk::{self, list, newest, snapshot_name};
 use super::file::{self, Moment};
 use super::flaw::Skipped;
-use super::{SnapshotMade, lock};
+use super::{ArchiveStats, SnapshotMade, lock};
 use crate::digest::Digest;
 use crate::durable::error::{OpenError, SnapshotFailed};
 use crate::durable::faults::{Faults, Seeded};
@@ -30,6 +30,7 @@ pub(in crate::durable) struct Writer<S: Storage> {
     pub(in crate::durable) faults: Faults,
     /// Snapshots that are known to be damaged, by how many commands they hold.
     pub(in crate::durable) damaged: Arc<Mutex<BTreeSet<u64>>>,
+    pub(in crate::durable) archive: Arc<Mutex<ArchiveStats>>,
     /// No further work is wanted.
     pub(in crate::durable) is_closing: Arc<AtomicBool>,
 }
@@ -40,6 +41,7 @@ impl<S: Storage> Clone for Writer<S> {
             storage: self.storage.clone(),
             journal: self.journal.clone(),
             damaged: Arc::clone(&self.damaged),
+            archive: Arc::clone(&self.archive),
             is_closing: Arc::clone(&self.is_closing),
             ..*self
         }
@@ -126,13 +128,26 @@ impl<S: Storage> Writer<S> {
         file::decode(&bytes, &self.limits).map_err(SnapshotFailed::Unreadable)?;
         disk::write(&self.storage, header.commands, &bytes)?;
         lock(&self.damaged).remove(&header.commands);
-        self.give_up(header.commands)?;
+        self.note_archived(self.give_up(header.commands))?;
         Ok(SnapshotMade {
             commands: header.commands,
             state_hash: header.state_hash,
             bytes: bytes.len() as u64,
             took: began.elapsed(),
         })
+    }
+
+    /// Notes whether what was given up is in the archive. If it is not, it stays, and the snapshot
+    /// is written all the same.
+    fn note_archived(&self, given_up: Result<(), SnapshotFailed>) -> Result<(), SnapshotFailed> {
+        let mut archive = lock(&self.archive);
+        archive.failed = match given_up {
+            Err(SnapshotFailed::Journal(error @ JournalError::Archive { .. })) => Some(error),
+            Err(error) => return Err(error),
+            Ok(()) => None,
+        };
+        archive.failures += u64::from(archive.failed.is_some());
+        Ok(())
     }
 
     /// Gives up all snapshots but this one and the newest before it, and the journal before those.
@@ -147,6 +162,18 @@ impl<S: Storage> Writer<S> {
                 continue;
             }
             let name = snapshot_name(commands);
+            // Those that are damaged are of no use in an archive.
+            let is_worth = commands < newest && self.is_whole(commands);
+            let archived = match is_worth {
+                true => self.storage.archive(&name).map_err(|error| {
+                    let file = format!("{}/{name}", self.storage.place());
+                    JournalError::archive(file, error)
+                })?,
+                false => Archived::No,
+            };
+            if archived == Archived::Moved {
+                continue;
+            }
             let removed = disk::remove(&self.storage, &name);
             removed.map_err(disk::io_error(&self.storage, &name, "be removed"))?;
         }
