@@ -9,7 +9,7 @@ use thalweg_exchange::execution::{Execution, ExecutionReport, TradeId};
 use thalweg_exchange::market::{BestPrices, Body, Quote, Snapshot};
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{SymbolId, UserId};
-use thalweg_server::{Copied, DropCopy, GatewayLink};
+use thalweg_server::{Copied, DropCopy};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -39,12 +39,12 @@ enum Step {
 /// The system gives no thread.
 pub(crate) fn follow(
     state: Arc<State>,
-    link: GatewayLink,
+    copy: DropCopy,
     runtime: &Handle,
 ) -> io::Result<oneshot::Receiver<Result<(), GatewayError>>> {
     let (ready, is_ready) = oneshot::channel();
     let runtime = runtime.clone();
-    let run = move || Follower::new(state, runtime).run(&link.copy, ready);
+    let run = move || Follower::new(state, runtime).run(&copy, ready);
     let named = thread::Builder::new().name("gateway-copy".into());
     named.spawn(run)?;
     Ok(is_ready)

@@ -16,6 +16,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
+use crate::page;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_status};
 use crate::rest::{self, Call, Security, TimeUnit};
@@ -122,6 +123,9 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
     let (head, body) = request.into_parts();
     if head.method == Method::OPTIONS {
         return of_status(StatusCode::NO_CONTENT, String::new());
+    }
+    if let Some(response) = page::respond(&head.method, head.uri.path(), &head.headers) {
+        return response;
     }
     let row = match rest::find(&head.method, head.uri.path()) {
         Ok(row) => row,

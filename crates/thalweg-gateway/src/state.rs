@@ -6,6 +6,7 @@ use thalweg_server::{GatewayLink, config};
 use tokio::sync::watch;
 
 use crate::GatewayError;
+use crate::instruments::Followers;
 use crate::keys::ApiKeys;
 use crate::limits::Limits;
 use crate::market::Market;
@@ -20,6 +21,7 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) market: Market,
     pub(crate) orders: Orders,
+    pub(crate) instruments: Followers,
     pub(crate) connections_max: usize,
     draining: watch::Sender<bool>,
 }
@@ -41,6 +43,7 @@ impl State {
             limits: Limits::new(config),
             market: Market::new(),
             orders,
+            instruments: Followers::new(config.instruments),
             connections_max: config.connections_max,
             draining: watch::Sender::new(false),
         })

@@ -1,5 +1,6 @@
 //! How long the parts of execution take, for the commands that the exchange stamps.
 
+use crate::instruments::Passages;
 use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
@@ -9,6 +10,8 @@ use thalweg_measure::histogram::{Histogram, Recorder};
 pub(crate) struct ExecutionTimes {
     /// In ticks.
     parts: [Recorder; 3],
+    /// The stamped commands of the last second, one by one.
+    pub(crate) passages: Passages,
 }
 
 impl ExecutionTimes {

@@ -32,6 +32,7 @@ mod handshake;
 mod histogram;
 mod http;
 mod inbound;
+mod instruments;
 pub mod keys;
 mod lifecycle;
 mod listeners;
@@ -53,6 +54,7 @@ mod wall_clock;
 
 pub use self::drop_copy::{Copied, DropCopy, GatewayLink};
 pub use self::error::ServeError;
+pub use self::instruments::{Instruments, Moment, Part, Passage, Tail, Times};
 pub use self::listeners::Addresses;
 pub use self::server::Server;
 pub use self::session_capacity::TooManySessions;

@@ -45,7 +45,7 @@ pub(crate) use self::depth::Level;
 use self::entry::Entry;
 pub(crate) use self::interval::Interval;
 use self::outbox::Budget;
-pub(crate) use self::outbox::{Item, Outbox, Subscription};
+pub(crate) use self::outbox::{Item, Outbox, SharedEvent, Subscription};
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 use self::symbol_market::SymbolMarket;
