@@ -37,6 +37,7 @@ class Browser:
             program, "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
             "--disable-background-networking", "--disable-component-update",
             "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir=" + self.profile.name,
+            "about:blank",
         ]
         self.process = subprocess.Popen(
             command, preexec_fn=connect, pass_fds=(3, 4), stderr=subprocess.DEVNULL,

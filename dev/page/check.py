@@ -132,6 +132,31 @@ def check_gap(browser):
     check_book(browser)
 
 
+def check_groups(browser):
+    """Levels come together by the step that is chosen."""
+    group = "document.getElementById('group')"
+    browser.run(f"{group}.value = {group}.options[4].value;"
+                f" {group}.dispatchEvent(new Event('change'))")
+    assert browser.run(f"{group}.selectedOptions[0].text") == "0.2"
+    prices = "[...document.querySelectorAll('#ladder tbody tr')].flatMap((row) =>"
+    prices += " row.cells[1]?.textContent || [])"
+    browser.wait("prices in steps of 0.2", f"(() => {{ const all = {prices};"
+                 " return all.length > 3 && all.every((one) => /^\\d+\\.[02468]0$/.test(one)); })()")
+    browser.run(f"{group}.value = {group}.options[0].value;"
+                f" {group}.dispatchEvent(new Event('change'))")
+
+
+def check_symbol(browser):
+    """The symbol is in the address, and another address has another book."""
+    browser.run("location.hash = 'ETHUSDT'")
+    other = awaited(f"{{ const s = {STATE}; return s.book.last > 0"
+                    " && document.getElementById('symbol').value; }")
+    browser.wait("the book of ETHUSDT", f"{other}.then((name) => name === 'ETHUSDT')")
+    assert "(ETH)" in browser.run("document.querySelector('label[for=quantity]').textContent")
+    browser.run("location.hash = 'BTCUSDT'")
+    browser.wait("the book of BTCUSDT", f"{other}.then((name) => name === 'BTCUSDT')")
+
+
 def log_on(browser, key, secret):
     """Logs on by the keyboard alone."""
     browser.key("k")
@@ -312,18 +337,20 @@ def main():
                    " && s.instruments.moments.length > 1; }")
     browser.wait("a live page", f"document.readyState === 'complete' && {live}")
     check_modules(browser)
+    check_symbol(browser)
     check_book(browser)
+    check_groups(browser)
     log_on(browser, key, secret)
     print("by mouse:", trade_by_mouse(browser))
     trade_by_keyboard(browser)
     rest_and_cancel(browser)
     refused_order(browser)
-    check_gap(browser)
     timed = f"{{ return {STATE}.instruments.moments.some((one) => one.tail && one.slowest); }}"
     browser.wait("figures of the stages", awaited(timed))
     passes = [check_accessibility(browser, options.axe, "1280 px, dark")]
     if options.screenshots:
         take_pictures(browser, options.screenshots)
+    check_gap(browser)
     browser.scheme("light")
     passes.append(check_accessibility(browser, options.axe, "1280 px, light"))
     browser.size(400, 860)

@@ -32,16 +32,23 @@ def rows_of(png):
     return width, rows
 
 
+def distance(one, other):
+    return sum((a - b) ** 2 for a, b in zip(one, other))
+
+
 def with_palette(png):
-    """Returns a PNG whose colours are the 256 most frequent ones."""
+    """Returns a PNG whose colours are 256 frequent ones that are not too near to each other."""
     width, rows = rows_of(png)
     pixels = [[row[x:x + 3] for x in range(0, len(row), 3)] for row in rows]
     counts = collections.Counter(pixel for row in pixels for pixel in row)
-    palette = [colour for colour, _ in counts.most_common(256)]
+    palette = []
+    for colour, _ in counts.most_common():
+        apart = 300 if len(palette) > 40 else 20
+        if len(palette) < 256 and all(distance(colour, other) > apart for other in palette):
+            palette.append(colour)
 
     def nearest(colour):
-        return min(range(len(palette)), key=lambda at: sum(
-            (one - other) ** 2 for one, other in zip(palette[at], colour)))
+        return min(range(len(palette)), key=lambda at: distance(palette[at], colour))
 
     index = {colour: nearest(colour) for colour in counts}
     data = b"".join(b"\0" + bytes(index[pixel] for pixel in row) for row in pixels)

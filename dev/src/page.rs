@@ -50,7 +50,7 @@ fn step(workspace: &Workspace, with_screenshots: bool) -> Result<Outcome, String
         let copied = fs::copy(source.join(file), folder.join(file));
         copied.map_err(|error| format!("{file}: {error}"))?;
     }
-    // What comes is what the lock's hash says.
+    // The lock has the hash of the package.
     let install = "ci --ignore-scripts --no-audit --no-fund --prefix";
     match workspace.output("npm", &format!("{install} {}", folder.display())) {
         Ok(_) => {

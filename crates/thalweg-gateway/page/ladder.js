@@ -106,7 +106,7 @@ export class Ladder {
     const spread = gap ? short(text(ask - bid, symbol.priceScale), symbol.priceDecimals) : "–";
     this.middle.firstChild.textContent = book.last === null ? "waiting for the book"
       : `spread ${spread}`;
-    const gaps = book.gaps ? `, begun anew ${book.gaps}×` : "";
+    const gaps = book.gaps ? `, gaps: ${book.gaps}` : "";
     const levels = book.bids.size + book.asks.size;
     this.note.textContent = book.last === null ? "" : `${levels} levels, update ${book.last}${gaps}`;
   }

@@ -10,8 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
 use crate::market::{Outbox, SharedEvent, Subscription};
-use crate::state::{State, now_us};
-use crate::time_unit::TimeUnit;
+use crate::time_unit::{TimeUnit, now_us};
 
 /// The name of the stream.
 pub(crate) const NAME: &str = "thalweg@instruments";
@@ -79,14 +78,14 @@ impl Followers {
 }
 
 /// Reads the server's figures each second while there are followers, for ever.
-pub(crate) async fn run(state: Arc<State>, mut instruments: Instruments) {
+pub(crate) async fn run(followers: Arc<Followers>, mut instruments: Instruments) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        if state.instruments.is_empty() {
-            // What was read before would be about the time without followers.
+        if followers.is_empty() {
+            // Figures of the time without followers are of no use to the next one.
             instruments.stop();
-            state.instruments.has_come.notified().await;
+            followers.has_come.notified().await;
             continue;
         }
         ticks.tick().await;
@@ -96,6 +95,28 @@ pub(crate) async fn run(state: Arc<State>, mut instruments: Instruments) {
         let mut event = json!(moment);
         event["e"] = "instruments".into();
         event["E"] = TimeUnit::default().of(now_us()).into();
-        state.instruments.publish(&event);
+        followers.publish(&event);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_that_is_off_has_no_followers() {
+        let outbox = Arc::<Outbox>::default();
+        let to = Arc::new(Subscription::new(NAME, false));
+        let off = Followers::new(false);
+        assert_eq!(off.follow(&outbox, &to), None);
+        assert!(off.is_empty());
+        let on = Followers::new(true);
+        let id = on.follow(&outbox, &to).expect("it is on");
+        on.publish(&json!({ "e": 1 }));
+        on.publish(&json!({ "e": 2 }));
+        // The newest takes the place of one that was not written.
+        assert_eq!(outbox.waiting().0, 1);
+        on.leave(id);
+        assert!(on.is_empty());
     }
 }

@@ -183,7 +183,10 @@ impl Gateway {
         ready.unwrap_or(Ok(()))?;
         let ticking = Arc::clone(&state);
         runtime.spawn(async move { ticking.market.run().await });
-        runtime.spawn(instruments::run(Arc::clone(&state), instruments));
+        runtime.spawn(instruments::run(
+            Arc::clone(&state.instruments),
+            instruments,
+        ));
         runtime.spawn(listener::serve(Arc::clone(&state), listener));
         Ok(Self {
             address,

@@ -153,7 +153,7 @@ mod tests {
                 assert!(!text.contains(refused), "{}: {refused}", file.path);
             }
         }
-        // What the page names is there.
+        // Each file that the page names is there.
         let page = FILES[0].text;
         let named = page.split('"').filter(|text| text.starts_with("/page/"));
         for path in named {

@@ -1,6 +1,7 @@
 //! The state that all connections of a gateway share.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use thalweg_server::{GatewayLink, config};
 use tokio::sync::watch;
@@ -21,7 +22,7 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) market: Market,
     pub(crate) orders: Orders,
-    pub(crate) instruments: Followers,
+    pub(crate) instruments: Arc<Followers>,
     pub(crate) connections_max: usize,
     draining: watch::Sender<bool>,
 }
@@ -43,7 +44,7 @@ impl State {
             limits: Limits::new(config),
             market: Market::new(),
             orders,
-            instruments: Followers::new(config.instruments),
+            instruments: Arc::new(Followers::new(config.instruments)),
             connections_max: config.connections_max,
             draining: watch::Sender::new(false),
         })

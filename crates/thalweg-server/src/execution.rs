@@ -1,9 +1,10 @@
 //! How long the parts of execution take, for the commands that the exchange stamps.
 
-use crate::instruments::Passages;
 use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
+
+use crate::passage::Passages;
 
 /// Written by the publish stage alone.
 #[derive(Debug, Default)]

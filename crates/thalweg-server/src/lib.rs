@@ -39,6 +39,7 @@ mod listeners;
 pub mod logs;
 mod metrics;
 mod output;
+mod passage;
 mod publisher;
 mod report_readers;
 mod request;
@@ -54,8 +55,9 @@ mod wall_clock;
 
 pub use self::drop_copy::{Copied, DropCopy, GatewayLink};
 pub use self::error::ServeError;
-pub use self::instruments::{Instruments, Moment, Part, Passage, Tail, Times};
+pub use self::instruments::{Instruments, Moment, Part, Tail, Times};
 pub use self::listeners::Addresses;
+pub use self::passage::Passage;
 pub use self::server::Server;
 pub use self::session_capacity::TooManySessions;
 pub use self::wall_clock::{SystemClock, TimeSource};
