@@ -25,6 +25,18 @@ pub(crate) struct State {
     pub(crate) instruments: Arc<Followers>,
     pub(crate) connections_max: usize,
     draining: watch::Sender<bool>,
+    /// How many WebSockets are open.
+    websockets: watch::Sender<usize>,
+}
+
+/// A WebSocket that is open, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenWebSocket(Arc<State>);
+
+impl Drop for OpenWebSocket {
+    fn drop(&mut self) {
+        self.0.websockets.send_modify(|count| *count -= 1);
+    }
 }
 
 impl State {
@@ -47,6 +59,7 @@ impl State {
             instruments: Arc::new(Followers::new(config.instruments)),
             connections_max: config.connections_max,
             draining: watch::Sender::new(false),
+            websockets: watch::Sender::new(0),
         })
     }
 
@@ -58,5 +71,17 @@ impl State {
     /// Returns a receiver of whether the gateway is about to stop.
     pub(crate) fn draining(&self) -> watch::Receiver<bool> {
         self.draining.subscribe()
+    }
+
+    /// Counts a WebSocket.
+    pub(crate) fn open_websocket(self: &Arc<Self>) -> OpenWebSocket {
+        self.websockets.send_modify(|count| *count += 1);
+        OpenWebSocket(Arc::clone(self))
+    }
+
+    /// Waits until no WebSocket is open.
+    pub(crate) async fn without_websockets(&self) {
+        // The sender is there as long as this.
+        let _ = self.websockets.subscribe().wait_for(|count| *count == 0).await;
     }
 }
