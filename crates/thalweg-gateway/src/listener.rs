@@ -101,10 +101,12 @@ async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr
     let id = next_id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let address = client_address(request.headers(), peer);
-    let mut response = if !websocket::is_asked_for(request.headers()) {
-        answer(&state, request, address).await
-    } else {
+    let mut response = if websocket::is_asked_for(request.headers()) {
         websocket::accept(state, request, address)
+    } else if let Some(response) = page::respond(&method, &path, request.headers()) {
+        response
+    } else {
+        answer(&state, request, address).await
     };
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(UUID, value);
@@ -127,9 +129,6 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
     let (head, body) = request.into_parts();
     if head.method == Method::OPTIONS {
         return of_status(StatusCode::NO_CONTENT, String::new());
-    }
-    if let Some(response) = page::respond(&head.method, head.uri.path(), &head.headers) {
-        return response;
     }
     let row = match rest::find(&head.method, head.uri.path()) {
         Ok(row) => row,

@@ -66,6 +66,9 @@ static TAGS: LazyLock<Vec<String>> = LazyLock::new(|| {
 /// Answers a request for a file of the page; `None` where the path is none of these.
 pub(crate) fn respond(method: &Method, path: &str, headers: &HeaderMap) -> Option<HttpResponse> {
     let at = FILES.iter().position(|file| file.path == path)?;
+    if *method == Method::OPTIONS {
+        return None;
+    }
     if !matches!(*method, Method::GET | Method::HEAD) {
         let mut response = of_status(StatusCode::METHOD_NOT_ALLOWED, String::new());
         let allowed = HeaderValue::from_static("GET, HEAD");
