@@ -7,6 +7,7 @@ use crate::clients;
 use crate::counts;
 use crate::fuzz;
 use crate::linted::Linted;
+use crate::page;
 use crate::plan::{Outcome, Step};
 use crate::readme::{PASTED, TEST, commands, program};
 use crate::testing::{self, rustflags};
@@ -37,6 +38,7 @@ const BEFORE: &[Step] = &[
 
 const AFTER: &[Step] = &[
     clients::STEP,
+    page::STEP,
     Step {
         name: "counts",
         summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",

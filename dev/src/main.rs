@@ -9,6 +9,7 @@ mod counts;
 mod fuzz;
 mod gate;
 mod linted;
+mod page;
 mod plan;
 mod readme;
 mod soak;
@@ -31,6 +32,7 @@ cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, fuzzin
 cargo dev counts         instructions of the rings and channels against counts/baseline.toml
 cargo dev clients        real trading programs from PyPI and npm against a server with a gateway
 cargo dev clients --slow those that soak runs: freqtrade and nautilus_trader, too
+cargo dev page           the gateway's page in a browser; --screenshots writes those of docs/
 cargo dev soak --minutes N  the long forms of the tests for that time, with new seeds (or --seed S)
 cargo dev counts --update  makes what is counted the baseline
 
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
             .and_then(|workspace| clients::for_longer(&workspace))
             .map(|()| true),
         "clients" => run(rest, &[clients::STEP]),
+        "page" if rest == ["--screenshots"] => run(&[], &[page::SCREENSHOTS]),
+        "page" => run(rest, &[page::STEP]),
         "counts" => counts::command(rest),
         "soak" => here().and_then(|workspace| soak::command(&workspace, rest)),
         "help" | "--help" | "-h" => {

@@ -325,7 +325,9 @@ fn tell(format: Format, addresses: Addresses, gateway: Option<SocketAddr>) -> Re
     let text = match format {
         Format::Text => {
             let shown = places.filter_map(|(name, at)| at.map(|at| format!("{name} {at}")));
-            format!("listening: {}\n", shown.collect::<Vec<_>>().join(", "))
+            let shown = shown.collect::<Vec<_>>().join(", ");
+            let page = gateway.map(|at| format!("page: http://{at}/\n"));
+            format!("listening: {shown}\n{}", page.unwrap_or_default())
         }
         Format::Json => {
             let at = |(name, at): (&str, Option<std::net::SocketAddr>)| {

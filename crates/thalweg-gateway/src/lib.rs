@@ -45,12 +45,14 @@ mod checkpoint;
 pub mod decimal;
 pub mod demo;
 mod error;
+mod instruments;
 pub mod keys;
 mod limits;
 mod link;
 mod listener;
 mod market;
 mod orders;
+mod page;
 mod params;
 mod reported;
 mod response;
@@ -179,12 +181,19 @@ impl Gateway {
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
         drop(inside);
-        let ready = link::follow(Arc::clone(&state), link, &runtime);
+        let GatewayLink {
+            copy, instruments, ..
+        } = link;
+        let ready = link::follow(Arc::clone(&state), copy, &runtime);
         let ready = ready.map_err(GatewayError::Threads)?.await;
         // The exchange has ended where there is no message.
         ready.unwrap_or(Ok(()))?;
         let ticking = Arc::clone(&state);
         runtime.spawn(async move { ticking.market.run().await });
+        runtime.spawn(instruments::run(
+            Arc::clone(&state.instruments),
+            instruments,
+        ));
         runtime.spawn(listener::serve(Arc::clone(&state), listener));
         Ok(Self {
             address,

@@ -39,12 +39,12 @@ enum Step {
 /// The system gives no thread.
 pub(crate) fn follow(
     state: Arc<State>,
-    link: GatewayLink,
+    copy: DropCopy,
     runtime: &Handle,
 ) -> io::Result<oneshot::Receiver<Result<(), GatewayError>>> {
     let (ready, is_ready) = oneshot::channel();
     let runtime = runtime.clone();
-    let run = move || Follower::new(state, runtime).run(&link.copy, ready);
+    let run = move || Follower::new(state, runtime).run(&copy, ready);
     let named = thread::Builder::new().name("gateway-copy".into());
     named.spawn(run)?;
     Ok(is_ready)

@@ -15,6 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::error::ApiError;
+use crate::page;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_status};
 use crate::rest::{self, Call, Security, TimeUnit};
@@ -100,10 +101,12 @@ async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr
     let id = next_id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let address = client_address(request.headers(), peer);
-    let mut response = if !websocket::is_asked_for(request.headers()) {
-        answer(&state, request, address).await
-    } else {
+    let mut response = if websocket::is_asked_for(request.headers()) {
         websocket::accept(state, request, address)
+    } else if let Some(response) = page::respond(&method, &path, request.headers()) {
+        response
+    } else {
+        answer(&state, request, address).await
     };
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(UUID, value);

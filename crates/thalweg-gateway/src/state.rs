@@ -7,6 +7,7 @@ use thalweg_server::{GatewayLink, config};
 use tokio::sync::watch;
 
 use crate::GatewayError;
+use crate::instruments::Followers;
 use crate::keys::ApiKeys;
 use crate::limits::Limits;
 use crate::market::Market;
@@ -21,6 +22,7 @@ pub(crate) struct State {
     pub(crate) limits: Limits,
     pub(crate) market: Market,
     pub(crate) orders: Orders,
+    pub(crate) instruments: Arc<Followers>,
     pub(crate) connections_max: usize,
     /// Bytes of the log between two checkpoints at least.
     pub(crate) checkpoint_bytes: u64,
@@ -56,6 +58,7 @@ impl State {
             limits: Limits::new(config),
             market: Market::new(),
             orders,
+            instruments: Arc::new(Followers::new(config.instruments)),
             connections_max: config.connections_max,
             checkpoint_bytes: config.checkpoint_bytes,
             draining: watch::Sender::new(false),

@@ -101,6 +101,27 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
+    /// Returns what was recorded since `earlier`, a copy of this histogram at an earlier time. The
+    /// extremes are within 0.1 %, as quantiles are.
+    ///
+    /// ```
+    /// let mut times = thalweg_measure::histogram::Histogram::new();
+    /// times.record(7);
+    /// let earlier = times.clone();
+    /// times.record(5);
+    /// assert_eq!(times.since(&earlier).summary().max, 5);
+    /// ```
+    #[must_use]
+    pub fn since(&self, earlier: &Histogram) -> Histogram {
+        let mut found = Histogram::new();
+        for (value, count) in self.recorded() {
+            let before = earlier.counts.count_at(value);
+            found.record_n(value, count.saturating_sub(before));
+        }
+        found.sum = self.sum.saturating_sub(earlier.sum);
+        found
+    }
+
     /// Returns how many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {

@@ -113,6 +113,8 @@ pub struct GatewayLink {
     pub reports: Reports,
     /// See [`DropCopy`].
     pub copy: DropCopy,
+    /// See [`Instruments`](crate::Instruments).
+    pub instruments: crate::Instruments,
 }
 
 /// The publisher's end.

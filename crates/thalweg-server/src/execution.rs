@@ -4,11 +4,15 @@ use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 
+use crate::passage::Passages;
+
 /// Written by the publish stage alone.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutionTimes {
     /// In ticks.
     parts: [Recorder; 3],
+    /// The stamped commands of the last second, one by one.
+    pub(crate) passages: Passages,
 }
 
 impl ExecutionTimes {

@@ -205,7 +205,7 @@ impl Page {
         to.seconds(
             (
                 "execution_part",
-                "How long the parts of execution took, of one command in 512.",
+                "How long the parts of execution took, of the commands that are timed.",
             ),
             "part",
             parts

@@ -116,7 +116,10 @@ impl Publisher {
                     copy.start(state, number);
                 }
             }
-            Published::Outcome(executed) => self.outcome(&executed),
+            Published::Outcome(executed) => {
+                self.outcome(&executed);
+                self.execution.passages.note(&executed.outcome);
+            }
             Published::Answer { tag, answered } => {
                 let answered = Delivery::Answered(tag, Box::new(answered));
                 self.outgoing.deliveries.push(answered);

@@ -22,6 +22,7 @@ use crate::drop_copy::{self, CopyWriter, DropCopy, GatewayLink};
 use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
+use crate::instruments::Instruments;
 use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
@@ -159,6 +160,7 @@ impl Server {
             session: self.shared.config.sessions.per_holder,
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
+            instruments: Instruments::new(Arc::clone(&self.shared)),
         })
     }
 

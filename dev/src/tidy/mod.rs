@@ -106,7 +106,7 @@ fn relative(root: &Path, path: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Reads every text file; `Cargo.lock` is cargo's.
+/// Reads every text file, and the names of pictures; `Cargo.lock` is cargo's.
 fn read(root: &Path) -> Result<Tree, String> {
     let mut files = Vec::new();
     for path in list(root)? {
@@ -119,6 +119,8 @@ fn read(root: &Path) -> Result<Tree, String> {
             Ok(text) if !text.contains('\0') => files.push((path, text)),
             Ok(_) => {}
             Err(_) if path.ends_with(".rs") => return Err(format!("{path}: not UTF-8")),
+            // A picture is there for links, and has no lines.
+            Err(_) if path.ends_with(".png") => files.push((path, String::new())),
             Err(_) => {}
         }
     }

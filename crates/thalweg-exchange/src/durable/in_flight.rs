@@ -61,6 +61,14 @@ pub(super) struct Slot {
 }
 
 impl Slot {
+    /// Returns when it was due, or else taken; 0 where that is not known.
+    pub(super) const fn sent(&self) -> u64 {
+        match self.due {
+            0 => self.taken,
+            due => due,
+        }
+    }
+
     fn new(events: usize, levels: bool) -> Self {
         let events = Events::with_capacity(events);
         Self {

@@ -70,7 +70,7 @@ impl<S: Storage> Exchange<S> {
             let outcome = Outcome {
                 sequence: slot.number,
                 tag: slot.tag,
-                due: slot.due,
+                due: slot.sent(),
                 stamps: is_stamped.then_some(slot.stamps),
                 command: &slot.command,
                 result: slot.result,

@@ -44,10 +44,6 @@ impl StageTimes {
     pub(super) fn record(&mut self, slot: &Slot, published: u64) {
         let (stamps, clock) = (&slot.stamps, Clock::global());
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
-        let sent = match slot.due {
-            0 => slot.taken,
-            due => due,
-        };
         self.execute.waited.record(ns(slot.taken, stamps.begun));
         self.execute.served.record(ns(stamps.begun, stamps.settled));
         self.journal.waited.record(0);
@@ -56,7 +52,7 @@ impl StageTimes {
             .record(ns(stamps.settled, stamps.journaled));
         self.publish.waited.record(0);
         self.publish.served.record(ns(stamps.journaled, published));
-        self.end_to_end.record(ns(sent, published));
+        self.end_to_end.record(ns(slot.sent(), published));
     }
 
     /// Returns the figures as a pipeline has them, of this number of commands.

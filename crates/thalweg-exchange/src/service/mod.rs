@@ -178,8 +178,9 @@ pub struct Outcome<'o> {
     pub sequence: u64,
     /// The caller's own note, given with the command; or [`LEFT_OVER_TAG`].
     pub tag: u64,
-    /// When it was due, given with [`submit_due`](Service::submit_due); else 0. A command for what
-    /// others have left over was due when the last of these was.
+    /// When it was due, given with [`submit_due`](Service::submit_due); else 0, or where a durable
+    /// exchange has stamped it, when it was taken. A command for what others have left over was due
+    /// when the last of these was.
     pub due: u64,
     /// The command.
     pub command: &'o Command,

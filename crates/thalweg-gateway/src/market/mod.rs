@@ -45,7 +45,7 @@ pub(crate) use self::depth::Level;
 use self::entry::Entry;
 pub(crate) use self::interval::{DAY, HOUR, Interval, MINUTE};
 use self::outbox::Budget;
-pub(crate) use self::outbox::{Item, Outbox, Subscription};
+pub(crate) use self::outbox::{Item, Outbox, SharedEvent, Subscription};
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};

@@ -48,20 +48,31 @@ impl Budget {
 /// An event, and its texts once a connection has needed them.
 #[derive(Debug)]
 pub(crate) struct SharedEvent {
-    pub(crate) event: StreamEvent,
+    /// `None` where the event was made as a text.
+    event: Option<StreamEvent>,
     texts: [OnceLock<Utf8Bytes>; 2],
 }
 
 impl SharedEvent {
-    pub(crate) const fn new(event: StreamEvent) -> Self {
+    pub(super) const fn new(event: StreamEvent) -> Self {
         Self {
-            event,
+            event: Some(event),
             texts: [OnceLock::new(), OnceLock::new()],
         }
     }
 
+    /// Returns an event of no symbol, which a newer one replaces.
+    pub(crate) fn of_text(text: String) -> Self {
+        let text = Utf8Bytes::from(text);
+        Self {
+            event: None,
+            texts: [OnceLock::from(text.clone()), OnceLock::from(text)],
+        }
+    }
+
     pub(crate) fn text(&self, time_unit: TimeUnit) -> &Utf8Bytes {
-        self.texts[time_unit as usize].get_or_init(|| self.event.text(time_unit).into())
+        let made = || self.event.as_ref().map(|event| event.text(time_unit));
+        self.texts[time_unit as usize].get_or_init(|| made().unwrap_or_default().into())
     }
 }
 
@@ -182,9 +193,10 @@ impl Outbox {
 
     /// Appends an event of a stream, or puts it in the place of the one before.
     pub(crate) fn event(&self, to: &Arc<Subscription>, event: &Arc<SharedEvent>) {
-        if !event.event.kind.is_conflated() {
+        let kept = event.event.as_ref().filter(|one| !one.kind.is_conflated());
+        if let Some(kept) = kept {
             let item = Item::Event(Arc::clone(to), Arc::clone(event));
-            return self.push(item, event.event.weight());
+            return self.push(item, kept.weight());
         }
         let mut state = lock(&self.state);
         if state.cut.is_some() {

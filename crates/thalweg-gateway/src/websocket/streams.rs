@@ -12,6 +12,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::connection::{Close, Frames, Io, Stream, next_text, run};
+use crate::instruments;
 use crate::market::{Item, Kind, Label, Outbox, Subscription, Units};
 use crate::state::{State, now_us};
 use crate::symbols::Symbol;
@@ -67,8 +68,11 @@ impl Rendering {
     }
 }
 
-/// A stream of a symbol that is followed, and the follower's id.
-type Followed = ((SymbolId, Kind), u64);
+/// A stream that is followed, and the follower's id.
+enum Followed {
+    Symbol((SymbolId, Kind), u64),
+    Instruments(u64),
+}
 
 /// Returns what a stream of all symbols sends: each event is an array of one element.
 fn kind_of_all(name: &str) -> Option<Kind> {
@@ -135,6 +139,11 @@ impl Streams {
                 .map(|symbol| self.follow_one(name, symbol, kind, true))
                 .collect();
         }
+        if name == instruments::NAME {
+            let subscription = Arc::new(Subscription::new(name, false));
+            let id = self.state.instruments.follow(&self.outbox, &subscription);
+            return id.map(Followed::Instruments).into_iter().collect();
+        }
         let parts = name.split_once('@').and_then(|(symbol, kind)| {
             Some((
                 symbols.by_name(&symbol.to_ascii_uppercase())?,
@@ -153,14 +162,21 @@ impl Streams {
         let topic = (symbol.spec.id, kind);
         let subscription = Arc::new(Subscription::new(name, is_array));
         let id = (self.state.market).follow(topic, label, &self.outbox, &subscription);
-        (topic, id)
+        Followed::Symbol(topic, id)
     }
 
     fn unsubscribe(&mut self, names: &[String]) {
         for name in names {
-            for (topic, id) in self.names.remove(name).unwrap_or_default() {
-                self.state.market.leave(topic, id);
+            for followed in self.names.remove(name).unwrap_or_default() {
+                self.leave(followed);
             }
+        }
+    }
+
+    fn leave(&self, followed: Followed) {
+        match followed {
+            Followed::Symbol(topic, id) => self.state.market.leave(topic, id),
+            Followed::Instruments(id) => self.state.instruments.leave(id),
         }
     }
 
@@ -253,8 +269,8 @@ fn is_id(id: &Value) -> bool {
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        for (topic, id) in std::mem::take(&mut self.names).into_values().flatten() {
-            self.state.market.leave(topic, id);
+        for followed in std::mem::take(&mut self.names).into_values().flatten() {
+            self.leave(followed);
         }
     }
 }

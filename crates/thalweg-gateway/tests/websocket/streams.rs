@@ -268,3 +268,44 @@ async fn a_server_that_stops_says_so() {
     let server = fixture.server.take().expect("it runs");
     server.stop().await.expect("it stops in order");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn instruments_say_where_the_time_of_commands_went() {
+    let fixture = Fixture::new().await;
+    let name = "thalweg@instruments";
+    let path = format!("/stream?streams={name}");
+    let mut client = fixture.connect(&path).await;
+    let first = client.json().await;
+    assert_eq!(first["stream"], name);
+    let [event, count] = ["e", "capacity"].map(|name| first["data"][name].clone());
+    assert_eq!(event, "instruments");
+    assert!(count.as_u64().is_some_and(|count| count > 0));
+    // One command in 16 is timed.
+    for _ in 0..40 {
+        fixture.place(1, Action::Ask, 1_000, 1).await;
+    }
+    let timed = loop {
+        let event = client.json().await["data"].clone();
+        if event["total"]["count"]
+            .as_u64()
+            .is_some_and(|count| count > 0)
+        {
+            break event;
+        }
+    };
+    let parts = timed["parts"].as_array().expect("parts");
+    let named = parts
+        .iter()
+        .map(|part| part["stage"].as_str().expect("a name"));
+    let stages: Vec<&str> = named.collect();
+    let all = ["execute", "risk", "match", "settle", "journal", "publish"];
+    assert_eq!(stages, all);
+    let slowest = &timed["slowest"];
+    assert_eq!(slowest["kind"], "place");
+    let spent = slowest["parts"].as_array().expect("parts").iter();
+    let spent: u64 = spent.map(|part| part.as_u64().expect("a time")).sum();
+    assert_eq!(Some(spent), slowest["total"].as_u64());
+    assert_eq!(timed["tail"]["count"], 1);
+    let leave = json!({ "method": "UNSUBSCRIBE", "params": [name], "id": 1 });
+    client.ask(&leave).await;
+}

@@ -12,6 +12,15 @@ use thalweg_exchange::{Rules, service};
 
 use super::{Config, RulesName, SyncName};
 
+/// Returns the number of commands of which one is timed: where people may watch, seconds are to
+/// have some even in a market of few orders.
+const fn sample_every(config: &Config) -> u64 {
+    match config.gateway.listen.is_some() && config.gateway.instruments {
+        true => 16,
+        false => thalweg::pipeline::SAMPLE_EVERY,
+    }
+}
+
 /// Returns the options of the durable exchange, whose committer wakes the exchange's thread.
 pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
     let sessions = &config.sessions;
@@ -24,6 +33,7 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
     Options {
         service: service::ServiceOptions {
             capacity: config.exchange.capacity,
+            sample_every: sample_every(config),
             // The thread that executes waits for no disk.
             placement: Placement::caller_and_threads(1, 1),
             ..service::ServiceOptions::default()

@@ -157,6 +157,8 @@ section! {
         /// The file of API keys; beside the exchange if none.
         #[serde(with = "path_or_none")]
         keys: Option<PathBuf> = None,
+        /// Whether all who connect may see the server's figures.
+        instruments: bool = true,
         /// Threads for requests.
         worker_threads: usize = 2,
         /// Connections at once.

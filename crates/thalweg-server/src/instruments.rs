@@ -1,0 +1,250 @@
+//! Where the time of commands went in the last second and the last minute, for people who watch.
+//!
+//! A reader takes the [passages](Passage) that were noted once a second, so it is known which
+//! command was slow, and what it waited for.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use thalweg_exchange::durable::Stats;
+use thalweg_measure::histogram::{Histogram, Summary};
+
+use crate::passage::{PARTS, Passage};
+use crate::shared::Shared;
+
+/// Commands of each reading that are kept for the figures of a minute: the slowest.
+const SLOW_MAX: usize = 256;
+/// Readings that a minute has.
+const MINUTE: usize = 60;
+
+/// The times of a part of the way.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part {
+    /// The stage.
+    pub stage: &'static str,
+    /// `wait` where commands waited for it, or else `service`.
+    pub spent: &'static str,
+    /// The times, ns.
+    #[serde(flatten)]
+    pub times: Times,
+}
+
+/// Times of some events, ns; all 0 where there were none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Times {
+    /// The number of events.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The median.
+    pub p50: u64,
+    /// The value that 99 in 100 do not exceed.
+    pub p99: u64,
+    /// The greatest.
+    pub max: u64,
+}
+
+impl From<Summary> for Times {
+    fn from(found: Summary) -> Self {
+        Self {
+            count: found.count,
+            mean: found.mean,
+            p50: found.p50,
+            p99: found.p99,
+            max: found.max,
+        }
+    }
+}
+
+/// Commands around a percentile: how many, and their mean times, ns.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Tail {
+    /// The number of commands.
+    pub count: usize,
+    /// From submission to publishing.
+    pub total: f64,
+    /// The parts of that; see [`Moment::parts`] for the names.
+    pub parts: [f64; PARTS.len()],
+}
+
+/// A server in the time since the reading before.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Moment {
+    /// That time, ns.
+    pub elapsed: u64,
+    /// Commands that the exchange took in it.
+    pub commands: u64,
+    /// Commands and queries that are in flight, and how many may be.
+    pub in_flight: usize,
+    /// See [`in_flight`](Self::in_flight).
+    pub capacity: usize,
+    /// Sessions that are connected.
+    pub sessions: usize,
+    /// Bytes that wait for sessions.
+    pub out_bytes: usize,
+    /// From submission to publishing, of the commands that were timed.
+    pub total: Times,
+    /// The parts of that, in their order.
+    pub parts: Vec<Part>,
+    /// How long commits to the disk took.
+    pub commit: Times,
+    /// The mean number of commands that a commit made durable.
+    pub commit_commands: f64,
+    /// The commands at and above the p99 of the last minute.
+    pub tail: Option<Tail>,
+    /// The slowest command of the last minute.
+    pub slowest: Option<Passage>,
+}
+
+/// The slowest commands of a reading, and how many there were.
+#[derive(Debug)]
+struct Slow {
+    count: usize,
+    passages: Vec<Passage>,
+}
+
+/// Reads the figures of a server in this process. While it is read, the exchange's thread notes
+/// the commands that it times.
+#[derive(Debug)]
+pub struct Instruments {
+    shared: Arc<Shared>,
+    /// The statistics of the reading before, and when that was.
+    before: Option<(Instant, Stats)>,
+    minute: VecDeque<Slow>,
+}
+
+impl Instruments {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            before: None,
+            minute: VecDeque::new(),
+        }
+    }
+
+    /// Ends the reading: nothing is noted any more, and what was read is forgotten.
+    pub fn stop(&mut self) {
+        self.shared.execution.passages.stop();
+        self.before = None;
+        self.minute.clear();
+    }
+
+    /// Returns the figures since the last call; `None` at the first, and where the server has
+    /// stopped. Holds up the exchange for some 100 µs.
+    pub async fn read(&mut self) -> Option<Moment> {
+        let snapshot = self.shared.requests.stats().await?;
+        let passages = self.shared.execution.passages.take();
+        let now = (Instant::now(), snapshot.stats?);
+        let (total, parts) = times(&passages);
+        self.keep(passages);
+        let before = self.before.replace(now)?;
+        let now = self.before.as_ref()?;
+        let journal = [&before.1.journal, &now.1.journal];
+        let commits = journal[1].commits.saturating_sub(journal[0].commits);
+        let commands = journal[1].commands.saturating_sub(journal[0].commands);
+        Some(Moment {
+            elapsed: now.0.duration_since(before.0).as_nanos() as u64,
+            commands: now.1.number.saturating_sub(before.1.number),
+            in_flight: now.1.in_flight,
+            capacity: self.shared.config.exchange.capacity,
+            sessions: snapshot.sessions.iter().sum(),
+            out_bytes: snapshot.out_bytes,
+            total,
+            parts,
+            commit: journal[1]
+                .commit_ns
+                .since(&journal[0].commit_ns)
+                .summary()
+                .into(),
+            commit_commands: commands as f64 / commits.max(1) as f64,
+            tail: tail(&self.minute),
+            slowest: slowest(&self.minute).cloned(),
+        })
+    }
+
+    /// Keeps the slowest for the figures of a minute.
+    fn keep(&mut self, mut passages: Vec<Passage>) {
+        let count = passages.len();
+        passages.sort_by_key(|passage| std::cmp::Reverse(passage.total));
+        passages.truncate(SLOW_MAX);
+        self.minute.push_back(Slow { count, passages });
+        if self.minute.len() > MINUTE {
+            self.minute.pop_front();
+        }
+    }
+}
+
+/// Returns the times of the whole way and of its parts.
+fn times(passages: &[Passage]) -> (Times, Vec<Part>) {
+    let of = |time: &dyn Fn(&Passage) -> u64| {
+        let mut times = Histogram::new();
+        passages
+            .iter()
+            .for_each(|passage| times.record(time(passage)));
+        Times::from(times.summary())
+    };
+    let parts = PARTS.iter().enumerate().map(|(at, (stage, spent))| Part {
+        stage,
+        spent,
+        times: of(&|passage| passage.parts[at]),
+    });
+    (of(&|passage| passage.total), parts.collect())
+}
+
+fn slowest(minute: &VecDeque<Slow>) -> Option<&Passage> {
+    let slow = minute.iter().flat_map(|second| second.passages.first());
+    slow.max_by_key(|passage| passage.total)
+}
+
+/// Returns the slowest one in 100 of a minute's commands, at least one.
+fn tail(minute: &VecDeque<Slow>) -> Option<Tail> {
+    let count: usize = minute.iter().map(|second| second.count).sum();
+    let mut slow: Vec<&Passage> = minute.iter().flat_map(|second| &second.passages).collect();
+    slow.sort_by_key(|passage| std::cmp::Reverse(passage.total));
+    slow.truncate(count.div_ceil(100));
+    let mean = |time: &dyn Fn(&Passage) -> u64| {
+        let sum: u64 = slow.iter().map(|passage| time(passage)).sum();
+        sum as f64 / slow.len() as f64
+    };
+    (!slow.is_empty()).then(|| Tail {
+        count: slow.len(),
+        total: mean(&|passage| passage.total),
+        parts: std::array::from_fn(|at| mean(&|passage| passage.parts[at])),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passage(command: u64, total: u64) -> Passage {
+        let parts = [0, 0, 1, 0, total - 1, 0];
+        let kind = "place";
+        Passage {
+            command,
+            kind,
+            total,
+            parts,
+        }
+    }
+
+    #[test]
+    fn the_tail_is_the_slowest_hundredth_and_says_where_its_time_went() {
+        let second = |first: u64| {
+            let passages = (first..first + 10).map(|at| passage(at, at * 10 + 10));
+            let passages: Vec<_> = passages.rev().collect();
+            let count = 100;
+            Slow { count, passages }
+        };
+        let minute = VecDeque::from([second(0), second(10)]);
+        let found = tail(&minute).expect("there are some");
+        assert_eq!((found.count, found.total), (2, 195.0));
+        assert_eq!(found.parts, [0.0, 0.0, 1.0, 0.0, 194.0, 0.0]);
+        assert_eq!(slowest(&minute), Some(&passage(19, 200)));
+        assert_eq!(tail(&VecDeque::new()), None);
+    }
+}
