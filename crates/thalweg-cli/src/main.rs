@@ -18,6 +18,8 @@ mod journal;
 mod limits;
 mod load;
 mod machine;
+#[cfg(unix)]
+mod market;
 mod message;
 mod output;
 mod realflow;

@@ -14,6 +14,8 @@ mod journal;
 mod journaled;
 mod keys;
 mod machine;
+#[cfg(unix)]
+mod market;
 mod odd_files;
 mod output;
 mod pages;

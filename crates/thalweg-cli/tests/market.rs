@@ -1,0 +1,206 @@
+//! Tests `thalweg exchange serve --market`: a recorded market trades in a served exchange.
+
+#![cfg(unix)]
+
+use crate::program;
+use crate::serve::Serving;
+
+use program::{Scratch, command, serve, shared, thalweg};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use thalweg_exchange::durable::History;
+use thalweg_exchange::{Event, OrderId};
+use thalweg_testkit::Random;
+
+/// Price, size, maker and taker of a trade.
+type Trade = (i64, i64, i64, i64);
+
+/// Returns a figure of the market, once it is there.
+fn figure(serving: &Serving, what: &str) -> u64 {
+    let name = format!("thalweg_flow_total{{what=\"{what}\"}} ");
+    loop {
+        let mut stream = TcpStream::connect(&serving.http).expect("it listens");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("it reads");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("it answers");
+        let value = page.lines().find_map(|line| line.strip_prefix(&name));
+        if let Some(value) = value {
+            return value.parse().expect("a number");
+        }
+    }
+}
+
+fn wait_until(serving: &Serving, what: &str, least: u64) {
+    while figure(serving, what) < least {
+        std::thread::yield_now();
+    }
+}
+
+/// Returns the trades of a market in an exchange that was served.
+fn served(directory: &str) -> Vec<Trade> {
+    let mut history = History::open(directory).expect("it is an exchange");
+    let mut trades = Vec::new();
+    while history.step(|recorded| {
+        let place = recorded.outcome.command.place();
+        for event in recorded.outcome.events {
+            if let Event::Trade {
+                price,
+                size,
+                maker_order,
+                ..
+            } = *event
+            {
+                let taker = place.expect("nothing else trades here").order_id;
+                trades.push((price, size, maker_order.0, taker.0));
+            }
+        }
+    }) {}
+    assert!(history.wrong().is_empty(), "{:?}", history.wrong());
+    trades
+}
+
+/// Returns the trades of a run of the same file: each has a record for its maker and its taker.
+fn run(file: &str) -> Vec<Trade> {
+    let ran = thalweg(&["exchange", "run", file, "--output", "-"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let mut trades = Vec::new();
+    let mut taker = OrderId(0);
+    for line in ran.stdout.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
+        let number = |name: &str| record[name].as_i64().expect("a number");
+        match (record["record"].as_str(), record["role"].as_str()) {
+            (Some("command"), _) if record["name"] == "place" => {
+                taker = OrderId(number("order"));
+            }
+            (Some("trade"), Some("maker")) => {
+                trades.push((number("price"), number("size"), number("order"), taker.0));
+            }
+            _ => {}
+        }
+    }
+    trades
+}
+
+/// Returns Bitstamp messages, one a millisecond: orders around a price come, shrink and go.
+fn messages(count: i64) -> String {
+    let mut random = Random(5);
+    let mut text = "idx,ts_ms,type,order_id,side,price_cents,amount_1e8\n".to_owned();
+    for at in 0..count {
+        let of = at - 1 - random.below(at.clamp(1, 200) as u64) as i64;
+        let (side, price) = match random.below(2) {
+            0 => ("A", 9_998 + random.below(40)),
+            _ => ("B", 9_962 + random.below(40)),
+        };
+        let size = 1 + random.below(50);
+        let row = match random.below(10) {
+            0..6 => format!("C,{at},{side},{price},{size}"),
+            6 => format!("U,{of},{side},{price},{}", size / 2),
+            7 => format!("T,{at},,{price},{size}"),
+            _ => format!("D,{of},{side},{price},0"),
+        };
+        text.push_str(&format!("{at},{},{row}\n", 1_430_438_404_518 + at));
+    }
+    text
+}
+
+#[test]
+fn a_market_without_users_trades_as_a_run_of_its_file() {
+    let scratch = Scratch::new();
+    let made = scratch.file("made.csv", messages(4_000).as_bytes());
+    let data = [
+        "bitstamp_2015-05-01.messages.csv.gz",
+        "lobster_aapl_2012-06-21_message_10.csv",
+    ];
+    let data = data
+        .iter()
+        .filter_map(|name| shared(&format!("data/{name}")));
+    for (at, file) in [made].into_iter().chain(data).enumerate() {
+        let directory = scratch.path(&format!("exchange{at}"));
+        let more = ["--market", &file, "--speed", "max"];
+        let serving = Serving::start_as(command(&[]), &directory, &more);
+        wait_until(&serving, "ended", 1);
+        drop(serving);
+        let (served, run) = (served(&directory), run(&file));
+        assert!(run.len() > 50, "{file}: {} trades", run.len());
+        assert_eq!(served.len(), run.len(), "{file}");
+        let other = served.iter().zip(&run).position(|(a, b)| a != b);
+        assert_eq!(other, None, "{file}");
+    }
+}
+
+#[test]
+fn a_market_goes_on_behind_a_kill() {
+    let scratch = Scratch::new();
+    let file = scratch.file("made.csv", messages(4_000).as_bytes());
+    let directory = scratch.path("exchange");
+    for least in [500, 1_200] {
+        // As recorded, it takes four seconds.
+        let more = ["--market", &file, "--speed", "2x"];
+        let serving = Serving::start_as(command(&[]), &directory, &more);
+        wait_until(&serving, "commands", least);
+        assert_eq!(figure(&serving, "ended"), 0);
+        drop(serving);
+    }
+    let more = ["--market", &file, "--speed", "max"];
+    let serving = Serving::start_as(command(&[]), &directory, &more);
+    wait_until(&serving, "ended", 1);
+    drop(serving);
+    assert_eq!(served(&directory), run(&file));
+}
+
+#[test]
+fn a_market_begins_again() {
+    let scratch = Scratch::new();
+    let file = scratch.file("made.csv", messages(500).as_bytes());
+    let directory = scratch.path("exchange");
+    let more = ["--market", &file, "--speed", "max", "--loop"];
+    let serving = Serving::start_as(command(&[]), &directory, &more);
+    wait_until(&serving, "laps", 4);
+    drop(serving);
+    let (served, run) = (served(&directory), run(&file));
+    assert!(!run.is_empty() && served.len() >= 4 * run.len());
+    for lap in served.chunks_exact(run.len()).take(4) {
+        assert_eq!(lap, run);
+    }
+}
+
+#[test]
+fn a_market_that_cannot_be_is_refused_before_anything_is_served() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let good = scratch.file("good.csv", messages(5).as_bytes());
+    let wrong = scratch.file("wrong.csv", b"thalweg-orders,1\nuser,x\n");
+    let far = scratch.file("far.csv", b"thalweg-orders,1\nuser,9223372036854775807\n");
+    let letter = scratch.file("letter.txt", b"dear reader\n");
+    let refused = |more: &[&str], texts: &[&str]| {
+        serve(&[&[directory.as_str()], more].concat()).refused(texts);
+        assert!(
+            !std::path::Path::new(&directory).exists(),
+            "nothing was made"
+        );
+    };
+    refused(&["--market", "none.csv"], &["none.csv", "No such file"]);
+    refused(
+        &["--market", &wrong],
+        &["wrong.csv:2: user `x` is not a whole number"],
+    );
+    refused(
+        &["--market", &far],
+        &["far.csv: command 1: user 9223372036854775807 is not from 0"],
+    );
+    refused(&["--market", &letter], &["letter.txt"]);
+    refused(
+        &["--market", &good, "--speed", "10"],
+        &["from 0.001x to 1000000x"],
+    );
+    refused(
+        &["--market", &good, "--seed", "3"],
+        &["--seed goes with a made-up market"],
+    );
+    refused(
+        &["--market", "made-up", "--loop"],
+        &["--loop and --books go with a recorded"],
+    );
+    refused(&["--speed", "2x"], &["need --market or --demo"]);
+}
