@@ -69,7 +69,7 @@ struct Arguments {
 }
 
 fn scale(text: &str) -> Result<f64, String> {
-    const MAX: f64 = 100.0;
+    const MAX: f64 = 1_000.0;
     match text.parse() {
         Ok(scale) if scale > 0.0 && scale <= MAX => Ok(scale),
         _ => Err(format!("{text:?} is not a number above 0, up to {MAX}")),

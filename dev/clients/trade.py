@@ -1,40 +1,24 @@
-"""Trades with ccxt and python-binance against a fresh server, and compares what both see.
+"""Has trading programs trade against fresh servers, and compares what they see with the engine's
+figures; then kills the server while ccxt trades.
 
-Usage: trade.py PROGRAM DIRECTORY
+Usage: trade.py PROGRAM DIRECTORY KILLS [MODULES]
+
+MODULES is where the programs in JavaScript are, beside their modules.
 """
 
-import atexit
 import random
-import re
-import signal
-import subprocess
 import sys
+import threading
 import time
 
 import ccxt
 from binance.client import BaseClient, Client
 
+import programs
+from server import Server
+
 PROGRAM, DIRECTORY = sys.argv[1:3]
 SYMBOL, PAIR = "BTCUSDT", "BTC/USDT"
-ANY = "127.0.0.1:0"
-
-
-def start():
-    """Starts a server. Returns its process, the address of its gateway, and its API keys."""
-    options = ["--trade-listen", ANY, "--admin-listen", ANY, "--http-listen", ANY]
-    command = [PROGRAM, "exchange", "serve", DIRECTORY, "--demo", "--gateway", ANY, *options]
-    with open(DIRECTORY + ".log", "a", encoding="utf-8") as log:
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
-    # It must not outlive this program.
-    atexit.register(server.kill)
-    text = ""
-    while text.count("secret ") < 2:
-        line = server.stdout.readline()
-        if not line:
-            sys.exit("the server has ended: " + DIRECTORY + ".log")
-        text += line
-    address = re.search(r"gateway ([0-9.:]+)", text).group(1)
-    return server, "http://" + address, re.findall(r"apiKey (\w+)\s+secret (\w+)", text)
 
 
 def ccxt_client(base, key):
@@ -116,11 +100,9 @@ def fills(client):
 def place_until_killed(server, client, round_number):
     """Places orders until the server is killed. Returns those that were answered, and the last."""
     answered = {}
-    stop_after = random.randint(5, 40)
-    for number in range(1_000):
+    threading.Timer(random.uniform(0.01, 0.15), server.kill).start()
+    for number in range(10_000):
         name = f"kill-{round_number}-{number}"
-        if number == stop_after:
-            server.send_signal(signal.SIGKILL)
         try:
             price = 90 if number % 2 else 101
             client_id = {"newClientOrderId": name}
@@ -132,31 +114,35 @@ def place_until_killed(server, client, round_number):
 
 
 def main():
-    """Trades; then kills the server while orders come, and looks for them after its start."""
-    server, base, keys = start()
+    """Trades; then kills the server while orders come, and looks for them after its start: what was
+    answered is there, and what was not and is not there is placed again with the same name.
+    """
+    kills, modules = int(sys.argv[3]), (sys.argv + [None])[4]
+    print(programs.run(PROGRAM, DIRECTORY + "/programs", modules), flush=True)
+    server = Server(PROGRAM, DIRECTORY + "/kills")
     time.sleep(2)
-    one = ccxt_client(base, keys[0])
-    trade(one, binance_client(base, keys[1]))
-    before = fills(one)
-    kills = 5
+    one = ccxt_client(server.base, server.keys[0])
+    trade(one, binance_client(server.base, server.keys[1]))
+    before, executed = fills(one), 0
     for round_number in range(kills):
-        answered, last = place_until_killed(server, one, round_number)
-        server.wait()
-        server, base, keys = start()
-        one = ccxt_client(base, keys[0])
+        answered, last = place_until_killed(server.process, one, round_number)
+        server.process.wait()
+        server = Server(PROGRAM, DIRECTORY + "/kills")
+        one = ccxt_client(server.base, server.keys[0])
         for name, (order_id, filled) in answered.items():
             found = one.fetch_order(None, PAIR, {"origClientOrderId": name})
             assert found["id"] == order_id and found["filled"] >= filled, name
         try:
             one.fetch_order(None, PAIR, {"origClientOrderId": last})
+            executed += 1
         except ccxt.OrderNotFound:
             one.create_order(PAIR, "limit", "buy", 0.0001, 90, {"newClientOrderId": last})
         after = fills(one)
         assert all(after.get(key) == value for key, value in before.items()), "trades changed"
         before = after
-    server.terminate()
-    assert server.wait() == 0
-    print(f"ccxt {ccxt.__version__}, python-binance: {len(before)} trades, {kills} kills")
+    server.stop()
+    print(f"ccxt in Python: {len(before)} trades, nothing lost or doubled in {kills} kills; "
+          f"{executed} of the orders without an answer were executed, the others placed again")
 
 
 main()

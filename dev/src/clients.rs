@@ -1,53 +1,156 @@
-//! `cargo dev clients`: real trading programs from PyPI against a fresh server with a gateway.
+//! `cargo dev clients`: real trading programs from PyPI and npm against fresh servers with a
+//! gateway.
 
 use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::plan::{Outcome, Step};
 use crate::workspace::Workspace;
 
-/// The programs, with the versions that are known to work.
-const PACKAGES: [&str; 2] = ["ccxt==4.5.90", "python-binance==1.0.37"];
-
 /// The step of `cargo dev clients` and of the gate.
 pub(crate) const STEP: Step = Step {
     name: "clients",
-    summary: "ccxt and python-binance trade, and find their orders after kills (Python, PyPI)",
+    summary: "five trading programs trade, and find their orders after kills (Python, Node, PyPI, npm)",
     has_own_folder: false,
-    run: step,
+    run: |workspace| trade(workspace, 20),
 };
 
-/// Installs the programs into a folder of their own, and has them trade.
+/// Where the programs, their pinned versions and the driver are.
+const SOURCES: &str = "dev/clients";
+
+/// Replays the requests that these programs sent once, for want of the programs.
+const REPLAY: &str = "test --package thalweg-gateway --test websocket -- recorded";
+
+/// Has the programs trade, kills the server as often as is asked, and follows the guide.
 ///
 /// # Errors
 /// They do not trade as they should, or the server cannot be built.
-fn step(workspace: &Workspace) -> Result<Outcome, String> {
-    if !workspace.works("python3", "-m venv --help") {
-        return Ok(Outcome::Skipped(
-            "python3 with venv is not installed".to_owned(),
-        ));
-    }
+pub(crate) fn trade(workspace: &Workspace, kills: u32) -> Result<Outcome, String> {
     let folder = workspace.target.join("clients");
-    let environment = folder.join("venv");
-    let shown = environment.display().to_string();
-    let make = workspace.output("python3", &format!("-m venv {shown}"));
-    make.map_err(|error| format!("no environment of Python: {error}"))?;
-    let python = environment.join("bin/python");
-    let python_shown = python.display().to_string();
-    let install = format!("-m pip install --quiet {}", PACKAGES.join(" "));
-    if let Err(error) = workspace.output(&python_shown, &install) {
-        let line = error.lines().last().unwrap_or_default().to_owned();
-        return Ok(Outcome::Skipped(format!("PyPI cannot be reached: {line}")));
-    }
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let sources = workspace.root.join(SOURCES);
+    let python = match python(workspace, &sources, &folder)? {
+        Ok(python) => python,
+        Err(why) => return instead(workspace, why),
+    };
+    let modules = modules(workspace, &sources, &folder)?;
     workspace.run(&mut workspace.cargo("build --package thalweg-cli"))?;
     let directory = folder.join("exchange");
     let _ = fs::remove_dir_all(&directory);
     let mut trade = Command::new(&python);
-    trade.arg(workspace.root.join("dev/clients/trade.py"));
     trade
+        .arg(sources.join("trade.py"))
         .arg(workspace.target.join("debug/thalweg"))
-        .arg(&directory);
-    trade.current_dir(&folder);
+        .arg(&directory)
+        .arg(kills.to_string())
+        .args(modules.is_ok().then_some(&folder))
+        .current_dir(&folder);
     workspace.run(&mut trade)?;
-    Ok(Outcome::Passed)
+    let mut guide = Command::new(&python);
+    guide
+        .arg(sources.join("guide.py"))
+        .arg(workspace.target.join("debug/thalweg"))
+        .arg(&directory)
+        .arg(workspace.root.join("docs/gateway.md"));
+    workspace.run(&mut guide)?;
+    match modules {
+        Ok(()) => Ok(Outcome::Passed),
+        Err(why) => instead(workspace, format!("programs in JavaScript, {why}")),
+    }
+}
+
+/// Replays recorded requests. Returns that the programs were skipped, and why.
+fn instead(workspace: &Workspace, why: String) -> Result<Outcome, String> {
+    workspace.run(&mut workspace.cargo(REPLAY))?;
+    Ok(Outcome::Skipped(format!(
+        "{why}; recorded requests replayed"
+    )))
+}
+
+/// Installs the programs in Python. Returns their interpreter, or why they cannot be had.
+fn python(
+    workspace: &Workspace,
+    sources: &Path,
+    folder: &Path,
+) -> Result<Result<PathBuf, String>, String> {
+    if !workspace.works("python3", "-m venv --help") {
+        return Ok(Err("python3 with venv is not installed".to_owned()));
+    }
+    let environment = folder.join("venv");
+    let python = environment.join("bin/python");
+    let pinned = sources.join("requirements.txt");
+    if is_installed(&pinned, &environment) {
+        return Ok(Ok(python));
+    }
+    let shown = environment.display().to_string();
+    let make = workspace.output("python3", &format!("-m venv --clear {shown}"));
+    make.map_err(|error| format!("no environment of Python: {error}"))?;
+    let install = format!(
+        "-m pip install --quiet --require-hashes --only-binary=:all: --requirement {}",
+        pinned.display()
+    );
+    let installed = workspace.output(&python.display().to_string(), &install);
+    Ok(match installed {
+        Ok(_) => {
+            note_installed(&pinned, &environment)?;
+            Ok(python)
+        }
+        Err(error) if error.contains("DO NOT MATCH THE HASHES") => return Err(error),
+        Err(error) => {
+            let line = error.lines().last().unwrap_or_default();
+            Err(format!("PyPI cannot be reached: {line}"))
+        }
+    })
+}
+
+/// Installs the modules of the programs in JavaScript, and puts these beside them. Returns why they
+/// cannot be had, if that is so.
+fn modules(
+    workspace: &Workspace,
+    sources: &Path,
+    folder: &Path,
+) -> Result<Result<(), String>, String> {
+    if !workspace.works("node", "--version") || !workspace.works("npm", "--version") {
+        return Ok(Err("node and npm are not installed".to_owned()));
+    }
+    for entry in fs::read_dir(sources).map_err(|error| format!("{SOURCES}: {error}"))? {
+        let file = entry.map_err(|error| error.to_string())?.path();
+        let is_wanted = file.extension().is_some_and(|e| e == "mjs" || e == "json");
+        if let (true, Some(name)) = (is_wanted, file.file_name()) {
+            let copied = fs::copy(&file, folder.join(name));
+            copied.map_err(|error| format!("{}: {error}", file.display()))?;
+        }
+    }
+    let (pinned, installed) = (
+        sources.join("package-lock.json"),
+        folder.join("node_modules"),
+    );
+    if is_installed(&pinned, &installed) {
+        return Ok(Ok(()));
+    }
+    let prefix = folder.display();
+    let install = format!("ci --ignore-scripts --no-audit --no-fund --prefix {prefix}");
+    match workspace.output("npm", &install) {
+        Ok(_) => note_installed(&pinned, &installed).map(Ok),
+        Err(error) if error.contains("EINTEGRITY") => Err(error),
+        Err(error) => {
+            let line = error.lines().next().unwrap_or_default();
+            Ok(Err(format!("npm cannot be reached: {line}")))
+        }
+    }
+}
+
+/// Returns whether these pinned versions are those that a folder has.
+fn is_installed(pinned: &Path, folder: &Path) -> bool {
+    let (wanted, found) = (fs::read(pinned), fs::read(folder.join("installed")));
+    matches!((wanted, found), (Ok(wanted), Ok(found)) if wanted == found)
+}
+
+/// Notes that a folder has these pinned versions.
+fn note_installed(pinned: &Path, folder: &Path) -> Result<(), String> {
+    let noted = fs::copy(pinned, folder.join("installed"));
+    noted
+        .map(drop)
+        .map_err(|error| format!("{}: {error}", folder.display()))
 }

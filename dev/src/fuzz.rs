@@ -12,8 +12,9 @@ use crate::plan::Outcome;
 use crate::testing::rustflags;
 use crate::workspace::{Workspace, host_of};
 
-const TARGETS: [&str; 8] = [
+const TARGETS: [&str; 9] = [
     "codec",
+    "decimal",
     "engine",
     "hash",
     "journal_block",

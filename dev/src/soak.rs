@@ -131,9 +131,11 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
             .env("THALWEG_EXCHANGE_SEEDS", "10000")
             .env("THALWEG_SERVE_KILLS", "50")
             .env("THALWEG_MASS_KILLS", "200")
+            .env("THALWEG_GROWTH", "1000000")
             .env("THALWEG_BUS_HISTORIES", "1000000")
             .env("THALWEG_BUS_CHAOS_S", "60")
-            .env("THALWEG_BOOK_COMMANDS", "10000000");
+            .env("THALWEG_BOOK_COMMANDS", "10000000")
+            .env("THALWEG_ACCOUNT_RUNS", "3000");
         command
     };
     let which = [
@@ -144,10 +146,12 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
         "admission_is_as_in_the_model",
         "every_message_is_accounted_for",
         "a_long_stream_agrees_with_the_plain_book",
+        "the_work_of_a_command_does_not_grow",
+        "everybody_has_what_the_reports_say",
     ];
     match workspace.run_tests(command, &which)?.passed {
-        8.. => Ok(()),
-        found => Err(format!("{found} tests were found, not these 8")),
+        10.. => Ok(()),
+        found => Err(format!("{found} tests were found, not these 10")),
     }
 }
 

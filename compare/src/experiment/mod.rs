@@ -4,6 +4,7 @@ pub(crate) mod attribution;
 pub mod bus;
 pub mod channels;
 pub mod exchange;
+pub(crate) mod gateway;
 pub mod hash;
 pub(crate) mod journal;
 pub(crate) mod pipeline;
@@ -32,6 +33,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     channels::CHANNELS,
     channels::BURST,
     exchange::EXPERIMENT,
+    gateway::EXPERIMENT,
     hash::EXPERIMENT,
     journal::EXPERIMENT,
     serve::EXPERIMENT,

@@ -111,7 +111,7 @@ fn subjects() -> Subjects<Plan> {
     ]
 }
 
-const SYMBOL: SymbolId = SymbolId(1);
+pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 
 /// Returns the commands that add a pair without fees, and users with money in both currencies.
 pub fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {

@@ -67,6 +67,10 @@ exchange/tails/growing | thalweg all parts | slowest
 exchange/tails/window | thalweg all parts | slowest
 exchange/cores/engine/trading | thalweg service caller:1+threads:1 | throughput
 exchange/cores/bytes/trading | thalweg apply_batch, a loop | throughput
+gateway/websocket/1k | gateway, WebSocket API | acknowledged p50
+gateway/websocket/1k | serve, binary protocol | acknowledged p99
+gateway/rest/8 | hyper echo | orders a second
+gateway/streams/1000 | gateway, 100 connections | server's processor time in a second
 hash/short/8 | thalweg | time
 hash/one/64KiB | C xxHash 0.8.3 | time
 hash/scatter/1 | thalweg | time

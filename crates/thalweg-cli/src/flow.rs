@@ -78,15 +78,10 @@ pub(crate) fn commands(seed: u64, count: u64) -> Vec<Command> {
 }
 
 fn symbols() -> Command {
-    let specs = SYMBOLS.map(|(id, base_currency)| SymbolSpec {
-        id,
-        base_currency,
-        quote_currency: QUOTE,
-        base_scale: 1_000,
-        quote_scale: 10,
-        taker_fee: 30,
-        maker_fee: 10,
-        ..SymbolSpec::default()
+    let specs = SYMBOLS.map(|(id, base_currency)| {
+        SymbolSpec::pair(id, base_currency, QUOTE)
+            .with_scales(1_000, 10)
+            .with_fees(30, 10)
     });
     Command::AddSymbols(Arc::new(specs))
 }

@@ -487,14 +487,15 @@ impl Orders {
         if !takes {
             self.resting.push_back(order_id);
         }
-        TradeCommand::from(Place {
-            order_type: if takes {
-                OrderType::Ioc
-            } else {
-                OrderType::Gtc
-            },
-            ..Place::limit((self.user, order_id), self.symbol, action, (price, LOTS))
-        })
+        TradeCommand::from(
+            Place::limit((self.user, order_id), self.symbol, action, (price, LOTS)).with_type(
+                if takes {
+                    OrderType::Ioc
+                } else {
+                    OrderType::Gtc
+                },
+            ),
+        )
     }
 }
 

@@ -307,8 +307,13 @@ async fn run(
     if let Some(gateway) = &gateway {
         gateway.drain();
     }
+    let closed = async {
+        if let Some(gateway) = &gateway {
+            gateway.drained().await;
+        }
+    };
     tokio::select! {
-        stopped = server.stop() => {
+        (stopped, ()) = async { tokio::join!(server.stop(), closed) } => {
             stopped.map_err(Failure::Serve)?;
             Ok(Finding::Fine)
         }

@@ -29,6 +29,7 @@ pub(crate) struct Serving {
     pub(crate) admin: SocketAddr,
     pub(crate) trade: String,
     pub(crate) http: String,
+    gateway: Option<String>,
 }
 
 impl Serving {
@@ -60,6 +61,7 @@ impl Serving {
             admin,
             trade: at("trade"),
             http: at("http"),
+            gateway: printed["gateway"].as_str().map(str::to_owned),
         }
     }
 
@@ -118,6 +120,31 @@ fn an_address_of_the_gateway_that_is_in_use_is_named() {
     let directory = scratch.path("exchange");
     let gateway = ["--demo", &directory, "--gateway", &address];
     serve(&gateway).refused(&["gateway.listen", &address, "cannot be listened on"]);
+}
+
+/// The process ended while its WebSockets were being closed, and clients saw no reason.
+#[test]
+fn a_websocket_is_closed_with_a_code_when_the_server_is_terminated() {
+    let scratch = Scratch::new();
+    let symbols = scratch.path("symbols.toml");
+    std::fs::write(&symbols, "").expect("there is room");
+    let more = ["--gateway", "127.0.0.1:0", "--symbols", &symbols];
+    let serving = Serving::start_as(command(&[]), &scratch.path("exchange"), &more);
+    let address = serving.gateway.as_deref().expect("it has a gateway");
+    let mut socket = TcpStream::connect(address).expect("it listens");
+    let head = "GET /ws HTTP/1.1\r\nHost: g\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAA\r\n\r\n";
+    socket.write_all(head.as_bytes()).expect("it reads");
+    let mut received = vec![0; 12];
+    socket.read_exact(&mut received).expect("it answers");
+    assert_eq!(received, b"HTTP/1.1 101");
+    signal(serving.child.id(), TERM);
+    socket.read_to_end(&mut received).expect("it closes");
+    let text = String::from_utf8_lossy(&received);
+    assert!(text.contains("serverShutdown"), "{text}");
+    let close = [&[0x88, 18, 0x03, 0xe9][..], b"the server stops"].concat();
+    assert!(received.ends_with(&close), "{text}");
+    assert_eq!(serving.ended().0, Some(0));
 }
 
 #[test]

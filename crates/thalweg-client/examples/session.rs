@@ -9,15 +9,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let user: i64 = std::env::args().nth(1).unwrap_or("1001".into()).parse()?;
     let options = Options::new("127.0.0.1:7411", user);
     let (client, mut events) = TradeClient::connect(options).await?;
-    let order = Place {
-        order_type: OrderType::Ioc,
-        ..Place::limit(
-            (UserId(user), OrderId(client.welcome().next_command as i64)),
-            SymbolId(1),
-            Action::Bid,
-            (100, 1),
-        )
-    };
+    let order = Place::limit(
+        (UserId(user), OrderId(client.welcome().next_command as i64)),
+        SymbolId(1),
+        Action::Bid,
+        (100, 1),
+    )
+    .with_type(OrderType::Ioc);
     let ticket = client.submit(order).await?;
     println!("{}", ticket.await);
     client.close().await;

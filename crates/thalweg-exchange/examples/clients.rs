@@ -20,11 +20,7 @@ const ORDERS: i64 = 5_000;
 const SYMBOL: SymbolId = SymbolId(1);
 
 fn setup() -> [Command; 2] {
-    let spec = SymbolSpec {
-        taker_fee: 2,
-        maker_fee: 1,
-        ..SymbolSpec::pair(SYMBOL, CurrencyId(1), CurrencyId(2))
-    };
+    let spec = SymbolSpec::pair(SYMBOL, CurrencyId(1), CurrencyId(2)).with_fees(2, 1);
     let account = |uid| AccountSpec {
         uid: UserId(uid),
         balances: vec![(CurrencyId(1), 10_000_000), (CurrencyId(2), 10_000_000_000)],

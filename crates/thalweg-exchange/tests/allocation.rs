@@ -114,13 +114,11 @@ struct Mix {
 
 impl Mix {
     fn setup() -> [Command; 3] {
-        let spec = |id, symbol_type| SymbolSpec {
-            symbol_type,
-            taker_fee: 3,
-            maker_fee: 2,
-            margin_buy: 5,
-            margin_sell: 6,
-            ..SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2))
+        let spec = |id, symbol_type| {
+            SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2))
+                .with_type(symbol_type)
+                .with_fees(3, 2)
+                .with_margins(5, 6)
         };
         let specs = [
             spec(1, SymbolType::CurrencyPair),
@@ -283,10 +281,7 @@ fn a_stop_order_that_waits_takes_at_most_160_bytes() {
             let owner = (UserId(number % USERS as i64), OrderId(number));
             let place = Place::limit(owner, SymbolId(3), Action::Bid, (trigger, 1));
             let flags = OrderFlags::NONE.with_cancel_on_disconnect();
-            let order = ConditionalOrder {
-                trigger: Some(trigger),
-                ..Place { flags, ..place }.into()
-            };
+            let order = ConditionalOrder::from(Place { flags, ..place }).with_trigger(trigger);
             let result = counted.apply(&Command::PlaceWith(order.into()));
             assert_eq!(result, ResultCode::Success);
             if COUNTS.contains(&number) {

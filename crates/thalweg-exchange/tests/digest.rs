@@ -14,19 +14,11 @@ use thalweg_exchange::{
 };
 
 fn spec(id: i32, symbol_type: SymbolType) -> SymbolSpec {
-    SymbolSpec {
-        id: SymbolId(id),
-        symbol_type,
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 10,
-        quote_scale: 20,
-        taker_fee: 3,
-        maker_fee: 2,
-        margin_buy: 5,
-        margin_sell: 6,
-        ..SymbolSpec::default()
-    }
+    SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2))
+        .with_scales(10, 20)
+        .with_type(symbol_type)
+        .with_fees(3, 2)
+        .with_margins(5, 6)
 }
 
 fn account(uid: i64, balances: &[(i32, i64)]) -> AccountSpec {
@@ -36,10 +28,7 @@ fn account(uid: i64, balances: &[(i32, i64)]) -> AccountSpec {
 
 /// Returns a bid that meets no ask.
 fn bid() -> Place {
-    Place {
-        reserve_price: 60,
-        ..Place::limit((UserId(1), OrderId(10)), SymbolId(1), Action::Bid, (50, 7))
-    }
+    Place::limit((UserId(1), OrderId(10)), SymbolId(1), Action::Bid, (50, 7)).with_reserve(60)
 }
 
 /// Pairs 1 and 2, futures 3, pairs 4 and 5 that are halted; users 1 and 2 with money and orders
@@ -111,10 +100,7 @@ fn orders() -> Vec<Command> {
         ],
     );
     let with = changed(
-        &ConditionalOrder {
-            display: Some(2),
-            ..bid().into()
-        },
+        &ConditionalOrder::from(bid()).with_display(2),
         &[
             |order| order.trigger = Some(90),
             |order| order.trigger = Some(91),

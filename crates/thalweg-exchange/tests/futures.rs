@@ -43,6 +43,11 @@ fn run(state: &mut State, command: &Command) -> ResultCode {
     result
 }
 
+#[track_caller]
+fn done(state: &mut State, command: &Command) {
+    assert_eq!(run(state, command), ResultCode::Success, "{command:?}");
+}
+
 fn order(uid: i64, symbol: SymbolId, action: Action, price: i64, size: i64) -> Command {
     Command::Place(Place::limit(
         (UserId(uid), OrderId(uid)),
@@ -67,7 +72,7 @@ fn a_withdrawal_leaves_the_margin_only_when_mended() {
     }
     let mut state = market(MARGIN, 1_000, 100);
     run(&mut state, &order(1, FUTURES, Action::Bid, 50, 6));
-    assert_eq!(run(&mut state, &withdraw(1, 400, 1)), ResultCode::Success);
+    done(&mut state, &withdraw(1, 400, 1));
     assert_eq!(run(&mut state, &withdraw(1, 1, 2)), NSF);
 }
 
@@ -80,7 +85,7 @@ fn profit_covers_a_pair_order_and_losses_block_it() {
     // Bought at 100, the best bid is 190: profit 900, margin 100.
     let bid = |price| order(1, PAIR, Action::Bid, price, 1);
     assert_eq!(run(&mut state, &bid(1_801)), ResultCode::RiskNsf);
-    assert_eq!(run(&mut state, &bid(1_800)), ResultCode::Success);
+    done(&mut state, &bid(1_800));
     assert_eq!(state.risk.balance(UserId(1), QUOTE), Some(-800));
     assert_eq!(
         run(&mut state, &withdraw(1, 1, 1)),
@@ -116,7 +121,7 @@ fn what_futures_could_move_beyond_64_bits_is_refused_and_room_comes_back() {
     let most = i64::MAX - 3_000 - 1;
     let big = |price| order(1, FUTURES, Action::Ask, price, 1);
     assert_eq!(run(&mut state, &big(most + 1)), OVERFLOW);
-    assert_eq!(run(&mut state, &big(most)), ResultCode::Success);
+    done(&mut state, &big(most));
     assert_eq!(
         run(&mut state, &order(2, FUTURES, Action::Bid, 5, 1)),
         OVERFLOW
@@ -124,31 +129,22 @@ fn what_futures_could_move_beyond_64_bits_is_refused_and_room_comes_back() {
     let shift = |price| Command::move_to(UserId(1), FUTURES, OrderId(1), price);
     assert_eq!(run(&mut state, &shift(10)), OVERFLOW);
     let cancel = Command::cancel(UserId(1), FUTURES, OrderId(1));
-    assert_eq!(run(&mut state, &cancel), ResultCode::Success);
+    done(&mut state, &cancel);
     for (price, moved) in [(most / 2, 7), (most / 2, most / 2 - 9)] {
-        assert_eq!(run(&mut state, &big(price)), ResultCode::Success);
-        assert_eq!(run(&mut state, &shift(moved)), ResultCode::Success);
-        assert_eq!(run(&mut state, &cancel), ResultCode::Success);
+        done(&mut state, &big(price));
+        done(&mut state, &shift(moved));
+        done(&mut state, &cancel);
     }
     // A move needs room for its new price beside the old one: the order is not known yet.
-    assert_eq!(run(&mut state, &big(most / 2 + 1)), ResultCode::Success);
+    done(&mut state, &big(most / 2 + 1));
     assert_eq!(run(&mut state, &shift(most / 2 + 2)), OVERFLOW);
-    assert_eq!(run(&mut state, &cancel), ResultCode::Success);
+    done(&mut state, &cancel);
     // Much of it changes hands, and back.
     let much = most / 2 - 9;
-    assert_eq!(run(&mut state, &big(much)), ResultCode::Success);
-    assert_eq!(
-        run(&mut state, &order(2, FUTURES, Action::Bid, much, 1)),
-        ResultCode::Success
-    );
-    assert_eq!(
-        run(&mut state, &order(1, FUTURES, Action::Bid, 3, 1)),
-        ResultCode::Success
-    );
-    assert_eq!(
-        run(&mut state, &order(2, FUTURES, Action::Ask, 3, 1)),
-        ResultCode::Success
-    );
+    done(&mut state, &big(much));
+    done(&mut state, &order(2, FUTURES, Action::Bid, much, 1));
+    done(&mut state, &order(1, FUTURES, Action::Bid, 3, 1));
+    done(&mut state, &order(2, FUTURES, Action::Ask, 3, 1));
     assert!(open_interest(&state).is_empty());
     let lost = state.risk.balance(UserId(2), QUOTE).expect("a user");
     assert_eq!(lost, 1_000 - (much - 3));
@@ -180,12 +176,9 @@ fn a_user_has_orders_in_as_many_futures_as_one_command_may_visit() {
     const MOST: i32 = WORK_MAX as i32;
     for rules in [Rules::default(), MARGIN, Rules::REFERENCE] {
         let mut state = market(rules, 1_000_000_000, 10);
-        let futures = SymbolSpec {
-            symbol_type: SymbolType::Futures,
-            margin_buy: 10,
-            margin_sell: 10,
-            ..SymbolSpec::pair(FUTURES, CurrencyId(10), QUOTE)
-        };
+        let futures = SymbolSpec::pair(FUTURES, CurrencyId(10), QUOTE)
+            .with_type(SymbolType::Futures)
+            .with_margins(10, 10);
         let ids = (100..=100 + MOST).map(SymbolId);
         let specs = ids.clone().map(|id| SymbolSpec { id, ..futures });
         let mut apply = |command: &Command| apply(&mut state, command, &mut Events::new());

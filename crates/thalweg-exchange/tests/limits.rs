@@ -1,11 +1,12 @@
 //! The limits of a user: open orders, the size of one, ids that count once.
 
-use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::risk::ID_WINDOW;
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
-    ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, OrderType, Place,
+    ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits,
 };
+
+use crate::one_state::{done, run, text};
 
 const SYMBOL: SymbolId = SymbolId(1);
 const USER: UserId = UserId(1);
@@ -26,31 +27,16 @@ fn exchange() -> State {
     state
 }
 
-fn run(state: &mut State, command: &Command) -> ResultCode {
-    apply(state, command, &mut Events::new())
-}
-
-#[track_caller]
-fn done(state: &mut State, command: &Command) {
-    assert_eq!(run(state, command), ResultCode::Success, "{command:?}");
-}
-
-fn text(state: &State) -> String {
-    let mut text = String::new();
-    write_state(state, &mut text).expect("a String takes everything");
-    text
-}
-
 fn order(uid: UserId, id: i64, size: i64) -> Place {
     Place::limit((uid, OrderId(id)), SYMBOL, Action::Ask, (100, size))
 }
 
 fn limited(open_orders: u32, order_size: i64) -> Option<UserLimits> {
-    Some(UserLimits {
-        open_orders,
-        order_size,
-        ..UserLimits::NONE
-    })
+    Some(
+        UserLimits::NONE
+            .with_open_orders(open_orders)
+            .with_order_size(order_size),
+    )
 }
 
 const fn set(uid: Option<UserId>, limits: Option<UserLimits>) -> Command {
@@ -78,11 +64,9 @@ fn orders_are_counted_over_all_symbols_resting_and_waiting() {
         done(&mut state, &Command::Place(elsewhere));
         let stop = |id| {
             Command::PlaceWith(
-                ConditionalOrder {
-                    trigger: Some(50),
-                    ..order(USER, id, 1).into()
-                }
-                .into(),
+                ConditionalOrder::from(order(USER, id, 1))
+                    .with_trigger(50)
+                    .into(),
             )
         };
         done(&mut state, &stop(3));
@@ -90,10 +74,7 @@ fn orders_are_counted_over_all_symbols_resting_and_waiting() {
         refused(&mut state, order(USER, 4, 1), ResultCode::RiskTooManyOrders);
         assert_eq!(run(&mut state, &stop(4)), ResultCode::RiskTooManyOrders);
         // An order that cannot rest is no open order.
-        let immediate = Place {
-            order_type: OrderType::Ioc,
-            ..order(USER, 4, 1)
-        };
+        let immediate = order(USER, 4, 1).with_type(OrderType::Ioc);
         assert_ne!(
             run(&mut state, &Command::Place(immediate)),
             ResultCode::RiskTooManyOrders
@@ -162,10 +143,7 @@ fn own_limits_hold_instead_of_those_of_everybody() {
 fn an_id_counts_once_though_its_order_is_long_gone() {
     for uid in [None, Some(USER)] {
         let mut state = exchange();
-        let once = UserLimits {
-            ids_once: true,
-            ..UserLimits::NONE
-        };
+        let once = UserLimits::NONE.with_ids_once();
         // Before, ids come again as often as anybody likes.
         let cancel = Command::cancel(USER, SYMBOL, OrderId(9));
         for _ in 0..2 {
@@ -260,16 +238,9 @@ fn very_many_orders_are_counted() {
 /// its way by now.
 #[test]
 fn a_used_id_is_refused_before_anything_else() {
-    let limits = UserLimits {
-        open_orders: 1,
-        ids_once: true,
-        ..UserLimits::NONE
-    };
+    let limits = UserLimits::NONE.with_open_orders(1).with_ids_once();
     let place = order(USER, 7, 5);
-    let terms = ConditionalOrder {
-        good_till: Some(3),
-        ..order(USER, 8, 5).into()
-    };
+    let terms = ConditionalOrder::from(order(USER, 8, 5)).with_good_till(3);
     let symbol = SYMBOL;
     for then in [
         Command::Nop,
@@ -292,10 +263,7 @@ fn a_used_id_is_refused_before_anything_else() {
 
 #[test]
 fn ids_that_count_again_are_counted_anew() {
-    let once = UserLimits {
-        ids_once: true,
-        ..UserLimits::NONE
-    };
+    let once = UserLimits::NONE.with_ids_once();
     for whose in [None, Some(USER)] {
         let mut state = exchange();
         done(&mut state, &set(whose, Some(once)));

@@ -14,6 +14,7 @@ mod fuzz;
 mod limits;
 mod market;
 mod money;
+mod one_state;
 mod operations;
 mod properties;
 mod refusals;

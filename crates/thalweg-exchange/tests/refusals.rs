@@ -19,19 +19,11 @@ const QUOTE: CurrencyId = CurrencyId(20);
 const LAST_TRANSACTION: i64 = 50;
 
 fn spec(id: SymbolId, symbol_type: SymbolType) -> SymbolSpec {
-    SymbolSpec {
-        id,
-        symbol_type,
-        base_currency: BASE,
-        quote_currency: QUOTE,
-        base_scale: 10,
-        quote_scale: 5,
-        taker_fee: 30,
-        maker_fee: 20,
-        margin_buy: 7,
-        margin_sell: 8,
-        ..SymbolSpec::default()
-    }
+    SymbolSpec::pair(id, BASE, QUOTE)
+        .with_scales(10, 5)
+        .with_type(symbol_type)
+        .with_fees(30, 20)
+        .with_margins(7, 8)
 }
 
 fn place(uid: i64, symbol: SymbolId, order: i64, action: Action, price: i64, size: i64) -> Place {
@@ -107,12 +99,7 @@ fn refused_place(change: impl Fn(&mut Place), code: ResultCode) {
         let mut order = place(1, PAIR, 9, action, 110, 1);
         change(&mut order);
         refused(&Command::Place(order), code);
-        let conditional = ConditionalOrder {
-            place: order,
-            trigger: Some(115),
-            display: None,
-            good_till: None,
-        };
+        let conditional = ConditionalOrder::from(order).with_trigger(115);
         refused(&Command::PlaceWith(Arc::new(conditional)), code);
     }
 }

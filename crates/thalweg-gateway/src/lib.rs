@@ -54,6 +54,7 @@ mod params;
 mod reported;
 mod response;
 mod rest;
+mod seats;
 pub mod signature;
 mod state;
 pub mod symbols;
@@ -63,6 +64,7 @@ mod websocket;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use std::{fmt, io};
 
 use thalweg_server::GatewayLink;
@@ -108,6 +110,9 @@ pub enum GatewayError {
     #[error("no random numbers for a key: {0}")]
     Random(getrandom::Error),
 }
+
+/// The longest time that WebSockets take to be closed.
+const DRAINED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A gateway that runs; dropping it ends its connections.
 pub struct Gateway {
@@ -203,6 +208,13 @@ impl Gateway {
     /// Notifies WebSocket clients that the server is about to stop, and takes no new connections.
     pub fn drain(&self) {
         self.state.drain();
+    }
+
+    /// Waits until the WebSockets are closed after [`drain`](Self::drain): half a second where
+    /// clients read, five at most.
+    pub async fn drained(&self) {
+        let closed = self.state.without_websockets();
+        let _ = tokio::time::timeout(DRAINED_WITHIN, closed).await;
     }
 }
 

@@ -79,8 +79,8 @@ pub(crate) struct Limits {
     orders_day: Window<UserId>,
 }
 
-/// Returns the address that weights count for: a host of IPv6 has a network of 2^64 addresses.
-fn network(address: IpAddr) -> IpAddr {
+/// Returns the address that weights and connections count for: a host of IPv6 has a network of 2^64 addresses.
+pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(_) => address,
         IpAddr::V6(v6) => IpAddr::from((v6.to_bits() & !u128::from(u64::MAX)).to_be_bytes()),

@@ -13,12 +13,12 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use crate::error::ApiError;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_status};
 use crate::rest::{self, Call, Security, TimeUnit};
+use crate::seats::{Seat, Seats};
 use crate::state::{State, now_us};
 use crate::websocket;
 
@@ -42,12 +42,9 @@ const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d
 
 /// Accepts connections until the gateway stops.
 pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
-    let slots = Arc::new(Semaphore::new(state.connections_max));
+    let seats = Seats::new(state.connections_max);
     let mut draining = state.draining();
     loop {
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
-            return;
-        };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = draining.wait_for(|is| *is) => return,
@@ -56,16 +53,20 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let state = Arc::clone(&state);
-        tokio::spawn(connection(state, stream, peer, Arc::new(slot)));
+        let Some(seat) = seats.take(peer.ip()) else {
+            tracing::debug!(target: "access", %peer, "a connection is refused: no seat");
+            continue;
+        };
+        tokio::spawn(connection(Arc::clone(&state), stream, peer, Arc::new(seat)));
     }
 }
 
-/// Serves a connection. Its slot goes with each request: a WebSocket keeps it.
-async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, slot: websocket::Slot) {
+/// Serves a connection. Its seat goes with each request: a WebSocket keeps it.
+async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, seat: Arc<Seat>) {
     let _ = stream.set_nodelay(true);
+    let own = Arc::clone(&seat);
     let answer = service_fn(move |mut request: Request<Incoming>| {
-        request.extensions_mut().insert(Arc::clone(&slot));
+        request.extensions_mut().insert(Arc::clone(&own));
         let state = Arc::clone(&state);
         async move { Ok::<_, Infallible>(respond(state, request, peer).await) }
     });
@@ -73,8 +74,11 @@ async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, slot
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
         .serve_connection(TokioIo::new(stream), answer)
-        .with_upgrades()
-        .await;
+        .with_upgrades();
+    let served = tokio::select! {
+        served = served => served,
+        () = seat.evicted() => return,
+    };
     if let Err(error) = served {
         tracing::debug!(target: "access", %peer, %error, "a connection ended badly");
     }
@@ -96,10 +100,10 @@ async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr
     let id = next_id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let address = client_address(request.headers(), peer);
-    let mut response = if websocket::is_asked_for(request.headers()) {
-        websocket::accept(state, request, address)
-    } else {
+    let mut response = if !websocket::is_asked_for(request.headers()) {
         answer(&state, request, address).await
+    } else {
+        websocket::accept(state, request, address)
     };
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(UUID, value);
@@ -142,6 +146,10 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
         Ok(params) => params,
         Err(error) => return of_error(&error),
     };
+    let seat = head.extensions.get::<Arc<Seat>>();
+    if !seat.is_some_and(|seat| seat.work(address)) {
+        return of_error(&ApiError::BUSY);
+    }
     let weighed = rest::weigh(state, row, &params, address);
     let authorized = weighed.and_then(|_| {
         let unit = header(TIME_UNIT)
@@ -167,6 +175,9 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
         Ok(value) => of_status(StatusCode::OK, value.to_string()),
         Err(error) => of_error(error),
     };
+    if let Some(seat) = seat {
+        seat.wait(key.is_some());
+    }
     let now = now_us();
     let headers = response.headers_mut();
     let used = state.limits.weight_used(address, now);

@@ -15,6 +15,8 @@ const ED25519_HEAD: [u8; 9] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0
 const RSA_ALGORITHM: [u8; 13] = [
     0x06, 0x09, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x01, 0x05, 0x00,
 ];
+/// The bytes of the modulus of the shortest RSA key; a whole key has more.
+const RSA_BYTES_MIN: usize = 256;
 /// The window of a request without one, and the longest, in milliseconds.
 const WINDOW_MS: i64 = 5_000;
 const WINDOW_MS_MAX: i64 = 60_000;
@@ -73,7 +75,8 @@ impl Verifier {
             _ => 1,
         };
         let key = key.get(head..)?.strip_prefix(&[0])?;
-        Some(Self::public(&RSA_PKCS1_2048_8192_SHA256, key))
+        let is_long = key.len() > RSA_BYTES_MIN;
+        is_long.then(|| Self::public(&RSA_PKCS1_2048_8192_SHA256, key))
     }
 
     fn public(algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]) -> Self {
@@ -208,6 +211,27 @@ mod tests {
                 "{broken}"
             );
         }
+    }
+
+    /// Made by `openssl dgst -sha256 -sign`.
+    #[test]
+    fn a_signature_of_openssl_is_right_by_its_rsa_key_only() {
+        let der = |pem: &str| {
+            let lines: Vec<&str> = pem.lines().collect();
+            STANDARD
+                .decode(lines[1..lines.len() - 1].concat())
+                .expect("base64")
+        };
+        let public = der(include_str!("../tests/rsa/public.pem"));
+        let verifier = Verifier::rsa(&public).expect("a key");
+        let signature = include_str!("../tests/rsa/signature.txt");
+        let payload = "symbol=LTCBTC&side=BUY&timestamp=1499827319559";
+        assert!(verifier.verify(payload.as_bytes(), signature));
+        assert!(!verifier.verify(&payload.as_bytes()[1..], signature));
+        assert!(!verifier.verify(payload.as_bytes(), &signature[4..]));
+        assert!(Verifier::rsa(&der(include_str!("../tests/rsa/public-1024.pem"))).is_none());
+        assert!(Verifier::rsa(&public[..40]).is_none());
+        assert!(Verifier::ed25519(&public).is_none());
     }
 
     #[test]

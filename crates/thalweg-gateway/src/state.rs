@@ -1,6 +1,7 @@
 //! The state that all connections of a gateway share.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use thalweg_server::{GatewayLink, config};
 use tokio::sync::watch;
@@ -22,6 +23,18 @@ pub(crate) struct State {
     pub(crate) orders: Orders,
     pub(crate) connections_max: usize,
     draining: watch::Sender<bool>,
+    /// How many WebSockets are open.
+    websockets: watch::Sender<usize>,
+}
+
+/// A WebSocket that is open, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenWebSocket(Arc<State>);
+
+impl Drop for OpenWebSocket {
+    fn drop(&mut self) {
+        self.0.websockets.send_modify(|count| *count -= 1);
+    }
 }
 
 impl State {
@@ -43,6 +56,7 @@ impl State {
             orders,
             connections_max: config.connections_max,
             draining: watch::Sender::new(false),
+            websockets: watch::Sender::new(0),
         })
     }
 
@@ -54,5 +68,17 @@ impl State {
     /// Returns a receiver of whether the gateway is about to stop.
     pub(crate) fn draining(&self) -> watch::Receiver<bool> {
         self.draining.subscribe()
+    }
+
+    /// Counts a WebSocket.
+    pub(crate) fn open_websocket(self: &Arc<Self>) -> OpenWebSocket {
+        self.websockets.send_modify(|count| *count += 1);
+        OpenWebSocket(Arc::clone(self))
+    }
+
+    /// Waits until no WebSocket is open.
+    pub(crate) async fn without_websockets(&self) {
+        // The sender is there as long as this.
+        let _ = self.websockets.subscribe().wait_for(|count| *count == 0).await;
     }
 }

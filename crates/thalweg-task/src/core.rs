@@ -1,7 +1,6 @@
 //! The executor of one thread.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::rc::Rc;
@@ -74,15 +73,7 @@ impl CoreBuilder {
     }
 }
 
-impl fmt::Debug for CoreBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CoreBuilder")
-            .field("mode", &self.mode)
-            .field("budget", &self.budget)
-            .field("cores", &self.cores)
-            .finish_non_exhaustive()
-    }
-}
+shown!([] CoreBuilder, "CoreBuilder", this, "mode": this.mode, "budget": this.budget, "cores": this.cores);
 
 /// Runs tasks on the thread that made it. Dropped, it ends them all: each comes to
 /// [`TaskError::Cancelled`](crate::TaskError::Cancelled).
@@ -257,14 +248,7 @@ impl Drop for Core {
     }
 }
 
-impl fmt::Debug for Core {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Core")
-            .field("tasks", &self.scheduler.live())
-            .field("ready", &self.scheduler.ready())
-            .finish_non_exhaustive()
-    }
-}
+shown!([] Core, "Core", this, "tasks": this.scheduler.live(), "ready": this.scheduler.ready());
 
 /// The waker of a future that blocks its thread.
 struct Root {

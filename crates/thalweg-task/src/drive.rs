@@ -1,6 +1,5 @@
 //! A core as a future of another runtime.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -118,10 +117,4 @@ impl<S, Z> Drop for Drive<'_, S, Z> {
     }
 }
 
-impl<S, Z> fmt::Debug for Drive<'_, S, Z> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Drive")
-            .field("core", self.core)
-            .finish_non_exhaustive()
-    }
-}
+shown!([S, Z] Drive<'_, S, Z>, "Drive", this, "core": this.core);

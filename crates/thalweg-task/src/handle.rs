@@ -1,6 +1,5 @@
 //! The operations of a thread on its core.
 
-use std::fmt;
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
@@ -184,12 +183,7 @@ impl Handle {
     }
 }
 
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let live = self.live();
-        f.debug_struct("Handle").field("live", &live).finish()
-    }
-}
+shown!([] Handle, "Handle", this, "live": this.live());
 
 /// A future was not ready in its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -16,6 +16,9 @@
 //! inside of one as a future ([`Core::drive`]).
 #![deny(unsafe_code)]
 
+#[macro_use]
+mod texts;
+
 mod core;
 mod drive;
 mod family;

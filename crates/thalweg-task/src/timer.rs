@@ -149,11 +149,7 @@ impl Drop for Sleep {
     }
 }
 
-impl std::fmt::Debug for Sleep {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sleep").field("deadline", &self.at).finish()
-    }
-}
+shown!([] Sleep, "Sleep", this, "deadline": this.at);
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {

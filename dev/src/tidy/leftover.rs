@@ -122,7 +122,7 @@ fn allow(rust: &Rust, at: usize) -> Option<usize> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::policy::SLEEP_ALLOWED;
-    use super::super::rule::case::Case;
+    use super::super::rule::case::{Case, in_rust};
 
     pub(crate) fn cases() -> Vec<Case> {
         [
@@ -137,29 +137,23 @@ pub(super) mod tests {
     }
 
     fn leftover_cases() -> Vec<Case> {
+        let (rejects, accepts) = in_rust("leftover");
         vec![
-            Case::rejects("leftover", 1, "src/a.rs", "let a = 1; // FIXME: later\n"),
-            Case::rejects("leftover", 1, "src/a.rs", "/// HACK\nfn a() {}\n"),
-            Case::accepts(
-                "leftover",
-                "src/a.rs",
-                "fn todo() { a(\"TODO\", FIXMES) }\n",
-            ),
-            Case::accepts(
-                "leftover",
-                "src/a.rs",
-                "// No `todo!` here, and no HACKS.\n",
-            ),
+            rejects(1, "let a = 1; // FIXME: later\n"),
+            rejects(1, "/// HACK\nfn a() {}\n"),
+            accepts("fn todo() { a(\"TODO\", FIXMES) }\n"),
+            accepts("// No `todo!` here, and no HACKS.\n"),
         ]
     }
 
     fn ignored_cases() -> Vec<Case> {
         let rule = "ignored-test";
+        let (rejects, accepts) = in_rust(rule);
         vec![
-            Case::rejects(rule, 2, "src/a.rs", "#[test]\n#[ignore]\nfn a() {}\n"),
-            Case::rejects(rule, 1, "src/a.rs", "#[ignore = \"slow\"]\nfn a() {}\n"),
-            Case::rejects(rule, 1, "src/a.rs", "/// ```ignore\n/// a\n/// ```\n"),
-            Case::accepts(rule, "src/a.rs", "/// ```no_run\n#[test]\nfn ignore() {}\n"),
+            rejects(2, "#[test]\n#[ignore]\nfn a() {}\n"),
+            rejects(1, "#[ignore = \"slow\"]\nfn a() {}\n"),
+            rejects(1, "/// ```ignore\n/// a\n/// ```\n"),
+            accepts("/// ```no_run\n#[test]\nfn ignore() {}\n"),
         ]
     }
 
@@ -177,41 +171,16 @@ pub(super) mod tests {
 
     fn allow_cases() -> Vec<Case> {
         let rule = "allow-reason";
+        let (rejects, accepts) = in_rust(rule);
         vec![
-            Case::rejects(rule, 1, "src/a.rs", "#[allow(dead_code)]\nfn a() {}\n"),
-            Case::rejects(rule, 1, "src/a.rs", "#![allow(clippy::all)]\n"),
-            Case::rejects(
-                rule,
-                2,
-                "src/a.rs",
-                "/// A.\n#[expect(unused_mut)]\nfn a() {}\n",
-            ),
-            Case::rejects(
-                rule,
-                1,
-                "src/a.rs",
-                "#[cfg_attr(loom, allow(unused))]\nfn a() {}\n",
-            ),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                "#[allow(dead_code)] // Read by loom only.\nfn a() {}\n",
-            ),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                "#[allow(clippy::a, reason = \"b\")]\nfn a() {}\n",
-            ),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                "// Read by loom only.\n#[allow(unused)]\nfn a() {}\n",
-            ),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                "a.expect(unused); #[allow(missing_docs)]\n",
-            ),
+            rejects(1, "#[allow(dead_code)]\nfn a() {}\n"),
+            rejects(1, "#![allow(clippy::all)]\n"),
+            rejects(2, "/// A.\n#[expect(unused_mut)]\nfn a() {}\n"),
+            rejects(1, "#[cfg_attr(loom, allow(unused))]\nfn a() {}\n"),
+            accepts("#[allow(dead_code)] // Read by loom only.\nfn a() {}\n"),
+            accepts("#[allow(clippy::a, reason = \"b\")]\nfn a() {}\n"),
+            accepts("// Read by loom only.\n#[allow(unused)]\nfn a() {}\n"),
+            accepts("a.expect(unused); #[allow(missing_docs)]\n"),
         ]
     }
 

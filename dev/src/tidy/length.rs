@@ -111,7 +111,7 @@ fn long_lines<'a>(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::rule::case::Case;
+    use super::super::rule::case::{Case, in_rust};
 
     pub(crate) fn cases() -> Vec<Case> {
         [file_cases(), function_cases(), line_cases()]
@@ -122,34 +122,28 @@ pub(super) mod tests {
 
     fn file_cases() -> Vec<Case> {
         let rule = "file-length";
+        let (rejects, accepts) = in_rust(rule);
         let tests = |lines| format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "//\n".repeat(lines));
         vec![
-            Case::rejects(rule, 701, "src/a.rs", &"//\n".repeat(701)),
-            Case::rejects(rule, 701, "src/a.rs", &("//\n".repeat(701) + &tests(9))),
-            Case::accepts(rule, "src/a.rs", &"//\n".repeat(700)),
-            Case::accepts(rule, "src/a.rs", &("//\n".repeat(700) + &tests(900))),
+            rejects(701, &"//\n".repeat(701)),
+            rejects(701, &("//\n".repeat(701) + &tests(9))),
+            accepts(&"//\n".repeat(700)),
+            accepts(&("//\n".repeat(700) + &tests(900))),
             Case::accepts(rule, "a.md", &"a\n".repeat(700)),
         ]
     }
 
     fn function_cases() -> Vec<Case> {
         let rule = "function-length";
+        let (rejects, accepts) = in_rust(rule);
         let function = |lines| format!("// a\nfn f(x: [u8; 2]) {{\n{}}}\n", "g();\n".repeat(lines));
         let braces = format!("fn f() {{\n\"}}\";\n{}}}\n", "g('}');\n".repeat(68));
         vec![
-            Case::rejects(rule, 2, "src/a.rs", &function(68)),
-            Case::rejects(rule, 1, "src/a.rs", &braces),
-            Case::accepts(rule, "src/a.rs", &function(67)),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                &("type F = fn();\n".to_owned() + &"//\n".repeat(90)),
-            ),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                &format!("trait A {{ fn f();\n{}}}", "//\n".repeat(90)),
-            ),
+            rejects(2, &function(68)),
+            rejects(1, &braces),
+            accepts(&function(67)),
+            accepts(&("type F = fn();\n".to_owned() + &"//\n".repeat(90))),
+            accepts(&format!("trait A {{ fn f();\n{}}}", "//\n".repeat(90))),
         ]
     }
 

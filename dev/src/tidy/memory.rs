@@ -215,7 +215,7 @@ fn has_ordering(rust: &Rust, line: usize, last: usize) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::rule::case::Case;
+    use super::super::rule::case::{Case, in_rust};
 
     pub(crate) fn cases() -> Vec<Case> {
         [
@@ -232,38 +232,22 @@ pub(super) mod tests {
 
     fn comment_cases() -> Vec<Case> {
         let rule = "unsafe-comment";
+        let (rejects, accepts) = in_rust(rule);
         let inside = "unsafe impl A for B {\n    unsafe fn a() {}\n}\n";
         let after = "unsafe impl A for B {}\n\nunsafe fn a() {}\n";
         vec![
-            Case::rejects(rule, 2, "src/a.rs", "fn a() {\n    unsafe { b() }\n}\n"),
-            Case::rejects(rule, 1, "src/a.rs", "unsafe impl Send for A {}\n"),
-            Case::rejects(rule, 2, "src/a.rs", "/// Does a thing.\nunsafe fn a() {}\n"),
-            Case::rejects(
-                rule,
-                3,
-                "src/a.rs",
-                "// SAFETY: rule 1.\nb();\nunsafe { c() }\n",
-            ),
-            Case::accepts(rule, "src/a.rs", "// SAFETY: rule 1.\nunsafe { b() }\n"),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                "// SAFETY: rule 1,\n// and 2.\nlet a =\n unsafe { b() };\n",
-            ),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                "/// # Safety\n///\n/// Once.\n#[inline]\nunsafe fn a() {}\n",
-            ),
-            Case::accepts(
-                rule,
-                "src/a.rs",
-                "// `unsafe { a() }`\nlet a = \"unsafe { a() }\";\n",
-            ),
-            Case::accepts(rule, "src/a.rs", &format!("// SAFETY: rule 1.\n{inside}")),
-            Case::rejects(rule, 1, "src/a.rs", inside),
-            Case::rejects(rule, 4, "src/a.rs", &format!("// SAFETY: rule 1.\n{after}")),
-            Case::accepts(rule, "src/a.rs", "type A = unsafe fn();\n"),
+            rejects(2, "fn a() {\n    unsafe { b() }\n}\n"),
+            rejects(1, "unsafe impl Send for A {}\n"),
+            rejects(2, "/// Does a thing.\nunsafe fn a() {}\n"),
+            rejects(3, "// SAFETY: rule 1.\nb();\nunsafe { c() }\n"),
+            accepts("// SAFETY: rule 1.\nunsafe { b() }\n"),
+            accepts("// SAFETY: rule 1,\n// and 2.\nlet a =\n unsafe { b() };\n"),
+            accepts("/// # Safety\n///\n/// Once.\n#[inline]\nunsafe fn a() {}\n"),
+            accepts("// `unsafe { a() }`\nlet a = \"unsafe { a() }\";\n"),
+            accepts(&format!("// SAFETY: rule 1.\n{inside}")),
+            rejects(1, inside),
+            rejects(4, &format!("// SAFETY: rule 1.\n{after}")),
+            accepts("type A = unsafe fn();\n"),
         ]
     }
 

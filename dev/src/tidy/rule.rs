@@ -76,6 +76,16 @@ pub(super) mod case {
         pub(crate) line: Option<usize>,
     }
 
+    /// Makes cases of a rule that are one Rust file: what it must reject, by line, and accept.
+    pub(crate) fn in_rust(
+        rule: &'static str,
+    ) -> (impl Fn(usize, &str) -> Case, impl Fn(&str) -> Case) {
+        let rejects = move |line, text: &str| Case::rejects(rule, line, "src/a.rs", text);
+        (rejects, move |text: &str| {
+            Case::accepts(rule, "src/a.rs", text)
+        })
+    }
+
     impl Case {
         /// `rule` must find something on `line`, and nowhere else.
         pub(crate) fn rejects(rule: &'static str, line: usize, path: &str, text: &str) -> Self {

@@ -10,20 +10,24 @@ use std::path::Path;
 use std::process::{self, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use thalweg_gateway::Gateway;
 use thalweg_server::Server;
 use thalweg_server::config::{Config, SyncName};
 use tokio::runtime::Builder;
 
 use super::echo;
+use crate::experiment::gateway;
 use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
-/// The work of a child: it echoes, or serves an exchange, `LIMITED` with the limits of the default
-/// configuration.
+/// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `LIMITED` with
+/// the limits of the default configuration, `GATEWAY` with one.
 pub(crate) const ECHO: &str = "echo";
 pub(crate) const SYNCED: &str = "serve-synced";
 pub(crate) const UNSYNCED: &str = "serve-unsynced";
 pub(crate) const LIMITED: &str = "serve-limited";
+pub(crate) const GATEWAY: &str = "serve-gateway";
+pub(crate) const HTTP_ECHO: &str = "http-echo";
 
 /// Makes the configuration of a child: the default one, on any ports; the rate of commands may be
 /// unlimited.
@@ -54,8 +58,8 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
 
 fn serve(work: &str, directory: &Path) -> Result<(), String> {
     let sync = match work {
-        ECHO => None,
-        SYNCED => Some(SyncName::Always),
+        ECHO | HTTP_ECHO => None,
+        SYNCED | GATEWAY => Some(SyncName::Always),
         UNSYNCED | LIMITED => Some(SyncName::Never),
         _ => return Err(format!("no child does {work:?}")),
     };
@@ -75,16 +79,32 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
         Ok(())
     };
     let ended = if let Some(sync) = sync {
-        let config = configuration(sync, work == LIMITED);
-        let started = runtime.block_on(Server::start(config, directory));
-        let server = started.map_err(text)?;
+        let mut config = configuration(sync, work == LIMITED);
+        let exchange = match work {
+            GATEWAY => gateway::configure(&mut config, directory),
+            _ => directory.to_owned(),
+        };
+        let gateway = config.gateway.clone();
+        let started = runtime.block_on(Server::start(config, &exchange));
+        let mut server = started.map_err(text)?;
+        let gateway = server
+            .gateway_link()
+            .map(|link| runtime.block_on(Gateway::start(&gateway, &exchange, link)));
+        let gateway = gateway.transpose().map_err(text)?;
         let at = server.addresses();
-        let places = [Some(at.trade), at.admin];
+        let places = [
+            Some(at.trade),
+            at.admin,
+            gateway.as_ref().map(Gateway::address),
+        ];
         // The directory will be removed: the server is dropped, without a last snapshot.
         until_asked(&places.into_iter().flatten().collect::<Vec<_>>())
     } else {
-        let listening = runtime.block_on(echo::start()).map_err(text)?;
-        until_asked(&[listening])
+        let listening = match work {
+            HTTP_ECHO => runtime.block_on(gateway::echo::start()),
+            _ => runtime.block_on(echo::start()),
+        };
+        until_asked(&[listening.map_err(text)?])
     };
     runtime.shutdown_background();
     ended
@@ -100,14 +120,25 @@ pub(crate) struct Child {
     pub(crate) trade: SocketAddr,
     /// An echo has none.
     pub(crate) admin: Option<SocketAddr>,
+    /// That of a gateway.
+    pub(crate) gateway: Option<SocketAddr>,
 }
 
 impl Child {
     pub(crate) fn start(work: &str) -> Result<Child, String> {
+        Self::start_in(work, |_| Ok(()))
+    }
+
+    /// Starts a child whose directory is prepared before.
+    pub(crate) fn start_in(
+        work: &str,
+        prepare: impl FnOnce(&Path) -> Result<(), String>,
+    ) -> Result<Child, String> {
         static STARTED: AtomicU32 = AtomicU32::new(0);
         // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = Scratch::new(&format!("serve-{number}"));
+        prepare(&directory.0)?;
         let mut process = Command::new(std::env::current_exe().map_err(text)?)
             .args(["--child", work])
             .arg(&directory.0)
@@ -122,15 +153,25 @@ impl Child {
         }
         let places = line.split_whitespace();
         let mut places = places.filter_map(|place| place.parse().ok());
-        let (trade, admin) = (places.next(), places.next());
+        let (trade, admin, gateway) = (places.next(), places.next(), places.next());
         let child = Child {
             process,
             _stdin: stdin,
             _directory: directory,
             trade: trade.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))),
             admin,
+            gateway,
         };
         trade.map_or(Err("the child did not start".to_owned()), |_| Ok(child))
+    }
+
+    /// Returns its resident memory; 0 where the system does not say.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()));
+        let status = status.unwrap_or_default();
+        let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = rss.and_then(|rss| rss.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
     }
 
     /// Returns the processor time of its threads so far; 0 where the system does not count.

@@ -42,8 +42,18 @@ const METRICS: &[Metric] = &[
     Metric::lower("slowest halt", "ns"),
     Metric::lower("attackers' rate of frames", "1/s"),
 ];
+const METRICS_TOGETHER: &[Metric] = &[
+    Metric::lower("acknowledged p50", "ns"),
+    Metric::lower("acknowledged p99", "ns"),
+    Metric::lower("slowest halt", "ns"),
+    Metric::lower("memory at most in the first third", "B"),
+    Metric::lower("memory at most", "B"),
+];
 const P99: usize = 1;
 const HALT: usize = 2;
+const MEMORY: usize = 4;
+/// The sum of the table in `docs/serving.md`, without what users and connections add.
+const MEMORY_MOST_BYTES: f64 = 3_012e6;
 
 const POLITE: i64 = 1;
 const ATTACKER: i64 = 2;
@@ -58,8 +68,8 @@ struct Attack {
     role: Role,
     needs_orders: bool,
     reconnects: bool,
-    /// Makes the next frames; the numbers of commands and orders go on.
-    frames: fn(&mut u64) -> Vec<u8>,
+    /// Makes the next frames of a user; the numbers of commands and orders go on.
+    frames: fn(i64, &mut u64) -> Vec<u8>,
 }
 
 const ATTACKS: [Attack; 8] = [
@@ -109,7 +119,7 @@ const ATTACKS: [Attack; 8] = [
     },
 ];
 
-const fn traders(sessions: u32, frames: fn(&mut u64) -> Vec<u8>) -> Attack {
+const fn traders(sessions: u32, frames: fn(i64, &mut u64) -> Vec<u8>) -> Attack {
     Attack {
         name: "",
         heading: "",
@@ -121,7 +131,7 @@ const fn traders(sessions: u32, frames: fn(&mut u64) -> Vec<u8>) -> Attack {
     }
 }
 
-const fn readers(sessions: u32, frames: fn(&mut u64) -> Vec<u8>) -> Attack {
+const fn readers(sessions: u32, frames: fn(i64, &mut u64) -> Vec<u8>) -> Attack {
     Attack {
         role: Role::Read,
         ..traders(sessions, frames)
@@ -138,7 +148,18 @@ fn cases(settings: &Settings) -> Vec<Case> {
             Goal::at_most(ATTACKED, HALT, 50e6),
         ])
     };
-    ATTACKS.into_iter().map(case).collect()
+    let together = Case::of(
+        "together",
+        "all of these at once, each by a user of its own",
+        METRICS_TOGETHER,
+        vec![subject(ATTACKED, move |&(): &()| run_together(span))],
+        (),
+    );
+    let together = together.goals([
+        Goal::at_most(ATTACKED, HALT, 50e6),
+        Goal::at_most(ATTACKED, MEMORY, MEMORY_MOST_BYTES),
+    ]);
+    ATTACKS.into_iter().map(case).chain([together]).collect()
 }
 
 fn subjects() -> Subjects<(Attack, Duration)> {
@@ -178,51 +199,114 @@ impl Control {
     }
 }
 
-/// Starts a server with both users, and the orders that the attack needs.
-fn start(attack: Attack) -> Result<(Child, SocketAddr), String> {
+/// Starts a server with its users, and the orders that the attacks need.
+fn start(attacks: &[(i64, Attack)]) -> Result<(Child, SocketAddr), String> {
     let child = Child::start(LIMITED)?;
     let admin = child.admin.ok_or("a server has an administrator")?;
-    let limits = UserLimits::NONE;
-    let mut commands = set_up([POLITE, ATTACKER].into_iter()).to_vec();
-    commands.push(Command::SetLimits {
-        uid: Some(UserId(ATTACKER)),
-        limits: attack.needs_orders.then_some(limits),
-    });
+    let attackers = attacks.iter().map(|&(uid, _)| uid);
+    let mut commands = set_up([POLITE].into_iter().chain(attackers)).to_vec();
+    let (limits, needs_orders) = (UserLimits::NONE, |attack: &Attack| attack.needs_orders);
+    commands.extend(attacks.iter().map(|(uid, attack)| Command::SetLimits {
+        uid: Some(UserId(*uid)),
+        limits: needs_orders(attack).then_some(limits),
+    }));
     administer(admin, &commands)?;
-    if attack.needs_orders {
-        rest_orders(child.trade)?;
+    for (uid, _) in attacks.iter().filter(|(_, attack)| needs_orders(attack)) {
+        rest_orders(child.trade, *uid)?;
     }
     Ok((child, admin))
 }
 
 /// Runs with the attack on this server, on another one, or without.
 fn run(attack: Attack, span: Duration, attacks: Option<bool>) -> Result<Run, String> {
-    let (child, admin) = start(attack)?;
+    let attacker = [(ATTACKER, attack)];
+    let (child, admin) = start(&attacker)?;
     let other = match attacks {
-        Some(false) => Some(start(attack)?.0),
+        Some(false) => Some(start(&attacker)?.0),
         _ => None,
     };
     let attacked = other.as_ref().unwrap_or(&child).trade;
+    let attackers = if attacks.is_some() {
+        &attacker[..]
+    } else {
+        &[]
+    };
+    let seen = beside((attacked, attackers), (&child, admin), span)?;
+    Ok(Run::of([
+        seen.latency_ns.quantile(0.5) as f64,
+        seen.latency_ns.quantile(0.99) as f64,
+        seen.halt_ns as f64,
+        seen.frames as f64 * 1e9 / span.as_nanos() as f64,
+    ]))
+}
+
+/// Runs all attacks at once, each by a user of its own.
+fn run_together(span: Duration) -> Result<Run, String> {
+    let attackers: Vec<(i64, Attack)> = (ATTACKER..).zip(ATTACKS).collect();
+    let (child, admin) = start(&attackers)?;
+    let seen = beside((child.trade, &attackers), (&child, admin), span)?;
+    let [third, rest] = seen.memory_bytes;
+    Ok(Run::of([
+        seen.latency_ns.quantile(0.5) as f64,
+        seen.latency_ns.quantile(0.99) as f64,
+        seen.halt_ns as f64,
+        third as f64,
+        third.max(rest) as f64,
+    ]))
+}
+
+/// The figures that a run beside attackers gives.
+struct Seen {
+    /// The times until the polite user's orders were acknowledged.
+    latency_ns: Histogram,
+    /// The longest time until the administrator's halt was.
+    halt_ns: u64,
+    /// The frames that the attackers have sent.
+    frames: u64,
+    /// The most memory that the server had resident in the first third of the time, and then.
+    memory_bytes: [u64; 2],
+}
+
+/// Attacks a server, and meanwhile measures the one of the child, which may be another.
+fn beside(
+    (attacked, attackers): (SocketAddr, &[(i64, Attack)]),
+    (child, admin): (&Child, SocketAddr),
+    span: Duration,
+) -> Result<Seen, String> {
     let control = &Control::default();
-    let (latency_ns, halt_ns) = thread::scope(|scope| {
-        let sessions = attacks.map_or(0, |_| attack.sessions);
-        for number in 1..=sessions {
-            scope.spawn(move || attack_from(attacked, number, attack, control));
+    let (latency_ns, halt_ns, memory_bytes) = thread::scope(|scope| {
+        for &attacker in attackers {
+            for number in 1..=attacker.1.sessions {
+                scope.spawn(move || attack_from(attacked, number, attacker, control));
+            }
         }
         let halts = scope.spawn(|| halt_often(admin, control));
+        let memory = scope.spawn(|| watch_memory(child, span / 3, control));
         let latency_ns = trade_politely(child.trade, span);
         control.stop();
         let halt_ns = halts.join().map_err(|_| "a thread has panicked")?;
-        Ok::<_, String>((latency_ns?, halt_ns?))
+        let memory_bytes = memory.join().map_err(|_| "a thread has panicked")?;
+        Ok::<_, String>((latency_ns?, halt_ns?, memory_bytes))
     })?;
     // ORDERING: Relaxed; the threads that count were joined.
     let frames = control.frames.load(Ordering::Relaxed);
-    Ok(Run::of([
-        latency_ns.quantile(0.5) as f64,
-        latency_ns.quantile(0.99) as f64,
-        halt_ns as f64,
-        frames as f64 * 1e9 / span.as_nanos() as f64,
-    ]))
+    Ok(Seen {
+        latency_ns,
+        halt_ns,
+        frames,
+        memory_bytes,
+    })
+}
+
+/// Returns the most memory of a child until a time has passed, and from then on.
+fn watch_memory(child: &Child, first: Duration, control: &Control) -> [u64; 2] {
+    let (begin, mut most_bytes) = (Instant::now(), [0; 2]);
+    while most_bytes[0] == 0 || control.goes_on() {
+        let most = &mut most_bytes[usize::from(begin.elapsed() > first)];
+        *most = child.memory_bytes().max(*most);
+        thread::sleep(Duration::from_millis(20));
+    }
+    most_bytes
 }
 
 /// Places an order and cancels it, every 5 ms, and measures how long the first answer takes.
@@ -266,13 +350,13 @@ fn halt_often(to: SocketAddr, control: &Control) -> Result<u64, String> {
     Ok(longest_ns)
 }
 
-/// Places the orders of the attacker on 10,000 levels.
-fn rest_orders(to: SocketAddr) -> Result<(), String> {
-    let mut stream = connect(to, hello(Role::Trade, ATTACKER, false))?;
+/// Places the orders of an attacker on 10,000 levels.
+fn rest_orders(to: SocketAddr, uid: i64) -> Result<(), String> {
+    let mut stream = connect(to, hello(Role::Trade, uid, false))?;
     for first in (0..OWN_ORDERS).step_by(500) {
         let mut bytes = Vec::new();
         for id in first..first + 500 {
-            let order = place(id, Action::Ask, (1_000 + id % 10_000, 1));
+            let order = place(uid, id, Action::Ask, (1_000 + id % 10_000, 1));
             push_submit(&mut bytes, 1 + id as u64, &Command::Place(order));
         }
         stream.write_all(&bytes).map_err(text)?;
@@ -286,7 +370,7 @@ fn rest_orders(to: SocketAddr) -> Result<(), String> {
 }
 
 /// Attacks until the run ends, whatever the server does.
-fn attack_from(to: SocketAddr, number: u32, attack: Attack, control: &Control) {
+fn attack_from(to: SocketAddr, number: u32, (uid, attack): (i64, Attack), control: &Control) {
     let number = match attack.role {
         Role::Read => 1_000 + number,
         _ => number % 16,
@@ -294,13 +378,13 @@ fn attack_from(to: SocketAddr, number: u32, attack: Attack, control: &Control) {
     let hello = Hello {
         number,
         cancels_on_disconnect: attack.reconnects,
-        ..hello(attack.role, ATTACKER, false)
+        ..hello(attack.role, uid, false)
     };
     let mut next = 1;
     while control.goes_on() {
         match connect(to, hello) {
             Ok(_) if attack.reconnects => control.count(1),
-            Ok(stream) => _ = flood(stream, attack, &mut next, control),
+            Ok(stream) => _ = flood(stream, (uid, attack), &mut next, control),
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }
     }
@@ -308,7 +392,7 @@ fn attack_from(to: SocketAddr, number: u32, attack: Attack, control: &Control) {
 
 fn flood(
     mut stream: TcpStream,
-    attack: Attack,
+    (uid, attack): (i64, Attack),
     next: &mut u64,
     control: &Control,
 ) -> std::io::Result<()> {
@@ -316,7 +400,7 @@ fn flood(
     let mut heard = vec![0; 1 << 16];
     while control.goes_on() {
         let before = *next;
-        let bytes = (attack.frames)(next);
+        let bytes = (attack.frames)(uid, next);
         let mut written = 0;
         while written < bytes.len() && control.goes_on() {
             match stream.write(&bytes[written..]) {
@@ -355,51 +439,54 @@ fn commands(next: &mut u64, count: u64, command: impl Fn(u64, u64) -> Command) -
     })
 }
 
-fn place(id: i64, action: Action, terms: (i64, i64)) -> Place {
-    Place::limit((UserId(ATTACKER), OrderId(id)), SYMBOL, action, terms)
+fn place(uid: i64, id: i64, action: Action, terms: (i64, i64)) -> Place {
+    Place::limit((UserId(uid), OrderId(id)), SYMBOL, action, terms)
 }
 
-fn fok(next: &mut u64) -> Vec<u8> {
+fn fok(uid: i64, next: &mut u64) -> Vec<u8> {
     commands(next, 64, |_, number| {
-        let mut place = place((1 << 40) + number as i64, Action::Bid, (11_000, OWN_ORDERS));
+        let mut place = place(
+            uid,
+            (1 << 40) + number as i64,
+            Action::Bid,
+            (11_000, OWN_ORDERS),
+        );
         place.order_type = OrderType::Fok;
         place.flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
         Command::Place(place)
     })
 }
 
-fn icebergs(next: &mut u64) -> Vec<u8> {
+fn icebergs(uid: i64, next: &mut u64) -> Vec<u8> {
     commands(next, 64, |at, number| {
         if at == 63 {
-            let mut taker = place(number as i64, Action::Bid, (500, 63_000));
+            let mut taker = place(uid, number as i64, Action::Bid, (500, 63_000));
             taker.order_type = OrderType::Ioc;
             return Command::Place(taker);
         }
-        Command::PlaceWith(Arc::new(ConditionalOrder {
-            display: Some(1),
-            ..place(number as i64, Action::Ask, (500, 1_000)).into()
-        }))
+        let iceberg = place(uid, number as i64, Action::Ask, (500, 1_000));
+        Command::PlaceWith(Arc::new(ConditionalOrder::from(iceberg).with_display(1)))
     })
 }
 
-fn cancel_all(next: &mut u64) -> Vec<u8> {
+fn cancel_all(uid: i64, next: &mut u64) -> Vec<u8> {
     commands(next, 1_001, |at, number| match at {
-        1_000 => Command::cancel_all(Some(UserId(ATTACKER)), None),
+        1_000 => Command::cancel_all(Some(UserId(uid)), None),
         _ => {
             let terms = (1_000 + (number % 500) as i64, 1);
-            Command::Place(place(number as i64, Action::Ask, terms))
+            Command::Place(place(uid, number as i64, Action::Ask, terms))
         }
     })
 }
 
 /// Cancels orders that do not exist.
-fn cancels(next: &mut u64) -> Vec<u8> {
+fn cancels(uid: i64, next: &mut u64) -> Vec<u8> {
     commands(next, 256, |_, number| {
-        Command::cancel(UserId(ATTACKER), SYMBOL, OrderId(-(number as i64)))
+        Command::cancel(UserId(uid), SYMBOL, OrderId(-(number as i64)))
     })
 }
 
-fn books(next: &mut u64) -> Vec<u8> {
+fn books(_: i64, next: &mut u64) -> Vec<u8> {
     frames(next, 4, |bytes, _, id| {
         let (symbol, depth) = (SYMBOL, 10_000);
         let query = SessionQuery::Book { symbol, depth };
@@ -407,7 +494,7 @@ fn books(next: &mut u64) -> Vec<u8> {
     })
 }
 
-fn heartbeats(next: &mut u64) -> Vec<u8> {
+fn heartbeats(_: i64, next: &mut u64) -> Vec<u8> {
     frames(next, 4_096, |bytes, _, _| {
         push_frame(bytes, &ClientFrame::Heartbeat);
     })

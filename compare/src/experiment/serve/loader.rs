@@ -6,13 +6,13 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
 use super::child::Child;
-use super::session::{PATIENCE, Session, administer, wait};
-use super::{WINDOW, set_up};
+use super::session::{Line, PATIENCE, Session, administer, wait};
+use super::{Orders, WINDOW, set_up};
 use crate::runner::{Ran, Run};
 use crate::threads::thread_cpu_ns;
 
 /// The users of the sessions have numbers from this one on.
-const FIRST_USER: i64 = 1_000;
+pub(crate) const FIRST_USER: i64 = 1_000;
 
 /// A scheduled session has at most this many commands without an answer; others that are due wait
 /// here. The server refuses more than 1,024.
@@ -33,21 +33,18 @@ pub(crate) struct Plan {
     pub(crate) span: Duration,
 }
 
-/// Starts a server, or the echo, connects all sessions, and fills the windows of those that
-/// saturate.
+/// Starts a server, or the echo, and connects all sessions.
 fn start(work: &str, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Session>), String> {
     let child = Child::start(work)?;
     let users = FIRST_USER..FIRST_USER + (plan.saturating + plan.scheduled) as i64;
     if let Some(admin) = child.admin {
         administer(admin, &set_up(users.clone()))?;
     }
-    let sessions = users.map(|user| Session::connect(child.trade, user, wants_reports));
-    let mut sessions = sessions.collect::<Result<Vec<_>, String>>()?;
-    for session in &mut sessions[..plan.saturating] {
-        let now = Clock::global().ticks();
-        (0..WINDOW).for_each(|_| session.push(now));
-        session.flush()?;
-    }
+    let sessions = users.map(|user| {
+        let mut orders = Orders::of(user);
+        Session::connect(child.trade, user, wants_reports, move || orders.command())
+    });
+    let sessions = sessions.collect::<Result<Vec<_>, String>>()?;
     Ok((child, sessions))
 }
 
@@ -77,7 +74,7 @@ impl Driver<'_> {
     }
 
     /// Sends the commands that are due, until a session has no room for its own.
-    fn send_due(&mut self, sessions: &mut [Session]) -> Result<(), String> {
+    fn send_due(&mut self, sessions: &mut [impl Line]) -> Result<(), String> {
         while self.due_of(self.next) <= self.clock.ticks() {
             let turn = (self.next % self.plan.scheduled as u64) as usize;
             let session = &mut sessions[self.plan.saturating + turn];
@@ -86,7 +83,7 @@ impl Driver<'_> {
             }
             let due = self.due_of(self.next);
             session.push(due);
-            session.flush()?;
+            session.socket().flush()?;
             if due >= self.counts_from {
                 let late = self.clock.ticks().saturating_sub(due);
                 self.lateness_ns.record(self.clock.ns(late));
@@ -98,7 +95,12 @@ impl Driver<'_> {
 
     /// Reads answers, and sends a command for each where the session saturates. Returns how many
     /// answers there were.
-    fn receive(&mut self, at: usize, session: &mut Session, counts: bool) -> Result<usize, String> {
+    fn receive(
+        &mut self,
+        at: usize,
+        session: &mut impl Line,
+        counts: bool,
+    ) -> Result<usize, String> {
         let now = self.clock.ticks();
         let saturates = at < self.plan.saturating;
         let answers = session.receive(|due| {
@@ -117,15 +119,30 @@ impl Driver<'_> {
         if saturates {
             (0..answers).for_each(|_| session.push(now));
         }
-        session.flush()?;
+        session.socket().flush()?;
         Ok(answers)
     }
 }
 
 /// Runs a server, or the echo, under a plan; returns the figures of its metrics.
 pub(crate) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
-    let (child, mut sessions) = start(work, plan, wants_reports)?;
+    let (child, sessions) = start(work, plan, wants_reports)?;
+    drive_lines(&child, sessions, plan, WINDOW)
+}
+
+/// Drives connections of a child: those that saturate have `window` requests without an answer.
+pub(crate) fn drive_lines(
+    child: &Child,
+    mut sessions: Vec<impl Line>,
+    plan: &Plan,
+    window: usize,
+) -> Ran {
     let clock = Clock::global();
+    for session in &mut sessions[..plan.saturating] {
+        let now = clock.ticks();
+        (0..window).for_each(|_| session.push(now));
+        session.socket().flush()?;
+    }
     let ticks = |time: Duration| clock.ticks_from_ns(time.as_nanos() as u64);
     let begin = clock.ticks();
     let counts_from = begin + ticks(plan.warm_up);
@@ -161,7 +178,7 @@ pub(crate) fn drive(work: &str, plan: &Plan, wants_reports: bool) -> Ran {
             let left = driver.due_of(driver.next).saturating_sub(clock.ticks());
             limit = PATIENCE.min(Duration::from_nanos(clock.ns(left)));
         }
-        wait(&sessions, limit, &mut ready)?;
+        wait(sessions.iter_mut().map(Line::socket), limit, &mut ready)?;
         let all = sessions.iter_mut().zip(&ready).enumerate();
         for (at, (session, _)) in all.filter(|(_, (_, ready))| **ready) {
             if driver.receive(at, session, before.is_some())? > 0 {

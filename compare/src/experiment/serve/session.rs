@@ -18,7 +18,6 @@ use thalweg_exchange::codec::session::{
 use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
 use thalweg_exchange::{Command, ResultCode};
 
-use super::Orders;
 use crate::runner::text;
 
 /// A server may take this long for a frame.
@@ -142,52 +141,31 @@ impl Caller {
 /// A read takes as many bytes at most.
 const ROOM_BYTES: usize = 1 << 17;
 
-/// A session of a trader that never waits.
+/// A socket that never waits, with the bytes that are on their way.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct Socket {
     stream: TcpStream,
-    orders: Orders,
-    sequence: u64,
-    /// The frames to be written, from `written` on.
-    out: Vec<u8>,
+    /// The bytes to be written, from `written` on.
+    pub(crate) out: Vec<u8>,
     written: usize,
     /// The bytes that were read, up to `filled`.
     bytes: Box<[u8]>,
     filled: usize,
-    /// The times at which the commands without an answer were due, in ticks, in order.
-    due: VecDeque<u64>,
 }
 
-impl Session {
-    pub(crate) fn connect(to: SocketAddr, user: i64, reports: bool) -> Result<Self, String> {
-        let stream = connect(to, hello(Role::Trade, user, reports))?;
+impl Socket {
+    pub(crate) fn new(stream: TcpStream) -> Result<Self, String> {
         stream.set_nonblocking(true).map_err(text)?;
         Ok(Self {
             stream,
-            orders: Orders::of(user),
-            sequence: 0,
             out: Vec::new(),
             written: 0,
             bytes: vec![0; ROOM_BYTES].into(),
             filled: 0,
-            due: VecDeque::new(),
         })
     }
 
-    /// Returns the number of commands without an answer.
-    pub(crate) fn under_way(&self) -> usize {
-        self.due.len()
-    }
-
-    /// Makes the frame of the next command, which was due at this time.
-    pub(crate) fn push(&mut self, due_ticks: u64) {
-        let command = self.orders.command();
-        self.sequence += 1;
-        push_submit(&mut self.out, self.sequence, &command);
-        self.due.push_back(due_ticks);
-    }
-
-    /// Writes as much as the socket takes.
+    /// Writes as much as the system takes.
     pub(crate) fn flush(&mut self) -> Result<(), String> {
         while self.written < self.out.len() {
             match self.stream.write(&self.out[self.written..]) {
@@ -201,51 +179,119 @@ impl Session {
         Ok(())
     }
 
-    /// Reads once. Calls `heard` with the time at which the command of each answer was due, and
-    /// returns how many answers there were.
-    pub(crate) fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
+    /// Reads once. `take` returns how many of the bytes it has dealt with, from the first one on.
+    pub(crate) fn receive(
+        &mut self,
+        take: impl FnOnce(&[u8]) -> Result<usize, String>,
+    ) -> Result<(), String> {
         match self.stream.read(&mut self.bytes[self.filled..]) {
             Ok(0) => return Err("the server closed a connection".to_owned()),
             Ok(count) => self.filled += count,
-            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(text(error)),
         }
-        let (mut done, mut answers) = (0, 0);
-        loop {
-            match decode_server_frame(&self.bytes[done..self.filled]) {
-                Ok((ServerFrame::Answer(answer), length)) => {
-                    let expected = self.sequence - self.due.len() as u64 + 1;
-                    let due = self.due.pop_front();
-                    let Some(due) = due.filter(|_| answer.sequence.0 == expected) else {
-                        return Err(format!("answer {answer:?} where {expected} was due"));
-                    };
-                    heard(due);
-                    answers += 1;
-                    done += length;
-                }
-                Ok((ServerFrame::Refused(refused), _)) => return Err(format!("{refused:?}")),
-                Ok((ServerFrame::Bye(bye), _)) => return Err(format!("{bye:?}")),
-                Ok((_, length)) => done += length,
-                Err(CodecError::Incomplete { .. }) => break,
-                Err(error) => return Err(text(error)),
-            }
-        }
+        let done = take(&self.bytes[..self.filled])?;
         self.bytes.copy_within(done..self.filled, 0);
         self.filled -= done;
+        Ok(())
+    }
+}
+
+/// A connection of the loader.
+pub(crate) trait Line {
+    fn socket(&mut self) -> &mut Socket;
+
+    /// Returns the number of requests without an answer.
+    fn under_way(&self) -> usize;
+
+    /// Makes the next request, which was due at this time.
+    fn push(&mut self, due_ticks: u64);
+
+    /// Reads once. Calls `heard` with the time at which the request of each answer was due, and
+    /// returns how many answers there were.
+    fn receive(&mut self, heard: impl FnMut(u64)) -> Result<usize, String>;
+}
+
+/// A session of a trader that never waits.
+pub(crate) struct Session {
+    socket: Socket,
+    next: Box<dyn FnMut() -> Command>,
+    sequence: u64,
+    /// The times at which the commands without an answer were due, in ticks, in order.
+    due: VecDeque<u64>,
+}
+
+impl Session {
+    pub(crate) fn connect(
+        to: SocketAddr,
+        user: i64,
+        reports: bool,
+        next: impl FnMut() -> Command + 'static,
+    ) -> Result<Self, String> {
+        let stream = connect(to, hello(Role::Trade, user, reports))?;
+        Ok(Self {
+            socket: Socket::new(stream)?,
+            next: Box::new(next),
+            sequence: 0,
+            due: VecDeque::new(),
+        })
+    }
+}
+
+impl Line for Session {
+    fn socket(&mut self) -> &mut Socket {
+        &mut self.socket
+    }
+
+    fn under_way(&self) -> usize {
+        self.due.len()
+    }
+
+    fn push(&mut self, due_ticks: u64) {
+        self.sequence += 1;
+        push_submit(&mut self.socket.out, self.sequence, &(self.next)());
+        self.due.push_back(due_ticks);
+    }
+
+    fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
+        let (sequence, under_way) = (self.sequence, &mut self.due);
+        let mut answers = 0;
+        self.socket.receive(|bytes| {
+            let mut done = 0;
+            loop {
+                match decode_server_frame(&bytes[done..]) {
+                    Ok((ServerFrame::Answer(answer), length)) => {
+                        let expected = sequence - under_way.len() as u64 + 1;
+                        let due = under_way.pop_front();
+                        let Some(due) = due.filter(|_| answer.sequence.0 == expected) else {
+                            return Err(format!("answer {answer:?} where {expected} was due"));
+                        };
+                        heard(due);
+                        answers += 1;
+                        done += length;
+                    }
+                    Ok((ServerFrame::Refused(refused), _)) => return Err(format!("{refused:?}")),
+                    Ok((ServerFrame::Bye(bye), _)) => return Err(format!("{bye:?}")),
+                    Ok((_, length)) => done += length,
+                    Err(CodecError::Incomplete { .. }) => return Ok(done),
+                    Err(error) => return Err(text(error)),
+                }
+            }
+        })?;
         Ok(answers)
     }
 }
 
-/// Waits until sessions can read or write, and notes which.
-pub(crate) fn wait(
-    sessions: &[Session],
+/// Waits until sockets can be read or written, and notes which.
+pub(crate) fn wait<'s>(
+    sockets: impl Iterator<Item = &'s mut Socket>,
     limit: Duration,
     ready: &mut Vec<bool>,
 ) -> Result<(), String> {
-    let asked = sessions.iter().map(|session| {
+    let asked = sockets.map(|socket| {
         let mut flags = PollFlags::IN;
-        flags.set(PollFlags::OUT, session.written < session.out.len());
-        PollFd::new(&session.stream, flags)
+        flags.set(PollFlags::OUT, socket.written < socket.out.len());
+        PollFd::new(&socket.stream, flags)
     });
     let mut asked: Vec<PollFd<'_>> = asked.collect();
     let limit = Timespec {

@@ -143,10 +143,7 @@ pub(crate) enum Format {
 /// # Errors
 /// Returns an error if a service cannot run with this placement.
 pub(crate) fn service_options(placement: Place) -> Result<ServiceOptions, Failure> {
-    let options = ServiceOptions {
-        placement: placement.placement(),
-        ..ServiceOptions::default()
-    };
+    let options = ServiceOptions::placed(placement.placement());
     let start = Service::start(State::default(), options.clone(), |_| {});
     checked(options, start)
 }
@@ -164,10 +161,7 @@ pub(crate) fn journaled_options(placement: Place) -> Result<ServiceOptions, Fail
              other thread waits for the disk: inline, threads:1 and auto are possible"
         )));
     }
-    Ok(ServiceOptions {
-        placement: placement.placement(),
-        ..ServiceOptions::default()
-    })
+    Ok(ServiceOptions::placed(placement.placement()))
 }
 
 fn checked<T, E: ToString>(

@@ -137,19 +137,20 @@ fn one_of(name: &str, field: &[u8], words: &[&str]) -> Result<usize, String> {
 }
 
 fn symbol(fields: &mut Fields<'_>, symbol_type: SymbolType) -> Result<Command, String> {
-    let mut spec = SymbolSpec {
-        id: SymbolId(small(fields, "symbol")?),
-        symbol_type,
-        base_currency: CurrencyId(small(fields, "base currency")?),
-        quote_currency: CurrencyId(small(fields, "quote currency")?),
-        base_scale: fields.number("base scale", 1)?,
-        quote_scale: fields.number("quote scale", 1)?,
-        taker_fee: fields.number("taker fee", 0)?,
-        maker_fee: fields.number("maker fee", 0)?,
-        margin_buy: 0,
-        margin_sell: 0,
-        ..SymbolSpec::default()
-    };
+    let mut spec = SymbolSpec::pair(
+        SymbolId(small(fields, "symbol")?),
+        CurrencyId(small(fields, "base currency")?),
+        CurrencyId(small(fields, "quote currency")?),
+    )
+    .with_scales(
+        fields.number("base scale", 1)?,
+        fields.number("quote scale", 1)?,
+    )
+    .with_type(symbol_type)
+    .with_fees(
+        fields.number("taker fee", 0)?,
+        fields.number("maker fee", 0)?,
+    );
     if symbol_type == SymbolType::Futures {
         spec.margin_buy = fields.number("margin to buy", 0)?;
         spec.margin_sell = fields.number("margin to sell", 0)?;
@@ -194,10 +195,7 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
     let order_type = OrderType::ALL[one_of("type", fields.text("type")?, &TYPES)?];
     let price = fields.number("price", 1)?;
     let size = fields.number("size", 1)?;
-    Ok(Place {
-        order_type,
-        ..Place::limit((uid, order_id), symbol, action, (price, size))
-    })
+    Ok(Place::limit((uid, order_id), symbol, action, (price, size)).with_type(order_type))
 }
 
 fn order(fields: &mut Fields<'_>) -> Result<(UserId, SymbolId, OrderId), String> {
@@ -381,10 +379,7 @@ mod tests {
         );
         let place = Place::limit((uid, order_id), symbol, Action::Bid, (50, 4));
         assert_eq!(one("place,7,1,9,buy,gtc,50,4"), Ok(Command::Place(place)));
-        let reserved = Place {
-            reserve_price: 60,
-            ..place
-        };
+        let reserved = place.with_reserve(60);
         assert_eq!(
             one("place,7,1,9,buy,gtc,50,4,60"),
             Ok(Command::Place(reserved))
@@ -427,14 +422,10 @@ mod tests {
         ] {
             assert_eq!(one(line), Ok(command), "{line}");
         }
-        let spec = SymbolSpec {
-            symbol_type: SymbolType::Futures,
-            taker_fee: 3,
-            maker_fee: 2,
-            margin_buy: 40,
-            margin_sell: 50,
-            ..SymbolSpec::pair(symbol, CurrencyId(10), CurrencyId(20))
-        };
+        let spec = SymbolSpec::pair(symbol, CurrencyId(10), CurrencyId(20))
+            .with_type(SymbolType::Futures)
+            .with_fees(3, 2)
+            .with_margins(40, 50);
         assert_eq!(
             one("futures,1,10,20,1,1,3,2,40,50"),
             Ok(Command::AddSymbols([spec].into()))
@@ -569,17 +560,11 @@ mod tests {
             Ok(Command::Place(Place { flags, ..PLACE }))
         );
         let flags = flags.with_self_trade(SelfTrade::CancelBoth);
-        let place = Place {
-            reserve_price: 60,
-            flags,
-            ..PLACE
-        };
-        let all = ConditionalOrder {
-            place,
-            trigger: Some(49),
-            display: Some(2),
-            good_till: Some(0),
-        };
+        let place = PLACE.with_reserve(60).with_flags(flags);
+        let all = ConditionalOrder::from(place)
+            .with_trigger(49)
+            .with_display(2)
+            .with_good_till(0);
         let all = Ok(Command::PlaceWith(Arc::new(all)));
         for line in [
             "x,60,post_only,self_trade=cancel_both,stop=49,display=2,good_till=0",

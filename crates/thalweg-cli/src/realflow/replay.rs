@@ -120,10 +120,10 @@ impl Replay {
         price: i64,
         size: i64,
     ) {
-        let code = self.send(Command::Place(Place {
-            order_type,
-            ..Place::limit((account(action), order_id), SYMBOL, action, (price, size))
-        }));
+        let code = self.send(Command::Place(
+            Place::limit((account(action), order_id), SYMBOL, action, (price, size))
+                .with_type(order_type),
+        ));
         match code {
             ResultCode::Success => {}
             ResultCode::RiskNsf | ResultCode::RiskArithmeticOverflow => {

@@ -389,10 +389,7 @@ mod tests {
         for placement in placements {
             for rate in [Rate::MAX, Rate::per_second(500_000).unwrap()] {
                 let name = placement.to_string();
-                let options = ServiceOptions {
-                    placement: placement.clone(),
-                    ..ServiceOptions::default()
-                };
+                let options = ServiceOptions::placed(placement.clone());
                 let runner = Pipelined::new(State::default(), options);
                 let (hidden, stop) = (ProgressBar::hidden(), AtomicBool::new(false));
                 let mut feed = Feed::of(commands.clone());

@@ -57,13 +57,8 @@ pub(crate) fn command(user: i64, step: i64) -> TradeCommand {
         return TradeCommand::cancel(UserId(user), SYMBOL, OrderId(order));
     }
     let price = 1_000 + (step * 7 + user) % 11;
-    TradeCommand::from(Place {
-        order_type: if step % 3 == 0 {
-            OrderType::Gtc
-        } else {
-            OrderType::Ioc
-        },
-        ..Place::limit(
+    TradeCommand::from(
+        Place::limit(
             (UserId(user), OrderId(step)),
             SYMBOL,
             if (step + user) % 2 == 0 {
@@ -73,7 +68,12 @@ pub(crate) fn command(user: i64, step: i64) -> TradeCommand {
             },
             (price, 1 + step % 4),
         )
-    })
+        .with_type(if step % 3 == 0 {
+            OrderType::Gtc
+        } else {
+            OrderType::Ioc
+        }),
+    )
 }
 
 /// The state that the threads of the clients share.

@@ -130,14 +130,8 @@ fn prepare(round: u64, admin: &BlockingAdminClient, users: &[BlockingTradeClient
         }
         _ => {
             place(&users[0], round, |id| {
-                let place = Place {
-                    order_type: OrderType::Ioc,
-                    ..limit(seller, id, Action::Ask, 10)
-                };
-                TradeCommand::from(ConditionalOrder {
-                    trigger: Some(20),
-                    ..place.into()
-                })
+                let place = limit(seller, id, Action::Ask, 10).with_type(OrderType::Ioc);
+                TradeCommand::from(ConditionalOrder::from(place).with_trigger(20))
             });
             let own = OrderId(-1 - round as i64);
             let ask = users[0].submit(limit(seller, own, Action::Ask, 15));

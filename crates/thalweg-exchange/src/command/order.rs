@@ -115,6 +115,27 @@ impl Place {
             flags: OrderFlags::NONE,
         }
     }
+
+    /// Returns this order with another type.
+    #[must_use]
+    pub const fn with_type(self, order_type: OrderType) -> Self {
+        Self { order_type, ..self }
+    }
+
+    /// Returns this order with a reserve price of its own.
+    #[must_use]
+    pub const fn with_reserve(self, reserve_price: i64) -> Self {
+        Self {
+            reserve_price,
+            ..self
+        }
+    }
+
+    /// Returns this order with these options.
+    #[must_use]
+    pub const fn with_flags(self, flags: OrderFlags) -> Self {
+        Self { flags, ..self }
+    }
 }
 
 /// A resting order as it is and as it should become, for [`Command::Amend`](crate::Command::Amend).

@@ -78,6 +78,41 @@ impl SymbolSpec {
             ..Self::default()
         }
     }
+
+    /// Returns this symbol as one of another kind.
+    #[must_use]
+    pub const fn with_type(mut self, symbol_type: SymbolType) -> Self {
+        self.symbol_type = symbol_type;
+        self
+    }
+
+    /// Returns this symbol with these scales.
+    #[must_use]
+    pub const fn with_scales(mut self, base: i64, quote: i64) -> Self {
+        (self.base_scale, self.quote_scale) = (base, quote);
+        self
+    }
+
+    /// Returns this symbol with the fees of a taker and a maker.
+    #[must_use]
+    pub const fn with_fees(mut self, taker: i64, maker: i64) -> Self {
+        (self.taker_fee, self.maker_fee) = (taker, maker);
+        self
+    }
+
+    /// Returns this symbol with the margins for a lot that is bought or sold.
+    #[must_use]
+    pub const fn with_margins(mut self, buy: i64, sell: i64) -> Self {
+        (self.margin_buy, self.margin_sell) = (buy, sell);
+        self
+    }
+
+    /// Returns this symbol with its fees in another unit.
+    #[must_use]
+    pub const fn with_fee_unit(mut self, unit: FeeUnit) -> Self {
+        self.fee_unit = unit;
+        self
+    }
 }
 
 /// How many orders a user may have, and how large; for [`Command::SetLimits`].
@@ -108,6 +143,27 @@ impl UserLimits {
         order_size: i64::MAX,
         ids_once: false,
     };
+
+    /// Returns these limits with this many open orders.
+    #[must_use]
+    pub const fn with_open_orders(mut self, orders: u32) -> Self {
+        self.open_orders = orders;
+        self
+    }
+
+    /// Returns these limits with orders of at most this many lots.
+    #[must_use]
+    pub const fn with_order_size(mut self, lots: i64) -> Self {
+        self.order_size = lots;
+        self
+    }
+
+    /// Returns these limits with each order id accepted only once.
+    #[must_use]
+    pub const fn with_ids_once(mut self) -> Self {
+        self.ids_once = true;
+        self
+    }
 }
 
 impl Default for UserLimits {

@@ -41,6 +41,27 @@ pub struct ConditionalOrder {
 }
 
 impl ConditionalOrder {
+    /// Returns this order as a stop order with this trigger.
+    #[must_use]
+    pub const fn with_trigger(mut self, price: i64) -> Self {
+        self.trigger = Some(price);
+        self
+    }
+
+    /// Returns this order as an iceberg that displays this many lots.
+    #[must_use]
+    pub const fn with_display(mut self, lots: i64) -> Self {
+        self.display = Some(lots);
+        self
+    }
+
+    /// Returns this order with the time of its end.
+    #[must_use]
+    pub const fn with_good_till(mut self, time: i64) -> Self {
+        self.good_till = Some(time);
+        self
+    }
+
     /// False where the order is one of [`Command::Place`](crate::Command::Place).
     pub(crate) const fn has_conditions(&self) -> bool {
         let Self {

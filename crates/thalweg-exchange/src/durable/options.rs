@@ -131,10 +131,7 @@ impl Default for Options {
     /// for the disk.
     fn default() -> Self {
         Self {
-            service: service::ServiceOptions {
-                placement: Placement::caller_and_threads(1, 1),
-                ..service::ServiceOptions::default()
-            },
+            service: service::ServiceOptions::placed(Placement::caller_and_threads(1, 1)),
             wake: Wake::default(),
             journal: thalweg_journal::JournalOptions::default(),
             sync: SyncMode::default(),

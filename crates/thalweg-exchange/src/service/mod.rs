@@ -32,7 +32,7 @@
 //! use thalweg_exchange::service::{ServiceOptions, Service};
 //! use thalweg_exchange::{Command, ResultCode, State, UserId};
 //!
-//! let options = ServiceOptions { placement: Placement::threads(2), ..ServiceOptions::default() };
+//! let options = ServiceOptions::placed(Placement::threads(2));
 //! let mut service = Service::start(State::default(), options, |outcome| {
 //!     assert_eq!(outcome.result, ResultCode::Success);
 //! })?;
@@ -141,6 +141,17 @@ pub const EVENTS_IN_FLIGHT: usize = 1 << 20;
 
 /// The most [events](ServiceOptions::events) that each slot may have room for, 64 MiB.
 pub const EVENTS_MAX: usize = 1 << 20;
+
+impl ServiceOptions {
+    /// Returns the default options, with the stages on these threads.
+    #[must_use]
+    pub fn placed(placement: Placement) -> Self {
+        Self {
+            placement,
+            ..Self::default()
+        }
+    }
+}
 
 impl Default for ServiceOptions {
     /// 4,096 commands in flight, automatic placement, one command in 512 timed and more of the

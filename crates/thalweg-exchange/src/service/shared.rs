@@ -53,10 +53,7 @@ impl Default for SharedOptions {
     /// All stages on the driver thread, 1,024 requests waiting, balanced waiting.
     fn default() -> Self {
         Self {
-            service: ServiceOptions {
-                placement: Placement::inline(),
-                ..ServiceOptions::default()
-            },
+            service: ServiceOptions::placed(Placement::inline()),
             queue: 1024,
             mode: Mode::Balanced,
         }

@@ -97,15 +97,13 @@ impl Clerk {
     /// To be asked before it is placed.
     pub(crate) fn can_pay(&self, command: &Command) -> Option<bool> {
         let place = match command {
-            Command::Amend(amend) => Place {
-                reserve_price: amend.reserve_price,
-                ..Place::limit(
-                    (amend.uid, amend.order_id),
-                    amend.symbol,
-                    amend.action,
-                    (amend.price, amend.size.checked_sub(amend.size_before)?),
-                )
-            },
+            Command::Amend(amend) => Place::limit(
+                (amend.uid, amend.order_id),
+                amend.symbol,
+                amend.action,
+                (amend.price, amend.size.checked_sub(amend.size_before)?),
+            )
+            .with_reserve(amend.reserve_price),
             _ => *command.place()?,
         };
         let spec = self.specs.get(&place.symbol)?;

@@ -145,11 +145,9 @@ impl Flow {
             .random
             .below(self.prices.width.min(1 << 30))
             .cast_signed();
-        let place = Place {
-            order_type,
-            reserve_price: price.saturating_add(over),
-            ..Place::limit((uid, order_id), SYMBOL, action, (price, size))
-        };
+        let place = Place::limit((uid, order_id), SYMBOL, action, (price, size))
+            .with_type(order_type)
+            .with_reserve(price.saturating_add(over));
         let may_hide = self.icebergs && order_type == OrderType::Gtc && size > 0;
         if may_hide && self.random.one_in(3) {
             let display = Some(1 + self.random.below(6).cast_signed());

@@ -48,11 +48,9 @@ fn check_error_texts(frame: &[u8], faults: &str) {
 }
 
 fn place() -> Place {
-    Place {
-        order_type: OrderType::Ioc,
-        reserve_price: 5,
-        ..Place::limit((UserId(1), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
-    }
+    Place::limit((UserId(1), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
+        .with_type(OrderType::Ioc)
+        .with_reserve(5)
 }
 
 /// A frame that is all there can't be mended by more bytes.

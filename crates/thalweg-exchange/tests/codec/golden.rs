@@ -61,195 +61,95 @@ fn orders() {
                   0000000000000080";
     let expected = format!("3400000001010c06{fields}");
     assert_eq!(shown(&Command::Place(order())), expected);
-    let conditional = ConditionalOrder {
-        place: order(),
-        trigger: Some(5),
-        display: None,
-        good_till: Some(0),
-    };
+    let conditional = ConditionalOrder::from(order())
+        .with_trigger(5)
+        .with_good_till(0);
     let expected = format!("4c00000005015c06{fields}{}", longs(&[5, 0, 0]));
     assert_eq!(shown(&Command::PlaceWith(Arc::new(conditional))), expected);
+}
+
+/// Tests that each command is written as these bytes: its head, and the 64-bit fields behind it.
+macro_rules! golden {
+    ($($command:expr => $head:literal $longs:expr;)+) => {
+        for (command, head, behind) in [$(($command, $head, longs(&$longs))),+] {
+            assert_eq!(shown(&command), format!("{head}{behind}"), "{command:?}");
+        }
+    };
 }
 
 #[test]
 fn changes_of_orders() {
     let (uid, symbol, order_id) = (UserId(1), SymbolId(2), OrderId(3));
-    let whose = format!("02000000{}", longs(&[1, 3]));
-    let cancel = Command::cancel(uid, symbol, order_id);
-    assert_eq!(shown(&cancel), format!("1c00000002010000{whose}"));
-    let moved = Command::move_to(uid, symbol, order_id, 4);
-    let expected = format!("2400000003010000{whose}{}", longs(&[4]));
-    assert_eq!(shown(&moved), expected);
-    let reduced = Command::reduce(uid, symbol, order_id, 4);
-    let expected = format!("2400000004010000{whose}{}", longs(&[4]));
-    assert_eq!(shown(&reduced), expected);
+    golden! {
+        Command::cancel(uid, symbol, order_id) => "1c0000000201000002000000" [1, 3];
+        Command::move_to(uid, symbol, order_id, 4) => "240000000301000002000000" [1, 3, 4];
+        Command::reduce(uid, symbol, order_id, 4) => "240000000401000002000000" [1, 3, 4];
+    }
 }
 
 #[test]
-fn commands_of_users_and_symbols() {
-    let (uid, symbol) = (UserId(1), SymbolId(2));
-    let balance = Command::Balance {
-        uid,
-        currency: CurrencyId(7),
-        amount: 8,
-        transaction_id: 9,
-        kind: AdjustmentKind::Suspend,
-    };
-    let one = "0100000000000000";
+fn commands_of_users_symbols_and_the_market() {
+    let (uid, symbol, currency) = (UserId(1), SymbolId(2), CurrencyId(7));
+    let (amount, transaction_id, kind) = (8, 9, AdjustmentKind::Suspend);
     let all = |uid, symbol| Command::CancelAll { uid, symbol };
-    for (command, expected) in [
-        (Command::Nop, "0800000078010000".to_owned()),
-        (Command::Reset, "080000007c010000".to_owned()),
-        (Command::AddUser { uid }, format!("100000000a010000{one}")),
-        (Command::Suspend { uid }, format!("100000000c010000{one}")),
-        (Command::Resume { uid }, format!("100000000d010000{one}")),
-        (
-            Command::Disconnect { uid },
-            format!("1000000008010000{one}"),
-        ),
-        (Command::Clock { time: 1 }, format!("100000001e010000{one}")),
-        (
-            balance,
-            format!("240000000b01010007000000{}", longs(&[1, 8, 9])),
-        ),
-        (
-            all(Some(uid), Some(symbol)),
-            format!("140000000701030002000000{one}"),
-        ),
-        (
-            all(None, Some(symbol)),
-            format!("140000000701020002000000{}", longs(&[0])),
-        ),
-        (
-            all(Some(uid), None),
-            format!("140000000701010000000000{one}"),
-        ),
-        (
-            Command::set_price_band(symbol, 3, 4),
-            format!("1c0000001f01000002000000{}", longs(&[3, 4])),
-        ),
-        (Command::Halt { symbol }, "0c0000002001000002000000".into()),
-        (
-            Command::Unhalt { symbol },
-            "0c0000002101000002000000".into(),
-        ),
-        (
-            Command::RemoveSymbol { symbol },
-            "0c0000002201000002000000".into(),
-        ),
-    ] {
-        assert_eq!(shown(&command), expected, "{command:?}");
-    }
-}
-
-#[test]
-fn amendments_auctions_and_protections() {
-    let (uid, symbol) = (UserId(1), SymbolId(2));
-    let one = "0100000000000000";
-    for (command, expected) in [
-        (
-            Command::Amend(Arc::new(Amend {
-                uid,
-                symbol,
-                order_id: OrderId(9),
-                action: Action::Bid,
-                reserve_price: 3,
-                size_before: 4,
-                price: 5,
-                size: 6,
-            })),
-            format!("3c0000000901010002000000{one}{}", longs(&[9, 3, 4, 5, 6])),
-        ),
-        (
-            Command::StartAuction { symbol },
-            "0c0000002401000002000000".into(),
-        ),
-        (
-            Command::RunStops { symbol },
-            "0c0000002601000002000000".into(),
-        ),
-        (
-            Command::Uncross {
-                symbol,
-                reference: None,
-            },
-            format!("140000002501000002000000{}", longs(&[0])),
-        ),
-        (
-            Command::Uncross {
-                symbol,
-                reference: Some(3),
-            },
-            format!("140000002501010002000000{}", longs(&[3])),
-        ),
-        (
-            Command::SetMarketProtection { symbol, ticks: 3 },
-            format!("140000002301000002000000{}", longs(&[3])),
-        ),
-    ] {
-        assert_eq!(shown(&command), expected, "{command:?}");
-    }
-}
-
-#[test]
-fn fees_and_limits() {
-    let uid = UserId(1);
-    for (command, expected) in [
-        (
-            Command::PayFees {
-                uid,
-                currency: CurrencyId(7),
-                amount: 8,
-                transaction_id: 9,
-            },
-            format!("240000000e01000007000000{}", longs(&[1, 8, 9])),
-        ),
-        (
-            Command::SetLimits {
-                uid: Some(uid),
-                limits: Some(UserLimits {
-                    open_orders: 7,
-                    order_size: 8,
-                    ids_once: true,
-                }),
-            },
-            format!("1c0000000f01070007000000{}", longs(&[1, 8])),
-        ),
-        (
-            Command::SetLimits {
-                uid: None,
-                limits: None,
-            },
-            format!("1c0000000f01000000000000{}", longs(&[0, 0])),
-        ),
-    ] {
-        assert_eq!(shown(&command), expected, "{command:?}");
+    let uncross = |reference| Command::Uncross { symbol, reference };
+    let limits = |uid, limits| Command::SetLimits { uid, limits };
+    let some_limits = UserLimits::NONE
+        .with_open_orders(7)
+        .with_order_size(8)
+        .with_ids_once();
+    let amend = Amend {
+        uid,
+        symbol,
+        order_id: OrderId(9),
+        action: Action::Bid,
+        reserve_price: 3,
+        size_before: 4,
+        price: 5,
+        size: 6,
+    };
+    golden! {
+        Command::Nop => "0800000078010000" [];
+        Command::Reset => "080000007c010000" [];
+        Command::AddUser { uid } => "100000000a010000" [1];
+        Command::Suspend { uid } => "100000000c010000" [1];
+        Command::Resume { uid } => "100000000d010000" [1];
+        Command::Disconnect { uid } => "1000000008010000" [1];
+        Command::Clock { time: 1 } => "100000001e010000" [1];
+        Command::Balance { uid, currency, amount, transaction_id, kind } =>
+            "240000000b01010007000000" [1, 8, 9];
+        all(Some(uid), Some(symbol)) => "140000000701030002000000" [1];
+        all(None, Some(symbol)) => "140000000701020002000000" [0];
+        all(Some(uid), None) => "140000000701010000000000" [1];
+        Command::set_price_band(symbol, 3, 4) => "1c0000001f01000002000000" [3, 4];
+        Command::Halt { symbol } => "0c0000002001000002000000" [];
+        Command::Unhalt { symbol } => "0c0000002101000002000000" [];
+        Command::RemoveSymbol { symbol } => "0c0000002201000002000000" [];
+        Command::from(amend) => "3c0000000901010002000000" [1, 9, 3, 4, 5, 6];
+        Command::StartAuction { symbol } => "0c0000002401000002000000" [];
+        Command::RunStops { symbol } => "0c0000002601000002000000" [];
+        uncross(None) => "140000002501000002000000" [0];
+        uncross(Some(3)) => "140000002501010002000000" [3];
+        Command::SetMarketProtection { symbol, ticks: 3 } => "140000002301000002000000" [3];
+        Command::PayFees { uid, currency, amount, transaction_id } =>
+            "240000000e01000007000000" [1, 8, 9];
+        limits(Some(uid), Some(some_limits)) => "1c0000000f01070007000000" [1, 8];
+        limits(None, None) => "1c0000000f01000000000000" [0, 0];
     }
 }
 
 #[test]
 fn batches() {
-    let spec = SymbolSpec {
-        id: SymbolId(2),
-        symbol_type: SymbolType::Futures,
-        base_currency: CurrencyId(3),
-        quote_currency: CurrencyId(4),
-        base_scale: 5,
-        quote_scale: 6,
-        taker_fee: 7,
-        maker_fee: 8,
-        margin_buy: 9,
-        margin_sell: 10,
-        ..SymbolSpec::default()
-    };
+    let spec = SymbolSpec::pair(SymbolId(2), CurrencyId(3), CurrencyId(4))
+        .with_scales(5, 6)
+        .with_type(SymbolType::Futures)
+        .with_fees(7, 8)
+        .with_margins(9, 10);
     let ids = "02000000010000000300000004000000";
     let fields = longs(&[5, 6, 7, 8, 9, 10]);
     let expected = format!("4c0000001401000001000000{ids}{fields}");
     assert_eq!(shown(&Command::AddSymbols([spec].into())), expected);
-    let of_value = SymbolSpec {
-        fee_unit: FeeUnit::Millionth,
-        ..spec
-    };
+    let of_value = spec.with_fee_unit(FeeUnit::Millionth);
     let expected = expected.replacen("0200000001000000", "0200000001010000", 1);
     assert_eq!(shown(&Command::AddSymbols([of_value].into())), expected);
     let accounts = [

@@ -142,10 +142,8 @@ fn peek_knows_kinds_and_their_lengths() {
 
 #[test]
 fn an_order_with_no_condition_is_one_without() {
-    let place = Place {
-        reserve_price: 5,
-        ..Place::limit((UserId(1), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
-    };
+    let place =
+        Place::limit((UserId(1), OrderId(3)), SymbolId(2), Action::Bid, (4, 6)).with_reserve(5);
     let plain = Command::Place(place);
     let with = Command::PlaceWith(Arc::new(ConditionalOrder::from(place)));
     let encoded = [&plain, &with].map(|command| {

@@ -126,9 +126,6 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn commands_come_back(command in values::command(), rest in prop::collection::vec(0_u8.., 9)) {
         let bytes = command_bytes(&command);

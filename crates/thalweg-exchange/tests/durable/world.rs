@@ -61,10 +61,7 @@ impl Recorder {
 
 pub(crate) fn options(placement: Placement) -> Options {
     Options {
-        service: service::ServiceOptions {
-            placement,
-            ..service::ServiceOptions::default()
-        },
+        service: service::ServiceOptions::placed(placement),
         journal: JournalOptions::default()
             .segment_bytes(64 << 10)
             .block_bytes_max(16 << 10)

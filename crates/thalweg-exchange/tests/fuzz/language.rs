@@ -230,17 +230,10 @@ impl<'b> Words<'b> {
 
 /// The symbols that are there from the start: two pairs and a futures contract.
 pub(crate) fn symbols() -> [SymbolSpec; 3] {
-    let pair = SymbolSpec {
-        id: SymbolId(0),
-        symbol_type: SymbolType::CurrencyPair,
-        base_currency: CurrencyId(0),
-        quote_currency: CurrencyId(1),
-        base_scale: 3,
-        quote_scale: 2,
-        taker_fee: 5,
-        maker_fee: 2,
-        ..SymbolSpec::default()
-    };
+    let pair = SymbolSpec::pair(SymbolId(0), CurrencyId(0), CurrencyId(1))
+        .with_scales(3, 2)
+        .with_type(SymbolType::CurrencyPair)
+        .with_fees(5, 2);
     let other = SymbolSpec {
         id: SymbolId(1),
         base_currency: CurrencyId(1),

@@ -75,10 +75,7 @@ pub(crate) fn states() -> Vec<u8> {
         Command::Clock { time: 3 },
         Command::SetLimits {
             uid: Some(UserId(1)),
-            limits: Some(UserLimits {
-                ids_once: true,
-                ..UserLimits::NONE
-            }),
+            limits: Some(UserLimits::NONE.with_ids_once()),
         },
         Command::Place(limit(0, 0, 1, Action::Ask, (50, 5))),
         Command::Place(limit(0, 1, 2, Action::Bid, (50, 2))),

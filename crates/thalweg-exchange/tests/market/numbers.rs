@@ -61,10 +61,9 @@ fn a_mass_removal_reports_each_level_once() {
         let Command::Place(place) = order(id, Action::Ask, 10 + id % PRICES, 1) else {
             unreachable!("an order");
         };
-        Command::PlaceWith(Arc::new(ConditionalOrder {
-            good_till: Some(1_000 + id),
-            ..ConditionalOrder::from(place)
-        }))
+        Command::PlaceWith(Arc::new(
+            ConditionalOrder::from(place).with_good_till(1_000 + id),
+        ))
     };
     type Way = (fn(i64) -> Command, Command);
     let ways: [Way; 2] = [

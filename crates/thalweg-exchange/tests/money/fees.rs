@@ -11,17 +11,10 @@ const TRADED: SymbolId = SymbolId(7);
 
 /// A lot is worth 3 at a price of 1.
 fn terms(fee_unit: FeeUnit, taker_fee: i64, maker_fee: i64) -> SymbolSpec {
-    SymbolSpec {
-        id: TRADED,
-        base_currency: GOODS,
-        quote_currency: MONEY,
-        base_scale: 2,
-        quote_scale: 3,
-        taker_fee,
-        maker_fee,
-        fee_unit,
-        ..SymbolSpec::default()
-    }
+    SymbolSpec::pair(TRADED, GOODS, MONEY)
+        .with_scales(2, 3)
+        .with_fees(taker_fee, maker_fee)
+        .with_fee_unit(fee_unit)
 }
 
 /// Users 1 to 3 have 1,000,000 of each.
@@ -111,10 +104,7 @@ fn a_rebate_is_paid_out_of_the_same_trade() {
 
 #[test]
 fn of_futures_what_is_opened_pays_and_is_covered_at_the_end_of_the_band() {
-    let futures = SymbolSpec {
-        symbol_type: SymbolType::Futures,
-        ..terms(FeeUnit::Millionth, 10_000, 5_000)
-    };
+    let futures = terms(FeeUnit::Millionth, 10_000, 5_000).with_type(SymbolType::Futures);
     let mut market = market(futures);
     assert_eq!(market.band(TRADED, 1_000, 1_199), ResultCode::Success);
     // A lot that is bought at most can lose 199 and a fee of 11.99.
@@ -139,10 +129,7 @@ fn of_futures_what_is_opened_pays_and_is_covered_at_the_end_of_the_band() {
 #[test]
 fn a_taker_of_futures_pays_one_rounded_fee() {
     for parts in [1, 4, 100] {
-        let futures = SymbolSpec {
-            symbol_type: SymbolType::Futures,
-            ..terms(FeeUnit::Millionth, 100, 0)
-        };
+        let futures = terms(FeeUnit::Millionth, 100, 0).with_type(SymbolType::Futures);
         let mut market = market(futures);
         assert_eq!(market.band(TRADED, 10, 20), ResultCode::Success);
         for id in 0..parts {
@@ -162,10 +149,7 @@ fn a_taker_of_futures_pays_one_rounded_fee() {
 fn fees_that_make_no_sense_are_refused() {
     use FeeUnit::{Millionth, PerLot};
     let pair = |unit, taker, maker| terms(unit, taker, maker);
-    let futures = |unit, taker, maker| SymbolSpec {
-        symbol_type: SymbolType::Futures,
-        ..terms(unit, taker, maker)
-    };
+    let futures = |unit, taker, maker| terms(unit, taker, maker).with_type(SymbolType::Futures);
     let (fine, wrong) = (ResultCode::Success, ResultCode::SymbolInvalidSpec);
     for (spec, code, under_reference) in [
         (pair(PerLot, 5, 5), fine, fine),

@@ -20,11 +20,7 @@ impl Market {
     /// Fees of 10 a lot in the pair, none in futures, a margin of 100 a lot; users 1 to 9 have
     /// nothing.
     pub(crate) fn new(rules: Rules) -> Self {
-        let pair = SymbolSpec {
-            taker_fee: 10,
-            maker_fee: 1,
-            ..SymbolSpec::pair(PAIR, GOODS, MONEY)
-        };
+        let pair = SymbolSpec::pair(PAIR, GOODS, MONEY).with_fees(10, 1);
         let futures = SymbolSpec {
             id: FUTURES,
             symbol_type: SymbolType::Futures,
@@ -121,13 +117,7 @@ pub(crate) fn of_type(command: &Command, order_type: OrderType) -> Command {
 
 pub(crate) fn iceberg(command: &Command, display: i64) -> Command {
     let place = *command.place().expect("an order");
-    Command::PlaceWith(
-        ConditionalOrder {
-            display: Some(display),
-            ..place.into()
-        }
-        .into(),
-    )
+    Command::PlaceWith(ConditionalOrder::from(place).with_display(display).into())
 }
 
 pub(crate) fn moved(uid: i64, id: i64, symbol: SymbolId, price: i64) -> Command {

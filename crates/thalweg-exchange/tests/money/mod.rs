@@ -10,4 +10,4 @@ mod reserve;
 mod robberies;
 mod strange;
 pub(crate) mod totals;
-mod watch;
+pub(crate) mod watch;

@@ -1,63 +1,14 @@
 //! Hostile commands do the same under every placement: results, events and state, totals included.
 
 use proptest::prelude::*;
-use std::sync::{Arc, Mutex};
-use thalweg::pipeline::Placement;
-use thalweg_exchange::service::{Service, ServiceOptions};
-use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Command, Rules};
 
 use crate::money::hostile::everybody;
-use crate::money::watch::text;
-
-type Outcomes = Vec<(ResultCode, Vec<Event>)>;
-
-fn serial(rules: Rules, commands: &[Command]) -> (Outcomes, String) {
-    let mut state = State::new(rules);
-    let mut events = Events::new();
-    let outcomes = commands
-        .iter()
-        .map(|command| (apply(&mut state, command, &mut events), events.to_vec()))
-        .collect();
-    (outcomes, text(&state))
-}
-
-fn served(rules: Rules, commands: &[Command], options: ServiceOptions) -> (Outcomes, String) {
-    let outcomes: Arc<Mutex<Outcomes>> = Arc::default();
-    let published = Arc::clone(&outcomes);
-    let mut service = Service::start(State::new(rules), options, move |outcome| {
-        let mut published = published.lock().expect("no panic");
-        published.push((outcome.result, outcome.events.to_vec()));
-    })
-    .expect("good options");
-    service.submit_batch(commands, |_| 0).expect("no panic");
-    let finished = service.join().expect("no panic");
-    let outcomes = std::mem::take(&mut *outcomes.lock().expect("no panic"));
-    (outcomes, text(&finished.state))
-}
-
-fn placements() -> [ServiceOptions; 4] {
-    let options = |placement, is_timed| ServiceOptions {
-        capacity: 64,
-        placement,
-        is_timed,
-        ..ServiceOptions::default()
-    };
-    [
-        options(Placement::inline(), false),
-        options(Placement::threads(2), false),
-        options(Placement::inline(), true),
-        options(Placement::caller_and_threads(1, 1), true),
-    ]
-}
+use crate::properties::served::{everywhere, same_under, serial, served};
 
 pub(crate) fn same_under_every_placement(commands: &[Command]) -> Result<(), TestCaseError> {
     for rules in [Rules::default(), Rules::REFERENCE] {
-        let expected = serial(rules, commands);
-        for options in placements() {
-            let what = format!("{}, stamped: {}", options.placement, options.is_timed);
-            let got = served(rules, commands, options);
-            prop_assert!(got == expected, "{what}");
-        }
+        same_under(everywhere(), rules, commands)?;
     }
     Ok(())
 }
@@ -80,7 +31,7 @@ fn another_rule_set_would_be_noticed() {
             .new_tree(&mut runner)
             .expect("a stream")
             .current();
-        let [inline, ..] = placements();
+        let inline = everywhere().swap_remove(0);
         served(Rules::REFERENCE, &commands, inline) != serial(Rules::default(), &commands)
     });
     assert!(is_seen);

@@ -4,9 +4,7 @@
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use thalweg_exchange::{
-    Action, Amend, Command, Event, Events, OrderType, Place, Rules, State, apply,
-};
+use thalweg_exchange::{Action, Amend, Command, Event, Events, OrderType, Rules, State, apply};
 
 use crate::money::hostile::{FEES_PER_LOT, OTHER_PAIR, everybody, everybody_for, opening};
 use crate::money::market::{PAIR, order};
@@ -71,9 +69,6 @@ fn plain(commands: Vec<Command>) -> Vec<Command> {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn totals_are_what_their_definitions_say(commands in everybody_for(120, Just(FEES_PER_LOT))) {
         holds(MARGIN, &commands, Fault::None)?;
@@ -100,10 +95,7 @@ fn at_the_end_of_room() -> impl Strategy<Value = Vec<Command>> {
         let price = i64::MAX / 3 / size / 100 * part;
         let price = if is_below { -price } else { price };
         let place = order(uid, id, symbol, action, price, size);
-        Command::Place(Place {
-            order_type,
-            ..place
-        })
+        Command::Place(place.with_type(order_type))
     });
     prop::collection::vec(order, 1..8).prop_map(|orders| {
         let mut all = opening(1_000_000, FEES_PER_LOT);

@@ -254,9 +254,6 @@ pub(crate) fn no_user_is_robbed(rules: Rules, commands: &[Command]) -> Held {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn users_alone_rob_no_one_and_owe_nothing(commands in users_alone(90)) {
         holds(Rules::default(), &commands, true, Fault::None)?;

@@ -89,9 +89,6 @@ fn check(
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn all_orders_go_as_if_cancelled_one_by_one((rules, commands) in market(150)) {
         let mut state = State::new(rules);

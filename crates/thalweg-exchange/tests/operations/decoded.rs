@@ -48,9 +48,6 @@ fn settled(rules: Rules, commands: &[Command]) -> Result<[usize; 2], TestCaseErr
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn decoded_outcomes_settle_to_the_same_state((rules, commands) in market(150)) {
         settled(rules, &commands)?;

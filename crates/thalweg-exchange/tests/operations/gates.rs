@@ -56,12 +56,11 @@ fn ungated(text: &str) -> Vec<&str> {
 
 /// The command; a market order is an IOC order.
 fn with_limit(command: &Command) -> Command {
-    let with_limit = |place: Place| Place {
-        order_type: match place.order_type {
+    let with_limit = |place: Place| {
+        place.with_type(match place.order_type {
             OrderType::Market => OrderType::Ioc,
             other => other,
-        },
-        ..place
+        })
     };
     match command {
         Command::Place(place) => Command::Place(with_limit(*place)),
@@ -85,9 +84,6 @@ const fn is_outside(event: &Event) -> bool {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn only_what_a_gate_refuses_is_refused_more((rules, commands) in market(150)) {
         // Where futures are covered, a band says how much money an order needs; where budgets are

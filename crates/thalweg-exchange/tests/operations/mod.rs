@@ -5,29 +5,18 @@ pub(crate) use crate::properties::commands;
 mod decoded;
 mod gates;
 pub(crate) use crate::properties::open_orders;
-pub(crate) use crate::properties::parts;
 mod pipelines;
 mod removal;
-pub(crate) use crate::properties::served;
 pub(crate) mod stream;
 mod twin;
 
 use proptest::test_runner::TestCaseError;
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::report::state_text::write_state;
-use thalweg_exchange::{Command, Events, ResultCode, State, apply};
+use thalweg_exchange::{Command, State};
+
+use crate::one_state::{run, text};
 
 use crate::operations::open_orders::open_orders;
-
-fn text(state: &State) -> String {
-    let mut text = String::new();
-    write_state(state, &mut text).expect("a String takes everything");
-    text
-}
-
-fn run(state: &mut State, command: &Command) -> ResultCode {
-    apply(state, command, &mut Events::new())
-}
 
 fn money_is_conserved(state: &State, after: &Command) -> Result<(), TestCaseError> {
     for total in currency_totals(state) {

@@ -11,9 +11,6 @@ use crate::operations::twin::{Twin, lines};
 use crate::operations::{commands, money_is_conserved, run};
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn a_symbol_that_comes_again_is_another_symbol((rules, commands) in market(200)) {
         let mut state = State::new(rules);
@@ -121,10 +118,8 @@ fn a_futures_symbol_goes_when_its_positions_are_closed() {
 #[test]
 fn an_empty_record_goes_with_its_symbol() {
     let symbol = SymbolId(5);
-    let other = SymbolSpec {
-        symbol_type: SymbolType::Futures,
-        ..SymbolSpec::pair(symbol, CurrencyId(10), CurrencyId(30))
-    };
+    let other =
+        SymbolSpec::pair(symbol, CurrencyId(10), CurrencyId(30)).with_type(SymbolType::Futures);
     let Command::Place(without_size) = place(1, 1, Action::Ask, 9) else {
         unreachable!("it is a new order");
     };

@@ -20,23 +20,15 @@ fn listing() -> impl Strategy<Value = Command> {
     let terms = (1..5_i64, 1..4_i64, 0..6_i64, 0..4_i64);
     (id, any::<bool>(), currency(), currency(), terms).prop_map(
         |(id, pair, base, quote, (base_scale, quote_scale, fee, more))| {
-            let spec = SymbolSpec {
-                id: SymbolId(id),
-                symbol_type: if pair {
+            let spec = SymbolSpec::pair(SymbolId(id), CurrencyId(base), CurrencyId(quote))
+                .with_scales(base_scale, quote_scale)
+                .with_type(if pair {
                     SymbolType::CurrencyPair
                 } else {
                     SymbolType::Futures
-                },
-                base_currency: CurrencyId(base),
-                quote_currency: CurrencyId(quote),
-                base_scale,
-                quote_scale,
-                taker_fee: fee + more,
-                maker_fee: fee,
-                margin_buy: more,
-                margin_sell: fee,
-                ..SymbolSpec::default()
-            };
+                })
+                .with_fees(fee + more, fee)
+                .with_margins(more, fee);
             Command::AddSymbols([spec].into())
         },
     )

@@ -18,26 +18,20 @@ pub(crate) enum Mix {
 }
 
 fn pair(id: i32, currencies: (i32, i32), scales: (i64, i64), fees: (i64, i64)) -> SymbolSpec {
-    SymbolSpec {
-        id: SymbolId(id),
-        symbol_type: SymbolType::CurrencyPair,
-        base_currency: CurrencyId(currencies.0),
-        quote_currency: CurrencyId(currencies.1),
-        base_scale: scales.0,
-        quote_scale: scales.1,
-        taker_fee: fees.0,
-        maker_fee: fees.1,
-        ..SymbolSpec::default()
-    }
+    SymbolSpec::pair(
+        SymbolId(id),
+        CurrencyId(currencies.0),
+        CurrencyId(currencies.1),
+    )
+    .with_scales(scales.0, scales.1)
+    .with_type(SymbolType::CurrencyPair)
+    .with_fees(fees.0, fees.1)
 }
 
 fn futures(id: i32, currencies: (i32, i32), fees: (i64, i64), margin: (i64, i64)) -> SymbolSpec {
-    SymbolSpec {
-        symbol_type: SymbolType::Futures,
-        margin_buy: margin.0,
-        margin_sell: margin.1,
-        ..pair(id, currencies, (1, 1), fees)
-    }
+    pair(id, currencies, (1, 1), fees)
+        .with_type(SymbolType::Futures)
+        .with_margins(margin.0, margin.1)
 }
 
 /// Symbols 1 to 3 are pairs, 4 a pair that drains buying makers (where quirks are allowed), 5 and 8
@@ -49,10 +43,7 @@ pub(crate) fn symbols(mix: Mix) -> Command {
         pair(3, (20, 30), (3, 1), (4, 4)),
         futures(5, (10, 20), (2, 3), (9, 7)),
         futures(8, (30, 20), (1, 0), (0, 11)),
-        SymbolSpec {
-            symbol_type: SymbolType::Option,
-            ..pair(6, (10, 20), (1, 1), (0, 0))
-        },
+        pair(6, (10, 20), (1, 1), (0, 0)).with_type(SymbolType::Option),
     ];
     if mix == Mix::Quirks {
         specs.push(pair(4, (10, 20), (1, 2), (3, 9)));
@@ -221,16 +212,16 @@ fn place(mix: Mix) -> impl Strategy<Value = Command> {
                     Action::Bid if budget && shift >= 0 => price,
                     Action::Bid => price + shift,
                 };
-                Command::Place(Place {
-                    order_type,
-                    reserve_price,
-                    ..Place::limit(
+                Command::Place(
+                    Place::limit(
                         (UserId(uid), OrderId(order_id)),
                         symbol,
                         action,
                         (price, size),
                     )
-                })
+                    .with_type(order_type)
+                    .with_reserve(reserve_price),
+                )
             },
         )
 }
@@ -393,11 +384,11 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
     let place = (uid(), symbol(), id(), order_type, action, prices, extreme()).prop_map(
         |(uid, symbol, order_id, order_type, action, (price, other, same), size)| {
             let reserve_price = if same { price } else { other };
-            Command::Place(Place {
-                order_type,
-                reserve_price,
-                ..Place::limit((uid, order_id), symbol, action, (price, size))
-            })
+            Command::Place(
+                Place::limit((uid, order_id), symbol, action, (price, size))
+                    .with_type(order_type)
+                    .with_reserve(reserve_price),
+            )
         },
     );
     let kind = prop::sample::select(vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend]);

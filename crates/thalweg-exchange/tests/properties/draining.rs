@@ -15,23 +15,15 @@ pub(crate) const UNIT_MAX: i64 = i64::MAX / (3 * MONEY);
 
 /// Symbols, and money for users 1 to 3.
 pub(crate) fn setup(unit: i64) -> Vec<Command> {
-    let pair = |id, taker_fee, maker_fee| SymbolSpec {
-        id: SymbolId(id),
-        base_currency: CurrencyId(10),
-        quote_currency: CurrencyId(20),
-        base_scale: 5 * unit,
-        quote_scale: 2 * unit,
-        taker_fee: taker_fee * unit,
-        maker_fee: maker_fee * unit,
-        ..SymbolSpec::default()
+    let pair = |id, taker_fee, maker_fee| {
+        SymbolSpec::pair(SymbolId(id), CurrencyId(10), CurrencyId(20))
+            .with_scales(5 * unit, 2 * unit)
+            .with_fees(taker_fee * unit, maker_fee * unit)
     };
     // Fees and margin that take much of what a user has.
-    let futures = SymbolSpec {
-        symbol_type: SymbolType::Futures,
-        margin_buy: 30 * unit,
-        margin_sell: 20 * unit,
-        ..pair(3, 40, 20)
-    };
+    let futures = pair(3, 40, 20)
+        .with_type(SymbolType::Futures)
+        .with_margins(30 * unit, 20 * unit);
     let money = vec![
         (CurrencyId(10), MONEY * unit),
         (CurrencyId(20), MONEY * unit),

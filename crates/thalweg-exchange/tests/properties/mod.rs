@@ -15,7 +15,7 @@ mod trading;
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use thalweg_exchange::report::state_text::{state_hash, write_state};
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::UserStatus;
 use thalweg_exchange::{
@@ -23,16 +23,12 @@ use thalweg_exchange::{
     apply,
 };
 
+use crate::one_state::text;
+
 use self::commands::{Mix, extreme_command, rules, stream};
 use self::model::Model;
 use self::parts::parts_agree;
 use self::totals::totals_hold;
-
-fn text(state: &State) -> String {
-    let mut text = String::new();
-    write_state(state, &mut text).expect("a String takes everything");
-    text
-}
 
 fn user_lines(model: &Model, uid: UserId, user: &model::User, lines: &mut Vec<String>) {
     lines.push(format!(
@@ -171,9 +167,6 @@ fn breaks_the_sum(command: &Command) -> bool {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn both_dialects_agree_with_the_plain_exchange(
         commands in stream(Mix::Quirks, 120),

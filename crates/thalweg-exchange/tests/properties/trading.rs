@@ -207,10 +207,7 @@ impl Model {
             }
             // The quirk: what a rejected IOC_BUDGET gives back is no part of what it held.
             OrderType::IocBudget => {
-                let plain = Place {
-                    order_type: OrderType::Gtc,
-                    ..*place
-                };
+                let plain = place.with_type(OrderType::Gtc);
                 Self::hold(spec, &plain, left)
             }
             _ => Self::hold(spec, place, left),

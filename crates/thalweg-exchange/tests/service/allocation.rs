@@ -133,13 +133,8 @@ fn sweep(round: i64) -> Vec<Command> {
 
 /// A sweep of a number of iceberg orders, 2,000 events each.
 fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
-    let place = |uid: i64, at: i64, action, size| Place {
-        order_type: if at < icebergs {
-            OrderType::Gtc
-        } else {
-            OrderType::Ioc
-        },
-        ..Place::limit(
+    let place = |uid: i64, at: i64, action, size| {
+        Place::limit(
             (
                 UserId(uid),
                 OrderId(1_000_000 + round * (icebergs + 1) + at),
@@ -148,12 +143,15 @@ fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
             action,
             (100, size),
         )
+        .with_type(if at < icebergs {
+            OrderType::Gtc
+        } else {
+            OrderType::Ioc
+        })
     };
     let iceberg = |at: i64| {
-        let iceberg = ConditionalOrder {
-            display: Some(1),
-            ..place(at % 2 * 2, at, Action::Ask, 1_000).into()
-        };
+        let iceberg =
+            ConditionalOrder::from(place(at % 2 * 2, at, Action::Ask, 1_000)).with_display(1);
         Command::PlaceWith(iceberg.into())
     };
     let sweep = place(1, icebergs, Action::Bid, 1_000 * icebergs);
@@ -272,10 +270,7 @@ fn a_mass_cancel_of_more_than_may_be_in_flight_goes_through() {
         let result = apply(&mut state, &command, &mut events);
         assert_eq!(result, ResultCode::Success);
     }
-    let options = service::ServiceOptions {
-        placement: Placement::inline(),
-        ..service::ServiceOptions::default()
-    };
+    let options = service::ServiceOptions::placed(Placement::inline());
     let longest = Arc::new(AtomicUsize::new(0));
     let seen = Arc::clone(&longest);
     let mut service = Service::start(state, options, move |outcome| {

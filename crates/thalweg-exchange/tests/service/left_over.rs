@@ -38,10 +38,7 @@ fn commands() -> Vec<Command> {
     // It is accepted: the auction has ended.
     commands.push(Command::Place(limit(20_000, Ask, 200)));
     for id in 0..2_500 {
-        let order = ConditionalOrder {
-            trigger: Some(150),
-            ..limit(30_000 + id, Bid, 50).into()
-        };
+        let order = ConditionalOrder::from(limit(30_000 + id, Bid, 50)).with_trigger(150);
         commands.push(Command::PlaceWith(order.into()));
     }
     commands.push(Command::Place(limit(20_001, Bid, 200)));

@@ -172,10 +172,7 @@ fn impossible_options_are_refused_with_the_limit() {
     };
     let placement = Placement::threads(3);
     assert_eq!(
-        start(ServiceOptions {
-            placement,
-            ..ServiceOptions::default()
-        }),
+        start(ServiceOptions::placed(placement)),
         "3 stage threads asked for; 2 stages can use 1 to 2"
     );
     assert_eq!(
@@ -211,10 +208,7 @@ fn impossible_options_are_refused_with_the_limit() {
 #[test]
 fn a_publisher_that_panics_is_an_error_and_not_a_hang() {
     for placement in placements() {
-        let options = ServiceOptions {
-            placement,
-            ..ServiceOptions::default()
-        };
+        let options = ServiceOptions::placed(placement);
         let mut service = Service::start(State::default(), options, |outcome| {
             assert!(outcome.sequence < 10, "seeded");
         })
@@ -236,10 +230,7 @@ fn a_placement_by_the_names_of_parts_of_execution_is_refused() {
         let placement = Placement::explicit()
             .on_caller([name])
             .on_thread(["execute", "publish"]);
-        let options = ServiceOptions {
-            placement,
-            ..ServiceOptions::default()
-        };
+        let options = ServiceOptions::placed(placement);
         let error = Service::start(State::default(), options, |_| ()).expect_err("no stage");
         let expected = format!(
             "{name:?} is no stage by itself: \"execute\" checks, matches and settles on one thread"

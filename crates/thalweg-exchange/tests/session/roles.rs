@@ -18,10 +18,7 @@ const SYMBOL: SymbolId = SymbolId(1);
 /// Returns the commands that only a trader may send.
 fn of_traders() -> Vec<Command> {
     let (uid, symbol, order_id) = (ME, SYMBOL, OrderId(9));
-    let conditional = ConditionalOrder {
-        trigger: Some(5),
-        ..ConditionalOrder::from(place())
-    };
+    let conditional = ConditionalOrder::from(place()).with_trigger(5);
     let amend = Amend {
         uid,
         symbol,

@@ -52,11 +52,9 @@ pub(crate) fn welcome() -> Welcome {
 }
 
 pub(crate) fn place() -> Place {
-    Place {
-        order_type: OrderType::Ioc,
-        reserve_price: 5,
-        ..Place::limit((UserId(7), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
-    }
+    Place::limit((UserId(7), OrderId(3)), SymbolId(2), Action::Bid, (4, 6))
+        .with_type(OrderType::Ioc)
+        .with_reserve(5)
 }
 
 pub(crate) fn report() -> ExecutionReport {

@@ -10,13 +10,9 @@ pub(crate) const PAIR: SymbolId = SymbolId(11);
 pub(crate) const FUTURES: SymbolId = SymbolId(12);
 
 fn symbols() -> Command {
-    let pair = SymbolSpec {
-        base_scale: 3,
-        quote_scale: 2,
-        taker_fee: 71,
-        maker_fee: 37,
-        ..SymbolSpec::pair(PAIR, CurrencyId(101), CurrencyId(102))
-    };
+    let pair = SymbolSpec::pair(PAIR, CurrencyId(101), CurrencyId(102))
+        .with_scales(3, 2)
+        .with_fees(71, 37);
     let futures = SymbolSpec {
         id: FUTURES,
         symbol_type: SymbolType::Futures,
@@ -47,28 +43,16 @@ fn asks() -> Vec<Command> {
     let flags = OrderFlags::NONE
         .with_self_trade(SelfTrade::CancelBoth)
         .with_cancel_on_disconnect();
-    let flagged = Place {
-        flags,
-        ..limit(PAIR, 1002, 2003, Ask, (70_007, 31))
-    };
+    let flagged = limit(PAIR, 1002, 2003, Ask, (70_007, 31)).with_flags(flags);
     let order = |place| ConditionalOrder::from(place);
-    let iceberg = ConditionalOrder {
-        display: Some(17),
-        good_till: Some(600_011),
-        ..order(limit(PAIR, 1001, 2004, Ask, (70_007, 53)))
+    let iceberg = order(limit(PAIR, 1001, 2004, Ask, (70_007, 53)))
+        .with_display(17)
+        .with_good_till(600_011);
+    let same_time = order(limit(PAIR, 1001, 2005, Bid, (60_013, 7))).with_good_till(600_011);
+    let stop = |id, action, trigger, price| {
+        order(limit(PAIR, 1001, id, action, (price, 9))).with_trigger(trigger)
     };
-    let same_time = ConditionalOrder {
-        good_till: Some(600_011),
-        ..order(limit(PAIR, 1001, 2005, Bid, (60_013, 7)))
-    };
-    let stop = |id, action, trigger, price| ConditionalOrder {
-        trigger: Some(trigger),
-        ..order(limit(PAIR, 1001, id, action, (price, 9)))
-    };
-    let late = ConditionalOrder {
-        good_till: Some(600_029),
-        ..stop(2008, Bid, 90_017, 90_023)
-    };
+    let late = stop(2008, Bid, 90_017, 90_023).with_good_till(600_029);
     let with = |order: ConditionalOrder| Command::PlaceWith(order.into());
     vec![
         Command::Place(limit(PAIR, 1001, 2001, Ask, (66_001, 11))),
@@ -112,10 +96,7 @@ pub(crate) fn commands() -> Vec<Command> {
         uid,
         limits: Some(limits),
     };
-    let of_all = UserLimits {
-        open_orders: 4_000_001,
-        ..UserLimits::NONE
-    };
+    let of_all = UserLimits::NONE.with_open_orders(4_000_001);
     let mut commands = vec![
         symbols(),
         Command::AddAccounts(accounts.into()),

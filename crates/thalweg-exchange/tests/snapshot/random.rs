@@ -22,9 +22,6 @@ pub(crate) fn follow(rules: Rules, commands: &[Command], step: usize) -> Result<
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn markets_go_on_from_a_snapshot((rules, commands) in market(150), step in 1..40_usize) {
         follow(rules, &commands, step)?;

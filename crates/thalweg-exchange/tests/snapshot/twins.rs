@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::digest::Digest;
-use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::snapshot::{decode_state, encode_state, state_hash};
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 use thalweg_hash::xxh64;
+
+use crate::one_state::text;
 
 use crate::snapshot::open_orders::open_orders;
 use crate::snapshot::totals::{kept, totals_hold};
@@ -14,12 +15,6 @@ pub(crate) fn bytes(state: &State) -> Vec<u8> {
     let mut bytes = Vec::new();
     encode_state(state, &mut bytes);
     bytes
-}
-
-fn text(state: &State) -> String {
-    let mut text = String::new();
-    write_state(state, &mut text).expect("a String takes everything");
-    text
 }
 
 /// Returns a state that was written and read again: all that can be seen of it is as before.

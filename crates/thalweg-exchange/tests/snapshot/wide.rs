@@ -88,12 +88,9 @@ impl Wide {
             base_scale: 2,
             ..SymbolSpec::pair(SymbolId(id), CurrencyId(base), CurrencyId(quote))
         };
-        let futures = SymbolSpec {
-            symbol_type: SymbolType::Futures,
-            margin_buy: 100,
-            margin_sell: 90,
-            ..pair(SYMBOLS[3], (1, 2), 5)
-        };
+        let futures = pair(SYMBOLS[3], (1, 2), 5)
+            .with_type(SymbolType::Futures)
+            .with_margins(100, 90);
         let pairs = [
             pair(SYMBOLS[0], (1, 2), 5),
             pair(SYMBOLS[1], (3, 2), 0),

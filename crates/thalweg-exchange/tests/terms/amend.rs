@@ -5,7 +5,7 @@ use thalweg_exchange::{Amend, Command, OrderFlags, Place, ResultCode, Rules, Sym
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, good_till, iceberg, in_symbol, moved, reduce,
-    refilled, stop, text, trade, with,
+    refilled, stop, text, trade,
 };
 
 /// The order of a command, as it was placed, with another price and size.
@@ -29,13 +29,10 @@ fn amended(place: &Place, price: i64, size: i64) -> Command {
 /// Three bids at 100, of which the second is the order, with a reserve price of 120.
 fn queue(symbol: SymbolId) -> (World, Place) {
     let mut world = World::new(Rules::default());
-    let own = Place {
-        reserve_price: 120,
-        ..in_symbol(bid(1, 1, 100, 5), symbol)
-    };
-    world.done(Command::Place(in_symbol(bid(2, 2, 100, 1), symbol)));
-    world.done(Command::Place(own));
-    world.done(Command::Place(in_symbol(bid(2, 3, 100, 1), symbol)));
+    let own = in_symbol(bid(1, 1, 100, 5), symbol).with_reserve(120);
+    world.done(in_symbol(bid(2, 2, 100, 1), symbol));
+    world.done(own);
+    world.done(in_symbol(bid(2, 3, 100, 1), symbol));
     (world, own)
 }
 
@@ -94,7 +91,7 @@ fn a_larger_order_and_another_price_lose_it() {
 fn it_takes_with_all_its_lots() {
     for symbol in [PAIR, FUTURES] {
         let (mut world, own) = queue(symbol);
-        world.done(Command::Place(in_symbol(ask(3, 9, 110, 6), symbol)));
+        world.done(in_symbol(ask(3, 9, 110, 6), symbol));
         let events = [
             trade(Bid, (110, 6), (3, 9), (true, false), 120),
             refilled(1, 1, 3),
@@ -148,7 +145,7 @@ fn an_order_that_differs_from_the_command_is_left_alone() {
     for symbol in [PAIR, FUTURES] {
         let (mut world, own) = queue(symbol);
         let waits = in_symbol(bid(1, 8, 200, 5), symbol);
-        world.done(with(stop(waits, 150)));
+        world.done(stop(waits, 150));
         let of_pairs = of_pairs.iter().filter(|_| symbol == PAIR);
         for (change, code) in wrong.iter().chain(of_pairs) {
             for size in [1, 5, 9] {
@@ -194,7 +191,7 @@ fn senseless_and_uncovered_ones_are_refused() {
     }
     let mut world = World::new(Rules::REFERENCE);
     let own = in_symbol(bid(1, 1, 100, 5), FUTURES);
-    world.done(Command::Place(own));
+    world.done(own);
     world.refused(amended(&own, 100, 4), ResultCode::UnsupportedSymbolType);
 }
 
@@ -206,7 +203,7 @@ fn more_lots_at_a_price_that_cannot_be_are_refused_for_the_price() {
     // Not for what it would cost.
     world.refused(amended(&own, 121, 1 << 40), over);
     let own = ask(2, 4, 130, 5);
-    world.done(Command::Place(own));
+    world.done(own);
     let under = ResultCode::RiskAskPriceLowerThanFee;
     world.refused(amended(&own, 1, 6), under);
 }
@@ -215,7 +212,7 @@ fn more_lots_at_a_price_that_cannot_be_are_refused_for_the_price() {
 fn money_for_more_lots_is_asked_for_first() {
     let mut world = World::with_money(Rules::default(), 1_000);
     let own = bid(1, 1, 100, 4);
-    world.done(Command::Place(own));
+    world.done(own);
     world.refused(amended(&own, 100, 5), ResultCode::RiskNsf);
     // Fewer lots, at any price up to the reserve price, need none.
     world.done(amended(&own, 90, 4));
@@ -230,12 +227,9 @@ fn a_post_only_order_does_not_take() {
     for symbol in [PAIR, FUTURES] {
         let mut world = World::new(Rules::default());
         let flags = OrderFlags::NONE.with_post_only();
-        let own = Place {
-            reserve_price: 120,
-            ..flagged(in_symbol(bid(1, 1, 100, 5), symbol), flags)
-        };
-        world.done(Command::Place(own));
-        world.done(Command::Place(in_symbol(ask(2, 2, 110, 5), symbol)));
+        let own = flagged(in_symbol(bid(1, 1, 100, 5), symbol), flags).with_reserve(120);
+        world.done(own);
+        world.done(in_symbol(ask(2, 2, 110, 5), symbol));
         for size in [4, 5, 6] {
             world.refused(
                 amended(&own, 110, size),
@@ -252,8 +246,8 @@ fn an_iceberg_shows_as_many_as_before() {
     for symbol in [PAIR, FUTURES] {
         let mut world = World::new(Rules::default());
         let own = in_symbol(ask(1, 1, 100, 9), symbol);
-        world.done(with(iceberg(own, 2)));
-        world.done(Command::Place(in_symbol(ask(2, 2, 100, 1), symbol)));
+        world.done(iceberg(own, 2));
+        world.done(in_symbol(ask(2, 2, 100, 1), symbol));
         assert_eq!(world.done(amended(&own, 100, 6)), [reduce(&own, 3, false)]);
         assert_eq!(world.side(symbol, Ask), [(100, 1, 2), (100, 2, 1)]);
         let own = Place { size: 6, ..own };
@@ -267,7 +261,7 @@ fn an_iceberg_shows_as_many_as_before() {
 fn a_time_to_live_stays() {
     let mut world = World::new(Rules::default());
     let own = ask(1, 1, 100, 9);
-    world.done(with(good_till(own, 5)));
+    world.done(good_till(own, 5));
     world.done(amended(&own, 101, 12));
     world.done(moved(1, PAIR, 1, 102));
     assert_eq!(
@@ -283,7 +277,7 @@ fn an_iceberg_shows_a_thousandth_at_least() {
     for symbol in [PAIR, FUTURES] {
         let mut world = World::new(Rules::default());
         let own = in_symbol(ask(1, 1, 100, 900), symbol);
-        world.done(with(iceberg(own, 1)));
+        world.done(iceberg(own, 1));
         let code = ResultCode::RiskIcebergDisplay;
         world.refused(amended(&own, 100, 1_001), code);
         world.refused(amended(&own, 101, 1_001), code);

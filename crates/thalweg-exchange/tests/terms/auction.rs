@@ -11,7 +11,7 @@ use thalweg_exchange::{
 use crate::terms::watch::money_is_conserved;
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, gtc, iceberg, in_symbol, moved, of_type, reduced,
-    refilled, removed, stop, text, trade, triggered, with,
+    refilled, removed, stop, text, trade, triggered,
 };
 
 fn start(symbol: SymbolId) -> Command {
@@ -64,7 +64,7 @@ fn orders_are_collected_and_trade_at_one_price() {
         let buyers = [bid(1, 1, 110, 3), bid(2, 2, 105, 4)].map(|place| in_symbol(place, symbol));
         let sellers = [ask(3, 3, 95, 2), ask(4, 4, 100, 3)].map(|place| in_symbol(place, symbol));
         for place in buyers.into_iter().chain(sellers) {
-            assert_eq!(world.done(Command::Place(place)), []);
+            assert_eq!(world.done(place), []);
         }
         let before: Vec<_> = (1..5).map(|uid| world.balance(uid, 2)).collect();
         assert_eq!(indicative(&world, symbol, None), found(102, 5, 2));
@@ -91,7 +91,7 @@ fn orders_are_collected_and_trade_at_one_price() {
         // Trading goes on, with the window open again.
         let taken = trade(Ask, (105, 2), (2, 2), (true, true), 105);
         let place = in_symbol(ask(5, 9, 100, 2), symbol);
-        assert_eq!(world.done(Command::Place(place)), [taken]);
+        assert_eq!(world.done(place), [taken]);
     }
 }
 
@@ -105,7 +105,7 @@ fn surplus_and_then_the_reference_decide() {
         ask(2, 3, 100, 4),
         ask(2, 4, 110, 1),
     ] {
-        world.done(Command::Place(place));
+        world.done(place);
     }
     assert_eq!(indicative(&world, PAIR, Some(1)), found(102, 4, 0));
     assert_eq!(indicative(&world, PAIR, Some(103)), found(103, 4, 0));
@@ -114,7 +114,7 @@ fn surplus_and_then_the_reference_decide() {
     world.done(uncross(PAIR));
     world.done(start(PAIR));
     for place in [bid(1, 5, 120, 1), ask(2, 6, 102, 1)] {
-        world.done(Command::Place(place));
+        world.done(place);
     }
     assert_eq!(indicative(&world, PAIR, None), found(103, 1, 0));
     let events = world.done(Command::Uncross {
@@ -139,7 +139,7 @@ fn somebody_is_left_over_at_every_price() {
         let bids = [bid(1, 1, 105, 3), bid(1, 2, 99, bought), bid(1, 3, 97, 9)];
         let asks = [ask(2, 4, 95, 3), ask(2, 5, 100, sold), ask(2, 6, 104, 9)];
         for place in bids.into_iter().chain(asks) {
-            world.done(Command::Place(place));
+            world.done(place);
         }
         for (reference, price, surplus) in cases {
             let price_found = indicative(&world, PAIR, Some(reference));
@@ -152,9 +152,9 @@ fn somebody_is_left_over_at_every_price() {
 fn nothing_to_trade() {
     let mut world = collecting(PAIR);
     assert_eq!(indicative(&world, PAIR, None), None);
-    world.done(Command::Place(bid(1, 1, 99, 4)));
+    world.done(bid(1, 1, 99, 4));
     assert_eq!(indicative(&world, PAIR, None), None);
-    world.done(Command::Place(ask(2, 2, 100, 4)));
+    world.done(ask(2, 2, 100, 4));
     assert_eq!(indicative(&world, PAIR, None), None);
     assert_eq!(world.done(uncross(PAIR)), []);
     assert_eq!(world.side(PAIR, Bid), [(99, 1, 4)]);
@@ -166,7 +166,7 @@ fn who_may_come_and_go() {
         let mut world = World::new(Rules::default());
         let code = ResultCode::SymbolInAuction;
         world.refused(uncross(symbol), ResultCode::SymbolNotInAuction);
-        world.done(Command::Place(in_symbol(ask(1, 1, 100, 5), symbol)));
+        world.done(in_symbol(ask(1, 1, 100, 5), symbol));
         world.done(Command::Halt { symbol });
         world.done(start(symbol));
         world.refused(start(symbol), code);
@@ -178,11 +178,11 @@ fn who_may_come_and_go() {
             world.refused(of_type(place, order_type), code);
         }
         let post_only = flagged(bid(2, 2, 90, 1), OrderFlags::NONE.with_post_only());
-        world.refused(Command::Place(in_symbol(post_only, symbol)), code);
-        world.done(Command::Place(in_symbol(bid(2, 2, 120, 1), symbol)));
+        world.refused(in_symbol(post_only, symbol), code);
+        world.done(in_symbol(bid(2, 2, 120, 1), symbol));
         // An id that rests is in use, a cancel and a reduction as ever, and a move does not trade.
         let twice = in_symbol(bid(2, 2, 121, 1), symbol);
-        assert_eq!(world.done(Command::Place(twice)).len(), 1);
+        assert_eq!(world.done(twice).len(), 1);
         world.done(reduced(1, symbol, 1, 2));
         assert_eq!(world.done(moved(1, symbol, 1, 90)), []);
         assert_eq!(world.side(symbol, Ask), [(90, 1, 3)]);
@@ -210,9 +210,9 @@ fn who_may_come_and_go() {
 fn hidden_lots_count_and_wait_for_their_turn() {
     let mut world = collecting(PAIR);
     let buyer = bid(3, 9, 105, 6);
-    world.done(with(iceberg(ask(1, 1, 100, 5), 2)));
-    world.done(Command::Place(ask(2, 2, 100, 2)));
-    world.done(Command::Place(buyer));
+    world.done(iceberg(ask(1, 1, 100, 5), 2));
+    world.done(ask(2, 2, 100, 2));
+    world.done(buyer);
     assert_eq!(
         indicative(&world, PAIR, None),
         found(105, 6, 0).map(|it| Indicative {
@@ -234,14 +234,14 @@ fn hidden_lots_count_and_wait_for_their_turn() {
     // A buyer likewise.
     world.done(start(PAIR));
     let buyer = bid(1, 1, 110, 3);
-    world.done(with(iceberg(
+    world.done(iceberg(
         Place {
             uid: 4.into(),
             ..buyer
         },
         2,
-    )));
-    world.done(Command::Place(ask(2, 2, 100, 2)));
+    ));
+    world.done(ask(2, 2, 100, 2));
     let buyer = Place {
         uid: 4.into(),
         ..buyer
@@ -262,7 +262,7 @@ fn the_band_is_obeyed() {
     let mut world = collecting(PAIR);
     let (buyer, seller) = (bid(1, 1, 60, 2), ask(2, 2, 50, 2));
     for place in [buyer, seller, bid(3, 3, 104, 1), ask(4, 4, 101, 1)] {
-        world.done(Command::Place(place));
+        world.done(place);
     }
     let (symbol, low, high) = (PAIR, 100, 102);
     world.done(Command::SetPriceBand { symbol, low, high });
@@ -283,7 +283,7 @@ fn self_trade_prevention_does_nothing() {
     let flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelBoth);
     let before = [world.balance(1, 1), world.balance(1, 2)];
     for place in [bid(1, 1, 105, 2), ask(1, 2, 100, 2)] {
-        world.done(Command::Place(flagged(place, flags)));
+        world.done(flagged(place, flags));
     }
     assert_eq!(world.done(uncross(PAIR)).len(), 2);
     let fees = 2 * 2 * 3;
@@ -297,17 +297,17 @@ fn self_trade_prevention_does_nothing() {
 fn stop_orders_wait_for_the_end() {
     for symbol in [PAIR, FUTURES] {
         let mut world = World::new(Rules::default());
-        world.done(Command::Place(in_symbol(ask(4, 90, 100, 1), symbol)));
-        world.done(Command::Place(in_symbol(bid(5, 91, 100, 1), symbol)));
+        world.done(in_symbol(ask(4, 90, 100, 1), symbol));
+        world.done(in_symbol(bid(5, 91, 100, 1), symbol));
         world.done(start(symbol));
         // The last trade has passed this one; the auction's passes both.
         let stops = [ask(1, 1, 90, 1), ask(1, 2, 80, 1)].map(|place| in_symbol(place, symbol));
         for (place, trigger) in stops.iter().zip([100, 95]) {
-            assert_eq!(world.done(with(stop(*place, trigger))), []);
+            assert_eq!(world.done(stop(*place, trigger)), []);
         }
         let buyer = in_symbol(bid(2, 3, 95, 3), symbol);
-        world.done(Command::Place(buyer));
-        world.done(Command::Place(in_symbol(ask(3, 4, 94, 1), symbol)));
+        world.done(buyer);
+        world.done(in_symbol(ask(3, 4, 94, 1), symbol));
         let events = [
             uncrossed(&buyer, 3),
             trade(Bid, (95, 1), (3, 4), (true, false), 95),
@@ -402,9 +402,6 @@ fn best_first(
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     /// No order trades worse than its limit, all at one price, as many as can, the best and oldest
     /// first, and no money is made or lost.
     #[test]
@@ -430,8 +427,8 @@ proptest! {
             }
             let place = in_symbol(gtc(at % 5 + 1, at, action, price, size), symbol);
             let events = match display {
-                None => world.done(Command::Place(place)),
-                Some(display) => world.done(with(iceberg(place, display))),
+                None => world.done(place),
+                Some(display) => world.done(iceberg(place, display)),
             };
             prop_assert_eq!(events, []);
             all.push((action, price, size));
@@ -473,8 +470,8 @@ proptest! {
 fn orders_outside_the_band_are_no_part_of_the_indicative_price() {
     let mut world = collecting(PAIR);
     for (id, price) in [(1, 120), (2, 180)] {
-        world.done(Command::Place(ask(1, id, price, 5)));
-        world.done(Command::Place(bid(2, id, 420 - price, 5)));
+        world.done(ask(1, id, price, 5));
+        world.done(bid(2, id, 420 - price, 5));
     }
     assert_eq!(indicative(&world, PAIR, None), found(210, 10, 0));
     let (low, high) = (150, 250);

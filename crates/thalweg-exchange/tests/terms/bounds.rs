@@ -2,13 +2,14 @@
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{
-    Command, Event, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
-    Rules, SelfTrade, SymbolSpec, UserId, WORK_MAX,
+    Command, Event, OrderFlags, OrderId, OrderType, RejectReason, Removal, ResultCode, Rules,
+    SelfTrade, SymbolSpec, UserId, WORK_MAX,
 };
 
 use thalweg_exchange::SymbolId;
 use thalweg_exchange::snapshot::{decode_state, encode_state};
 
+use crate::one_state::{encoded, refusal};
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, cancelled, flagged, good_till, gtc, iceberg, in_symbol, moved,
     of_type, stop, text, with,
@@ -72,7 +73,7 @@ fn an_order_meets_as_many_orders_as_it_may_and_no_more() {
 #[test]
 fn the_reference_has_no_bound() {
     let mut world = asks(Rules::REFERENCE, MAX + 9, 7);
-    world.done(Command::Place(bid(2, 1 << 40, 1 << 20, MAX + 9)));
+    world.done(bid(2, 1 << 40, 1 << 20, MAX + 9));
     assert_eq!(trades(&world), WORK_MAX + 9);
 }
 
@@ -81,10 +82,7 @@ fn own_orders_that_are_cancelled_count() {
     for mode in [SelfTrade::CancelMaker, SelfTrade::Decrement] {
         let flags = OrderFlags::NONE.with_self_trade(mode);
         let mut world = asks(Rules::default(), MAX + 5, 7);
-        world.done(Command::Place(flagged(
-            bid(1, 1 << 40, 1 << 20, 2 * MAX),
-            flags,
-        )));
+        world.done(flagged(bid(1, 1 << 40, 1 << 20, 2 * MAX), flags));
         assert!(world.events.len() <= WORK_MAX + 1, "{mode:?}");
         assert_eq!(
             rejected(&world).map(|(_, why)| why),
@@ -98,11 +96,8 @@ fn own_orders_that_are_cancelled_count() {
 #[test]
 fn an_order_that_is_moved_and_meets_too_many_is_removed() {
     let mut world = asks(Rules::default(), MAX + 1, 7);
-    let order = Place {
-        reserve_price: 1 << 20,
-        ..bid(2, 1 << 40, 1, MAX + 9)
-    };
-    world.done(Command::Place(order));
+    let order = bid(2, 1 << 40, 1, MAX + 9).with_reserve(1 << 20);
+    world.done(order);
     world.done(moved(2, PAIR, 1 << 40, 1 << 19));
     assert_eq!(trades(&world), WORK_MAX);
     assert!(matches!(
@@ -124,7 +119,7 @@ fn an_order_that_is_moved_and_meets_too_many_is_removed() {
 fn an_iceberg_order_counts_each_time_that_it_shows_lots() {
     let mut world = World::with_money(Rules::default(), 1 << 40);
     for id in 0..3 {
-        world.done(with(iceberg(ask(1, id, 100, 1_000), 1)));
+        world.done(iceberg(ask(1, id, 100, 1_000), 1));
     }
     world.done(of_type(bid(2, 9, 100, 3_000), OrderType::Ioc));
     assert!(world.events.len() <= WORK_MAX + 2, "{}", world.events.len());
@@ -176,12 +171,12 @@ fn an_order_that_must_be_filled_whole_looks_at_no_more_than_it_may() {
 fn hidden_lots_count_for_an_order_that_must_be_filled_whole_only_where_it_needs_them() {
     let fok = |size| of_type(bid(2, 1 << 40, 100, size), OrderType::Fok);
     let mut world = World::with_money(Rules::default(), 1 << 40);
-    world.done(with(iceberg(ask(1, 1, 100, 1_000), 1)));
-    world.done(Command::Place(ask(1, 2, 100, 5_000)));
+    world.done(iceberg(ask(1, 1, 100, 1_000), 1));
+    world.done(ask(1, 2, 100, 5_000));
     world.done(fok(5_001));
     assert_eq!(trades(&world), 2);
     // 600 times one lot would be shown.
-    world.done(Command::Place(ask(1, 3, 100, 1)));
+    world.done(ask(1, 3, 100, 1));
     assert_eq!(
         world.apply(&fok(602)),
         ResultCode::MatchingRejectedWorkLimit
@@ -254,8 +249,8 @@ fn stop_orders_that_are_left_over_go_without_a_visit_to_the_others() {
         for id in 0..2 * MAX {
             world.apply(&with(stop(bid(1, id, 50, 1), 100)));
         }
-        world.done(Command::Place(ask(2, 1, 100, 1)));
-        world.done(Command::Place(bid(3, 1, 100, 1)));
+        world.done(ask(2, 1, 100, 1));
+        world.done(bid(3, 1, 100, 1));
         assert!(world.events.work() <= WORK_MAX as u64 + 2);
         let mut works = Vec::new();
         while let Some(command) = world.state.left_over() {
@@ -278,10 +273,7 @@ fn the_end_of_a_session_visits_no_order_that_stays() {
     world.done(disconnect.clone());
     for id in 0..100 {
         let flags = if id % 25 == 3 { goes } else { OrderFlags::NONE };
-        world.done(Command::Place(flagged(
-            gtc(1, id, Bid, 50 + id % 3, 1),
-            flags,
-        )));
+        world.done(flagged(gtc(1, id, Bid, 50 + id % 3, 1), flags));
     }
     // One that stays is moved, and one that goes is filled in part.
     world.done(moved(1, PAIR, 4, 51));
@@ -310,8 +302,8 @@ fn the_end_of_a_session_visits_no_stop_order_that_stays() {
             world.apply(&with(stop(bid(1, id, 50, 1), 200 + id % 50)));
         }
         for id in count..count + 3 {
-            world.done(with(stop(flagged(bid(1, id, 50, 1), flags), 300)));
-            world.done(with(stop(flagged(bid(2, id, 50, 1), flags), 300)));
+            world.done(stop(flagged(bid(1, id, 50, 1), flags), 300));
+            world.done(stop(flagged(bid(2, id, 50, 1), flags), 300));
         }
         world.done(Command::Disconnect { uid: UserId(1) });
         assert_eq!(world.events.len(), 3);
@@ -357,7 +349,7 @@ fn stops(symbol: SymbolId, count: i64) -> World {
     for id in 0..count {
         world.apply(&with(stop(in_symbol(bid(1, id, 40, 1), symbol), 100)));
     }
-    world.done(Command::Place(in_symbol(ask(4, 1 << 40, 100, 1), symbol)));
+    world.done(in_symbol(ask(4, 1 << 40, 100, 1), symbol));
     world
 }
 
@@ -367,7 +359,7 @@ fn stop_orders_that_one_trade_triggers_go_with_as_many_commands_as_it_takes() {
         let count = 2 * MAX + 7;
         let mut world = stops(symbol, count);
         assert_eq!(world.state.left_over(), None);
-        world.done(Command::Place(in_symbol(bid(5, 1 << 41, 100, 1), symbol)));
+        world.done(in_symbol(bid(5, 1 << 41, 100, 1), symbol));
         let mut all = triggered(&world);
         assert_eq!(all.len(), WORK_MAX - 1);
         let more = Command::RunStops { symbol };
@@ -376,8 +368,8 @@ fn stop_orders_that_one_trade_triggers_go_with_as_many_commands_as_it_takes() {
         world.done(cancelled(1, symbol, count - 2));
         assert_eq!(world.waiting(symbol).len(), MAX as usize + 7);
         // A trade that would have triggered them triggers none before them.
-        world.done(Command::Place(in_symbol(ask(4, 1 << 42, 110, 1), symbol)));
-        world.done(Command::Place(in_symbol(bid(5, 1 << 43, 110, 1), symbol)));
+        world.done(in_symbol(ask(4, 1 << 42, 110, 1), symbol));
+        world.done(in_symbol(bid(5, 1 << 43, 110, 1), symbol));
         assert_eq!((triggered(&world), world.events.len()), (vec![], 1));
         // Nothing trades in a halt.
         world.done(Command::Halt { symbol });
@@ -410,11 +402,11 @@ fn stop_orders_that_one_trade_triggers_go_with_as_many_commands_as_it_takes() {
 fn cascade(rules: Rules) -> World {
     let mut world = World::with_money(rules, 1 << 50);
     for id in 0..2 * MAX {
-        world.done(Command::Place(bid(2, id, 3_000 - id, 1)));
+        world.done(bid(2, id, 3_000 - id, 1));
         let place = ask(1, id, 3_000 - id - 1, 1);
-        world.done(with(stop(place, 3_000 - id)));
+        world.done(stop(place, 3_000 - id));
     }
-    world.done(Command::Place(ask(3, 1 << 40, 3_000, 1)));
+    world.done(ask(3, 1 << 40, 3_000, 1));
     world
 }
 
@@ -446,21 +438,21 @@ fn what_is_left_over_comes_to_what_it_comes_to_without_a_bound() {
 #[test]
 fn stop_orders_that_are_left_over_and_cancelled_leave_nothing_behind() {
     let mut world = stops(PAIR, MAX + 5);
-    world.done(Command::Place(bid(5, 1 << 41, 100, 1)));
+    world.done(bid(5, 1 << 41, 100, 1));
     for id in world.waiting(PAIR) {
         world.done(cancelled(1, PAIR, id));
     }
     // One that begins to wait now waits for a trade, as if none had been left over.
-    world.done(Command::Place(ask(4, 1 << 42, 90, 1)));
-    world.done(Command::Place(bid(5, 1 << 43, 90, 1)));
-    world.done(with(stop(bid(1, 1 << 20, 40, 1), 95)));
+    world.done(ask(4, 1 << 42, 90, 1));
+    world.done(bid(5, 1 << 43, 90, 1));
+    world.done(stop(bid(1, 1 << 20, 40, 1), 95));
     while let Some(command) = world.state.left_over() {
         world.done(command);
         assert!(world.events.is_empty());
     }
     assert_eq!(world.waiting(PAIR), [1 << 20]);
-    world.done(Command::Place(ask(4, 1 << 44, 95, 1)));
-    world.done(Command::Place(bid(5, 1 << 45, 95, 1)));
+    world.done(ask(4, 1 << 44, 95, 1));
+    world.done(bid(5, 1 << 45, 95, 1));
     assert_eq!(triggered(&world), [1 << 20]);
 }
 
@@ -469,17 +461,11 @@ fn world_of_many_orders(rules: Rules) -> World {
     let mut world = World::with_money(rules, 1 << 50);
     for id in 0..MAX {
         for symbol in [PAIR, FUTURES] {
-            world.done(Command::Place(in_symbol(
-                ask(1, id, 200 + id / 50, 1),
-                symbol,
-            )));
-            world.done(Command::Place(in_symbol(
-                bid(2, MAX + id, 190 - id / 50, 1),
-                symbol,
-            )));
+            world.done(in_symbol(ask(1, id, 200 + id / 50, 1), symbol));
+            world.done(in_symbol(bid(2, MAX + id, 190 - id / 50, 1), symbol));
             if id % 2 == 0 {
                 let place = in_symbol(bid(2, 2 * MAX + id, 230, 1), symbol);
-                world.done(with(stop(place, 225 + id / 100)));
+                world.done(stop(place, 225 + id / 100));
             }
         }
     }
@@ -515,7 +501,7 @@ fn a_mass_cancel_of_all_users_goes_on_in_further_commands_to_the_same_end() {
             bounded.done(command);
             assert!(bounded.events.len() <= WORK_MAX);
             all.extend(gone(&bounded));
-            let read = decode_state(&encoded(&bounded)).expect("it was encoded");
+            let read = decode_state(&encoded(&bounded.state)).expect("it was encoded");
             assert_eq!(text(&read), text(&bounded.state));
             next = bounded.state.left_over();
             assert_eq!(read.left_over(), next);
@@ -534,7 +520,7 @@ fn a_symbol_with_many_orders_is_removed_once_they_are_cancelled() {
     assert_eq!(world.side(PAIR, Ask).len(), 1);
     // Exactly as many as it may have.
     for id in 1..MAX {
-        world.done(Command::Place(ask(1, MAX + id, 100, 1)));
+        world.done(ask(1, MAX + id, 100, 1));
     }
     world.done(remove);
     assert_eq!(gone(&world).len(), WORK_MAX);
@@ -542,18 +528,6 @@ fn a_symbol_with_many_orders_is_removed_once_they_are_cancelled() {
 }
 
 /// Encodes a state.
-fn encoded(world: &World) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_state(&world.state, &mut bytes);
-    bytes
-}
-
-/// Returns why bytes are no state.
-#[track_caller]
-fn refusal(bytes: &[u8]) -> String {
-    decode_state(bytes).expect_err("refused").to_string()
-}
-
 #[test]
 fn a_snapshot_with_a_mass_cancel_that_the_rules_do_not_bound_is_refused() {
     for bound_work in [true, false] {
@@ -561,9 +535,9 @@ fn a_snapshot_with_a_mass_cancel_that_the_rules_do_not_bound_is_refused() {
             bound_work,
             ..Rules::default()
         });
-        let mut bytes = encoded(&world);
+        let mut bytes = encoded(&world.state);
         world.done(Command::Halt { symbol: PAIR });
-        let halted = encoded(&world);
+        let halted = encoded(&world.state);
         // The byte with the bit of a halt has that of a mass cancel, too.
         let at = (0..bytes.len()).find(|&at| bytes[at] != halted[at]);
         let at = at.expect("a halt is a bit");
@@ -583,8 +557,8 @@ fn a_snapshot_with_a_mass_cancel_that_the_rules_do_not_bound_is_refused() {
 #[test]
 fn a_snapshot_with_wrong_prices_of_stop_orders_that_are_left_over_is_refused() {
     let mut world = stops(FUTURES, 2 * MAX);
-    world.done(Command::Place(in_symbol(bid(5, 1 << 41, 100, 1), FUTURES)));
-    let bytes = encoded(&world);
+    world.done(in_symbol(bid(5, 1 << 41, 100, 1), FUTURES));
+    let bytes = encoded(&world.state);
     decode_state(&bytes).expect("it was encoded");
     // The last book ends with the lowest and the highest price that reached them.
     let end = bytes.len() - 16;

@@ -44,9 +44,6 @@ fn asking() -> impl Strategy<Value = Command> {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn any_numbers_are_taken_or_refused(
         small in stream(Mix::Plain, 40),

@@ -5,7 +5,7 @@ use thalweg_exchange::{Command, ConditionalOrder, OrderType, Place, Removal, Res
 
 use crate::terms::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, iceberg, in_symbol, moved,
-    reduced, removed, stop, text, trade, with,
+    reduced, removed, stop, text, trade,
 };
 
 const fn clock(time: i64) -> Command {
@@ -22,12 +22,12 @@ fn they_go_by_symbol_then_time_then_arrival() {
         let same = bid(2, 3, 85, 3);
         let future = in_symbol(bid(1, 4, 70, 4), FUTURES);
         let other = in_symbol(ask(1, 5, 70, 5), OTHER_PAIR);
-        world.done(with(good_till(future, 5)));
-        world.done(with(good_till(late, 9)));
-        world.done(with(good_till(early, 8)));
-        world.done(with(good_till(same, 8)));
-        world.done(with(good_till(other, 9)));
-        world.done(Command::Place(bid(3, 6, 60, 1)));
+        world.done(good_till(future, 5));
+        world.done(good_till(late, 9));
+        world.done(good_till(early, 8));
+        world.done(good_till(same, 8));
+        world.done(good_till(other, 9));
+        world.done(bid(3, 6, 60, 1));
         assert_eq!(world.done(clock(4)), []);
         let events = [(early, 2), (same, 3), (late, 1), (other, 5), (future, 4)];
         let events = events.map(|(place, size)| removed(&place, size, Removal::Expired));
@@ -52,22 +52,22 @@ fn the_next_is_known_whatever_comes_and_goes() {
     let orders = [9, 5, 7, 11].map(|time| good_till(bid(1, time, 90, 1), time));
     let in_other = |time| good_till(in_symbol(bid(2, time, 90, 1), OTHER_PAIR), time);
     for order in orders {
-        world.done(with(order));
+        world.done(order);
     }
-    world.done(with(in_other(6)));
-    world.done(with(in_other(4)));
+    world.done(in_other(6));
+    world.done(in_other(4));
     world.done(cancelled(2, OTHER_PAIR, 4));
     assert_eq!(world.done(clock(4)), []);
     let gone = |order: ConditionalOrder| removed(&order.place, 1, Removal::Expired);
     assert_eq!(world.done(clock(5)), [gone(orders[1])]);
     assert_eq!(world.done(clock(6)), [gone(in_other(6))]);
-    world.done(with(in_other(8)));
+    world.done(in_other(8));
     assert_eq!(world.done(clock(7)), [gone(orders[2])]);
     assert_eq!(world.done(clock(9)), [gone(orders[0]), gone(in_other(8))]);
     let spec = *world.state.matching.book(PAIR).expect("known").spec();
     world.done(Command::RemoveSymbol { symbol: PAIR });
     world.done(Command::AddSymbols([spec].into()));
-    world.done(with(good_till(bid(1, 1, 90, 1), 12)));
+    world.done(good_till(bid(1, 1, 90, 1), 12));
     assert_eq!(world.done(clock(11)), []);
     assert_eq!(
         world.done(clock(12)),
@@ -79,7 +79,7 @@ fn the_next_is_known_whatever_comes_and_goes() {
 fn the_last_prices_of_futures_follow() {
     let mut world = World::new(Rules::default());
     let place = in_symbol(bid(1, 4, 70, 4), FUTURES);
-    world.done(with(good_till(place, 5)));
+    world.done(good_till(place, 5));
     assert_eq!(world.state.risk.last_prices()[0].1.bid, 70);
     world.done(clock(7));
     assert_eq!(world.state.risk.last_prices()[0].1.bid, 0);
@@ -95,9 +95,9 @@ fn the_clock_does_not_go_back() {
     // Till now is over already.
     for time in [2, 3] {
         let order = good_till(bid(1, 1, 90, 1), time);
-        world.refused(with(order), ResultCode::RiskGoodTillPassed);
+        world.refused(order, ResultCode::RiskGoodTillPassed);
     }
-    world.done(with(good_till(bid(1, 1, 90, 1), 4)));
+    world.done(good_till(bid(1, 1, 90, 1), 4));
     world.done(Command::Reset);
     world.done(clock(2));
 }
@@ -106,43 +106,40 @@ fn the_clock_does_not_go_back() {
 fn types_that_do_not_rest_have_no_time() {
     let mut world = World::new(Rules::default());
     for order_type in &OrderType::ALL[1..] {
-        let place = Place {
-            order_type: *order_type,
-            ..bid(1, 1, 90, 1)
-        };
+        let place = bid(1, 1, 90, 1).with_type(*order_type);
         let order = good_till(place, 4);
-        world.refused(with(order), ResultCode::RiskGoodTillOrderType);
+        world.refused(order, ResultCode::RiskGoodTillOrderType);
     }
     for (place, code) in [
         (bid(1, 1, 0, 1), ResultCode::RiskPriceNotPositive),
         (bid(1, 1, 5, 0), ResultCode::RiskSizeNotPositive),
     ] {
         let mut world = World::new(Rules::REFERENCE);
-        world.refused(with(good_till(place, 4)), code);
+        world.refused(good_till(place, 4), code);
     }
 }
 
 #[test]
 fn an_order_that_is_gone_expires_no_more_and_its_id_is_free() {
     let mut world = World::new(Rules::default());
-    world.done(with(good_till(bid(3, 7, 70, 2), 50)));
+    world.done(good_till(bid(3, 7, 70, 2), 50));
     let orders = [1, 2, 3, 4].map(|id| bid(1, id, 90, 2));
     for place in orders {
-        world.done(with(good_till(place, 5)));
+        world.done(good_till(place, 5));
     }
     // Filled as a maker, cancelled, reduced to nothing, filled as a moved taker.
-    world.done(Command::Place(ask(2, 9, 90, 2)));
+    world.done(ask(2, 9, 90, 2));
     world.done(cancelled(1, PAIR, 2));
     world.done(reduced(1, PAIR, 3, 1));
     world.done(reduced(1, PAIR, 3, 1));
-    world.done(Command::Place(ask(2, 9, 91, 2)));
+    world.done(ask(2, 9, 91, 2));
     world.refused(
         moved(1, PAIR, 4, 91),
         ResultCode::MatchingMoveFailedPriceOverRiskLimit,
     );
     world.done(cancelled(1, PAIR, 4));
     for place in orders {
-        world.done(Command::Place(Place { price: 80, ..place }));
+        world.done(Place { price: 80, ..place });
     }
     assert_eq!(world.done(clock(5)), []);
     assert_eq!(world.side(PAIR, Bid).len(), 5);
@@ -152,9 +149,9 @@ fn an_order_that_is_gone_expires_no_more_and_its_id_is_free() {
 fn a_moved_order_expires_all_the_same() {
     let mut world = World::new(Rules::default());
     let place = ask(1, 1, 90, 5);
-    world.done(with(good_till(place, 5)));
+    world.done(good_till(place, 5));
     world.done(moved(1, PAIR, 1, 95));
-    world.done(Command::Place(bid(2, 2, 92, 2)));
+    world.done(bid(2, 2, 92, 2));
     // It takes, and rests again.
     let events = [trade(Ask, (92, 2), (2, 2), (true, false), 92)];
     assert_eq!(world.done(moved(1, PAIR, 1, 91)), events);
@@ -167,22 +164,19 @@ fn a_moved_order_expires_all_the_same() {
 fn a_stop_order_expires_while_it_waits_and_when_it_rests() {
     for order_type in [OrderType::Gtc, OrderType::Ioc] {
         let mut world = World::new(Rules::default());
-        let place = Place {
-            order_type,
-            ..bid(1, 1, 90, 5)
-        };
+        let place = bid(1, 1, 90, 5).with_type(order_type);
         let mut order = stop(place, 100);
         order.good_till = Some(5);
-        world.done(with(order));
+        world.done(order);
         assert_eq!(world.done(clock(5)), [removed(&place, 5, Removal::Expired)]);
         assert!(world.waiting(PAIR).is_empty());
     }
     let mut world = World::new(Rules::default());
     let mut order = stop(bid(1, 1, 90, 5), 100);
     order.good_till = Some(5);
-    world.done(with(order));
-    world.done(Command::Place(ask(2, 2, 100, 1)));
-    world.done(Command::Place(bid(2, 3, 100, 1)));
+    world.done(order);
+    world.done(ask(2, 2, 100, 1));
+    world.done(bid(2, 3, 100, 1));
     assert_eq!(world.side(PAIR, Bid), [(90, 1, 5)]);
     assert_eq!(
         world.order(PAIR, 1).and_then(|order| order.good_till),
@@ -197,10 +191,10 @@ fn a_stop_order_expires_while_it_waits_and_when_it_rests() {
 #[test]
 fn the_canonical_text_has_who_expires_and_when() {
     let mut world = World::new(Rules::default());
-    world.done(Command::Place(bid(1, 1, 90, 5)));
+    world.done(bid(1, 1, 90, 5));
     let before = text(&world.state);
     world.done(cancelled(1, PAIR, 1));
-    world.done(with(good_till(bid(1, 1, 90, 5), 7)));
+    world.done(good_till(bid(1, 1, 90, 5), 7));
     assert_eq!(text(&world.state), format!("{before}E,1,7,1,1\n"));
     world.done(clock(3));
     assert_eq!(text(&world.state), format!("{before}V,3\nE,1,7,1,1\n"));
@@ -212,7 +206,7 @@ fn a_states_text_has_whose_order_expires_and_hides_lots() {
     let state = |whose: [i64; 2]| {
         let mut world = World::new(Rules::default());
         for (uid, time) in whose.into_iter().zip([10, 20]) {
-            world.done(with(good_till(bid(uid, 5, 90, 1), time)));
+            world.done(good_till(bid(uid, 5, 90, 1), time));
         }
         world
     };
@@ -222,7 +216,7 @@ fn a_states_text_has_whose_order_expires_and_hides_lots() {
         for uid in [1, 2] {
             let order = ask(uid, 5, 90, 4);
             let display = if uid == whose { 2 } else { 4 };
-            world.done(with(iceberg(order, display)));
+            world.done(iceberg(order, display));
             if uid != whose {
                 world.done(reduced(uid, PAIR, 5, 2));
             }

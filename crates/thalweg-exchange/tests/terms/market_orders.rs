@@ -7,16 +7,13 @@ use thalweg_exchange::{
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, in_symbol, of_type, reject, removed, stop, text,
-    trade, triggered, with,
+    trade, triggered,
 };
 
 const GONE: (bool, bool) = (true, false);
 
 fn market(place: Place) -> Place {
-    Place {
-        order_type: OrderType::Market,
-        ..place
-    }
+    place.with_type(OrderType::Market)
 }
 
 fn protect(symbol: SymbolId, ticks: i64) -> Command {
@@ -27,9 +24,9 @@ fn protect(symbol: SymbolId, ticks: i64) -> Command {
 fn world(rules: Rules, symbol: SymbolId) -> World {
     let mut world = World::new(rules);
     for (id, price) in [(1, 100), (2, 102), (3, 105)] {
-        world.done(Command::Place(in_symbol(ask(2, id, price, 1), symbol)));
+        world.done(in_symbol(ask(2, id, price, 1), symbol));
         let price = 190 - price;
-        world.done(Command::Place(in_symbol(bid(2, id + 10, price, 1), symbol)));
+        world.done(in_symbol(bid(2, id + 10, price, 1), symbol));
     }
     world
 }
@@ -44,7 +41,7 @@ fn it_takes_up_to_its_worst_price_without_protection() {
             trade(Bid, (100, 1), (2, 1), GONE, 104),
             trade(Bid, (102, 1), (2, 2), GONE, 104),
         ];
-        assert_eq!(world.done(Command::Place(place)), events);
+        assert_eq!(world.done(place), events);
         assert!(world.order(symbol, 1).is_none());
     }
 }
@@ -67,7 +64,7 @@ fn it_takes_no_further_from_the_best_price_than_the_protection() {
                 world.done(protect(symbol, ticks));
                 let before = world.balance(1, 2);
                 let place = market(flagged(in_symbol(bid(1, 1, 200, 9), symbol), flags));
-                let events = world.done(Command::Place(place));
+                let events = world.done(place);
                 let taken = prices.len() as i64;
                 assert_eq!(events[0], reject(&place, 9 - taken));
                 assert_eq!(events.len(), 1 + prices.len());
@@ -80,10 +77,7 @@ fn it_takes_no_further_from_the_best_price_than_the_protection() {
                 }
                 // To sell is the mirror image.
                 let place = market(flagged(in_symbol(ask(1, 1, 2, 9), symbol), flags));
-                assert_eq!(
-                    world.done(Command::Place(place))[0],
-                    reject(&place, 9 - taken)
-                );
+                assert_eq!(world.done(place)[0], reject(&place, 9 - taken));
                 let bids = world.side(symbol, Bid);
                 assert!(
                     bids.iter()
@@ -102,7 +96,7 @@ fn it_takes_at_prices_of_the_band_only() {
         world.done(Command::SetPriceBand { symbol, low, high });
         for place in [bid(1, 1, 150, 9), ask(1, 2, 10, 9)] {
             let place = market(in_symbol(place, symbol));
-            let events = world.done(Command::Place(place));
+            let events = world.done(place);
             let lots = if place.action == Bid { 2 } else { 1 };
             assert_eq!(events[0], reject(&place, 9 - lots));
         }
@@ -125,31 +119,25 @@ fn no_one_to_trade_with_and_halts() {
         let before = text(&world.state);
         for place in [bid(1, 1, 150, 9), ask(1, 2, 10, 9)] {
             let place = flagged(market(place), flags);
-            assert_eq!(world.done(Command::Place(place)), [reject(&place, 9)]);
+            assert_eq!(world.done(place), [reject(&place, 9)]);
         }
         assert_eq!(text(&world.state), before);
         world.done(Command::Halt { symbol: PAIR });
         let place = flagged(market(bid(1, 1, 150, 9)), flags);
-        world.refused(Command::Place(place), ResultCode::SymbolHalted);
+        world.refused(place, ResultCode::SymbolHalted);
     }
 }
 
 #[test]
 fn money_is_held_at_the_worst_price() {
     let mut world = World::with_money(Rules::default(), 1_000);
-    world.done(Command::Place(ask(2, 1, 100, 1)));
+    world.done(ask(2, 1, 100, 1));
     // 5 · (100 · 2 + 3) is more than there is.
-    world.refused(
-        Command::Place(market(bid(1, 1, 100, 5))),
-        ResultCode::RiskNsf,
-    );
-    world.refused(Command::Place(market(ask(1, 1, 1, 1))), ResultCode::RiskNsf);
+    world.refused(market(bid(1, 1, 100, 5)), ResultCode::RiskNsf);
+    world.refused(market(ask(1, 1, 1, 1)), ResultCode::RiskNsf);
     let place = market(bid(1, 1, 100, 4));
     let taken = trade(Bid, (100, 1), (2, 1), GONE, 100);
-    assert_eq!(
-        world.done(Command::Place(place)),
-        [reject(&place, 3), taken]
-    );
+    assert_eq!(world.done(place), [reject(&place, 3), taken]);
     assert_eq!(world.balance(1, 2), 1_000 - 203);
 }
 
@@ -159,7 +147,7 @@ fn it_may_wait_as_a_stop_order() {
         let mut world = world(Rules::default(), symbol);
         world.done(protect(symbol, 3));
         let place = market(in_symbol(bid(1, 9, 200, 4), symbol));
-        world.done(with(stop(place, 100)));
+        world.done(stop(place, 100));
         let taker = in_symbol(bid(3, 8, 100, 1), symbol);
         let events = [
             trade(Bid, (100, 1), (2, 1), (true, true), 100),
@@ -168,7 +156,7 @@ fn it_may_wait_as_a_stop_order() {
             trade(Bid, (102, 1), (2, 2), GONE, 200),
             trade(Bid, (105, 1), (2, 3), GONE, 200),
         ];
-        assert_eq!(world.done(Command::Place(taker)), events);
+        assert_eq!(world.done(taker), events);
     }
     let resting = [Some(1), None].map(|display| thalweg_exchange::ConditionalOrder {
         display,
@@ -180,11 +168,11 @@ fn it_may_wait_as_a_stop_order() {
         ResultCode::RiskGoodTillOrderType,
     ];
     for (order, code) in resting.into_iter().zip(codes) {
-        World::new(Rules::default()).refused(with(order), code);
+        World::new(Rules::default()).refused(order, code);
     }
     let post_only = flagged(market(bid(1, 1, 100, 4)), OrderFlags::NONE.with_post_only());
     let code = ResultCode::RiskPostOnlyOrderType;
-    World::new(Rules::default()).refused(Command::Place(post_only), code);
+    World::new(Rules::default()).refused(post_only, code);
 }
 
 #[test]
@@ -193,7 +181,7 @@ fn an_own_order_may_be_the_best() {
     world.done(protect(PAIR, 2));
     let own = ask(1, 1, 100, 1);
     for place in [own, ask(2, 2, 102, 1), ask(2, 3, 103, 1)] {
-        world.done(Command::Place(place));
+        world.done(place);
     }
     let flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
     let place = flagged(market(bid(1, 9, 200, 3)), flags);
@@ -202,7 +190,7 @@ fn an_own_order_may_be_the_best() {
         removed(&own, 1, Removal::SelfTrade),
         trade(Bid, (102, 1), (2, 2), GONE, 200),
     ];
-    assert_eq!(world.done(Command::Place(place)), events);
+    assert_eq!(world.done(place), events);
 }
 
 #[test]
@@ -224,7 +212,7 @@ fn the_worst_price_may_be_outside_the_band() {
         let band = |high| Command::set_price_band(symbol, 80, high);
         world.done(band(110));
         let place = market(in_symbol(bid(1, 1, 120, 1), symbol));
-        world.done(with(stop(place, 101)));
+        world.done(stop(place, 101));
         world.done(band(104));
         assert_eq!(world.waiting(symbol), [1]);
         let taker = market(in_symbol(bid(1, 2, 120, 2), symbol));
@@ -234,6 +222,6 @@ fn the_worst_price_may_be_outside_the_band() {
             triggered(&place),
             reject(&place, 1),
         ];
-        assert_eq!(world.done(Command::Place(taker)), events);
+        assert_eq!(world.done(taker), events);
     }
 }

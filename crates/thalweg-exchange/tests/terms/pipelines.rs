@@ -1,29 +1,12 @@
 //! A pipeline gives the results, reports and state that `apply` gives.
 
 use proptest::prelude::*;
-use thalweg_exchange::execution::{ExecutionReport, ExecutionReports};
-use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 
-use crate::terms::parts::parts_agree;
+use crate::properties::parts::parts_agree;
+use crate::properties::served::{on_two_threads, same_under, serial};
 use crate::terms::random::{money, stream};
-use crate::terms::served::served;
 use crate::terms::world::{FUTURES, ask, bid, fitted, good_till, in_symbol, opening, with};
-
-/// Results, events, and execution reports.
-type Answers = Vec<(ResultCode, Vec<Event>, Vec<ExecutionReport>)>;
-
-fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
-    let mut state = State::new(rules);
-    let mut events = Events::new();
-    let mut answer = |(sequence, command)| {
-        let result = apply(&mut state, command, &mut events);
-        let reports = ExecutionReports::new(sequence, command, result, &events);
-        (result, events.to_vec(), reports.collect())
-    };
-    let answers = (0..).zip(commands).map(&mut answer).collect();
-    (state, answers)
-}
 
 /// Rules, and a stream of all that orders may ask for, with auctions and a clock.
 pub(crate) fn world(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
@@ -50,14 +33,7 @@ proptest! {
 
     #[test]
     fn two_threads_give_the_same_answers_and_state((rules, commands) in world(400)) {
-        let (expected, answers) = serial(rules, &commands);
-        for is_timed in [false, true] {
-            let (state, served) = served(rules, &commands, is_timed, |outcome| {
-                (outcome.result, outcome.events.to_vec(), outcome.reports().collect())
-            });
-            prop_assert_eq!(&served, &answers, "stamped: {}", is_timed);
-            prop_assert_eq!(state_hash(&state), state_hash(&expected));
-        }
+        same_under(on_two_threads(), rules, &commands)?;
     }
 }
 
@@ -77,7 +53,7 @@ fn an_order_is_checked_against_the_prices_behind_what_expired_before_it() {
         Command::Clock { time: 5 },
         Command::Place(bid(1, 4, 100, 10)),
     ]);
-    let (_, answers) = serial(rules, &commands);
+    let (answers, _) = serial(rules, &commands);
     let codes: Vec<ResultCode> = answers.iter().map(|answer| answer.0).collect();
     assert_eq!(codes[codes.len() - 1], ResultCode::RiskNsf);
     assert!(
@@ -88,6 +64,6 @@ fn an_order_is_checked_against_the_prices_behind_what_expired_before_it() {
     parts_agree(rules, &commands).expect("it agrees");
     // Without the clock it is accepted.
     commands.remove(commands.len() - 2);
-    let (_, answers) = serial(rules, &commands);
+    let (answers, _) = serial(rules, &commands);
     assert_eq!(answers[answers.len() - 1].0, ResultCode::Success);
 }

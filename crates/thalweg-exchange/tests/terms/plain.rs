@@ -21,10 +21,7 @@ fn wrapped(command: &Command) -> Command {
 /// Without conditions.
 fn stripped(command: &Command) -> Command {
     match command {
-        Command::Place(place) => Command::Place(thalweg_exchange::Place {
-            flags: OrderFlags::NONE,
-            ..*place
-        }),
+        Command::Place(place) => Command::Place(place.with_flags(OrderFlags::NONE)),
         Command::PlaceWith(order) => stripped(&Command::Place(order.place)),
         other => other.clone(),
     }
@@ -67,9 +64,6 @@ fn without_bystander(state: &State) -> String {
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn an_order_with_no_condition_is_a_plain_one(
         quirks in stream(Mix::Quirks, 100),

@@ -278,9 +278,6 @@ fn holds(rules: Rules, money: i64, commands: &[Command], fault: Fault) -> Result
 }
 
 proptest! {
-    // 256 cases each; PROPTEST_CASES asks for more.
-    #![proptest_config(ProptestConfig::default())]
-
     #[test]
     fn every_order_lives_from_new_to_its_end(
         commands in stream(Rules::MENDED, 150),
@@ -464,10 +461,7 @@ fn every_reject_has_its_reason() {
 #[test]
 fn changes_of_an_order_are_reported_with_what_is_left() {
     let mut world = World::new(Rules::default());
-    let place = Place {
-        reserve_price: 120,
-        ..bid(1, 1, 90, 10)
-    };
+    let place = bid(1, 1, 90, 10).with_reserve(120);
     report_rows(&mut world, Command::Place(place));
     report_rows(&mut world, Command::Place(ask(2, 2, 110, 3)));
     let replaced = |reduced_by| Execution::Replaced { reduced_by };

@@ -1,11 +1,11 @@
 //! Orders that meet one of their owner's.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::{Command, OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
+use thalweg_exchange::{OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, iceberg, in_symbol, moved, reject, removed, text,
-    trade, with,
+    trade,
 };
 
 const TAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelTaker);
@@ -22,7 +22,7 @@ fn three_asks(rules: Rules, symbol: thalweg_exchange::SymbolId) -> (World, [Plac
     let asks = [ask(1, 1, 100, 2), ask(2, 2, 101, 2), ask(1, 3, 102, 2)];
     let asks = asks.map(|place| in_symbol(place, symbol));
     for place in asks {
-        world.done(Command::Place(place));
+        world.done(place);
     }
     (world, asks)
 }
@@ -36,7 +36,7 @@ fn allowed_unless_asked_for() {
         trade(Bid, (101, 2), (2, 2), GONE, 102),
         trade(Bid, (102, 1), (1, 3), (false, true), 102),
     ];
-    assert_eq!(world.done(Command::Place(place)), events);
+    assert_eq!(world.done(place), events);
 }
 
 #[test]
@@ -44,13 +44,10 @@ fn the_taker_is_cancelled() {
     for (rules, symbol) in [(Rules::default(), PAIR), (Rules::REFERENCE, FUTURES)] {
         for order_type in [OrderType::Gtc, OrderType::Ioc] {
             let (mut world, _) = three_asks(rules, symbol);
-            let place = Place {
-                order_type,
-                ..flagged(in_symbol(bid(2, 9, 102, 5), symbol), TAKER)
-            };
+            let place = flagged(in_symbol(bid(2, 9, 102, 5), symbol), TAKER).with_type(order_type);
             // Trades with others stand, and the reject comes first.
             let events = [reject(&place, 3), trade(Bid, (100, 2), (1, 1), GONE, 102)];
-            assert_eq!(world.done(Command::Place(place)), events);
+            assert_eq!(world.done(place), events);
             assert_eq!(world.side(symbol, Ask), [(101, 2, 2), (102, 3, 2)]);
             assert_eq!(world.side(symbol, Bid), []);
             // Met at once: nothing happens at all.
@@ -58,7 +55,7 @@ fn the_taker_is_cancelled() {
                 uid: thalweg_exchange::UserId(2),
                 ..place
             };
-            assert_eq!(world.done(Command::Place(place)), [reject(&place, 5)]);
+            assert_eq!(world.done(place), [reject(&place, 5)]);
         }
     }
 }
@@ -73,7 +70,7 @@ fn the_maker_is_cancelled_and_the_taker_goes_on() {
             trade(Bid, (101, 2), (2, 2), GONE, 103),
             removed(&asks[2], 2, Removal::SelfTrade),
         ];
-        assert_eq!(world.done(Command::Place(place)), events);
+        assert_eq!(world.done(place), events);
         assert_eq!(world.side(symbol, Ask), []);
         assert_eq!(world.side(symbol, Bid), [(103, 9, 3)]);
     }
@@ -89,7 +86,7 @@ fn both_are_cancelled() {
             trade(Bid, (100, 2), (1, 1), GONE, 103),
             removed(&asks[1], 2, Removal::SelfTrade),
         ];
-        assert_eq!(world.done(Command::Place(place)), events);
+        assert_eq!(world.done(place), events);
         assert_eq!(world.side(symbol, Ask), [(102, 3, 2)]);
         assert_eq!(world.side(symbol, Bid), []);
     }
@@ -101,7 +98,7 @@ fn an_own_order_behind_the_last_lot_is_not_looked_at() {
         let (mut world, _) = three_asks(Rules::default(), PAIR);
         let place = flagged(bid(2, 9, 102, 2), flags);
         let events = [trade(Bid, (100, 2), (1, 1), (true, true), 102)];
-        assert_eq!(world.done(Command::Place(place)), events);
+        assert_eq!(world.done(place), events);
         assert_eq!(world.side(PAIR, Ask), [(101, 2, 2), (102, 3, 2)]);
     }
 }
@@ -110,13 +107,10 @@ fn an_own_order_behind_the_last_lot_is_not_looked_at() {
 fn money_of_a_cancelled_maker_comes_back() {
     let mut world = World::new(Rules::default());
     let before = (world.balance(1, 1), world.balance(1, 2));
-    let place = Place {
-        reserve_price: 120,
-        ..bid(1, 1, 100, 7)
-    };
-    world.done(Command::Place(place));
+    let place = bid(1, 1, 100, 7).with_reserve(120);
+    world.done(place);
     assert_eq!(world.balance(1, 2), before.1 - 7 * (120 * 2 + 3));
-    let events = world.done(Command::Place(flagged(ask(1, 2, 90, 7), BOTH)));
+    let events = world.done(flagged(ask(1, 2, 90, 7), BOTH));
     assert_eq!(events.len(), 2);
     assert_eq!((world.balance(1, 1), world.balance(1, 2)), before);
 }
@@ -126,11 +120,8 @@ fn a_moved_order_keeps_its_flags() {
     for symbol in [PAIR, FUTURES] {
         for flags in [TAKER, MAKER, BOTH] {
             let (mut world, asks) = three_asks(Rules::default(), symbol);
-            let place = Place {
-                reserve_price: 200,
-                ..flagged(in_symbol(bid(2, 9, 90, 5), symbol), flags)
-            };
-            world.done(Command::Place(place));
+            let place = flagged(in_symbol(bid(2, 9, 90, 5), symbol), flags).with_reserve(200);
+            world.done(place);
             assert_eq!(world.order(symbol, 9).map(|order| order.flags), Some(flags));
             let there = Place {
                 price: 101,
@@ -157,11 +148,7 @@ fn a_moved_order_keeps_its_flags() {
 }
 
 fn fok(place: Place, flags: OrderFlags, order_type: OrderType) -> Place {
-    Place {
-        flags,
-        order_type,
-        ..place
-    }
+    place.with_type(order_type).with_flags(flags)
 }
 
 #[test]
@@ -173,7 +160,7 @@ fn a_fok_counts_only_lots_that_it_would_get() {
         let (mut world, asks) = three_asks(Rules::default(), PAIR);
         let before = text(&world.state);
         let place = fok(bid(1, 9, 102, size), flags, OrderType::Fok);
-        let events = world.done(Command::Place(place));
+        let events = world.done(place);
         if fills {
             let taken = trade(Bid, (101, 2), (2, 2), (true, true), 102);
             assert_eq!(events, [removed(&asks[0], 2, Removal::SelfTrade), taken]);
@@ -187,7 +174,7 @@ fn a_fok_counts_only_lots_that_it_would_get() {
         let (mut world, _) = three_asks(Rules::default(), PAIR);
         let place = fok(bid(2, 9, 102, 2), flags, OrderType::Fok);
         let taken = trade(Bid, (100, 2), (1, 1), (true, true), 102);
-        assert_eq!(world.done(Command::Place(place)), [taken]);
+        assert_eq!(world.done(place), [taken]);
     }
 }
 
@@ -197,7 +184,7 @@ fn a_budget_is_asked_for_lots_of_others_only() {
     for (budget, fills) in [(201, false), (202, true)] {
         let (mut world, asks) = three_asks(Rules::default(), PAIR);
         let place = fok(bid(1, 9, budget, 2), MAKER, OrderType::FokBudget);
-        let events = world.done(Command::Place(place));
+        let events = world.done(place);
         if fills {
             let taken = trade(Bid, (101, 2), (2, 2), (true, true), budget);
             assert_eq!(events, [removed(&asks[0], 2, Removal::SelfTrade), taken]);
@@ -213,7 +200,7 @@ fn a_budget_that_is_used_up_meets_no_order() {
     for (budget, gone) in [(300, false), (301, true)] {
         let (mut world, asks) = three_asks(Rules::default(), PAIR);
         let place = fok(bid(2, 9, budget, 5), MAKER, OrderType::IocBudget);
-        let events = world.done(Command::Place(place));
+        let events = world.done(place);
         let taken = trade(Bid, (100, 2), (1, 1), GONE, budget);
         let mut expected = vec![reject(&place, 3), taken];
         if gone {
@@ -248,7 +235,7 @@ fn both_lose_what_the_smaller_one_has() {
                 trade(Bid, (100, 2), (1, 1), GONE, 101),
                 removed(&asks[1], own, why),
             ];
-            assert_eq!(world.done(Command::Place(place)), events);
+            assert_eq!(world.done(place), events);
             assert_eq!((world.side(symbol, Ask), world.side(symbol, Bid)), expected);
             let rests = world
                 .order(symbol, 9)
@@ -263,20 +250,11 @@ fn money_of_decremented_lots_comes_back() {
     for symbol in [PAIR, FUTURES] {
         let mut world = World::new(Rules::default());
         let before = text(&world.state);
-        let place = Place {
-            reserve_price: 120,
-            ..in_symbol(bid(1, 1, 100, 7), symbol)
-        };
-        world.done(Command::Place(place));
-        world.done(Command::Place(flagged(
-            in_symbol(ask(1, 2, 90, 3), symbol),
-            DECREMENT,
-        )));
+        let place = in_symbol(bid(1, 1, 100, 7), symbol).with_reserve(120);
+        world.done(place);
+        world.done(flagged(in_symbol(ask(1, 2, 90, 3), symbol), DECREMENT));
         assert_eq!(world.side(symbol, Bid), [(100, 1, 4)]);
-        world.done(Command::Place(flagged(
-            in_symbol(ask(1, 2, 90, 4), symbol),
-            DECREMENT,
-        )));
+        world.done(flagged(in_symbol(ask(1, 2, 90, 4), symbol), DECREMENT));
         assert_eq!(
             text(&world.state)
                 .lines()
@@ -291,11 +269,11 @@ fn money_of_decremented_lots_comes_back() {
 fn an_iceberg_loses_hidden_lots_first_and_keeps_its_place() {
     let mut world = World::new(Rules::default());
     let ice = ask(1, 1, 100, 9);
-    world.done(with(iceberg(ice, 2)));
-    world.done(Command::Place(ask(2, 2, 100, 1)));
+    world.done(iceberg(ice, 2));
+    world.done(ask(2, 2, 100, 1));
     let place = flagged(bid(1, 9, 100, 8), DECREMENT);
     let events = [reject(&place, 8), removed(&ice, 8, Removal::Decremented)];
-    assert_eq!(world.done(Command::Place(place)), events);
+    assert_eq!(world.done(place), events);
     assert_eq!(world.side(PAIR, Ask), [(100, 1, 1), (100, 2, 1)]);
     assert_eq!(
         world.order(PAIR, 1).map(|order| (order.size, order.hidden)),
@@ -308,11 +286,9 @@ fn a_moved_order_loses_lots_too() {
     for symbol in [PAIR, FUTURES] {
         for (size, left) in [(5, 1), (4, 0), (3, 0)] {
             let (mut world, asks) = three_asks(Rules::default(), symbol);
-            let place = Place {
-                reserve_price: 200,
-                ..flagged(in_symbol(bid(2, 9, 90, size), symbol), DECREMENT)
-            };
-            world.done(Command::Place(place));
+            let place =
+                flagged(in_symbol(bid(2, 9, 90, size), symbol), DECREMENT).with_reserve(200);
+            world.done(place);
             let there = Place {
                 price: 101,
                 ..place
@@ -345,7 +321,7 @@ fn what_must_be_filled_whole_is_not_decremented() {
         let (mut world, _) = three_asks(Rules::default(), PAIR);
         let before = text(&world.state);
         let place = fok(bid(uid, 9, 102, size), DECREMENT, OrderType::Fok);
-        let events = world.done(Command::Place(place));
+        let events = world.done(place);
         if fills {
             assert_eq!(events, [trade(Bid, (100, 2), (1, 1), (true, true), 102)]);
         } else {
@@ -361,7 +337,7 @@ fn a_budget_is_not_spent_on_lots_that_are_lost() {
     let mut world = World::new(Rules::default());
     let before = world.balance(2, 2);
     for place in [ask(1, 1, 100, 1), ask(2, 2, 101, 1), ask(1, 3, 102, 5)] {
-        world.done(Command::Place(place));
+        world.done(place);
     }
     let place = fok(bid(2, 9, 202, 4), DECREMENT, OrderType::IocBudget);
     let events = [
@@ -370,6 +346,6 @@ fn a_budget_is_not_spent_on_lots_that_are_lost() {
         removed(&ask(2, 2, 101, 1), 1, Removal::SelfTrade),
         trade(Bid, (102, 1), (1, 3), (false, false), 202),
     ];
-    assert_eq!(world.done(Command::Place(place)), events);
+    assert_eq!(world.done(place), events);
     assert_eq!(world.balance(2, 2), before - 202 * 2 - 2 * 3);
 }

@@ -2,13 +2,14 @@
 //! price band of futures; and the reset, which is refused where it would be long.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::snapshot::{decode_state, encode_state};
+use thalweg_exchange::snapshot::decode_state;
 use thalweg_exchange::{
-    Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, Place, Removal,
-    ResultCode, Rules, State, SymbolId, UserId, WORK_MAX,
+    Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, Removal, ResultCode,
+    Rules, SymbolId, UserId, WORK_MAX,
 };
 use thalweg_measure::random::SplitMix;
 
+use crate::one_state::{encoded, refusal};
 use crate::terms::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, gtc, iceberg, in_symbol,
     moved, of_type, reduced, stop, text, with,
@@ -33,12 +34,6 @@ const fn uncross(symbol: SymbolId) -> Command {
 
 fn rich(rules: Rules) -> World {
     World::with_money(rules, 1 << 50)
-}
-
-fn encoded(state: &State) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    encode_state(state, &mut bytes);
-    bytes
 }
 
 /// Writes a state and reads it again: it has the same text, and goes on alike.
@@ -182,13 +177,10 @@ fn half_done(symbol: SymbolId) -> World {
     }
     // Far from what trades, and for the end of user 5's session.
     let flags = OrderFlags::NONE.with_cancel_on_disconnect();
-    let far = |id| Place {
-        flags,
-        ..in_symbol(ask(5, id, 290, 1), symbol)
-    };
-    world.done(Command::Place(in_symbol(ask(5, 8_002, 291, 1), symbol)));
-    world.done(with(good_till(far(8_000), 50)));
-    world.done(with(stop(far(8_001), 1)));
+    let far = |id| in_symbol(ask(5, id, 290, 1), symbol).with_flags(flags);
+    world.done(in_symbol(ask(5, 8_002, 291, 1), symbol));
+    world.done(good_till(far(8_000), 50));
+    world.done(stop(far(8_001), 1));
     world.done(uncross(symbol));
     assert_eq!(prices(&world.events), [169]);
     world
@@ -260,7 +252,7 @@ fn while_an_auction_ends_no_order_comes_changes_or_leaves() {
         // The market goes on as ever.
         assert_eq!(world.side(symbol, Bid), []);
         assert_eq!(world.side(symbol, Ask).len(), 602);
-        let taken = world.done(Command::Place(in_symbol(bid(5, 9_001, 200, 1), symbol)));
+        let taken = world.done(in_symbol(bid(5, 9_001, 200, 1), symbol));
         assert!(
             matches!(taken[..], [Event::Trade { price: 150, .. }]),
             "{taken:?}"
@@ -281,7 +273,7 @@ fn mass_cancels_wait_for_the_end_of_an_auction_and_take_out_what_is_left_then() 
             let mut world = half_done(symbol);
             // In other symbols nothing waits.
             let order = in_symbol(bid(4, 50, 10, 1), OTHER_PAIR);
-            world.done(Command::Place(order));
+            world.done(order);
             let first = match is_all {
                 true => Command::cancel_all(Some(UserId(4)), None),
                 false => Command::cancel_all(Some(UserId(4)), Some(symbol)),
@@ -500,7 +492,7 @@ fn a_price_band_of_futures_goes_on_in_further_commands_to_the_same_end() {
         };
         assert!(steps.concat().iter().all(why));
         assert_eq!(text(&bounded.state), text(&unbounded.state));
-        bounded.done(Command::Place(order));
+        bounded.done(order);
     }
 }
 
@@ -564,12 +556,6 @@ fn a_reset_of_more_than_a_command_may_visit_is_refused() {
     assert_eq!(text(&world.state), "");
 }
 
-/// Returns why bytes are no state.
-#[track_caller]
-fn refusal(bytes: &[u8]) -> String {
-    decode_state(bytes).expect_err("refused").to_string()
-}
-
 #[test]
 fn a_snapshot_with_a_wrong_end_of_an_auction_is_refused() {
     // The search ends the last book: best ask, lots, best bid, lots, worst ask, worst bid, volume.
@@ -578,10 +564,7 @@ fn a_snapshot_with_a_wrong_end_of_an_auction_is_refused() {
     for id in 0..2_000 {
         for side in [Ask, Bid] {
             let (price, flags) = (100 + id % 100, OrderFlags::NONE);
-            let order = Place {
-                flags,
-                ..gtc(1, 2 * id + i64::from(side == Bid), side, price, 1)
-            };
+            let order = gtc(1, 2 * id + i64::from(side == Bid), side, price, 1).with_flags(flags);
             world.apply(&Command::Place(in_symbol(order, FUTURES)));
         }
     }
@@ -625,7 +608,7 @@ fn a_snapshot_may_hold_expired_orders_that_are_left_over() {
         for id in 0..=MAX {
             let mut order = good_till(bid(1, id, 50, 1), 10);
             order.trigger = is_stop.then_some(100);
-            world.done(with(order));
+            world.done(order);
         }
         world.done(Command::Clock { time: 10 });
         assert_eq!(world.state.left_over(), Some(Command::Clock { time: 10 }));
@@ -639,12 +622,12 @@ fn a_snapshot_may_hold_expired_orders_that_are_left_over() {
 fn a_new_stop_order_goes_with_those_that_are_left_over() {
     let mut world = rich(Rules::default());
     for id in 0..MAX + 5 {
-        world.done(with(stop(bid(1, id, 140, 1), 100)));
+        world.done(stop(bid(1, id, 140, 1), 100));
     }
-    world.done(Command::Place(ask(4, 1, 100, 1)));
-    world.done(Command::Place(bid(5, 1, 100, 1)));
+    world.done(ask(4, 1, 100, 1));
+    world.done(bid(5, 1, 100, 1));
     assert!(world.state.left_over().is_some());
-    world.done(with(stop(bid(3, 7, 140, 1), 100)));
+    world.done(stop(bid(3, 7, 140, 1), 100));
     let has_triggered = |events: &Events, user| {
         let is_its =
             |event: &Event| matches!(*event, Event::Triggered { uid, .. } if uid == UserId(user));

@@ -15,16 +15,13 @@ use crate::terms::world::{
 const WHOLE: (bool, bool) = (true, true);
 
 fn ioc(place: Place) -> Place {
-    Place {
-        order_type: OrderType::Ioc,
-        ..place
-    }
+    place.with_type(OrderType::Ioc)
 }
 
 /// Users 4 and 5 trade a lot at a price.
 fn trade_at(world: &mut World, symbol: thalweg_exchange::SymbolId, price: i64) {
-    world.done(Command::Place(in_symbol(ask(4, 90, price, 1), symbol)));
-    world.done(Command::Place(in_symbol(bid(5, 91, price, 1), symbol)));
+    world.done(in_symbol(ask(4, 90, price, 1), symbol));
+    world.done(in_symbol(bid(5, 91, price, 1), symbol));
 }
 
 #[test]
@@ -33,15 +30,15 @@ fn a_stop_limit_waits_then_rests() {
         for symbol in [PAIR, FUTURES] {
             let mut world = World::new(rules);
             let place = in_symbol(bid(1, 1, 105, 3), symbol);
-            assert_eq!(world.done(with(stop(place, 100))), []);
+            assert_eq!(world.done(stop(place, 100)), []);
             assert_eq!(world.waiting(symbol), [1]);
             assert_eq!(world.side(symbol, Bid), []);
             trade_at(&mut world, symbol, 99);
             assert_eq!(world.waiting(symbol), [1]);
-            world.done(Command::Place(in_symbol(ask(2, 2, 100, 1), symbol)));
+            world.done(in_symbol(ask(2, 2, 100, 1), symbol));
             let taker = in_symbol(bid(3, 3, 100, 1), symbol);
             let events = [trade(Bid, (100, 1), (2, 2), WHOLE, 100), triggered(&place)];
-            assert_eq!(world.done(Command::Place(taker)), events);
+            assert_eq!(world.done(taker), events);
             assert!(world.waiting(symbol).is_empty());
             assert_eq!(world.side(symbol, Bid), [(105, 1, 3)]);
         }
@@ -54,11 +51,11 @@ fn a_stop_takes_up_to_its_limit_and_gives_the_rest_back() {
         for symbol in [PAIR, FUTURES] {
             let mut world = World::new(rules);
             for (id, price) in [(1, 100), (2, 95), (3, 90)] {
-                world.done(Command::Place(in_symbol(bid(2, id, price, 2), symbol)));
+                world.done(in_symbol(bid(2, id, price, 2), symbol));
             }
             // Sells at 95 or better, once a trade was at 100.
             let place = ioc(in_symbol(ask(1, 9, 95, 5), symbol));
-            world.done(with(stop(place, 100)));
+            world.done(stop(place, 100));
             let taker = in_symbol(ask(3, 8, 100, 1), symbol);
             let events = [
                 trade(Ask, (100, 1), (2, 1), (false, true), 100),
@@ -67,7 +64,7 @@ fn a_stop_takes_up_to_its_limit_and_gives_the_rest_back() {
                 trade(Ask, (100, 1), (2, 1), (true, false), 100),
                 trade(Ask, (95, 2), (2, 2), (true, false), 95),
             ];
-            assert_eq!(world.done(Command::Place(taker)), events);
+            assert_eq!(world.done(taker), events);
             let user = world.state.risk.user(UserId(1)).expect("known");
             match user.position(symbol) {
                 Some(position) => assert_eq!((position.open_volume, position.pending_sell), (3, 0)),
@@ -83,12 +80,12 @@ fn a_trigger_that_is_passed_acts_at_once() {
         let mut world = World::new(Rules::default());
         trade_at(&mut world, symbol, 100);
         // Not reached yet, from either side.
-        world.done(with(stop(in_symbol(bid(1, 1, 105, 3), symbol), 101)));
-        world.done(with(stop(in_symbol(ask(1, 2, 40, 3), symbol), 99)));
+        world.done(stop(in_symbol(bid(1, 1, 105, 3), symbol), 101));
+        world.done(stop(in_symbol(ask(1, 2, 40, 3), symbol), 99));
         assert_eq!(world.waiting(symbol), [2, 1]);
         for (id, trigger) in [(3, 100), (4, 50)] {
             let place = in_symbol(bid(1, id, 90, 3), symbol);
-            assert_eq!(world.done(with(stop(place, trigger))), [triggered(&place)]);
+            assert_eq!(world.done(stop(place, trigger)), [triggered(&place)]);
         }
         assert_eq!(world.side(symbol, Bid), [(90, 3, 3), (90, 4, 3)]);
         // It takes, what is left of it goes, and its trade reaches another.
@@ -101,7 +98,7 @@ fn a_trigger_that_is_passed_acts_at_once() {
             trade(Ask, (90, 3), (1, 4), (true, false), 90),
             triggered(&next),
         ];
-        assert_eq!(world.done(with(stop(sale, 100))), events);
+        assert_eq!(world.done(stop(sale, 100)), events);
         assert_eq!(world.waiting(symbol), [1]);
         assert_eq!(world.side(symbol, Ask), [(40, 2, 3)]);
         assert!(text(&world.state).contains(&format!("\nK,{symbol},90\n")));
@@ -112,12 +109,12 @@ fn a_trigger_that_is_passed_acts_at_once() {
 fn one_that_acts_at_once_has_an_id_of_its_own() {
     let mut world = World::new(Rules::default());
     trade_at(&mut world, PAIR, 100);
-    world.done(Command::Place(bid(1, 1, 90, 3)));
-    world.done(with(stop(bid(1, 2, 120, 3), 110)));
+    world.done(bid(1, 1, 90, 3));
+    world.done(stop(bid(1, 2, 120, 3), 110));
     let before = text(&world.state);
     for id in [1, 2] {
         let place = bid(1, id, 95, 3);
-        assert_eq!(world.done(with(stop(place, 100))), [reject(&place, 3)]);
+        assert_eq!(world.done(stop(place, 100)), [reject(&place, 3)]);
         assert_eq!(text(&world.state), before);
     }
 }
@@ -128,7 +125,7 @@ fn one_that_is_rejected_as_it_acts_at_once_is_refused() {
         let mut world = World::new(Rules::default());
         trade_at(&mut world, symbol, 100);
         let rests = in_symbol(ask(1, 1, 100, 2), symbol);
-        world.done(Command::Place(rests));
+        world.done(rests);
         let before = text(&world.state);
         let post = OrderFlags::NONE.with_post_only();
         let post = in_symbol(flagged(bid(2, 2, 100, 3), post), symbol);
@@ -158,16 +155,16 @@ fn what_is_triggered_outside_the_band_is_removed() {
             let before = (world.balance(1, 1), world.balance(1, 2));
             let (buys, sells) = (bid(1, 1, 120, 3), ioc(ask(1, 2, 80, 3)));
             let [buys, sells] = [buys, sells].map(|place| in_symbol(place, symbol));
-            world.done(with(stop(buys, 100)));
-            world.done(with(stop(sells, 101)));
+            world.done(stop(buys, 100));
+            world.done(stop(sells, 101));
             for (id, price) in [(11, 121), (12, 101), (13, 110)] {
-                world.done(Command::Place(in_symbol(ask(2, id, price, 1), symbol)));
+                world.done(in_symbol(ask(2, id, price, 1), symbol));
             }
             let (low, high) = (90, 110);
             let gone = world.done(Command::SetPriceBand { symbol, low, high });
             let removed = [sells, buys].map(|place| removed(&place, 3, Removal::OutsideBand));
             let taker = in_symbol(bid(3, 9, 101, 1), symbol);
-            let events = world.done(Command::Place(taker));
+            let events = world.done(taker);
             // In covered futures, no order waits outside the band.
             if symbol == FUTURES && rules == Rules::default() {
                 assert_eq!((&gone[1..], events.len()), (&removed[..], 1));
@@ -187,11 +184,11 @@ fn trades_of_other_symbols_and_by_the_reference_those_of_before_do_not_count() {
         ..Rules::default()
     });
     trade_at(&mut world, PAIR, 100);
-    world.done(with(stop(bid(1, 1, 105, 3), 100)));
+    world.done(stop(bid(1, 1, 105, 3), 100));
     trade_at(&mut world, OTHER_PAIR, 100);
     assert_eq!(world.waiting(PAIR), [1]);
     // The other way round for a sale: at or below.
-    world.done(with(stop(ask(1, 2, 40, 3), 50)));
+    world.done(stop(ask(1, 2, 40, 3), 50));
     trade_at(&mut world, PAIR, 51);
     assert_eq!(world.waiting(PAIR), [2, 1]);
     trade_at(&mut world, PAIR, 49);
@@ -211,13 +208,13 @@ fn they_go_by_trade_then_side_then_trigger_then_arrival() {
         (stop(bid(1, 6, 10, 1), 103), 9),
     ];
     for (order, _) in places {
-        world.done(with(order));
+        world.done(order);
     }
     assert_eq!(world.waiting(PAIR), [4, 5, 2, 3, 1, 6]);
     for (id, price) in [(91, 100), (92, 101), (93, 102)] {
-        world.done(Command::Place(ask(2, id, price, 1)));
+        world.done(ask(2, id, price, 1));
     }
-    let events = world.done(Command::Place(bid(3, 9, 102, 3)));
+    let events = world.done(bid(3, 9, 102, 3));
     let mut expected = places.to_vec();
     expected.retain(|&(_, at)| at < 9);
     expected.sort_by_key(|&(_, at)| at);
@@ -234,12 +231,12 @@ fn one_triggers_the_next_at_the_end_of_the_line() {
     for symbol in [PAIR, FUTURES] {
         let mut world = World::new(Rules::default());
         for (id, price) in [(1, 100), (2, 99), (3, 98), (4, 97)] {
-            world.done(Command::Place(in_symbol(bid(2, id, price, 1), symbol)));
+            world.done(in_symbol(bid(2, id, price, 1), symbol));
         }
         let [first, second, third] = [(11, 100), (12, 100), (13, 99)]
             .map(|(id, trigger)| (in_symbol(ask(1, id, 2, 1), symbol), trigger));
         for (place, trigger) in [third, first, second] {
-            world.done(with(stop(place, trigger)));
+            world.done(stop(place, trigger));
         }
         let events = [
             trade(Ask, (100, 1), (2, 1), WHOLE, 100),
@@ -251,7 +248,7 @@ fn one_triggers_the_next_at_the_end_of_the_line() {
             trade(Ask, (97, 1), (2, 4), WHOLE, 97),
         ];
         let taker = in_symbol(ask(3, 9, 100, 1), symbol);
-        assert_eq!(world.done(Command::Place(taker)), events);
+        assert_eq!(world.done(taker), events);
         assert!(world.waiting(symbol).is_empty());
     }
 }
@@ -259,11 +256,11 @@ fn one_triggers_the_next_at_the_end_of_the_line() {
 #[test]
 fn a_moved_order_triggers_too() {
     let mut world = World::new(Rules::default());
-    world.done(Command::Place(ask(2, 1, 100, 1)));
-    world.done(Command::Place(ask(3, 2, 120, 1)));
-    world.done(Command::Place(bid(2, 3, 90, 1)));
+    world.done(ask(2, 1, 100, 1));
+    world.done(ask(3, 2, 120, 1));
+    world.done(bid(2, 3, 90, 1));
     let place = bid(1, 9, 80, 2);
-    world.done(with(stop(place, 80)));
+    world.done(stop(place, 80));
     let events = [trade(Ask, (90, 1), (2, 3), WHOLE, 90), triggered(&place)];
     assert_eq!(world.done(moved(3, PAIR, 2, 90)), events);
 }
@@ -275,7 +272,7 @@ fn the_owner_cancels_and_reduces_it() {
             let mut world = World::new(rules);
             let before = text(&world.state);
             let place = in_symbol(bid(1, 1, 105, 7), symbol);
-            world.done(with(stop(place, 100)));
+            world.done(stop(place, 100));
             let held = text(&world.state);
             let unknown = ResultCode::MatchingUnknownOrderId;
             world.refused(cancelled(2, symbol, 1), unknown);
@@ -289,7 +286,7 @@ fn the_owner_cancels_and_reduces_it() {
             assert_eq!(world.waiting(symbol), [1]);
             let events = world.done(cancelled(1, symbol, 1));
             assert_eq!(events, [removed(&place, 4, Removal::Cancelled)]);
-            world.done(with(stop(place, 100)));
+            world.done(stop(place, 100));
             let events = world.done(reduced(1, symbol, 1, 7));
             assert_eq!(events, [removed(&place, 7, Removal::Cancelled)]);
             let after = text(&world.state);
@@ -305,38 +302,32 @@ fn the_owner_cancels_and_reduces_it() {
 #[test]
 fn its_money_is_held_and_the_reports_agree() {
     let mut world = World::new(Rules::default());
-    let order = stop(
-        Place {
-            reserve_price: 110,
-            ..bid(1, 1, 105, 7)
-        },
-        100,
-    );
-    world.done(with(order));
+    let order = stop(bid(1, 1, 105, 7).with_reserve(110), 100);
+    world.done(order);
     assert_eq!(world.balance(1, 2), 1_000_000 - 7 * (110 * 2 + 3));
     let report = user_report(&world.state, UserId(1));
     assert_eq!(report.orders.waiting, [order]);
     assert!(user_report(&world.state, UserId(2)).orders.is_empty());
     let poor = stop(ask(1, 2, 105, 400_000), 100);
-    world.refused(with(poor), ResultCode::RiskNsf);
+    world.refused(poor, ResultCode::RiskNsf);
     // Margin is asked for lots that wait, as well.
     let poor = stop(in_symbol(ask(1, 2, 105, 400_000), FUTURES), 100);
-    world.refused(with(poor), ResultCode::RiskNsf);
+    world.refused(poor, ResultCode::RiskNsf);
     assert!(text(&world.state).ends_with("N,1,B,100,1,1,0,105,110,7,0,0\n"));
 }
 
 #[test]
 fn ids_are_of_one_order_that_rests_or_waits() {
     let mut world = World::new(Rules::default());
-    world.done(Command::Place(bid(1, 1, 50, 1)));
+    world.done(bid(1, 1, 50, 1));
     let place = bid(1, 1, 60, 2);
-    assert_eq!(world.done(with(stop(place, 100))), [reject(&place, 2)]);
+    assert_eq!(world.done(stop(place, 100)), [reject(&place, 2)]);
     let place = ask(2, 7, 60, 2);
-    world.done(with(stop(place, 40)));
-    assert_eq!(world.done(with(stop(place, 40))), [reject(&place, 2)]);
+    world.done(stop(place, 40));
+    assert_eq!(world.done(stop(place, 40)), [reject(&place, 2)]);
     // Nor may a new order take by it.
     let taker = ask(2, 7, 50, 3);
-    assert_eq!(world.done(Command::Place(taker)), [reject(&taker, 3)]);
+    assert_eq!(world.done(taker), [reject(&taker, 3)]);
     assert_eq!(world.waiting(PAIR), [7]);
 }
 
@@ -346,14 +337,14 @@ fn what_it_asks_for_counts_when_it_is_triggered() {
     let post = flagged(bid(1, 1, 105, 3), OrderFlags::NONE.with_post_only());
     let flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
     let own = flagged(bid(2, 2, 104, 3), flags);
-    world.done(with(stop(post, 100)));
-    world.done(with(stop(own, 100)));
+    world.done(stop(post, 100));
+    world.done(stop(own, 100));
     let mut ice = iceberg(bid(1, 3, 99, 5), 2);
     ice.trigger = Some(100);
-    world.done(with(ice));
+    world.done(ice);
     let rests = ask(2, 8, 104, 2);
-    world.done(Command::Place(ask(3, 7, 100, 1)));
-    world.done(Command::Place(rests));
+    world.done(ask(3, 7, 100, 1));
+    world.done(rests);
     let events = [
         trade(Bid, (100, 1), (3, 7), WHOLE, 100),
         triggered(&post),
@@ -362,7 +353,7 @@ fn what_it_asks_for_counts_when_it_is_triggered() {
         removed(&rests, 2, Removal::SelfTrade),
         triggered(&ice.place),
     ];
-    assert_eq!(world.done(Command::Place(bid(4, 9, 100, 1))), events);
+    assert_eq!(world.done(bid(4, 9, 100, 1)), events);
     assert_eq!(world.side(PAIR, Bid), [(104, 2, 3), (99, 3, 2)]);
 }
 
@@ -373,9 +364,9 @@ fn all_that_waits_is_cancelled_with_all_that_rests() {
         let rests = in_symbol(ask(1, 1, 100, 2), symbol);
         let places = [bid(1, 3, 50, 1), ask(1, 2, 60, 1), bid(2, 4, 50, 1)];
         let [buys, sells, other] = places.map(|place| in_symbol(place, symbol));
-        world.done(Command::Place(rests));
+        world.done(rests);
         for place in [buys, sells, other] {
-            world.done(with(stop(place, 70)));
+            world.done(stop(place, 70));
         }
         let events = [(rests, 2), (sells, 1), (buys, 1)]
             .map(|(place, size)| removed(&place, size, Removal::CancelAll));
@@ -391,11 +382,8 @@ fn other_types_and_senseless_triggers_are_refused() {
     for rules in [Rules::default(), Rules::REFERENCE] {
         let mut world = World::new(rules);
         for order_type in &OrderType::ALL[2..5] {
-            let place = Place {
-                order_type: *order_type,
-                ..bid(1, 1, 90, 1)
-            };
-            world.refused(with(stop(place, 80)), ResultCode::RiskStopOrderType);
+            let place = bid(1, 1, 90, 1).with_type(*order_type);
+            world.refused(stop(place, 80), ResultCode::RiskStopOrderType);
         }
         for (size, price, trigger, code) in [
             (0, 5, 5, ResultCode::RiskSizeNotPositive),
@@ -403,21 +391,21 @@ fn other_types_and_senseless_triggers_are_refused() {
             (1, 0, 5, ResultCode::RiskPriceNotPositive),
             (1, 5, 0, ResultCode::RiskPriceNotPositive),
         ] {
-            world.refused(with(stop(bid(1, 1, price, size), trigger)), code);
+            world.refused(stop(bid(1, 1, price, size), trigger), code);
         }
         let overflow = ResultCode::RiskArithmeticOverflow;
         let large = stop(bid(1, 1, i64::MAX, 1), 5);
-        world.refused(with(large), overflow);
+        world.refused(large, overflow);
         let large = Place {
             symbol: FUTURES,
             ..ioc(bid(1, 1, i64::MAX - 1_000_000, 1))
         };
-        world.refused(with(stop(large, 5)), ResultCode::RiskPriceOutsideBand);
+        world.refused(stop(large, 5), ResultCode::RiskPriceOutsideBand);
         if rules == Rules::REFERENCE {
             let (low, high) = (i64::MIN, i64::MAX);
             let symbol = FUTURES;
             world.done(Command::SetPriceBand { symbol, low, high });
-            world.refused(with(stop(large, 5)), overflow);
+            world.refused(stop(large, 5), overflow);
         }
     }
 }
@@ -429,7 +417,7 @@ fn orders_that_wait_in_an_empty_book_come_back_from_a_snapshot() {
     for count in [1, 50, 1_000] {
         let mut world = World::new(Rules::default());
         for id in 0..count {
-            world.done(with(stop(bid(1, id, 90, 1), 80)));
+            world.done(stop(bid(1, id, 90, 1), 80));
         }
         let mut bytes = Vec::new();
         encode_state(&world.state, &mut bytes);

@@ -2,12 +2,13 @@
 
 use thalweg_exchange::book::RestingOrder;
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::{
     AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags,
     OrderId, OrderType, Place, RejectReason, Removal, ResultCode, Rules, State, SymbolId,
     SymbolSpec, SymbolType, UserId, apply,
 };
+
+pub(crate) use crate::one_state::text;
 
 pub(crate) const PAIR: SymbolId = SymbolId(1);
 pub(crate) const OTHER_PAIR: SymbolId = SymbolId(2);
@@ -15,25 +16,15 @@ pub(crate) const FUTURES: SymbolId = SymbolId(3);
 pub(crate) const SYMBOLS: [SymbolId; 3] = [PAIR, OTHER_PAIR, FUTURES];
 
 fn spec(id: SymbolId, currencies: (i32, i32), scales: (i64, i64), fees: (i64, i64)) -> SymbolSpec {
-    SymbolSpec {
-        id,
-        base_currency: CurrencyId(currencies.0),
-        quote_currency: CurrencyId(currencies.1),
-        base_scale: scales.0,
-        quote_scale: scales.1,
-        taker_fee: fees.0,
-        maker_fee: fees.1,
-        ..SymbolSpec::default()
-    }
+    SymbolSpec::pair(id, CurrencyId(currencies.0), CurrencyId(currencies.1))
+        .with_scales(scales.0, scales.1)
+        .with_fees(fees.0, fees.1)
 }
 
 pub(crate) fn opening(money: i64) -> Vec<Command> {
-    let futures = SymbolSpec {
-        symbol_type: SymbolType::Futures,
-        margin_buy: 5,
-        margin_sell: 4,
-        ..spec(FUTURES, (1, 2), (1, 1), (2, 1))
-    };
+    let futures = spec(FUTURES, (1, 2), (1, 1), (2, 1))
+        .with_type(SymbolType::Futures)
+        .with_margins(5, 4);
     let specs = [
         spec(PAIR, (1, 2), (3, 2), (3, 1)),
         spec(OTHER_PAIR, (2, 3), (1, 1), (0, 0)),
@@ -183,12 +174,6 @@ pub(crate) fn fitted(state: &State, command: &Command) -> Command {
     Command::Amend(amend.into())
 }
 
-pub(crate) fn text(state: &State) -> String {
-    let mut text = String::new();
-    write_state(state, &mut text).expect("a String takes everything");
-    text
-}
-
 pub(crate) fn gtc(uid: i64, id: i64, action: Action, price: i64, size: i64) -> Place {
     Place::limit((UserId(uid), OrderId(id)), PAIR, action, (price, size))
 }
@@ -202,10 +187,7 @@ pub(crate) fn bid(uid: i64, id: i64, price: i64, size: i64) -> Place {
 }
 
 pub(crate) fn of_type(place: Place, order_type: OrderType) -> Command {
-    let place = Place {
-        order_type,
-        ..place
-    };
+    let place = place.with_type(order_type);
     Command::Place(place)
 }
 
@@ -276,24 +258,15 @@ pub(crate) fn with(order: ConditionalOrder) -> Command {
 }
 
 pub(crate) fn good_till(place: Place, time: i64) -> ConditionalOrder {
-    ConditionalOrder {
-        good_till: Some(time),
-        ..place.into()
-    }
+    ConditionalOrder::from(place).with_good_till(time)
 }
 
 pub(crate) fn iceberg(place: Place, display: i64) -> ConditionalOrder {
-    ConditionalOrder {
-        display: Some(display),
-        ..place.into()
-    }
+    ConditionalOrder::from(place).with_display(display)
 }
 
 pub(crate) fn stop(place: Place, trigger: i64) -> ConditionalOrder {
-    ConditionalOrder {
-        trigger: Some(trigger),
-        ..place.into()
-    }
+    ConditionalOrder::from(place).with_trigger(trigger)
 }
 
 pub(crate) fn cancelled(uid: i64, symbol: SymbolId, id: i64) -> Command {

@@ -183,6 +183,13 @@ impl Entry {
                         Body::Ticker(Box::new(market.ticker(now_ms)))
                     });
                 }
+                Kind::Average if is_second => {
+                    let mark = Mark::Figures(last, 0, now_ms.div_euclid(60_000));
+                    self.push_new(time_us, kind, mark, |market| {
+                        let traded_us = market.trades.last().map_or(0, |trade| trade.time_us);
+                        Body::Average(market.average(now_ms), traded_us)
+                    });
+                }
                 Kind::Candle(_) => self.push_candle(time_us, kind, is_second),
                 _ => {}
             }

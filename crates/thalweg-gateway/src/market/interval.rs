@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 const SECOND: i64 = 1_000;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-pub(super) const DAY: i64 = 24 * HOUR;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
+pub(crate) const DAY: i64 = 24 * HOUR;
 const WEEK: i64 = 7 * DAY;
 /// 5 January 1970 was the first Monday.
 const FIRST_MONDAY: i64 = 4 * DAY;
@@ -41,6 +41,10 @@ impl Interval {
     pub(crate) const COUNT: usize = 16;
     /// One minute.
     pub(crate) const MINUTE: Self = Self(1);
+    /// One hour.
+    pub(crate) const HOUR: Self = Self(6);
+    /// One day.
+    pub(crate) const DAY: Self = Self(12);
     const WEEK: Self = Self(14);
     const MONTH: Self = Self(15);
 

@@ -8,6 +8,7 @@ use thalweg_exchange::SymbolId;
 use super::candle::Candle;
 use super::depth::{BestLevels, DepthSnapshot, Diff, Level, Speed};
 use super::interval::Interval;
+use super::symbol_market::AVERAGE_MINUTES;
 use super::ticker::Ticker;
 use super::trade::{AggregateTrade, Trade};
 use super::units::{Units, percent};
@@ -41,6 +42,8 @@ pub(crate) enum Kind {
     MiniTicker,
     /// `ticker`.
     Ticker,
+    /// `avgPrice`.
+    Average,
 }
 
 impl Kind {
@@ -64,6 +67,7 @@ impl Kind {
             "bookTicker" => Some(Self::BookTicker),
             "miniTicker" => Some(Self::MiniTicker),
             "ticker" => Some(Self::Ticker),
+            "avgPrice" => Some(Self::Average),
             _ => Some(Self::Candle(name.strip_prefix("kline_")?.parse().ok()?)),
         }
     }
@@ -91,6 +95,8 @@ pub(crate) enum Body {
     Candle(Candle, bool),
     /// The figures of a day.
     Ticker(Box<Ticker>),
+    /// The average price as price × lots and lots, and when the last trade was, in microseconds.
+    Average((i128, i128), i64),
 }
 
 /// An event of a stream.
@@ -115,7 +121,9 @@ impl StreamEvent {
         match &self.body {
             Body::Diff(diff) => 128 + LEVEL * (diff.bids.len() + diff.asks.len()),
             Body::Partial(depth) => 128 + LEVEL * (depth.bids.len() + depth.asks.len()),
-            Body::Trade(_) | Body::AggregateTrade(_) | Body::BookTicker(..) => 160,
+            Body::Trade(_) | Body::AggregateTrade(_) | Body::BookTicker(..) | Body::Average(..) => {
+                160
+            }
             Body::Candle(..) | Body::Ticker(_) => 512,
         }
     }
@@ -165,6 +173,15 @@ impl StreamEvent {
             Body::Candle(candle, is_closed) => {
                 self.write_head(text, time_unit, "kline")?;
                 self.write_candle(text, time_unit, candle, *is_closed)
+            }
+            Body::Average((quote, lots), last_us) => {
+                self.write_head(text, time_unit, "avgPrice")?;
+                let average = units.average(*quote, *lots);
+                let last = time_unit.of(*last_us);
+                write!(
+                    text,
+                    "\"i\":\"{AVERAGE_MINUTES}m\",\"w\":\"{average}\",\"T\":{last}}}"
+                )
             }
             Body::Ticker(ticker) if self.kind == Kind::MiniTicker => {
                 self.write_head(text, time_unit, "24hrMiniTicker")?;

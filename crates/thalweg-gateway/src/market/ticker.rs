@@ -5,9 +5,7 @@ use super::depth::BestLevels;
 use super::interval::{DAY, Interval};
 use super::trade::Trade;
 
-/// The trades of a day that ends now, and the best prices.
-///
-/// The window begins with the minute that was 24 hours ago, so it is up to a minute longer.
+/// The trades of a window that ends now, such as a day, and the best prices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ticker {
     /// When the window begins, in milliseconds since 1970.
@@ -26,21 +24,32 @@ pub(crate) struct Ticker {
 }
 
 impl Ticker {
-    /// Returns the figures at a time, in milliseconds since 1970. Before the first trade all prices
-    /// are 0.
+    /// Returns the figures of a length of time that ends now, in milliseconds. Before the first
+    /// trade all prices are 0.
     ///
-    /// Cost: goes through the minutes of the window that have trades, 1,441 at most.
-    pub(crate) fn at(candles: &Candles, last: Option<&Trade>, best: BestLevels, now: i64) -> Self {
-        let open_time = Interval::MINUTE.open(now - DAY);
-        let minutes = candles.traded(Interval::MINUTE);
+    /// Up to a day is counted in minutes, more in hours: the window is up to one of them longer.
+    ///
+    /// Cost: goes through the minutes or hours of the window that have trades, 1,441 at most.
+    pub(crate) fn at(
+        candles: &Candles,
+        last: Option<&Trade>,
+        best: BestLevels,
+        now: i64,
+        length: i64,
+    ) -> Self {
+        let unit = match length {
+            ..=DAY => Interval::MINUTE,
+            _ => Interval::HOUR,
+        };
+        let open_time = unit.open(now - length);
         let mut window = None::<Candle>;
         let mut previous = None;
-        for minute in minutes.rev() {
-            if minute.open_time < open_time {
-                previous = Some(minute.close);
+        for part in candles.traded(unit).rev() {
+            if part.open_time < open_time {
+                previous = Some(part.close);
                 break;
             }
-            let mut earlier = *minute;
+            let mut earlier = *part;
             if let Some(window) = &window {
                 earlier.merge(window);
             }

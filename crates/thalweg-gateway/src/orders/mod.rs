@@ -10,10 +10,12 @@
 //!    asked for at the exchange.
 //! 4. Who waits for a command waits until the drop copy has passed its number.
 
+mod committer;
 mod event;
 mod log;
 mod memory;
 mod order;
+mod passed;
 mod placing;
 mod request;
 mod session;
@@ -35,16 +37,18 @@ use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 use thalweg_exchange::{Command, SymbolId, UserId};
 use thalweg_journal::Lsn;
 use thalweg_server::{GatewayLink, config};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
+use self::committer::Committer;
 pub(crate) use self::event::{Balance, UserEvent};
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 use self::memory::ORDER_IDS;
 pub(crate) use self::order::{Fill, Order, Status};
+use self::passed::Passed;
 pub(crate) use self::placing::Placed;
 pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
-use self::session::{Access, Executed, Request, Submit};
+use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
@@ -77,14 +81,14 @@ impl User {
 #[derive(Debug)]
 pub(crate) struct Orders {
     log: Log,
+    committer: Committer,
     /// The records of the log as it was opened, until they are applied.
     records: Mutex<Vec<Record>>,
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
     reports: Reports,
     kept: usize,
-    /// Commands below this number are applied.
-    passed: watch::Sender<u64>,
+    passed: Passed,
     best: RwLock<HashMap<SymbolId, BestPrices>>,
     /// The drop copy is not followed any more.
     has_ended: AtomicBool,
@@ -99,8 +103,10 @@ impl Orders {
     ) -> Result<Self, GatewayError> {
         let mut records = Vec::new();
         let log = Log::open(directory, |record| records.push(record))?;
+        let committer = Committer::start(log.clone()).map_err(GatewayError::Threads)?;
         Ok(Self {
             log,
+            committer,
             records: Mutex::new(records),
             users: RwLock::default(),
             access: Access {
@@ -110,7 +116,7 @@ impl Orders {
             },
             reports: link.reports.clone(),
             kept: config.orders_kept,
-            passed: watch::Sender::new(0),
+            passed: Passed::default(),
             best: RwLock::default(),
             has_ended: AtomicBool::new(false),
         })
@@ -311,7 +317,7 @@ impl Orders {
 
     /// All commands below this number are applied.
     pub(crate) fn pass(&self, next: u64) {
-        self.passed.send_replace(next);
+        self.passed.pass(next);
     }
 
     /// The drop copy is not followed any more: from now on nothing is placed or shown.
@@ -345,16 +351,12 @@ impl Orders {
     /// # Errors
     /// -1007.
     async fn reach(&self, number: u64) -> Result<(), ApiError> {
-        let mut passed = self.passed.subscribe();
-        let reached = passed.wait_for(|next| *next > number);
-        match tokio::time::timeout(ANSWER_TIME, reached).await {
-            Ok(Ok(_)) => Ok(()),
-            _ => Err(ApiError::TIMEOUT),
-        }
+        let reached = tokio::time::timeout(ANSWER_TIME, self.passed.reach(number)).await;
+        reached.map_err(|_| ApiError::TIMEOUT)
     }
 
     fn queue<'u>(&self, user: &'u User, last: i64) -> &'u mpsc::Sender<Request> {
-        let spawn = || session::spawn(&self.access, user.id, &self.log, last as u64);
+        let spawn = || session::spawn(&self.access, user.id, &self.committer, last as u64);
         user.queue.get_or_init(spawn)
     }
 
@@ -365,7 +367,7 @@ impl Orders {
     /// What `make` returns; -1008 where too much waits, or the log is full; -1016.
     fn submit(
         &self,
-        user: &User,
+        user: &Arc<User>,
         make: impl FnOnce(&Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
     ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
         self.check()?;
@@ -375,8 +377,9 @@ impl Orders {
         let sequence = memory.sequence + 1;
         let id = ORDER_IDS + sequence;
         let (order, command) = make(&memory, id)?;
-        let mut lsn = None;
+        let (mut lsn, mut placed) = (None, None);
         if let Some(order) = order {
+            placed = Some((Arc::clone(user), order.symbol, id));
             let record = Record::Order(Box::new(order));
             let appended = self.log.append(&record);
             lsn = Some(appended.map_err(|error| {
@@ -388,12 +391,12 @@ impl Orders {
             }
         }
         memory.sequence = sequence;
-        let (done, outcome) = oneshot::channel();
+        let (sender, outcome) = oneshot::channel();
         permit.send(Request::Submit(Box::new(Submit {
             sequence: sequence as u64,
             lsn,
             command,
-            done,
+            done: Done { sender, placed },
         })));
         Ok((id, outcome))
     }

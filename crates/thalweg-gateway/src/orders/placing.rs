@@ -11,7 +11,7 @@ use thalweg_exchange::{
 use super::order::{Fill, Kind, Life, Order, Status};
 use super::request::{Amount, Draft};
 use super::session::Executed;
-use super::{ANSWER_TIME, Orders, User};
+use super::{ANSWER_TIME, Memory, Orders, User};
 use crate::error::ApiError;
 use crate::state::now_us;
 use crate::symbols::Symbol;
@@ -56,28 +56,13 @@ impl Orders {
             let command = command(&order, draft, &terms);
             Ok((Some(order), command))
         })?;
-        let (owner, place) = (Arc::clone(user), symbol.spec.id.0);
-        // The client may go meanwhile, and with it this call.
-        let done = tokio::spawn(async move {
-            let done = done.await.unwrap_or(Err(ApiError::TIMEOUT));
-            if let Err(error) = &done
-                && *error != ApiError::TIMEOUT
-            {
-                owner.memory().forget(place, id);
-            }
-            done
-        });
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
         let memory = user.memory();
         match memory.order(symbol.spec.id, id) {
             Some(order) => Ok(Placed {
                 order: order.clone(),
-                fills: memory
-                    .fills(symbol.spec.id)
-                    .filter(|fill| fill.order == id && fill.command == number)
-                    .copied()
-                    .collect(),
+                fills: fills_of(&memory, symbol.spec.id, id, number),
             }),
             None => Err(refusal(result)),
         }
@@ -179,7 +164,7 @@ impl Orders {
     /// -2011 where it is not open, and those of sessions.
     pub(crate) async fn cancel(
         &self,
-        user: &User,
+        user: &Arc<User>,
         symbol: SymbolId,
         id: i64,
     ) -> Result<Order, ApiError> {
@@ -194,7 +179,7 @@ impl Orders {
     /// -2011 where it is not open, -2038 where it has changed, and those of sessions.
     pub(crate) async fn amend(
         &self,
-        user: &User,
+        user: &Arc<User>,
         symbol: SymbolId,
         order: &Order,
         lots: i64,
@@ -220,7 +205,7 @@ impl Orders {
 
     async fn change(
         &self,
-        user: &User,
+        user: &Arc<User>,
         symbol: SymbolId,
         id: i64,
         command: TradeCommand,
@@ -248,7 +233,7 @@ impl Orders {
     /// -2011 where none is open, and those of sessions.
     pub(crate) async fn cancel_all(
         &self,
-        user: &User,
+        user: &Arc<User>,
         symbol: SymbolId,
     ) -> Result<Vec<Order>, ApiError> {
         // Also where none is open: one may be on its way before this.
@@ -268,6 +253,17 @@ impl Orders {
             false => Ok(gone),
         }
     }
+}
+
+/// Returns the trades of an order as the taker of a command. They are among the last ones: the
+/// commands of trades ascend.
+fn fills_of(memory: &Memory, symbol: SymbolId, order: i64, command: u64) -> Vec<Fill> {
+    let last = memory.fills(symbol).rev();
+    let own = last.take_while(|fill| fill.command >= command);
+    let own = own.filter(|fill| fill.order == order && fill.command == command);
+    let mut fills: Vec<Fill> = own.copied().collect();
+    fills.reverse();
+    fills
 }
 
 /// Waits for the outcome of a command.

@@ -2,6 +2,7 @@
 //! after its order is durable in the log.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_client::{Options, Outcome, TradeClient, TradeCommand};
@@ -11,7 +12,8 @@ use thalweg_exchange::{OrderId, ResultCode, SymbolId, UserId};
 use thalweg_journal::Lsn;
 use tokio::sync::{mpsc, oneshot};
 
-use super::log::Log;
+use super::User;
+use super::committer::Committer;
 use crate::error::ApiError;
 
 /// Commands and queries of a user that wait for its session.
@@ -50,7 +52,27 @@ pub(super) struct Submit {
     /// The record that must be durable before.
     pub(super) lsn: Option<Lsn>,
     pub(super) command: TradeCommand,
-    pub(super) done: oneshot::Sender<Result<Executed, ApiError>>,
+    pub(super) done: Done,
+}
+
+/// The receiver of a command's outcome, and the order that the command places.
+#[derive(Debug)]
+pub(super) struct Done {
+    pub(super) sender: oneshot::Sender<Result<Executed, ApiError>>,
+    /// The user, the symbol and the id.
+    pub(super) placed: Option<(Arc<User>, i32, i64)>,
+}
+
+impl Done {
+    /// Sends the outcome; the client may be gone. An order that was not executed is forgotten.
+    fn settle(self, outcome: Result<Executed, ApiError>) {
+        if let (Some((user, symbol, id)), Err(error)) = (self.placed, &outcome)
+            && *error != ApiError::TIMEOUT
+        {
+            user.memory().forget(symbol, id);
+        }
+        let _ = self.sender.send(outcome);
+    }
 }
 
 /// The number of a command that was executed, and its result.
@@ -61,7 +83,7 @@ pub(super) type Executed = (u64, ResultCode);
 pub(super) async fn run(
     access: Access,
     user: UserId,
-    log: Log,
+    committer: Committer,
     mut requests: mpsc::Receiver<Request>,
     mut last: u64,
 ) {
@@ -74,7 +96,7 @@ pub(super) async fn run(
         });
         let is_logged = match record {
             None => true,
-            Some(lsn) => commit(&log, lsn).await,
+            Some(lsn) => committer.commit(lsn).await,
         };
         // One attempt for all that came together.
         let mut may_connect = true;
@@ -101,19 +123,6 @@ pub(super) async fn run(
     }
 }
 
-async fn commit(log: &Log, lsn: Lsn) -> bool {
-    let log = log.clone();
-    let committed = tokio::task::spawn_blocking(move || log.commit(lsn)).await;
-    match committed {
-        Ok(Ok(())) => true,
-        Ok(Err(error)) => {
-            tracing::error!(%error, "orders are refused: the gateway's log");
-            false
-        }
-        Err(_) => false,
-    }
-}
-
 async fn connect(access: &Access, user: UserId, last: u64) -> Option<TradeClient> {
     let mut options = Options::new(access.trade.to_string(), user.0);
     options.number = access.number;
@@ -134,7 +143,7 @@ async fn connect(access: &Access, user: UserId, last: u64) -> Option<TradeClient
 
 fn refuse(request: Request) {
     if let Request::Submit(submit) = request {
-        let _ = submit.done.send(Err(ApiError::BUSY));
+        submit.done.settle(Err(ApiError::BUSY));
     }
 }
 
@@ -160,10 +169,10 @@ async fn serve(client: &TradeClient, user: UserId, request: Request, is_logged: 
             if !is_logged {
                 // Something must have its sequence, so that the next ones are as they should be.
                 let nothing = TradeCommand::cancel(user, SymbolId(0), OrderId(sequence as i64));
-                let _ = done.send(Err(ApiError::BUSY));
+                done.settle(Err(ApiError::BUSY));
                 return client.submit_with(nothing, |_| ()).await.is_ok();
             }
-            let callback = move |outcome| drop(done.send(result_of(outcome, sequence)));
+            let callback = move |outcome| done.settle(result_of(outcome, sequence));
             client.submit_with(command, callback).await.is_ok()
         }
     }
@@ -195,8 +204,13 @@ fn result_of(outcome: Outcome, expected: u64) -> Result<Executed, ApiError> {
 }
 
 /// Spawns the task of a session.
-pub(super) fn spawn(access: &Access, user: UserId, log: &Log, last: u64) -> mpsc::Sender<Request> {
+pub(super) fn spawn(
+    access: &Access,
+    user: UserId,
+    committer: &Committer,
+    last: u64,
+) -> mpsc::Sender<Request> {
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
-    tokio::spawn(run(access.clone(), user, log.clone(), receiver, last));
+    tokio::spawn(run(access.clone(), user, committer.clone(), receiver, last));
     sender
 }

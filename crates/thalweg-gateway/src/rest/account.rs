@@ -224,24 +224,66 @@ pub(super) async fn order_counts(call: &Call<'_>) -> Answer {
         .collect())
 }
 
+/// Returns a rate in millionths with some decimals; a fee by lot has none.
+fn rate_text(symbol: &Symbol, millionths: i64, decimals: u32) -> String {
+    let scaled = match symbol.spec.fee_unit {
+        FeeUnit::Millionth => i128::from(millionths) * 10_i128.pow(decimals - 6),
+        FeeUnit::PerLot => 0,
+    };
+    crate::decimal::format(scaled, decimals)
+}
+
 pub(super) async fn trade_fee(call: &Call<'_>) -> Answer {
     let symbols = match general::symbols_named(call)? {
         Some(symbols) => symbols,
         None => call.state.symbols.all(),
     };
     let row = |symbol: &Arc<Symbol>| {
-        let rate = |millionths: i64| match symbol.spec.fee_unit {
-            FeeUnit::Millionth => crate::decimal::format(millionths.into(), 6),
-            // A fee by lot has no rate.
-            FeeUnit::PerLot => "0".to_owned(),
-        };
         json!({
             "symbol": symbol.name,
-            "makerCommission": rate(symbol.spec.maker_fee),
-            "takerCommission": rate(symbol.spec.taker_fee),
+            "makerCommission": rate_text(symbol, symbol.spec.maker_fee, 6),
+            "takerCommission": rate_text(symbol, symbol.spec.taker_fee, 6),
         })
     };
     Ok(symbols.iter().map(row).collect())
+}
+
+pub(super) async fn commission(call: &Call<'_>) -> Answer {
+    let symbol = call.params.symbol(&call.state.symbols)?;
+    let rates = |maker: i64, taker: i64| {
+        json!({
+            "maker": rate_text(&symbol, maker, 8),
+            "taker": rate_text(&symbol, taker, 8),
+            "buyer": rate_text(&symbol, 0, 8),
+            "seller": rate_text(&symbol, 0, 8),
+        })
+    };
+    Ok(json!({
+        "symbol": symbol.name,
+        "standardCommission": rates(symbol.spec.maker_fee, symbol.spec.taker_fee),
+        "specialCommission": rates(0, 0),
+        "taxCommission": rates(0, 0),
+        "discount": {
+            "enabledForAccount": false,
+            "enabledForSymbol": false,
+            "discountAsset": null,
+            "discount": "0.00000000",
+        },
+    }))
+}
+
+/// The exchange keeps no prevented matches: the list is empty.
+pub(super) async fn prevented_matches(call: &Call<'_>) -> Answer {
+    let params = call.params;
+    params.symbol(&call.state.symbols)?;
+    let (id, order) = (
+        params.integer("preventedMatchId")?,
+        params.integer("orderId")?,
+    );
+    match id.is_some() == order.is_some() {
+        true => Err(ApiError::BAD_COMBINATION),
+        false => Ok(json!([])),
+    }
 }
 
 #[cfg(test)]

@@ -38,9 +38,30 @@ pub(super) async fn no_symbols(_: &Call<'_>) -> Answer {
 }
 
 pub(super) async fn exchange_info(call: &Call<'_>) -> Answer {
-    let listed = match symbols_named(call)? {
-        Some(symbols) => symbols,
-        None => call.state.symbols.all(),
+    let named = symbols_named(call)?;
+    let params = call.params;
+    let (permissions, status) = (params.text("permissions")?, params.text("symbolStatus")?);
+    if named.is_some() && permissions.or(status).is_some() {
+        return Err(ApiError::BAD_COMBINATION);
+    }
+    let mut listed = named.unwrap_or_else(|| call.state.symbols.all());
+    if !has_spot(permissions)? {
+        listed.clear();
+    }
+    match status {
+        None => {}
+        Some("TRADING" | "HALT" | "BREAK") => {
+            listed.retain(|symbol| status == Some(symbol.status()));
+        }
+        Some(_) => return Err(ApiError::invalid_data("symbolStatus")),
+    }
+    let has_sets = params.flag("showPermissionSets")?.unwrap_or(true);
+    let symbol_row = |symbol: &Arc<Symbol>| {
+        let mut row = symbol_info(symbol);
+        if !has_sets {
+            row["permissionSets"] = json!([]);
+        }
+        row
     };
     let now = now_us();
     Ok(json!({
@@ -48,8 +69,21 @@ pub(super) async fn exchange_info(call: &Call<'_>) -> Answer {
         "serverTime": TimeUnit::of(call.unit, now),
         "rateLimits": call.state.limits.to_json(None, now),
         "exchangeFilters": [],
-        "symbols": listed.iter().map(|symbol| symbol_info(symbol)).collect::<Vec<_>>(),
+        "symbols": listed.iter().map(symbol_row).collect::<Vec<_>>(),
     }))
+}
+
+/// Returns whether symbols of these permissions are asked for: a name, or a list of names.
+fn has_spot(permissions: Option<&str>) -> Result<bool, ApiError> {
+    let Some(text) = permissions else {
+        return Ok(true);
+    };
+    if !text.starts_with('[') {
+        return Ok(text == "SPOT");
+    }
+    let names: Result<Vec<String>, _> = serde_json::from_str(text);
+    let names = names.map_err(|_| ApiError::invalid_data("permissions"))?;
+    Ok(names.iter().any(|name| name == "SPOT"))
 }
 
 /// Returns the symbols that `symbol` or `symbols` name; `None` where neither is there.

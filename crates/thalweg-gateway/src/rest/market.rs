@@ -8,7 +8,8 @@ use super::general::symbols_named;
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::market::{
-    AggregateTrade, Candle, Interval, Level, Range, Ticker, Trade, Trades, Units, percent,
+    AVERAGE_MINUTES, AggregateTrade, Candle, DAY, HOUR, Interval, Level, MINUTE, Range,
+    SymbolMarket, Ticker, Trade, Trades, Units, percent,
 };
 use crate::params::Params;
 use crate::state::now_us;
@@ -174,12 +175,7 @@ pub(super) async fn candles(call: &Call<'_>) -> Answer {
     let symbol = params.symbol(&call.state.symbols)?;
     let interval: Result<Interval, ()> = params.required("interval")?.parse();
     let interval = interval.map_err(|()| ApiError::BAD_INTERVAL)?;
-    if !matches!(
-        params.text("timeZone")?,
-        None | Some("0" | "+0" | "0:00" | "+00:00" | "00:00")
-    ) {
-        return Err(ApiError::UNSUPPORTED);
-    }
+    check_zone(params)?;
     let range = Range {
         start: time_ms(params, "startTime")?,
         end: time_ms(params, "endTime")?,
@@ -211,10 +207,14 @@ pub(super) async fn candles(call: &Call<'_>) -> Answer {
 
 /// Answers with a row for each symbol that is named, or for all; one that is named by `symbol`
 /// comes alone.
-fn rows(call: &Call<'_>, row: impl Fn(&Symbol, &Units, &Ticker) -> Value) -> Answer {
+fn rows(
+    call: &Call<'_>,
+    ticker: impl Fn(&SymbolMarket, i64) -> Ticker,
+    row: impl Fn(&Symbol, &Units, &Ticker) -> Value,
+) -> Answer {
     let now_ms = now_us().div_euclid(1_000);
     let one = |symbol: &Symbol| {
-        let ticker = (call.state.market).read(symbol.spec.id, |market| market.ticker(now_ms));
+        let ticker = (call.state.market).read(symbol.spec.id, |market| ticker(market, now_ms));
         row(symbol, &Units::from(symbol), &ticker)
     };
     let named = symbols_named(call)?;
@@ -226,44 +226,143 @@ fn rows(call: &Call<'_>, row: impl Fn(&Symbol, &Units, &Ticker) -> Value) -> Ans
     }
 }
 
+/// Returns whether a ticker has few fields.
+fn is_mini(params: &Params) -> Result<bool, ApiError> {
+    match params.text("type")? {
+        None | Some("FULL") => Ok(false),
+        Some("MINI") => Ok(true),
+        Some(_) => Err(ApiError::invalid_data("type")),
+    }
+}
+
+/// Returns the fields that all tickers have.
+fn window_row(call: &Call<'_>, symbol: &Symbol, units: &Units, ticker: &Ticker) -> Value {
+    let window = &ticker.window;
+    let price = |price: i64| text(units.price.text(price));
+    json!({
+        "symbol": symbol.name,
+        "openPrice": price(window.open),
+        "highPrice": price(window.high),
+        "lowPrice": price(window.low),
+        "lastPrice": price(window.close),
+        "volume": text(units.size.text(window.volume)),
+        "quoteVolume": text(units.quote.text(window.quote_volume)),
+        "openTime": call.unit.of_ms(ticker.open_time),
+        "closeTime": call.unit.of_ms(ticker.close_time),
+        "firstId": window.first,
+        "lastId": window.last,
+        "count": window.count(),
+    })
+}
+
+/// Adds the fields of a full ticker that are about its window.
+fn add_changes(row: &mut Value, units: &Units, ticker: &Ticker) {
+    let window = &ticker.window;
+    row["priceChange"] = text(units.price.text(ticker.change()));
+    row["priceChangePercent"] = text(percent(ticker.change(), window.open));
+    row["weightedAvgPrice"] = text(units.average(window.quote_volume, window.volume));
+}
+
 /// `GET /api/v3/ticker/24hr`.
 pub(super) async fn ticker_24hr(call: &Call<'_>) -> Answer {
-    let is_mini = match call.params.text("type")? {
-        None | Some("FULL") => false,
-        Some("MINI") => true,
-        Some(_) => return Err(ApiError::invalid_data("type")),
-    };
-    rows(call, |symbol, units, ticker| {
-        let window = &ticker.window;
-        let price = |price: i64| text(units.price.text(price));
-        let mut row = json!({
-            "symbol": symbol.name,
-            "openPrice": price(window.open),
-            "highPrice": price(window.high),
-            "lowPrice": price(window.low),
-            "lastPrice": price(window.close),
-            "volume": text(units.size.text(window.volume)),
-            "quoteVolume": text(units.quote.text(window.quote_volume)),
-            "openTime": call.unit.of_ms(ticker.open_time),
-            "closeTime": call.unit.of_ms(ticker.close_time),
-            "firstId": window.first,
-            "lastId": window.last,
-            "count": window.count(),
-        });
+    let is_mini = is_mini(call.params)?;
+    rows(call, SymbolMarket::ticker, |symbol, units, ticker| {
+        let mut row = window_row(call, symbol, units, ticker);
         if !is_mini {
             let ((bid, bid_lots), (ask, ask_lots)) = best(ticker);
-            row["priceChange"] = text(units.price.text(ticker.change()));
-            row["priceChangePercent"] = text(percent(ticker.change(), window.open));
-            row["weightedAvgPrice"] = text(units.average(window.quote_volume, window.volume));
-            row["prevClosePrice"] = price(ticker.previous_close);
+            add_changes(&mut row, units, ticker);
+            row["prevClosePrice"] = text(units.price.text(ticker.previous_close));
             row["lastQty"] = text(units.size.text(ticker.last_size));
-            row["bidPrice"] = price(bid);
+            row["bidPrice"] = text(units.price.text(bid));
             row["bidQty"] = text(units.size.text(bid_lots));
-            row["askPrice"] = price(ask);
+            row["askPrice"] = text(units.price.text(ask));
             row["askQty"] = text(units.size.text(ask_lots));
         }
         row
     })
+}
+
+/// Returns the tickers of the symbols that are named, of one window.
+fn windows(call: &Call<'_>, ticker: impl Fn(&SymbolMarket, i64) -> Ticker) -> Answer {
+    let params = call.params;
+    let is_mini = is_mini(params)?;
+    if params.raw("symbol").or(params.raw("symbols")).is_none() {
+        return Err(ApiError::either("symbol", "symbols"));
+    }
+    rows(call, ticker, |symbol, units, ticker| {
+        let mut row = window_row(call, symbol, units, ticker);
+        if !is_mini {
+            add_changes(&mut row, units, ticker);
+        }
+        row
+    })
+}
+
+/// Returns the length of a window, in milliseconds: `1m` to `59m`, `1h` to `23h`, `1d` to `7d`.
+fn window_ms(name: &str) -> Option<i64> {
+    let (count, unit) = name.split_at_checked(name.len().checked_sub(1)?)?;
+    let (unit, most) = match unit {
+        "m" => (MINUTE, 59),
+        "h" => (HOUR, 23),
+        "d" => (DAY, 7),
+        _ => return None,
+    };
+    let is_number = count.bytes().all(|byte| byte.is_ascii_digit());
+    let count: i64 = count.parse().ok().filter(|_| is_number)?;
+    (1..=most).contains(&count).then_some(count * unit)
+}
+
+/// `GET /api/v3/ticker`.
+pub(super) async fn ticker_rolling(call: &Call<'_>) -> Answer {
+    let name = call.params.text("windowSize")?.unwrap_or("1d");
+    let length = window_ms(name).ok_or_else(|| ApiError::invalid_data("windowSize"))?;
+    windows(call, |market, now_ms| market.ticker_of(length, now_ms))
+}
+
+/// Returns whether a request's time zone is UTC, which all have.
+fn check_zone(params: &Params) -> Result<(), ApiError> {
+    match params.text("timeZone")? {
+        None | Some("0" | "+0" | "0:00" | "+00:00" | "00:00") => Ok(()),
+        Some(_) => Err(ApiError::UNSUPPORTED),
+    }
+}
+
+/// `GET /api/v3/ticker/tradingDay`.
+pub(super) async fn ticker_trading_day(call: &Call<'_>) -> Answer {
+    check_zone(call.params)?;
+    windows(call, |market, now_ms| {
+        let open_time = Interval::DAY.open(now_ms);
+        let day = market.ticker(now_ms);
+        let today = market.candles.at(Interval::DAY, now_ms);
+        Ticker {
+            open_time,
+            close_time: Interval::DAY.next(open_time) - 1,
+            window: today.unwrap_or(Candle::flat(open_time, 0)),
+            ..day
+        }
+    })
+}
+
+/// `GET /api/v3/avgPrice`.
+pub(super) async fn average_price(call: &Call<'_>) -> Answer {
+    let symbol = call.params.symbol(&call.state.symbols)?;
+    let now_ms = now_us().div_euclid(1_000);
+    let ((quote, lots), last_us) = (call.state.market).read(symbol.spec.id, |market| {
+        let last_us = market.trades.last().map_or(0, |trade| trade.time_us);
+        (market.average(now_ms), last_us)
+    });
+    Ok(json!({
+        "mins": AVERAGE_MINUTES,
+        "price": text(Units::from(&*symbol).average(quote, lots)),
+        "closeTime": call.unit.of(last_us),
+    }))
+}
+
+/// Returns the weight of tickers of a window: 4 a symbol, 200 at most.
+pub(super) fn window_weight(params: &Params) -> u32 {
+    let names = params.raw("symbols");
+    let count = names.map_or(1, |list| list.split(',').take(50).count());
+    4 * count as u32
 }
 
 fn best(ticker: &Ticker) -> (Level, Level) {
@@ -273,7 +372,7 @@ fn best(ticker: &Ticker) -> (Level, Level) {
 
 /// `GET /api/v3/ticker/price`.
 pub(super) async fn ticker_price(call: &Call<'_>) -> Answer {
-    rows(call, |symbol, units, ticker| {
+    rows(call, SymbolMarket::ticker, |symbol, units, ticker| {
         let price = text(units.price.text(ticker.window.close));
         json!({ "symbol": symbol.name, "price": price })
     })
@@ -281,7 +380,7 @@ pub(super) async fn ticker_price(call: &Call<'_>) -> Answer {
 
 /// `GET /api/v3/ticker/bookTicker`.
 pub(super) async fn ticker_book(call: &Call<'_>) -> Answer {
-    rows(call, |symbol, units, ticker| {
+    rows(call, SymbolMarket::ticker, |symbol, units, ticker| {
         let ((bid, bid_lots), (ask, ask_lots)) = best(ticker);
         json!({
             "symbol": symbol.name,

@@ -116,6 +116,10 @@ endpoints! {
         market::ticker_price;
     GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
         market::ticker_book;
+    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling;
+    GET "/api/v3/ticker/tradingDay", "ticker.tradingDay", market::window_weight, None,
+        market::ticker_trading_day;
+    GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price;
     GET "/api/v3/account", "account.status", |_| 20, UserData, account::account;
     POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place;
     POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test;
@@ -130,6 +134,10 @@ endpoints! {
     DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all;
     GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders;
     GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades;
+    GET "/api/v3/myPreventedMatches", "myPreventedMatches", |p| with_order(p, 20, 2), UserData,
+        account::prevented_matches;
+    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData,
+        account::commission;
     GET "/api/v3/rateLimit/order", "account.rateLimits.orders", |_| 40, UserData,
         account::order_counts;
     GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee;

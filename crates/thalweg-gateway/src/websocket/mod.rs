@@ -23,7 +23,6 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -31,6 +30,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use crate::error::ApiError;
 use crate::params::{Params, unescape};
 use crate::response::{HttpResponse, of_error, of_status};
+use crate::seats::Seat;
 use crate::state::State;
 use crate::time_unit::TimeUnit;
 
@@ -51,9 +51,6 @@ enum Served {
         with_limits: bool,
     },
 }
-
-/// The slot of a connection: the listener puts it into each request.
-pub(crate) type Slot = Arc<OwnedSemaphorePermit>;
 
 /// Returns whether a request asks for a WebSocket. Programs that ask for HTTP/2 are answered by
 /// HTTP/1.1, as if they had not.
@@ -83,7 +80,11 @@ pub(crate) fn accept(
     if let Err(error) = state.limits.weigh(address, CONNECT_WEIGHT, now) {
         return of_error(&error);
     }
-    let slot = request.extensions_mut().remove::<Slot>();
+    let seat = request.extensions_mut().remove::<Arc<Seat>>();
+    if !seat.as_ref().is_some_and(|seat| seat.work(address)) {
+        return of_error(&ApiError::BUSY);
+    }
+    let open = state.open_websocket();
     tokio::spawn(async move {
         match hyper::upgrade::on(request).await {
             Ok(upgraded) => {
@@ -106,7 +107,7 @@ pub(crate) fn accept(
             }
             Err(error) => tracing::debug!(target: "access", %error, "an upgrade failed"),
         }
-        drop(slot);
+        drop((seat, open));
     });
     let mut response = of_status(StatusCode::SWITCHING_PROTOCOLS, String::new());
     let headers = response.headers_mut();

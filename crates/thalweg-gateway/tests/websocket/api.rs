@@ -15,7 +15,7 @@ pub(crate) fn now_ms() -> u64 {
     since.expect("it is later").as_millis() as u64
 }
 
-/// Adds key, time and signature to parameters: an HMAC in hex, or an Ed25519 signature in base64.
+/// Adds key, time and signature to parameters.
 pub(crate) fn signed(key: &NewKey, mut params: Value) -> Value {
     params["apiKey"] = key.api_key.clone().into();
     params["timestamp"] = now_ms().into();
@@ -23,21 +23,26 @@ pub(crate) fn signed(key: &NewKey, mut params: Value) -> Value {
     let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
     let pairs = sorted.map(|(name, value)| format!("{name}={}", text(value)));
     let payload = pairs.collect::<Vec<_>>().join("&");
+    params["signature"] = signature(key, &payload).into();
+    params
+}
+
+/// Returns the signature of a text: an HMAC in hex, or an Ed25519 signature in base64.
+pub(crate) fn signature(key: &NewKey, payload: &str) -> String {
     let lines: Vec<&str> = key.secret.lines().collect();
-    params["signature"] = match &lines[..] {
+    match &lines[..] {
         [_, body @ .., _] => {
             let der = STANDARD.decode(body.concat()).expect("base64");
             let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(&der).expect("a key");
-            STANDARD.encode(pair.sign(payload.as_bytes())).into()
+            STANDARD.encode(pair.sign(payload.as_bytes()))
         }
         _ => {
             let secret = hmac::Key::new(hmac::HMAC_SHA256, key.secret.as_bytes());
             let tag = hmac::sign(&secret, payload.as_bytes());
             let hex = tag.as_ref().iter().map(|byte| format!("{byte:02x}"));
-            hex.collect::<String>().into()
+            hex.collect()
         }
-    };
-    params
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,6 +118,8 @@ async fn methods_of_the_market_answer_as_rest_does() {
         ("klines", "klines?symbol=BTCUSDT&interval=1M"),
         ("ticker.price", "ticker/price"),
         ("ticker.book", "ticker/bookTicker?symbol=BTCUSDT"),
+        ("ticker.tradingDay", "ticker/tradingDay?symbol=BTCUSDT"),
+        ("avgPrice", "avgPrice?symbol=BTCUSDT"),
     ] {
         let pairs = path
             .split_once('?')

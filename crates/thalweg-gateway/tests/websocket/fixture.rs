@@ -54,10 +54,20 @@ fn scratch() -> PathBuf {
 
 impl Fixture {
     pub(crate) async fn new() -> Self {
+        Self::listing(SYMBOLS, |_| ()).await
+    }
+
+    /// Starts a server whose configuration is changed before.
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::listing(SYMBOLS, change).await
+    }
+
+    /// Starts with other symbols than those of all tests.
+    pub(crate) async fn listing(symbols: &str, change: impl FnOnce(&mut Config)) -> Self {
         let directory = scratch();
-        std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+        std::fs::write(directory.join("symbols.toml"), symbols).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
-        let fixture = Self::open(directory).await;
+        let fixture = Self::open(directory, change).await;
         let spec = SymbolSpec {
             quote_scale: 1,
             ..SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20))
@@ -74,7 +84,7 @@ impl Fixture {
     }
 
     /// Starts server and gateway on what is in a directory.
-    async fn open(directory: PathBuf) -> Self {
+    async fn open(directory: PathBuf, change: impl FnOnce(&mut Config)) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut config = Config::default();
         config.trade.listen = any;
@@ -86,6 +96,7 @@ impl Fixture {
         let exchange = directory.join("exchange");
         config.gateway.symbols = Some(directory.join("symbols.toml"));
         config.gateway.keys = Some(keys.clone());
+        change(&mut config);
         let gateway_config = config.gateway.clone();
         let mut server = Server::start(config, &exchange).await.expect("a server");
         let link = server.gateway_link().expect("a gateway is configured");
@@ -119,7 +130,7 @@ impl Fixture {
         let server = self.server.take().expect("it runs");
         server.stop().await.expect("it stops in order");
         drop(self);
-        Self::open(directory).await
+        Self::open(directory, |_| ()).await
     }
 
     /// Places a limit order of a user, at a price in hundredths of a USDT.
@@ -260,6 +271,16 @@ impl Client {
             let answer = self.json().await;
             if answer.get("id").is_some() {
                 return answer;
+            }
+        }
+    }
+
+    /// Returns the code with which the connection is closed; 0 without one.
+    pub(crate) async fn closed_code(&mut self) -> u16 {
+        loop {
+            match self.next().await {
+                Ok(_) => {}
+                Err(frame) => return frame.map_or(0, |frame| frame.code.into()),
             }
         }
     }

@@ -26,7 +26,7 @@ fn sign(secret: &str, payload: &str) -> String {
 }
 
 /// Sends a request as it is. Returns its status, head and body.
-async fn send(
+pub(crate) async fn send(
     fixture: &Fixture,
     (method, path): (&str, &str),
     key: &str,
@@ -229,4 +229,19 @@ async fn bodies_that_are_too_long_or_no_text_are_refused_and_headers_count() {
     }
     let (status, _, _) = send(&fixture, ("GET", "/api/v3/nothing"), &key.api_key, "").await;
     assert_eq!(status, 404);
+    let mut socket = TcpStream::connect(fixture.gateway.address())
+        .await
+        .expect("one");
+    let request = b"POST /api/v3/order HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\
+        Content-Length: 8\r\n\r\nsymbol=\xff";
+    socket.write_all(request).await.expect("a request");
+    let mut answer = String::new();
+    socket
+        .read_to_string(&mut answer)
+        .await
+        .expect("a response");
+    assert!(
+        answer.starts_with("HTTP/1.1 400") && answer.contains("-1100"),
+        "{answer}"
+    );
 }

@@ -53,10 +53,9 @@ fn until(id: i64, after_s: i64) -> Command {
     let Command::Place(place) = order(1, id, Action::Bid, 10, 1) else {
         unreachable!("it is an order");
     };
-    Command::PlaceWith(Arc::new(ConditionalOrder {
-        good_till: Some((START_S + after_s) * 1_000),
-        ..place.into()
-    }))
+    Command::PlaceWith(Arc::new(
+        ConditionalOrder::from(place).with_good_till((START_S + after_s) * 1_000),
+    ))
 }
 
 #[track_caller]

@@ -35,10 +35,7 @@ fn an_administrators_limit_outlives_a_start_with_another_in_the_configuration() 
     server.start();
     assert_eq!(taken(&server), 1);
     let (mut admin, welcome) = server.admin();
-    let limits = Some(UserLimits {
-        open_orders: 2,
-        ..UserLimits::NONE
-    });
+    let limits = Some(UserLimits::NONE.with_open_orders(2));
     let sequence = welcome.last_executed.0 + 1;
     admin.submit(sequence, &Command::SetLimits { uid: None, limits });
     admin.succeeds(sequence);
@@ -126,10 +123,7 @@ fn orders_that_expire_by_an_administrators_clock_go_with_as_few_commands_as_it_t
             let Command::Place(place) = order(user, id as i64, Action::Bid, 10, 1) else {
                 unreachable!("it is an order");
             };
-            let order = ConditionalOrder {
-                good_till: Some(1 << 50),
-                ..place.into()
-            };
+            let order = ConditionalOrder::from(place).with_good_till(1 << 50);
             client.submit(id, &Command::PlaceWith(order.into()));
             client.succeeds(id);
         }
@@ -169,10 +163,8 @@ fn stop_orders_that_are_left_over_go_with_as_few_commands_as_it_takes() {
     let mut clients = [1, 2].map(|user| server.trade(user).0);
     for (user, client) in (1..).zip(&mut clients) {
         for id in 1..=700_u64 {
-            let stop = ConditionalOrder {
-                trigger: Some(10),
-                ..limit(user, id as i64, Action::Bid, 5).into()
-            };
+            let stop =
+                ConditionalOrder::from(limit(user, id as i64, Action::Bid, 5)).with_trigger(10);
             client.submit(id, &Command::PlaceWith(stop.into()));
             client.succeeds(id);
         }

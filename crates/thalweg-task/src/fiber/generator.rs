@@ -5,7 +5,6 @@ use super::error::StackError;
 use super::pool::StackPool;
 use super::switch::{Reached, Suspender};
 use std::cell::Cell;
-use std::fmt;
 
 impl StackPool {
     /// Returns a generator that runs `body` on a stack of this pool. It begins with the first
@@ -115,13 +114,7 @@ impl<Out, R> Iterator for Generator<(), Out, R> {
 
 impl<Out, R> std::iter::FusedIterator for Generator<(), Out, R> {}
 
-impl<In, Out, R> fmt::Debug for Generator<In, Out, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Generator")
-            .field("is_finished", &self.is_finished())
-            .finish_non_exhaustive()
-    }
-}
+shown!([In, Out, R] Generator<In, Out, R>, "Generator", this, "is_finished": this.is_finished());
 
 /// The context with which the body of a [`Generator`] suspends itself. Like a
 /// [`FiberContext`](super::FiberContext), it cannot leave its stack.
@@ -144,8 +137,4 @@ impl<In, Out> GeneratorContext<'_, In, Out> {
     }
 }
 
-impl<In, Out> fmt::Debug for GeneratorContext<'_, In, Out> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GeneratorContext").finish_non_exhaustive()
-    }
-}
+shown!([In, Out] GeneratorContext<'_, In, Out>, "GeneratorContext", _this);

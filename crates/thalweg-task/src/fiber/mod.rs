@@ -53,7 +53,6 @@ pub use pool::{StackCounts, StackOptions, StackPool};
 pub use switch::Unwound;
 
 use crate::node::thread::without_room;
-use std::fmt;
 use std::future::Future;
 use std::mem;
 use std::panic::resume_unwind;
@@ -194,11 +193,7 @@ impl<T> Future for Fiber<T> {
     }
 }
 
-impl<T> fmt::Debug for Fiber<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Fiber").finish_non_exhaustive()
-    }
-}
+shown!([T] Fiber<T>, "Fiber", _this);
 
 /// The context with which the body of a [`Fiber`] waits.
 ///
@@ -268,8 +263,4 @@ impl FiberContext<'_> {
     }
 }
 
-impl fmt::Debug for FiberContext<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FiberContext").finish_non_exhaustive()
-    }
-}
+shown!([] FiberContext<'_>, "FiberContext", _this);

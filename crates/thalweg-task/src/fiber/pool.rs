@@ -3,7 +3,6 @@
 use super::error::StackError;
 use super::switch::PooledStack;
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::rc::Rc;
 
@@ -216,14 +215,7 @@ impl Pool {
     }
 }
 
-impl fmt::Debug for StackPool {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("StackPool")
-            .field("options", &self.0.options)
-            .field("counts", &self.counts())
-            .finish()
-    }
-}
+shown!([] StackPool, "StackPool", this, "options": this.0.options, "counts": this.counts());
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! A task's handle, with the type of what it comes to.
 
-use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -152,11 +151,4 @@ impl<T> Drop for Task<T> {
     }
 }
 
-impl<T> fmt::Debug for Task<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Task")
-            .field("id", &self.id())
-            .field("is_finished", &self.is_finished())
-            .finish()
-    }
-}
+shown!([T] Task<T>, "Task", this, "id": this.id(), "is_finished": this.is_finished());

@@ -1,6 +1,5 @@
 //! The receiving end.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -152,11 +151,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
     }
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotRx<T, F, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlotRx").finish_non_exhaustive()
-    }
-}
+shown!([T, F: Family, W: Waiting<WaiterOf<F>>] SlotRx<T, F, W>, "SlotRx", _this);
 
 /// The future of [`SlotRx::recv`].
 #[must_use = "a future does nothing until it is polled"]

@@ -1,6 +1,5 @@
 //! The sending end.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -147,11 +146,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotTx<T, F, W> {
     }
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotTx<T, F, W> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SlotTx").finish_non_exhaustive()
-    }
-}
+shown!([T, F: Family, W: Waiting<WaiterOf<F>>] SlotTx<T, F, W>, "SlotTx", _this);
 
 /// The future of [`SlotTx::vacant`].
 #[must_use = "a future does nothing until it is polled"]

@@ -1,7 +1,6 @@
 //! The waiters for a slot's value: one receiver, or several in the order in which they came.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::task::Waker;
 
 use crate::family::Family;
@@ -72,11 +71,7 @@ impl<F: Family> Default for One<F> {
     }
 }
 
-impl<F: Family> fmt::Debug for One<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("One").field("waits", &self.waits).finish()
-    }
-}
+shown!([F: Family] One<F>, "One", this, "waits": this.waits);
 
 impl<F: Family> Kind for One<F> {
     const IS_MANY: bool = false;
@@ -154,12 +149,7 @@ impl<F: Family> Default for Many<F> {
     }
 }
 
-impl<F: Family> fmt::Debug for Many<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = self.list.len();
-        f.debug_struct("Many").field("waiting", &waiting).finish()
-    }
-}
+shown!([F: Family] Many<F>, "Many", this, "waiting": this.list.len());
 
 impl<F: Family> Many<F> {
     /// Where it is, or where it belongs.

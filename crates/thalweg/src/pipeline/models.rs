@@ -17,9 +17,19 @@ use super::stage::{Context, Look, Member};
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
 use crate::ring::broadcast::{Polled, Reader, RingBuilder};
-use crate::ring::sync::{AtomicU32, Ordering, fault};
+use crate::ring::sync::{AtomicU32, Ordering, fault, models};
 use crate::state::Lifecycle;
 use crate::wait::Strategy;
+
+models! { fault::check;
+    what_an_owner_published_before_it_went_is_merged: an_owner_goes, ["change", "changed"];
+    what_was_merged_is_counted_before_the_lane_is_empty: a_lane_is_drained, ["release", "reclaim"];
+    a_drained_pipeline_shows_what_its_stages_did: a_stage_passes, ["level", "release"];
+    a_stage_sees_the_row_of_its_event: a_row_is_opened, ["publish", "observe"];
+    the_last_of_two_last_stages_sees_the_times_of_both: a_row_is_closed, ["leave", "all_left"];
+    a_stage_that_is_called_back_has_nothing_left_to_do:
+        a_stage_is_called_back, ["recall", "recalled", "hand_over_undone"];
+}
 
 /// Returns a ring of one slot with a looker, behind one lane that is merged into it.
 fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
@@ -51,11 +61,6 @@ fn an_owner_goes() {
     assert_eq!(reader.poll(), Polled::Ready(1), "it was published before");
 }
 
-#[test]
-fn what_an_owner_published_before_it_went_is_merged() {
-    fault::check(an_owner_goes, &["change", "changed"]);
-}
-
 /// A producer whose lane is empty again learns how much was merged.
 fn a_lane_is_drained() {
     let (mut producer, mut merger, reader, control) = merged();
@@ -69,11 +74,6 @@ fn a_lane_is_drained() {
     }
     assert_eq!(control.merged(), 1);
     drop((merging.join().unwrap(), reader));
-}
-
-#[test]
-fn what_was_merged_is_counted_before_the_lane_is_empty() {
-    fault::check(a_lane_is_drained, &["release", "reclaim"]);
 }
 
 /// A stage's work beside the ring is visible to an owner that saw it pass the event.
@@ -99,11 +99,6 @@ fn a_stage_passes() {
     drop(stage.join().unwrap());
 }
 
-#[test]
-fn a_drained_pipeline_shows_what_its_stages_did() {
-    fault::check(a_stage_passes, &["level", "release"]);
-}
-
 /// A sampled event's row is written before the event is published.
 fn a_row_is_opened() {
     let mut builder = RingBuilder::new(1);
@@ -121,11 +116,6 @@ fn a_row_is_opened() {
         assert_eq!((row.sequence(), row.published()), (Some(0), 7));
     }
     drop(publishing.join().unwrap());
-}
-
-#[test]
-fn a_stage_sees_the_row_of_its_event() {
-    fault::check(a_row_is_opened, &["publish", "observe"]);
 }
 
 /// Among two last stages, the one that finds itself the last sees the other's times.
@@ -147,11 +137,6 @@ fn a_row_is_closed() {
     let other = thread::spawn(move || end(1, &theirs));
     let is_last = end(0, &timeline);
     assert!(is_last != other.join().unwrap(), "one of them is the last");
-}
-
-#[test]
-fn the_last_of_two_last_stages_sees_the_times_of_both() {
-    fault::check(a_row_is_closed, &["leave", "all_left"]);
 }
 
 /// The caller publishes an event and calls the stage back that is to have it: it comes when it is
@@ -197,12 +182,4 @@ fn a_stage_is_called_back() {
     let placed = hand_over.take();
     assert_eq!(placed[0].reader.next_sequence(), 1, "it has the event done");
     worker.join().unwrap();
-}
-
-#[test]
-fn a_stage_that_is_called_back_has_nothing_left_to_do() {
-    fault::check(
-        a_stage_is_called_back,
-        &["recall", "recalled", "hand_over_undone"],
-    );
 }

@@ -202,6 +202,19 @@ pub(crate) mod fault {
     }
 }
 
+/// Declares a test for each model: it holds, and notices each of these faults.
+#[cfg(loom)]
+macro_rules! models {
+    ($check:path; $($name:ident: $model:expr, $faults:expr;)+) => {$(
+        #[test]
+        fn $name() {
+            $check($model, &$faults);
+        }
+    )+};
+}
+#[cfg(loom)]
+pub(crate) use models;
+
 /// Faults that a run under shuttle seeds: the environment names one for the whole process, since
 /// an integration test reaches nothing in here.
 #[cfg(shuttle)]

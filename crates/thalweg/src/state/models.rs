@@ -2,13 +2,22 @@
 //! is a deadlock, which loom reports.
 
 use super::*;
-use crate::ring::sync::{AtomicU32, Ordering, fault};
+use crate::ring::sync::{AtomicU32, Ordering, fault, models};
 use crate::wait::{Mode, Pace, block};
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
 
 use Lifecycle::{Draining, Paused, Running, Starting, Stopped};
+
+models! { fault::check;
+    a_thread_that_sees_a_state_sees_what_came_before:
+        a_reader_sees_what_came_before, ["change", "changed"];
+    one_of_two_changes_from_the_same_state_is_made: two_change, ["change_unlocked"];
+    a_waiter_is_woken: a_waiter, ["change_unnotified", "dekker"];
+    a_state_that_is_left_again_is_not_missed: a_passing_state, ["passing_unseen"];
+    a_wait_for_what_never_comes_ends: a_vain_wait, ["change_unnotified"];
+}
 
 fn cell(initial: Lifecycle) -> Arc<StateCell<Lifecycle>> {
     Arc::new(StateCell::new("model", initial).logging(4).timed_by(|| 0))
@@ -38,11 +47,6 @@ fn a_reader_sees_what_came_before() {
     assert_eq!(state.get(), expected);
 }
 
-#[test]
-fn a_thread_that_sees_a_state_sees_what_came_before() {
-    fault::check(a_reader_sees_what_came_before, &["change", "changed"]);
-}
-
 /// Two leave the same state for different ones.
 fn two_change() {
     let state = cell(Running);
@@ -61,11 +65,6 @@ fn two_change() {
         assert_eq!(error, elsewhere);
     }
     assert_eq!(state.changes().len(), 1);
-}
-
-#[test]
-fn one_of_two_changes_from_the_same_state_is_made() {
-    fault::check(two_change, &["change_unlocked"]);
 }
 
 /// A change and a touch beside each other: both are counted, and the state is the new one.
@@ -96,11 +95,6 @@ fn a_waiter() {
     assert_eq!(other.join().unwrap(), Ok(()));
 }
 
-#[test]
-fn a_waiter_is_woken() {
-    fault::check(a_waiter, &["change_unnotified", "dekker"]);
-}
-
 /// A state that is left again at once: a waiter that began before does not miss it.
 fn a_passing_state() {
     let state = cell(Paused);
@@ -117,11 +111,6 @@ fn a_passing_state() {
     other.join().unwrap();
 }
 
-#[test]
-fn a_state_that_is_left_again_is_not_missed() {
-    fault::check(a_passing_state, &["passing_unseen"]);
-}
-
 /// A waiter for a state that can never come gets an error by the change that makes it so.
 fn a_vain_wait() {
     let state = cell(Paused);
@@ -133,9 +122,4 @@ fn a_vain_wait() {
         other.join().unwrap(),
         Err(Unreachable { of, found, wanted })
     );
-}
-
-#[test]
-fn a_wait_for_what_never_comes_ends() {
-    fault::check(a_vain_wait, &["change_unnotified"]);
 }

@@ -148,6 +148,15 @@ impl Ladder {
         }
     }
 
+    /// Stores an order that is in no queue. Returns its slot.
+    pub(super) fn add_unqueued(&mut self, order: Node) -> u32 {
+        let slot = self.nodes.insert(order);
+        if let Some(owners) = &mut self.owners {
+            owners.make_links_to(slot);
+        }
+        slot
+    }
+
     #[inline]
     fn link(&mut self, slot: u32, level: u32, left: i64) {
         let nodes = self.nodes.as_mut_slice();

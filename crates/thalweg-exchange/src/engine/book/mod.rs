@@ -372,7 +372,7 @@ impl Book {
         if let Some(cold) = &mut self.cold {
             let to = |slot| {
                 let order = old.nodes[slot];
-                let slot = ladder.nodes.insert(order);
+                let slot = ladder.add_unqueued(order);
                 index.insert(order.key(self.owners), slot);
                 slot
             };

@@ -58,10 +58,8 @@ impl Owners {
     /// An order came to the end of its queue: for the first time, or again.
     #[cold]
     pub(super) fn note_queued(&mut self, slot: u32, owner: i64, flags: OrderFlags) {
+        self.make_links_to(slot);
         let at = slot as usize;
-        if at >= self.links.len() {
-            self.make_links(at + 1);
-        }
         self.arrivals += 1;
         let is_new = self.links[at].arrival == 0;
         self.links[at].arrival = self.arrivals;
@@ -70,11 +68,14 @@ impl Owners {
         }
     }
 
-    /// Makes links for this number of slots.
-    fn make_links(&mut self, slots: usize) {
-        let more = slots.saturating_sub(self.links.len());
-        make_room(&mut self.links, more);
-        self.links.resize(slots, Link::NOTHING);
+    /// Makes links for all slots up to this one. To be called for each new slot: made later, those
+    /// of many stop orders would all be the work of one order that rests.
+    pub(super) fn make_links_to(&mut self, slot: u32) {
+        let slots = slot as usize + 1;
+        if let Some(more) = slots.checked_sub(self.links.len()) {
+            make_room(&mut self.links, more);
+            self.links.resize(slots, Link::NOTHING);
+        }
     }
 
     /// Orders that rest, those of one queue in order of time.
@@ -156,7 +157,9 @@ impl Book {
         }
         const TOGETHER: usize = 64;
         let mut owners = Box::<Owners>::default();
-        owners.make_links(self.ladder.nodes.as_mut_slice().len());
+        if let Some(last) = self.ladder.nodes.as_mut_slice().len().checked_sub(1) {
+            owners.make_links_to(last as u32);
+        }
         // Links lie as orders do, anywhere: those of many orders are asked for together.
         let mut together: Vec<(u32, i64, OrderFlags)> = Vec::with_capacity(TOGETHER);
         for side in [Action::Ask, Action::Bid] {
@@ -321,6 +324,38 @@ impl Book {
         events.reserve_exact(slots.len());
         for slot in slots {
             self.remove(slot, why, events);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rules;
+    use crate::command::{ConditionalOrder, Place, SymbolSpec};
+    use crate::event::UserHint;
+    use crate::ids::{OrderId, SymbolId};
+
+    #[test]
+    fn stop_orders_leave_no_links_to_be_made_by_the_next_order_that_rests() {
+        let mut book = Book::with_capacity(SymbolSpec::default(), &Rules::MENDED, 0);
+        book.keep_owners();
+        for id in 0..1_000 {
+            let owner = (UserId(1), OrderId(id));
+            let order = ConditionalOrder {
+                trigger: Some(500),
+                ..Place::limit(owner, SymbolId(0), Action::Bid, (100, 1)).into()
+            };
+            book.place_with(
+                &order,
+                UserHint::UNKNOWN,
+                &Rules::MENDED,
+                &mut Events::new(),
+            );
+            let slots = book.ladder.nodes.as_mut_slice().len();
+            let owners = book.ladder.owners.as_ref().expect("they are kept");
+            // A few nodes are made ahead.
+            assert!(slots - owners.links.len() < 64, "order {id}");
         }
     }
 }

@@ -326,7 +326,7 @@ impl Book {
             OrderType::Market => MARKET,
             _ => 0,
         };
-        let slot = self.ladder.nodes.insert(Node {
+        let slot = self.ladder.add_unqueued(Node {
             filled: trigger,
             previous: arrival as u32,
             next: (arrival >> 32) as u32,

@@ -64,13 +64,9 @@ fn a_book_in_another_slot_than_its_symbol_is_found() {
 /// A pair and futures, with users who have enough for some orders.
 fn market(rules: Rules) -> State {
     let (mut state, mut events) = (State::new(rules), Events::new());
-    let pair = SymbolSpec {
-        taker_fee: 2,
-        maker_fee: 1,
-        margin_buy: 20,
-        margin_sell: 30,
-        ..SymbolSpec::pair(SYMBOLS[0], CurrencyId(1), CurrencyId(2))
-    };
+    let pair = SymbolSpec::pair(SYMBOLS[0], CurrencyId(1), CurrencyId(2))
+        .with_fees(2, 1)
+        .with_margins(20, 30);
     let futures = SymbolSpec {
         id: SYMBOLS[1],
         symbol_type: SymbolType::Futures,
@@ -117,12 +113,12 @@ fn command((kind, uid, symbol, order, price, lots): Step) -> Command {
         _ => OrderType::Gtc,
     };
     match kind {
-        0..7 => Command::Place(Place {
-            order_type,
-            reserve_price: price + lots % 3,
-            flags: OrderFlags::NONE,
-            ..Place::limit((uid, order_id), symbol, action, (price, lots))
-        }),
+        0..7 => Command::Place(
+            Place::limit((uid, order_id), symbol, action, (price, lots))
+                .with_type(order_type)
+                .with_reserve(price + lots % 3)
+                .with_flags(OrderFlags::NONE),
+        ),
         7 | 8 => Command::move_to(uid, symbol, order_id, price),
         9 | 10 => Command::cancel(uid, symbol, order_id),
         _ => Command::reduce(uid, symbol, order_id, lots),
@@ -199,10 +195,7 @@ fn events_bring_the_hint_of_the_order_back() {
     execute(&Command::Place(place(1, Action::Ask, 5)), 77);
     execute(&Command::Place(place(2, Action::Ask, 5)), 78);
     // The reject is put before the trades, whose hints go along.
-    let taker = Place {
-        order_type: OrderType::Ioc,
-        ..place(3, Action::Bid, 11)
-    };
+    let taker = place(3, Action::Bid, 11).with_type(OrderType::Ioc);
     let taken = execute(&Command::Place(taker), 6);
     assert_eq!(taken.len(), 3);
     assert_eq!([1, 2].map(|at| taken.hints().at(at).0), [77, 78]);

@@ -517,16 +517,14 @@ mod tests {
     type Terms = (i64, i64, i64, bool, u8);
 
     fn place((price, reserve_price, size, bid, order_type): Terms) -> Place {
-        Place {
-            order_type: OrderType::ALL[usize::from(order_type)],
-            reserve_price,
-            ..Place::limit(
-                (UserId(1), OrderId(1)),
-                SymbolId(1),
-                if bid { Action::Bid } else { Action::Ask },
-                (price, size),
-            )
-        }
+        Place::limit(
+            (UserId(1), OrderId(1)),
+            SymbolId(1),
+            if bid { Action::Bid } else { Action::Ask },
+            (price, size),
+        )
+        .with_type(OrderType::ALL[usize::from(order_type)])
+        .with_reserve(reserve_price)
     }
 
     fn terms(sizes: std::ops::Range<i64>) -> impl Strategy<Value = Terms> {
@@ -544,13 +542,7 @@ mod tests {
             odd in prop::option::weighted(0.1, terms(-9..0)),
             next in terms(-1..9),
         ) {
-            let spec = SymbolSpec {
-                taker_fee,
-                maker_fee,
-                quote_scale,
-                base_scale: 3,
-                ..SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2))
-            };
+            let spec = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2)).with_scales(3, quote_scale).with_fees(taker_fee, maker_fee);
             let rules = if mended { Rules::MENDED } else { Rules::REFERENCE };
             let mut symbols = Symbols::default();
             symbols.add(&spec, &mut Ledger::default(), &rules);

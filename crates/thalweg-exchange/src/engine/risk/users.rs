@@ -747,19 +747,19 @@ mod kept_tests {
         let terms = (1..=USERS, PAIR..=3, 0_i64..12, any::<bool>());
         (terms, 10_i64..30, 1_i64..6, any::<bool>()).prop_map(
             |((uid, symbol, id, bid), price, size, rests)| {
-                Command::Place(Place {
-                    order_type: if rests {
-                        OrderType::Gtc
-                    } else {
-                        OrderType::Ioc
-                    },
-                    ..Place::limit(
+                Command::Place(
+                    Place::limit(
                         (UserId(uid), OrderId(id)),
                         SymbolId(symbol),
                         if bid { Action::Bid } else { Action::Ask },
                         (price, size),
                     )
-                })
+                    .with_type(if rests {
+                        OrderType::Gtc
+                    } else {
+                        OrderType::Ioc
+                    }),
+                )
             },
         )
     }
@@ -767,10 +767,7 @@ mod kept_tests {
     fn command() -> impl Strategy<Value = Command> {
         let order = (1..=USERS, PAIR..=3, 0_i64..12);
         let order = order.prop_map(|(u, s, id)| (UserId(u), SymbolId(s), OrderId(id)));
-        let limits = UserLimits {
-            order_size: 3,
-            ..UserLimits::NONE
-        };
+        let limits = UserLimits::NONE.with_order_size(3);
         prop_oneof![
             12 => place(),
             1 => (order.clone(), 10_i64..30).prop_map(|((uid, symbol, order_id), price)| {

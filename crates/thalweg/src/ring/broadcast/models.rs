@@ -3,7 +3,14 @@
 use loom::thread;
 
 use super::{Polled, Reader, RingBuilder, RingPublisher};
-use crate::ring::sync::fault;
+use crate::ring::sync::{fault, models};
+
+models! { fault::check;
+    elements_wrap_and_close: wraps_and_closes, ["publish", "observe", "release", "reclaim"];
+    nothing_is_lost_by_closing: closes_behind_an_element, ["close", "closed"];
+    a_later_reader_sees_the_earlier_ones_work: chain, ["release"];
+    a_slot_given_back_early_is_written_again: given_back_early, ["release", "reclaim"];
+}
 
 /// Returns a ring of one slot with readers in a row, one behind the other: writers where `writes`
 /// says so, else lookers.
@@ -57,14 +64,6 @@ fn wraps_and_closes() {
     producer.join().unwrap();
 }
 
-#[test]
-fn elements_wrap_and_close() {
-    fault::check(
-        wraps_and_closes,
-        &["publish", "observe", "release", "reclaim"],
-    );
-}
-
 /// Closing right after publishing: the reader must not take "gone" for the end before it saw the
 /// element.
 fn closes_behind_an_element() {
@@ -72,11 +71,6 @@ fn closes_behind_an_element() {
     let producer = thread::spawn(move || publish(&mut publisher, 7));
     assert_eq!(drain(&mut reader), [7]);
     producer.join().unwrap();
-}
-
-#[test]
-fn nothing_is_lost_by_closing() {
-    fault::check(closes_behind_an_element, &["close", "closed"]);
 }
 
 /// A claim that is dropped publishes nothing, also while the reader looks.
@@ -110,11 +104,6 @@ fn chain() {
     }
     assert_eq!(seen, 2);
     worker.join().unwrap();
-}
-
-#[test]
-fn a_later_reader_sees_the_earlier_ones_work() {
-    fault::check(chain, &["release"]);
 }
 
 /// Two shards of one group write different slots at the same time.
@@ -160,11 +149,6 @@ fn given_back_early() {
     drop(consumer.join().unwrap());
 }
 
-#[test]
-fn a_slot_given_back_early_is_written_again() {
-    fault::check(given_back_early, &["release", "reclaim"]);
-}
-
 mod line {
     //! Readers that one thread leads together.
 
@@ -172,7 +156,18 @@ mod line {
 
     use super::{drain, publish, row};
     use crate::ring::broadcast::{Lent, Line, Reader, RingBuilder};
-    use crate::ring::sync::fault;
+    use crate::ring::sync::{fault, models};
+
+    models! { fault::check;
+        a_line_is_led_through_each_element: line, ["observe", "release"];
+        a_line_is_led_through_what_its_own_thread_publishes: own_line, ["release", "reclaim"];
+        a_line_with_somebody_between_is_not_led: open_line, ["line_open"];
+        a_slot_that_a_line_gives_back_is_written_again: line_gives_back, ["release"];
+        a_line_is_led_beside_a_reader_of_another_thread:
+            own_line_beside_another, ["release", "reclaim", "observe", "close", "closed"];
+        the_first_in_a_hand_is_written_again_while_the_second_is_looked_at:
+            hand_gives_back_the_first, ["publish", "observe", "release", "reclaim"];
+    }
 
     fn in_line(readers: impl IntoIterator<Item = Reader<u32>>) -> Line<u32> {
         let mut line = Line::new();
@@ -211,11 +206,6 @@ mod line {
         producer.join().unwrap();
     }
 
-    #[test]
-    fn a_line_is_led_through_each_element() {
-        fault::check(line, &["observe", "release"]);
-    }
-
     /// The publisher's own thread leads the first reader of a ring of one slot, without a look at
     /// the ring; one behind it is on another thread.
     fn own_line() {
@@ -243,11 +233,6 @@ mod line {
         assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
     }
 
-    #[test]
-    fn a_line_is_led_through_what_its_own_thread_publishes() {
-        fault::check(own_line, &["release", "reclaim"]);
-    }
-
     /// Two readers of one thread, and a third of another that comes between them.
     fn open_line() {
         let (mut publisher, [first, mut between, last]) = row([false, true, false]);
@@ -272,11 +257,6 @@ mod line {
         worker.join().unwrap();
     }
 
-    #[test]
-    fn a_line_with_somebody_between_is_not_led() {
-        fault::check(open_line, &["line_open"]);
-    }
-
     /// A line gives its only slot back early; the publisher writes it again meanwhile.
     fn line_gives_back() {
         let (mut publisher, readers) = row([true, false]);
@@ -299,11 +279,6 @@ mod line {
         }
         publisher.publish(|slot| *slot = 2).expect("there is room");
         drop(consumer.join().unwrap());
-    }
-
-    #[test]
-    fn a_slot_that_a_line_gives_back_is_written_again() {
-        fault::check(line_gives_back, &["release"]);
     }
 
     /// The publisher's own thread leads two readers of a ring of one slot, each released after its
@@ -332,14 +307,6 @@ mod line {
         drop((publisher, line));
         assert_eq!(seen, [11, 12]);
         assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
-    }
-
-    #[test]
-    fn a_line_is_led_beside_a_reader_of_another_thread() {
-        fault::check(
-            own_line_beside_another,
-            &["release", "reclaim", "observe", "close", "closed"],
-        );
     }
 
     /// A line gives back the first of two elements in its hand; the publisher writes that slot
@@ -378,13 +345,5 @@ mod line {
         drop(publisher);
         let seen = consumer.join().expect("it did not panic");
         assert_eq!(seen, [11, 12, 13]);
-    }
-
-    #[test]
-    fn the_first_in_a_hand_is_written_again_while_the_second_is_looked_at() {
-        fault::check(
-            hand_gives_back_the_first,
-            &["publish", "observe", "release", "reclaim"],
-        );
     }
 }

@@ -6,7 +6,16 @@ use loom::thread;
 
 use super::{Taker, oneshot};
 use crate::ring::PopError;
-use crate::ring::sync::{Arc, fault};
+use crate::ring::sync::{Arc, fault, models};
+
+models! { fault::check;
+    a_giver_that_goes_wakes_who_waits: goes, ["exchange", "oneshot_look_again", "oneshot_kept"];
+    both_go_at_once: both_go, ["leave", "oneshot_kept"];
+    a_wait_is_given_up: gives_up, ["exchange", "leave", "oneshot_taken_anyway", "oneshot_kept"];
+    a_giver_learns_that_it_is_closed: closes, ["exchange", "oneshot_look_again", "oneshot_kept"];
+    a_close_beside_a_send_decides: closes_beside_a_send, ["oneshot_closed"];
+    a_wait_lists_another_waker: lists_again, ["exchange", "oneshot_listed_anyway"];
+}
 
 struct Unpark(thread::Thread);
 
@@ -58,22 +67,12 @@ fn goes() {
     thread.join().unwrap();
 }
 
-#[test]
-fn a_giver_that_goes_wakes_who_waits() {
-    fault::check(goes, &["exchange", "oneshot_look_again", "oneshot_kept"]);
-}
-
 /// The taker goes while the giver sends: the element is one's or the other's, and is dropped once.
 fn both_go() {
     let (giver, taker) = oneshot();
     let thread = thread::spawn(move || drop(taker));
     drop(giver.send(Arc::new(7)));
     thread.join().unwrap();
-}
-
-#[test]
-fn both_go_at_once() {
-    fault::check(both_go, &["leave", "oneshot_kept"]);
 }
 
 /// A wait that is given up while the element comes leaves its waker to one of the two.
@@ -91,14 +90,6 @@ fn gives_up() {
     thread.join().unwrap();
 }
 
-#[test]
-fn a_wait_is_given_up() {
-    fault::check(
-        gives_up,
-        &["exchange", "leave", "oneshot_taken_anyway", "oneshot_kept"],
-    );
-}
-
 /// Closed and not sent is never sent; a giver that waits for it is woken.
 fn closes() {
     let (mut giver, mut taker) = oneshot::<Arc<u8>>();
@@ -112,11 +103,6 @@ fn closes() {
     thread.join().unwrap();
 }
 
-#[test]
-fn a_giver_learns_that_it_is_closed() {
-    fault::check(closes, &["exchange", "oneshot_look_again", "oneshot_kept"]);
-}
-
 /// A close beside a send: the taker has it, or the giver has it back.
 fn closes_beside_a_send() {
     let (giver, mut taker) = oneshot();
@@ -127,11 +113,6 @@ fn closes_beside_a_send() {
     assert_eq!(taken, is_sent.then_some(7));
 }
 
-#[test]
-fn a_close_beside_a_send_decides() {
-    fault::check(closes_beside_a_send, &["oneshot_closed"]);
-}
-
 /// A task that is polled again lists another waker while the element comes.
 fn lists_again() {
     let (giver, mut taker) = oneshot();
@@ -140,9 +121,4 @@ fn lists_again() {
     assert_eq!(wait(&mut taker).map(|value| *value), Ok(7));
     drop(taker);
     thread.join().unwrap();
-}
-
-#[test]
-fn a_wait_lists_another_waker() {
-    fault::check(lists_again, &["exchange", "oneshot_listed_anyway"]);
 }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::channel::models::cancelling::run;
-use crate::ring::sync::{AtomicBool, AtomicU32, fault};
+use crate::ring::sync::{AtomicBool, AtomicU32, fault, models};
 use crate::wait::barrier::simulated::{Simulation, over};
 use crate::wait::{Mode, Pace, Registration, TimedOut, block, wait_on};
 use loom::thread;
@@ -72,6 +72,29 @@ fn model_of_two_preemptions(model: fn()) {
     builder.check(model);
 }
 
+/// Works as [`fault::check`], for such a model.
+fn check_of_three(model: fn(), faults: &[&'static str]) {
+    model_of_two_preemptions(model);
+    for fault in faults {
+        assert!(fault::caught(fault, model), "`{fault}` was not caught");
+    }
+}
+
+models! { fault::check;
+    a_waiter_is_always_woken: one_waiter, ["light", "dekker"];
+    a_thread_is_woken_behind_a_task_that_never_looks: one_waiter_behind_a_task, ["task_trusted"];
+    a_cancelled_task_passes_its_notification_on: a_cancelled_task, ["notification_kept"];
+    a_signal_may_be_cleared_while_someone_registers: cleared, ["heavy", "dekker"];
+    closing_wakes_everybody: closing, ["dekker"];
+}
+
+models! { check_of_three;
+    two_waiters_get_two: two_waiters, ["dekker"];
+    two_notifiers_wake_one_waiter_twice: two_notifiers, ["dekker"];
+    a_waiter_that_gives_up_loses_no_notification: a_leaver, ["dekker"];
+    two_waiters_may_arm_at_the_same_time: two_arm, ["heavy"];
+}
+
 fn spawn(shared: &Arc<Shelf>, work: impl FnOnce(&Shelf) + 'static) -> thread::JoinHandle<()> {
     let shared = Arc::clone(shared);
     thread::spawn(move || work(&shared))
@@ -88,11 +111,6 @@ fn one_waiter() {
     assert_eq!(shared.signal.waiting(), 0);
 }
 
-#[test]
-fn a_waiter_is_always_woken() {
-    loom::model(one_waiter);
-}
-
 /// Behind a task that was forgotten, or is kept unpolled (rule 8).
 fn one_waiter_behind_a_task() {
     let shared = Shelf::new();
@@ -103,21 +121,6 @@ fn one_waiter_behind_a_task() {
     });
     shared.wait(None).unwrap();
     notifier.join().unwrap();
-}
-
-#[test]
-fn a_thread_is_woken_behind_a_task_that_never_looks() {
-    fault::check(one_waiter_behind_a_task, &["task_trusted"]);
-}
-
-#[test]
-fn a_missing_light_barrier_is_caught() {
-    assert!(fault::caught("light", one_waiter));
-}
-
-#[test]
-fn a_missing_full_fence_is_caught() {
-    assert!(fault::caught("dekker", one_waiter));
 }
 
 fn two_waiters() {
@@ -134,16 +137,6 @@ fn two_waiters() {
     notifier.join().unwrap();
 }
 
-#[test]
-fn two_waiters_get_two() {
-    model_of_two_preemptions(two_waiters);
-}
-
-#[test]
-fn a_missing_full_fence_among_three_is_caught() {
-    assert!(fault::caught("dekker", two_waiters));
-}
-
 fn two_notifiers() {
     let shared = Shelf::new();
     let give = |shared: &Shelf| {
@@ -156,16 +149,6 @@ fn two_notifiers() {
     shared.wait(None).unwrap();
     first.join().unwrap();
     second.join().unwrap();
-}
-
-#[test]
-fn two_notifiers_wake_one_waiter_twice() {
-    model_of_two_preemptions(two_notifiers);
-}
-
-#[test]
-fn a_missing_full_fence_with_two_notifiers_is_caught() {
-    assert!(fault::caught("dekker", two_notifiers));
 }
 
 /// A waiter that gives up at some moment passes a notification on; the waiter that gets the element
@@ -187,18 +170,8 @@ fn a_leaver() {
     notifier.join().unwrap();
 }
 
-#[test]
-fn a_waiter_that_gives_up_loses_no_notification() {
-    model_of_two_preemptions(a_leaver);
-}
-
-#[test]
-fn a_missing_full_fence_beside_a_leaver_is_caught() {
-    assert!(fault::caught("dekker", a_leaver));
-}
-
-/// As a dropped future does, with the canary that it forgets to pass the notification on.
-fn a_cancelled_task(passes_on: bool) {
+/// As a dropped future does, which passes the notification on.
+fn a_cancelled_task() {
     let shared = Shelf::new();
     let entry = shared.signal.register(std::task::Waker::noop());
     let notifier = spawn(&shared, |shared| {
@@ -206,7 +179,7 @@ fn a_cancelled_task(passes_on: bool) {
         shared.signal.notify_one();
     });
     let task = spawn(&shared, move |shared| {
-        if !shared.signal.unregister(entry) && passes_on {
+        if !shared.signal.unregister(entry) && !fault::is("notification_kept") {
             shared.signal.notify_one();
         }
     });
@@ -216,16 +189,6 @@ fn a_cancelled_task(passes_on: bool) {
     }));
     task.join().unwrap();
     notifier.join().unwrap();
-}
-
-#[test]
-fn a_cancelled_task_passes_its_notification_on() {
-    loom::model(|| a_cancelled_task(true));
-}
-
-#[test]
-fn a_cancelled_task_that_keeps_its_notification_is_caught() {
-    assert!(fault::caught("none", || a_cancelled_task(false)));
 }
 
 /// Two waiters find the signal not armed at the same time, and interrupts are all that orders the
@@ -246,16 +209,6 @@ fn two_arm() {
     drop(simulation);
 }
 
-#[test]
-fn two_waiters_may_arm_at_the_same_time() {
-    model_of_two_preemptions(two_arm);
-}
-
-#[test]
-fn a_missing_interrupt_while_two_arm_is_caught() {
-    assert!(fault::caught("heavy", two_arm));
-}
-
 /// The notifier clears the signal while the waiter is about to list itself.
 fn cleared() {
     let simulation = Simulation::start();
@@ -271,21 +224,6 @@ fn cleared() {
     over();
     waiter.join().unwrap();
     drop(simulation);
-}
-
-#[test]
-fn a_signal_may_be_cleared_while_someone_registers() {
-    loom::model(cleared);
-}
-
-#[test]
-fn a_missing_interrupt_after_clearing_is_caught() {
-    assert!(fault::caught("heavy", cleared));
-}
-
-#[test]
-fn a_missing_full_fence_while_armed_is_caught() {
-    assert!(fault::caught("dekker", cleared));
 }
 
 fn closing() {
@@ -305,24 +243,13 @@ fn closing() {
     assert_eq!(shared.signal.waiting(), 0);
 }
 
-#[test]
-fn closing_wakes_everybody() {
-    loom::model(closing);
-}
-
-#[test]
-fn a_missing_full_fence_while_closing_is_caught() {
-    assert!(fault::caught("dekker", closing));
-}
-
 mod chain {
     //! Models of chained notifications (rule 4).
 
     use super::{AtomicBool, Shelf, Simulation, fault, over, thread};
-    use super::{model_of_two_preemptions, spawn};
-    use crate::ring::sync::order;
-    use crate::wait::signal::Kind;
-    use crate::wait::signal::{Entry, Signal};
+    use super::{check_of_three, model_of_two_preemptions, spawn};
+    use crate::ring::sync::{models, order};
+    use crate::wait::signal::{Entry, Kind, Signal};
     use crate::wait::{Mode, Pace, block};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool as Flag, Ordering::Relaxed};
@@ -393,6 +320,28 @@ mod chain {
         }
     }
 
+    models! { fault::check;
+        a_chain_goes_on_through_a_thread_that_looks_last:
+            looks_last, ["chain_fence", "dekker", "chain_kept", "chain_broken"];
+        a_chain_goes_on_through_a_thread_that_looks_first:
+            looks_first, ["chain_kept", "chain_broken"];
+        // It passes on in a way that does not mind the mark.
+        a_chain_goes_on_past_one_that_gives_up: does_not_look, ["chain_broken"];
+        a_signal_is_not_cleared_under_a_thread_on_its_way: cleared_on_the_way, ["chain_cleared"];
+        an_old_mark_is_passed_without_a_fence: passed_over, ["old_mark", "heavy"];
+        the_next_is_woken_where_the_last_gets_no_core: no_core, ["overdue"];
+        a_notifier_of_one_that_comes_late_does_not_arm:
+            a_late_notifier_of_one, ["publish_unchanged"];
+        a_notifier_of_a_chain_that_comes_late_does_not_arm:
+            a_late_notifier_of_a_chain, ["publish_unchanged"];
+    }
+
+    models! { check_of_three;
+        two_sleepers_get_two_of_a_chain: two_sleepers, ["chain_kept", "chain_broken"];
+        a_sleeper_of_a_chain_may_give_up: a_leaver, ["chain_kept"];
+        a_mark_may_pass_to_the_next: overdue, [];
+    }
+
     /// A waiter behind the others: whether it was notified.
     struct Witness(Flag);
 
@@ -440,41 +389,9 @@ mod chain {
     }
 
     #[test]
-    fn a_chain_goes_on_through_any_thread_that_was_woken() {
-        loom::model(looks_last);
-        loom::model(looks_first);
-    }
-
-    #[test]
-    fn a_chain_goes_on_past_one_that_gives_up() {
-        loom::model(does_not_look);
-    }
-
-    #[test]
     fn a_chain_of_two_notifiers_goes_on() {
         model_of_two_preemptions(|| a_chain(2, Pair::leave_and_look));
         model_of_two_preemptions(|| a_chain(2, Pair::look_and_leave));
-    }
-
-    #[test]
-    fn a_missing_fence_behind_the_mark_is_caught() {
-        assert!(fault::caught("chain_fence", looks_last));
-        assert!(fault::caught("dekker", looks_last));
-    }
-
-    #[test]
-    fn a_mark_that_stays_is_caught() {
-        // The third passes on in a way that does not mind the mark.
-        for model in [looks_last, looks_first] {
-            assert!(fault::caught("chain_kept", model));
-        }
-    }
-
-    #[test]
-    fn a_broken_chain_is_caught() {
-        for model in [looks_last, looks_first, does_not_look] {
-            assert!(fault::caught("chain_broken", model));
-        }
     }
 
     /// Two threads wait, and get one element each.
@@ -501,18 +418,6 @@ mod chain {
         assert_eq!(pair.signal.waiting(), 0);
     }
 
-    #[test]
-    fn two_sleepers_get_two_of_a_chain() {
-        model_of_two_preemptions(two_sleepers);
-    }
-
-    #[test]
-    fn faults_of_a_chain_between_sleepers_are_caught() {
-        for fault in ["chain_kept", "chain_broken"] {
-            assert!(fault::caught(fault, two_sleepers), "{fault}");
-        }
-    }
-
     /// One that was woken may give up; if it gets the element, it gives it to the other.
     fn a_leaver() {
         let shared = Shelf::new();
@@ -529,16 +434,6 @@ mod chain {
         shared.wait(None).unwrap();
         leaver.join().unwrap();
         notifier.join().unwrap();
-    }
-
-    #[test]
-    fn a_sleeper_of_a_chain_may_give_up() {
-        model_of_two_preemptions(a_leaver);
-    }
-
-    #[test]
-    fn a_mark_that_a_leaver_forgets_is_caught() {
-        assert!(fault::caught("chain_kept", a_leaver));
     }
 
     /// No waiter is listed, but a thread is on its way, while the notifier has had enough of
@@ -562,16 +457,6 @@ mod chain {
         drop(simulation);
     }
 
-    #[test]
-    fn a_signal_is_not_cleared_under_a_thread_on_its_way() {
-        loom::model(cleared_on_the_way);
-    }
-
-    #[test]
-    fn clearing_under_a_thread_on_its_way_is_caught() {
-        assert!(fault::caught("chain_cleared", cleared_on_the_way));
-    }
-
     /// The thread with an old mark looks, while a notifier passes that mark without a fence.
     fn passed_over() {
         let shared = Shelf::new();
@@ -590,17 +475,6 @@ mod chain {
         shared.wait(None).unwrap();
         notifier.join().unwrap();
         drop(simulation);
-    }
-
-    #[test]
-    fn an_old_mark_is_passed_without_a_fence() {
-        loom::model(passed_over);
-    }
-
-    #[test]
-    fn an_old_mark_without_an_interrupt_is_caught() {
-        assert!(fault::caught("old_mark", passed_over));
-        assert!(fault::caught("heavy", passed_over));
     }
 
     /// The first that was woken gets no core, and the next is woken; then the first gets one.
@@ -629,11 +503,6 @@ mod chain {
         assert_eq!(pair.signal.waiting(), 0);
     }
 
-    #[test]
-    fn a_mark_may_pass_to_the_next() {
-        model_of_two_preemptions(overdue);
-    }
-
     /// The first that was woken gets no core for as long as the next has not got the element.
     fn no_core() {
         let shared = Shelf::new();
@@ -647,12 +516,6 @@ mod chain {
         shared.wait(None).unwrap();
         assert!(!shared.signal.unregister(first));
         notifier.join().unwrap();
-    }
-
-    #[test]
-    fn the_next_is_woken_where_the_last_gets_no_core() {
-        loom::model(no_core);
-        assert!(fault::caught("overdue", no_core));
     }
 
     /// A notifier that has seen a waiter comes to the list when the waiter has left and another
@@ -684,32 +547,34 @@ mod chain {
     fn a_late_notifier_of_a_chain() {
         a_late_notifier(|signal| signal.wake_next(false));
     }
-
-    #[test]
-    fn a_notifier_that_comes_late_does_not_arm() {
-        loom::model(a_late_notifier_of_one);
-        loom::model(a_late_notifier_of_a_chain);
-    }
-
-    #[test]
-    fn arming_without_an_interrupt_is_caught() {
-        assert!(fault::caught("publish_unchanged", a_late_notifier_of_one));
-        assert!(fault::caught(
-            "publish_unchanged",
-            a_late_notifier_of_a_chain
-        ));
-    }
 }
 
 mod shutting {
     //! Models of the end of a signal (rule 6).
 
     use super::{Shelf, Simulation, fault, over, spawn};
-    use crate::ring::sync::{AtomicBool, Ordering, order};
-    use crate::wait::signal::Kind;
-    use crate::wait::signal::Signal;
+    use crate::ring::sync::{AtomicBool, Ordering, models, order};
+    use crate::wait::signal::{Kind, Signal};
     use std::sync::Arc;
     use std::task::Waker;
+
+    models! { fault::check;
+        // Where it is not armed, the barriers order all of it; where it is, the fences.
+        an_element_is_seen_by_the_last_look_or_by_who_put_it_down:
+            || a_late_element(false, false), ["shut", "light"];
+        an_element_is_seen_where_the_signal_is_armed:
+            || a_late_element(true, false), ["shut", "dekker"];
+        an_interrupt_stands_for_the_fence_of_the_notifier:
+            || a_late_element(false, true), ["heavy"];
+        an_element_beside_an_old_mark_is_seen: a_late_element_beside_an_old_mark, ["old_mark"];
+        a_notifier_that_sees_the_end_sees_the_close: || a_close_is_seen(false), ["end", "ended"];
+        a_notifier_that_sees_the_end_beside_a_waiter_sees_the_close:
+            || a_close_is_seen(true), ["carry_end"];
+    }
+
+    models! { super::check_of_three;
+        of_two_late_elements_somebody_sees_both: two_late_elements, ["shut", "light"];
+    }
 
     /// A notifier puts something down while the last waiter looks for the last time: one of the two
     /// sees it.
@@ -734,24 +599,6 @@ mod shutting {
         drop(simulation);
     }
 
-    #[test]
-    fn an_element_is_seen_by_the_last_look_or_by_who_put_it_down() {
-        // Where it is not armed, the barriers order all of it; where it is, the fences.
-        for (is_armed, faults) in [(false, ["shut", "light"]), (true, ["shut", "dekker"])] {
-            let model = move || a_late_element(is_armed, false);
-            loom::model(model);
-            for fault in faults {
-                assert!(fault::caught(fault, model), "{fault}");
-            }
-        }
-    }
-
-    #[test]
-    fn an_interrupt_stands_for_the_fence_of_the_notifier() {
-        loom::model(|| a_late_element(false, true));
-        assert!(fault::caught("heavy", || a_late_element(false, true)));
-    }
-
     /// Works as [`a_late_element`], beside a thread of a chain that gets no core.
     fn a_late_element_beside_an_old_mark() {
         let shared = Shelf::new();
@@ -772,12 +619,6 @@ mod shutting {
         notifier.join().expect("the notifier");
         assert!(shared.take().is_none(), "no thread saw it");
         drop(simulation);
-    }
-
-    #[test]
-    fn an_element_beside_an_old_mark_is_seen() {
-        loom::model(a_late_element_beside_an_old_mark);
-        assert!(fault::caught("old_mark", a_late_element_beside_an_old_mark));
     }
 
     /// Two notifiers that come late: one of them at least sees what both put down, as where one
@@ -805,13 +646,6 @@ mod shutting {
         assert!(last || seen, "no thread saw both");
     }
 
-    #[test]
-    fn of_two_late_elements_somebody_sees_both() {
-        super::model_of_two_preemptions(two_late_elements);
-        assert!(fault::caught("shut", two_late_elements));
-        assert!(fault::caught("light", two_late_elements));
-    }
-
     /// Many notifications on end clear a signal, but not one that is shut.
     #[test]
     fn a_signal_stays_shut() {
@@ -822,8 +656,7 @@ mod shutting {
                 assert!(signal.notify_one() && signal.notify_chained());
             }
         };
-        loom::model(model);
-        assert!(fault::caught("shut_cleared", model));
+        fault::check(model, &["shut_cleared"]);
     }
 
     /// A thread that finds a signal shut sees what was done before; also where a waiter that came
@@ -853,19 +686,5 @@ mod shutting {
         for thread in [Some(closing), waiting, Some(notifying)] {
             thread.map(|thread| thread.join().expect("a thread"));
         }
-    }
-
-    #[test]
-    fn a_notifier_that_sees_the_end_sees_the_close() {
-        loom::model(|| a_close_is_seen(false));
-        for fault in ["end", "ended"] {
-            assert!(fault::caught(fault, || a_close_is_seen(false)), "{fault}");
-        }
-    }
-
-    #[test]
-    fn a_notifier_that_sees_the_end_beside_a_waiter_sees_the_close() {
-        loom::model(|| a_close_is_seen(true));
-        assert!(fault::caught("carry_end", || a_close_is_seen(true)));
     }
 }

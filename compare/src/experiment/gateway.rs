@@ -1,0 +1,240 @@
+//! The gateway (Binance Spot's API before a served exchange): orders by WebSocket API beside the
+//! binary protocol, orders by REST beside a bare echo of hyper, and streams of many books.
+
+pub(crate) mod client;
+pub(crate) mod echo;
+mod streams;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thalweg_exchange::session::Role;
+use thalweg_exchange::{Action, Command, OrderId, OrderType, Place, UserId};
+use thalweg_gateway::keys::{KeyKind, NewKey, create};
+use thalweg_measure::random::SplitMix;
+use thalweg_server::config::Config;
+
+use super::Experiment;
+use super::serve::child::{Child, GATEWAY, HTTP_ECHO, SYNCED};
+use super::serve::loader::{FIRST_USER, Plan, drive_lines};
+use super::serve::session::{Caller, Session, administer, hello};
+use super::serve::{SYMBOL, set_up};
+use crate::case::{Case, Goal, Settings};
+use crate::runner::{Metric, Ran, Subjects, subject, text};
+use client::{Client, Dialect};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "gateway",
+    shows: "orders and streams in Binance Spot's dialect, beside the binary protocol and an echo",
+    peers: &["hyper"],
+    notes: "Durable: the exchange's journal and the gateway's log. Each order is signed (HMAC); one \
+            in eight trades.",
+    cases,
+};
+
+const WEBSOCKET: &str = "gateway, WebSocket API";
+const BINARY: &str = "serve, binary protocol";
+const REST: &str = "gateway, REST";
+const ECHO: &str = "hyper echo";
+
+const METRICS: &[Metric] = &[
+    Metric::higher("orders a second", "1/s"),
+    Metric::lower("acknowledged p50", "ns"),
+    Metric::lower("acknowledged p99", "ns"),
+    Metric::lower("sent late p99", "ns"),
+    Metric::lower("server's processor time of an order", "ns"),
+    Metric::lower("loader's processor time of an order", "ns"),
+];
+const THROUGHPUT: usize = 0;
+const P50: usize = 1;
+
+const SYMBOLS: &str = "symbols.toml";
+const KEYS: &str = "api-keys.toml";
+/// Connections, each of a user of its own.
+const CONNECTIONS: usize = 8;
+/// This user has the orders that the others meet.
+const MAKER: i64 = 1;
+
+fn cases(settings: &Settings) -> Vec<Case> {
+    let time = |ms: u64| Duration::from_nanos(settings.count(ms * 1_000_000));
+    let plan = |saturating, scheduled, per_s| Plan {
+        saturating,
+        scheduled,
+        per_s,
+        warm_up: time(500),
+        span: time(3_000),
+    };
+    let open = vec![
+        subject(WEBSOCKET, |plan: &Plan| {
+            by_gateway(plan, Dialect::WebSocket)
+        }),
+        subject(BINARY, by_binary_protocol),
+    ];
+    let closed = vec![
+        subject(REST, |plan: &Plan| by_gateway(plan, Dialect::Rest)),
+        subject(ECHO, by_echo),
+    ];
+    let orders = |name, heading, subjects: Subjects<Plan>, plan| {
+        Case::of(name, heading, METRICS, subjects, plan)
+    };
+    let heading = "order.place to response over 8 connections, open loop";
+    let websocket = orders("websocket/1k", heading, open, plan(0, CONNECTIONS, 1_000));
+    let heading = "POST order over 8 keep-alive connections, one after the other on each";
+    let rest = orders("rest/8", heading, closed, plan(CONNECTIONS, 0, 0));
+    let mut all = vec![
+        websocket.goal(Goal::ratio([WEBSOCKET, BINARY], P50, 1.0 / 3.0)),
+        rest.goal(Goal::ratio([REST, ECHO], THROUGHPUT, 0.5)),
+    ];
+    all.push(streams::case(settings));
+    all
+}
+
+/// Has a server serve a gateway without limits. Returns the directory of the exchange.
+pub(crate) fn configure(config: &mut Config, directory: &Path) -> PathBuf {
+    let gateway = &mut config.gateway;
+    gateway.listen = Some(([127, 0, 0, 1], 0).into());
+    gateway.weight_per_minute = u32::MAX;
+    gateway.orders_per_10s = u32::MAX;
+    gateway.orders_per_day = u32::MAX;
+    gateway.symbols = Some(directory.join(SYMBOLS));
+    gateway.keys = Some(directory.join(KEYS));
+    directory.join("exchange")
+}
+
+/// Writes the files of a gateway: symbols from 1 on, the first of them BTCUSDT, and a key for each
+/// user.
+fn prepare(
+    directory: &Path,
+    symbols: usize,
+    users: impl Iterator<Item = i64>,
+) -> Result<Vec<NewKey>, String> {
+    fs::create_dir_all(directory).map_err(text)?;
+    let mut file = "[assets]\nBTC = { currency = 1, decimals = 4 }\n\
+                    USDT = { currency = 2, decimals = 6 }\n"
+        .to_owned();
+    for symbol in 1..=symbols {
+        let name = streams::name(symbol);
+        file += &format!("[symbols.{name}]\nsymbol = {symbol}\nbase = \"BTC\"\nquote = \"USDT\"\n");
+    }
+    fs::write(directory.join(SYMBOLS), file).map_err(text)?;
+    let place = directory.join(KEYS);
+    let key = |user| create(&place, KeyKind::Hmac, UserId(user), false).map_err(text);
+    users.map(key).collect()
+}
+
+/// Adds users, and orders for them to meet.
+fn set_up_users(child: &Child, users: std::ops::Range<i64>) -> Result<(), String> {
+    let Some(admin) = child.admin else {
+        return Ok(());
+    };
+    administer(admin, &set_up(std::iter::once(MAKER).chain(users)))?;
+    let mut maker = Caller::connect(child.trade, hello(Role::Trade, MAKER, false))?;
+    for (id, side, price) in [(1, Action::Bid, PRICE - 1), (2, Action::Ask, PRICE + 1)] {
+        let terms = (price, 1 << 34);
+        let place = Place::limit((UserId(MAKER), OrderId(id)), SYMBOL, side, terms);
+        maker.call(&Command::Place(place))?;
+    }
+    Ok(())
+}
+
+fn users() -> std::ops::Range<i64> {
+    FIRST_USER..FIRST_USER + CONNECTIONS as i64
+}
+
+fn by_gateway(plan: &Plan, dialect: Dialect) -> Ran {
+    let mut keys = Vec::new();
+    let child = Child::start_in(GATEWAY, |directory| {
+        keys = prepare(directory, 1, users())?;
+        Ok(())
+    })?;
+    set_up_users(&child, users())?;
+    let to = child.gateway.ok_or("a gateway listens")?;
+    client::until_listed(to, &streams::name(1))?;
+    let lines = users().zip(keys);
+    let lines = lines.map(|(user, key)| Client::connect(to, dialect, key, Orders::of(user)));
+    drive_lines(&child, lines.collect::<Result<Vec<_>, _>>()?, plan, 1)
+}
+
+fn by_echo(plan: &Plan) -> Ran {
+    let mut keys = Vec::new();
+    let child = Child::start_in(HTTP_ECHO, |directory| {
+        keys = prepare(directory, 1, users())?;
+        Ok(())
+    })?;
+    let lines = users().zip(keys);
+    let to = child.trade;
+    let lines = lines.map(|(user, key)| Client::connect(to, Dialect::Rest, key, Orders::of(user)));
+    drive_lines(&child, lines.collect::<Result<Vec<_>, _>>()?, plan, 1)
+}
+
+fn by_binary_protocol(plan: &Plan) -> Ran {
+    let child = Child::start(SYNCED)?;
+    set_up_users(&child, users())?;
+    let sessions = users().map(|user| {
+        let mut orders = Orders::of(user);
+        Session::connect(child.trade, user, true, move || {
+            orders.next_order().command().into()
+        })
+    });
+    drive_lines(&child, sessions.collect::<Result<Vec<_>, _>>()?, plan, 1)
+}
+
+const PRICE: i64 = 10_000;
+const LOTS: i64 = 5;
+
+/// An order of [`Orders`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Order {
+    user: UserId,
+    pub(crate) id: i64,
+    pub(crate) side: Action,
+    pub(crate) price: i64,
+}
+
+impl Order {
+    fn command(self) -> Place {
+        let key = (self.user, OrderId(self.id));
+        let mut place = Place::limit(key, SYMBOL, self.side, (self.price, LOTS));
+        place.order_type = OrderType::Ioc;
+        place
+    }
+}
+
+/// The orders of one connection, around a price: none of them rests, so that the last is placed
+/// under the same conditions as the first.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    user: UserId,
+    last: i64,
+    random: SplitMix,
+}
+
+impl Orders {
+    fn of(user: i64) -> Self {
+        Self {
+            user: UserId(user),
+            last: 0,
+            random: SplitMix::new(user as u64),
+        }
+    }
+
+    /// Returns the next order: one in eight trades.
+    pub(crate) fn next_order(&mut self) -> Order {
+        self.last += 1;
+        let random = self.random.next_u64();
+        let distance = 1 + ((random >> 8) % 50) as i64;
+        let is_bid = random >> 40 & 1 != 0;
+        let sign = if is_bid == random.is_multiple_of(8) {
+            1
+        } else {
+            -1
+        };
+        Order {
+            user: self.user,
+            id: self.last,
+            side: if is_bid { Action::Bid } else { Action::Ask },
+            price: PRICE + sign * distance,
+        }
+    }
+}

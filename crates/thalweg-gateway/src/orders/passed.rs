@@ -1,0 +1,78 @@
+//! The commands that are applied, and the tasks that wait for one of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+
+use tokio::sync::oneshot;
+
+use super::lock;
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// All commands below this number are applied.
+    next: u64,
+    /// By the number of the command that is waited for.
+    tasks: BTreeMap<u64, Vec<oneshot::Sender<()>>>,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct Passed(Mutex<Waiting>);
+
+impl Passed {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        lock(&self.0)
+    }
+
+    /// Wakes the tasks that wait for commands below a number, and no others.
+    pub(super) fn pass(&self, next: u64) {
+        let mut waiting = self.lock();
+        waiting.next = next;
+        let later = waiting.tasks.split_off(&next);
+        let reached = std::mem::replace(&mut waiting.tasks, later);
+        drop(waiting);
+        for task in reached.into_values().flatten() {
+            let _ = task.send(());
+        }
+    }
+
+    /// Waits until a command is applied.
+    pub(super) async fn reach(&self, number: u64) {
+        let reached = {
+            let mut waiting = self.lock();
+            if waiting.next > number {
+                return;
+            }
+            let (sender, receiver) = oneshot::channel();
+            waiting.tasks.entry(number).or_default().push(sender);
+            receiver
+        };
+        let _ = reached.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_task_is_woken_when_its_command_is_applied_and_not_before() {
+        let passed = Passed::default();
+        let [mut first, mut second] = [pin!(passed.reach(4)), pin!(passed.reach(5))];
+        assert!(first.as_mut().now_or_never().is_none());
+        assert!(second.as_mut().now_or_never().is_none());
+        passed.pass(4);
+        assert!(first.as_mut().now_or_never().is_none());
+        passed.pass(5);
+        assert!(first.now_or_never().is_some());
+        assert!(second.as_mut().now_or_never().is_none());
+        passed.pass(9);
+        assert!(second.now_or_never().is_some());
+        assert!(passed.reach(8).now_or_never().is_some());
+        assert!(passed.lock().tasks.is_empty());
+    }
+}

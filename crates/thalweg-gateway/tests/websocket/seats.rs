@@ -1,0 +1,126 @@
+//! Clients that take connections: others are served.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tokio_tungstenite::client_async;
+
+use crate::fixture::{Client, Fixture};
+
+const REQUEST: &[u8] = b"GET /api/v3/ping HTTP/1.1\r\nHost: g\r\n\r\n";
+/// Seats of the gateway.
+const SEATS: usize = 16;
+
+async fn fixture() -> Fixture {
+    Fixture::with(|config| config.gateway.connections_max = SEATS).await
+}
+
+/// Connects from an address of this machine.
+async fn connect_from(fixture: &Fixture, host: u8) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    let from = ([127, 0, 0, host], 0).into();
+    socket
+        .bind(from)
+        .expect("all of 127.0.0.0/8 is this machine");
+    let connected = socket.connect(fixture.gateway.address()).await;
+    connected.expect("a connection")
+}
+
+/// Returns whether a connection is answered.
+async fn is_answered(socket: &mut TcpStream) -> bool {
+    if socket.write_all(REQUEST).await.is_err() {
+        return false;
+    }
+    let mut answer = [0; 12];
+    socket.read_exact(&mut answer).await.is_ok() && answer.ends_with(b"200")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_takes_all_connections_leaves_half_of_them() {
+    let fixture = fixture().await;
+    let mut idle = Vec::new();
+    for _ in 0..3 * SEATS {
+        idle.push(connect_from(&fixture, 2).await);
+    }
+    // Its own newest ones are served, and those of others.
+    assert!(is_answered(idle.last_mut().expect("some")).await);
+    assert!(!is_answered(&mut idle[0]).await);
+    for host in [3, 4, 5] {
+        assert!(is_answered(&mut connect_from(&fixture, host).await).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn websockets_of_an_address_have_half_of_the_seats_and_do_not_go() {
+    let fixture = fixture().await;
+    let mut clients = Vec::new();
+    for _ in 0..SEATS / 2 {
+        let socket = connect_from(&fixture, 2).await;
+        let (socket, _) = client_async("ws://g/ws", socket)
+            .await
+            .expect("a WebSocket");
+        clients.push(Client(socket));
+    }
+    assert!(!is_answered(&mut connect_from(&fixture, 2).await).await);
+    let mut others = Vec::new();
+    for host in 10..40 {
+        let mut other = connect_from(&fixture, host).await;
+        assert!(is_answered(&mut other).await);
+        others.push(other);
+    }
+    for client in &mut clients {
+        let list = json!({ "method": "LIST_SUBSCRIPTIONS", "id": 1 });
+        assert_eq!(client.ask(&list).await["result"], json!([]));
+    }
+}
+
+/// A body that never ends has its connection wait, and so go first.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_and_heads_leave_their_seats_to_others() {
+    let fixture = fixture().await;
+    let mut slow = Vec::new();
+    for number in 0..2 * SEATS {
+        let mut socket = connect_from(&fixture, 2 + (number % 8) as u8).await;
+        let head: &[u8] = match number % 2 {
+            0 => b"POST /api/v3/order HTTP/1.1\r\nHost: g\r\nContent-Length: 60000\r\n\r\nsymbol=",
+            _ => b"GET /api/v3/ping HTTP/1.1\r\nHost",
+        };
+        socket.write_all(head).await.expect("a beginning");
+        slow.push(socket);
+    }
+    for host in 20..40 {
+        assert!(is_answered(&mut connect_from(&fixture, host).await).await);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_stops_closes_every_websocket_with_1001() {
+    let fixture = Fixture::new().await;
+    let mut clients = Vec::new();
+    for path in [
+        "/ws",
+        "/stream?streams=btcusdt@trade",
+        "/ws/btcusdt@depth",
+        "/ws-api/v3",
+    ] {
+        clients.push(fixture.connect(path).await);
+    }
+    fixture.gateway.drain();
+    let closed = async {
+        for client in &mut clients {
+            let told = client.json().await;
+            assert!(told.to_string().contains("serverShutdown"), "{told}");
+            assert_eq!(client.closed_code().await, 1001);
+            let _ = client.0.close(None).await;
+        }
+    };
+    let ((), ()) = tokio::join!(closed, fixture.gateway.drained());
+    let refused = tokio::time::timeout(Duration::from_secs(60), async {
+        while TcpStream::connect(fixture.gateway.address()).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    });
+    refused.await.expect("it takes no more connections");
+}
