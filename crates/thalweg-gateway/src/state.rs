@@ -79,6 +79,10 @@ impl State {
     /// Waits until no WebSocket is open.
     pub(crate) async fn without_websockets(&self) {
         // The sender is there as long as this.
-        let _ = self.websockets.subscribe().wait_for(|count| *count == 0).await;
+        let _ = self
+            .websockets
+            .subscribe()
+            .wait_for(|count| *count == 0)
+            .await;
     }
 }

@@ -171,8 +171,10 @@ impl FlowRun {
         Ok(taken)
     }
 
+    /// Ends it, once all commands are durable: until then it waits.
     fn end(&mut self) {
-        if self.batch.is_empty() {
+        self.is_blocked = self.batch.is_empty() && self.counts.in_flight() > 0;
+        if self.batch.is_empty() && !self.is_blocked {
             self.has_ended = true;
             raise(&self.counts.ended, 1);
             let counts = self.counts.all();
@@ -267,10 +269,11 @@ mod tests {
         FlowRun::open(flow, driver.exchange(), Arc::default(), u32::MAX)
     }
 
-    /// Takes turns of one command until this number was submitted, or it has ended.
+    /// Takes turns of one command until this number was submitted, or no more are.
     fn run(flow: &mut FlowRun, driver: &mut Driver<SimDisk>, commands: usize) -> usize {
         let mut submitted = 0;
-        while submitted < commands && !flow.has_ended {
+        flow.is_blocked = false;
+        while submitted < commands && !flow.is_blocked {
             let turn = flow.turn(driver, 1, Instant::now());
             submitted += turn.expect("the disk is fine");
         }
