@@ -2,6 +2,7 @@
 
 use crate::arguments::values::Format;
 use crate::failure::{Failure, Finding};
+use crate::market::MarketOptions;
 use crate::output::print;
 use crate::stdin::Waiting;
 use crate::terminal::Notes;
@@ -17,6 +18,7 @@ use thalweg_gateway::demo::DemoKeys;
 use thalweg_gateway::keys::{self as api_keys, KeyKind};
 use thalweg_server::config::{self, Config, DEFAULT_TEXT};
 use thalweg_server::demo::Demo;
+use thalweg_server::flow::Flow;
 use thalweg_server::{Addresses, ServeError, Server, keys, logs};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,6 +27,8 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   thalweg exchange serve --demo
       A market that trades by itself, with keys to try, on loopback addresses
+  thalweg exchange serve --demo --market btc.csv.gz --speed 10x --loop
+      A recorded market (docs/market.md) to trade against
   thalweg exchange serve --print-config > serve.toml
       The configuration with its defaults and comments, to be changed
   thalweg exchange serve /var/lib/thalweg --config serve.toml
@@ -47,9 +51,12 @@ pub(crate) struct Serve {
     #[arg(long)]
     print_config: bool,
 
-    /// Make test users, symbols and a flow of made-up orders, and print keys
+    /// Make a market, made up unless --market names one, and users with keys that are printed
     #[arg(long, conflicts_with_all = ["key_file", "print_config"])]
     demo: bool,
+
+    #[command(flatten)]
+    market: MarketOptions,
 
     /// The file of the keys' hashes, in place of keys.file of the configuration
     #[arg(long, alias = "keys", value_name = "FILE")]
@@ -163,6 +170,8 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         return Ok(Finding::Fine);
     }
     let mut config = configuration(options)?;
+    let is_reference = matches!(config.exchange.rules, config::RulesName::Reference);
+    let flow = options.market.open(options.demo, is_reference)?;
     let mut directory = options.directory.clone().unwrap_or_else(|| {
         // Only a demo may have no directory.
         std::env::temp_dir().join("thalweg-demo")
@@ -184,7 +193,7 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         .build();
     let runtime =
         runtime.map_err(|error| Failure::Misuse(format!("no threads for connections: {error}")))?;
-    let ended = runtime.block_on(run(options.format, config, directory, demo));
+    let ended = runtime.block_on(run(options.format, config, directory, (demo, flow)));
     // The remaining tasks wait for events that will not arrive.
     runtime.shutdown_background();
     ended
@@ -252,14 +261,17 @@ async fn run(
     format: Format,
     config: Config,
     directory: PathBuf,
-    demo: Option<(Demo, Option<DemoKeys>)>,
+    (demo, flow): (Option<(Demo, Option<DemoKeys>)>, Option<Flow>),
 ) -> Result<Finding, Failure> {
     let uncaught = |error| Failure::Misuse(format!("signals cannot be caught: {error}"));
     let mut signals = Signals::new().map_err(uncaught)?;
     let mut hang_up = signal(SignalKind::hangup()).map_err(uncaught)?;
     let gateway = config.gateway.clone();
+    let market = flow
+        .as_ref()
+        .map_or(String::new(), |flow| flow.name.clone());
     let mut server = tokio::select! {
-        started = Server::start(config, &directory) => started.map_err(Failure::Serve)?,
+        started = Server::start_with(config, &directory, flow) => started.map_err(Failure::Serve)?,
         ended = signals.end() => return Ok(ended),
     };
     let gateway = match server.gateway_link() {
@@ -275,12 +287,10 @@ async fn run(
         gateway.as_ref().map(Gateway::address),
     )?;
     if let Some((demo, names)) = demo {
-        print(demo.message().as_bytes())?;
+        print(demo.message(&format!("market {market}")).as_bytes())?;
         if let Some(names) = names {
             print(names.message().as_bytes())?;
         }
-        let addresses = server.addresses();
-        tokio::spawn(async move { demo.trade(addresses).await });
     }
     loop {
         tokio::select! {

@@ -63,6 +63,23 @@ pub(crate) struct Intended {
     pub(crate) from: u64,
 }
 
+impl Intended {
+    /// Returns the options that choose all commands of a file.
+    pub(crate) fn whole(file: PathBuf, books: Option<PathBuf>, rules: RulesName) -> Intended {
+        Intended {
+            file: Some(file),
+            format_in: FormatIn::Auto,
+            books,
+            seed: None,
+            commands: None,
+            rules,
+            costs: None,
+            limit: None,
+            from: 1,
+        }
+    }
+}
+
 /// The maximum size of a load stream, in bytes: about 25 million commands, all of which are kept in
 /// memory.
 const LOAD_BYTES_MAX: u64 = 1 << 30;
@@ -86,6 +103,8 @@ pub(crate) struct Source {
     pub(crate) further: u64,
     /// The rules that the commands are meant for.
     pub(crate) rules: Rules,
+    /// Times and remainders of a recorded market.
+    pub(crate) recorded: realflow::Recorded,
     /// The agreement of the commands with a recording when they were made.
     pub(crate) check: Option<Check>,
     /// The hash of the state that the commands led to when they were made.
@@ -303,6 +322,7 @@ fn read(
         ));
     }
     let (mut source, is_whole) = source(real.commands, real.lines)?;
+    source.recorded = real.recorded;
     source.check = Some(real.check);
     source.state_hash = is_whole.then_some(real.state_hash);
     Ok(source)
@@ -366,6 +386,7 @@ impl Source {
             before: begin.before,
             further: begin.further,
             rules: begin.rules,
+            recorded: realflow::Recorded::default(),
             check: None,
             state_hash: None,
             final_book: None,

@@ -15,6 +15,7 @@ mod journal;
 mod journaled;
 mod keys;
 mod machine;
+#[cfg(unix)]
 mod market;
 mod odd_files;
 mod output;
@@ -26,5 +27,6 @@ mod serve;
 mod served_kills;
 mod sessions;
 mod trades;
+mod views;
 #[cfg(unix)]
 mod wrong_ports;

@@ -1,377 +1,207 @@
-//! Tests `exchange watch`, `book`, `trades`, `orders`, `account`, and an administrator's commands.
+//! Tests `thalweg exchange serve --market`: a recorded market trades in a served exchange.
 
 #![cfg(unix)]
 
-#[path = "../../thalweg-client/examples/buy.rs"]
-mod buy;
-#[path = "program/pty.rs"]
-mod pty;
 use crate::program;
 use crate::serve::Serving;
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use program::{Scratch, command, serve, shared, thalweg};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use thalweg_exchange::durable::History;
+use thalweg_exchange::{Event, OrderId};
+use thalweg_testkit::Random;
 
-use program::{Ended, Scratch, command, signal, thalweg};
-use pty::OnTerminal;
-use serde_json::Value;
+/// Price, size, maker and taker of a trade.
+type Trade = (i64, i64, i64, i64);
 
-const SETUP: &str = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nsymbol,2,10,20,1,1,0,0\n\
-    user,7\nuser,8\nuser,9\ndeposit,7,10,5000\ndeposit,8,20,900000\n";
-const NAMES: &str = "[assets]\nBTC = { currency = 10, decimals = 0 }\n\
-    EUR = { currency = 20, decimals = 0 }\n[symbols.BTCEUR]\nsymbol = 1\nbase = \"BTC\"\n\
-    quote = \"EUR\"\n";
-
-/// A served market: user 7 sells 9 at 120 and 3 at 121, user 8 has bought 1 and buys 5 at 110.
-struct Market {
-    scratch: Scratch,
-    serving: Serving,
-}
-
-impl Market {
-    fn new() -> Market {
-        let scratch = Scratch::new();
-        // The commands of the clock would be counted.
-        let config = scratch.file("serve.toml", "[exchange]\nclock_ms = 0\n");
-        let directory = scratch.path("exchange");
-        let serving = Serving::start_as(command(&[]), &directory, &["--config", &config]);
-        let market = Market { scratch, serving };
-        let setup = market.scratch.file("setup.csv", SETUP);
-        market.admin(&["send", &setup]).fine();
-        market.trader("7", "place 7 1 1 sell gtc 120 10").fine();
-        market.trader("7", "place 7 1 2 sell gtc 121 3").fine();
-        market.trader("8", "place 8 1 3 buy gtc 120 1").fine();
-        market.trader("8", "place 8 1 4 buy gtc 110 5").fine();
-        market
-    }
-
-    fn run(&self, at: &str, arguments: &[&str]) -> Ended {
-        thalweg(&[&["exchange"], arguments, &["--connect", at]].concat())
-    }
-
-    fn admin(&self, arguments: &[&str]) -> Ended {
-        let at = self.serving.admin.to_string();
-        self.run(&at, &[arguments, &["--admin", "1"]].concat())
-    }
-
-    /// Sends a command of a trader, word by word.
-    fn trader(&self, user: &str, line: &str) -> Ended {
-        let words = program::words(line);
-        self.run(
-            &self.serving.trade,
-            &[&["send"], &words[..], &["--user", user]].concat(),
-        )
-    }
-
-    fn read(&self, arguments: &[&str]) -> Ended {
-        self.run(&self.serving.trade, arguments)
-    }
-
-    /// Returns `watch` of symbol 1 for user 7.
-    fn watch(&self, more: &[&str]) -> Command {
-        let at = &self.serving.trade;
-        let http = &self.serving.http;
-        let all = [
-            "exchange",
-            "watch",
-            "--user",
-            "7",
-            "--connect",
-            at,
-            "--http",
-            http,
-        ];
-        command(&[&all, more].concat())
-    }
-}
-
-fn objects(ended: &Ended) -> Vec<Value> {
-    let lines = ended.fine().lines();
-    lines
-        .map(|line| serde_json::from_str(line).expect("a line is an object"))
-        .collect()
-}
-
-#[test]
-fn a_book_is_a_ladder_for_people_and_best_first_for_programs() {
-    let market = Market::new();
-    let names = market.scratch.file("symbols.toml", NAMES);
-    let text = market.read(&["book", "BTCEUR", "--user", "9", "--symbols", &names]);
-    assert_eq!(
-        text.fine(),
-        "BTCEUR after 12 commands\n\
-         symbol  side  price  size  orders\n\
-         ------  ----  -----  ----  ------\n\
-         BTCEUR  sell    121     3       1\n\
-         BTCEUR  sell    120     9       1\n\
-         BTCEUR  buy     110     5       1\n"
-    );
-    let csv = market.read(&[
-        "book", "1", "--user", "9", "--depth", "1", "--format", "csv",
-    ]);
-    assert_eq!(
-        csv.fine(),
-        "symbol,side,price,size,orders\n1,sell,120,9,1\n1,buy,110,5,1\n"
-    );
-    let json = market.admin(&["book", "1", "--format", "json"]);
-    let prices: Vec<Value> = objects(&json).iter().map(|l| l["price"].clone()).collect();
-    assert_eq!(prices, [120, 121, 110]);
-    let unknown = market.read(&["book", "3", "--user", "9"]);
-    assert_eq!((unknown.code, unknown.stdout.as_str()), (Some(1), ""));
-    assert!(
-        unknown
-            .stderr
-            .contains("symbol 3: the exchange has no such symbol")
-    );
-    market
-        .read(&["book", "BTCEUR", "--user", "9"])
-        .refused(&["symbol `BTCEUR` is not a number; --symbols FILE has names"]);
-    thalweg(&["exchange", "book", "1"]).refused(&["--user", "--admin"]);
-    thalweg(&[
-        "exchange",
-        "book",
-        "1",
-        "--user",
-        "7",
-        "--connect",
-        "127.0.0.1:1",
-    ])
-    .refused(&["cannot connect to 127.0.0.1:1"]);
-}
-
-#[test]
-fn orders_account_and_own_trades_of_a_user_are_shown() {
-    let market = Market::new();
-    let orders = objects(&market.read(&["orders", "--user", "7", "--format", "json"]));
-    assert_eq!(orders.len(), 2);
-    let first = &orders[0];
-    assert_eq!((&first["order"], &first["left"]), (&1.into(), &9.into()));
-    assert_eq!(
-        (&first["type"], &first["record"]),
-        (&"gtc".into(), &"open".into())
-    );
-    let text = market.admin(&["orders", "--user", "8"]);
-    assert!(
-        text.fine().starts_with("user 8: 1 open order\n"),
-        "{text:?}"
-    );
-    let csv = market.read(&["account", "--user", "7", "--format", "csv"]);
-    assert_eq!(
-        csv.fine(),
-        "record,user,status,currency,amount,symbol,open,cost,profit,orders\n\
-         account,7,active,,,,,,,2\nbalance,7,,10,4987,,,,,\nbalance,7,,20,120,,,,,\n"
-    );
-    let nobody = market.admin(&["account", "--user", "77"]);
-    assert_eq!(nobody.code, Some(1));
-    assert!(
-        nobody
-            .stderr
-            .contains("user 77: the exchange has no such user")
-    );
-    let own = ["trades", "--own", "--user", "7", "--format", "csv"];
-    assert_eq!(
-        market.read(&own).fine(),
-        "trade,symbol,order,side,role,price,size,left,filled\n\
-         10-0,1,1,sell,maker,120,1,9,1\n"
-    );
-    let none = market.read(&["trades", "2", "--own", "--user", "7"]);
-    assert_eq!(none.fine(), "user 7: 0 trades\n");
-}
-
-#[test]
-fn an_administrator_halts_opens_pays_and_suspends_by_words() {
-    let market = Market::new();
-    let word = |line: &str| market.admin(&[&["send"], &program::words(line)[..]].concat());
-    assert!(
-        word("halt 1")
-            .fine()
-            .ends_with("name halt result SUCCESS\n")
-    );
-    let halted = market.trader("8", "place 8 1 5 buy gtc 109 1");
-    assert_eq!(halted.code, Some(1));
-    assert!(halted.stdout.contains("SYMBOL_HALTED"), "{halted:?}");
-    word("open 1").fine();
-    market.trader("8", "place 8 1 6 buy gtc 109 1").fine();
-    word("deposit 9 20 30").fine();
-    assert!(
-        word("withdraw 9 20 30")
-            .fine()
-            .contains("name withdraw user 9")
-    );
-    assert_eq!(word("withdraw 9 20 1").code, Some(1));
-    word("suspend 9").fine();
-    assert_eq!(word("suspend 7").code, Some(1));
-    word("resume 9").fine();
-    word("halt one").refused(&["the command:1: symbol `one` is not a whole number"]);
-    market
-        .trader("7", "deposit 7 20 1000")
-        .refused(&["the command:1: "]);
-}
-
-#[test]
-fn watch_prints_a_line_for_each_trade_and_change_where_there_is_no_terminal() {
-    let market = Market::new();
-    let mut child = market
-        .watch(&["1"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-    let mut next = || lines.next().expect("a line").expect("it is read");
-    assert_eq!(next(), "best symbol 1 bid 110 size 5 ask 120 size 9");
-    market.trader("8", "place 8 1 7 buy gtc 120 9").fine();
-    assert_eq!(next(), "trade symbol 1 price 120 size 9 taker buy");
-    assert_eq!(next(), "best symbol 1 bid 110 size 5 ask 121 size 3");
-    market.trader("7", "cancel 7 1 2").fine();
-    assert_eq!(next(), "best symbol 1 bid 110 size 5 ask none");
-    let trades = market.scratch.path("trades.csv");
-    let file = std::fs::File::create(&trades).expect("it can be made");
-    let at = &market.serving.trade;
-    let follow = ["exchange", "trades", "1", "--user", "9", "--connect", at];
-    let mut follow = command(&[&follow[..], &["--limit", "1", "--format", "csv"]].concat())
-        .stdout(file)
-        .spawn()
-        .expect("it starts");
-    // It may not have subscribed yet: it gets a later trade then.
-    for order in 100.. {
-        market.trader("7", &format!("place 7 1 {order} sell ioc 110 1"));
-        market.trader("8", &format!("place 8 1 {order} buy gtc 110 1"));
-        if let Some(ended) = follow.try_wait().expect("it runs") {
-            assert!(ended.success());
-            break;
+/// Returns a figure of the market, once it is there.
+fn figure(serving: &Serving, what: &str) -> u64 {
+    let name = format!("thalweg_flow_total{{what=\"{what}\"}} ");
+    loop {
+        let mut stream = TcpStream::connect(&serving.http).expect("it listens");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("it reads");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("it answers");
+        let value = page.lines().find_map(|line| line.strip_prefix(&name));
+        if let Some(value) = value {
+            return value.parse().expect("a number");
         }
     }
-    let text = std::fs::read_to_string(&trades).expect("it was written");
-    assert_eq!(text, "symbol,price,size,taker\n1,110,1,sell\n");
-    signal(child.id(), 15);
-    assert_eq!(child.wait().expect("it ends").code(), Some(143));
 }
 
-#[test]
-fn watch_prints_one_picture() {
-    let market = Market::new();
-    let ended: Ended = market.watch(&["--once"]).output().expect("it runs").into();
-    let text = ended.fine();
-    for part in [
-        "symbol 1  live  q quits  user 7 at 127.0.0.1:",
-        "\n  2  bid -             ask -             last -\n",
-        "sell   120*    9       1  ============\n",
-        "buy    110     5       1  =======\n",
-        "user 7: 2 open orders\nsell 9 of 10 at 120  1  order 1\n",
-        "12 commands, 0 refused, 1 session\n",
-        "execute ",
-    ] {
-        assert!(text.contains(part), "`{part}` is not in\n{text}");
+fn wait_until(serving: &Serving, what: &str, least: u64) {
+    while figure(serving, what) < least {
+        std::thread::yield_now();
     }
-    assert!(!text.contains('\x1b'));
-    let other = ["exchange", "watch", "3", "--once", "--user", "7"];
-    let ended = market.read(&[&other[1..], &["--http", "127.0.0.1:1"]].concat());
-    assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stdout.contains("no figures by stage: 127.0.0.1:1: "));
 }
 
-#[test]
-fn watch_gives_the_terminal_back_after_q_and_sigterm() {
-    let market = Market::new();
-    for is_killed in [false, true] {
-        let mut on = OnTerminal::start(market.watch(&[]), (80, 24));
-        on.await_text("symbol 1");
-        on.await_text("---- spread 10");
-        on.await_text("2 open orders");
-        // A narrow one has the trades below.
-        on.resize((40, 30));
-        on.await_text("\x1b[2J");
-        on.await_text("0 trades, 0 lots seen");
-        on.press("n");
-        on.await_text("symbol 2");
-        match is_killed {
-            true => signal(on.child.id(), 15),
-            false => on.press("q"),
+/// Returns the trades of a market in an exchange that was served.
+fn served(directory: &str) -> Vec<Trade> {
+    let mut history = History::open(directory).expect("it is an exchange");
+    let mut trades = Vec::new();
+    while history.step(|recorded| {
+        let place = recorded.outcome.command.place();
+        for event in recorded.outcome.events {
+            if let Event::Trade {
+                price,
+                size,
+                maker_order,
+                ..
+            } = *event
+            {
+                let taker = place.expect("nothing else trades here").order_id;
+                trades.push((price, size, maker_order.0, taker.0));
+            }
         }
-        on.await_text("\x1b[?25h\x1b[?1049l");
-        let code = if is_killed { 143 } else { 0 };
-        assert_eq!(on.ended(), (Some(code), true));
+    }) {}
+    assert!(history.wrong().is_empty(), "{:?}", history.wrong());
+    trades
+}
+
+/// Returns the trades of a run of the same file: each has a record for its maker and its taker.
+fn run(file: &str) -> Vec<Trade> {
+    let ran = thalweg(&["exchange", "run", file, "--output", "-"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let mut trades = Vec::new();
+    let mut taker = OrderId(0);
+    for line in ran.stdout.lines() {
+        let record: serde_json::Value = serde_json::from_str(line).expect("it is JSON");
+        let number = |name: &str| record[name].as_i64().expect("a number");
+        match (record["record"].as_str(), record["role"].as_str()) {
+            (Some("command"), _) if record["name"] == "place" => {
+                taker = OrderId(number("order"));
+            }
+            (Some("trade"), Some("maker")) => {
+                trades.push((number("price"), number("size"), number("order"), taker.0));
+            }
+            _ => {}
+        }
     }
+    trades
 }
 
-#[test]
-fn watch_has_colours_unless_they_are_not_wanted() {
-    let market = Market::new();
-    let mut coloured = OnTerminal::start(market.watch(&["1"]), (80, 24));
-    coloured.await_text("\x1b[31msell");
-    let mut plain = market.watch(&["1"]);
-    plain.env("NO_COLOR", "1");
-    let mut plain = OnTerminal::start(plain, (80, 24));
-    plain.await_text("2 open orders");
-    plain.press("q");
-    plain.await_text("\x1b[?1049l");
-    let mut whole = market.watch(&["1", "--once"]);
-    whole.env("NO_COLOR", "1");
-    let mut whole = OnTerminal::start(whole, (80, 24));
-    whole.await_text("execute ");
-    assert_eq!(whole.ended().0, Some(0));
-    let mut text = OnTerminal::start(market.watch(&["1", "--once"]), (80, 24));
-    text.await_text("\x1b[32mbuy");
-    assert_eq!(text.ended().0, Some(0));
-}
-
-#[test]
-fn watch_shows_that_it_is_stale_and_goes_on_with_the_next_start() {
-    let market = Market::new();
-    let mut on = OnTerminal::start(market.watch(&["1"]), (80, 24));
-    on.await_text("live");
-    on.await_text("---- spread 10");
-    let Market { scratch, serving } = market;
-    let trade = serving.trade.clone();
-    drop(serving);
-    on.await_text("STALE for ");
-    let _again = Serving::start_at(&scratch.path("exchange"), &trade);
-    on.await_text("live");
-    on.press("q");
-    assert_eq!(on.ended(), (Some(0), true));
-}
-
-/// A child that does not outlive its test.
-struct Killed(std::process::Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+/// Returns Bitstamp messages, one a millisecond: orders around a price come, shrink and go.
+fn messages(count: i64) -> String {
+    let mut random = Random(5);
+    let mut text = "idx,ts_ms,type,order_id,side,price_cents,amount_1e8\n".to_owned();
+    for at in 0..count {
+        let of = at - 1 - random.below(at.clamp(1, 200) as u64) as i64;
+        let (side, price) = match random.below(2) {
+            0 => ("A", 9_998 + random.below(40)),
+            _ => ("B", 9_962 + random.below(40)),
+        };
+        let size = 1 + random.below(50);
+        let row = match random.below(10) {
+            0..6 => format!("C,{at},{side},{price},{size}"),
+            6 => format!("U,{of},{side},{price},{}", size / 2),
+            7 => format!("T,{at},,{price},{size}"),
+            _ => format!("D,{of},{side},{price},0"),
+        };
+        text.push_str(&format!("{at},{},{row}\n", 1_430_438_404_518 + at));
     }
+    text
 }
 
 #[test]
-fn the_example_of_the_client_buys_on_a_demo() {
+fn a_market_without_users_trades_as_a_run_of_its_file() {
     let scratch = Scratch::new();
-    let directory = scratch.path("demo");
-    let serve = ["exchange", "serve", &directory, "--demo"];
-    let mut serve = command(&[&serve[..], &program::LISTEN].concat());
-    let serve = serve.stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = Killed(serve.spawn().expect("it starts"));
-    let lines = BufReader::new(child.0.stdout.take().expect("it is piped")).lines();
-    let mut lines = lines.map(|line| line.expect("it is text"));
-    let mut after = |start: &str| {
-        let line = lines.find_map(|line| line.trim().strip_prefix(start).map(str::to_owned));
-        line.expect("it prints that").trim().to_owned()
-    };
-    let address = after("listening: trade ");
-    let address = address.split(',').next().expect("there is one");
-    let key = after("user 7 ");
-    let file = scratch.file("seven.key", &key);
-    let own = [
-        "exchange",
-        "trades",
-        "--own",
-        "--user",
-        "7",
-        "--key-file",
-        &file,
+    let made = scratch.file("made.csv", messages(4_000).as_bytes());
+    let data = [
+        "bitstamp_2015-05-01.messages.csv.gz",
+        "lobster_aapl_2012-06-21_message_10.csv",
     ];
-    let own = [&own[..], &["--connect", address]].concat();
-    // The first order may come before those of the traders.
-    while thalweg(&own).fine().lines().count() < 4 {
-        buy::buy(address, &key).expect("it trades");
+    let data = data
+        .iter()
+        .filter_map(|name| shared(&format!("data/{name}")));
+    for (at, file) in [made].into_iter().chain(data).enumerate() {
+        let directory = scratch.path(&format!("exchange{at}"));
+        let more = ["--market", &file, "--speed", "max"];
+        let serving = Serving::start_as(command(&[]), &directory, &more);
+        wait_until(&serving, "ended", 1);
+        drop(serving);
+        let (served, run) = (served(&directory), run(&file));
+        assert!(run.len() > 50, "{file}: {} trades", run.len());
+        assert_eq!(served.len(), run.len(), "{file}");
+        let other = served.iter().zip(&run).position(|(a, b)| a != b);
+        assert_eq!(other, None, "{file}");
     }
+}
+
+#[test]
+fn a_market_goes_on_behind_a_kill() {
+    let scratch = Scratch::new();
+    let file = scratch.file("made.csv", messages(4_000).as_bytes());
+    let directory = scratch.path("exchange");
+    for least in [500, 1_200] {
+        // As recorded, it takes four seconds.
+        let more = ["--market", &file, "--speed", "2x"];
+        let serving = Serving::start_as(command(&[]), &directory, &more);
+        wait_until(&serving, "commands", least);
+        assert_eq!(figure(&serving, "ended"), 0);
+        drop(serving);
+    }
+    let more = ["--market", &file, "--speed", "max"];
+    let serving = Serving::start_as(command(&[]), &directory, &more);
+    wait_until(&serving, "ended", 1);
+    drop(serving);
+    assert_eq!(served(&directory), run(&file));
+}
+
+#[test]
+fn a_market_begins_again() {
+    let scratch = Scratch::new();
+    let file = scratch.file("made.csv", messages(500).as_bytes());
+    let directory = scratch.path("exchange");
+    let more = ["--market", &file, "--speed", "max", "--loop"];
+    let serving = Serving::start_as(command(&[]), &directory, &more);
+    // Up to 1,024 commands of the last laps may not be durable.
+    wait_until(&serving, "laps", 8);
+    drop(serving);
+    let (served, run) = (served(&directory), run(&file));
+    assert!(!run.is_empty() && served.len() >= 4 * run.len());
+    for lap in served.chunks_exact(run.len()).take(4) {
+        assert_eq!(lap, run);
+    }
+}
+
+#[test]
+fn a_market_that_cannot_be_is_refused_before_anything_is_served() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let good = scratch.file("good.csv", messages(5).as_bytes());
+    let wrong = scratch.file("wrong.csv", b"thalweg-orders,1\nuser,x\n");
+    let far = scratch.file("far.csv", b"thalweg-orders,1\nuser,9223372036854775807\n");
+    let letter = scratch.file("letter.txt", b"dear reader\n");
+    let refused = |more: &[&str], texts: &[&str]| {
+        serve(&[&[directory.as_str()], more].concat()).refused(texts);
+        assert!(
+            !std::path::Path::new(&directory).exists(),
+            "nothing was made"
+        );
+    };
+    refused(&["--market", "none.csv"], &["none.csv", "No such file"]);
+    refused(
+        &["--market", &wrong],
+        &["wrong.csv:2: user `x` is not a whole number"],
+    );
+    refused(
+        &["--market", &far],
+        &["far.csv: command 1: user 9223372036854775807 is not from 0"],
+    );
+    refused(&["--market", &letter], &["letter.txt"]);
+    refused(
+        &["--market", &good, "--speed", "10"],
+        &["from 0.001x to 1000000x"],
+    );
+    refused(
+        &["--market", &good, "--seed", "3"],
+        &["--seed goes with a made-up market"],
+    );
+    refused(
+        &["--market", "made-up", "--loop"],
+        &["--loop and --books go with a recorded"],
+    );
+    refused(&["--speed", "2x"], &["need --market or --demo"]);
 }

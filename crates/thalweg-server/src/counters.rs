@@ -25,6 +25,12 @@ pub(crate) fn raise(counter: &AtomicU64, by: u64) {
     counter.fetch_add(by, Ordering::Relaxed);
 }
 
+/// Lowers a counter that was raised too far.
+pub(crate) fn lower(counter: &AtomicU64, by: u64) {
+    // ORDERING: Relaxed, as in raise().
+    counter.fetch_sub(by, Ordering::Relaxed);
+}
+
 /// Returns a counter's value.
 pub(crate) fn read(counter: &AtomicU64) -> u64 {
     // ORDERING: Relaxed, pairs with raise().

@@ -46,6 +46,8 @@ pub(crate) struct Driver<S: Storage> {
     /// Work of commands that were answered without being executed.
     unexecuted: u64,
     is_draining: bool,
+    /// Whether a session has submitted commands since the start.
+    has_others: bool,
     next_tag: u64,
     /// Failures of snapshots that the log has.
     failures_logged: u64,
@@ -66,6 +68,7 @@ impl<S: Storage> Driver<S> {
             tended: u64::MAX,
             unexecuted: 0,
             is_draining: false,
+            has_others: false,
             next_tag: 0,
             failures_logged: 0,
             archive_failures_logged: 0,
@@ -199,6 +202,7 @@ impl<S: Storage> Driver<S> {
         commands: &[(ClientSequence, Command)],
     ) -> Result<(), Failed> {
         let key = session.terms.key;
+        self.has_others = true;
         let closed = self.closed_to(key);
         let mut submissions = Vec::with_capacity(commands.len());
         for (sequence, command) in commands {
@@ -260,6 +264,49 @@ impl<S: Storage> Driver<S> {
             self.refuse(session, (sequence, submissions[at].command), why);
         }
         failed.map_or(Ok(()), Err)
+    }
+
+    /// Submits commands of a market that trades beside the sessions, for which there should be
+    /// room. Returns how many of the first were taken.
+    pub(crate) fn submit_flow(
+        &mut self,
+        key: SessionKey,
+        commands: &[(ClientSequence, Command)],
+    ) -> Result<usize, Failed> {
+        if self.is_draining {
+            return Ok(0);
+        }
+        let submissions: Vec<Submission<'_>> = commands
+            .iter()
+            .map(|(sequence, command)| Submission {
+                origin: Origin::Session {
+                    key,
+                    sequence: *sequence,
+                },
+                command,
+                tag: 0,
+            })
+            .collect();
+        let (mut taken, mut refused, mut failed) = (0, None, None);
+        self.exchange.submit_many(&submissions, |at, admitted| {
+            match admitted {
+                Err(SubmitError::Failed(error)) => failed = Some(error),
+                Err(error) => refused = refused.take().or(Some((at, error))),
+                // One that is taken behind a refused one, for which there was no room, ends that.
+                Ok(_) => taken = at + 1,
+            }
+        });
+        if let Some((at, error)) = refused
+            && at < taken
+        {
+            tracing::error!(%error, "an event of the market was left out");
+        }
+        failed.map_or(Ok(taken), Err)
+    }
+
+    /// Returns whether a session has submitted commands since the start.
+    pub(crate) const fn has_others(&self) -> bool {
+        self.has_others
     }
 
     /// Refuses a command. One of an administrator leaves a line in the log.

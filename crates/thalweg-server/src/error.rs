@@ -38,6 +38,8 @@ pub enum ServeError {
     },
     /// The exchange does not open.
     Open(OpenError),
+    /// The market that is to trade does not go with the exchange: a message for its user.
+    Market(String),
     /// The exchange has stopped.
     Failed(Failed),
     /// A thread of the server has panicked, which means a fault in this crate.
@@ -69,6 +71,7 @@ impl fmt::Display for ServeError {
                 write!(f, "admin.audit_file: {file} cannot be written: {source}")
             }
             Self::Open(error) => error.fmt(f),
+            Self::Market(text) => f.write_str(text),
             Self::Failed(failed) => failed.fmt(f),
             Self::Panicked => f.write_str("a thread of the server has panicked"),
         }
@@ -84,7 +87,7 @@ impl error::Error for ServeError {
             Self::Listen { source, .. } | Self::Audit { source, .. } => Some(source),
             Self::Open(error) => Some(error),
             Self::Failed(failed) => Some(failed),
-            Self::Panicked => None,
+            Self::Market(_) | Self::Panicked => None,
         }
     }
 }

@@ -11,6 +11,7 @@
 mod clocks;
 mod delivering;
 mod entering;
+mod flow;
 mod market;
 mod writing;
 
@@ -33,6 +34,7 @@ use self::market::Readers;
 use crate::config::SyncName;
 use crate::driver::Driver;
 use crate::error::ServeError;
+use crate::flow::FlowRun;
 use crate::inbound::{After, Turn};
 use crate::lifecycle::Lifecycle;
 use crate::output::Budget;
@@ -101,6 +103,8 @@ pub(crate) struct ExchangeThread<S: Storage> {
     /// Sessions for which something waits, or that have ended.
     dirty: Vec<SessionId>,
     readers: Readers,
+    /// The market that trades beside the sessions.
+    flow: Option<Box<FlowRun>>,
     /// Commands that a turn has decoded: their memory is used again.
     commands: Vec<(ClientSequence, Command)>,
     clocks: Clocks,
@@ -130,6 +134,7 @@ impl<S: Storage> ExchangeThread<S> {
         shared: Arc<Shared>,
         (poll, requests): (Poll, Receiver<Request>),
         (driver, mailbox): (Driver<S>, Mailbox),
+        flow: Option<Box<FlowRun>>,
     ) -> Self {
         let (limits, sync) = (&shared.config.sessions, shared.config.journal.sync);
         let stall = Duration::from_millis(limits.stall_ms);
@@ -151,6 +156,7 @@ impl<S: Storage> ExchangeThread<S> {
             asleep: BTreeSet::new(),
             dirty: Vec::new(),
             readers: Readers::default(),
+            flow,
             commands: Vec::new(),
             tend_at: None,
             is_woken: true,
@@ -213,7 +219,11 @@ impl<S: Storage> ExchangeThread<S> {
         let has_clocks = !self.sessions.is_empty() || self.is_stopping();
         let tick = has_clocks.then(|| self.clocks.due());
         let asleep = self.asleep.first().map(|(at, _)| *at);
-        let due = [tick, asleep, self.tend_at].into_iter().flatten().min()?;
+        let flow = self.flow_due(now);
+        let due = [tick, asleep, self.tend_at, flow]
+            .into_iter()
+            .flatten()
+            .min()?;
         Some(due.saturating_duration_since(now))
     }
 
@@ -389,6 +399,7 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Lets sessions go on that wait for room, where there is some.
     fn unblock(&mut self) {
+        self.unblock_flow();
         if self.blocked.is_empty() {
             return;
         }
@@ -426,6 +437,7 @@ impl<S: Storage> ExchangeThread<S> {
         let mut turns = 0;
         self.start_market_data();
         self.wake_readers();
+        self.wake_flow(now);
         while self.market != MarketData::Starting
             && work(self) - before < SLICE_WORK
             && turns < SLICE_WORK / 16
@@ -435,6 +447,7 @@ impl<S: Storage> ExchangeThread<S> {
             match kind {
                 TurnKind::Input => self.turn(id, now),
                 TurnKind::Market => self.market_turn(id),
+                TurnKind::Flow => self.flow_turn(now),
             }
         }
         if turns > 0 && self.tend_at.is_none() {

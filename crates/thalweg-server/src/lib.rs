@@ -28,6 +28,7 @@ mod error;
 mod exchange_thread;
 mod execution;
 mod feed;
+pub mod flow;
 mod handshake;
 mod histogram;
 mod http;

@@ -329,6 +329,16 @@ impl Page {
             "market_conflations",
             "How often a reader was notified that it missed messages.",
             read(&self.shared.feed.conflations),
+        )?;
+        let Some(flow) = self.shared.flow.get() else {
+            return Ok(());
+        };
+        to.counters(
+            ("flow", "What the market that trades beside users has done."),
+            "what",
+            flow.all()
+                .map(|(what, count)| (what.to_owned(), count))
+                .into_iter(),
         )
     }
 }

@@ -20,6 +20,7 @@ use crate::audit::AuditLine;
 use crate::drop_copy::CopyWriter;
 use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
+use crate::flow::FlowCounts;
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 use crate::report_readers::{LastReader, ReportReaders};
 
@@ -97,6 +98,8 @@ pub(crate) struct Publisher {
     pub(crate) feed: Arc<Feed>,
     /// `None` before a session wants market data, and after an outcome was missing.
     pub(crate) tape: Option<Box<Tape>>,
+    /// Where a market trades beside the sessions: its session and its counts.
+    pub(crate) flow: Option<(SessionKey, Arc<FlowCounts>)>,
     /// Where a gateway runs in this process.
     pub(crate) copy: Option<CopyWriter>,
     pub(crate) execution: Arc<ExecutionTimes>,
@@ -164,7 +167,14 @@ impl Publisher {
             tracing::error!(%error, "there is no market data any more");
             self.tape = None;
         }
-        if let Origin::Session { key, sequence } = executed.origin {
+        let flow = self.flow.as_ref().map(|(key, counts)| {
+            let is_own = executed.origin.key() == Some(*key);
+            counts.note(executed, is_own);
+            is_own
+        });
+        if let Origin::Session { key, sequence } = executed.origin
+            && flow != Some(true)
+        {
             let answer = Answer {
                 sequence,
                 number: outcome.sequence,

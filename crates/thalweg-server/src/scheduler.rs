@@ -36,6 +36,8 @@ pub(crate) enum TurnKind {
     Input,
     /// It is given market data.
     Market,
+    /// The market that trades beside the sessions submits what is due.
+    Flow,
 }
 
 /// Where a session waits: its virtual start, its arrival, and the work that is expected of it.

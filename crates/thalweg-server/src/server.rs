@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Waker};
 use thalweg_exchange::UserLimits;
-use thalweg_exchange::durable::{Exchange, Files, Finished, OpenError, Recovered, Storage};
+use thalweg_exchange::durable::{Exchange, Files, Finished, Recovered, Storage};
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -23,6 +23,7 @@ use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::instruments::Instruments;
+use crate::flow::{Flow, FlowCounts, FlowRun};
 use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
@@ -72,12 +73,24 @@ impl Server {
     /// than the exchange remembers, an address that cannot be
     /// listened on, an exchange that does not open.
     pub async fn start(config: Config, directory: &Path) -> Result<Self, ServeError> {
+        Self::start_with(config, directory, None).await
+    }
+
+    /// Starts as [`start`](Self::start), with a market that trades beside the users.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start), and an exchange that has another market.
+    pub async fn start_with(
+        config: Config,
+        directory: &Path,
+        flow: Option<Flow>,
+    ) -> Result<Self, ServeError> {
         let files = Files::new(directory);
         let files = match &config.journal.archive {
             Some(archive) => files.archiving(archive),
             None => files,
         };
-        Self::start_in(config, files, SystemClock).await
+        Self::start_all(config, files, SystemClock, flow).await
     }
 
     /// Starts a server in any storage, such as a simulated disk, by any clock.
@@ -88,6 +101,15 @@ impl Server {
         config: Config,
         storage: S,
         time: impl TimeSource,
+    ) -> Result<Self, ServeError> {
+        Self::start_all(config, storage, time, None).await
+    }
+
+    async fn start_all<S: Storage>(
+        config: Config,
+        storage: S,
+        time: impl TimeSource,
+        flow: Option<Flow>,
     ) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
@@ -104,7 +126,7 @@ impl Server {
         let http = start_http(&shared, &mut bound, addresses)?;
         // A thread that panics drops the sender.
         let opening =
-            open(&shared, storage, audit, copy_writer).map_err(|_| ServeError::Panicked)?;
+            open(&shared, storage, audit, (copy_writer, flow)).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
@@ -301,14 +323,14 @@ fn log_opening(recovered: &Recovered) {
     );
 }
 
-type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
+type Opening = oneshot::Receiver<Result<Recovered, ServeError>>;
 
 /// Opens the exchange on its thread, since that may take minutes.
 fn open<S: Storage>(
     shared: &Arc<Shared>,
     storage: S,
     audit: Audit,
-    copy: Option<CopyWriter>,
+    (copy, flow): (Option<CopyWriter>, Option<Flow>),
 ) -> std::io::Result<Opening> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -317,11 +339,16 @@ fn open<S: Storage>(
     let shared = Arc::clone(shared);
     let run = move || {
         let mailbox = Mailbox::default();
+        let counts = Arc::<FlowCounts>::default();
+        let watched = flow
+            .as_ref()
+            .map(|flow| (flow.session(), Arc::clone(&counts)));
         let mut publisher = Publisher {
             mailbox: Arc::clone(&mailbox),
             outgoing: Outgoing::default(),
             feed: Arc::clone(&shared.feed),
             tape: None,
+            flow: watched,
             copy,
             execution: Arc::clone(&shared.execution),
             readers: Arc::clone(&shared.report_readers),
@@ -333,6 +360,13 @@ fn open<S: Storage>(
             Exchange::open_in(storage, options, move |published| publisher.take(published));
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
+            Err(error) => {
+                let _ = reply.send(Err(error.into()));
+                return;
+            }
+        };
+        let flow = match open_flow(flow, &exchange, &shared, counts) {
+            Ok(flow) => flow,
             Err(error) => {
                 let _ = reply.send(Err(error));
                 return;
@@ -347,13 +381,29 @@ fn open<S: Storage>(
         }
         let driver = Driver::new(exchange, Arc::clone(&shared.counters), audit);
         let lifecycle = Arc::clone(&shared.lifecycle);
-        let thread = ExchangeThread::new(shared, (poll, requests), (driver, mailbox));
+        let thread = ExchangeThread::new(shared, (poll, requests), (driver, mailbox), flow);
         if catch_unwind(AssertUnwindSafe(|| thread.run())).is_err() {
             let _ = lifecycle.change_to(Lifecycle::Failed, "the exchange's thread has panicked");
         }
     };
     thread::Builder::new().name("exchange".into()).spawn(run)?;
     Ok(opening)
+}
+
+/// Makes a market go on in an exchange that was opened.
+fn open_flow<S: Storage>(
+    flow: Option<Flow>,
+    exchange: &Exchange<S>,
+    shared: &Shared,
+    counts: Arc<FlowCounts>,
+) -> Result<Option<Box<FlowRun>>, ServeError> {
+    let Some(flow) = flow else {
+        return Ok(None);
+    };
+    let answers_kept = shared.config.sessions.answers_kept;
+    let run = FlowRun::open(flow, exchange, Arc::clone(&counts), answers_kept)?;
+    let _ = shared.flow.set(counts);
+    Ok(Some(Box::new(run)))
 }
 
 /// The limits of users without their own, where no administrator has set how many open orders they

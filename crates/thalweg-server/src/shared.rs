@@ -14,6 +14,7 @@ use crate::connection_slots::ConnectionSlots;
 use crate::counters::Counters;
 use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
+use crate::flow::FlowCounts;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
 use crate::report_readers::ReportReaders;
@@ -29,6 +30,8 @@ pub(crate) struct Shared {
     pub(crate) execution: Arc<ExecutionTimes>,
     pub(crate) report_readers: Arc<ReportReaders>,
     pub(crate) feed: Arc<Feed>,
+    /// Set where a market trades beside the sessions.
+    pub(crate) flow: OnceLock<Arc<FlowCounts>>,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
     /// Once the exchange is open.
     pub(crate) reports: OnceLock<Reports>,
@@ -67,6 +70,7 @@ impl Shared {
             execution: Arc::default(),
             report_readers: Arc::default(),
             feed,
+            flow: OnceLock::new(),
             lifecycle,
             reports: OnceLock::new(),
             keys: RwLock::new(keys.map(Arc::new)),

@@ -32,6 +32,8 @@ pub(crate) struct Message {
     /// For a created order its size, for a changed or deleted order its remainder, for a trade the
     /// traded amount.
     pub(crate) amount: i64,
+    /// When it came, in nanoseconds since 1970.
+    pub(crate) time_ns: u64,
 }
 
 /// The book columns of one snapshot, which belongs to a message file.
@@ -70,7 +72,7 @@ pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<(u64, Message)>, InputEr
 fn message(line: &[u8]) -> Result<Message, String> {
     let mut fields = Fields::new(line);
     fields.number("idx", 0)?;
-    fields.number("ts_ms", 0)?;
+    let time_ms = fields.number("ts_ms", 0)?;
     let kind = match fields.text("type")? {
         b"C" => Kind::Created,
         b"U" => Kind::Changed,
@@ -95,6 +97,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
         action,
         price,
         amount,
+        time_ns: time_ms.unsigned_abs().saturating_mul(1_000_000),
     })
 }
 
@@ -173,6 +176,7 @@ mod tests {
             action: Action::Bid,
             price: 23647,
             amount: 200,
+            time_ns: 1_000_000,
         };
         assert_eq!(found[0], first);
     }

@@ -35,6 +35,8 @@ pub(crate) struct Message {
     pub(crate) action: Action,
     pub(crate) price: i64,
     pub(crate) size: i64,
+    /// When it came, in nanoseconds of its day.
+    pub(crate) time_ns: u64,
 }
 
 /// Returns whether a line begins a message file.
@@ -75,6 +77,30 @@ fn data<T>(line: &[u8], record: fn(&[u8]) -> Result<T, String>) -> Result<Option
 /// the number is whole.
 fn is_seconds(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(|b| b.is_ascii_digit() || *b == b'.')
+}
+
+/// Returns a number of seconds in nanoseconds; digits beyond these do not count.
+fn nanoseconds(seconds: &[u8]) -> u64 {
+    let mut parts = seconds.split(|&b| b == b'.');
+    let mut part = |digits: usize| {
+        let digits = parts
+            .next()
+            .unwrap_or_default()
+            .iter()
+            .chain([b'0'; 9].iter().take(digits));
+        digits.copied().collect::<Vec<u8>>()
+    };
+    let (whole, mut fraction) = (part(0), part(9));
+    fraction.truncate(9);
+    let number = |digits: &[u8]| {
+        let digits = digits.iter().map(|digit| u64::from(digit - b'0'));
+        digits.fold(0_u64, |sum, digit| {
+            sum.saturating_mul(10).saturating_add(digit)
+        })
+    };
+    number(&whole)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(number(&fraction))
 }
 
 /// Returns all messages of a file, with their line numbers.
@@ -124,6 +150,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
         action,
         price,
         size,
+        time_ns: nanoseconds(seconds),
     })
 }
 
@@ -174,6 +201,19 @@ mod tests {
             (found[0].price, found[0].size, found[0].action),
             (5853300, 18, Action::Bid)
         );
+    }
+
+    #[test]
+    fn times_are_nanoseconds() {
+        for (text, time_ns) in [
+            ("34200.004241176", 34_200_004_241_176),
+            ("1", 1_000_000_000),
+            ("1.5", 1_500_000_000),
+            (".25", 250_000_000),
+            ("2.0000000019", 2_000_000_001),
+        ] {
+            assert_eq!(nanoseconds(text.as_bytes()), time_ns, "{text}");
+        }
     }
 
     #[test]

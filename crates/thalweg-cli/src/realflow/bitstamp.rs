@@ -41,6 +41,7 @@ pub(crate) fn replay(
     let mut first = true;
     for (position, (line, message)) in (0_u64..).zip(messages) {
         replay.at(*line);
+        replay.set_time(message.time_ns);
         let at = |price, size| TradeAt {
             position,
             price,
@@ -117,8 +118,16 @@ fn step(replay: &mut Replay, unknown: &mut Unknown, created: &mut HashSet<i64>, 
         }
         // After our own engine has matched the order, the message repeats a reduction that is
         // already done: it can only lower the order.
-        Kind::Changed => replay.lower(order, amount),
-        Kind::Deleted if created.contains(&message.order) => replay.lower(order, 0),
+        Kind::Changed => {
+            replay.lower(order, amount);
+            if created.contains(&message.order) {
+                replay.note_remainder(order, action);
+            }
+        }
+        Kind::Deleted if created.contains(&message.order) => {
+            replay.lower(order, 0);
+            replay.note_remainder(order, action);
+        }
         Kind::Deleted => {
             unknown.take(replay, action, price, amount);
         }
@@ -168,6 +177,7 @@ mod tests {
             action,
             price,
             amount,
+            time_ns: 0,
         }
     }
 

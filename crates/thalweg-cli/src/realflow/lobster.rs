@@ -45,6 +45,7 @@ pub(crate) fn replay(
     }
     for (line, message) in messages {
         replay.at(*line);
+        replay.set_time(message.time_ns);
         step(&mut replay, &mut unknown, &mut added, &mut tally, message);
         let Some(row) = rows.next() else {
             tally.rows_missing += u64::from(has_books);
@@ -132,6 +133,9 @@ fn step(
         }
         Kind::Unseen => {}
     }
+    if known && matches!(message.kind, Kind::Reduced | Kind::Deleted | Kind::Executed) {
+        replay.note_remainder(order, action);
+    }
 }
 
 fn check(scores: &RowScores, unknown: &Unknown, rows: bool, tally: &Tally) -> Check {
@@ -183,6 +187,7 @@ mod tests {
             action: Action::Bid,
             price,
             size,
+            time_ns: 0,
         }
     }
 

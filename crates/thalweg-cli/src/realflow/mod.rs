@@ -13,7 +13,25 @@ pub(crate) mod replay;
 mod score;
 
 use crate::report::facts::Check;
-use thalweg_exchange::Command;
+use thalweg_exchange::{Command, OrderId, UserId};
+
+/// An order has this much left in the recording, once a number of its commands are executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Remainder {
+    pub(crate) after_commands: usize,
+    pub(crate) time_ns: u64,
+    pub(crate) uid: UserId,
+    pub(crate) order_id: OrderId,
+    pub(crate) left: i64,
+}
+
+/// The parts of a recording, besides its commands, that a market beside users needs.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    /// When each command came, in nanoseconds.
+    pub(crate) times_ns: Vec<u64>,
+    pub(crate) remainders: Vec<Remainder>,
+}
 
 /// The result of a driver for a recording.
 pub(crate) struct RealFlow {
@@ -21,6 +39,7 @@ pub(crate) struct RealFlow {
     pub(crate) commands: Vec<Command>,
     /// The line of the message that each command was made for; 0 for a command made beforehand.
     pub(crate) lines: Vec<u64>,
+    pub(crate) recorded: Recorded,
     /// The extent to which the exchange agreed with the recording.
     pub(crate) check: Check,
     /// The hash of the state that the commands led to.

@@ -1,7 +1,7 @@
 //! An exchange with one symbol and one account per side, which keeps the commands it was given.
 
 use crate::input::fields::{PriceSize, Row};
-use crate::realflow::RealFlow;
+use crate::realflow::{RealFlow, Recorded, Remainder};
 use crate::report::facts::{Check, Count};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use thalweg_exchange::{
     Rules, State, SymbolId, SymbolSpec, UserId, apply,
 };
 
-const SYMBOL: SymbolId = SymbolId(1);
+/// The symbol of a recorded market.
+pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 const BASE: CurrencyId = CurrencyId(1);
 const QUOTE: CurrencyId = CurrencyId(2);
 /// The initial money of an account: more than any recorded book is worth, and far from the end of
@@ -75,6 +76,9 @@ pub(crate) struct Replay {
     /// The line that each command was made for, and the current line.
     lines: Vec<u64>,
     line: u64,
+    recorded: Recorded,
+    /// The time of the current line.
+    time_ns: u64,
     /// The last id of an order that is not in the recording. Such ids are negative; recorded ones
     /// never are.
     last_own: i64,
@@ -92,6 +96,8 @@ impl Replay {
             commands: Vec::new(),
             lines: Vec::new(),
             line: 0,
+            recorded: Recorded::default(),
+            time_ns: 0,
             last_own: 0,
             skipped: BTreeMap::new(),
             first_skipped: None,
@@ -256,6 +262,25 @@ impl Replay {
         self.events.clear();
     }
 
+    /// Sets the time of the current line; times never go back.
+    pub(crate) fn set_time(&mut self, time_ns: u64) {
+        self.time_ns = self.time_ns.max(time_ns);
+    }
+
+    /// Notes what is left of a recorded order by now, after a message about it.
+    pub(crate) fn note_remainder(&mut self, order_id: OrderId, action: Action) {
+        let left = self
+            .order(order_id)
+            .map_or(0, |order| order.size - order.filled);
+        self.recorded.remainders.push(Remainder {
+            after_commands: self.commands.len(),
+            time_ns: self.time_ns,
+            uid: account(action),
+            order_id,
+            left,
+        });
+    }
+
     /// Returns the commands that were given, and the state they led to.
     pub(crate) fn finish(self, mut check: Check) -> RealFlow {
         let hash = state_hash(&self.state).hash;
@@ -266,6 +291,7 @@ impl Replay {
         RealFlow {
             commands: self.commands,
             lines: self.lines,
+            recorded: self.recorded,
             check,
             state_hash: hash,
             passed_over: self
@@ -282,6 +308,7 @@ impl Replay {
         let code = apply(&mut self.state, &command, &mut self.events);
         self.commands.push(command);
         self.lines.push(self.line);
+        self.recorded.times_ns.push(self.time_ns);
         code
     }
 }

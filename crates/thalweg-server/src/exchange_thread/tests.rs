@@ -27,7 +27,7 @@ fn thread() -> Thread {
     let poll = Poll::new().expect("there are files");
     let (_, requests) = mpsc::channel();
     let driver = driver(&SimDisk::new());
-    ExchangeThread::new(shared, (poll, requests), (driver, Mailbox::default()))
+    ExchangeThread::new(shared, (poll, requests), (driver, Mailbox::default()), None)
 }
 
 /// Adds sessions of a user, who wants reports.
