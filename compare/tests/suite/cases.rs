@@ -1,6 +1,7 @@
 //! Patterns and settings of cases, the order of runs, and reports.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
 use thalweg_compare::case::{Goal, Limit, Patterns, Settings};
 use thalweg_compare::report::{Report, ns, show, times};

@@ -35,6 +35,7 @@ mod source;
 mod stdin;
 mod sweep;
 mod terminal;
+mod views;
 
 use crate::arguments::{Command, Exchange};
 use crate::failure::{Failure, Finding};
@@ -59,15 +60,15 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(unix)]
-        Command::Exchange(Exchange::Watch(asked)) => market::watch::watch(&asked),
+        Command::Exchange(Exchange::Watch(asked)) => views::watch::watch(&asked),
         #[cfg(unix)]
-        Command::Exchange(Exchange::Book(asked)) => market::query::book(&asked),
+        Command::Exchange(Exchange::Book(asked)) => views::query::book(&asked),
         #[cfg(unix)]
-        Command::Exchange(Exchange::Trades(asked)) => market::trades::trades(&asked),
+        Command::Exchange(Exchange::Trades(asked)) => views::trades::trades(&asked),
         #[cfg(unix)]
-        Command::Exchange(Exchange::Orders(asked)) => market::query::orders(&asked),
+        Command::Exchange(Exchange::Orders(asked)) => views::query::orders(&asked),
         #[cfg(unix)]
-        Command::Exchange(Exchange::Account(asked)) => market::query::account(&asked),
+        Command::Exchange(Exchange::Account(asked)) => views::query::account(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Durable(asked)) => durable::durable(&asked),
         #[cfg(target_os = "linux")]

@@ -9,7 +9,7 @@ use thalweg_exchange::UserId;
 use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::market::{BestPrices, Body, Quote, Snapshot};
 use thalweg_exchange::session::ReportNumber;
-use thalweg_server::{Copied, DropCopy, GatewayLink};
+use thalweg_server::{Copied, DropCopy};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -371,6 +371,7 @@ pub(crate) mod tests {
     use thalweg_exchange::{
         AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
     };
+    use thalweg_server::GatewayLink;
     use thalweg_server::Server;
     use thalweg_server::config::Config;
 

@@ -169,12 +169,12 @@ pub(crate) enum Exchange {
     /// Exit code: 0 ended by q; 1 where --once found no book; 2 misuse or failure; 130 after
     /// Ctrl-C in a pipe, 143 after SIGTERM.
     #[cfg(unix)]
-    Watch(Box<crate::market::watch::Watch>),
+    Watch(Box<crate::views::watch::Watch>),
     /// Show the levels of a book of a served exchange
     ///
     /// Exit code: 0 fine; 1 the exchange has no such symbol, or refuses; 2 misuse or failure.
     #[cfg(unix)]
-    Book(Box<crate::market::query::Book>),
+    Book(Box<crate::views::query::Book>),
     /// Show trades of a served exchange as they come, or those that a user has made
     ///
     /// The exchange keeps no past trades of others: they are shown from now on, until Ctrl-C. With
@@ -182,12 +182,12 @@ pub(crate) enum Exchange {
     ///
     /// Exit code: 0 fine; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
     #[cfg(unix)]
-    Trades(Box<crate::market::trades::Trades>),
+    Trades(Box<crate::views::trades::Trades>),
     /// Show the open orders of a user of a served exchange
     ///
     /// Exit code: 0 fine; 1 the exchange has no such user, or refuses; 2 misuse or failure.
     #[cfg(unix)]
-    Orders(Box<crate::market::query::OfUser>),
+    Orders(Box<crate::views::query::OfUser>),
     /// Show the balances and positions of a user of a served exchange
     ///
     /// Balances are what is free, without what is held for open orders, in the smallest unit of
@@ -195,7 +195,7 @@ pub(crate) enum Exchange {
     ///
     /// Exit code: 0 fine; 1 the exchange has no such user, or refuses; 2 misuse or failure.
     #[cfg(unix)]
-    Account(Box<crate::market::query::OfUser>),
+    Account(Box<crate::views::query::OfUser>),
     #[cfg(unix)]
     #[command(flatten)]
     Durable(crate::durable::Durable),

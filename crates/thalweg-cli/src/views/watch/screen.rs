@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    const NAME: &str = "market::watch::screen::tests::a_panic_gives_the_terminal_back";
+    const NAME: &str = "views::watch::screen::tests::a_panic_gives_the_terminal_back";
     const SEEDED: &str = "THALWEG_TEST_SCREEN_PANIC";
 
     /// It runs itself on a terminal, where it panics.

@@ -3,9 +3,9 @@
 use super::books::{Books, Market};
 use super::figures::{Figures, Stage};
 use super::line::{Line, Tone};
-use crate::market::Names;
-use crate::market::query::side_name;
 use crate::message::{counted, grouped};
+use crate::views::Names;
+use crate::views::query::side_name;
 use std::collections::BTreeMap;
 use std::time::Instant;
 use thalweg_exchange::book::Level;
