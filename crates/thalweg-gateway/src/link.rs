@@ -641,6 +641,41 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn trades_before_a_key_that_came_after_the_start_are_not_taken_after_a_crash() {
+        let mut fixture = Fixture::new("late-key").await;
+        fixture.place(7, Action::Bid).await;
+        let number = fixture.place(8, Action::Ask).await;
+        fixture.until(number).await;
+        // As before the log of the gateway.
+        fixture.entries.clear();
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let order = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let params = Params::of_request(order, "").expect("parameters");
+        let draft = crate::orders::Draft::read(&params, &state.symbols).expect("an order");
+        let placing = {
+            let (state, user) = (Arc::clone(&state), Arc::clone(&user));
+            tokio::spawn(async move { state.orders.place(&user, &draft).await })
+        };
+        // It is executed, and the gateway ends before its report is in the log.
+        fixture.until(number + 1).await;
+        fixture.entries.clear();
+        let restarted = Arc::new(fixture.another(true));
+        let mut follower = Follower::new(Arc::clone(&restarted), Handle::current());
+        let mut entries = vec![Copied::Restart, Copied::End(number + 1)];
+        follower.log(&mut entries, true, 1).expect("there is room");
+        follower.apply(1);
+        assert_eq!(follower.ids.last.get(&SYMBOL), None);
+        let user = restarted.orders.tracked(UserId(1)).expect("the log has it");
+        let memory = user.memory();
+        assert_eq!(memory.fills(SYMBOL).count(), 0);
+        assert_eq!(memory.open(None).count(), 1);
+        drop(memory);
+        placing.abort();
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn both_sides_of_a_trade_in_an_auction_have_the_takers_fee() {
         let mut fixture = Fixture::new("auction").await;
         let state = Arc::clone(fixture.state());

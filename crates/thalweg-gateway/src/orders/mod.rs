@@ -342,6 +342,11 @@ impl Orders {
         self.passed.pass(next);
     }
 
+    /// Returns the number below which all commands are applied.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.next()
+    }
+
     /// The drop copy is not followed any more: from now on nothing is placed or shown.
     pub(crate) fn end(&self) {
         // ORDERING: Relaxed; a flag alone, and a command that is sent meanwhile is not answered.
@@ -399,15 +404,12 @@ impl Orders {
         let sequence = memory.sequence + 1;
         let id = ORDER_IDS + sequence;
         let (order, command) = make(&memory, id)?;
-        let (mut lsn, mut placed) = (None, None);
+        let mut lsn = self.begin_with(user.id, &mut memory)?;
+        let mut placed = None;
         if let Some(order) = order {
             placed = Some((Arc::clone(user), order.symbol, id));
             let record = Record::Order(Box::new(order));
-            let appended = self.log.append(&record);
-            lsn = Some(appended.map_err(|error| {
-                tracing::error!(%error, "an order is refused: the gateway's log");
-                ApiError::BUSY
-            })?);
+            lsn = Some(self.append_or_refuse(&record)?);
             if let Record::Order(order) = record {
                 memory.insert(*order);
             }
@@ -421,6 +423,28 @@ impl Orders {
             done: Done { sender, placed },
         })));
         Ok((id, outcome))
+    }
+
+    /// Appends where a user's reports begin that are wanted, unless that is known. The key of such
+    /// a user came after the start.
+    ///
+    /// # Errors
+    /// -1008.
+    fn begin_with(&self, id: UserId, memory: &mut Memory) -> Result<Option<Lsn>, ApiError> {
+        if memory.last_report.is_some() {
+            return Ok(None);
+        }
+        let last = ReportNumber(self.reports.next(id).0 - 1);
+        let lsn = self.append_or_refuse(&Record::Begin(id, last))?;
+        memory.last_report = Some(last);
+        Ok(Some(lsn))
+    }
+
+    fn append_or_refuse(&self, record: &Record) -> Result<Lsn, ApiError> {
+        self.log.append(record).map_err(|error| {
+            tracing::error!(%error, "a command is refused: the gateway's log");
+            ApiError::BUSY
+        })
     }
 
     /// Returns a user's account as the exchange has it.
