@@ -35,6 +35,7 @@ mod source;
 mod stdin;
 mod sweep;
 mod terminal;
+#[cfg(unix)]
 mod views;
 
 use crate::arguments::{Command, Exchange};
