@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -75,6 +76,7 @@ impl<K: Eq + Hash + Copy> Window<K> {
 #[derive(Debug)]
 pub(crate) struct Limits {
     weight: Window<IpAddr>,
+    weight_refusals: AtomicU64,
     orders_10s: Window<UserId>,
     orders_day: Window<UserId>,
 }
@@ -92,6 +94,7 @@ impl Limits {
     pub(crate) fn new(config: &config::Gateway) -> Self {
         Self {
             weight: Window::new(MINUTE_US, config.weight_per_minute),
+            weight_refusals: AtomicU64::new(0),
             orders_10s: Window::new(TEN_SECONDS_US, config.orders_per_10s),
             orders_day: Window::new(DAY_US, config.orders_per_day),
         }
@@ -104,6 +107,8 @@ impl Limits {
     pub(crate) fn weigh(&self, address: IpAddr, weight: u32, now_us: i64) -> Result<u32, ApiError> {
         let counted = self.weight.add(network(address), weight, now_us);
         counted.map_err(|seconds| {
+            // ORDERING: Relaxed; a count alone.
+            self.weight_refusals.fetch_add(1, Ordering::Relaxed);
             let limit = self.weight.limit;
             let mut error = ApiError::WEIGHT.after(seconds);
             error.msg = format!(
@@ -113,6 +118,12 @@ impl Limits {
             .into();
             error
         })
+    }
+
+    /// Returns how many requests were refused by their weight.
+    pub(crate) fn weight_refusals(&self) -> u64 {
+        // ORDERING: Relaxed; a count alone.
+        self.weight_refusals.load(Ordering::Relaxed)
     }
 
     /// Returns the weight that an address has used in this minute.

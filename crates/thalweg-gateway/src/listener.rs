@@ -3,23 +3,25 @@
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::error::ApiError;
+use crate::figures::{self, Class};
+use crate::keys::ApiKey;
 use crate::page;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_status};
-use crate::rest::{self, Call, Security, TimeUnit};
-use crate::seats::{Seat, Seats};
+use crate::rest::{self, Call, Endpoint, Security, TimeUnit};
+use crate::seats::Seat;
 use crate::state::{State, now_us};
 use crate::websocket;
 
@@ -43,7 +45,6 @@ const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d
 
 /// Accepts connections until the gateway stops.
 pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
-    let seats = Seats::new(state.connections_max);
     let mut draining = state.draining();
     loop {
         let accepted = tokio::select! {
@@ -54,7 +55,8 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Some(seat) = seats.take(peer.ip()) else {
+        let Some(seat) = state.seats.take(peer.ip()) else {
+            state.figures.cut("no seat");
             tracing::debug!(target: "access", %peer, "a connection is refused: no seat");
             continue;
         };
@@ -66,6 +68,7 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
 async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, seat: Arc<Seat>) {
     let _ = stream.set_nodelay(true);
     let own = Arc::clone(&seat);
+    let figures = Arc::clone(&state);
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&own));
         let state = Arc::clone(&state);
@@ -78,7 +81,7 @@ async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, seat
         .with_upgrades();
     let served = tokio::select! {
         served = served => served,
-        () = seat.evicted() => return,
+        () = seat.evicted() => return figures.figures.cut("evicted"),
     };
     if let Err(error) = served {
         tracing::debug!(target: "access", %peer, %error, "a connection ended badly");
@@ -97,10 +100,10 @@ fn client_address(headers: &HeaderMap, peer: SocketAddr) -> IpAddr {
 }
 
 async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr) -> HttpResponse {
-    let started = Instant::now();
-    let id = next_id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let address = client_address(request.headers(), peer);
+    let seen = figures::Request::new(address, method.as_str(), &path);
+    let served = Arc::clone(&state);
     let mut response = if websocket::is_asked_for(request.headers()) {
         websocket::accept(state, request, address)
     } else if let Some(response) = page::respond(&method, &path, request.headers()) {
@@ -108,23 +111,18 @@ async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr
     } else {
         answer(&state, request, address).await
     };
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    if let Ok(value) = HeaderValue::from_str(&seen.id) {
         response.headers_mut().insert(UUID, value);
     }
-    let took_us = started.elapsed().as_micros() as u64;
     let status = response.status().as_u16();
-    tracing::debug!(target: "access", id, %address, %method, path, status, took_us, "request");
+    let extensions = response.extensions_mut();
+    let class = extensions.remove().unwrap_or(Class::Other);
+    let key: Option<Arc<ApiKey>> = extensions.remove();
+    (served.figures).answered(&seen, class, status, key.as_deref());
     response
 }
 
-/// Returns an id for a request: of this start, and its number.
-fn next_id() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    // ORDERING: Relaxed; a counter.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{:08x}-{number:012x}", std::process::id())
-}
-
+/// Answers a request by HTTP. The response has the class and the key as extensions.
 async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr) -> HttpResponse {
     let (head, body) = request.into_parts();
     if head.method == Method::OPTIONS {
@@ -135,6 +133,18 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
         Err(true) => return of_status(StatusCode::METHOD_NOT_ALLOWED, String::new()),
         Err(false) => return of_status(StatusCode::NOT_FOUND, String::new()),
     };
+    let mut response = call(state, row, (head, body), address).await;
+    response.extensions_mut().insert(Class::from(row.security));
+    response
+}
+
+/// Answers a request of an endpoint.
+async fn call(
+    state: &Arc<State>,
+    row: &Endpoint,
+    (head, body): (Parts, Incoming),
+    address: IpAddr,
+) -> HttpResponse {
     let read = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_BYTES_MAX).collect());
     let body = match read.await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -159,7 +169,9 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
             .or(params.raw("timeUnit"))
             .map(TimeUnit::named);
         let unit = unit.transpose()?.unwrap_or_default();
-        Ok((unit, rest::authorize(state, row, &params, header(API_KEY))?))
+        let key = rest::authorize(state, row, &params, header(API_KEY));
+        let key = key.inspect_err(|error| state.audit_refused(address, header(API_KEY), error));
+        Ok((unit, key?))
     });
     let (result, key) = match authorized {
         Ok((unit, key)) => {
@@ -186,10 +198,13 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
     let used = state.limits.weight_used(address, now);
     headers.insert(USED_WEIGHT, used.into());
     headers.insert(USED_WEIGHT_1M, used.into());
-    if let Some(key) = key.filter(|_| row.security == Security::Trade) {
+    if let Some(key) = key.as_ref().filter(|_| row.security == Security::Trade) {
         let (in_10s, in_day) = state.limits.orders(key.user, now);
         headers.insert(ORDER_COUNT_10S, in_10s.into());
         headers.insert(ORDER_COUNT_1D, in_day.into());
+    }
+    if let Some(key) = key {
+        response.extensions_mut().insert(key);
     }
     response
 }

@@ -113,6 +113,8 @@ pub struct GatewayLink {
     pub reports: Reports,
     /// See [`DropCopy`].
     pub copy: DropCopy,
+    /// See [`GatewayObserver`](crate::GatewayObserver).
+    pub observer: crate::GatewayObserver,
     /// See [`Instruments`](crate::Instruments).
     pub instruments: crate::Instruments,
 }

@@ -19,9 +19,10 @@ use thalweg_exchange::UserId;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::connection::{Close, Frames, Io, Stream, next_text, run};
+use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use super::session::Session;
 use crate::error::ApiError;
+use crate::figures::{self, Class};
 use crate::keys::ApiKey;
 use crate::market::Item;
 use crate::params::Params;
@@ -103,6 +104,8 @@ impl Api {
         let request: Request<'_> = match serde_json::from_str(text) {
             Ok(request) => request,
             Err(_) => {
+                let seen = figures::Request::new(self.address, "WS", "");
+                self.answered(&seen, ApiError::INVALID_JSON.status);
                 let respond = self.respond("null", None);
                 let text = respond.text(&self.state, None, &Err(ApiError::INVALID_JSON));
                 self.session.outbox.text(text);
@@ -122,12 +125,19 @@ impl Api {
             .method
             .strip_prefix("v3/")
             .unwrap_or(&request.method);
+        let mut seen = Some(figures::Request::new(self.address, "WS", method));
         let is_request = is_id(id) && params.is_ok();
         let begun = match params {
             Ok(_) if !is_id(id) => Err(ApiError::illegal("id", "a number, a text or null")),
-            Ok(params) => self.begin(method, params, &respond, working),
+            Ok(params) => self.begin(method, params, &respond, (&mut seen, working)),
             Err(error) => Err(error),
         };
+        if let Some(seen) = &seen {
+            self.answered(
+                seen,
+                begun.as_ref().map_or_else(|error| error.status, |()| 200),
+            );
+        }
         let Err(error) = begun else {
             return Ok(());
         };
@@ -140,6 +150,14 @@ impl Api {
         }
     }
 
+    /// Counts a request that is answered at once.
+    fn answered(&self, seen: &figures::Request, status: u16) {
+        let key = self.session.key().and_then(Result::ok);
+        let key = key.filter(|_| status == 200);
+        let figures = &self.state.figures;
+        figures.answered(seen, Class::WebSocketApi, status, key.as_deref());
+    }
+
     fn respond(&self, id: &str, with_limits: Option<bool>) -> Respond {
         Respond {
             id: id.to_owned(),
@@ -148,25 +166,35 @@ impl Api {
         }
     }
 
+    /// Answers a request, or takes it to be answered when it is ready.
     fn begin(
         &mut self,
         method: &str,
         params: Params,
         respond: &Respond,
-        working: &Working,
+        (seen, working): (&mut Option<figures::Request>, &Working),
     ) -> Result<(), ApiError> {
+        let address = self.address;
         let Some(row) = rest::find_ws(method) else {
             self.state
                 .limits
                 .weigh(self.address, SESSION_WEIGHT, now_us())?;
             let answer = self.session.answer(method, &params);
-            let answer = answer.ok_or(ApiError::UNSUPPORTED)??;
+            let answer = answer.ok_or(ApiError::UNSUPPORTED)?;
+            let answer = answer.inspect_err(|error| {
+                self.state
+                    .audit_refused(address, params.raw("apiKey"), error);
+            })?;
             let text = respond.text(&self.state, None, &Ok(answer));
             self.session.outbox.text(text);
             return Ok(());
         };
         rest::weigh(&self.state, row, &params, self.address)?;
-        let key = self.authorize(row, &params)?;
+        let key = self.authorize(row, &params).inspect_err(|error| {
+            self.state
+                .audit_refused(address, params.raw("apiKey"), error);
+        })?;
+        let seen = seen.take();
         let (state, respond) = (Arc::clone(&self.state), respond.clone());
         let unit = self.session.time_unit;
         working.push(Box::pin(async move {
@@ -177,6 +205,11 @@ impl Api {
                 key,
             };
             let result = (row.handler)(&call).await;
+            if let Some(seen) = &seen {
+                let status = result.as_ref().map_or_else(|error| error.status, |_| 200);
+                let key = call.key.as_deref();
+                (state.figures).answered(seen, Class::WebSocketApi, status, key);
+            }
             let user = call.key.as_ref().map(|key| key.user);
             let user = user.filter(|_| row.security == Security::Trade);
             respond.text(&state, user, &result)
@@ -251,7 +284,7 @@ pub(super) async fn serve<S: Io>(
     );
     let draining = state.draining();
     let mut api = Api {
-        state,
+        state: Arc::clone(&state),
         address,
         session,
     };
@@ -266,5 +299,6 @@ pub(super) async fn serve<S: Io>(
     };
     let read = api.read(stream, &frames);
     let close = run(sink, &outbox, &frames, draining, read, render, notice).await;
+    count_cut(&state, &close);
     tracing::debug!(target: "access", ?close, "a connection to the WebSocket API ended");
 }

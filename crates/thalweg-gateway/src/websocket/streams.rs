@@ -11,7 +11,7 @@ use thalweg_exchange::SymbolId;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::connection::{Close, Frames, Io, Stream, next_text, run};
+use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use crate::instruments;
 use crate::market::{Item, Kind, Label, Outbox, Subscription, Units};
 use crate::state::{State, now_us};
@@ -306,5 +306,6 @@ pub(super) async fn serve<S: Io>(
     let render = |item| rendering.text(item);
     let notice = || rendering.notice();
     let close = run(sink, &outbox, &frames, draining, read, render, notice).await;
+    count_cut(&state, &close);
     tracing::debug!(target: "access", ?close, "streams ended");
 }
