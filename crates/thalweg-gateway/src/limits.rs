@@ -82,10 +82,10 @@ pub(crate) struct Limits {
 }
 
 /// Returns the address that weights and connections count for: a host of IPv6 has a network of
-/// 2^64 addresses.
+/// 2^64 addresses, and one of IPv4 that came to a listener of IPv6 is itself.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
+    match address.to_canonical() {
+        address @ IpAddr::V4(_) => address,
         IpAddr::V6(v6) => IpAddr::from((v6.to_bits() & !u128::from(u64::MAX)).to_be_bytes()),
     }
 }
@@ -213,6 +213,9 @@ mod tests {
         assert_eq!(limits.weigh(near, 6, 60_000_000), Ok(6));
         assert_eq!(limits.weigh(far, 6, 60_000_000), Ok(6));
         assert!(limits.weigh(same, 5, 60_000_000).is_err());
+        // One that comes to a listener of IPv6.
+        let mapped = "::ffff:127.0.0.2".parse().expect("an address");
+        assert_eq!(limits.weigh(mapped, 1, 2_000_000), Ok(6));
     }
 
     #[test]

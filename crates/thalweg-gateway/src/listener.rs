@@ -29,6 +29,8 @@ use crate::websocket;
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// How long a client may take for its request's head, also while a connection is idle.
 const HEAD_TIME: Duration = Duration::from_secs(75);
+/// A connection without a key may hold this much of a head that does not end.
+const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How long a client may take for its request's body.
 const BODY_TIME: Duration = Duration::from_secs(10);
 /// The pause after the system had no file for a connection.
@@ -77,6 +79,7 @@ async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, seat
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), answer)
         .with_upgrades();
     let served = tokio::select! {
@@ -95,8 +98,8 @@ fn client_address(headers: &HeaderMap, peer: SocketAddr) -> IpAddr {
     let last = forwarded
         .and_then(|value| value.to_str().ok())
         .and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
-    last.filter(|_| peer.ip().is_loopback())
-        .unwrap_or(peer.ip())
+    let peer = peer.ip().to_canonical();
+    last.filter(|_| peer.is_loopback()).unwrap_or(peer)
 }
 
 async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr) -> HttpResponse {
