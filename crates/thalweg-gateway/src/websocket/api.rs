@@ -27,6 +27,7 @@ use crate::keys::ApiKey;
 use crate::market::Item;
 use crate::params::Params;
 use crate::rest::{self, Call, Endpoint, Security};
+use crate::seats::Seat;
 use crate::signature::check_time;
 use crate::state::{State, now_us};
 use crate::time_unit::TimeUnit;
@@ -92,6 +93,7 @@ type Working = FuturesUnordered<Pin<Box<dyn Future<Output = String> + Send>>>;
 struct Api {
     state: Arc<State>,
     address: IpAddr,
+    seat: Arc<Seat>,
     session: Session,
 }
 
@@ -185,6 +187,9 @@ impl Api {
                 self.state
                     .audit_refused(address, params.raw("apiKey"), error);
             })?;
+            if self.session.has_shown_key() {
+                self.seat.work(address);
+            }
             let text = respond.text(&self.state, None, &Ok(answer));
             self.session.outbox.text(text);
             return Ok(());
@@ -194,6 +199,9 @@ impl Api {
             self.state
                 .audit_refused(address, params.raw("apiKey"), error);
         })?;
+        if key.is_some() {
+            self.seat.work(address);
+        }
         let seen = seen.take();
         let (state, respond) = (Arc::clone(&self.state), respond.clone());
         let unit = self.session.time_unit;
@@ -269,7 +277,7 @@ fn is_id(json: &str) -> bool {
 pub(super) async fn serve<S: Io>(
     state: Arc<State>,
     socket: WebSocketStream<S>,
-    address: IpAddr,
+    (address, seat): (IpAddr, Arc<Seat>),
     with_limits: bool,
     time_unit: TimeUnit,
 ) {
@@ -286,6 +294,7 @@ pub(super) async fn serve<S: Io>(
     let mut api = Api {
         state: Arc::clone(&state),
         address,
+        seat,
         session,
     };
     let render = |item| match item {
