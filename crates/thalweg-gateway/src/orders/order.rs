@@ -240,7 +240,8 @@ impl Order {
             }
             Execution::Trade { .. } => {
                 fill = self.trade(reported, symbol);
-                "TRADE"
+                // Where reports are lost, the trades are not known one by one.
+                if fill.is_some() { "TRADE" } else { "REPLACED" }
             }
             Execution::Replaced { reduced_by } => {
                 self.lots -= reduced_by;

@@ -187,6 +187,15 @@ pub(crate) fn weigh(
     state.limits.weigh(address, (row.weight)(params), now_us())
 }
 
+/// Answers a request that is weighed and authorized. Where the orders of its user are being
+/// compared with those of the exchange, that is waited for.
+pub(crate) async fn run(row: &Endpoint, call: &Call<'_>) -> Answer {
+    if let Some(key) = &call.key {
+        call.state.orders.compare(key.user).await;
+    }
+    (row.handler)(call).await
+}
+
 /// Checks what a row asks for: time, key and signature.
 ///
 /// # Errors

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod comparing;
 mod figures;
 mod fixture;
 mod hostile;

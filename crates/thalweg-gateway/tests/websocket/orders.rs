@@ -53,7 +53,12 @@ pub(crate) async fn send(
 }
 
 /// Signs parameters and sends them in the query.
-async fn ask(fixture: &Fixture, key: &NewKey, request: (&str, &str), params: &str) -> (u16, Value) {
+pub(crate) async fn ask(
+    fixture: &Fixture,
+    key: &NewKey,
+    request: (&str, &str),
+    params: &str,
+) -> (u16, Value) {
     let payload = format!("{params}&timestamp={}", now_ms());
     let signature = sign(&key.secret, &payload);
     let (method, path) = request;
