@@ -15,12 +15,13 @@ use thalweg_exchange::{
 };
 use thalweg_gateway::Gateway;
 use thalweg_gateway::keys::{KeyKind, NewKey, create};
+use thalweg_journal::{Error, Journal, JournalOptions};
 use thalweg_server::Server;
 use thalweg_server::config::Config;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 const SYMBOLS: &str = include_str!("../symbols.toml");
@@ -132,8 +133,11 @@ impl Fixture {
     }
 
     /// Stops server and gateway, and starts them again.
-    pub(crate) async fn restart(self) -> Self {
-        Self::open(self.stop().await, |_| ()).await
+    pub(crate) async fn restart(mut self) -> Self {
+        let next_order = std::mem::take(&mut self.next_order);
+        let mut started = Self::open(self.stop().await, |_| ()).await;
+        started.next_order = next_order;
+        started
     }
 
     /// Stops server and gateway, has user 1 submit commands to the same exchange without a gateway,
@@ -160,8 +164,17 @@ impl Fixture {
 
     async fn stop(mut self) -> PathBuf {
         let directory = std::mem::take(&mut self.directory);
+        self.gateway.drain();
+        self.gateway.drained().await;
         let server = self.server.take().expect("it runs");
         server.stop().await.expect("it stops in order");
+        drop(self);
+        // Tasks of the gateway may have its log still.
+        let log = directory.join("exchange/gateway");
+        while let Err(Error::InUse { .. }) = Journal::<[u8]>::open(&log, JournalOptions::default())
+        {
+            tokio::task::yield_now().await;
+        }
         directory
     }
 
@@ -283,7 +296,8 @@ impl Client {
                     }
                     Some(Ok(Message::Close(frame))) => return Err(frame),
                     Some(Ok(_)) => {}
-                    Some(Err(Error::Protocol(_) | Error::Io(_))) | None => return Err(None),
+                    Some(Err(tungstenite::Error::Protocol(_) | tungstenite::Error::Io(_)))
+                    | None => return Err(None),
                     Some(Err(error)) => panic!("{error}"),
                 }
             }

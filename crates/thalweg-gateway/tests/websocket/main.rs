@@ -10,6 +10,7 @@ mod orders;
 mod recorded;
 mod rows;
 mod rsa;
+mod rules;
 mod seats;
 mod streams;
 mod trading;

@@ -11,12 +11,12 @@ use tokio::net::TcpStream;
 
 use crate::fixture::Fixture;
 
-fn now_ms() -> u128 {
+pub(crate) fn now_ms() -> u128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("it is after 1970").as_millis()
 }
 
-fn sign(secret: &str, payload: &str) -> String {
+pub(crate) fn sign(secret: &str, payload: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, payload.as_bytes());
     tag.as_ref()
