@@ -124,6 +124,30 @@ async fn an_order_lives_as_its_responses_say() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_times_of_a_new_order_are_one_and_of_the_servers_clock() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let server_time = async || {
+        let time = fixture.json("/api/v3/time").await;
+        time["serverTime"].as_i64().expect("a time")
+    };
+    let order = format!("{LIMIT}&price=9&quantity=0.005&newOrderRespType=FULL");
+    let before = server_time().await;
+    let (_, placed) = ask(&fixture, &key, PLACE, &order).await;
+    let after = server_time().await;
+    let time = placed["transactTime"].as_i64().expect("a time");
+    assert!((before..=after).contains(&time), "{before} {time} {after}");
+    let query = format!("symbol=BTCUSDT&orderId={}", placed["orderId"]);
+    let (_, shown) = ask(&fixture, &key, ("GET", "order"), &query).await;
+    for name in ["time", "updateTime", "workingTime"] {
+        assert_eq!(shown[name], placed["transactTime"], "{name}");
+    }
+    let open = ("GET", "openOrders");
+    let (_, open) = ask(&fixture, &key, open, "symbol=BTCUSDT").await;
+    assert_eq!(open[0]["time"], placed["transactTime"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orders_that_do_not_fit_are_refused_with_exact_texts() {
     let fixture = Fixture::new().await;
     let key = fixture.new_key(KeyKind::Hmac, 1);
