@@ -210,9 +210,6 @@ pub(crate) const HOUSE_PHRASES: &[&str] = &["so many", "at hand"];
 pub(crate) const HOUSE_OPENINGS: &[&str] =
     &["Of", "So many", "The same", "Who", "Those of", "What"];
 
-/// How many files of a crate are in circles of imports; a number is only lowered.
-pub(crate) const CIRCLES_LEFT: &[(&str, usize)] = &[("crates/thalweg-exchange", 29)];
-
 /// Words that have no place in the repository: tools and paths of the machine that it was written
 /// on. Split, so that this list does not find itself.
 pub(crate) const FOREIGN_WORDS: &[&str] = &[
