@@ -160,8 +160,17 @@ unsafe fn zeroed<S>(
     if IS_MODEL {
         return Ok((0..slots).map(|_| free()).collect());
     }
-    // SAFETY: the caller says so.
-    Ok(unsafe { Box::new_zeroed_slice(slots).assume_init() })
+    let memory = std::alloc::Layout::array::<S>(slots).expect("memory_for has allocated as much");
+    // SAFETY: a slot has a stamp, and there is one at least, so the size is not 0. The memory is
+    // the global allocator's, of that layout, and zeros are slots: the caller says so.
+    unsafe {
+        let first = std::alloc::alloc_zeroed(memory).cast::<S>();
+        if first.is_null() {
+            std::alloc::handle_alloc_error(memory);
+        }
+        let all = std::ptr::slice_from_raw_parts_mut(first, slots);
+        Ok(Box::from_raw(all))
+    }
 }
 
 /// Owns a power of two of slots.
