@@ -20,7 +20,9 @@ fn main() {
 }
 
 fn minor_of_compiler() -> Option<u32> {
-    let version = Command::new(env::var_os("RUSTC")?).arg("--version").output();
+    let version = Command::new(env::var_os("RUSTC")?)
+        .arg("--version")
+        .output();
     let version = String::from_utf8(version.ok()?.stdout).ok()?;
     version.split('.').nth(1)?.parse().ok()
 }
