@@ -24,8 +24,7 @@ pub(super) fn present() -> bool {
     const LEAF_EXTENDED_MAX: u32 = 0x8000_0000;
     const LEAF_POWER: u32 = 0x8000_0007;
     const INVARIANT_TSC: u32 = 1 << 8;
-    /// Safe in the standard library only from Rust 1.94 on.
-    #[allow(unused_unsafe)]
+    #[allow(unused_unsafe, reason = "older standard libraries have it as unsafe")]
     fn cpuid(leaf: u32) -> CpuidResult {
         // SAFETY: every x86-64 processor has the instruction.
         unsafe { __cpuid(leaf) }

@@ -1,5 +1,5 @@
-//! What `panics` is where nothing can catch a panic, without `std`: one in the drop of an element,
-//! while others wait to be dropped, ends the program, as a panic during another one does.
+//! The counterpart of `panics` without `std`, where nothing can catch a panic: one in the drop of
+//! an element, while others wait to be dropped, ends the program, as one during another one does.
 
 /// Work that must not panic.
 #[derive(Default)]
