@@ -282,8 +282,16 @@ pub struct Reading {
     pub issued: u64,
     /// The number of messages that came in.
     pub admitted: u64,
-    /// The number of messages that were lost.
+    /// The number of messages that were lost: the sum of the next three.
     pub lost: u64,
+    /// The number of messages that were lost since their priority had no room.
+    pub refused: u64,
+    /// The number of messages that were lost since no room came in time.
+    pub timed_out: u64,
+    /// The number of messages that were lost since a newer one took their place.
+    pub evicted: u64,
+    /// The number of messages that were admitted and that no consumer received.
+    pub discarded: u64,
     /// The number of messages that consumers took.
     pub taken: u64,
     /// The time that consumers were at work, of all of them together, in ns.
