@@ -336,7 +336,7 @@ mod tests {
         let heading = page.iter().find(|line| line.starts_with("  queue"));
         assert_eq!(
             heading.expect("a heading"),
-            "  queue              wait   depth"
+            "  queue              wait   depth   lost"
         );
         let page = shown(&view(3), (1, 1));
         assert_eq!(page, ["3"]);
