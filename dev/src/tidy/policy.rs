@@ -35,6 +35,10 @@ pub(crate) const ORDERINGS_ALLOWED: &[&str] = &[
 /// Where a thread may sleep, and why a condition cannot be awaited there instead.
 pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
     (
+        "crates/thalweg-cli/src/top/mod.rs",
+        "a look into the directory each second, and signals are looked at in between",
+    ),
+    (
         "compare/src/experiment/serve/fairness.rs",
         "the polite user rests 5 ms, and an attacker does not spin on a full socket",
     ),
