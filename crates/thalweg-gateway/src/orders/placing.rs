@@ -60,7 +60,6 @@ impl Orders {
             Ok((Some(order), command))
         })?;
         let (number, result) = answer(done).await?;
-        self.reach(number).await?;
         self.find(user, (symbol.spec.id, id), result).await?;
         let memory = user.memory();
         match memory.order(symbol.spec.id, id) {
@@ -243,8 +242,7 @@ impl Orders {
         command: TradeCommand,
     ) -> Result<Order, ApiError> {
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
-        let (number, result) = answer(done).await?;
-        self.reach(number).await?;
+        let (_, result) = answer(done).await?;
         match result {
             ResultCode::Success => {
                 let memory = user.memory();
@@ -272,7 +270,6 @@ impl Orders {
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
         let (number, result) = answer(done).await?;
-        self.reach(number).await?;
         if result != ResultCode::Success {
             return Err(ApiError::UNKNOWN_ORDER);
         }
@@ -298,7 +295,7 @@ fn fills_of(memory: &Memory, symbol: SymbolId, order: i64, command: u64) -> Vec<
     fills
 }
 
-/// Waits for the outcome of a command.
+/// Waits for the outcome of a command, until its reports are applied.
 ///
 /// # Errors
 /// That of the session; -1007 where there is none for long: it may still be executed.
