@@ -1,4 +1,4 @@
-//! How many crates a crate brings: its README says so, and `cargo tree` knows.
+//! A test of the READMEs: each says how many crates its crate brings, and `cargo tree` knows.
 
 use std::collections::BTreeSet;
 use std::fs;

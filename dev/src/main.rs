@@ -6,6 +6,7 @@
 
 mod clients;
 mod counts;
+#[cfg(test)]
 mod dependencies;
 mod fuzz;
 mod gate;

@@ -34,7 +34,7 @@ enum Extent {
     Whole,
 }
 
-/// What is compiled: a row of the table.
+/// A crate with features: a row of the table.
 struct Build {
     label: &'static str,
     package: &'static str,
@@ -388,7 +388,7 @@ const LINKER: &str = "aarch64-linux-gnu-gcc";
 /// The packages of emulator and linker.
 const EMULATOR: &str = "qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 
-/// What is run on the emulator: programs of tests, and names of tests.
+/// Builds that run on the emulator: programs of tests, and names of tests.
 const EMULATED: &[(&Build, &[&str], &[&str])] = &[
     (&HASH, &["--lib", "--test", "suite"], &[]),
     (

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::workspace::Tally;
 
-/// What is known of a crate on a system.
+/// The state of a crate on a system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cell {
     /// It compiles, without a warning.
