@@ -6,6 +6,7 @@ mod page;
 use crate::evidence::Evidence;
 pub use crate::evidence::breakdown::{Piece, Spent};
 use crate::recording::Recording;
+#[cfg(target_os = "linux")]
 pub(crate) use crate::report::page::wrapped;
 use crate::rules;
 use crate::rules::verdict::Verdict;
