@@ -95,6 +95,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("thalweg-doctor", &["thalweg-measure"]),
     ("thalweg-client", &["thalweg-exchange"]),
+    ("thalweg-etcd", &["thalweg-exchange"]),
     (
         "thalweg-server",
         &[
@@ -144,6 +145,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "thalweg-task",
     "thalweg-exchange",
     "thalweg-client",
+    "thalweg-etcd",
     "thalweg-server",
     "thalweg-gateway",
     "thalweg-doctor",
@@ -189,6 +191,7 @@ pub(crate) const PEERS_AT_WORK: &[(&str, &[&str])] = &[(
     "tokio",
     &[
         "thalweg-client",
+        "thalweg-etcd",
         "thalweg-server",
         "thalweg-gateway",
         "thalweg-cli",
