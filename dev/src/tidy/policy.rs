@@ -99,6 +99,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("thalweg-doctor", &["thalweg-measure"]),
     ("thalweg-client", &["thalweg-exchange"]),
+    ("thalweg-etcd", &["thalweg-exchange"]),
     (
         "thalweg-server",
         &[
@@ -148,6 +149,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "thalweg-task",
     "thalweg-exchange",
     "thalweg-client",
+    "thalweg-etcd",
     "thalweg-server",
     "thalweg-gateway",
     "thalweg-doctor",
@@ -193,6 +195,7 @@ pub(crate) const PEERS_AT_WORK: &[(&str, &[&str])] = &[(
     "tokio",
     &[
         "thalweg-client",
+        "thalweg-etcd",
         "thalweg-server",
         "thalweg-gateway",
         "thalweg-cli",
