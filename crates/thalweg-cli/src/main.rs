@@ -23,6 +23,8 @@ mod market;
 mod message;
 mod output;
 mod realflow;
+#[cfg(all(unix, feature = "etcd"))]
+mod replicas;
 mod report;
 mod results;
 mod run;
@@ -62,6 +64,8 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Load(asked)) => load::load(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
+        #[cfg(all(unix, feature = "etcd"))]
+        Command::Exchange(Exchange::Status(asked)) => replicas::status(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Watch(asked)) => views::watch::watch(&asked),
         #[cfg(unix)]

@@ -22,6 +22,8 @@ mod output;
 mod pages;
 mod program;
 mod real_flow;
+#[cfg(feature = "etcd")]
+mod replicated;
 mod report;
 mod serve;
 mod served_kills;

@@ -39,18 +39,30 @@
 //!
 //! Losses are reported with the next element or message: [`channel::Receiver::lost_before`] and
 //! [`bus::Delivery::lost_before`].
+#![cfg_attr(not(any(feature = "std", loom, shuttle, test)), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
+// Some of what rings and channels offer to pipelines has no other use.
+#![cfg_attr(not(feature = "stats"), allow(dead_code, unused_imports))]
+
+extern crate alloc;
 
 #[macro_use]
 mod texts;
 
+#[cfg(feature = "std")]
 pub mod bus;
+#[cfg(feature = "std")]
 pub mod channel;
+#[cfg(feature = "std")]
 pub mod export;
 #[cfg(feature = "metrics")]
 pub mod metrics;
+#[cfg(feature = "stats")]
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate
 pub mod ring;
+#[cfg(feature = "std")]
 pub mod state;
+#[cfg(feature = "std")]
 pub mod wait;

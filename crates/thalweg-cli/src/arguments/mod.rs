@@ -153,9 +153,19 @@ pub(crate) enum Exchange {
     /// snapshot. SIGHUP reads the keys again. docs/serving.md is for operators.
     ///
     /// Exit code: 0 ended by Ctrl-C or SIGTERM; 2 misuse or failure, such as a disk that fails;
-    /// 130 and 143 where that came before clients were served, or a second time.
+    /// 130 and 143 where that came before clients were served, or a second time; 3 a replica
+    /// whose place another one has taken.
     #[cfg(unix)]
     Serve(Box<crate::serve::Serve>),
+    /// Show which replica of an exchange on several machines is the primary, and how far each is
+    ///
+    /// A replica notes once a second how many commands it has executed, so one that has stopped
+    /// stays where it was.
+    ///
+    /// Exit code: 0 fine; 1 no replica has made this command log; 2 misuse, or etcd does not
+    /// answer.
+    #[cfg(all(unix, feature = "etcd"))]
+    Status(crate::replicas::Status),
     /// Send commands to a served exchange; answers and reports are shown as they come
     ///
     /// Commands are sent without waiting for their answers. A connection that is lost is made
