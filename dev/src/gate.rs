@@ -10,6 +10,7 @@ use crate::linted::Linted;
 use crate::page;
 use crate::plan::{Outcome, Step};
 use crate::readme::{PASTED, TEST, commands, program};
+use crate::targets;
 use crate::testing::{self, rustflags};
 use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::{Workspace, host_of};
@@ -45,6 +46,7 @@ const AFTER: &[Step] = &[
         has_own_folder: true,
         run: counts::step,
     },
+    targets::QUICK,
     Step {
         name: "tsan",
         summary: "channels, pipelines: thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
@@ -242,7 +244,7 @@ fn package(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 /// Name and folder of every crate that may be published.
-fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+pub(crate) fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     let mut found = Vec::new();
     let crates = fs::read_dir(root.join("crates")).map_err(|error| format!("crates: {error}"))?;
     for entry in crates {

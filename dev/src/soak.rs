@@ -7,6 +7,7 @@ use crate::clients;
 use crate::fuzz;
 use crate::gate;
 use crate::plan::Outcome;
+use crate::targets;
 use crate::testing::{TESTS, modelled};
 use crate::workspace::Workspace;
 
@@ -21,7 +22,7 @@ struct Part {
 const SEEDS_OF_A_ROUND: u64 = 1_000_000;
 
 /// Shorter parts come first, so that a short soak has run some of each kind.
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     Part {
         name: "every test, with 2,560 cases of each property",
         run: every_test,
@@ -37,6 +38,10 @@ const PARTS: [Part; 7] = [
     Part {
         name: "all tests of thalweg and thalweg-task under the address sanitizer",
         run: all_sanitized,
+    },
+    Part {
+        name: "other systems, and the oldest Rust",
+        run: |workspace, _seed| (targets::WHOLE.run)(workspace).map(drop),
     },
     Part {
         name: "trading programs; freqtrade and nautilus_trader, too",

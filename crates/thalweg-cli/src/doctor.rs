@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use thalweg_doctor::caps;
 use thalweg_doctor::compare::{CommandLine, CompareError, Comparison, Plan};
 use thalweg_doctor::observe::{self, Observation, Options};
-use thalweg_doctor::report::{Ending, Report};
+use thalweg_doctor::report::{Ending, Report, Style};
 use thalweg_doctor::target::{ObserveError, Target};
 
 /// Runs a command, observes a process, or lists the figures that can be measured here.
@@ -119,7 +119,10 @@ impl Place {
                     Place::Error => terminal::colours_on(&io::stderr()),
                     Place::Output(output) => output.is_standard() && terminal::colours(),
                 };
-                let mut text = report.page(colours);
+                let mut text = report.page(Style {
+                    colours,
+                    verbose: shown.verbose,
+                });
                 if shown.evidence {
                     text += "\n";
                     text += &report.figures();

@@ -37,6 +37,8 @@ mod source;
 mod stdin;
 mod sweep;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod top;
 #[cfg(unix)]
 mod views;
 
@@ -85,6 +87,8 @@ fn main() -> ExitCode {
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
+        #[cfg(target_os = "linux")]
+        Command::Top(asked) => top::top(&asked),
         Command::Machine(asked) => crate::machine::machine(&asked),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => manual(directory.as_deref()),

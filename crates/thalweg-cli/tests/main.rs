@@ -28,6 +28,8 @@ mod report;
 mod serve;
 mod served_kills;
 mod sessions;
+#[cfg(target_os = "linux")]
+mod top;
 mod trades;
 mod views;
 #[cfg(unix)]

@@ -38,10 +38,9 @@ use std::fmt;
 
 pub use self::reports::ExecutionReports;
 use crate::command::{Action, Command, Place};
-use crate::event::{Event, RejectReason, Removal};
+use crate::event::{Event, Events, RejectReason, Removal};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
-use crate::service::Outcome;
 
 /// A trade: the same in the reports of both sides, unique in an exchange, and the same for every
 /// placement.
@@ -266,12 +265,13 @@ impl Asked {
 
 /// Calls `each` with the reports that [`ExecutionReports`](super::ExecutionReports) has.
 #[inline]
-pub(crate) fn for_each_report(outcome: &Outcome<'_>, mut each: impl FnMut(&ExecutionReport)) {
-    let Outcome {
-        sequence, result, ..
-    } = *outcome;
-    let (command, list) = (outcome.command, outcome.events.as_slice());
-    match (command, list) {
+pub(crate) fn for_each_report(
+    sequence: u64,
+    command: &Command,
+    (result, events): (ResultCode, &Events),
+    mut each: impl FnMut(&ExecutionReport),
+) {
+    match (command, events.as_slice()) {
         (Command::Place(place), trades)
             if result == ResultCode::Success
                 && trades
@@ -308,7 +308,8 @@ pub(crate) fn for_each_report(outcome: &Outcome<'_>, mut each: impl FnMut(&Execu
                 why: CancelReason::Requested,
             },
         }),
-        _ => outcome.reports().for_each(|report| each(&report)),
+        _ => ExecutionReports::new(sequence, command, result, events)
+            .for_each(|report| each(&report)),
     }
 }
 

@@ -20,11 +20,12 @@ use crate::accept::listen;
 use crate::audit::Audit;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
-use crate::drop_copy::{self, CopyWriter, DropCopy, GatewayLink};
+use crate::drop_copy::{self, CopyWriter, DropCopy};
 use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
+use crate::gateway_link::{GatewayLink, OpenOrderLists};
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
 use crate::keys;
@@ -210,6 +211,7 @@ impl Server {
             session: self.shared.config.sessions.per_holder,
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
+            open_orders: OpenOrderLists::new(Arc::clone(&self.shared)),
             observer: GatewayObserver::new(
                 Arc::clone(&self.shared.gateway_rows),
                 &self.gateway_audit,
@@ -392,6 +394,7 @@ fn open<S: Storage>(
             tape: None,
             flow: watched,
             copy,
+            listing: shared.listing.clone(),
             execution: Arc::clone(&shared.execution),
             readers: Arc::clone(&shared.report_readers),
             last_reader: LastReader::default(),

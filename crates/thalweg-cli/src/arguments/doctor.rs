@@ -90,6 +90,10 @@ pub(crate) struct Shown {
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
+    /// Name each figure on the page with its threshold and source, and those that miss theirs
+    #[arg(long)]
+    pub(crate) verbose: bool,
+
     /// Show all figures behind the page, with the file or event that each came from; JSON always
     /// has them
     #[arg(long)]

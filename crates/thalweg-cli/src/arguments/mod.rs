@@ -52,6 +52,18 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(subcommand)]
     Journal(crate::journal::Journal),
+    /// Show the queues of running programs: depth, time in queue, rates, losses, what is slowest
+    ///
+    /// DIR is the directory that the environment variable THALWEG_EXPORT named when the programs
+    /// were started: those on pipelines and buses of Thalweg write their figures there
+    /// (docs/export-format.md). On a terminal, a page that changes each second; else a line for
+    /// each queue, each second. `wait` is the mean of the last second: of a bus by the length of
+    /// its queue; percentiles are since the program's start.
+    ///
+    /// Exit code: 0 ended by q; 1 where --once found no queue; 2 misuse or failure, such as a
+    /// directory that is not there; 130 after Ctrl-C in a pipe, 143 after SIGTERM.
+    #[cfg(target_os = "linux")]
+    Top(crate::top::Top),
     /// Measure what this machine costs: clock, caches, waking, switching, sleeping, disk
     ///
     /// And what that means for how long to spin and where to run threads. Takes some 3 s, of both

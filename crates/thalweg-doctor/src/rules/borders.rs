@@ -22,7 +22,7 @@ const BLOCKED: [(&str, f64); 3] = values! {
 const BASE: &[(&str, f64)] = &values! {
     cpu.used 1.0, cpu.usable 2.0, cpu.system_share 0.8, threads.busy 8.0, threads.spinners 2.0,
     run.wait_peers 0.9, fault.minor 1e6, fault.cpu_share 0.1, call.all 1e6, call.futex 0.0,
-    call.yield 0.0, call.cpu_share 0.1, spin.cpu_share 0.1, switch.blocked 1e6, switch.run_us 1.0,
+    call.yield 0.0, call.cpu_share 0.1, spin.cpu_share 0.1, switch.handed 1e6, switch.run_us 1.0,
     lock.waiters 4.0, lock.held_share 1.0, lock.goroutines 4.0, hardware.memory_share 0.8,
     hardware.ipc 0.1, io.delay_share 0.9, futex.wake_share 0.6, futex.timeout_us 1_000.0,
     sleep.us 10.0
@@ -57,17 +57,18 @@ fn crowd(speaks: bool, with: Beside) -> Vec<Border> {
 }
 
 fn lock(speaks: bool, with: Beside) -> Vec<Border> {
+    let few = [with, &[("threads.busy", 1.0), ("cpu.usable", 0.25)]].concat();
     vec![
-        ("lock.waiters", 0.5, 1.0, speaks, with),
+        ("lock.waiters", 0.5, 1.0, speaks, few.leak()),
+        ("threads.busy", 16.0, 8.0, speaks, with),
         ("lock.held_share", 0.25, 0.5, speaks, with),
-        ("switch.blocked", 10.0, 20.0, speaks, with),
     ]
 }
 
 fn brief(speaks: bool, with: Beside) -> Vec<Border> {
     vec![
         ("switch.run_us", 50.0, 25.0, speaks, with),
-        ("switch.blocked", 2_500.0, 5_000.0, speaks, with),
+        ("switch.handed", 2_500.0, 5_000.0, speaks, with),
     ]
 }
 
@@ -110,13 +111,12 @@ fn borders(id: Id) -> Vec<Border> {
         ],
         Id::SyscallBound => vec![
             ("cpu.system_share", 0.2, 0.4, FOR, CALLS),
-            ("switch.blocked", 1e5, 2e5, AGAINST, CALLS),
-            ("cpu.used", 40.0, 20.0, FOR, CALLS),
+            ("switch.handed", 1e5, 2e5, AGAINST, CALLS),
         ],
         Id::SchedChurn => vec![
             ("switch.run_us", 50.0, 25.0, FOR, CALLS),
-            ("switch.blocked", 2_500.0, 5_000.0, FOR, BRIEF),
-            ("switch.blocked", 1e5, 2e5, FOR, ALL_CALLS),
+            ("switch.handed", 2_500.0, 5_000.0, FOR, BRIEF),
+            ("switch.handed", 1e5, 2e5, FOR, ALL_CALLS),
         ],
         _ => waits(id),
     };
@@ -168,7 +168,7 @@ fn idle() -> Vec<Border> {
         ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
         ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
         ("call.futex", 50.0, 25.0, FOR, idle_futex),
-        ("switch.blocked", 20.0, 10.0, FOR, idle_lock),
+        ("lock.held_share", 0.5, 0.25, FOR, idle_lock),
     ]
 }
 

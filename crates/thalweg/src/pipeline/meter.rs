@@ -206,6 +206,14 @@ impl Meter {
         (meter, gauge)
     }
 
+    /// Takes the names of all stages, for log events.
+    #[cfg(feature = "tracing")]
+    pub(super) fn name_stages(&mut self, names: &[String]) {
+        if let Some(end) = &mut self.end {
+            end.slowest.names = names.to_vec();
+        }
+    }
+
     /// Returns whether no stage comes after this one.
     pub(super) fn is_last(&self) -> bool {
         self.end.is_some()
@@ -363,6 +371,9 @@ impl Meter {
             };
             let weight = self.timeline.weight_of(block);
             let total = end.slowest.note(sequence, row, weight);
+            #[cfg(feature = "tracing")]
+            end.slowest
+                .log(sequence, total, self.timeline.watch.clock());
             end.end_to_end.record_n(total, weight);
             add(&self.counters.end_squares, weight * weight);
         }
@@ -434,6 +445,7 @@ impl Profile {
 /// The mean times of some events, by the parts that they spent it on. The parts add up to the
 /// whole.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Breakdown {
     /// The number of sampled events of which this is the mean, counted as in
@@ -451,6 +463,7 @@ pub struct Breakdown {
 
 /// One stage's part in a [`Breakdown`].
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct PartStats {
     /// The stage's name.
@@ -587,6 +600,11 @@ struct Slowest {
     profile: Arc<Profile>,
     /// The parts of the present event.
     parts: Vec<Option<(u64, u64)>>,
+    /// The names of the stages, and the longest time that was logged.
+    #[cfg(feature = "tracing")]
+    names: Vec<String>,
+    #[cfg(feature = "tracing")]
+    logged: u64,
 }
 
 impl Slowest {
@@ -605,7 +623,45 @@ impl Slowest {
             kept: 0,
             least: (0, 0),
             changed: false,
+            #[cfg(feature = "tracing")]
+            names: Vec::new(),
+            #[cfg(feature = "tracing")]
+            logged: 0,
         }
+    }
+
+    /// Logs the event that was noted last, if it is the slowest so far. Of n events in any order,
+    /// some ln n are.
+    #[cfg(feature = "tracing")]
+    fn log(&mut self, sequence: u64, total: u64, clock: Clock) {
+        if total <= self.logged {
+            return;
+        }
+        self.logged = total;
+        let spent = self.parts.iter().enumerate().flat_map(|(stage, part)| {
+            let (waited, served) = part.unwrap_or_default();
+            [(stage, "waiting", waited), (stage, "served", served)]
+        });
+        let longest = spent.max_by_key(|&(.., ticks)| ticks);
+        let (stage, spent, ticks) = longest.unwrap_or((0, "served", 0));
+        tracing::event!(
+            target: "thalweg::slow",
+            tracing::Level::INFO,
+            sequence,
+            end_to_end_ns = clock.ns(total),
+            unsent_ns = clock.ns(self.parts_unsent(total)),
+            stage = self.names.get(stage).map_or("", String::as_str),
+            spent,
+            spent_ns = clock.ns(ticks),
+            "the slowest event so far"
+        );
+    }
+
+    /// Returns the part of a time that is in no stage.
+    #[cfg(feature = "tracing")]
+    fn parts_unsent(&self, total: u64) -> u64 {
+        let parts = self.parts.iter().flatten();
+        total.saturating_sub(parts.map(|(waited, served)| waited + served).sum())
     }
 
     /// Returns the one of these readers that the event left last.
