@@ -587,7 +587,7 @@ impl Timeline {
 
     /// Ends the spans that are open.
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(EndedSpan)) {
-        self.end_gap(now_ns, Scheduled::of, span);
+        self.end_gap(now_ns, Scheduled::with_state, span);
         self.advance(now_ns);
         self.totals.end_blocked();
         let none_ended = self.sleeps == 0;
@@ -679,25 +679,35 @@ impl Timeline {
         };
     }
 
-    /// Returns how often threads got a core in the gap, if all of its threads are known and were
-    /// blocked in the window before it.
-    fn runs_in_gap(&self, scheduled: impl Fn(i32, i32) -> Option<Scheduled>) -> Option<Scheduled> {
-        let gap = &self.gap;
-        let window_ns = gap.since_ns?.saturating_sub(gap.window_from_ns);
-        let was_idle = gap.idle_since_ns? <= gap.window_from_ns && window_ns > 0;
-        let runs = self.threads.iter().map(|(&tid, thread)| {
-            let now = scheduled(thread.pid, tid)?;
-            Some(now.since(thread.scheduled?))
-        });
-        let all = runs.reduce(|sum, more| {
-            let (sum, more) = (sum?, more?);
-            Some(Scheduled {
-                ran_ns: sum.ran_ns + more.ran_ns,
-                waited_ns: sum.waited_ns + more.waited_ns,
-                runs: sum.runs + more.runs,
-            })
-        });
-        all?.filter(|_| was_idle && gap.threads == self.threads.len())
+    /// Returns what threads got in the gap, if all of them are known, were blocked in the window
+    /// before it, and are blocked at its end. Threads that want a core now wait for one.
+    fn got_in_gap(
+        &mut self,
+        scheduled: impl Fn(i32, i32) -> Option<Scheduled>,
+        span: &mut impl FnMut(EndedSpan),
+    ) -> Option<Scheduled> {
+        let was_idle = self.gap.idle_since_ns? <= self.gap.window_from_ns;
+        let same = self.gap.threads == self.threads.len();
+        let mut all = Some(Scheduled::default()).filter(|_| was_idle && same);
+        let mut wanting = Vec::new();
+        for (&tid, thread) in &self.threads {
+            let got = (scheduled(thread.pid, tid).zip(thread.scheduled))
+                .map(|(now, before)| now.since(before));
+            if got.is_some_and(|got| got.wants) {
+                wanting.push((tid, thread.core));
+            }
+            all = all.zip(got).map(|(sum, got)| Scheduled {
+                ran_ns: sum.ran_ns + got.ran_ns,
+                waited_ns: sum.waited_ns + got.waited_ns,
+                runs: sum.runs + got.runs,
+                wants: false,
+            });
+        }
+        let none_wants = wanting.is_empty();
+        for (tid, core) in wanting {
+            self.set_state(tid, State::Runnable, core, span);
+        }
+        all.filter(|_| none_wants)
     }
 
     /// Ends a gap: from `now_ns` on, switches are recorded again. Returns whether no thread can have
@@ -719,7 +729,7 @@ impl Timeline {
         let window_ns = (since_ns - self.gap.window_from_ns).max(1);
         let factor = gap_ns as f64 / window_ns as f64;
         let often = self.gap.often(&self.totals, window_ns);
-        let known = self.runs_in_gap(scheduled);
+        let known = self.got_in_gap(scheduled, span);
         let is_still = known.is_some_and(|known| known.runs == 0);
         match known {
             Some(known) => self.totals.add_gap(gap_ns, known),
@@ -874,6 +884,12 @@ mod tests {
             for tid in [7, 8] {
                 timeline.adopt(7, tid, "a");
             }
+            let other = Event {
+                pid: 99,
+                tid: 99,
+                ..event(0, What::In)
+            };
+            timeline.apply(&other, &mut |_| {});
             let mut pasts = Vec::new();
             let mut still = 0;
             for round in 0..10 {
@@ -894,11 +910,19 @@ mod tests {
         let (still, totals) = waits(&idle);
         assert_eq!((still, totals.all.blocked_ns), (10, 2_560_000_000));
         assert_eq!(totals.blocked_mean_ns(), Some(2.56e9));
+        // They want a core, and have got none all the time: they were not blocked.
+        let starved = |_| Scheduled {
+            wants: true,
+            ..idle(0)
+        };
+        let (still, totals) = waits(&starved);
+        assert_eq!(still, 0);
+        assert!(totals.all.waiting_ns > 0, "{totals:?}");
         // Each of the two threads runs once in a gap, for 1 ms.
         let (still, totals) = waits(&|round| Scheduled {
             ran_ns: round * 1_000_000,
-            waited_ns: 0,
             runs: 1 + round,
+            ..Scheduled::default()
         });
         assert_eq!((still, totals.switches_blocked), (0, 20));
         assert_eq!(totals.all.running_ns, 20_000_000);
