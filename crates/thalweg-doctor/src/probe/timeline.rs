@@ -12,6 +12,8 @@ enum Owner {
     Nobody,
     Peer,
     Other,
+    /// This process, which would not be there without the observation.
+    Doctor,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,6 +63,7 @@ pub(crate) struct Timeline {
     pub(crate) running: u64,
     queued_peers: u64,
     queued_others: u64,
+    queued_doctor: u64,
     others: u64,
     /// Whether it is known which thread has which core.
     whole_machine: bool,
@@ -71,8 +74,8 @@ pub(crate) struct Timeline {
 /// Sums over time. A thread-nanosecond is one thread for a nanosecond.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
-    /// The time in which at least one thread ran; in which none ran and one waited for a core; in
-    /// which all were blocked.
+    /// The time in which at least one thread ran, or would have run without the doctor; in which
+    /// none ran and one waited for a core; in which all were blocked.
     pub(crate) running_ns: u64,
     pub(crate) waiting_ns: u64,
     pub(crate) blocked_ns: u64,
@@ -358,10 +361,10 @@ impl Timeline {
             waited_others_ns: span_ns * self.queued_others,
             ..Sums::default()
         };
-        if self.running + self.queued_peers + self.queued_others > 0 {
+        if self.is_busy() {
             self.totals.end_blocked();
         }
-        if self.running > 0 {
+        if self.running + self.queued_doctor > 0 {
             spent.running_ns = span_ns;
         } else if self.queued_peers + self.queued_others > 0 {
             spent.waiting_ns = span_ns;
@@ -459,6 +462,8 @@ impl Timeline {
         self.queued_peers += count(after, Owner::Peer);
         self.queued_others -= count(before, Owner::Other);
         self.queued_others += count(after, Owner::Other);
+        self.queued_doctor -= count(before, Owner::Doctor);
+        self.queued_doctor += count(after, Owner::Doctor);
         self.running -= is(before, Owner::Peer);
         self.running += is(after, Owner::Peer);
         self.others -= is(before, Owner::Other);
@@ -499,7 +504,9 @@ impl Timeline {
             self.end_switch(core);
             self.set_state(tid, State::Running, core, span);
             Owner::Peer
-        } else if pid <= 0 || pid == self.own_pid {
+        } else if pid == self.own_pid {
+            Owner::Doctor
+        } else if pid <= 0 {
             Owner::Nobody
         } else {
             Owner::Other
@@ -606,7 +613,7 @@ impl Timeline {
 
     /// Returns whether a thread of the program runs or waits for a core.
     pub(crate) fn is_busy(&self) -> bool {
-        self.running + self.queued_peers + self.queued_others > 0
+        self.running + self.queued_peers + self.queued_others + self.queued_doctor > 0
     }
 
     /// Corrects the sums if a thread of the program gets a core so soon after another one that no
@@ -825,6 +832,33 @@ mod tests {
             tid: 7,
             what,
         }
+    }
+
+    /// The doctor's own time made a thread that computes look blocked, the more the busier the
+    /// machine was.
+    #[test]
+    fn a_thread_that_waits_for_the_doctor_is_not_blocked() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        let own = std::process::id().cast_signed();
+        for at_ns in (0..100_000).step_by(1_000) {
+            for (time_ns, pid, what) in [
+                (at_ns, 7, What::In),
+                (at_ns + 400, 7, What::Out { preempted: true }),
+                (at_ns + 400, own, What::In),
+                (at_ns + 1_000, own, What::Out { preempted: true }),
+            ] {
+                let event = Event {
+                    pid,
+                    tid: pid,
+                    ..event(time_ns, what)
+                };
+                timeline.apply(&event, &mut |_| {});
+            }
+        }
+        let all = timeline.totals.all;
+        let states = (all.running_ns, all.waiting_ns, all.blocked_ns);
+        assert_eq!((states, all.ran_ns), ((100_000, 0, 0), 40_000));
     }
 
     /// Adds a window in which a thread runs for a quarter of the time, in spans of 1 µs.
