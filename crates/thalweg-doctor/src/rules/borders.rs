@@ -179,6 +179,10 @@ fn waits(id: Id) -> Vec<Border> {
     let polls: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 1.0);
     let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
     let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
+    let waits_only: &[_] = &values! {
+        state.running 0.0, state.blocked 1.0, block.stream 1.0, block.disk 0.0, host.others 2.0,
+        call.cpu_share 0.0
+    };
     let sleep: &[_] = blocked!("block.sleep" 1.0);
     let go_sleep: &[_] = blocked!("block.sleep" 1.0, "call.futex" 500.0);
     let served: &[_] = &values! {
@@ -196,7 +200,8 @@ fn waits(id: Id) -> Vec<Border> {
             ("state.blocked_us", 5e5, 2.5e5, FOR, poll),
             ("poll.timer_share", 0.5, 0.25, FOR, poll),
             ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
-            ("host.others", 1.6, 1.9, AGAINST, stream),
+            ("host.others", 1.6, 1.9, AGAINST, waits_only),
+            ("block.disk", 0.5, 0.25, AGAINST, waits_only),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
         ],
         Id::FutexParking => vec![

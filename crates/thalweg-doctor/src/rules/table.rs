@@ -359,12 +359,15 @@ const AN_ANSWER: Origin =
 /// Other programs have nearly all cores, so the other end may wait for one.
 const NO_CORE_LEFT: Weighed = weighed(
     0.4,
-    &[ramp(
-        Quantity::Ratio("host.others", "cpu.usable"),
-        0.8,
-        0.95,
-        Origin::Definition("a peer on this machine gets a twentieth of its cores at most"),
-    )],
+    &[
+        ramp(
+            Quantity::Ratio("host.others", "cpu.usable"),
+            0.8,
+            0.95,
+            Origin::Definition("a peer on this machine gets a twentieth of its cores at most"),
+        ),
+        clue! { block.disk from 0.5 to 0.25, Definition "a disk answers without a core" },
+    ],
 );
 
 /// A heartbeat, or a slow answer: the cause of a long wait is not visible.
