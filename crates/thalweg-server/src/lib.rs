@@ -45,6 +45,7 @@ mod metrics;
 mod output;
 mod passage;
 mod publisher;
+mod replication;
 mod report_readers;
 mod request;
 mod scheduler;
@@ -65,6 +66,7 @@ pub use self::gateway_observer::{GatewayObserver, GatewayRow, Histogram, RowLabe
 pub use self::instruments::{Instruments, Moment, Part, Tail, Times};
 pub use self::listeners::Addresses;
 pub use self::passage::Passage;
+pub use self::replication::Replication;
 pub use self::server::Server;
 pub use self::session_capacity::TooManySessions;
 pub use self::wall_clock::{SystemClock, TimeSource};
