@@ -7,6 +7,7 @@
 //! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
 //!   account of what was lost.
 //! - [`export`]: figures of pipelines and buses for a program that watches this one from outside.
+//! - `metrics`, with the feature of this name: their figures for the facade `metrics`.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they really have.
@@ -55,6 +56,8 @@ pub mod bus;
 pub mod channel;
 #[cfg(feature = "std")]
 pub mod export;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "stats")]
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate

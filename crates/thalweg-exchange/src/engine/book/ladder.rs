@@ -362,6 +362,7 @@ impl Ladder {
 
 /// A price level as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Level {
     /// The price.
     pub price: i64,
