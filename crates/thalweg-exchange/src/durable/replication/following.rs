@@ -8,13 +8,11 @@ use thalweg_journal::Storage;
 use super::follower::{Follower, Polled};
 use super::halted::Halted;
 use super::log::CommandLog;
-use super::sequencing;
+use super::sequencing::{self, NOTE_EVERY};
 use crate::durable::exchange::Exchange;
 
 /// How often the log is looked at where there is nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often the position is noted.
-const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 /// How a replica follows.
 #[derive(Clone, Debug)]
@@ -129,4 +127,93 @@ pub fn follow<S: Storage>(
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::command::Command;
+    use crate::durable::SimDisk;
+    use crate::durable::error::{Failed, SubmitError};
+    use crate::durable::options::Options;
+    use crate::durable::published::Published;
+    use crate::durable::record::Origin;
+    use crate::durable::replication::simulation::SimLog;
+    use crate::ids::UserId;
+    use crate::snapshot::state_hash;
+
+    const USERS: i64 = 20;
+
+    /// Opens a replica and follows the log until it is the primary.
+    fn follow_to_the_end(name: &str, log: &SimLog) -> Exchange<SimDisk> {
+        let mut options = FollowOptions::new(name);
+        options.bootstrap = name == "first";
+        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
+        let (exchange, _) = opened.expect("it opens");
+        let followed = follow(exchange, Box::new(log.clone()), &options, |_, time| {
+            std::thread::park_timeout(time);
+            true
+        });
+        followed.expect("it does not halt").expect("it leads")
+    }
+
+    fn user(uid: i64) -> Command {
+        Command::AddUser { uid: UserId(uid) }
+    }
+
+    /// Submits a user, and waits for the answer.
+    fn add(exchange: &mut Exchange<SimDisk>, uid: i64) {
+        let taken = exchange.submit(Origin::Engine, &user(uid), 0);
+        taken.expect("it is taken");
+        exchange.drain().expect("it is acknowledged");
+    }
+
+    #[test]
+    fn a_follower_takes_over_and_the_former_primary_is_fenced() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let mut first = follow_to_the_end("first", &log);
+        let (sender, published) = mpsc::channel();
+        first.publish_by(move |published| {
+            if let Published::Outcome(executed) = published {
+                let _ = sender.send(executed.outcome.sequence);
+            }
+        });
+        (0..USERS).for_each(|uid| add(&mut first, uid));
+        let answered: Vec<u64> = published.try_iter().collect();
+        assert_eq!(answered, (0..USERS as u64).collect::<Vec<_>>());
+        let followed = log.clone();
+        let second = std::thread::spawn(move || follow_to_the_end("second", &followed));
+        // The owner of the first does nothing; its thread shows that it lives.
+        let beats = log.world().pulse + 8;
+        while log.world().pulse < beats {
+            std::thread::yield_now();
+        }
+        assert_eq!(log.world().claims, 1);
+        // Nothing of the first reaches the log.
+        log.world().cut_off = Some("first".to_owned());
+        let mut second = second.join().expect("no panic");
+        assert_eq!(
+            (second.number(), second.identity()),
+            (USERS as u64, first.identity())
+        );
+        assert_eq!(state_hash(second.state()), state_hash(first.state()));
+        log.world().cut_off = None;
+        let failed = loop {
+            match first.submit(Origin::Engine, &user(99), 0) {
+                Err(SubmitError::Failed(failed)) => break failed,
+                _ => std::thread::yield_now(),
+            }
+        };
+        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+        assert_eq!(
+            published.try_iter().count(),
+            0,
+            "nothing is answered any more"
+        );
+        add(&mut second, 100);
+        second.close().expect("it ends in order");
+    }
 }

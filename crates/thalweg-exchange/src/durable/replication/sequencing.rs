@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::kept::Kept;
 use super::leading::{Fenced, Outlet};
@@ -16,6 +16,9 @@ use crate::durable::options::Wake;
 const BEAT: Duration = Duration::from_millis(75);
 /// How long it waits before it asks a log again that gave no clear answer.
 const AGAIN: Duration = Duration::from_millis(2);
+
+/// How often the position is noted.
+pub(super) const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 type Offer = (u64, Arc<Vec<u8>>);
 
@@ -49,6 +52,7 @@ struct Sequencing {
     acks: Sender<Result<(), Fenced>>,
     wake: Wake,
     kept: Kept,
+    noted: Instant,
 }
 
 /// Starts the thread under a claim that was granted. It ends with the exchange, or when another
@@ -67,6 +71,7 @@ pub(super) fn start(
         acks,
         wake,
         kept,
+        noted: Instant::now(),
     };
     let thread = thread::Builder::new().name("sequencer".into());
     thread.spawn(move || sequencing.run())?;
@@ -88,6 +93,7 @@ impl Sequencing {
             if !goes_on {
                 return;
             }
+            self.note_position();
         }
     }
 
@@ -113,6 +119,15 @@ impl Sequencing {
             if matches!(waited, Err(RecvTimeoutError::Disconnected)) {
                 return false;
             }
+        }
+    }
+
+    /// Notes now and then how far this replica is at least: for when it has stopped.
+    fn note_position(&mut self) {
+        if self.noted.elapsed() >= NOTE_EVERY {
+            let holder = &self.sequencer.claim().holder;
+            let _ = (self.log).note_position(holder, self.sequencer.last().0);
+            self.noted = Instant::now();
         }
     }
 

@@ -16,6 +16,7 @@ mod run;
 mod world;
 
 use run::{Counts, run};
+pub(super) use world::SimLog;
 
 /// In the tests that always run. Every seeded fault shows within 50 seeds, wherever they begin.
 const SEEDS: u64 = 1_000;
@@ -24,7 +25,7 @@ const RUNS_FOR_FAULT: u64 = 300;
 
 /// A fault of the replicas or of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seeded {
+pub(super) enum Seeded {
     /// A batch is acknowledged when it is handed over.
     AcknowledgeUnwritten,
     /// The log does not compare claims when it appends.

@@ -17,6 +17,18 @@ enum Write {
     Forget(Claim, u64),
 }
 
+impl Write {
+    /// Returns who makes it.
+    fn holder(&self) -> &str {
+        match self {
+            Self::Claim(_, claim)
+            | Self::Append(claim, ..)
+            | Self::Beat(claim)
+            | Self::Forget(claim, _) => &claim.holder,
+        }
+    }
+}
+
 /// A batch as the observer knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
@@ -26,18 +38,20 @@ pub(super) struct Seen {
 }
 
 #[derive(Debug)]
-pub(super) struct World {
+pub(in super::super) struct World {
     claim: Option<Claim>,
     batches: BTreeMap<u64, Vec<u8>>,
     /// All batches that were ever written.
     pub(super) history: BTreeMap<u64, Seen>,
-    pulse: u64,
+    pub(in super::super) pulse: u64,
     late: Vec<Write>,
     random: SplitMix,
     seeded: Option<Seeded>,
     /// Whether every call is answered, as it should be.
-    pub(super) is_well: bool,
-    pub(super) claims: u64,
+    pub(in super::super) is_well: bool,
+    /// The holder whose calls do not arrive.
+    pub(in super::super) cut_off: Option<String>,
+    pub(in super::super) claims: u64,
     pub(super) unknown: u64,
     pub(super) late_writes: u64,
     pub(super) fenced: u64,
@@ -46,10 +60,10 @@ pub(super) struct World {
 
 /// The way of replicas to the log.
 #[derive(Clone, Debug)]
-pub(super) struct SimLog(Arc<Mutex<World>>);
+pub(in super::super) struct SimLog(Arc<Mutex<World>>);
 
 impl SimLog {
-    pub(super) fn new(seed: u64, seeded: Option<Seeded>) -> Self {
+    pub(in super::super) fn new(seed: u64, seeded: Option<Seeded>) -> Self {
         Self(Arc::new(Mutex::new(World {
             claim: None,
             batches: BTreeMap::new(),
@@ -59,6 +73,7 @@ impl SimLog {
             random: SplitMix::new(seed ^ 0x10C),
             seeded,
             is_well: false,
+            cut_off: None,
             claims: 0,
             unknown: 0,
             late_writes: 0,
@@ -67,17 +82,20 @@ impl SimLog {
         })))
     }
 
-    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+    pub(in super::super) fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().expect("no panic")
     }
 
     fn write(&self, write: Write) -> Written {
         let mut world = self.world();
+        let unknown = || Written::Unknown("no answer in time".to_owned());
+        if world.cut_off.as_deref() == Some(write.holder()) {
+            return unknown();
+        }
         let chance = match world.is_well {
             true => 0,
             false => world.random.below(24),
         };
-        let unknown = || Written::Unknown("no answer in time".to_owned());
         match chance {
             1 => {
                 world.unknown += 1;
