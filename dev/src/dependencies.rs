@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::gate::published;
+use crate::package::published;
 use crate::workspace::Workspace;
 
 /// The system that the numbers are for.

@@ -11,6 +11,7 @@ mod dependencies;
 mod fuzz;
 mod gate;
 mod linted;
+mod package;
 mod page;
 mod plan;
 mod readme;

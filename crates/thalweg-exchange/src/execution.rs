@@ -45,6 +45,7 @@ use crate::result_code::ResultCode;
 /// A trade: the same in the reports of both sides, unique in an exchange, and the same for every
 /// placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TradeId {
     /// The number of the command that traded.
     pub command: u64,
@@ -61,6 +62,7 @@ impl fmt::Display for TradeId {
 
 /// Why lots of an order are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
     /// Its owner asked for it.
     Requested,
@@ -73,6 +75,7 @@ pub enum CancelReason {
 
 /// The kind of an execution report, by the names that FIX has for it (ExecType, tag 150).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Execution {
     /// It was accepted (`0`). A stop order waits now.
@@ -116,6 +119,7 @@ pub enum Execution {
 
 /// A report to one user about one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ExecutionReport {
     /// The number of the command, as given to [`ExecutionReports::new`].
     pub command: u64,

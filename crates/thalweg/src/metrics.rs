@@ -18,8 +18,8 @@
 //! | `thalweg_stage_busy_seconds` | gauge | `queue`, `stage`: time at work so far |
 //!
 //! A cause is one of the [crate](crate#terms)'s terms: `refused`, `dropped` and `discarded` of
-//! a channel; `refused`, `timed_out`, `evicted` and `discarded` of an inbox. Elements that a channel
-//! refused are given back to their sender, and may be sent again.
+//! a channel; `refused`, `timed_out`, `evicted` and `discarded` of an inbox. Elements that a
+//! channel refused are given back to their sender, and may be sent again.
 //!
 //! ```
 //! use thalweg::metrics::Queue;

@@ -101,13 +101,14 @@ impl Host {
     }
 }
 
-/// A process of the machine: its parent, its name, and its processor time with that of the children
-/// that it waited for, in seconds.
+/// A process of the machine: its parent, its name, its processor time, and that of the children that
+/// it waited for, in seconds.
 #[derive(Debug)]
 struct Process {
     parent: i32,
     name: String,
     used_s: f64,
+    waited_s: f64,
 }
 
 /// Every process of the machine when the observation began.
@@ -116,35 +117,31 @@ pub(crate) struct Processes(HashMap<i32, Process>);
 
 impl Processes {
     pub(crate) fn now() -> Processes {
-        Processes(
-            tree::numbers("/proc")
-                .into_iter()
-                .filter_map(Process::of)
-                .collect(),
-        )
+        let all = tree::numbers("/proc").into_iter();
+        Processes(all.filter_map(Process::of).collect())
     }
 
     /// Returns the other processes that used most since then, each with its mean number of cores.
     pub(crate) fn busiest(&self, own: &HashSet<i32>, wall_s: f64) -> Vec<String> {
         let doctor = std::process::id().cast_signed();
         let Processes(now) = Processes::now();
-        // What a child had used before is not new where its parent has waited for it.
+        // What a process had used before is not new where a parent has waited for it.
         let mut before: HashMap<i32, f64> = HashMap::new();
-        for (pid, process) in &self.0 {
-            let counts_in = if now.contains_key(pid) {
-                *pid
-            } else {
-                process.parent
-            };
-            *before.entry(counts_in).or_default() += process.used_s;
+        for (&pid, process) in &self.0 {
+            let (mut counts_in, mut left) = (pid, self.0.len());
+            while let (false, Some(gone)) = (now.contains_key(&counts_in), self.0.get(&counts_in))
+                && left > 0
+            {
+                (counts_in, left) = (gone.parent, left - 1);
+            }
+            *before.entry(counts_in).or_default() += process.all_s(pid);
         }
         let since = |(pid, process): (i32, Process)| {
-            let used_s = process.used_s - before.get(&pid).unwrap_or(&0.0);
+            let used_s = process.all_s(pid) - before.get(&pid).unwrap_or(&0.0);
             (used_s / wall_s, pid, process.name)
         };
-        let others = now
-            .into_iter()
-            .filter(|(pid, _)| !own.contains(pid) && *pid != doctor);
+        let others = now.into_iter();
+        let others = others.filter(|(pid, _)| !own.contains(pid) && *pid != doctor);
         let mut others: Vec<_> = others.map(since).filter(|it| it.0 >= CORES_MIN).collect();
         others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let text = |(cores, pid, name)| format!("{name} ({pid}) {cores:.2} cores");
@@ -157,23 +154,27 @@ const CORES_MIN: f64 = 0.03;
 
 impl Process {
     fn of(pid: i32) -> Option<(i32, Process)> {
-        Process::parse(&procfs::text(format!("/proc/{pid}/stat"))?).map(|process| (pid, process))
+        let stat = procfs::text(format!("/proc/{pid}/stat"))?;
+        Some((pid, Process::parse(&stat)?))
     }
 
     fn parse(stat: &str) -> Option<Process> {
         let tick_s = 1.0 / rustix::param::clock_ticks_per_second() as f64;
         let (name, rest) = stat.rsplit_once(')')?;
-        let mut fields = rest.split_whitespace().skip(1);
-        let parent = fields.next()?.parse().ok()?;
-        let ticks = fields
-            .skip(9)
-            .take(4)
-            .filter_map(|field| field.parse::<f64>().ok());
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
         Some(Process {
-            parent,
+            parent: fields.get(1)?.parse().ok()?,
             name: name.split_once('(')?.1.to_owned(),
-            used_s: ticks.sum::<f64>() * tick_s,
+            used_s: (ticks(11)? + ticks(12)?) * tick_s,
+            waited_s: (ticks(13)? + ticks(14)?) * tick_s,
         })
+    }
+
+    /// Returns its time with that of the children that it waited for. The first process waits for
+    /// those whose parents are gone, whatever had started them.
+    fn all_s(&self, pid: i32) -> f64 {
+        self.used_s + if pid == 1 { 0.0 } else { self.waited_s }
     }
 }
 
@@ -263,8 +264,9 @@ mod tests {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 101 9 3 2 250 50 100 200 20 0 1 0 1 1 1";
         let process = Process::parse(stat).expect("a process");
         assert_eq!((process.parent, &*process.name), (1, "a) b"));
-        let ticks = process.used_s * rustix::param::clock_ticks_per_second() as f64;
-        assert!((ticks - 600.0).abs() < 1e-6, "{ticks}");
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        let ticks = [process.all_s(7), process.all_s(1)].map(|used_s| used_s * ticks);
+        assert!((ticks[0] - 600.0).abs() < 1e-6 && (ticks[1] - 300.0).abs() < 1e-6);
         // This process has used something, and nothing more than it has.
         let own = std::process::id().cast_signed();
         let all = Processes::now();

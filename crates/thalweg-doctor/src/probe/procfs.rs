@@ -174,6 +174,8 @@ pub(crate) struct Scheduled {
     pub(crate) ran_ns: u64,
     pub(crate) waited_ns: u64,
     pub(crate) runs: u64,
+    /// Whether it wants a core, if this was asked for.
+    pub(crate) wants: bool,
 }
 
 impl Scheduled {
@@ -188,7 +190,16 @@ impl Scheduled {
             ran_ns,
             waited_ns,
             runs,
+            wants: false,
         })
+    }
+
+    /// Like [`Scheduled::of`], with whether the thread wants a core.
+    pub(crate) fn with_state(pid: i32, tid: i32) -> Option<Scheduled> {
+        let scheduled = Scheduled::of(pid, tid)?;
+        let stat = text(format!("/proc/{pid}/task/{tid}/stat"))?;
+        let wants = stat.rsplit_once(')')?.1.starts_with(" R");
+        Some(Scheduled { wants, ..scheduled })
     }
 
     /// Returns the increase since `before`.
@@ -197,6 +208,7 @@ impl Scheduled {
             ran_ns: self.ran_ns.saturating_sub(before.ran_ns),
             waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
             runs: self.runs.saturating_sub(before.runs),
+            wants: self.wants,
         }
     }
 }

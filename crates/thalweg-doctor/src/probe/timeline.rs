@@ -12,6 +12,8 @@ enum Owner {
     Nobody,
     Peer,
     Other,
+    /// This process, which would not be there without the observation.
+    Doctor,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -61,6 +63,7 @@ pub(crate) struct Timeline {
     pub(crate) running: u64,
     queued_peers: u64,
     queued_others: u64,
+    queued_doctor: u64,
     others: u64,
     /// Whether it is known which thread has which core.
     whole_machine: bool,
@@ -71,8 +74,8 @@ pub(crate) struct Timeline {
 /// Sums over time. A thread-nanosecond is one thread for a nanosecond.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
-    /// The time in which at least one thread ran; in which none ran and one waited for a core; in
-    /// which all were blocked.
+    /// The time in which at least one thread ran, or would have run without the doctor; in which
+    /// none ran and one waited for a core; in which all were blocked.
     pub(crate) running_ns: u64,
     pub(crate) waiting_ns: u64,
     pub(crate) blocked_ns: u64,
@@ -358,10 +361,10 @@ impl Timeline {
             waited_others_ns: span_ns * self.queued_others,
             ..Sums::default()
         };
-        if self.running + self.queued_peers + self.queued_others > 0 {
+        if self.is_busy() {
             self.totals.end_blocked();
         }
-        if self.running > 0 {
+        if self.running + self.queued_doctor > 0 {
             spent.running_ns = span_ns;
         } else if self.queued_peers + self.queued_others > 0 {
             spent.waiting_ns = span_ns;
@@ -459,6 +462,8 @@ impl Timeline {
         self.queued_peers += count(after, Owner::Peer);
         self.queued_others -= count(before, Owner::Other);
         self.queued_others += count(after, Owner::Other);
+        self.queued_doctor -= count(before, Owner::Doctor);
+        self.queued_doctor += count(after, Owner::Doctor);
         self.running -= is(before, Owner::Peer);
         self.running += is(after, Owner::Peer);
         self.others -= is(before, Owner::Other);
@@ -499,7 +504,9 @@ impl Timeline {
             self.end_switch(core);
             self.set_state(tid, State::Running, core, span);
             Owner::Peer
-        } else if pid <= 0 || pid == self.own_pid {
+        } else if pid == self.own_pid {
+            Owner::Doctor
+        } else if pid <= 0 {
             Owner::Nobody
         } else {
             Owner::Other
@@ -587,7 +594,7 @@ impl Timeline {
 
     /// Ends the spans that are open.
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(EndedSpan)) {
-        self.end_gap(now_ns, Scheduled::of, span);
+        self.end_gap(now_ns, Scheduled::with_state, span);
         self.advance(now_ns);
         self.totals.end_blocked();
         let none_ended = self.sleeps == 0;
@@ -606,7 +613,7 @@ impl Timeline {
 
     /// Returns whether a thread of the program runs or waits for a core.
     pub(crate) fn is_busy(&self) -> bool {
-        self.running + self.queued_peers + self.queued_others > 0
+        self.running + self.queued_peers + self.queued_others + self.queued_doctor > 0
     }
 
     /// Corrects the sums if a thread of the program gets a core so soon after another one that no
@@ -679,25 +686,35 @@ impl Timeline {
         };
     }
 
-    /// Returns how often threads got a core in the gap, if all of its threads are known and were
-    /// blocked in the window before it.
-    fn runs_in_gap(&self, scheduled: impl Fn(i32, i32) -> Option<Scheduled>) -> Option<Scheduled> {
-        let gap = &self.gap;
-        let window_ns = gap.since_ns?.saturating_sub(gap.window_from_ns);
-        let was_idle = gap.idle_since_ns? <= gap.window_from_ns && window_ns > 0;
-        let runs = self.threads.iter().map(|(&tid, thread)| {
-            let now = scheduled(thread.pid, tid)?;
-            Some(now.since(thread.scheduled?))
-        });
-        let all = runs.reduce(|sum, more| {
-            let (sum, more) = (sum?, more?);
-            Some(Scheduled {
-                ran_ns: sum.ran_ns + more.ran_ns,
-                waited_ns: sum.waited_ns + more.waited_ns,
-                runs: sum.runs + more.runs,
-            })
-        });
-        all?.filter(|_| was_idle && gap.threads == self.threads.len())
+    /// Returns what threads got in the gap, if all of them are known, were blocked in the window
+    /// before it, and are blocked at its end. Threads that want a core now wait for one.
+    fn got_in_gap(
+        &mut self,
+        scheduled: impl Fn(i32, i32) -> Option<Scheduled>,
+        span: &mut impl FnMut(EndedSpan),
+    ) -> Option<Scheduled> {
+        let was_idle = self.gap.idle_since_ns? <= self.gap.window_from_ns;
+        let same = self.gap.threads == self.threads.len();
+        let mut all = Some(Scheduled::default()).filter(|_| was_idle && same);
+        let mut wanting = Vec::new();
+        for (&tid, thread) in &self.threads {
+            let got = (scheduled(thread.pid, tid).zip(thread.scheduled))
+                .map(|(now, before)| now.since(before));
+            if got.is_some_and(|got| got.wants) {
+                wanting.push((tid, thread.core));
+            }
+            all = all.zip(got).map(|(sum, got)| Scheduled {
+                ran_ns: sum.ran_ns + got.ran_ns,
+                waited_ns: sum.waited_ns + got.waited_ns,
+                runs: sum.runs + got.runs,
+                wants: false,
+            });
+        }
+        let none_wants = wanting.is_empty();
+        for (tid, core) in wanting {
+            self.set_state(tid, State::Runnable, core, span);
+        }
+        all.filter(|_| none_wants)
     }
 
     /// Ends a gap: from `now_ns` on, switches are recorded again. Returns whether no thread can have
@@ -719,7 +736,7 @@ impl Timeline {
         let window_ns = (since_ns - self.gap.window_from_ns).max(1);
         let factor = gap_ns as f64 / window_ns as f64;
         let often = self.gap.often(&self.totals, window_ns);
-        let known = self.runs_in_gap(scheduled);
+        let known = self.got_in_gap(scheduled, span);
         let is_still = known.is_some_and(|known| known.runs == 0);
         match known {
             Some(known) => self.totals.add_gap(gap_ns, known),
@@ -817,6 +834,33 @@ mod tests {
         }
     }
 
+    /// The doctor's own time made a thread that computes look blocked, the more the busier the
+    /// machine was.
+    #[test]
+    fn a_thread_that_waits_for_the_doctor_is_not_blocked() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        let own = std::process::id().cast_signed();
+        for at_ns in (0..100_000).step_by(1_000) {
+            for (time_ns, pid, what) in [
+                (at_ns, 7, What::In),
+                (at_ns + 400, 7, What::Out { preempted: true }),
+                (at_ns + 400, own, What::In),
+                (at_ns + 1_000, own, What::Out { preempted: true }),
+            ] {
+                let event = Event {
+                    pid,
+                    tid: pid,
+                    ..event(time_ns, what)
+                };
+                timeline.apply(&event, &mut |_| {});
+            }
+        }
+        let all = timeline.totals.all;
+        let states = (all.running_ns, all.waiting_ns, all.blocked_ns);
+        assert_eq!((states, all.ran_ns), ((100_000, 0, 0), 40_000));
+    }
+
     /// Adds a window in which a thread runs for a quarter of the time, in spans of 1 µs.
     fn window(timeline: &mut Timeline, from_ns: u64, spans: u64, pasts: &mut Vec<EndedSpan>) {
         for at_ns in (0..spans).map(|round| from_ns + 4_000 * round) {
@@ -874,6 +918,12 @@ mod tests {
             for tid in [7, 8] {
                 timeline.adopt(7, tid, "a");
             }
+            let other = Event {
+                pid: 99,
+                tid: 99,
+                ..event(0, What::In)
+            };
+            timeline.apply(&other, &mut |_| {});
             let mut pasts = Vec::new();
             let mut still = 0;
             for round in 0..10 {
@@ -894,11 +944,19 @@ mod tests {
         let (still, totals) = waits(&idle);
         assert_eq!((still, totals.all.blocked_ns), (10, 2_560_000_000));
         assert_eq!(totals.blocked_mean_ns(), Some(2.56e9));
+        // They want a core, and have got none all the time: they were not blocked.
+        let starved = |_| Scheduled {
+            wants: true,
+            ..idle(0)
+        };
+        let (still, totals) = waits(&starved);
+        assert_eq!(still, 0);
+        assert!(totals.all.waiting_ns > 0, "{totals:?}");
         // Each of the two threads runs once in a gap, for 1 ms.
         let (still, totals) = waits(&|round| Scheduled {
             ran_ns: round * 1_000_000,
-            waited_ns: 0,
             runs: 1 + round,
+            ..Scheduled::default()
         });
         assert_eq!((still, totals.switches_blocked), (0, 20));
         assert_eq!(totals.all.running_ns, 20_000_000);

@@ -224,7 +224,10 @@ impl Watch {
         if pace == Pace::Blind {
             (self.timeline).begin_gap(now_ns, spent_ns, Scheduled::of, &mut span);
         } else if self.timeline.in_gap() {
-            if !self.timeline.end_gap(now_ns, Scheduled::of, &mut span) {
+            if !self
+                .timeline
+                .end_gap(now_ns, Scheduled::with_state, &mut span)
+            {
                 self.waits.lose_sight();
             }
             self.next_sample_ns = now_ns;

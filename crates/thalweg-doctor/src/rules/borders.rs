@@ -25,7 +25,7 @@ const BASE: &[(&str, f64)] = &values! {
     call.yield 0.0, call.cpu_share 0.1, spin.cpu_share 0.1, switch.handed 1e6, switch.run_us 1.0,
     lock.waiters 4.0, lock.held_share 1.0, lock.goroutines 4.0, hardware.memory_share 0.8,
     hardware.ipc 0.1, io.delay_share 0.9, futex.wake_share 0.6, futex.timeout_us 1_000.0,
-    sleep.us 10.0
+    sleep.us 10.0, host.others 0.1
 };
 
 const CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.4), ("call.yield", 0.0)];
@@ -179,7 +179,12 @@ fn waits(id: Id) -> Vec<Border> {
     let polls: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 1.0);
     let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
     let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
+    let waits_only: &[_] = &values! {
+        state.running 0.0, state.blocked 1.0, block.stream 1.0, block.disk 0.0, host.others 2.0,
+        call.cpu_share 0.0
+    };
     let sleep: &[_] = blocked!("block.sleep" 1.0);
+    let go_sleep: &[_] = blocked!("block.sleep" 1.0, "call.futex" 500.0);
     let served: &[_] = &values! {
         export.service 100.0, export.queue_share 0.6, export.full_share 0.2, export.burst 1.0,
         export.stage_share 0.9
@@ -195,6 +200,8 @@ fn waits(id: Id) -> Vec<Border> {
             ("state.blocked_us", 5e5, 2.5e5, FOR, poll),
             ("poll.timer_share", 0.5, 0.25, FOR, poll),
             ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
+            ("host.others", 1.6, 1.9, AGAINST, waits_only),
+            ("block.disk", 0.5, 0.25, AGAINST, waits_only),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
         ],
         Id::FutexParking => vec![
@@ -207,6 +214,8 @@ fn waits(id: Id) -> Vec<Border> {
             ("state.blocked_us", 1e5, 5e4, FOR, polls),
             ("futex.wake_share", 0.5, 0.25, FOR, timer),
             ("futex.timeout_us", 4e4, 2e4, FOR, timer),
+            ("lock.goroutines", 0.5, 1.0, AGAINST, go_sleep),
+            ("call.futex", 100.0, 200.0, AGAINST, sleep),
             ("state.blocked_us", 1e5, 5e4, FOR, timer),
         ],
         Id::Idle => idle(),

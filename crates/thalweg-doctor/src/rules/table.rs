@@ -356,6 +356,20 @@ const NOT_ANSWERED: Clue = clue! { state.blocked_us from 250_000.0 to 500_000.0,
 const AN_ANSWER: Origin =
     Origin::Definition("a wait of more than half a second is for work, not for an answer");
 
+/// Other programs have nearly all cores, so the other end may wait for one.
+const NO_CORE_LEFT: Weighed = weighed(
+    0.4,
+    &[
+        ramp(
+            Quantity::Ratio("host.others", "cpu.usable"),
+            0.8,
+            0.95,
+            Origin::Definition("a peer on this machine gets a twentieth of its cores at most"),
+        ),
+        clue! { block.disk from 0.5 to 0.25, Definition "a disk answers without a core" },
+    ],
+);
+
 /// A heartbeat, or a slow answer: the cause of a long wait is not visible.
 const LONG_WAITS: Weighed = weighed(0.4, &[clue! { state.blocked_us > 100_000.0, MOMENT }]);
 
@@ -399,7 +413,12 @@ pub(crate) const BLOCKED: &[Rule] = &[
                 "Documentation/accounting/delay-accounting.rst: time in block I/O"
             }],
         )],
-        contradicts: &[ONE_LOCK.by(0.3), LONG_WAITS, BRIEF_RUNS.by(0.4)],
+        contradicts: &[
+            ONE_LOCK.by(0.3),
+            LONG_WAITS,
+            BRIEF_RUNS.by(0.4),
+            NO_CORE_LEFT,
+        ],
         blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],
         places: &[Topic::Waits],
@@ -459,7 +478,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Futex, &[NOBODY_WAKES, SOON_TIMED_OUT, SHORT_WAIT]),
         ]),
         curve: Curve::Overhead,
-        contradicts: &[ONE_LOCK],
+        contradicts: &[ONE_LOCK, GOROUTINES],
         limits: &["a program that only keeps a schedule looks the same"],
         places: &[Topic::Waits],
         next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \

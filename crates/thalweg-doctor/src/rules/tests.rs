@@ -17,7 +17,7 @@ const PLAIN: &[(&str, f64)] = &values! {
     yield.cpu_share 0.0, block.futex 0.0, block.file_lock 0.0, block.disk 0.0, block.stream 0.0,
     block.sleep 0.0, block.poll 0.0, block.child 0.0, block.other 0.0, lock.waiters 0.0,
     lock.held_share 0.0, lock.goroutines 0.0, io.delay_share 0.0, host.steal_share 0.0,
-    host.wait_others 0.01, host.throttled_share 0.0
+    host.wait_others 0.01, host.throttled_share 0.0, host.others 0.1
 };
 
 pub(crate) fn evidence(values: &[(&str, f64)]) -> Evidence {
@@ -270,6 +270,17 @@ fn few_calls_that_take_the_time_have_a_verdict() {
     first(Id::SyscallBound, &evidence(&random));
 }
 
+/// A server whose clients had no core was judged BLOCKING-IO at 0.92.
+#[test]
+fn a_peer_that_may_have_no_core_is_not_blamed_for_sure() {
+    let waits = |others| {
+        let poll = [("block.stream", 1.0), ("host.others", others)];
+        confidence(Id::BlockingIo, &blocked(&poll))
+    };
+    assert!(waits(1.0) > 0.8 && waits(1.0) == waits(0.1));
+    assert!(waits(1.95) <= 0.6, "{}", waits(1.95));
+}
+
 #[test]
 fn memory_is_blamed_with_counters_only() {
     let plain = evidence(&[("hardware.ipc", 0.2), ("hardware.miss_rate", 1e8)]);
@@ -470,6 +481,13 @@ fn where_goroutines_may_wait_unseen_it_is_not_sure() {
     assert!(confidence(Id::CpuCompute, &unseen) <= 0.6);
     let open = judge(&unseen)[0].cannot_tell.join("\n");
     assert!(open.contains("lock.goroutines"), "{open}");
+    // A mutex held over a sleep was judged SLEEP-POLLING at 0.93.
+    let asleep = values! {
+        block.futex 1.0, futex.wake_share 0.0, futex.timeout_us 1_100.0, call.futex 900.0
+    };
+    let asleep = without(&blocked(&asleep), &["lock.goroutines"]);
+    let polling = confidence(Id::SleepPolling, &asleep);
+    assert!((0.3..=0.6).contains(&polling), "{polling}");
     // No goroutine is handed on where no thread parks.
     let alone = without(&evidence(&[]), &["lock.goroutines"]);
     first(Id::CpuCompute, &alone);
