@@ -57,7 +57,7 @@ pub(crate) enum Doing {
     Call(String),
 }
 
-/// Returns the activity that a stack shows, and whether any of its functions of the kernel is known.
+/// Returns the activity that a stack shows, and whether any of its kernel functions is known.
 fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, bool) {
     let (mut fault, mut call, mut known) = (false, None, false);
     let is_kernel = |frame: &&Frame| matches!(frame, Frame::Kernel(_));
