@@ -18,6 +18,7 @@ use crate::flow::FlowCounts;
 use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
+use crate::listing::Listing;
 use crate::report_readers::ReportReaders;
 use crate::request::{Request, Requests};
 use crate::session_capacity::{self, TooManySessions};
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     /// Set where a market trades beside the sessions.
     pub(crate) flow: OnceLock<Arc<FlowCounts>>,
     pub(crate) gateway_rows: Arc<GatewayRows>,
+    pub(crate) listing: Listing,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
     /// Once the exchange is open.
     pub(crate) reports: OnceLock<Reports>,
@@ -74,6 +76,7 @@ impl Shared {
             feed,
             flow: OnceLock::new(),
             gateway_rows: Arc::default(),
+            listing: Listing::default(),
             lifecycle,
             reports: OnceLock::new(),
             keys: RwLock::new(keys.map(Arc::new)),

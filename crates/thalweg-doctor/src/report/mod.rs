@@ -7,6 +7,7 @@ use crate::evidence::Evidence;
 pub use crate::evidence::breakdown::{Piece, Spent};
 use crate::recording::Recording;
 pub use crate::report::page::Style;
+#[cfg(target_os = "linux")]
 pub(crate) use crate::report::page::wrapped;
 use crate::rules;
 use crate::rules::verdict::Verdict;

@@ -60,7 +60,7 @@ impl Orders {
             Ok((Some(order), command))
         })?;
         let (number, result) = answer(done).await?;
-        self.reach(number).await?;
+        self.find(user, (symbol.spec.id, id), result).await?;
         let memory = user.memory();
         match memory.order(symbol.spec.id, id) {
             Some(order) => Ok(Placed {
@@ -69,6 +69,33 @@ impl Orders {
             }),
             None => Err(refusal(result)),
         }
+    }
+
+    /// Waits until something is known of an order whose command was executed: at once, unless its
+    /// reports were lost.
+    ///
+    /// # Errors
+    /// -1007.
+    async fn find(
+        &self,
+        user: &User,
+        (symbol, id): (SymbolId, i64),
+        result: ResultCode,
+    ) -> Result<(), ApiError> {
+        {
+            let mut memory = user.memory();
+            let order = memory.sent(symbol, id);
+            if order.is_none_or(|order| order.status != Status::Pending) {
+                return Ok(());
+            }
+            if result != ResultCode::Success {
+                memory.forget(symbol.0, id);
+                return Ok(());
+            }
+        }
+        self.lists.want(user.id);
+        let compared = tokio::time::timeout(ANSWER_TIME, self.lists.compared(user.id)).await;
+        compared.map_err(|_| ApiError::TIMEOUT)
     }
 
     /// Returns type, price and size of an order for the engine.
@@ -215,8 +242,7 @@ impl Orders {
         command: TradeCommand,
     ) -> Result<Order, ApiError> {
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
-        let (number, result) = answer(done).await?;
-        self.reach(number).await?;
+        let (_, result) = answer(done).await?;
         match result {
             ResultCode::Success => {
                 let memory = user.memory();
@@ -244,7 +270,6 @@ impl Orders {
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
         let (number, result) = answer(done).await?;
-        self.reach(number).await?;
         if result != ResultCode::Success {
             return Err(ApiError::UNKNOWN_ORDER);
         }
@@ -270,7 +295,7 @@ fn fills_of(memory: &Memory, symbol: SymbolId, order: i64, command: u64) -> Vec<
     fills
 }
 
-/// Waits for the outcome of a command.
+/// Waits for the outcome of a command, until its reports are applied.
 ///
 /// # Errors
 /// That of the session; -1007 where there is none for long: it may still be executed.

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod comparing;
 mod figures;
 mod fixture;
 mod hostile;
@@ -9,6 +10,7 @@ mod orders;
 mod recorded;
 mod rows;
 mod rsa;
+mod rules;
 mod seats;
 mod streams;
 mod trading;
