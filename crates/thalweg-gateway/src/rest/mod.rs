@@ -201,11 +201,15 @@ const REPLACE: Names = &[
 endpoints! {
     GET "/api/v3/ping", "ping", |_| 1, None, general::ping, &[];
     GET "/api/v3/time", "time", |_| 1, None, general::time, &[];
-    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info, &[&["symbol", "symbols", "permissions", "showPermissionSets", "symbolStatus"]];
-    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth, &[&["symbol", "limit", "symbolStatus"]];
+    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info,
+        &[&["symbol", "symbols", "permissions", "showPermissionSets", "symbolStatus"]];
+    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth,
+        &[&["symbol", "limit", "symbolStatus"]];
     GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades, &[&["symbol", "limit"]];
-    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades, &[&["symbol", "limit", "fromId"]];
-    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades, &[&["symbol", "fromId", "startTime", "endTime", "limit"]];
+    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades,
+        &[&["symbol", "limit", "fromId"]];
+    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades,
+        &[&["symbol", "fromId", "startTime", "endTime", "limit"]];
     GET "/api/v3/klines", "klines", |_| 2, None, market::candles, CANDLES;
     GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles, CANDLES;
     GET "/api/v3/ticker/24hr", "ticker.24hr", |p| market::ticker_weight(p, 2, 40, 80), None,
@@ -214,27 +218,37 @@ endpoints! {
         market::ticker_price, &[&["symbol", "symbols", "symbolStatus"]];
     GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
         market::ticker_book, &[&["symbol", "symbols", "symbolStatus"]];
-    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling, &[&["symbol", "symbols", "windowSize", "type", "symbolStatus"]];
+    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling,
+        &[&["symbol", "symbols", "windowSize", "type", "symbolStatus"]];
     GET "/api/v3/ticker/tradingDay", "ticker.tradingDay", market::window_weight, None,
         market::ticker_trading_day, &[&["symbol", "symbols", "timeZone", "type", "symbolStatus"]];
     GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price, &[&["symbol"]];
-    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account, &[&["omitZeroBalances"]];
+    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account,
+        &[&["omitZeroBalances"]];
     POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place, ORDER;
     POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test, TEST;
-    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "cancelRestrictions"]];
-    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order, &[&["symbol", "orderId", "origClientOrderId"]];
+    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel,
+        &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "cancelRestrictions"]];
+    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order,
+        &[&["symbol", "orderId", "origClientOrderId"]];
     POST "/api/v3/order/cancelReplace", "order.cancelReplace", |_| 1, Trade,
         trading::cancel_replace, REPLACE;
     PUT "/api/v3/order/amend/keepPriority", "order.amend.keepPriority", |_| 4, Trade,
-        trading::amend, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "newQty"]];
+        trading::amend,
+        &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "newQty"]];
     GET "/api/v3/openOrders", "openOrders.status", |p| with_symbol(p, 6, 80), UserData,
         account::open_orders, &[&["symbol"]];
-    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all, &[&["symbol"]];
-    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders, &[&["symbol", "orderId", "startTime", "endTime", "limit"]];
-    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades, &[&["symbol", "orderId", "startTime", "endTime", "fromId", "limit"]];
+    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all,
+        &[&["symbol"]];
+    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders,
+        &[&["symbol", "orderId", "startTime", "endTime", "limit"]];
+    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades,
+        &[&["symbol", "orderId", "startTime", "endTime", "fromId", "limit"]];
     GET "/api/v3/myPreventedMatches", "myPreventedMatches", |p| with_order(p, 20, 2), UserData,
-        account::prevented_matches, &[&["symbol", "preventedMatchId", "orderId", "fromPreventedMatchId", "limit"]];
-    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData, account::commission, &[&["symbol"]];
+        account::prevented_matches,
+        &[&["symbol", "preventedMatchId", "orderId", "fromPreventedMatchId", "limit"]];
+    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData, account::commission,
+        &[&["symbol"]];
     GET "/api/v3/rateLimit/order", "account.rateLimits.orders", |_| 40, UserData,
         account::order_counts, &[];
     GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee, ANY;
@@ -274,14 +288,18 @@ pub(crate) fn weigh(
 }
 
 /// Answers a request that is weighed and authorized. Where the orders of its user are being
-/// compared with those of the exchange, that is waited for.
+/// compared with those of the exchange, that is waited for; if it takes long, orders are placed and
+/// cancelled, and queries are refused.
 ///
 /// # Errors
-/// -1101, -1104, and those of the endpoint.
+/// -1007, -1101, -1104, and those of the endpoint.
 pub(crate) async fn run(row: &Endpoint, call: &Call<'_>) -> Answer {
     row.check_names(call.params)?;
     if let Some(key) = &call.key {
-        call.state.orders.compare(key.user).await;
+        let compared = call.state.orders.compare(key.user).await;
+        if row.security == Security::UserData {
+            compared?;
+        }
     }
     (row.handler)(call).await
 }
