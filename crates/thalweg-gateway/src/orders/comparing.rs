@@ -379,7 +379,7 @@ mod tests {
         fixture.next().await;
         fixture.take(false);
         assert!(followed.memory().is_open_client(SYMBOL, "lost"));
-        // What becomes of it is kept when there is room.
+        // Its end is kept when there is room.
         let refused = &fixture.state().orders.log().refused;
         refused.store(2, std::sync::atomic::Ordering::Relaxed);
         while !fixture.state().orders.is_compared() {

@@ -136,9 +136,9 @@ impl Memory {
                 self.keep_closed(order);
             }
         }
-        let is_told = |one: &mut (OrderKey, u64)| one.1 <= token;
-        let told = self.unanswered.extract_if(.., is_told);
-        let mut unsent: Vec<OrderKey> = told.map(|(key, _)| key).collect();
+        let has_it = |one: &mut (OrderKey, u64)| one.1 <= token;
+        let answered = self.unanswered.extract_if(.., has_it);
+        let mut unsent: Vec<OrderKey> = answered.map(|(key, _)| key).collect();
         let is_pending = |order: &Order| order.status == Status::Pending;
         unsent.retain(|key| self.open.get(key).is_some_and(is_pending));
         unsent
