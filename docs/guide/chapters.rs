@@ -60,6 +60,7 @@ pages! {
     readme_measure: "../../crates/thalweg-measure/README.md",
     readme_server: "../../crates/thalweg-server/README.md",
     readme_task: "../../crates/thalweg-task/README.md",
+    readme_etcd: "../../crates/thalweg-etcd/README.md",
     readme_testkit: "../../crates/thalweg-testkit/README.md",
 }
 
