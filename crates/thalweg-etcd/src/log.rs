@@ -5,6 +5,7 @@
 //! | `<prefix>/claim` | the present claim |
 //! | `<prefix>/beat` | a counter of the writer's |
 //! | `<prefix>/log/<index, 16 hexadecimal digits>` | a batch |
+//! | `<prefix>/newest` | the index of the newest batch, as in its key; empty before the first |
 //! | `<prefix>/replica/<name>` | how many commands a replica has executed |
 
 use std::io;
@@ -15,11 +16,13 @@ use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored
 use crate::address::Address;
 use crate::endpoints::{CallError, Endpoints};
 use crate::message::{
-    Answer, Entry, delete, get, has_value, is_absent, last, put, range, transaction,
+    Answer, Entry, delete, get, has_value, is_absent, is_below, put, range, transaction,
 };
 
 /// Batches that one read returns at most: 2 MiB.
 const BATCHES: usize = 8;
+/// How far before an index a batch that holds it is looked for first.
+const WINDOW: u64 = 64;
 /// Writes after which the history of values that were replaced is given up.
 const COMPACT_EVERY: u64 = 2_000;
 
@@ -53,7 +56,7 @@ impl EtcdLog {
     }
 
     fn batch_key(&self, index: u64) -> String {
-        format!("{}/log/{index:016x}", self.prefix)
+        format!("{}/log/{}", self.prefix, digits(index))
     }
 
     /// The end of the keys of batches.
@@ -107,10 +110,45 @@ impl EtcdLog {
 
     /// Returns the index in the key of a batch.
     fn index_of(&self, key: &[u8]) -> Result<u64, LogError> {
-        let text = String::from_utf8_lossy(key);
-        let digits = text.strip_prefix(&self.key("log/"));
-        let index = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        index.ok_or_else(|| LogError(format!("the key {text} is none of a batch")))
+        let prefix = self.key("log/");
+        index_in(key.strip_prefix(prefix.as_bytes()).unwrap_or(key))
+    }
+
+    /// Returns the index in the value of `<prefix>/newest`.
+    fn newest_in(entry: Option<&Entry>) -> Result<Option<u64>, LogError> {
+        let value = entry.map(|entry| &entry.value[..]);
+        let digits = value.filter(|value| !value.is_empty());
+        digits.map(index_in).transpose()
+    }
+
+    /// Returns the first index of a batch in a range, without its end.
+    fn first_in(&mut self, from: u64, end: u64) -> Result<Option<u64>, LogError> {
+        let request = range(&self.batch_key(from), &self.batch_key(end), 1, true);
+        let first = self.read_all(&[request])?.pop().unwrap_or_default().pop();
+        first.map(|entry| self.index_of(&entry.key)).transpose()
+    }
+
+    /// Returns the highest index of a batch below `end`: requests of a single key, about twice as
+    /// many as the distance has bits.
+    fn last_below(&mut self, end: u64) -> Result<Option<u64>, LogError> {
+        let (mut end, mut window) = (end, WINDOW);
+        let mut found = loop {
+            let from = end.saturating_sub(window);
+            match self.first_in(from, end)? {
+                Some(first) => break first,
+                None if from == 0 => return Ok(None),
+                None => (end, window) = (from, window.saturating_mul(2)),
+            }
+        };
+        let mut from = found + 1;
+        while from < end {
+            let middle = from + (end - from) / 2;
+            match self.first_in(middle, end)? {
+                Some(later) => (found, from) = (later, later + 1),
+                None => end = middle,
+            }
+        }
+        Ok(Some(found))
     }
 
     fn stored(&self, entry: Entry) -> Result<Stored, LogError> {
@@ -121,20 +159,41 @@ impl EtcdLog {
     }
 }
 
+fn digits(index: u64) -> String {
+    format!("{index:016x}")
+}
+
+fn index_in(text: &[u8]) -> Result<u64, LogError> {
+    let text = String::from_utf8_lossy(text);
+    let index = u64::from_str_radix(&text, 16);
+    index.map_err(|_| LogError(format!("{text} is no index of a batch")))
+}
+
 impl CommandLog for EtcdLog {
     fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> Written {
         let key = self.key("claim");
-        let compare = match seen {
-            Some(seen) => has_value(&key, &seen.encode()),
-            None => is_absent(&key),
-        };
-        self.write(&[compare], &[put(&key, &new.encode())])
+        let claim = put(&key, &new.encode());
+        match seen {
+            Some(seen) => self.write(&[has_value(&key, &seen.encode())], &[claim]),
+            None => {
+                let newest = put(&self.key("newest"), b"");
+                self.write(&[is_absent(&key)], &[claim, newest])
+            }
+        }
     }
 
     fn append(&mut self, claim: &Claim, index: u64, batch: &[u8]) -> Written {
-        let (claim_key, key) = (self.key("claim"), self.batch_key(index));
-        let compare = [has_value(&claim_key, &claim.encode()), is_absent(&key)];
-        self.write(&compare, &[put(&key, batch)])
+        let (claim_key, key, newest) =
+            (self.key("claim"), self.batch_key(index), self.key("newest"));
+        let digits = digits(index);
+        let compare = [
+            has_value(&claim_key, &claim.encode()),
+            is_absent(&key),
+            // One that arrives after it was given up by forget() must not come again.
+            is_below(&newest, digits.as_bytes()),
+        ];
+        let puts = [put(&key, batch), put(&newest, digits.as_bytes())];
+        self.write(&compare, &puts)
     }
 
     fn beat(&mut self, claim: &Claim) -> Written {
@@ -146,12 +205,11 @@ impl CommandLog for EtcdLog {
     }
 
     fn read(&mut self, from: u64) -> Result<Tail, LogError> {
-        let (first, end) = (self.batch_key(0), self.log_end());
         let requests = [
             get(&self.key("claim")),
             get(&self.key("beat")),
-            last(&first, &end, true),
-            range(&self.batch_key(from), &end, BATCHES),
+            get(&self.key("newest")),
+            range(&self.batch_key(from), &self.log_end(), BATCHES, false),
         ];
         let mut ranges = self.read_all(&requests)?.into_iter();
         let mut next = || ranges.next().unwrap_or_default();
@@ -161,7 +219,7 @@ impl CommandLog for EtcdLog {
         Ok(Tail {
             pulse: revisions.into_iter().max().unwrap_or_default(),
             claim: claim.map(|entry| Claim::decode(&entry.value)).transpose()?,
-            newest: newest.map(|entry| self.index_of(&entry.key)).transpose()?,
+            newest: Self::newest_in(newest.as_ref())?,
             batches: batches
                 .into_iter()
                 .map(|entry| self.stored(entry))
@@ -170,12 +228,22 @@ impl CommandLog for EtcdLog {
     }
 
     fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError> {
-        let end = match at.checked_add(1) {
-            Some(next) => self.batch_key(next),
-            None => self.log_end(),
+        let requests = [get(&self.batch_key(at)), get(&self.key("newest"))];
+        let mut ranges = self.read_all(&requests)?.into_iter();
+        let mut next = || ranges.next().unwrap_or_default().pop();
+        let (exact, newest) = (next(), next());
+        if let Some(exact) = exact {
+            return self.stored(exact).map(Some);
+        }
+        let index = match Self::newest_in(newest.as_ref())? {
+            Some(newest) if newest > at => self.last_below(at)?,
+            newest => newest,
         };
-        let request = last(&self.batch_key(0), &end, false);
-        let mut ranges = self.read_all(&[request])?;
+        let Some(index) = index else {
+            return Ok(None);
+        };
+        let mut ranges = self.read_all(&[get(&self.batch_key(index))])?;
+        // It may have been given up meanwhile.
         let found = ranges.pop().and_then(|mut entries| entries.pop());
         found.map(|entry| self.stored(entry)).transpose()
     }
@@ -194,7 +262,7 @@ impl CommandLog for EtcdLog {
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
         let (first, end) = (self.key("replica/"), self.key("replica0"));
         let entries = self
-            .read_all(&[range(&first, &end, 100)])?
+            .read_all(&[range(&first, &end, 100, false)])?
             .pop()
             .unwrap_or_default();
         let position = |entry: Entry| {
