@@ -16,7 +16,7 @@ use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored
 use crate::address::Address;
 use crate::endpoints::{CallError, Endpoints};
 use crate::message::{
-    Answer, Entry, delete, get, has_value, is_absent, is_below, put, range, transaction,
+    Answer, Entry, delete, get, has_value, is_absent, is_there, put, range, transaction,
 };
 
 /// Batches that one read returns at most: 2 MiB.
@@ -182,17 +182,23 @@ impl CommandLog for EtcdLog {
         }
     }
 
-    fn append(&mut self, claim: &Claim, index: u64, batch: &[u8]) -> Written {
-        let (claim_key, key, newest) =
-            (self.key("claim"), self.batch_key(index), self.key("newest"));
-        let digits = digits(index);
+    fn append(
+        &mut self,
+        claim: &Claim,
+        previous: Option<u64>,
+        index: u64,
+        batch: &[u8],
+    ) -> Written {
+        let (key, newest) = (self.batch_key(index), self.key("newest"));
         let compare = [
-            has_value(&claim_key, &claim.encode()),
+            has_value(&self.key("claim"), &claim.encode()),
             is_absent(&key),
-            // One that arrives after it was given up by forget() must not come again.
-            is_below(&newest, digits.as_bytes()),
+            match previous {
+                Some(previous) => is_there(&self.batch_key(previous)),
+                None => has_value(&newest, b""),
+            },
         ];
-        let puts = [put(&key, batch), put(&newest, digits.as_bytes())];
+        let puts = [put(&key, batch), put(&newest, digits(index).as_bytes())];
         self.write(&compare, &puts)
     }
 

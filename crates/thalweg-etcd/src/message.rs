@@ -100,16 +100,16 @@ pub(crate) fn has_value(key: &str, value: &[u8]) -> Value {
     json!({ "target": "VALUE", "result": "EQUAL", "key": key, "value": value })
 }
 
-/// The comparison that a key has a lower value, by its bytes.
-pub(crate) fn is_below(key: &str, value: &[u8]) -> Value {
-    let (key, value) = (base64(key.as_bytes()), base64(value));
-    json!({ "target": "VALUE", "result": "LESS", "key": key, "value": value })
-}
-
 /// The comparison that there is no such key.
 pub(crate) fn is_absent(key: &str) -> Value {
     let key = base64(key.as_bytes());
     json!({ "target": "CREATE", "result": "EQUAL", "key": key, "create_revision": "0" })
+}
+
+/// The comparison that there is such a key.
+pub(crate) fn is_there(key: &str) -> Value {
+    let key = base64(key.as_bytes());
+    json!({ "target": "CREATE", "result": "GREATER", "key": key, "create_revision": "0" })
 }
 
 /// Writes a value.

@@ -404,12 +404,8 @@ fn open<S: Storage>(
         let publish = move |published: Published<'_>| publisher.take(published);
         // Before it follows: metrics are asked for meanwhile.
         shared.requests.open(sender, Arc::clone(&waker));
-        let opened = open_exchange(
-            (storage, options),
-            publish,
-            replication,
-            (&shared, &requests),
-        );
+        let parts = (storage, options);
+        let opened = open_exchange(parts, publish, replication, (&shared, &requests));
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => {

@@ -95,7 +95,7 @@ pub(crate) struct Orders {
     reports: Reports,
     lists: Arc<Lists>,
     kept: usize,
-    passed: Arc<Passed>,
+    passed: Passed,
     best: RwLock<HashMap<SymbolId, BestPrices>>,
     /// The drop copy is not followed any more.
     has_ended: AtomicBool,
@@ -126,7 +126,7 @@ impl Orders {
             )),
             reports: link.reports.clone(),
             kept: config.orders_kept,
-            passed: Arc::default(),
+            passed: Passed::default(),
             best: RwLock::default(),
             has_ended: AtomicBool::new(false),
         })
@@ -496,7 +496,6 @@ impl Orders {
                 sender,
                 placed,
                 lists: Arc::clone(&self.lists),
-                passed: Arc::clone(&self.passed),
             },
         })));
         Ok((id, outcome))

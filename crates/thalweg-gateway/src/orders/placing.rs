@@ -60,6 +60,7 @@ impl Orders {
             Ok((Some(order), command))
         })?;
         let (number, result) = answer(done).await?;
+        self.reach(number).await?;
         self.find(user, (symbol.spec.id, id), result).await?;
         let memory = user.memory();
         match memory.order(symbol.spec.id, id) {
@@ -242,7 +243,8 @@ impl Orders {
         command: TradeCommand,
     ) -> Result<Order, ApiError> {
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
-        let (_, result) = answer(done).await?;
+        let (number, result) = answer(done).await?;
+        self.reach(number).await?;
         match result {
             ResultCode::Success => {
                 let memory = user.memory();
@@ -270,6 +272,7 @@ impl Orders {
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
         let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
         let (number, result) = answer(done).await?;
+        self.reach(number).await?;
         if result != ResultCode::Success {
             return Err(ApiError::UNKNOWN_ORDER);
         }
@@ -295,7 +298,7 @@ fn fills_of(memory: &Memory, symbol: SymbolId, order: i64, command: u64) -> Vec<
     fills
 }
 
-/// Waits for the outcome of a command, until its reports are applied.
+/// Waits for the outcome of a command.
 ///
 /// # Errors
 /// That of the session; -1007 where there is none for long: it may still be executed.

@@ -15,7 +15,6 @@ use tokio::sync::{mpsc, oneshot};
 use super::User;
 use super::committer::Committer;
 use super::lists::Lists;
-use super::passed::Passed;
 use crate::error::ApiError;
 
 /// Commands and queries of a user that wait for its session.
@@ -64,11 +63,10 @@ pub(super) struct Done {
     /// The user, the symbol and the id.
     pub(super) placed: Option<(Arc<User>, i32, i64)>,
     pub(super) lists: Arc<Lists>,
-    pub(super) passed: Arc<Passed>,
 }
 
 impl Done {
-    /// Sends the outcome, when it is applied; the client may be gone. An order that was not executed is forgotten, and
+    /// Sends the outcome; the client may be gone. An order that was not executed is forgotten, and
     /// one of which that is not known is looked for among the open ones: the connection is gone,
     /// so it was executed before now, or never will be.
     fn settle(self, outcome: Result<Executed, ApiError>) {
@@ -80,10 +78,7 @@ impl Done {
                 user.memory().forget(symbol, id);
             }
         }
-        match outcome {
-            Ok(executed) => self.passed.send(self.sender, executed),
-            Err(error) => _ = self.sender.send(Err(error)),
-        }
+        let _ = self.sender.send(outcome);
     }
 }
 

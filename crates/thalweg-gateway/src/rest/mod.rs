@@ -84,8 +84,11 @@ pub(crate) struct Endpoint {
     pub(crate) security: Security,
     pub(crate) handler: Handler,
     /// The parameters that Binance knows of it, but [`OF_ALL`], and [`OF_SIGNED`].
-    names: &'static str,
+    names: Names,
 }
+
+/// Names of parameters, in parts.
+type Names = &'static [&'static [&'static str]];
 
 /// Parameters of every request: the time unit, and those of requests of the WebSocket API.
 const OF_ALL: [&str; 3] = ["timeUnit", "apiKey", "returnRateLimits"];
@@ -102,24 +105,24 @@ impl Endpoint {
             return Ok(());
         }
         let is_signed = self.security != Security::None;
-        let names = || self.names.split_ascii_whitespace();
+        let names = || self.names.iter().copied().flatten();
         let is_known = |name: &str| {
-            names().any(|one| one == name)
+            names().any(|one| *one == name)
                 || is_signed && OF_SIGNED.contains(&name)
                 || OF_ALL.contains(&name)
         };
-        let signature = usize::from(params.signature().is_some());
-        let known = params.names().filter(|name| is_known(name)).count();
-        let (read, sent) = (
-            known + if is_signed { signature } else { 0 },
-            params.names().count() + signature,
-        );
-        let expected = names().count() + if is_signed { 1 + OF_SIGNED.len() } else { 0 };
-        match read == sent {
-            true => Ok(()),
-            false if sent > expected => Err(ApiError::too_many(expected, sent)),
-            false => Err(ApiError::unread(read, sent)),
+        let has_signature = params.signature().is_some();
+        let mut unknown = params.names().filter(|name| !is_known(name)).count();
+        unknown += usize::from(has_signature && !is_signed);
+        if unknown == 0 {
+            return Ok(());
         }
+        let sent = params.names().count() + usize::from(has_signature);
+        let expected = names().count() + if is_signed { 1 + OF_SIGNED.len() } else { 0 };
+        Err(match sent > expected {
+            true => ApiError::too_many(expected, sent),
+            false => ApiError::unread(sent - unknown, sent),
+        })
     }
 }
 
@@ -151,74 +154,89 @@ fn with_order(params: &Params, with: u32, without: u32) -> u32 {
 }
 
 /// Parameters that are not checked: those of other families of Binance's endpoints.
-const ANY: &str = "*";
-const CANDLES: &str = "symbol interval startTime endTime timeZone limit";
+const ANY: Names = &[&["*"]];
+const CANDLES: Names = &[&[
+    "symbol",
+    "interval",
+    "startTime",
+    "endTime",
+    "timeZone",
+    "limit",
+]];
 /// Parameters of a new order.
-macro_rules! order {
-    () => {
-        "symbol side type timeInForce quantity quoteOrderQty price newClientOrderId strategyId \
-         strategyType stopPrice trailingDelta icebergQty newOrderRespType selfTradePreventionMode \
-         pegPriceType pegOffsetValue pegOffsetType"
-    };
-}
-const ORDER: &str = order!();
-const TEST: &str = concat!(order!(), " computeCommissionRates");
-const REPLACE: &str = concat!(
-    order!(),
-    " cancelReplaceMode cancelNewClientOrderId cancelOrigClientOrderId cancelOrderId \
-     cancelRestrictions orderRateLimitExceededMode"
-);
+const NEW: &[&str] = &[
+    "symbol",
+    "side",
+    "type",
+    "timeInForce",
+    "quantity",
+    "quoteOrderQty",
+    "price",
+    "newClientOrderId",
+    "strategyId",
+    "strategyType",
+    "stopPrice",
+    "trailingDelta",
+    "icebergQty",
+    "newOrderRespType",
+    "selfTradePreventionMode",
+    "pegPriceType",
+    "pegOffsetValue",
+    "pegOffsetType",
+];
+const ORDER: Names = &[NEW];
+const TEST: Names = &[NEW, &["computeCommissionRates"]];
+const REPLACE: Names = &[
+    NEW,
+    &[
+        "cancelReplaceMode",
+        "cancelNewClientOrderId",
+        "cancelOrigClientOrderId",
+        "cancelOrderId",
+        "cancelRestrictions",
+        "orderRateLimitExceededMode",
+    ],
+];
 
 endpoints! {
-    GET "/api/v3/ping", "ping", |_| 1, None, general::ping, "";
-    GET "/api/v3/time", "time", |_| 1, None, general::time, "";
-    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info,
-        "symbol symbols permissions showPermissionSets symbolStatus";
-    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth,
-        "symbol limit symbolStatus";
-    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades, "symbol limit";
-    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades,
-        "symbol limit fromId";
-    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades,
-        "symbol fromId startTime endTime limit";
+    GET "/api/v3/ping", "ping", |_| 1, None, general::ping, &[];
+    GET "/api/v3/time", "time", |_| 1, None, general::time, &[];
+    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info, &[&["symbol", "symbols", "permissions", "showPermissionSets", "symbolStatus"]];
+    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth, &[&["symbol", "limit", "symbolStatus"]];
+    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades, &[&["symbol", "limit"]];
+    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades, &[&["symbol", "limit", "fromId"]];
+    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades, &[&["symbol", "fromId", "startTime", "endTime", "limit"]];
     GET "/api/v3/klines", "klines", |_| 2, None, market::candles, CANDLES;
     GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles, CANDLES;
     GET "/api/v3/ticker/24hr", "ticker.24hr", |p| market::ticker_weight(p, 2, 40, 80), None,
-        market::ticker_24hr, "symbol symbols type symbolStatus";
+        market::ticker_24hr, &[&["symbol", "symbols", "type", "symbolStatus"]];
     GET "/api/v3/ticker/price", "ticker.price", |p| market::ticker_weight(p, 2, 4, 4), None,
-        market::ticker_price, "symbol symbols symbolStatus";
+        market::ticker_price, &[&["symbol", "symbols", "symbolStatus"]];
     GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
-        market::ticker_book, "symbol symbols symbolStatus";
-    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling,
-        "symbol symbols windowSize type symbolStatus";
+        market::ticker_book, &[&["symbol", "symbols", "symbolStatus"]];
+    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling, &[&["symbol", "symbols", "windowSize", "type", "symbolStatus"]];
     GET "/api/v3/ticker/tradingDay", "ticker.tradingDay", market::window_weight, None,
-        market::ticker_trading_day, "symbol symbols timeZone type symbolStatus";
-    GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price, "symbol";
-    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account, "omitZeroBalances";
+        market::ticker_trading_day, &[&["symbol", "symbols", "timeZone", "type", "symbolStatus"]];
+    GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price, &[&["symbol"]];
+    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account, &[&["omitZeroBalances"]];
     POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place, ORDER;
     POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test, TEST;
-    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel,
-        "symbol orderId origClientOrderId newClientOrderId cancelRestrictions";
-    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order,
-        "symbol orderId origClientOrderId";
+    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "cancelRestrictions"]];
+    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order, &[&["symbol", "orderId", "origClientOrderId"]];
     POST "/api/v3/order/cancelReplace", "order.cancelReplace", |_| 1, Trade,
         trading::cancel_replace, REPLACE;
     PUT "/api/v3/order/amend/keepPriority", "order.amend.keepPriority", |_| 4, Trade,
-        trading::amend, "symbol orderId origClientOrderId newClientOrderId newQty";
+        trading::amend, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "newQty"]];
     GET "/api/v3/openOrders", "openOrders.status", |p| with_symbol(p, 6, 80), UserData,
-        account::open_orders, "symbol";
-    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all,
-        "symbol";
-    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders,
-        "symbol orderId startTime endTime limit";
-    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades,
-        "symbol orderId startTime endTime fromId limit";
+        account::open_orders, &[&["symbol"]];
+    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all, &[&["symbol"]];
+    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders, &[&["symbol", "orderId", "startTime", "endTime", "limit"]];
+    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades, &[&["symbol", "orderId", "startTime", "endTime", "fromId", "limit"]];
     GET "/api/v3/myPreventedMatches", "myPreventedMatches", |p| with_order(p, 20, 2), UserData,
-        account::prevented_matches, "symbol preventedMatchId orderId fromPreventedMatchId limit";
-    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData, account::commission,
-        "symbol";
+        account::prevented_matches, &[&["symbol", "preventedMatchId", "orderId", "fromPreventedMatchId", "limit"]];
+    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData, account::commission, &[&["symbol"]];
     GET "/api/v3/rateLimit/order", "account.rateLimits.orders", |_| 40, UserData,
-        account::order_counts, "";
+        account::order_counts, &[];
     GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee, ANY;
     GET "/sapi/v1/capital/config/getall", "", |_| 10, UserData, general::empty_list, ANY;
     GET "/sapi/v1/margin/allPairs", "", |_| 1, None, general::empty_list, ANY;
