@@ -95,7 +95,7 @@ impl Connection {
             if !reason.may_return() {
                 break reason;
             }
-            // Of several, another one may have taken over.
+            // Another one of several may have taken over.
             self.address += 1;
             match self.reconnect(reason).await {
                 Ok(next) => stream = next,

@@ -65,8 +65,8 @@ pub enum DisconnectReason {
         /// The one that answers.
         found: u64,
     },
-    /// Of several servers, one that has fewer reports than were received: another one has taken
-    /// over from it, which it does not know yet.
+    /// One of several servers has fewer reports than were received: another one has taken over
+    /// from it, which it does not know yet.
     Stale {
         /// The last report that was received.
         received: ReportNumber,

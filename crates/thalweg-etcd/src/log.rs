@@ -6,9 +6,10 @@
 //! | `<prefix>/beat` | a counter of the writer's |
 //! | `<prefix>/log/<index, 16 hexadecimal digits>` | a batch |
 //! | `<prefix>/newest` | the index of the newest batch, as in its key; empty before the first |
-//! | `<prefix>/replica/<name>` | how many commands a replica has executed |
+//! | `<prefix>/replica/<name>` | how many commands a replica has executed, and when, in ms |
 
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored, Tail, Written};
@@ -23,8 +24,43 @@ use crate::message::{
 const BATCHES: usize = 8;
 /// How far before an index a batch that holds it is looked for first.
 const WINDOW: u64 = 64;
-/// Writes after which the history of values that were replaced is given up.
+/// Keys that one read returns at most.
+const KEYS: usize = 256;
+/// Writes, and bytes of them, after which the history of values that were replaced or deleted is
+/// given up.
 const COMPACT_EVERY: u64 = 2_000;
+const COMPACT_BYTES: usize = 64 << 20;
+
+/// The writes since the history was given up.
+#[derive(Debug, Default)]
+struct History {
+    writes: u64,
+    bytes: usize,
+}
+
+impl History {
+    /// Notes a write. Returns whether the history is to be given up now.
+    fn note(&mut self, bytes: usize) -> bool {
+        self.writes += 1;
+        self.bytes += bytes;
+        let is_due = self.writes >= COMPACT_EVERY || self.bytes >= COMPACT_BYTES;
+        if is_due {
+            *self = Self::default();
+        }
+        is_due
+    }
+}
+
+/// How far a replica was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The name of the replica.
+    pub replica: String,
+    /// How many commands it had executed.
+    pub commands: u64,
+    /// When it has noted that, by its own clock, in milliseconds since 1970.
+    pub noted_ms: u64,
+}
 
 /// A command log in an etcd cluster.
 ///
@@ -34,7 +70,7 @@ pub struct EtcdLog {
     endpoints: Endpoints,
     prefix: String,
     beats: u64,
-    writes: u64,
+    history: History,
 }
 
 impl EtcdLog {
@@ -47,7 +83,7 @@ impl EtcdLog {
             endpoints: Endpoints::new(address.endpoints)?,
             prefix: address.prefix,
             beats: 0,
-            writes: 0,
+            history: History::default(),
         })
     }
 
@@ -72,9 +108,14 @@ impl EtcdLog {
 
     /// Sends a write, once.
     fn write(&mut self, compare: &[Value], success: &[Value]) -> Written {
+        self.write_bytes(compare, success, 0)
+    }
+
+    /// Sends a write of about this number of bytes, once.
+    fn write_bytes(&mut self, compare: &[Value], success: &[Value], bytes: usize) -> Written {
         match self.transact(compare, success) {
             Ok(answer) => {
-                self.compact_now_and_then(answer.revision);
+                self.compact_now_and_then(answer.revision, bytes);
                 match answer.holds {
                     true => Written::Acked,
                     false => Written::Fenced,
@@ -99,9 +140,8 @@ impl EtcdLog {
     }
 
     /// Gives up values that were replaced or deleted: they would fill the quota.
-    fn compact_now_and_then(&mut self, revision: u64) {
-        self.writes += 1;
-        if self.writes.is_multiple_of(COMPACT_EVERY) {
+    fn compact_now_and_then(&mut self, revision: u64, bytes: usize) {
+        if self.history.note(bytes) {
             let body = json!({ "revision": revision.to_string() });
             // Another replica may have done so; the next one comes.
             let _ = (self.endpoints).call("/v3/kv/compaction", body.to_string().into_bytes());
@@ -119,6 +159,34 @@ impl EtcdLog {
         let value = entry.map(|entry| &entry.value[..]);
         let digits = value.filter(|value| !value.is_empty());
         digits.map(index_in).transpose()
+    }
+
+    /// Returns the replicas that have noted a position, by name.
+    ///
+    /// # Errors
+    /// No majority answers in time, or what is there is not ours.
+    pub fn noted(&mut self) -> Result<Vec<Position>, LogError> {
+        let (first, end) = (self.key("replica/"), self.key("replica0"));
+        let entries = self
+            .read_all(&[range(&first, &end, 100, false)])?
+            .pop()
+            .unwrap_or_default();
+        let position = |entry: Entry| {
+            let replica = String::from_utf8_lossy(&entry.key[first.len()..]).into_owned();
+            let value = String::from_utf8_lossy(&entry.value);
+            let numbers = value.split_once(' ').and_then(|(commands, noted_ms)| {
+                Some((commands.parse().ok()?, noted_ms.parse().ok()?))
+            });
+            let Some((commands, noted_ms)) = numbers else {
+                return Err(LogError(format!("the position of {replica} is no number")));
+            };
+            Ok(Position {
+                replica,
+                commands,
+                noted_ms,
+            })
+        };
+        entries.into_iter().map(position).collect()
     }
 
     /// Returns the first index of a batch in a range, without its end.
@@ -199,7 +267,7 @@ impl CommandLog for EtcdLog {
             },
         ];
         let puts = [put(&key, batch), put(&newest, digits(index).as_bytes())];
-        self.write(&compare, &puts)
+        self.write_bytes(&compare, &puts, batch.len())
     }
 
     fn beat(&mut self, claim: &Claim) -> Written {
@@ -254,6 +322,15 @@ impl CommandLog for EtcdLog {
         found.map(|entry| self.stored(entry)).transpose()
     }
 
+    fn indices(&mut self, from: u64, before: u64) -> Result<Vec<u64>, LogError> {
+        let request = range(&self.batch_key(from), &self.batch_key(before), KEYS, true);
+        let entries = self.read_all(&[request])?.pop().unwrap_or_default();
+        entries
+            .iter()
+            .map(|entry| self.index_of(&entry.key))
+            .collect()
+    }
+
     fn forget(&mut self, claim: &Claim, before: u64) -> Written {
         let compare = [has_value(&self.key("claim"), &claim.encode())];
         let request = delete(&self.batch_key(0), &self.batch_key(before));
@@ -262,22 +339,29 @@ impl CommandLog for EtcdLog {
 
     fn note_position(&mut self, replica: &str, commands: u64) -> Written {
         let key = self.key(&format!("replica/{replica}"));
-        self.write(&[], &[put(&key, commands.to_string().as_bytes())])
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_millis();
+        self.write(&[], &[put(&key, format!("{commands} {now}").as_bytes())])
     }
 
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
-        let (first, end) = (self.key("replica/"), self.key("replica0"));
-        let entries = self
-            .read_all(&[range(&first, &end, 100, false)])?
-            .pop()
-            .unwrap_or_default();
-        let position = |entry: Entry| {
-            let name = String::from_utf8_lossy(&entry.key[first.len()..]).into_owned();
-            let commands = String::from_utf8_lossy(&entry.value).parse();
-            let wrong = |_| LogError(format!("the position of {name} is no number"));
-            let commands = commands.map_err(wrong)?;
-            Ok((name, commands))
-        };
-        entries.into_iter().map(position).collect()
+        let noted = self.noted()?.into_iter();
+        Ok(noted.map(|one| (one.replica, one.commands)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_is_given_up_by_writes_and_by_bytes() {
+        let mut history = History::default();
+        for _ in 0..2 {
+            let writes = (1..).find(|_| history.note(0));
+            assert_eq!(writes, Some(COMPACT_EVERY));
+            let batches = (1..).find(|_| history.note(256 << 10));
+            assert_eq!(batches, Some(256));
+        }
     }
 }

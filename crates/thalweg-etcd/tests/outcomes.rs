@@ -53,7 +53,7 @@ fn member(answers: Vec<Answer>) -> (String, Receiver<String>) {
     (address, bodies)
 }
 
-/// What a member was asked.
+/// The work of a member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Asked {
     requests: usize,
@@ -294,10 +294,11 @@ fn the_work_of_a_look_does_not_grow_with_the_log() {
         let tail = log.read(end).expect("it answers");
         assert_eq!((tail.newest, tail.batches.len()), (Some(end - 10), 0));
         assert_eq!(log.read(end - 200).expect("it answers").batches.len(), 8);
+        assert_eq!(log.indices(0, end - 50).expect("it answers")[..2], [0, 10]);
         for at in [end - 10, end - 15, u64::MAX] {
             assert!(log.find(at).expect("it answers").is_some());
         }
         *asked.lock().expect("no panic")
     };
-    assert_eq!(work(100), work(5_000));
+    assert_eq!(work(1_000), work(5_000));
 }
