@@ -385,9 +385,8 @@ fn open<S: Storage>(
     let run = move || {
         let mailbox = Mailbox::default();
         let counts = Arc::<FlowCounts>::default();
-        let watched = flow
-            .as_ref()
-            .map(|flow| (flow.session(), Arc::clone(&counts)));
+        let sessions = flow.as_ref().map(Flow::session);
+        let watched = sessions.map(|session| (session, Arc::clone(&counts)));
         let mut publisher = Publisher {
             mailbox: Arc::clone(&mailbox),
             outgoing: Outgoing::default(),
