@@ -285,10 +285,10 @@ mod tests {
         };
         let text = "there is no storage space for the journal of this replica (";
         assert!(failed.to_string().starts_with(text), "{failed}");
-        drop(first);
-        // It has what was answered.
+        // It has what was answered, and takes over though the first is still there.
         let second = follow_to_the_end("second", &log);
         assert!(second.number() >= 1);
+        drop(first);
         second.close().expect("it ends in order");
     }
 
