@@ -5,7 +5,9 @@ use crate::failure::{Failure, Finding};
 use crate::output::print;
 use clap::Args;
 use std::fmt::Write;
-use thalweg_etcd::{Address, EtcdLog};
+use std::net::SocketAddr;
+use std::time::{SystemTime, UNIX_EPOCH};
+use thalweg_etcd::{Address, EtcdLog, Position};
 use thalweg_exchange::durable::replication::{Batch, Claim, CommandLog, FollowOptions, LogError};
 use thalweg_server::Replication;
 use thalweg_server::config::Config;
@@ -22,7 +24,8 @@ pub(crate) struct ReplicaOptions {
     #[arg(long, requires = "replicate")]
     bootstrap: bool,
 
-    /// Where clients find this replica; its name among the others [default: trade.listen]
+    /// Where clients find this replica; its name among the others [default: trade.listen, if other
+    /// machines can reach that]
     #[arg(long, value_name = "HOST:PORT", requires = "replicate")]
     advertise: Option<String>,
 }
@@ -33,12 +36,28 @@ impl ReplicaOptions {
         let Some(address) = &self.replicate else {
             return Ok(None);
         };
-        let listen = config.trade.listen.to_string();
-        let mut options = FollowOptions::new(self.advertise.clone().unwrap_or(listen));
+        let holder = match &self.advertise {
+            Some(advertised) => advertised.clone(),
+            None => holder_of(config.trade.listen)?,
+        };
+        let mut options = FollowOptions::new(holder);
         options.bootstrap = self.bootstrap;
+        options.log = format!("{}/{}", address.endpoints.join(","), address.prefix);
         let log = Box::new(log(address)?);
         Ok(Some(Replication { log, options }))
     }
+}
+
+/// Returns the name of a replica that listens here, if no other one can have it.
+fn holder_of(listen: SocketAddr) -> Result<String, Failure> {
+    if listen.ip().is_loopback() || listen.ip().is_unspecified() {
+        let text = format!(
+            "trade.listen is {listen}, by which clients find no replica, and which may be that of \
+             others as well: give --advertise with the address of this machine"
+        );
+        return Err(Failure::Misuse(text));
+    }
+    Ok(listen.to_string())
 }
 
 fn log(address: &Address) -> Result<EtcdLog, Failure> {
@@ -64,11 +83,20 @@ struct Found {
     commands: u64,
     /// The index of its newest batch.
     newest: Option<u64>,
-    replicas: Vec<(String, u64)>,
+    replicas: Vec<Position>,
+    /// The time now, in milliseconds since 1970.
+    now_ms: u64,
+}
+
+impl Found {
+    /// Returns how long ago a replica has noted its position: by its clock and the one here.
+    fn age_s(&self, position: &Position) -> u64 {
+        self.now_ms.saturating_sub(position.noted_ms) / 1_000
+    }
 }
 
 fn look(log: &mut EtcdLog) -> Result<Found, LogError> {
-    let replicas = log.positions()?;
+    let replicas = log.noted()?;
     let tail = log.read(u64::MAX)?;
     let newest = log.find(u64::MAX)?;
     let start = tail.claim.as_ref().map_or(0, |claim| claim.start.commands);
@@ -76,11 +104,13 @@ fn look(log: &mut EtcdLog) -> Result<Found, LogError> {
         Some(newest) => Batch::read(&newest.bytes)?.end(),
         None => start,
     };
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Ok(Found {
         claim: tail.claim,
         commands,
         newest: tail.newest,
         replicas,
+        now_ms: now.unwrap_or_default().as_millis() as u64,
     })
 }
 
@@ -108,11 +138,15 @@ fn text(found: &Found) -> String {
         "primary {}, epoch {}\ncommands {}, exchange {:016x}\n",
         claim.holder, claim.epoch, found.commands, claim.identity
     );
-    for (name, commands) in &found.replicas {
-        let behind = found.commands.saturating_sub(*commands);
+    for position in &found.replicas {
+        let behind = found.commands.saturating_sub(position.commands);
+        let (name, age) = (&position.replica, found.age_s(position));
         let _ = match *name == claim.holder {
-            true => writeln!(text, "replica {name}: primary"),
-            false => writeln!(text, "replica {name}: {behind} commands behind"),
+            true => writeln!(text, "replica {name}: primary, seen {age} s ago"),
+            false => writeln!(
+                text,
+                "replica {name}: {behind} commands behind, {age} s ago"
+            ),
         };
     }
     text
@@ -120,10 +154,13 @@ fn text(found: &Found) -> String {
 
 fn json(found: &Found) -> String {
     let claim = found.claim.as_ref();
-    let replicas = found
-        .replicas
-        .iter()
-        .map(|(name, commands)| serde_json::json!({ "name": name, "commands": commands }));
+    let replicas = found.replicas.iter().map(|position| {
+        serde_json::json!({
+            "name": position.replica,
+            "commands": position.commands,
+            "age_s": found.age_s(position),
+        })
+    });
     let object = serde_json::json!({
         "primary": claim.map(|claim| &claim.holder),
         "epoch": claim.map(|claim| claim.epoch),
@@ -133,4 +170,54 @@ fn json(found: &Found) -> String {
         "replicas": replicas.collect::<Vec<_>>(),
     });
     format!("{object}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_exchange::durable::replication::Start;
+
+    use super::*;
+
+    #[test]
+    fn a_replica_has_a_name_that_others_do_not_have() {
+        let holder = |listen: &str| holder_of(listen.parse().expect("an address"));
+        for listen in ["127.0.0.1:7411", "[::1]:7411", "0.0.0.0:7411", "[::]:7411"] {
+            let failure = holder(listen).expect_err(listen);
+            let Failure::Misuse(text) = failure else {
+                panic!("{failure:?}");
+            };
+            assert!(
+                text.starts_with(&format!("trade.listen is {listen}, ")),
+                "{text}"
+            );
+            assert!(text.contains("give --advertise"), "{text}");
+        }
+        assert_eq!(holder("10.0.0.1:7411").expect("a name"), "10.0.0.1:7411");
+    }
+
+    #[test]
+    fn a_status_says_how_old_each_position_is() {
+        let position = |replica: &str, commands, noted_ms| Position {
+            replica: replica.to_owned(),
+            commands,
+            noted_ms,
+        };
+        let found = Found {
+            claim: Some(Claim {
+                epoch: 3,
+                nonce: 1,
+                identity: 0xAB,
+                start: Start::default(),
+                holder: "a:1".to_owned(),
+            }),
+            commands: 90,
+            newest: Some(80),
+            replicas: vec![position("a:1", 85, 99_100), position("b:1", 40, 39_000)],
+            now_ms: 100_000,
+        };
+        let expected = "primary a:1, epoch 3\ncommands 90, exchange 00000000000000ab\n\
+            replica a:1: primary, seen 0 s ago\nreplica b:1: 50 commands behind, 61 s ago\n";
+        assert_eq!(text(&found), expected);
+        assert!(json(&found).contains(r#"{"age_s":61,"commands":40,"name":"b:1"}"#));
+    }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Connection {
     closing: Option<oneshot::Sender<Infallible>>,
     /// Number of the last report that was sent to the user; 0 for none.
     given: u64,
-    /// Which of the addresses was tried last.
+    /// Which of the addresses is tried next, or was last.
     address: usize,
 }
 
@@ -95,6 +95,8 @@ impl Connection {
             if !reason.may_return() {
                 break reason;
             }
+            // Another one of several may have taken over.
+            self.address += 1;
             match self.reconnect(reason).await {
                 Ok(next) => stream = next,
                 Err(reason) => break reason,
@@ -206,7 +208,7 @@ impl Connection {
         }
     }
 
-    /// Makes one attempt at each address, the one that was tried last first, until one succeeds.
+    /// Makes one attempt at each address, until one succeeds.
     async fn establish(&mut self) -> Result<TcpStream, DisconnectReason> {
         let listed = self.protocol.options().address.clone();
         let addresses: Vec<&str> = listed.split(',').map(str::trim).collect();
@@ -224,7 +226,7 @@ impl Connection {
     }
 
     async fn establish_at(&mut self, address: String) -> Result<TcpStream, DisconnectReason> {
-        let after = self.protocol.options().connect_timeout;
+        let after = self.protocol.options().time_at_each();
         match timeout(after, self.handshake(&address)).await {
             Ok(stream) => stream,
             Err(_) => Err(DisconnectReason::NoWelcome { address, after }),

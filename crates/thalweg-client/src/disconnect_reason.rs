@@ -5,6 +5,7 @@ use std::{error, fmt, io};
 
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
+use thalweg_exchange::session::ReportNumber;
 
 /// How much is shown of an answer that no exchange gives.
 const ANSWER_BYTES_MAX: usize = 40;
@@ -64,6 +65,14 @@ pub enum DisconnectReason {
         /// The one that answers.
         found: u64,
     },
+    /// One of several servers has fewer reports than were received: another one has taken over
+    /// from it, which it does not know yet.
+    Stale {
+        /// The last report that was received.
+        received: ReportNumber,
+        /// The last report that it has.
+        last: ReportNumber,
+    },
     /// The session's store could not be read or written.
     Store(io::Error),
     /// The key is longer than any.
@@ -84,6 +93,7 @@ impl DisconnectReason {
             | Self::NoWelcome { .. }
             | Self::Broken(_)
             | Self::Closed
+            | Self::Stale { .. }
             | Self::Silent { .. } => true,
             Self::Bye { why, .. } => why.may_return(),
             Self::NotAnExchange { answer, .. } => answer.is_empty(),
@@ -135,6 +145,10 @@ impl fmt::Display for DisconnectReason {
             Self::OtherExchange { remembered, found } => write!(
                 f,
                 "the session's store is of exchange {remembered:016x}, and this is {found:016x}"
+            ),
+            Self::Stale { received, last } => write!(
+                f,
+                "the server has reports up to {last}, and {received} was received: it is behind"
             ),
             Self::Store(error) => write!(f, "the session's store: {error}"),
             Self::KeyTooLong { bytes } => {
@@ -242,6 +256,13 @@ mod tests {
                 },
                 "the session's store is of exchange 0000000000000001, and this is \
                  00000000000000ff",
+            ),
+            (
+                DisconnectReason::Stale {
+                    received: ReportNumber(9),
+                    last: ReportNumber(8),
+                },
+                "the server has reports up to 8, and 9 was received: it is behind",
             ),
             (
                 DisconnectReason::Store(io::ErrorKind::StorageFull.into()),

@@ -7,13 +7,16 @@ use thalweg_exchange::session::{ClientSequence, ReportNumber};
 
 use crate::disconnect_reason::DisconnectReason;
 
+/// The time for one of several addresses, at least.
+const EACH_LEAST: Duration = Duration::from_millis(500);
+
 /// Where to connect to, as whom, and how much may wait.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
     /// Host and port, such as `127.0.0.1:7411`. Of a replicated exchange, those of all replicas,
     /// with commas between them: an attempt to connect tries one after the other, of which the
-    /// primary answers.
+    /// primary answers, and begins with the one after that to which a connection was lost.
     pub address: String,
     /// The user, or of an admin session the id of its key.
     pub holder: i64,
@@ -35,7 +38,8 @@ pub struct Options {
     pub cancels_on_disconnect: bool,
     /// How long either side may be silent; the server has the last word.
     pub heartbeat: Duration,
-    /// How long a connection may take, its welcome included.
+    /// How long an attempt to connect may take, the welcome included: of several addresses, each
+    /// has its part of it, or half a second if that is more.
     pub connect_timeout: Duration,
     /// How long attempts to get the first connection go on, each as long as
     /// [`connect_timeout`](Self::connect_timeout), with the waits between them that a lost one has.
@@ -84,6 +88,18 @@ impl Options {
         }
     }
 
+    /// Whether there are several addresses.
+    pub(crate) fn has_others(&self) -> bool {
+        self.address.contains(',')
+    }
+
+    /// Returns how long an attempt at one of the addresses may take.
+    pub(crate) fn time_at_each(&self) -> Duration {
+        let addresses = 1 + self.address.matches(',').count() as u32;
+        let part = self.connect_timeout / addresses;
+        part.max(EACH_LEAST).min(self.connect_timeout)
+    }
+
     /// Above which sequence a session begins that remembers none.
     pub(crate) fn first_sequence(&self) -> ClientSequence {
         self.sequences_after.unwrap_or_else(|| {
@@ -116,5 +132,23 @@ impl std::fmt::Debug for Options {
             .field("holder", &self.holder)
             .field("number", &self.number);
         shown.finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_share_the_time_of_an_attempt() {
+        let each = |address: &str, ms| {
+            let mut options = Options::new(address, 1);
+            options.connect_timeout = Duration::from_millis(ms);
+            options.time_at_each().as_millis()
+        };
+        assert_eq!(each("a:1", 5_000), 5_000);
+        assert_eq!(each("a:1,b:1", 5_000), 2_500);
+        assert_eq!(each("a:1, b:1, c:1", 1_200), 500);
+        assert_eq!(each("a:1,b:1", 300), 300);
     }
 }

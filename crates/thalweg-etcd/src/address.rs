@@ -42,11 +42,18 @@ impl FromStr for Address {
         else {
             return error("has no prefix behind the endpoints");
         };
+        let is_part = |part: &str| {
+            !part.is_empty() && part != "log" && part.chars().all(|one| one.is_ascii_graphic())
+        };
+        if !prefix.split('/').all(is_part) {
+            return error("has a prefix with an empty part, a part `log`, or a blank");
+        }
         let has_port = |host: &str| {
             let port = host
                 .rsplit_once(':')
                 .map(|(name, port)| (name, port.parse::<u16>()));
-            matches!(port, Some((name, Ok(_))) if !name.is_empty())
+            let is_name = |name: &str| !name.is_empty() && !name.contains(char::is_whitespace);
+            matches!(port, Some((name, Ok(_))) if is_name(name))
         };
         let endpoints: Vec<String> = hosts.split(',').map(str::to_owned).collect();
         if let Some(host) = endpoints.iter().find(|host| !has_port(host)) {
@@ -73,11 +80,19 @@ mod tests {
     #[test]
     fn other_texts_are_refused_and_say_why() {
         let example = "; such as etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/exchange";
+        let wrong = "has a prefix with an empty part, a part `log`, or a blank";
         for (text, why) in [
             ("http://a:1/x", "does not begin with etcd://"),
             ("etcd://a:1", "has no prefix behind the endpoints"),
             ("etcd://a:1/", "has no prefix behind the endpoints"),
             ("etcd://a:1,b/x", "has an endpoint without a port: `b`"),
+            ("etcd://a:1/x/", wrong),
+            ("etcd://a:1//x", wrong),
+            ("etcd://a:1/x/log", wrong),
+            ("etcd://a:1/log/x", wrong),
+            ("etcd://a:1/x y", wrong),
+            ("etcd://a:1/x/ ", wrong),
+            ("etcd://a :1/x", "has an endpoint without a port: `a :1`"),
             ("etcd://:1/x", "has an endpoint without a port: `:1`"),
         ] {
             let error = text.parse::<Address>().expect_err(text).to_string();

@@ -4,11 +4,12 @@
 //! |---|---|
 //! | `<prefix>/claim` | the present claim |
 //! | `<prefix>/beat` | a counter of the writer's |
-//! | `<prefix>/begun` | there since the first batch |
 //! | `<prefix>/log/<index, 16 hexadecimal digits>` | a batch |
-//! | `<prefix>/replica/<name>` | how many commands a replica has executed |
+//! | `<prefix>/newest` | the index of the newest batch, as in its key; empty before the first |
+//! | `<prefix>/replica/<name>` | how many commands a replica has executed, and when, in ms |
 
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored, Tail, Written};
@@ -16,13 +17,50 @@ use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored
 use crate::address::Address;
 use crate::endpoints::{CallError, Endpoints};
 use crate::message::{
-    Answer, Entry, delete, get, has_value, is_absent, is_there, last, put, range, transaction,
+    Answer, Entry, delete, get, has_value, is_absent, is_there, put, range, transaction,
 };
 
 /// Batches that one read returns at most: 2 MiB.
 const BATCHES: usize = 8;
-/// Writes after which the history of values that were replaced is given up.
+/// How far before an index a batch that holds it is looked for first.
+const WINDOW: u64 = 64;
+/// Keys that one read returns at most.
+const KEYS: usize = 256;
+/// Writes, and bytes of them, after which the history of values that were replaced or deleted is
+/// given up.
 const COMPACT_EVERY: u64 = 2_000;
+const COMPACT_BYTES: usize = 64 << 20;
+
+/// The writes since the history was given up.
+#[derive(Debug, Default)]
+struct History {
+    writes: u64,
+    bytes: usize,
+}
+
+impl History {
+    /// Notes a write. Returns whether the history is to be given up now.
+    fn note(&mut self, bytes: usize) -> bool {
+        self.writes += 1;
+        self.bytes += bytes;
+        let is_due = self.writes >= COMPACT_EVERY || self.bytes >= COMPACT_BYTES;
+        if is_due {
+            *self = Self::default();
+        }
+        is_due
+    }
+}
+
+/// How far a replica was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The name of the replica.
+    pub replica: String,
+    /// How many commands it had executed.
+    pub commands: u64,
+    /// When it has noted that, by its own clock, in milliseconds since 1970.
+    pub noted_ms: u64,
+}
 
 /// A command log in an etcd cluster.
 ///
@@ -32,7 +70,7 @@ pub struct EtcdLog {
     endpoints: Endpoints,
     prefix: String,
     beats: u64,
-    writes: u64,
+    history: History,
 }
 
 impl EtcdLog {
@@ -45,7 +83,7 @@ impl EtcdLog {
             endpoints: Endpoints::new(address.endpoints)?,
             prefix: address.prefix,
             beats: 0,
-            writes: 0,
+            history: History::default(),
         })
     }
 
@@ -54,7 +92,7 @@ impl EtcdLog {
     }
 
     fn batch_key(&self, index: u64) -> String {
-        format!("{}/log/{index:016x}", self.prefix)
+        format!("{}/log/{}", self.prefix, digits(index))
     }
 
     /// The end of the keys of batches.
@@ -70,9 +108,14 @@ impl EtcdLog {
 
     /// Sends a write, once.
     fn write(&mut self, compare: &[Value], success: &[Value]) -> Written {
+        self.write_bytes(compare, success, 0)
+    }
+
+    /// Sends a write of about this number of bytes, once.
+    fn write_bytes(&mut self, compare: &[Value], success: &[Value], bytes: usize) -> Written {
         match self.transact(compare, success) {
             Ok(answer) => {
-                self.compact_now_and_then(answer.revision);
+                self.compact_now_and_then(answer.revision, bytes);
                 match answer.holds {
                     true => Written::Acked,
                     false => Written::Fenced,
@@ -97,9 +140,8 @@ impl EtcdLog {
     }
 
     /// Gives up values that were replaced or deleted: they would fill the quota.
-    fn compact_now_and_then(&mut self, revision: u64) {
-        self.writes += 1;
-        if self.writes.is_multiple_of(COMPACT_EVERY) {
+    fn compact_now_and_then(&mut self, revision: u64, bytes: usize) {
+        if self.history.note(bytes) {
             let body = json!({ "revision": revision.to_string() });
             // Another replica may have done so; the next one comes.
             let _ = (self.endpoints).call("/v3/kv/compaction", body.to_string().into_bytes());
@@ -108,10 +150,73 @@ impl EtcdLog {
 
     /// Returns the index in the key of a batch.
     fn index_of(&self, key: &[u8]) -> Result<u64, LogError> {
-        let text = String::from_utf8_lossy(key);
-        let digits = text.strip_prefix(&self.key("log/"));
-        let index = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        index.ok_or_else(|| LogError(format!("the key {text} is none of a batch")))
+        let prefix = self.key("log/");
+        index_in(key.strip_prefix(prefix.as_bytes()).unwrap_or(key))
+    }
+
+    /// Returns the index in the value of `<prefix>/newest`.
+    fn newest_in(entry: Option<&Entry>) -> Result<Option<u64>, LogError> {
+        let value = entry.map(|entry| &entry.value[..]);
+        let digits = value.filter(|value| !value.is_empty());
+        digits.map(index_in).transpose()
+    }
+
+    /// Returns the replicas that have noted a position, by name.
+    ///
+    /// # Errors
+    /// No majority answers in time, or what is there is not ours.
+    pub fn noted(&mut self) -> Result<Vec<Position>, LogError> {
+        let (first, end) = (self.key("replica/"), self.key("replica0"));
+        let entries = self
+            .read_all(&[range(&first, &end, 100, false)])?
+            .pop()
+            .unwrap_or_default();
+        let position = |entry: Entry| {
+            let replica = String::from_utf8_lossy(&entry.key[first.len()..]).into_owned();
+            let value = String::from_utf8_lossy(&entry.value);
+            let numbers = value.split_once(' ').and_then(|(commands, noted_ms)| {
+                Some((commands.parse().ok()?, noted_ms.parse().ok()?))
+            });
+            let Some((commands, noted_ms)) = numbers else {
+                return Err(LogError(format!("the position of {replica} is no number")));
+            };
+            Ok(Position {
+                replica,
+                commands,
+                noted_ms,
+            })
+        };
+        entries.into_iter().map(position).collect()
+    }
+
+    /// Returns the first index of a batch in a range, without its end.
+    fn first_in(&mut self, from: u64, end: u64) -> Result<Option<u64>, LogError> {
+        let request = range(&self.batch_key(from), &self.batch_key(end), 1, true);
+        let first = self.read_all(&[request])?.pop().unwrap_or_default().pop();
+        first.map(|entry| self.index_of(&entry.key)).transpose()
+    }
+
+    /// Returns the highest index of a batch below `end`: requests of a single key, about twice as
+    /// many as the distance has bits.
+    fn last_below(&mut self, end: u64) -> Result<Option<u64>, LogError> {
+        let (mut end, mut window) = (end, WINDOW);
+        let mut found = loop {
+            let from = end.saturating_sub(window);
+            match self.first_in(from, end)? {
+                Some(first) => break first,
+                None if from == 0 => return Ok(None),
+                None => (end, window) = (from, window.saturating_mul(2)),
+            }
+        };
+        let mut from = found + 1;
+        while from < end {
+            let middle = from + (end - from) / 2;
+            match self.first_in(middle, end)? {
+                Some(later) => (found, from) = (later, later + 1),
+                None => end = middle,
+            }
+        }
+        Ok(Some(found))
     }
 
     fn stored(&self, entry: Entry) -> Result<Stored, LogError> {
@@ -122,14 +227,27 @@ impl EtcdLog {
     }
 }
 
+fn digits(index: u64) -> String {
+    format!("{index:016x}")
+}
+
+fn index_in(text: &[u8]) -> Result<u64, LogError> {
+    let text = String::from_utf8_lossy(text);
+    let index = u64::from_str_radix(&text, 16);
+    index.map_err(|_| LogError(format!("{text} is no index of a batch")))
+}
+
 impl CommandLog for EtcdLog {
     fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> Written {
         let key = self.key("claim");
-        let compare = match seen {
-            Some(seen) => has_value(&key, &seen.encode()),
-            None => is_absent(&key),
-        };
-        self.write(&[compare], &[put(&key, &new.encode())])
+        let claim = put(&key, &new.encode());
+        match seen {
+            Some(seen) => self.write(&[has_value(&key, &seen.encode())], &[claim]),
+            None => {
+                let newest = put(&self.key("newest"), b"");
+                self.write(&[is_absent(&key)], &[claim, newest])
+            }
+        }
     }
 
     fn append(
@@ -139,15 +257,17 @@ impl CommandLog for EtcdLog {
         index: u64,
         batch: &[u8],
     ) -> Written {
-        let (claim_key, key) = (self.key("claim"), self.batch_key(index));
-        let mine = has_value(&claim_key, &claim.encode());
-        let Some(previous) = previous else {
-            let begun = self.key("begun");
-            let compare = [mine, is_absent(&key), is_absent(&begun)];
-            return self.write(&compare, &[put(&key, batch), put(&begun, b"1")]);
-        };
-        let compare = [mine, is_absent(&key), is_there(&self.batch_key(previous))];
-        self.write(&compare, &[put(&key, batch)])
+        let (key, newest) = (self.batch_key(index), self.key("newest"));
+        let compare = [
+            has_value(&self.key("claim"), &claim.encode()),
+            is_absent(&key),
+            match previous {
+                Some(previous) => is_there(&self.batch_key(previous)),
+                None => has_value(&newest, b""),
+            },
+        ];
+        let puts = [put(&key, batch), put(&newest, digits(index).as_bytes())];
+        self.write_bytes(&compare, &puts, batch.len())
     }
 
     fn beat(&mut self, claim: &Claim) -> Written {
@@ -159,12 +279,11 @@ impl CommandLog for EtcdLog {
     }
 
     fn read(&mut self, from: u64) -> Result<Tail, LogError> {
-        let (first, end) = (self.batch_key(0), self.log_end());
         let requests = [
             get(&self.key("claim")),
             get(&self.key("beat")),
-            last(&first, &end, true),
-            range(&self.batch_key(from), &end, BATCHES),
+            get(&self.key("newest")),
+            range(&self.batch_key(from), &self.log_end(), BATCHES, false),
         ];
         let mut ranges = self.read_all(&requests)?.into_iter();
         let mut next = || ranges.next().unwrap_or_default();
@@ -174,7 +293,7 @@ impl CommandLog for EtcdLog {
         Ok(Tail {
             pulse: revisions.into_iter().max().unwrap_or_default(),
             claim: claim.map(|entry| Claim::decode(&entry.value)).transpose()?,
-            newest: newest.map(|entry| self.index_of(&entry.key)).transpose()?,
+            newest: Self::newest_in(newest.as_ref())?,
             batches: batches
                 .into_iter()
                 .map(|entry| self.stored(entry))
@@ -183,14 +302,33 @@ impl CommandLog for EtcdLog {
     }
 
     fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError> {
-        let end = match at.checked_add(1) {
-            Some(next) => self.batch_key(next),
-            None => self.log_end(),
+        let requests = [get(&self.batch_key(at)), get(&self.key("newest"))];
+        let mut ranges = self.read_all(&requests)?.into_iter();
+        let mut next = || ranges.next().unwrap_or_default().pop();
+        let (exact, newest) = (next(), next());
+        if let Some(exact) = exact {
+            return self.stored(exact).map(Some);
+        }
+        let index = match Self::newest_in(newest.as_ref())? {
+            Some(newest) if newest > at => self.last_below(at)?,
+            newest => newest,
         };
-        let request = last(&self.batch_key(0), &end, false);
-        let mut ranges = self.read_all(&[request])?;
+        let Some(index) = index else {
+            return Ok(None);
+        };
+        let mut ranges = self.read_all(&[get(&self.batch_key(index))])?;
+        // It may have been given up meanwhile.
         let found = ranges.pop().and_then(|mut entries| entries.pop());
         found.map(|entry| self.stored(entry)).transpose()
+    }
+
+    fn indices(&mut self, from: u64, before: u64) -> Result<Vec<u64>, LogError> {
+        let request = range(&self.batch_key(from), &self.batch_key(before), KEYS, true);
+        let entries = self.read_all(&[request])?.pop().unwrap_or_default();
+        entries
+            .iter()
+            .map(|entry| self.index_of(&entry.key))
+            .collect()
     }
 
     fn forget(&mut self, claim: &Claim, before: u64) -> Written {
@@ -201,22 +339,29 @@ impl CommandLog for EtcdLog {
 
     fn note_position(&mut self, replica: &str, commands: u64) -> Written {
         let key = self.key(&format!("replica/{replica}"));
-        self.write(&[], &[put(&key, commands.to_string().as_bytes())])
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_millis();
+        self.write(&[], &[put(&key, format!("{commands} {now}").as_bytes())])
     }
 
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
-        let (first, end) = (self.key("replica/"), self.key("replica0"));
-        let entries = self
-            .read_all(&[range(&first, &end, 100)])?
-            .pop()
-            .unwrap_or_default();
-        let position = |entry: Entry| {
-            let name = String::from_utf8_lossy(&entry.key[first.len()..]).into_owned();
-            let commands = String::from_utf8_lossy(&entry.value).parse();
-            let wrong = |_| LogError(format!("the position of {name} is no number"));
-            let commands = commands.map_err(wrong)?;
-            Ok((name, commands))
-        };
-        entries.into_iter().map(position).collect()
+        let noted = self.noted()?.into_iter();
+        Ok(noted.map(|one| (one.replica, one.commands)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_history_is_given_up_by_writes_and_by_bytes() {
+        let mut history = History::default();
+        for _ in 0..2 {
+            let writes = (1..).find(|_| history.note(0));
+            assert_eq!(writes, Some(COMPACT_EVERY));
+            let batches = (1..).find(|_| history.note(256 << 10));
+            assert_eq!(batches, Some(256));
+        }
     }
 }

@@ -122,28 +122,14 @@ pub(crate) fn get(key: &str) -> Value {
     json!({ "request_range": { "key": base64(key.as_bytes()) } })
 }
 
-/// Reads the first keys of a range, without its end.
-pub(crate) fn range(from: &str, end: &str, limit: usize) -> Value {
+/// Reads the first keys of a range, without its end, ascending, which is etcd's own order: one that
+/// is asked for has etcd load the whole range, whatever the limit.
+pub(crate) fn range(from: &str, end: &str, limit: usize, keys_only: bool) -> Value {
     let (from, end) = (base64(from.as_bytes()), base64(end.as_bytes()));
     let range = json!({
         "key": from,
         "range_end": end,
         "limit": limit.to_string(),
-        "sort_order": "ASCEND",
-        "sort_target": "KEY",
-    });
-    json!({ "request_range": range })
-}
-
-/// Reads the last key of a range, without its end.
-pub(crate) fn last(from: &str, end: &str, keys_only: bool) -> Value {
-    let (from, end) = (base64(from.as_bytes()), base64(end.as_bytes()));
-    let range = json!({
-        "key": from,
-        "range_end": end,
-        "limit": "1",
-        "sort_order": "DESCEND",
-        "sort_target": "KEY",
         "keys_only": keys_only,
     });
     json!({ "request_range": range })

@@ -1,10 +1,15 @@
 //! The outcomes of calls, against members of etcd that do as they are asked.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
 use thalweg_etcd::{Address, EtcdLog};
 use thalweg_exchange::durable::replication::{Claim, CommandLog, Start, Written};
 
@@ -48,6 +53,85 @@ fn member(answers: Vec<Answer>) -> (String, Receiver<String>) {
     (address, bodies)
 }
 
+/// The work of a member.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Asked {
+    requests: usize,
+    answered_bytes: usize,
+}
+
+/// Starts a member that has these keys, and answers the reads of transactions. Returns its address.
+fn store(keys: BTreeMap<Vec<u8>, Vec<u8>>) -> (String, Arc<Mutex<Asked>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    let asked = Arc::<Mutex<Asked>>::default();
+    let counted = Arc::clone(&asked);
+    thread::spawn(move || {
+        let Ok((stream, _)) = listener.accept() else {
+            return;
+        };
+        let mut reader = BufReader::new(stream);
+        while let Some(body) = request(&mut reader) {
+            let body: Value = serde_json::from_str(&body).expect("it is JSON");
+            let reads = body["success"].as_array().expect("a list");
+            let responses: Vec<Value> = reads.iter().map(|read| answer(&keys, read)).collect();
+            let header = json!({ "revision": "7" });
+            let body = json!({ "header": header, "succeeded": true, "responses": responses });
+            let body = body.to_string();
+            let mut asked = counted.lock().expect("no panic");
+            asked.requests += 1;
+            asked.answered_bytes += body.len();
+            drop(asked);
+            give_body(reader.get_mut(), "200 OK", &body);
+        }
+    });
+    (address, asked)
+}
+
+/// Returns the answer to a read. One with an order makes a member load the whole range.
+fn answer(keys: &BTreeMap<Vec<u8>, Vec<u8>>, read: &Value) -> Value {
+    let read = &read["request_range"];
+    let bytes = |field: &str| {
+        let text = read[field].as_str().unwrap_or_default();
+        STANDARD.decode(text).expect("it is base64")
+    };
+    for field in ["sort_order", "sort_target"] {
+        assert!(
+            read.get(field).is_none(),
+            "the limit does not count: {read}"
+        );
+    }
+    let (from, end) = (bytes("key"), bytes("range_end"));
+    let end = match end.is_empty() {
+        true => [&from[..], &[0]].concat(),
+        false => end,
+    };
+    let limit = read["limit"]
+        .as_str()
+        .map_or(1, |text| text.parse().expect("a number"));
+    let entry = |(key, value): (&Vec<u8>, &Vec<u8>)| {
+        let value = match read["keys_only"] == true {
+            true => "",
+            false => &STANDARD.encode(value),
+        };
+        json!({ "key": STANDARD.encode(key), "mod_revision": "7", "value": value })
+    };
+    let found: Vec<Value> = keys.range(from..end).take(limit).map(entry).collect();
+    json!({ "response_range": { "kvs": found } })
+}
+
+/// Returns the keys of a log with batches of 1 KiB at these indices.
+fn keys(indices: &[u64]) -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let key = |index: &u64| (format!("x/log/{index:016x}").into_bytes(), vec![1; 1_024]);
+    let mut keys: BTreeMap<_, _> = indices.iter().map(key).collect();
+    let newest = indices
+        .last()
+        .map_or_else(String::new, |index| format!("{index:016x}"));
+    keys.insert(b"x/newest".to_vec(), newest.into_bytes());
+    keys.insert(b"x/claim".to_vec(), claim().encode());
+    keys
+}
+
 /// Reads a request. Returns its body.
 fn request(reader: &mut BufReader<TcpStream>) -> Option<String> {
     let mut length = 0;
@@ -75,6 +159,10 @@ fn give(stream: &mut TcpStream, answer: Answer) -> bool {
         Answer::Unavailable => ("503 Service Unavailable", r#"{"error":"no leader"}"#),
         Answer::Close => return false,
     };
+    give_body(stream, status, body)
+}
+
+fn give_body(stream: &mut TcpStream, status: &str, body: &str) -> bool {
     let length = body.len();
     let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
     stream.write_all(head.as_bytes()).is_ok()
@@ -155,7 +243,8 @@ fn a_read_is_tried_at_another_member() {
     let tail = Answer::Body(
         r#"{"header":{"revision":"9"},"succeeded":true,"responses":[{"response_range":{}},
         {"response_range":{"kvs":[{"key":"eC9iZWF0","mod_revision":"8","value":"MQ=="}]}},
-        {"response_range":{"kvs":[{"key":"eC9sb2cvMDAwMDAwMDAwMDAwMDAwYQ==","mod_revision":"5"}]}},
+        {"response_range":{"kvs":[{"key":"eC9uZXdlc3Q=","mod_revision":"5",
+        "value":"MDAwMDAwMDAwMDAwMDAwYQ=="}]}},
         {"response_range":{}}]}"#,
     );
     let (second, _bodies) = member(vec![tail]);
@@ -175,4 +264,41 @@ fn an_answer_that_lacks_a_part_is_an_error() {
     let error = log(&[&member]).read(0).expect_err("three are missing");
     let text = "the command log cannot be read: an answer without all that was asked";
     assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn a_batch_is_found_by_any_number_in_it() {
+    // Gaps as long as batches are: of one command, and of thousands.
+    let indices = [7, 8, 9, 20, 21, 9_000, 9_001, 9_064, 9_200, 40_000];
+    let (member, _) = store(keys(&indices));
+    let mut log = log(&[&member]);
+    for at in (0..100)
+        .chain(8_990..9_300)
+        .chain([39_999, 40_000, 41_000, u64::MAX])
+    {
+        let found = log.find(at).expect("it answers").map(|stored| stored.index);
+        let expected = indices.into_iter().rfind(|index| *index <= at);
+        assert_eq!(found, expected, "{at}");
+    }
+    let (member, _) = store(keys(&[]));
+    assert_eq!(self::log(&[&member]).find(5), Ok(None));
+}
+
+#[test]
+fn the_work_of_a_look_does_not_grow_with_the_log() {
+    let work = |count: u64| {
+        let indices: Vec<u64> = (0..count).map(|at| at * 10).collect();
+        let end = count * 10;
+        let (member, asked) = store(keys(&indices));
+        let mut log = log(&[&member]);
+        let tail = log.read(end).expect("it answers");
+        assert_eq!((tail.newest, tail.batches.len()), (Some(end - 10), 0));
+        assert_eq!(log.read(end - 200).expect("it answers").batches.len(), 8);
+        assert_eq!(log.indices(0, end - 50).expect("it answers")[..2], [0, 10]);
+        for at in [end - 10, end - 15, u64::MAX] {
+            assert!(log.find(at).expect("it answers").is_some());
+        }
+        *asked.lock().expect("no panic")
+    };
+    assert_eq!(work(1_000), work(5_000));
 }

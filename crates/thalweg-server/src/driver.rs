@@ -433,6 +433,16 @@ impl<S: Storage> Driver<S> {
         self.exchange.is_settled()
     }
 
+    /// Returns for how long the command log has not answered, and its error, where it does not.
+    pub(crate) fn log_trouble(&self) -> Option<(Duration, String)> {
+        self.exchange.log_trouble()
+    }
+
+    /// Stops, while it drains, where a command log does not answer for seconds.
+    pub(crate) fn give_up_on_log(&mut self) {
+        self.exchange.give_up_on_log();
+    }
+
     /// Returns statistics. Takes some 100 µs.
     pub(crate) fn stats(&self) -> Option<Stats> {
         self.exchange.stats()

@@ -46,6 +46,7 @@ use crate::session::{SessionId, Waits};
 use crate::sessions::Sessions;
 use crate::shared::Shared;
 use crate::token_bucket::Buckets;
+use crate::trouble::Trouble;
 
 /// The token of the waker; those of sessions are their slots.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -70,6 +71,12 @@ const TEND_AFTER: Duration = Duration::from_millis(5);
 const LAST_TIME: Duration = Duration::from_secs(2);
 /// How long sessions may take to end once the bye of a stop was written for them.
 const PARTING: Duration = Duration::from_secs(3);
+
+/// How long the command log may not answer before sessions end: their clients find another primary,
+/// if there is one.
+const LOG_SILENT_MAX: Duration = Duration::from_secs(2);
+/// The text of a bye then.
+const CUT_OFF: &str = "the command log does not answer here";
 
 /// How far the thread is with a stop that it was asked for.
 enum Stopping {
@@ -115,6 +122,9 @@ pub(crate) struct ExchangeThread<S: Storage> {
     tend_at: Option<Instant>,
     is_woken: bool,
     has_failed: bool,
+    /// Whether the command log has not answered for long.
+    is_cut_off: bool,
+    log_trouble: Trouble,
     stopping: Stopping,
     market: MarketData,
     /// Work of turns in which readers were given market data.
@@ -165,6 +175,8 @@ impl<S: Storage> ExchangeThread<S> {
             tend_at: None,
             is_woken: true,
             has_failed: false,
+            is_cut_off: false,
+            log_trouble: Trouble::default(),
             stopping: Stopping::No,
             // Where the disk may keep commands in flight, it could not begin in the meantime.
             market: match sync {
@@ -388,8 +400,34 @@ impl<S: Storage> ExchangeThread<S> {
         let delay = self.check(tended).flatten();
         self.tend_at = delay.map(|delay| now + delay);
         self.deliver();
+        self.look_at_log(now);
         self.start_market_data();
         self.unblock();
+    }
+
+    /// Ends the sessions where the command log has not answered for long, and takes them again when
+    /// it answers. Its thread wakes this one meanwhile.
+    fn look_at_log(&mut self, now: Instant) {
+        let trouble = self.driver.log_trouble();
+        let error = trouble.as_ref().map(|(_, error)| &error[..]);
+        self.log_trouble.note_log(error, now);
+        let is_cut_off = trouble.is_some_and(|(time, _)| time >= LOG_SILENT_MAX);
+        if is_cut_off == std::mem::replace(&mut self.is_cut_off, is_cut_off) {
+            return;
+        }
+        let (state, why) = match is_cut_off {
+            true => (Lifecycle::CutOff, CUT_OFF),
+            false => (Lifecycle::Ready, "the command log answers again"),
+        };
+        // Unless it stops, or is not ready yet.
+        if is_cut_off || self.shared.lifecycle.is(Lifecycle::CutOff) {
+            let _ = self.shared.lifecycle.change_to(state, why);
+        }
+        if is_cut_off {
+            for id in self.sessions.ids() {
+                self.end(id, Ending::Shutdown, CUT_OFF);
+            }
+        }
     }
 
     /// Asks for the open orders that the gateway wants, of a few users at a time.
@@ -565,6 +603,7 @@ impl<S: Storage> ExchangeThread<S> {
         match std::mem::replace(&mut self.stopping, Stopping::No) {
             Stopping::No | Stopping::Abandoned => None,
             Stopping::Draining(reply) => {
+                self.driver.give_up_on_log();
                 let settled = self.driver.is_settled();
                 self.deliver();
                 self.flush_all();

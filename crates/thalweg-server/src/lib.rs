@@ -56,6 +56,7 @@ mod session_id;
 mod sessions;
 mod shared;
 mod token_bucket;
+mod trouble;
 mod wall_clock;
 
 pub use self::audit::GatewayLine;

@@ -8,7 +8,9 @@ thalweg::states! {
         /// The log of another replica is executed: this one is no primary.
         Following "following" => [Ready, Failed],
         /// Clients are served.
-        Ready "ready" => [Draining, Failed],
+        Ready "ready" => [CutOff, Draining, Failed],
+        /// The command log does not answer: sessions are ended, and none is taken.
+        CutOff "cut-off" => [Ready, Draining, Failed],
         /// No new orders.
         Draining "draining" => [Failed],
         /// The exchange has stopped by itself.

@@ -36,7 +36,7 @@ use crate::replication::Replication;
 use crate::report_readers::LastReader;
 use crate::request::Request;
 use crate::shared::Shared;
-use crate::wall_clock::{SystemClock, TimeSource, WallClock};
+use crate::wall_clock::{STOPPED_MAX, SystemClock, TimeSource, WallClock};
 use crate::{http, metrics};
 
 /// How long connections may take to end once they were sent a bye.
@@ -156,7 +156,7 @@ impl Server {
         let parts = (copy_writer, flow, replication);
         let opening = open(&shared, storage, audit, parts).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
-        let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
+        let (recovered, ahead_max) = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
             && let Err(error) = shared.check_sessions(&keys)
         {
@@ -165,7 +165,7 @@ impl Server {
         }
         let feed = Arc::clone(&shared.feed);
         helpers.push(tokio::spawn(async move { feed.run().await }));
-        let clock = WallClock::new(time, recovered.time);
+        let clock = WallClock::new(time, recovered.time, ahead_max);
         helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
         if let Some(limits) = first_limits(&shared.config, recovered.limits) {
             shared.requests.send(Request::Limits(limits));
@@ -367,7 +367,8 @@ fn log_opening(recovered: &Recovered) {
     );
 }
 
-type Opening = oneshot::Receiver<Result<Recovered, ServeError>>;
+/// Also gives by how much the wall clock may be ahead of the exchange's time.
+type Opening = oneshot::Receiver<Result<(Recovered, Duration), ServeError>>;
 
 /// Opens the exchange on its thread, since that may take minutes.
 fn open<S: Storage>(
@@ -405,7 +406,7 @@ fn open<S: Storage>(
         shared.requests.open(sender, Arc::clone(&waker));
         let parts = (storage, options);
         let opened = open_exchange(parts, publish, replication, (&shared, &requests));
-        let (exchange, recovered) = match opened {
+        let (exchange, recovered, ahead_max) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 let _ = reply.send(Err(error));
@@ -422,7 +423,7 @@ fn open<S: Storage>(
         let _ = shared.reports.set(exchange.reports());
         shared.feed.set_waker(Arc::clone(&waker));
         // The caller waits no more where the start was given up.
-        if reply.send(Ok(recovered)).is_err() {
+        if reply.send(Ok((recovered, ahead_max))).is_err() {
             return;
         }
         let driver = Driver::new(exchange, Arc::clone(&shared.counters), audit);
@@ -442,9 +443,10 @@ fn open_exchange<S: Storage>(
     publish: impl FnMut(Published<'_>) + Send + 'static,
     replication: Option<Replication>,
     (shared, requests): (&Shared, &mpsc::Receiver<Request>),
-) -> Result<(Exchange<S>, Recovered), ServeError> {
+) -> Result<(Exchange<S>, Recovered, Duration), ServeError> {
     let Some(replication) = replication else {
-        return Ok(Exchange::open_in(storage, options, publish)?);
+        let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
+        return Ok((exchange, recovered, STOPPED_MAX));
     };
     let parts = (&*shared.lifecycle, requests);
     let opened = replication.open((storage, options), publish, parts)?;

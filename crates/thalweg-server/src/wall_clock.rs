@@ -24,9 +24,9 @@ impl TimeSource for SystemClock {
 }
 
 /// By how much the clock on the wall may be ahead of what has passed to be followed.
-const AHEAD_MAX: Duration = Duration::from_secs(60);
+pub(crate) const AHEAD_MAX: Duration = Duration::from_secs(60);
 /// The bound of that at a start, where the server may have been stopped for as long.
-const STOPPED_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
+pub(crate) const STOPPED_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 
 /// Follows the clock on the wall, and goes on by itself where that goes back or jumps ahead.
 #[derive(Debug)]
@@ -38,8 +38,9 @@ pub(crate) struct WallClock<T> {
 }
 
 impl<T: TimeSource> WallClock<T> {
-    /// Goes on from the last time of the exchange, if there is one, where the wall is behind that.
-    pub(crate) fn new(mut source: T, before_ms: Option<i64>) -> Self {
+    /// Goes on from the last time of the exchange, if there is one, where the wall is behind that,
+    /// or ahead by more than this.
+    pub(crate) fn new(mut source: T, before_ms: Option<i64>, ahead_max: Duration) -> Self {
         let (wall, at) = source.now();
         let before = Duration::from_millis(before_ms.unwrap_or(0).max(0).cast_unsigned());
         let behind = before.saturating_sub(since_1970(wall));
@@ -50,7 +51,7 @@ impl<T: TimeSource> WallClock<T> {
             );
         }
         let ahead = since_1970(wall).saturating_sub(before);
-        let is_ahead = before_ms.is_some() && ahead > STOPPED_MAX;
+        let is_ahead = before_ms.is_some() && ahead > ahead_max;
         if is_ahead {
             warn_ahead(ahead);
         }
@@ -131,7 +132,7 @@ mod tests {
     /// Returns the times of the exchange when the clock has these readings, one after the other.
     fn times_of(before: Option<i64>, readings: &[(i64, u64)]) -> Vec<i64> {
         let source = Script(Instant::now(), Vec::from(readings).into_iter());
-        let mut clock = WallClock::new(source, before);
+        let mut clock = WallClock::new(source, before, STOPPED_MAX);
         (1..readings.len()).map(|_| clock.now()).collect()
     }
 
@@ -179,6 +180,21 @@ mod tests {
     }
 
     #[test]
+    fn a_replica_that_takes_over_follows_no_clock_that_is_far_ahead() {
+        // The last time was executed here 2 s ago.
+        let time_after = |wall| {
+            let source = Script(
+                Instant::now(),
+                vec![(wall, 0), (wall + 1_000, 1_000)].into_iter(),
+            );
+            let ahead_max = AHEAD_MAX + Duration::from_secs(2);
+            WallClock::new(source, Some(5_000), ahead_max).now()
+        };
+        assert_eq!(time_after(67_000), 68_000);
+        assert_eq!(time_after(67_001), 6_000);
+    }
+
+    #[test]
     fn a_time_that_an_administrator_has_set_is_gone_on_from() {
         let readings = [
             (1_000, 0),
@@ -189,6 +205,7 @@ mod tests {
         let mut clock = WallClock::new(
             Script(Instant::now(), Vec::from(readings).into_iter()),
             None,
+            STOPPED_MAX,
         );
         assert_eq!(clock.now(), 2_000);
         clock.set(8_999_000);

@@ -193,7 +193,8 @@ impl<'p> Machines<'p> {
         let mut program = Command::new(env!("CARGO_BIN_EXE_thalweg"));
         program.args(["exchange", "serve"]).arg(self.directory(at));
         program.arg("--config").arg(self.place.config());
-        program.args(["--trade", &self.address("trade", at)]);
+        let trade = self.address("trade", at);
+        program.args(["--trade", &trade, "--advertise", &trade]);
         program.args(["--admin", &self.address("admin", at)]);
         program.args(["--http", "127.0.0.1:0", "--replicate", &self.url]);
         if at == 0 {

@@ -142,8 +142,13 @@ impl Protocol {
         if let Some(remembered) = remembered.filter(|known| *known != found) {
             return Err(DisconnectReason::OtherExchange { remembered, found });
         }
-        self.begin_after(&welcome);
         let last = ReportNumber(welcome.next_report.0.saturating_sub(1));
+        if let Some(received) = self.report.filter(|received| *received > last)
+            && self.options.has_others()
+        {
+            return Err(DisconnectReason::Stale { received, last });
+        }
+        self.begin_after(&welcome);
         // An exchange that runs without syncing may have forgotten some in a crash.
         self.report = Some(self.report.map_or(last, |report| report.min(last)));
         self.remembered.last_report = self.remembered.last_report.or(self.report);

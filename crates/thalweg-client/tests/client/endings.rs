@@ -10,7 +10,7 @@ use thalweg_client::{
 };
 
 use crate::mock::{Fault, Mock, bye, bytes_of, welcome};
-use crate::{ME, cancel, options};
+use crate::{ME, cancel, options, reports_until};
 
 /// How a connection is refused, with the address as `HERE`.
 async fn refused(plan: Vec<Fault>) -> String {
@@ -327,4 +327,46 @@ async fn a_command_that_is_too_long_is_not_sent() {
         matches!(outcome, Outcome::Executed { number: 0, .. }),
         "{outcome}"
     );
+}
+
+/// Options with the addresses of two servers.
+fn options_of(first: &Mock, second: &Mock) -> Options {
+    let mut options = options(first);
+    options.address = format!("{},{}", first.address, second.address);
+    options
+}
+
+#[tokio::test]
+async fn after_a_loss_the_next_address_is_tried_first() {
+    // It breaks after its welcome and one answer, and would be there again at once.
+    let first = Mock::new([Fault::AfterWriting(76 + 28)]);
+    let second = Mock::new([]);
+    let connected = TradeClient::connect(options_of(&first, &second)).await;
+    let (client, _events) = connected.expect("the first answers");
+    for order in 1..3 {
+        let ticket = client.submit(cancel(order)).await.expect("it is open");
+        assert!(matches!(ticket.await, Outcome::Executed { .. }));
+    }
+    assert_eq!((first.world().hellos, second.world().hellos), (1, 1));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_has_fewer_reports_than_were_received_is_passed_over() {
+    let first = Mock::new([Fault::AfterWriting(76 + 2 * (28 + 96))]);
+    let stale = Mock::new([]);
+    let connected = TradeClient::connect(options_of(&first, &stale)).await;
+    let (client, mut events) = connected.expect("the first answers");
+    let mut tickets = Vec::new();
+    for order in 1..=4 {
+        tickets.push(client.submit(cancel(order)).await.expect("it is open"));
+    }
+    reports_until(&mut events, 4).await;
+    for ticket in tickets {
+        assert!(matches!(ticket.await, Outcome::Executed { .. }));
+    }
+    assert_eq!(first.executed().len(), 4);
+    assert_eq!((first.world().hellos, stale.world().hellos), (2, 1));
+    assert!(stale.executed().is_empty());
+    client.close().await;
 }

@@ -163,6 +163,27 @@ pub enum Failed {
         /// The epoch in which it wrote the log.
         epoch: u64,
     },
+    /// The disk of the primary has no room: another replica takes over.
+    #[error(
+        "there is no storage space for the journal of this replica ({why}), which leaves the \
+        command log to another one; started again, it follows, and waits for room"
+    )]
+    NoRoomToLead {
+        /// The lack, as a refusal.
+        why: Refusal,
+    },
+    /// It was to be closed while the command log did not answer.
+    #[error(
+        "the command log gave no answer for {seconds} s, and the exchange was closed without: \
+        whether its last {in_flight} commands and queries are executed is not known here; the \
+        next primary knows"
+    )]
+    LogSilent {
+        /// For how long.
+        seconds: u64,
+        /// How many commands and queries have no answer.
+        in_flight: usize,
+    },
 }
 
 /// EMFILE and ENFILE: the standard library has no kind for them.
@@ -330,6 +351,30 @@ mod tests {
                 "the exchange was closed while commands waited for room on the disk: \
                  /srv/exchange: another journal writes here",
                 "the exchange has stopped: a part of it has panicked",
+            ]
+        );
+    }
+
+    #[test]
+    fn texts_say_why_a_primary_has_ended() {
+        let failed = [
+            Failed::NoRoomToLead {
+                why: Refusal::DiskFull,
+            },
+            Failed::LogSilent {
+                seconds: 5,
+                in_flight: 3,
+            },
+        ];
+        assert_eq!(
+            failed.map(|failed| failed.to_string()),
+            [
+                "there is no storage space for the journal of this replica (the journal's disk is \
+                 full), which leaves the command log to another one; started again, it follows, \
+                 and waits for room",
+                "the command log gave no answer for 5 s, and the exchange was closed without: \
+                 whether its last 3 commands and queries are executed is not known here; the next \
+                 primary knows",
             ]
         );
     }

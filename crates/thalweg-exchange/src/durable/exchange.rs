@@ -177,12 +177,13 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Drains as [`drain`](Self::drain) does, but stops waiting where the disk has no room for the
-    /// commands in flight.
+    /// commands in flight, and ends where the command log does not acknowledge them for 5 s.
     ///
     /// # Errors
     /// The exchange has stopped.
     pub fn drain_while_room(&mut self) -> Result<(), Failed> {
         while !self.is_settled()? {
+            self.give_up_on_log();
             self.wait_until(|gate| gate.lack().is_some());
         }
         Ok(())
@@ -325,11 +326,17 @@ impl<S: Storage> Exchange<S> {
     /// Executes and publishes what was taken, makes it durable, writes a snapshot, and ends.
     ///
     /// # Errors
-    /// The exchange has stopped; with [`Failed::NoRoom`] since the disk is full. Commands that were
-    /// not published may then be in the journal or not.
+    /// The exchange has stopped; with [`Failed::NoRoom`] since the disk is full, with
+    /// [`Failed::LogSilent`] since the command log has not answered for 5 s. Commands that were not
+    /// published may then be in the journal or not.
     pub fn close(mut self) -> Result<Finished, Failed> {
         self.gate.close();
-        self.drain()?;
+        while self.idle()? {
+            self.give_up_on_log();
+            self.wait_until(|_| false);
+        }
+        // The snapshot takes long.
+        self.leave_log();
         self.committer = Committer::None;
         if self.owner.number > 0 {
             let committed = self.journal.commit(Lsn::new(self.owner.number));

@@ -70,6 +70,28 @@ pub struct SessionLimits {
     pub sessions_max: u32,
 }
 
+impl SessionLimits {
+    /// Returns a hash of the limits: two replicas of an exchange have the same.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let Self {
+            answers_kept,
+            reports_kept,
+            reports_max,
+            sessions_per_user,
+            sessions_max,
+        } = *self;
+        let words = [
+            answers_kept,
+            reports_kept,
+            reports_max,
+            sessions_per_user,
+            sessions_max,
+        ];
+        thalweg_hash::xxh64(0, words.map(u32::to_le_bytes).as_flattened())
+    }
+}
+
 /// The most answers of a session, and reports of a user, that may be kept.
 pub const KEPT_MAX: u32 = 1 << 20;
 

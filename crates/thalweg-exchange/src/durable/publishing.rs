@@ -27,6 +27,7 @@ impl<S: Storage> Exchange<S> {
         {
             let failed = failed.clone();
             if !std::mem::replace(&mut self.owner.is_failure_published, true) {
+                self.leave_log();
                 (self.publish)(Published::Failed(&failed));
             }
             return Err(failed);

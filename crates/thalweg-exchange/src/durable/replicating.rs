@@ -4,11 +4,11 @@
 //! acknowledged it: so every journal is a prefix of the log, whenever its machine stops, and
 //! nothing in it has to be taken back.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage};
 
-use super::error::{Failed, SubmitError};
+use super::error::{Failed, SubmitError, shortage};
 use super::exchange::{Exchange, Publish};
 use super::opening::Recovered;
 use super::published::Published;
@@ -22,6 +22,8 @@ use crate::snapshot::state_hash;
 
 /// Acknowledged commands that the local disk may lag behind by: no further batch is written then.
 const LAG_MAX: u64 = 1 << 20;
+/// How long an exchange that is to end waits for the log to acknowledge a batch.
+pub(super) const LOG_SILENT_MAX: Duration = Duration::from_secs(5);
 
 /// Why a record of the log was not executed.
 #[derive(Debug)]
@@ -48,15 +50,68 @@ impl<S: Storage> Exchange<S> {
     /// Makes durable what may be, or has that begun. Returns below which number commands may be
     /// published.
     pub(super) fn releasable(&mut self) -> u64 {
-        self.journal_acked();
+        // The sequencer has another replica take over where nothing was taken from it for long.
+        if self.owner.lag < LAG_MAX {
+            self.journal_acked();
+        }
         let journaled = self.journaled();
         let durable = self.committer.commit(journaled);
         self.owner.lag = journaled.saturating_sub(durable);
+        if let Replication::Leading(_) = self.replication
+            && let Some(why) = self.gate.lack()
+        {
+            // It would refuse everything, and its heartbeats would keep others from taking over.
+            self.gate.fail(Failed::NoRoomToLead { why });
+        }
         match self.replication {
             Replication::Alone => durable,
             // A majority has them on disk.
             _ => journaled,
         }
+    }
+
+    /// Whether the log has not acknowledged a batch for as long as an end waits for it.
+    pub(super) fn is_log_silent(&self) -> bool {
+        match &self.replication {
+            Replication::Leading(leading) => leading.waits_for() >= LOG_SILENT_MAX,
+            _ => false,
+        }
+    }
+
+    /// Stops, where it is replicated and the log has not acknowledged a batch for 5 s: for an owner
+    /// that is to end. A crash at this moment would leave the same behind.
+    pub fn give_up_on_log(&mut self) {
+        if self.is_log_silent() {
+            self.gate.fail(Failed::LogSilent {
+                seconds: LOG_SILENT_MAX.as_secs(),
+                in_flight: self.in_flight.len(),
+            });
+        }
+    }
+
+    /// Returns for how long the log that this exchange writes has not answered, and its last error,
+    /// where it does not answer.
+    #[must_use]
+    pub fn log_trouble(&self) -> Option<(Duration, String)> {
+        match &self.replication {
+            Replication::Leading(leading) => {
+                let trouble = leading.trouble()?;
+                Some((trouble.since.elapsed(), trouble.text))
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes nothing more into the log, heartbeats included: another replica takes over.
+    pub(super) fn leave_log(&mut self) {
+        if let Replication::Leading(leading) = &mut self.replication {
+            leading.end();
+        }
+    }
+
+    /// Whether commands wait for room on the disk.
+    pub(super) fn lacks_room(&self) -> bool {
+        self.gate.lack().is_some()
     }
 
     /// Journals the batch under way, if it was acknowledged.
@@ -76,7 +131,10 @@ impl<S: Storage> Exchange<S> {
                 out.copy_from_slice(record);
             });
             if let Err(error) = appended {
-                return self.gate.fail(Failed::Journal(error.into()));
+                return self.gate.fail(match shortage(&error) {
+                    Some(why) => Failed::NoRoomToLead { why },
+                    None => Failed::Journal(error.into()),
+                });
             }
         }
     }
@@ -103,7 +161,13 @@ impl<S: Storage> Exchange<S> {
             commands: self.owner.number,
             digest: self.digest.value(),
             state_hash: state_hash(&self.state),
+            limits_hash: self.options.sessions.hash(),
         }
+    }
+
+    /// Whether a log was made with other limits of sessions than this exchange has.
+    pub(super) fn has_other_limits(&self, start: &Start) -> bool {
+        self.options.sessions.hash() != start.limits_hash
     }
 
     /// Follows a log from now on: submitted commands are those of the log.

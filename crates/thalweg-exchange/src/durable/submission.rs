@@ -365,7 +365,7 @@ impl<S: Storage> Exchange<S> {
     /// Waits for room for one more.
     ///
     /// # Errors
-    /// The disk is full, or the exchange has stopped.
+    /// The disk is full, the command log does not answer, or the exchange has stopped.
     #[inline]
     fn make_room(&mut self) -> Result<(), SubmitError> {
         if self.gate.lack().is_some() || self.in_flight.len() >= self.capacity() {
@@ -384,6 +384,9 @@ impl<S: Storage> Exchange<S> {
             }
             if self.in_flight.len() < self.capacity() {
                 return Ok(());
+            }
+            if self.is_log_silent() {
+                return Err(Refusal::Resources.into());
             }
             self.wait_until(|gate| gate.lack().is_some());
         }

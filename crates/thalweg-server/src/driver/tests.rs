@@ -26,6 +26,10 @@ fn driver_with(disk: &SimDisk, options: Options) -> Driver<SimDisk> {
     };
     let opened = Exchange::open_in(disk.clone(), options, |_| ());
     let (exchange, _) = opened.expect("the disk is empty");
+    driver_of(exchange)
+}
+
+pub(crate) fn driver_of(exchange: Exchange<SimDisk>) -> Driver<SimDisk> {
     let counters = Arc::<Counters>::default();
     let (audit, _) = Audit::start(None, Arc::clone(&counters)).expect("there are threads");
     Driver::new(exchange, counters, audit)

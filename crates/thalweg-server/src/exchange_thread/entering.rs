@@ -10,7 +10,7 @@ use thalweg_exchange::codec::session::{Ending, ReportGap, ServerFrame, Welcome};
 use thalweg_exchange::durable::Storage;
 use thalweg_exchange::session::{ReportNumber, Role};
 
-use super::{CONNECTION_WORK, ExchangeThread};
+use super::{CONNECTION_WORK, CUT_OFF, ExchangeThread};
 use crate::counters::raise;
 use crate::feed::Subscription;
 use crate::keys::Keys;
@@ -80,12 +80,19 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Returns why a connection is not entered. One that was taken before the present connection of
     /// its session is older, even if its hello was read late.
-    fn objection(&mut self, id: SessionId, connection_id: u64) -> Option<(Ending, &'static str)> {
+    pub(super) fn objection(
+        &mut self,
+        id: SessionId,
+        connection_id: u64,
+    ) -> Option<(Ending, &'static str)> {
         if self.has_failed {
             return Some((Ending::Failed, ""));
         }
         if self.is_stopping() {
             return Some((Ending::Shutdown, ""));
+        }
+        if self.is_cut_off {
+            return Some((Ending::Shutdown, CUT_OFF));
         }
         let keys = self.shared.keys();
         let session = self.sessions.get(id)?;

@@ -1,20 +1,22 @@
 //! Rounds of a thread whose sessions were not accepted by a listener.
 
 use std::net::TcpStream;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
-use thalweg_exchange::durable::SimDisk;
+use thalweg_exchange::durable::{Options, SimDisk, Wake};
 use thalweg_exchange::market::{Channels, Epoch};
 use thalweg_exchange::session::SessionKey;
 
 use super::*;
 use crate::config::Config;
-use crate::driver::tests::driver;
+use crate::driver::tests::{driver, driver_of};
 use crate::feed::Feed;
 use crate::output::Output;
 use crate::publisher::Delivery;
+use crate::replication::tests::OneLog;
 use crate::scheduler::HolderId;
 use crate::session::MarketWaits;
 use crate::session::tests::session;
@@ -22,11 +24,14 @@ use crate::session::tests::session;
 type Thread = ExchangeThread<SimDisk>;
 
 fn thread() -> Thread {
+    thread_with(driver(&SimDisk::new()))
+}
+
+fn thread_with(driver: Driver<SimDisk>) -> Thread {
     let feed = Feed::new(Epoch(1), Channels::default(), 1, 2);
     let shared = Arc::new(Shared::new(Config::default(), None, None, Arc::new(feed)));
     let poll = Poll::new().expect("there are files");
     let (_, requests) = mpsc::channel();
-    let driver = driver(&SimDisk::new());
     ExchangeThread::new(shared, (poll, requests), (driver, Mailbox::default()), None)
 }
 
@@ -168,4 +173,58 @@ fn a_reader_waits_while_all_are_given_too_much_market_data() {
     drop(thread.sessions.remove(*full));
     give(&mut thread);
     assert!(thread.readers.is_idle(*reader));
+}
+
+#[test]
+fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_it_does() {
+    let log = OneLog::default();
+    let wake = Wake(Some(Arc::new(|| ())));
+    let options = Options {
+        wake,
+        ..Options::default()
+    };
+    let mut thread = thread_with(driver_of(log.lead(options)));
+    let lifecycle = Arc::clone(&thread.shared.lifecycle);
+    let ready = lifecycle.change_to(Lifecycle::Ready, "the test begins");
+    ready.expect("it recovers");
+    let (_, entered) = enter(&mut thread, 1, 1);
+    let id = entered[0].0;
+    let mut look = |is_cut_off: bool| {
+        // ORDERING: Relaxed; a flag of a test.
+        log.is_away.store(is_cut_off, Ordering::Relaxed);
+        while thread.is_cut_off != is_cut_off {
+            thread.is_woken = true;
+            thread.tend(Instant::now());
+            std::thread::yield_now();
+        }
+        let session = thread.sessions.get(id).expect("it may read its bye");
+        let ending = session.output.ending();
+        (lifecycle.get(), ending, thread.objection(id, u64::MAX))
+    };
+    let cut_off = (Ending::Shutdown, CUT_OFF);
+    let ended = Some(Ending::Shutdown);
+    assert_eq!(look(true), (Lifecycle::CutOff, ended, Some(cut_off)));
+    assert_eq!(look(false), (Lifecycle::Ready, ended, None));
+}
+
+#[test]
+fn a_stop_does_not_wait_for_a_command_log_for_ever() {
+    let log = OneLog::default();
+    let wake = Wake(Some(Arc::new(|| ())));
+    let options = Options {
+        wake,
+        ..Options::default()
+    };
+    let mut thread = thread_with(driver_of(log.lead(options)));
+    log.is_away.store(true, Ordering::Relaxed);
+    assert!(thread.driver.own(&Command::Nop).expect("it goes on"));
+    let (reply, _) = oneshot::channel();
+    thread.driver.begin_drain();
+    thread.stopping = Stopping::Draining(reply);
+    while thread.stop(Instant::now()).is_none() {
+        std::thread::yield_now();
+    }
+    let failed = thread.driver.close().expect_err("the log did not answer");
+    let text = "the command log gave no answer for 5 s, and the exchange was closed without: ";
+    assert!(failed.to_string().starts_with(text), "{failed}");
 }

@@ -175,6 +175,9 @@ impl<S: Storage> Follower<S> {
         claim: &Claim,
         tail: &Tail,
     ) -> Result<(), Halted> {
+        if self.exchange.has_other_limits(&claim.start) {
+            return Err(Halted::OtherLimits);
+        }
         let commands = self.exchange.number();
         let behind = |oldest| Halted::Behind { commands, oldest };
         if commands < claim.start.commands {

@@ -19,6 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 pub struct FollowOptions {
     /// Where clients find this replica once it is the primary, and its name among the replicas.
     pub holder: String,
+    /// Where the log is, for messages.
+    pub log: String,
     /// Whether it makes the log where there is none. One replica of a new exchange does; a further
     /// one that did could begin a second history where the log was lost.
     pub bootstrap: bool,
@@ -35,6 +37,7 @@ impl FollowOptions {
     pub fn new(holder: impl Into<String>) -> Self {
         Self {
             holder: holder.into(),
+            log: String::new(),
             bootstrap: false,
             silence: Duration::from_millis(300),
             kept_bytes_max: 256 << 20,
@@ -65,9 +68,22 @@ impl Silence {
     }
 }
 
+/// The findings of the last look at the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// There was none yet.
+    Nothing,
+    /// No replica has made the log.
+    Unclaimed,
+    /// A replica has it.
+    Claimed,
+    /// It did not answer, or could not be executed for now.
+    Waits(String),
+}
+
 /// Follows the log until this replica has claimed it and executed all of it. Returns the exchange,
 /// which writes the log from then on; `None` if `pause` returned false before. That is called after
-/// each look, and waits for up to the given time.
+/// each look, with what was found, and waits for up to the given time.
 ///
 /// # Errors
 /// See [`Halted`]; those that may pass are waited for.
@@ -75,14 +91,18 @@ pub fn follow<S: Storage>(
     exchange: Exchange<S>,
     mut log: Box<dyn CommandLog>,
     options: &FollowOptions,
-    mut pause: impl FnMut(&Follower<S>, Duration) -> bool,
+    mut pause: impl FnMut(&Follower<S>, &Looked, Duration) -> bool,
 ) -> Result<Option<Exchange<S>>, Halted> {
     let (random, mut claims) = (RandomState::new(), 0_u64);
     let wake = exchange.options.wake.clone();
     let mut replica = Follower::new(exchange, options.kept_bytes_max);
     let (mut silence, mut noted) = (Silence::default(), None::<Instant>);
-    let mut wait = Duration::ZERO;
-    while pause(&replica, std::mem::replace(&mut wait, Duration::ZERO)) {
+    let (mut wait, mut looked) = (Duration::ZERO, Looked::Nothing);
+    while pause(
+        &replica,
+        &looked,
+        std::mem::replace(&mut wait, Duration::ZERO),
+    ) {
         let now = Instant::now();
         if noted.is_none_or(|at| now.saturating_duration_since(at) >= NOTE_EVERY) {
             // For people: the next one comes soon.
@@ -93,7 +113,7 @@ pub fn follow<S: Storage>(
             Ok(polled) => polled,
             Err(halted) if halted.may_pass() => {
                 silence.forget();
-                wait = LOOK_EVERY;
+                (wait, looked) = (LOOK_EVERY, Looked::Waits(halted.to_string()));
                 continue;
             }
             Err(halted) => return Err(halted),
@@ -108,12 +128,18 @@ pub fn follow<S: Storage>(
             is_complete,
             ..
         } = polled;
+        looked = match pulse {
+            Some(_) => Looked::Claimed,
+            None => Looked::Unclaimed,
+        };
         if now.elapsed() > options.silence {
             // The log is slow: the writer's signs are as well.
             silence.forget();
         }
         let silent_for = silence.note(pulse, Instant::now());
         let may_claim = match pulse {
+            // It would end at once as the primary.
+            Some(_) if replica.exchange().lacks_room() => false,
             Some(_) => is_complete && silent_for >= options.silence,
             None => options.bootstrap,
         };
@@ -131,16 +157,18 @@ pub fn follow<S: Storage>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::{Arc, mpsc};
+
+    use thalweg_journal::{Fault, Operation};
 
     use super::*;
-    use crate::command::Command;
-    use crate::durable::SimDisk;
+    use crate::command::{AccountSpec, Command};
     use crate::durable::error::{Failed, SubmitError};
-    use crate::durable::options::Options;
+    use crate::durable::options::{Options, Wake};
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
+    use crate::durable::{JournalOptions, SimDisk};
     use crate::ids::UserId;
     use crate::snapshot::state_hash;
 
@@ -148,11 +176,33 @@ mod tests {
 
     /// Opens a replica and follows the log until it is the primary.
     fn follow_to_the_end(name: &str, log: &SimLog) -> Exchange<SimDisk> {
+        follow_on(&SimDisk::new(), (name, true), log)
+    }
+
+    fn follow_on(
+        disk: &SimDisk,
+        (name, in_background): (&str, bool),
+        log: &SimLog,
+    ) -> Exchange<SimDisk> {
+        let options = Options {
+            journal: JournalOptions::default()
+                .segment_bytes(1 << 20)
+                .in_background(in_background),
+            ..Options::default()
+        };
+        follow_with((disk, options), name, log)
+    }
+
+    fn follow_with(
+        (disk, durable): (&SimDisk, Options),
+        name: &str,
+        log: &SimLog,
+    ) -> Exchange<SimDisk> {
         let mut options = FollowOptions::new(name);
         options.bootstrap = name == "first";
-        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
+        let opened = Exchange::open_in(disk.clone(), durable, |_| ());
         let (exchange, _) = opened.expect("it opens");
-        let followed = follow(exchange, Box::new(log.clone()), &options, |_, time| {
+        let followed = follow(exchange, Box::new(log.clone()), &options, |_, _, time| {
             std::thread::park_timeout(time);
             true
         });
@@ -215,5 +265,108 @@ mod tests {
         );
         add(&mut second, 100);
         second.close().expect("it ends in order");
+    }
+
+    /// Whether the journal makes its segments on a thread of its own.
+    fn fill_the_disk(in_background: bool) {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let disk = SimDisk::new();
+        let mut first = follow_on(&disk, ("first", in_background), &log);
+        add(&mut first, 1);
+        (0..10_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
+        let account = |user| AccountSpec::new(UserId(user), Vec::new());
+        let long = Command::AddAccounts((2..1_000).map(account).collect());
+        let failed = loop {
+            match first.submit(Origin::Engine, &long, 0) {
+                Err(SubmitError::Failed(failed)) => break failed,
+                _ => std::thread::yield_now(),
+            }
+        };
+        let text = "there is no storage space for the journal of this replica (";
+        assert!(failed.to_string().starts_with(text), "{failed}");
+        // It has what was answered, and takes over though the first is still there.
+        let second = follow_to_the_end("second", &log);
+        assert!(second.number() >= 1);
+        drop(first);
+        second.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn a_primary_whose_disk_is_full_ends_and_another_takes_over() {
+        fill_the_disk(true);
+        fill_the_disk(false);
+    }
+
+    #[test]
+    fn a_primary_ends_where_the_log_does_not_answer() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let mut first = follow_to_the_end("first", &log);
+        add(&mut first, 1);
+        log.world().cut_off = Some("first".to_owned());
+        let taken = first.submit(Origin::Engine, &user(2), 0);
+        taken.expect("it is taken");
+        let failed = first.drain_while_room().expect_err("it gives up");
+        let is_silent = |failed: &Failed| matches!(failed, Failed::LogSilent { in_flight: 1, .. });
+        assert!(is_silent(&failed), "{failed}");
+        let failed = first.close().expect_err("it stays so");
+        assert!(is_silent(&failed), "{failed}");
+    }
+
+    #[test]
+    fn a_primary_whose_owner_hangs_is_replaced() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        // It is woken, and does not look.
+        let options = Options {
+            wake: Wake(Some(Arc::new(|| ()))),
+            ..Options::default()
+        };
+        let mut first = follow_with((&SimDisk::new(), options), "first", &log);
+        add(&mut first, 1);
+        let second = follow_to_the_end("second", &log);
+        assert_eq!((second.number(), log.world().claims), (1, 2));
+        let failed = first.drain().expect_err("another one has taken over");
+        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+    }
+
+    #[test]
+    fn a_log_that_does_not_answer_is_seen() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let mut first = follow_to_the_end("first", &log);
+        add(&mut first, 1);
+        assert_eq!(first.log_trouble(), None);
+        log.world().cut_off = Some("first".to_owned());
+        let text = loop {
+            match first.log_trouble() {
+                Some((_, text)) => break text,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert_eq!(text, "no answer in time");
+        log.world().cut_off = None;
+        while first.log_trouble().is_some() {
+            std::thread::yield_now();
+        }
+        first.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn a_replica_with_other_limits_of_sessions_is_refused() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let mut first = follow_to_the_end("first", &log);
+        add(&mut first, 1);
+        let mut options = Options::default();
+        options.sessions.answers_kept += 1;
+        let opened = Exchange::open_in(SimDisk::new(), options, |_| ());
+        let (exchange, _) = opened.expect("it opens");
+        let other = FollowOptions::new("other");
+        let followed = follow(exchange, Box::new(log), &other, |_, _, _| true);
+        let halted = followed.expect_err("it is refused");
+        assert!(matches!(halted, Halted::OtherLimits), "{halted}");
+        first.close().expect("it ends in order");
     }
 }

@@ -109,6 +109,12 @@ pub enum Halted {
         /// How many commands both have.
         commands: u64,
     },
+    /// The replica has other limits of sessions than the one that made the log.
+    #[error(
+        "the log was made with other limits of sessions (sessions.* in the configuration) than \
+        this replica has: all replicas have the same, or a command could be refused at one of them"
+    )]
+    OtherLimits,
     /// The system gives no thread for the sequencer.
     #[error("a thread could not be started: {0}")]
     Thread(String),

@@ -24,6 +24,24 @@ impl Kept {
         }
     }
 
+    /// Returns the index of the oldest batch that is known.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.batches.front().map(|(index, _)| *index)
+    }
+
+    /// Adds batches before the first, whose lengths are not known: pages of them, ascending, each
+    /// with its first index and their number. Each counts as much as those that are known do on
+    /// average.
+    pub(super) fn add_older(&mut self, pages: &[(u64, usize)]) {
+        let known = self.batches.len().max(1);
+        let each = (self.bytes / known).max(ENTRY_BYTES);
+        let first = self.first().unwrap_or(u64::MAX);
+        for (index, count) in pages.iter().rev().filter(|(index, _)| *index < first) {
+            self.batches.push_front((*index, count * each));
+            self.bytes += count * each;
+        }
+    }
+
     /// Notes the newest batch. Where they are too many, takes an eighth out, and returns the index
     /// of the oldest that is left: those before it are to be given up.
     pub(super) fn push(&mut self, index: u64, bytes: usize) -> Option<u64> {
@@ -55,5 +73,18 @@ mod tests {
         assert_eq!(kept.push(8, 100), Some(2));
         assert_eq!(kept.push(9, 100), None);
         assert_eq!(kept.push(10, 1 << 20), Some(10));
+    }
+
+    #[test]
+    fn batches_that_others_have_written_are_given_up_as_well() {
+        let mut kept = Kept::new(8 * (ENTRY_BYTES + 100));
+        assert_eq!((kept.push(70, 100), kept.first()), (None, Some(70)));
+        // One page was given up meanwhile, or is none.
+        kept.add_older(&[(0, 2), (40, 4), (70, 3)]);
+        assert_eq!((kept.first(), kept.push(80, 100)), (Some(0), None));
+        assert_eq!(kept.push(90, 100), Some(40));
+        let mut empty = Kept::new(4 * ENTRY_BYTES);
+        empty.add_older(&[(3, 5)]);
+        assert_eq!(empty.push(9, 1), Some(9));
     }
 }

@@ -1,6 +1,7 @@
 //! The part that an exchange has in replication: it follows the log, or writes it.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::batch::{BatchHead, Pending};
 
@@ -14,11 +15,36 @@ pub(in crate::durable) trait Outlet: Send {
     /// # Errors
     /// Another replica has claimed the log.
     fn poll(&mut self) -> Result<bool, Fenced>;
+
+    /// Returns why the log does not answer, where it does not.
+    fn trouble(&self) -> Option<Trouble> {
+        None
+    }
+}
+
+/// A log does not answer.
+#[derive(Clone, Debug)]
+pub(in crate::durable) struct Trouble {
+    /// When it answered last.
+    pub(in crate::durable) since: Instant,
+    /// The last error.
+    pub(in crate::durable) text: String,
 }
 
 /// Another replica has claimed the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::durable) struct Fenced;
+
+/// The way of an exchange that writes no more.
+struct Gone;
+
+impl Outlet for Gone {
+    fn offer(&mut self, _: u64, _: Arc<Vec<u8>>) {}
+
+    fn poll(&mut self) -> Result<bool, Fenced> {
+        Err(Fenced)
+    }
+}
 
 /// A batch that is on its way into the log.
 #[derive(Debug)]
@@ -27,6 +53,7 @@ struct UnderWay {
     checksum: u64,
     /// The number of the command after its last.
     end: u64,
+    since: Instant,
 }
 
 /// The state of an exchange that writes the log.
@@ -76,6 +103,21 @@ impl Leading {
         }))
     }
 
+    pub(in crate::durable) fn trouble(&self) -> Option<Trouble> {
+        self.outlet.trouble()
+    }
+
+    /// Gives the way to the log up, so that heartbeats end, and another replica takes over.
+    pub(in crate::durable) fn end(&mut self) {
+        self.outlet = Box::new(Gone);
+    }
+
+    /// Returns for how long a batch has been under way.
+    pub(in crate::durable) fn waits_for(&self) -> Duration {
+        let under_way = self.under_way.as_ref();
+        under_way.map_or(Duration::ZERO, |under_way| under_way.since.elapsed())
+    }
+
     /// Whether commands wait for a batch of theirs, and none is under way.
     pub(in crate::durable) const fn is_due(&self) -> bool {
         self.under_way.is_none() && self.pending.count() > 0
@@ -97,6 +139,7 @@ impl Leading {
             bytes,
             checksum,
             end,
+            since: Instant::now(),
         });
     }
 }

@@ -35,6 +35,9 @@ pub struct Start {
     pub digest: u64,
     /// The [hash of the state](crate::snapshot::state_hash), which covers the rules.
     pub state_hash: u64,
+    /// The [hash](crate::durable::SessionLimits::hash) of the limits of sessions, by which commands
+    /// are refused.
+    pub limits_hash: u64,
 }
 
 /// The claim to be the one writer of a log.
@@ -64,6 +67,7 @@ struct ClaimForm {
     commands: U64,
     digest: U64,
     state_hash: U64,
+    limits_hash: U64,
 }
 
 impl Claim {
@@ -79,6 +83,7 @@ impl Claim {
             commands: U64::new(self.start.commands),
             digest: U64::new(self.start.digest),
             state_hash: U64::new(self.start.state_hash),
+            limits_hash: U64::new(self.start.limits_hash),
         };
         [form.as_bytes(), self.holder.as_bytes()].concat()
     }
@@ -103,6 +108,7 @@ impl Claim {
                 commands: form.commands.get(),
                 digest: form.digest.get(),
                 state_hash: form.state_hash.get(),
+                limits_hash: form.limits_hash.get(),
             },
             holder: String::from_utf8(holder.to_vec()).map_err(|_| not_one())?,
         })
@@ -115,8 +121,10 @@ impl Claim {
             commands,
             digest,
             state_hash,
+            limits_hash,
         } = self.start;
-        let words = [self.identity, commands, digest, state_hash].map(u64::to_le_bytes);
+        let words =
+            [self.identity, commands, digest, state_hash, limits_hash].map(u64::to_le_bytes);
         xxh64(0, words.as_flattened())
     }
 }
@@ -179,6 +187,13 @@ pub trait CommandLog: Send {
     /// As [`read`](Self::read).
     fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError>;
 
+    /// Returns the indices of batches from `from` on, ascending and below `before`: the first of
+    /// them, as many as an answer may hold, and at least one where there are any.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn indices(&mut self, from: u64, before: u64) -> Result<Vec<u64>, LogError>;
+
     /// Deletes the batches whose index is below `before`, if `claim` is the present one. The newest
     /// batch is never among them.
     fn forget(&mut self, claim: &Claim, before: u64) -> Written;
@@ -212,6 +227,7 @@ mod tests {
                 commands: 1,
                 digest: 2,
                 state_hash: 3,
+                limits_hash: 4,
             },
             holder: "a:7411".to_owned(),
         }
@@ -220,11 +236,11 @@ mod tests {
     #[test]
     fn claims_are_read_as_they_were_written_and_others_are_refused() {
         let bytes = claim().encode();
-        assert_eq!(bytes.len(), 56 + 6);
+        assert_eq!(bytes.len(), 64 + 6);
         assert_eq!(Claim::decode(&bytes), Ok(claim()));
         let refused = |bytes: &[u8]| Claim::decode(bytes).expect_err("no claim").to_string();
-        let text = "the command log cannot be read: 55 bytes that are no claim";
-        assert_eq!(refused(&bytes[..55]), text);
+        let text = "the command log cannot be read: 63 bytes that are no claim";
+        assert_eq!(refused(&bytes[..63]), text);
         let mut newer = bytes.clone();
         newer[0] = 2;
         let text = "the command log cannot be read: a claim of version 2, only 1 is known";

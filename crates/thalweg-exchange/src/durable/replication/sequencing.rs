@@ -1,13 +1,17 @@
 //! The thread of the sequencer: writes batches and heartbeats, and gives up old batches.
+//!
+//! Its heartbeats say that the whole replica lives: they end where the owner of the exchange, which
+//! is woken for that, does not look for acknowledgements any more, as on a disk that hangs.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::kept::Kept;
-use super::leading::{Fenced, Outlet};
+use super::leading::{Fenced, Outlet, Trouble};
 use super::log::{Claim, CommandLog, Written};
 use super::sequencer::{Sequencer, Step};
 use crate::durable::options::Wake;
@@ -17,15 +21,39 @@ const BEAT: Duration = Duration::from_millis(75);
 /// How long it waits before it asks a log again that gave no clear answer.
 const AGAIN: Duration = Duration::from_millis(2);
 
+/// How long the owner of the exchange may not look for acknowledgements.
+const HUNG: Duration = Duration::from_secs(2);
+
+/// How often a page of older batches is counted.
+const PAGE_EVERY: Duration = Duration::from_millis(50);
+
 /// How often the position is noted.
 pub(super) const NOTE_EVERY: Duration = Duration::from_secs(1);
 
 type Offer = (u64, Arc<Vec<u8>>);
 
+/// The findings of each side about the other.
+#[derive(Debug, Default)]
+struct Health {
+    /// How often the owner of the exchange has looked for an acknowledgement.
+    polls: AtomicU64,
+    /// Whether the log answers.
+    trouble: Mutex<Option<Trouble>>,
+}
+
+impl Health {
+    /// Sets why the log does not answer. Returns whether it was so before.
+    fn set_trouble(&self, trouble: Option<Trouble>) -> bool {
+        let mut present = self.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::replace(&mut *present, trouble).is_some()
+    }
+}
+
 /// The way to the thread.
 struct Channels {
     offers: Sender<Offer>,
     acks: Receiver<Result<(), Fenced>>,
+    health: Arc<Health>,
 }
 
 impl Outlet for Channels {
@@ -35,12 +63,23 @@ impl Outlet for Channels {
     }
 
     fn poll(&mut self) -> Result<bool, Fenced> {
+        // ORDERING: Relaxed, pairs with the load in is_hung(); a counter alone.
+        self.health.polls.fetch_add(1, Ordering::Relaxed);
         match self.acks.try_recv() {
             Ok(acked) => acked.map(|()| true),
             Err(TryRecvError::Empty) => Ok(false),
-            // It never ends before this side does, unless it is fenced.
+            // It never ends before this side does, unless it is fenced, or this side has hung for
+            // so long that another replica takes over.
             Err(TryRecvError::Disconnected) => Err(Fenced),
         }
+    }
+
+    fn trouble(&self) -> Option<Trouble> {
+        let trouble = &self.health.trouble;
+        trouble
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -52,11 +91,26 @@ struct Sequencing {
     acks: Sender<Result<(), Fenced>>,
     wake: Wake,
     kept: Kept,
+    older: Option<Older>,
     noted: Instant,
+    health: Arc<Health>,
+    /// How often the owner had polled when that was looked at last, and when that had changed.
+    polls: (u64, Instant),
+    /// When the log answered last.
+    answered: Instant,
+    woken: Instant,
 }
 
-/// Starts the thread under a claim that was granted. It ends with the exchange, or when another
-/// replica has claimed the log.
+/// Batches that earlier writers have left, while they are counted.
+struct Older {
+    next: u64,
+    before: u64,
+    pages: Vec<(u64, usize)>,
+    asked: Instant,
+}
+
+/// Starts the thread under a claim that was granted, behind the batch with the index `newest`. It
+/// ends with the exchange, when that hangs, or when another replica has claimed the log.
 pub(super) fn start(
     log: Box<dyn CommandLog>,
     (claim, newest): (Claim, Option<u64>),
@@ -65,19 +119,34 @@ pub(super) fn start(
 ) -> io::Result<Box<dyn Outlet>> {
     let (offers, to_write) = channel();
     let (acks, acked) = channel();
+    let (health, now) = (Arc::<Health>::default(), Instant::now());
     let sequencing = Sequencing {
         log,
         sequencer: Sequencer::new(claim, newest),
         offers: to_write,
         acks,
         wake,
+        older: Some(Older {
+            next: 0,
+            before: (kept.first()).unwrap_or_else(|| newest.map_or(0, |newest| newest + 1)),
+            pages: Vec::new(),
+            asked: now,
+        }),
         kept,
-        noted: Instant::now(),
+        noted: now,
+        health: Arc::clone(&health),
+        polls: (0, now),
+        answered: now,
+        woken: now,
     };
     let thread = thread::Builder::new().name("sequencer".into());
     thread.spawn(move || sequencing.run())?;
     let acks = acked;
-    Ok(Box::new(Channels { offers, acks }))
+    Ok(Box::new(Channels {
+        offers,
+        acks,
+        health,
+    }))
 }
 
 impl Sequencing {
@@ -94,7 +163,10 @@ impl Sequencing {
             if !goes_on {
                 return;
             }
-            self.note_position();
+            if self.answered.elapsed() < BEAT {
+                self.note_position();
+                self.count_older();
+            }
         }
     }
 
@@ -103,6 +175,7 @@ impl Sequencing {
         loop {
             match self.sequencer.step(&mut *self.log) {
                 Step::Acked => {
+                    self.log_answers();
                     if !self.answer(Ok(())) {
                         return false;
                     }
@@ -113,7 +186,8 @@ impl Sequencing {
                     self.answer(Err(Fenced));
                     return false;
                 }
-                Step::Idle | Step::Waiting(_) => {}
+                Step::Idle => {}
+                Step::Waiting(text) => self.log_is_silent(text),
             }
             // No batch is offered while one is under way; an exchange that is gone waits for none.
             let waited = self.offers.recv_timeout(AGAIN);
@@ -133,18 +207,86 @@ impl Sequencing {
         }
     }
 
-    fn answer(&mut self, acked: Result<(), Fenced>) -> bool {
-        let is_sent = self.acks.send(acked).is_ok();
+    /// Counts a page of the batches that earlier writers have left, so that they are given up in
+    /// their turn.
+    fn count_older(&mut self) {
+        let Some(older) = &mut self.older else {
+            return;
+        };
+        if older.asked.elapsed() < PAGE_EVERY {
+            return;
+        }
+        older.asked = Instant::now();
+        // One that does not answer is asked again the next time.
+        let Ok(indices) = self.log.indices(older.next, older.before) else {
+            return;
+        };
+        match (indices.first(), indices.last()) {
+            (Some(first), Some(last)) => {
+                older.pages.push((*first, indices.len()));
+                older.next = last + 1;
+            }
+            _ => {
+                self.kept.add_older(&older.pages);
+                self.older = None;
+            }
+        }
+    }
+
+    fn wake(&mut self) {
+        self.woken = Instant::now();
         if let Some(wake) = &self.wake.0 {
             wake();
         }
+    }
+
+    fn log_answers(&mut self) {
+        self.answered = Instant::now();
+        if self.health.set_trouble(None) {
+            self.wake();
+        }
+    }
+
+    fn log_is_silent(&mut self, text: String) {
+        let since = self.answered;
+        let was_silent = self.health.set_trouble(Some(Trouble { since, text }));
+        if !was_silent || self.woken.elapsed() >= BEAT {
+            self.wake();
+        }
+    }
+
+    /// Whether the owner of the exchange, which was woken, has not looked for a long time. One that
+    /// cannot be woken looks when it submits, and one that has never looked has not begun.
+    fn is_hung(&mut self) -> bool {
+        if self.wake.0.is_none() {
+            return false;
+        }
+        // ORDERING: Relaxed, pairs with the addition in poll(); a counter alone.
+        let polls = self.health.polls.load(Ordering::Relaxed);
+        if polls != self.polls.0 || polls == 0 {
+            self.polls = (polls, Instant::now());
+        }
+        self.wake();
+        self.polls.1.elapsed() >= HUNG
+    }
+
+    fn answer(&mut self, acked: Result<(), Fenced>) -> bool {
+        let is_sent = self.acks.send(acked).is_ok();
+        self.wake();
         is_sent
     }
 
     fn beat(&mut self) -> bool {
-        if self.log.beat(self.sequencer.claim()) == Written::Fenced {
-            self.answer(Err(Fenced));
+        if self.is_hung() {
             return false;
+        }
+        match self.log.beat(self.sequencer.claim()) {
+            Written::Acked => self.log_answers(),
+            Written::Unknown(text) => self.log_is_silent(text),
+            Written::Fenced => {
+                self.answer(Err(Fenced));
+                return false;
+            }
         }
         true
     }

@@ -244,6 +244,13 @@ impl CommandLog for SimLog {
         }))
     }
 
+    fn indices(&mut self, from: u64, before: u64) -> Result<Vec<u64>, LogError> {
+        let mut world = self.world();
+        world.answers()?;
+        let found = world.batches.range(from..before.max(from));
+        Ok(found.take(3).map(|(index, _)| *index).collect())
+    }
+
     fn forget(&mut self, claim: &Claim, before: u64) -> Written {
         self.write(Write::Forget(claim.clone(), before))
     }
