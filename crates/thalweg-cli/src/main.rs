@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 mod arguments;
+mod conditions;
 mod conform;
 #[cfg(target_os = "linux")]
 mod doctor;

@@ -1,6 +1,7 @@
 //! The market of `thalweg exchange serve --market`.
 
 use crate::arguments::values::{self, RulesName};
+use crate::conditions::ConditionOptions;
 use crate::failure::Failure;
 use crate::message::counted;
 use crate::realflow::{Remainder, replay};
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::{Command, CurrencyId, SymbolSpec, UserId, UserLimits};
 use thalweg_hash::xxh64;
+use thalweg_server::conditions::Conditions;
 use thalweg_server::demo::Demo;
 use thalweg_server::flow::{
     FLOW_USERS, Flow, FlowEvent, MadeUp, Pace, Recorded, Source, TimedEvent, rich_users,
@@ -45,9 +47,12 @@ pub(crate) struct MarketOptions {
     #[arg(long, value_name = "FILE")]
     books: Option<PathBuf>,
 
-    /// Seed of a made-up market [default: 1]
+    /// Seed of a made-up market, of delays and faults [default: 1]
     #[arg(long, value_name = "N", value_parser = values::any)]
     seed: Option<u64>,
+
+    #[command(flatten)]
+    conditions: ConditionOptions,
 }
 
 /// How many times as fast as recorded; none for as fast as possible.
@@ -85,8 +90,8 @@ impl MarketOptions {
             .as_ref()
             .filter(|path| path.as_os_str() != "made-up");
         if let Some(file) = file {
-            if self.seed.is_some() {
-                return misuse("--seed goes with a made-up market");
+            if self.seed.is_some() && !self.conditions.are_given() {
+                return misuse("--seed goes with a made-up market, --latency or --faults");
             }
             return self.recorded(file, rules, &guests).map(Some);
         }
@@ -94,20 +99,27 @@ impl MarketOptions {
             return misuse("--loop and --books go with a recorded market: --market FILE");
         }
         if self.market.is_none() && !is_demo {
+            if self.conditions.are_given() {
+                return misuse("--latency and --faults need --market or --demo");
+            }
             let is_default = self.speed == Speed(Some(1.0));
             if self.from.is_some() || self.seed.is_some() || !is_default {
                 return misuse("--speed, --from and --seed need --market or --demo");
             }
             return Ok(None);
         }
-        Ok(Some(self.made_up(&Demo::symbols(), &guests)))
+        self.made_up(&Demo::symbols(), &guests).map(Some)
     }
 
-    fn made_up(&self, symbols: &[SymbolSpec], guests: &[UserId]) -> Flow {
+    fn conditions(&self) -> Result<Option<Arc<Conditions>>, Failure> {
+        self.conditions.open(self.seed.unwrap_or(SEED))
+    }
+
+    fn made_up(&self, symbols: &[SymbolSpec], guests: &[UserId]) -> Result<Flow, Failure> {
         let seed = self.seed.unwrap_or(SEED);
         let market = MadeUp::new(seed, symbols, guests);
         let from = self.from.map_or(market.opening(), |from| from - 1);
-        Flow {
+        Ok(Flow {
             name: "made-up".to_owned(),
             identity: xxh64(seed, format!("{symbols:?}{guests:?}").as_bytes()),
             pace: Pace {
@@ -115,11 +127,13 @@ impl MarketOptions {
                 from,
             },
             source: Source::MadeUp(market),
-        }
+            conditions: self.conditions()?,
+        })
     }
 
     fn recorded(&self, file: &Path, rules: RulesName, guests: &[UserId]) -> Result<Flow, Failure> {
         let options = Intended::whole(file.to_owned(), self.books.clone(), rules);
+        let conditions = self.conditions()?;
         let notes = Notes::new(false);
         let source = source::load(&options, Taken::Often, &notes)?;
         let name = source.name;
@@ -154,6 +168,7 @@ impl MarketOptions {
                 from: self.from.map_or(0, |from| from - 1),
             },
             source: Source::Recorded(events.finish(self.is_loop)),
+            conditions,
         })
     }
 }

@@ -197,11 +197,27 @@ fn a_market_that_cannot_be_is_refused_before_anything_is_served() {
     );
     refused(
         &["--market", &good, "--seed", "3"],
-        &["--seed goes with a made-up market"],
+        &["--seed goes with a made-up market, --latency or --faults"],
     );
     refused(
         &["--market", "made-up", "--loop"],
         &["--loop and --books go with a recorded"],
     );
     refused(&["--speed", "2x"], &["need --market or --demo"]);
+    for option in [["--latency", "in=5ms"], ["--faults", "drop=0.1"]] {
+        refused(&option, &["--latency and --faults need --market or --demo"]);
+    }
+    let market = ["--market", "made-up"];
+    for (option, why) in [
+        (
+            ["--latency", "in=5"],
+            "in: `5` is not a time from 0s to 60s",
+        ),
+        (["--faults", "drop=2"], "drop: `2` is not a probability"),
+    ] {
+        refused(&[market, option].concat(), &[option[0], why]);
+    }
+    let twice = ["--latency", "in=5ms", "--latency", "out=5ms"];
+    let twice = [&market[..], &twice].concat();
+    refused(&twice, &["--latency: given twice for all"]);
 }

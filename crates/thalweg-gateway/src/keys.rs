@@ -74,6 +74,13 @@ pub struct ApiKey {
     pub verifier: Verifier,
 }
 
+impl ApiKey {
+    /// Returns the API key itself.
+    pub(crate) fn api_key(&self) -> &str {
+        &self.name
+    }
+}
+
 #[cfg(test)]
 impl ApiKey {
     /// Returns a key of a user that may not trade.

@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 
 mod checkpoint;
+mod conditions;
 pub mod decimal;
 pub mod demo;
 mod error;

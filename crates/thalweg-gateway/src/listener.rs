@@ -1,6 +1,5 @@
 //! The HTTP server: connections, routing, headers, bounds.
 
-use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +11,12 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use thalweg_exchange::UserId;
+use thalweg_server::conditions::{Fault, Line};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::conditions::{self, Lost};
 use crate::error::ApiError;
 use crate::page;
 use crate::params::Params;
@@ -62,14 +65,34 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
     }
 }
 
-/// Serves a connection. Its seat goes with each request: a WebSocket keeps it.
+/// Serves a connection, behind a line where it has latency.
 async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, seat: Arc<Seat>) {
     let _ = stream.set_nodelay(true);
+    let Some(conditions) = conditions::with_latency(&state) else {
+        return serve_on(stream, state, peer, seat, None).await;
+    };
+    match conditions::delayed(stream, &state, conditions) {
+        Ok((stream, line)) => serve_on(stream, state, peer, seat, Some(line)).await,
+        Err(error) => tracing::warn!(%error, "no sockets for a connection with latency"),
+    }
+}
+
+/// Serves a connection. Its seat and its line go with each request: a WebSocket keeps them.
+async fn serve_on(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    state: Arc<State>,
+    peer: SocketAddr,
+    seat: Arc<Seat>,
+    line: Option<Arc<Line>>,
+) {
     let own = Arc::clone(&seat);
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&own));
+        if let Some(line) = &line {
+            request.extensions_mut().insert(Arc::clone(line));
+        }
         let state = Arc::clone(&state);
-        async move { Ok::<_, Infallible>(respond(state, request, peer).await) }
+        async move { respond(state, request, peer).await }
     });
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
@@ -96,7 +119,11 @@ fn client_address(headers: &HeaderMap, peer: SocketAddr) -> IpAddr {
         .unwrap_or(peer.ip())
 }
 
-async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr) -> HttpResponse {
+async fn respond(
+    state: Arc<State>,
+    request: Request<Incoming>,
+    peer: SocketAddr,
+) -> Result<HttpResponse, Lost> {
     let started = Instant::now();
     let id = next_id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -106,7 +133,7 @@ async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr
     } else if let Some(response) = page::respond(&method, &path, request.headers()) {
         response
     } else {
-        answer(&state, request, address).await
+        answer(&state, request, address).await?
     };
     if let Ok(value) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(UUID, value);
@@ -114,7 +141,7 @@ async fn respond(state: Arc<State>, request: Request<Incoming>, peer: SocketAddr
     let took_us = started.elapsed().as_micros() as u64;
     let status = response.status().as_u16();
     tracing::debug!(target: "access", id, %address, %method, path, status, took_us, "request");
-    response
+    Ok(response)
 }
 
 /// Returns an id for a request: of this start, and its number.
@@ -125,21 +152,26 @@ fn next_id() -> String {
     format!("{:08x}-{number:012x}", std::process::id())
 }
 
-async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr) -> HttpResponse {
+async fn answer(
+    state: &Arc<State>,
+    request: Request<Incoming>,
+    address: IpAddr,
+) -> Result<HttpResponse, Lost> {
     let (head, body) = request.into_parts();
+    let empty = |status| Ok(of_status(status, String::new()));
     if head.method == Method::OPTIONS {
-        return of_status(StatusCode::NO_CONTENT, String::new());
+        return empty(StatusCode::NO_CONTENT);
     }
     let row = match rest::find(&head.method, head.uri.path()) {
         Ok(row) => row,
-        Err(true) => return of_status(StatusCode::METHOD_NOT_ALLOWED, String::new()),
-        Err(false) => return of_status(StatusCode::NOT_FOUND, String::new()),
+        Err(true) => return empty(StatusCode::METHOD_NOT_ALLOWED),
+        Err(false) => return empty(StatusCode::NOT_FOUND),
     };
     let read = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_BYTES_MAX).collect());
     let body = match read.await {
         Ok(Ok(body)) => body.to_bytes(),
-        Ok(Err(_)) => return of_status(StatusCode::PAYLOAD_TOO_LARGE, String::new()),
-        Err(_) => return of_status(StatusCode::REQUEST_TIMEOUT, String::new()),
+        Ok(Err(_)) => return empty(StatusCode::PAYLOAD_TOO_LARGE),
+        Err(_) => return empty(StatusCode::REQUEST_TIMEOUT),
     };
     let header = |name| head.headers.get(name).and_then(|value| value.to_str().ok());
     let read = std::str::from_utf8(&body)
@@ -147,11 +179,11 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
         .and_then(|body| Params::of_request(head.uri.query().unwrap_or(""), body));
     let params = match read {
         Ok(params) => params,
-        Err(error) => return of_error(&error),
+        Err(error) => return Ok(of_error(&error)),
     };
     let seat = head.extensions.get::<Arc<Seat>>();
     if !seat.is_some_and(|seat| seat.work(address)) {
-        return of_error(&ApiError::BUSY);
+        return Ok(of_error(&ApiError::BUSY));
     }
     let weighed = rest::weigh(state, row, &params, address);
     let authorized = weighed.and_then(|_| {
@@ -159,14 +191,18 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
             .or(params.raw("timeUnit"))
             .map(TimeUnit::named);
         let unit = unit.transpose()?.unwrap_or_default();
-        Ok((unit, rest::authorize(state, row, &params, header(API_KEY))?))
+        let key = rest::authorize(state, row, &params, header(API_KEY))?;
+        let fault = conditions::fault(state, row, key.as_deref());
+        Ok((unit, key, fault))
     });
     let (result, key) = match authorized {
-        Ok((unit, key)) => {
-            let params = &params;
+        // There is no other way not to answer: requests of a connection are answered in turn.
+        Ok((_, _, Some(Fault::Drop | Fault::Disconnect))) => return Err(Lost),
+        Ok((_, key, Some(Fault::Reject))) => (Err(ApiError::BUSY), key),
+        Ok((unit, key, None)) => {
             let call = Call {
                 state,
-                params,
+                params: &params,
                 unit,
                 key,
             };
@@ -181,15 +217,21 @@ async fn answer(state: &Arc<State>, request: Request<Incoming>, address: IpAddr)
     if let Some(seat) = seat {
         seat.wait(key.is_some());
     }
+    let key = key.filter(|_| row.security == Security::Trade);
+    let user = key.map(|key| key.user);
+    add_limits(response.headers_mut(), state, address, user);
+    Ok(response)
+}
+
+/// Adds the weight that an address has used, and the orders of a user who trades.
+fn add_limits(headers: &mut HeaderMap, state: &State, address: IpAddr, user: Option<UserId>) {
     let now = now_us();
-    let headers = response.headers_mut();
     let used = state.limits.weight_used(address, now);
     headers.insert(USED_WEIGHT, used.into());
     headers.insert(USED_WEIGHT_1M, used.into());
-    if let Some(key) = key.filter(|_| row.security == Security::Trade) {
-        let (in_10s, in_day) = state.limits.orders(key.user, now);
+    if let Some(user) = user {
+        let (in_10s, in_day) = state.limits.orders(user, now);
         headers.insert(ORDER_COUNT_10S, in_10s.into());
         headers.insert(ORDER_COUNT_1D, in_day.into());
     }
-    response
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg_server::conditions::Conditions;
 use thalweg_server::{GatewayLink, config};
 use tokio::sync::watch;
 
@@ -23,6 +24,8 @@ pub(crate) struct State {
     pub(crate) market: Market,
     pub(crate) orders: Orders,
     pub(crate) instruments: Arc<Followers>,
+    /// `None` where the network is as it is.
+    pub(crate) conditions: Option<Arc<Conditions>>,
     pub(crate) connections_max: usize,
     /// Bytes of the log between two checkpoints at least.
     pub(crate) checkpoint_bytes: u64,
@@ -59,6 +62,7 @@ impl State {
             market: Market::new(),
             orders,
             instruments: Arc::new(Followers::new(config.instruments)),
+            conditions: link.conditions.clone(),
             connections_max: config.connections_max,
             checkpoint_bytes: config.checkpoint_bytes,
             draining: watch::Sender::new(false),

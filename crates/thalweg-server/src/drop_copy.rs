@@ -113,6 +113,8 @@ pub struct GatewayLink {
     pub reports: Reports,
     /// See [`DropCopy`].
     pub copy: DropCopy,
+    /// The network between users and the exchange, where it is slow or loses commands.
+    pub conditions: Option<Arc<crate::conditions::Conditions>>,
     /// See [`Instruments`](crate::Instruments).
     pub instruments: crate::Instruments,
 }

@@ -1,7 +1,9 @@
 //! The handshake: a hello is read and checked, and its connection is entered as a session or ended
 //! with a bye. The welcome comes from the thread of the exchange.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::conditions::{Line, relay};
 use crate::config::HEARTBEAT_MS_MAX;
 use crate::connection_slots::{ConnectionSlot, EVICTED, ListenerKind};
 use crate::counters::raise;
@@ -60,7 +63,11 @@ pub(crate) async fn receive(
     match handshake(&shared, &mut connection_slot, &mut stream, &mut bytes).await {
         Ok(None) => shared.counters.end(Ending::Done),
         Ok(Some(hello)) => {
-            let Ok(stream) = stream.into_std() else {
+            let stream = match shared.line(hello.terms.key) {
+                None => stream.into_std(),
+                Some(line) => relayed(stream, line, std::mem::take(&mut bytes)),
+            };
+            let Ok(stream) = stream else {
                 return shared.counters.end(Ending::Done);
             };
             let new = NewSession {
@@ -84,6 +91,13 @@ pub(crate) async fn receive(
             send_bye(&mut stream, why, &text).await;
         }
     }
+}
+
+/// Puts a line before a session; bytes behind the hello go through it too.
+fn relayed(stream: TcpStream, line: Line, bytes: Vec<u8>) -> io::Result<std::net::TcpStream> {
+    let session = relay(stream, Arc::new(line), bytes, |_| {})?;
+    // To a session, a stream of bytes is as good as another.
+    Ok(OwnedFd::from(session.into_std()?).into())
 }
 
 /// Sends a bye and closes.

@@ -115,7 +115,9 @@ impl Server {
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
         let feed = Arc::new(new_feed(&config));
         let (gateway_key, (copy_writer, copy)) = gateway_parts(&config, &feed)?;
-        let shared = Arc::new(Shared::new(config, keys, gateway_key, feed));
+        let conditions = flow.as_ref().and_then(|flow| flow.conditions.clone());
+        let shared = Shared::new(config, keys, gateway_key, feed, conditions);
+        let shared = Arc::new(shared);
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
@@ -182,6 +184,7 @@ impl Server {
             session: self.shared.config.sessions.per_holder,
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
+            conditions: self.shared.conditions.clone(),
             instruments: Instruments::new(Arc::clone(&self.shared)),
         })
     }

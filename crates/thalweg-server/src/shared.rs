@@ -7,7 +7,9 @@ use std::time::Instant;
 use subtle::ConstantTimeEq;
 use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
+use thalweg_exchange::session::SessionKey;
 
+use crate::conditions::{Conditions, Line};
 use crate::config::Config;
 use crate::connect_limits::ConnectLimits;
 use crate::connection_slots::ConnectionSlots;
@@ -40,6 +42,8 @@ pub(crate) struct Shared {
     /// The key by which a gateway in this process opens sessions, where there is one.
     gateway: Option<(String, KeyHash)>,
     pub(crate) requests: Requests,
+    /// `None` where the network is as it is.
+    pub(crate) conditions: Option<Arc<Conditions>>,
     /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
     pub(crate) time_set: Arc<AtomicI64>,
     pub(crate) connection_slots: Arc<ConnectionSlots>,
@@ -55,6 +59,7 @@ impl Shared {
         keys: Option<Keys>,
         gateway: Option<String>,
         feed: Arc<Feed>,
+        conditions: Option<Arc<Conditions>>,
     ) -> Self {
         let gateway = gateway.map(|key| (keys::hash(key.as_bytes()), key));
         let gateway = gateway.map(|(hash, key)| (key, hash));
@@ -76,12 +81,27 @@ impl Shared {
             keys: RwLock::new(keys.map(Arc::new)),
             gateway,
             requests: Requests::default(),
+            conditions,
             time_set: Arc::new(AtomicI64::new(i64::MIN)),
             connection_slots: Arc::new(slots),
             connect_limits,
             log_welcomed: LogLimit::new(100, 1_000),
             log_refused: LogLimit::new(5, 50),
         }
+    }
+
+    /// Returns the network's conditions for a session, where there are some.
+    pub(crate) fn conditions_of(&self, key: SessionKey) -> Option<&Conditions> {
+        let conditions = self.conditions.as_deref()?;
+        let per_holder = self.config.sessions.per_holder;
+        Conditions::concerns(key, per_holder).then_some(conditions)
+    }
+
+    /// Returns a line for a session that has latency.
+    pub(crate) fn line(&self, key: SessionKey) -> Option<Line> {
+        let conditions = self.conditions_of(key)?;
+        let delays = conditions.delays(None, key.holder)?;
+        Some(Line::new(delays, conditions.seed))
     }
 
     pub(crate) fn keys(&self) -> Option<Arc<Keys>> {

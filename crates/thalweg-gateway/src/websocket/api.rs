@@ -16,11 +16,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
+use thalweg_server::conditions::{Fault, Line};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::connection::{Close, Frames, Io, Stream, next_text, run};
 use super::session::Session;
+use crate::conditions;
 use crate::error::ApiError;
 use crate::keys::ApiKey;
 use crate::market::Item;
@@ -92,6 +94,10 @@ struct Api {
     state: Arc<State>,
     address: IpAddr,
     session: Session,
+    /// The line of a connection with latency.
+    line: Option<Arc<Line>>,
+    /// Whether the connection is to be cut, on purpose.
+    is_cut: bool,
 }
 
 impl Api {
@@ -129,7 +135,10 @@ impl Api {
             Err(error) => Err(error),
         };
         let Err(error) = begun else {
-            return Ok(());
+            return match self.is_cut {
+                true => Err(Close::Gone),
+                false => Ok(()),
+            };
         };
         let is_weighed = error.status != 429 && is_request;
         let text = respond.text(&self.state, None, &Err(error));
@@ -161,12 +170,26 @@ impl Api {
                 .weigh(self.address, SESSION_WEIGHT, now_us())?;
             let answer = self.session.answer(method, &params);
             let answer = answer.ok_or(ApiError::UNSUPPORTED)??;
+            if let (Some(line), Some(Ok(key))) = (&self.line, self.session.key()) {
+                conditions::belong(line, &self.state, &key);
+            }
             let text = respond.text(&self.state, None, &Ok(answer));
             self.session.outbox.text(text);
             return Ok(());
         };
         rest::weigh(&self.state, row, &params, self.address)?;
         let key = self.authorize(row, &params)?;
+        if let (Some(line), Some(key)) = (&self.line, &key) {
+            conditions::belong(line, &self.state, key);
+        }
+        match conditions::fault(&self.state, row, key.as_deref()) {
+            None => {}
+            Some(Fault::Reject) => return Err(ApiError::BUSY),
+            Some(lost) => {
+                self.is_cut = lost == Fault::Disconnect;
+                return Ok(());
+            }
+        }
         let (state, respond) = (Arc::clone(&self.state), respond.clone());
         let unit = self.session.time_unit;
         working.push(Box::pin(async move {
@@ -236,7 +259,7 @@ fn is_id(json: &str) -> bool {
 pub(super) async fn serve<S: Io>(
     state: Arc<State>,
     socket: WebSocketStream<S>,
-    address: IpAddr,
+    (address, line): (IpAddr, Option<Arc<Line>>),
     with_limits: bool,
     time_unit: TimeUnit,
 ) {
@@ -254,6 +277,8 @@ pub(super) async fn serve<S: Io>(
         state,
         address,
         session,
+        line,
+        is_cut: false,
     };
     let render = |item| match item {
         Item::Text(text) => text,

@@ -23,6 +23,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use thalweg_server::conditions::Line;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -81,6 +82,7 @@ pub(crate) fn accept(
         return of_error(&error);
     }
     let seat = request.extensions_mut().remove::<Arc<Seat>>();
+    let line = request.extensions_mut().remove::<Arc<Line>>();
     if !seat.as_ref().is_some_and(|seat| seat.work(address)) {
         return of_error(&ApiError::BUSY);
     }
@@ -101,7 +103,7 @@ pub(crate) fn accept(
                         streams::serve(state, socket, names, is_combined, time_unit).await;
                     }
                     Served::Api { with_limits } => {
-                        api::serve(state, socket, address, with_limits, time_unit).await;
+                        api::serve(state, socket, (address, line), with_limits, time_unit).await;
                     }
                 }
             }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod conditions;
 mod fixture;
 mod hostile;
 mod orders;

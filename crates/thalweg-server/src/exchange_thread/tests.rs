@@ -23,7 +23,13 @@ type Thread = ExchangeThread<SimDisk>;
 
 fn thread() -> Thread {
     let feed = Feed::new(Epoch(1), Channels::default(), 1, 2);
-    let shared = Arc::new(Shared::new(Config::default(), None, None, Arc::new(feed)));
+    let shared = Arc::new(Shared::new(
+        Config::default(),
+        None,
+        None,
+        Arc::new(feed),
+        None,
+    ));
     let poll = Poll::new().expect("there are files");
     let (_, requests) = mpsc::channel();
     let driver = driver(&SimDisk::new());

@@ -258,6 +258,7 @@ mod tests {
 
     fn open(driver: &Driver<SimDisk>, is_loop: bool, identity: u64) -> Result<FlowRun, ServeError> {
         let flow = Flow {
+            conditions: None,
             name: "test".to_owned(),
             identity,
             source: Source::Recorded(recorded(is_loop)),

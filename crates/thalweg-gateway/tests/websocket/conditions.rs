@@ -1,0 +1,138 @@
+//! Latency and faults of the gateway.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use thalweg_gateway::keys::{KeyKind, NewKey};
+use thalweg_server::conditions::{Conditions, Delay, Delays, Faults};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::api::signed;
+use crate::fixture::Fixture;
+
+const MS: Duration = Duration::from_millis(1);
+
+fn delays(inbound: u32, outbound: u32) -> Delays {
+    Delays {
+        inbound: Delay::Fixed(inbound * MS),
+        outbound: Delay::Fixed(outbound * MS),
+    }
+}
+
+fn test_order() -> Value {
+    json!({
+        "symbol": "BTCUSDT", "side": "SELL", "type": "LIMIT", "timeInForce": "GTC",
+        "price": "10", "quantity": "0.0005", "recvWindow": 60_000,
+    })
+}
+
+fn place(key: &NewKey) -> Value {
+    json!({ "id": 1, "method": "order.place", "params": signed(key, test_order()) })
+}
+
+/// Returns what is answered to an order by REST.
+async fn post(fixture: &Fixture, key: &NewKey) -> String {
+    let params = signed(key, test_order());
+    let params = params.as_object().expect("an object").iter();
+    let (last, rest): (Vec<_>, Vec<_>) = params.partition(|(name, _)| *name == "signature");
+    let text = |value: &Value| value.as_str().map_or(value.to_string(), str::to_owned);
+    let pairs = rest.into_iter().chain(last);
+    let query: Vec<_> = pairs
+        .map(|(name, value)| format!("{name}={}", text(value)))
+        .collect();
+    let (query, api_key) = (query.join("&"), &key.api_key);
+    let head = format!(
+        "POST /api/v3/order?{query} HTTP/1.1\r\nHost: gateway\r\nX-MBX-APIKEY: {api_key}\r\n\
+        Connection: close\r\nContent-Length: 0\r\n\r\n"
+    );
+    let socket = TcpStream::connect(fixture.gateway.address()).await;
+    let mut socket = socket.expect("a connection");
+    socket.write_all(head.as_bytes()).await.expect("a request");
+    let mut text = String::new();
+    // Where it is cut, the end may be an error.
+    let _ = socket.read_to_string(&mut text).await;
+    text
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_and_responses_take_their_time_by_key() {
+    let fixture = Fixture::behind(Conditions {
+        general: Some(delays(5, 10)),
+        by_key: [("2".to_owned(), delays(60, 40))].into(),
+        ..Conditions::default()
+    })
+    .await;
+    let (key, slow) = (
+        fixture.new_key(KeyKind::Hmac, 1),
+        fixture.new_key(KeyKind::Hmac, 2),
+    );
+    for (key, least) in [(&key, 15 * MS), (&slow, 100 * MS)] {
+        let begun = Instant::now();
+        let answer = post(&fixture, key).await;
+        assert!(begun.elapsed() >= least);
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    let mut client = fixture.connect("/ws-api/v3").await;
+    // Its user is known from the first signed request on.
+    assert_eq!(client.ask(&place(&slow)).await["status"], 200);
+    let begun = Instant::now();
+    assert_eq!(client.ask(&place(&slow)).await["status"], 200);
+    assert!(begun.elapsed() >= 100 * MS);
+}
+
+async fn with_faults(faults: Faults) -> (Fixture, NewKey) {
+    let fixture = Fixture::behind(Conditions {
+        faults,
+        ..Conditions::default()
+    })
+    .await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    (fixture, key)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rejected_order_has_an_error_and_is_not_placed() {
+    let (fixture, key) = with_faults(Faults {
+        reject: 1.0,
+        ..Faults::default()
+    })
+    .await;
+    let answer = post(&fixture, &key).await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("-1008"), "{answer}");
+    let mut client = fixture.connect("/ws-api/v3").await;
+    assert_eq!(client.ask(&place(&key)).await["error"]["code"], -1008);
+    let asked =
+        json!({ "id": 2, "method": "openOrders.status", "params": signed(&key, json!({})) });
+    assert_eq!(client.ask(&asked).await["result"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dropped_order_has_no_response() {
+    let (fixture, key) = with_faults(Faults {
+        drop: 1.0,
+        ..Faults::default()
+    })
+    .await;
+    assert_eq!(post(&fixture, &key).await, "");
+    let mut client = fixture.connect("/ws-api/v3").await;
+    client.send(&place(&key).to_string()).await;
+    let asked =
+        json!({ "id": 2, "method": "openOrders.status", "params": signed(&key, json!({})) });
+    let answer = client.ask(&asked).await;
+    assert_eq!((&answer["id"], &answer["result"]), (&json!(2), &json!([])));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_may_cut_its_connection() {
+    let (fixture, key) = with_faults(Faults {
+        disconnect: 1.0,
+        ..Faults::default()
+    })
+    .await;
+    assert_eq!(post(&fixture, &key).await, "");
+    let mut client = fixture.connect("/ws-api/v3").await;
+    client.send(&place(&key).to_string()).await;
+    assert!(client.next().await.is_err());
+}
