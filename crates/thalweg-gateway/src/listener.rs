@@ -11,13 +11,13 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use thalweg_exchange::UserId;
 use thalweg_server::conditions::{Fault, Line};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::conditions::{self, Lost};
 use crate::error::ApiError;
+use crate::keys::ApiKey;
 use crate::page;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_status};
@@ -217,20 +217,19 @@ async fn answer(
     if let Some(seat) = seat {
         seat.wait(key.is_some());
     }
-    let key = key.filter(|_| row.security == Security::Trade);
-    let user = key.map(|key| key.user);
-    add_limits(response.headers_mut(), state, address, user);
+    let trader = key.filter(|_| row.security == Security::Trade);
+    add_limits(response.headers_mut(), state, address, trader.as_deref());
     Ok(response)
 }
 
 /// Adds the weight that an address has used, and the orders of a user who trades.
-fn add_limits(headers: &mut HeaderMap, state: &State, address: IpAddr, user: Option<UserId>) {
+fn add_limits(headers: &mut HeaderMap, state: &State, address: IpAddr, trader: Option<&ApiKey>) {
     let now = now_us();
     let used = state.limits.weight_used(address, now);
     headers.insert(USED_WEIGHT, used.into());
     headers.insert(USED_WEIGHT_1M, used.into());
-    if let Some(user) = user {
-        let (in_10s, in_day) = state.limits.orders(user, now);
+    if let Some(key) = trader {
+        let (in_10s, in_day) = state.limits.orders(key.user, now);
         headers.insert(ORDER_COUNT_10S, in_10s.into());
         headers.insert(ORDER_COUNT_1D, in_day.into());
     }
