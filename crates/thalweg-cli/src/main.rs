@@ -36,6 +36,7 @@ mod source;
 mod stdin;
 mod sweep;
 mod terminal;
+#[cfg(unix)]
 mod views;
 
 use crate::arguments::{Command, Exchange};

@@ -111,7 +111,7 @@ impl Checkpoints {
         let turn_bytes = TURN_BYTES.max(begun_at - self.turned_at);
         while let Some(part) = under_way.left.pop() {
             match part {
-                Part::User(user) => state.orders.keep(user)?,
+                Part::User(user) => drop(state.orders.keep(user)?),
                 Part::Symbol(symbol) => each_part((state, ids), symbol, |part| {
                     log.append(&Record::Kept(part)).map(drop)
                 })?,

@@ -51,7 +51,7 @@ pub(crate) fn delayed(
 /// Has a connection take the delays of an API key, or of its user.
 pub(crate) fn belong(line: &Line, state: &State, key: &ApiKey) {
     if let Some(conditions) = &state.conditions {
-        let delays = conditions.delays(Some(key.api_key()), key.user.0);
+        let delays = conditions.delays(Some(key.name()), key.user.0);
         line.change(delays.unwrap_or_default());
     }
 }

@@ -5,6 +5,7 @@
 //! and RSA keys the file has the public half.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -75,9 +76,30 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Returns the API key itself.
-    pub(crate) fn api_key(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+}
+
+/// The difference that reading the keys again has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyChanges {
+    /// Keys that are new.
+    pub added: usize,
+    /// Keys that are gone.
+    pub removed: usize,
+    /// Keys that have another user, role or secret.
+    pub changed: usize,
+}
+
+impl fmt::Display for KeyChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            added,
+            removed,
+            changed,
+        } = self;
+        write!(f, "{added} added, {removed} removed, {changed} changed")
     }
 }
 
@@ -120,18 +142,32 @@ impl ApiKeys {
     ///
     /// # Errors
     /// As [`read`](Self::read); the keys are as before.
-    pub fn reload(&self) -> Result<(), GatewayError> {
+    pub fn reload(&self) -> Result<KeyChanges, GatewayError> {
         let mut keys = read(&self.path)?;
         let mut current = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        let (mut same, mut changed) = (0, 0);
         for (name, key) in &mut keys {
-            if let Some(old) = current.get(name)
-                && old.identity == key.identity
-            {
-                *key = Arc::clone(old);
+            match current.get(name) {
+                Some(old) if old.identity == key.identity => {
+                    *key = Arc::clone(old);
+                    same += 1;
+                }
+                Some(_) => changed += 1,
+                None => {}
             }
         }
+        let changes = KeyChanges {
+            added: keys.len() - same - changed,
+            removed: current.len() - same - changed,
+            changed,
+        };
         *current = Arc::new(keys);
-        Ok(())
+        Ok(changes)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.len()
     }
 
     /// Returns a key.

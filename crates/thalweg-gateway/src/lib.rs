@@ -46,6 +46,8 @@ mod conditions;
 pub mod decimal;
 pub mod demo;
 mod error;
+mod figure_rows;
+mod figures;
 mod instruments;
 pub mod keys;
 mod limits;
@@ -185,6 +187,8 @@ impl Gateway {
         let GatewayLink {
             copy, instruments, ..
         } = link;
+        state.audit_keys("keys read", state.keys.len().to_string());
+        figure_rows::publish(&state);
         let ready = link::follow(Arc::clone(&state), copy, &runtime);
         let ready = ready.map_err(GatewayError::Threads)?.await;
         // The exchange has ended where there is no message.
@@ -214,7 +218,13 @@ impl Gateway {
     /// # Errors
     /// The file is wrong: the keys are as before.
     pub fn reload_keys(&self) -> Result<(), GatewayError> {
-        self.state.keys.reload()
+        let reloaded = self.state.keys.reload();
+        let (event, result) = match &reloaded {
+            Ok(changes) => ("keys changed", changes.to_string()),
+            Err(error) => ("keys not read", error.to_string()),
+        };
+        self.state.audit_keys(event, result);
+        reloaded.map(drop)
     }
 
     /// Notifies WebSocket clients that the server is about to stop, and takes no new connections.

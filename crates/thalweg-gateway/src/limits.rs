@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde_json::{Value, json};
@@ -75,15 +76,16 @@ impl<K: Eq + Hash + Copy> Window<K> {
 #[derive(Debug)]
 pub(crate) struct Limits {
     weight: Window<IpAddr>,
+    weight_refusals: AtomicU64,
     orders_10s: Window<UserId>,
     orders_day: Window<UserId>,
 }
 
 /// Returns the address that weights and connections count for: a host of IPv6 has a network of
-/// 2^64 addresses.
+/// 2^64 addresses, and one of IPv4 that came to a listener of IPv6 is itself.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
+    match address.to_canonical() {
+        address @ IpAddr::V4(_) => address,
         IpAddr::V6(v6) => IpAddr::from((v6.to_bits() & !u128::from(u64::MAX)).to_be_bytes()),
     }
 }
@@ -92,6 +94,7 @@ impl Limits {
     pub(crate) fn new(config: &config::Gateway) -> Self {
         Self {
             weight: Window::new(MINUTE_US, config.weight_per_minute),
+            weight_refusals: AtomicU64::new(0),
             orders_10s: Window::new(TEN_SECONDS_US, config.orders_per_10s),
             orders_day: Window::new(DAY_US, config.orders_per_day),
         }
@@ -104,6 +107,8 @@ impl Limits {
     pub(crate) fn weigh(&self, address: IpAddr, weight: u32, now_us: i64) -> Result<u32, ApiError> {
         let counted = self.weight.add(network(address), weight, now_us);
         counted.map_err(|seconds| {
+            // ORDERING: Relaxed; a count alone.
+            self.weight_refusals.fetch_add(1, Ordering::Relaxed);
             let limit = self.weight.limit;
             let mut error = ApiError::WEIGHT.after(seconds);
             error.msg = format!(
@@ -113,6 +118,12 @@ impl Limits {
             .into();
             error
         })
+    }
+
+    /// Returns how many requests were refused by their weight.
+    pub(crate) fn weight_refusals(&self) -> u64 {
+        // ORDERING: Relaxed; a count alone.
+        self.weight_refusals.load(Ordering::Relaxed)
     }
 
     /// Returns the weight that an address has used in this minute.
@@ -202,6 +213,9 @@ mod tests {
         assert_eq!(limits.weigh(near, 6, 60_000_000), Ok(6));
         assert_eq!(limits.weigh(far, 6, 60_000_000), Ok(6));
         assert!(limits.weigh(same, 5, 60_000_000).is_err());
+        // One that comes to a listener of IPv6.
+        let mapped = "::ffff:127.0.0.2".parse().expect("an address");
+        assert_eq!(limits.weigh(mapped, 1, 2_000_000), Ok(6));
     }
 
     #[test]

@@ -144,8 +144,7 @@ impl Follower {
         // The commands after that come with the drop copy.
         self.write(false)?;
         self.apply(time_us);
-        state.orders.forget_unsent();
-        Ok(())
+        state.orders.forget_unsent()
     }
 
     /// Takes the reports, up to those of a command, that did not come from the drop copy.
@@ -398,6 +397,10 @@ pub(crate) mod tests {
 
     impl Fixture {
         pub(crate) async fn new(name: &str) -> Self {
+            Self::with(name, |_| ()).await
+        }
+
+        async fn with(name: &str, change: impl FnOnce(&mut Config)) -> Self {
             let name = format!("thalweg-gateway-link-{name}-{}", std::process::id());
             let directory = std::env::temp_dir().join(name);
             let _ = std::fs::remove_dir_all(&directory);
@@ -410,6 +413,7 @@ pub(crate) mod tests {
             (config.admin.listen, config.http.listen) = (Some(any), None);
             config.gateway.listen = Some(any);
             (config.gateway.checkpoint_bytes, config.gateway.orders_kept) = (1 << 16, 100);
+            change(&mut config);
             let gateway = config.gateway.clone();
             let started = Server::start(config, &directory.join("exchange")).await;
             let mut server = started.expect("a server");
@@ -541,6 +545,20 @@ pub(crate) mod tests {
         }
     }
 
+    /// Begins to place an order that rests.
+    fn place_buy(
+        state: &Arc<State>,
+        user: &Arc<crate::orders::User>,
+        client_id: &str,
+    ) -> tokio::task::JoinHandle<()> {
+        let order = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let order = format!("{order}&newClientOrderId={client_id}");
+        let params = Params::of_request(&order, "").expect("parameters");
+        let draft = crate::orders::Draft::read(&params, &state.symbols).expect("an order");
+        let (state, user) = (Arc::clone(state), Arc::clone(user));
+        tokio::spawn(async move { drop(state.orders.place(&user, &draft).await) })
+    }
+
     fn executed(outcome: Outcome) -> u64 {
         match outcome {
             Outcome::Executed { number, result, .. } => {
@@ -637,6 +655,75 @@ pub(crate) mod tests {
         assert_eq!(ids(&user), [7, 8, 9]);
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn trades_before_a_key_that_came_after_the_start_are_not_taken_after_a_crash() {
+        let mut fixture = Fixture::new("late-key").await;
+        fixture.place(7, Action::Bid).await;
+        let number = fixture.place(8, Action::Ask).await;
+        fixture.until(number).await;
+        // As before the log of the gateway.
+        fixture.entries.clear();
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let placing = place_buy(&state, &user, "late");
+        // It is executed, and the gateway ends before its report is in the log.
+        fixture.until(number + 1).await;
+        fixture.entries.clear();
+        let restarted = Arc::new(fixture.another(true));
+        let mut follower = Follower::new(Arc::clone(&restarted), Handle::current());
+        let mut entries = vec![Copied::Restart, Copied::End(number + 1)];
+        follower.log(&mut entries, true, 1).expect("there is room");
+        follower.apply(1);
+        assert_eq!(follower.ids.last.get(&SYMBOL), None);
+        let user = restarted.orders.tracked(UserId(1)).expect("the log has it");
+        let memory = user.memory();
+        assert_eq!(memory.fills(SYMBOL).count(), 0);
+        assert_eq!(memory.open(None).count(), 1);
+        drop(memory);
+        placing.abort();
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_whose_reports_are_lost_has_an_unknown_execution_over_restarts() {
+        let change = |config: &mut Config| config.sessions.reports_kept = 2;
+        let mut fixture = Fixture::with("lost", change).await;
+        let number = fixture.place(7, Action::Bid).await;
+        fixture.until(number).await;
+        fixture.take(false);
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let placing = place_buy(&state, &user, "lost");
+        fixture.until(number + 1).await;
+        // More reports than are kept, and the gateway ends before it has any of them.
+        for id in 8..12 {
+            fixture.place(id, Action::Bid).await;
+        }
+        placing.abort();
+        let restarted = Arc::new(fixture.another(true));
+        let mut follower = Follower::new(Arc::clone(&restarted), Handle::current());
+        let mut entries = vec![Copied::Restart, Copied::End(number + 5)];
+        follower.log(&mut entries, true, 1).expect("there is room");
+        // The next start finds no gap.
+        let next = fixture.another(false);
+        let (mut ids, mut checkpoints) = (TradeIds::default(), Checkpoints::new(1 << 20));
+        let mut replay = Replay::new(&next, &mut ids, &mut checkpoints);
+        let read = restarted
+            .orders
+            .read(|record, bytes| replay.apply(record, bytes));
+        replay.end(read.expect("it is whole")).expect("it is whole");
+        next.orders.forget_unsent().expect("there is room");
+        for state in [&*restarted, &next] {
+            let user = state.orders.tracked(UserId(1)).expect("the log has it");
+            let memory = user.memory();
+            let sent = memory.sent_by_client(SYMBOL, "lost").expect("it is kept");
+            assert_eq!(sent.status, crate::orders::Status::Unknown);
+            assert_eq!(memory.order(SYMBOL, sent.id), None);
+            assert!(memory.all(SYMBOL, 1 << 52).is_empty());
+        }
         fixture.end();
     }
 

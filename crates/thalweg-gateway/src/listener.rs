@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,12 +17,13 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::conditions::{self, Lost};
 use crate::error::ApiError;
+use crate::figures::{self, Class};
 use crate::keys::ApiKey;
 use crate::page;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_status};
-use crate::rest::{self, Call, Security, TimeUnit};
-use crate::seats::{Seat, Seats};
+use crate::rest::{self, Call, Endpoint, Security, TimeUnit};
+use crate::seats::Seat;
 use crate::state::{State, now_us};
 use crate::websocket;
 
@@ -30,6 +31,8 @@ use crate::websocket;
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// How long a client may take for its request's head, also while a connection is idle.
 const HEAD_TIME: Duration = Duration::from_secs(75);
+/// A connection without a key may hold this much of a head that does not end.
+const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How long a client may take for its request's body.
 const BODY_TIME: Duration = Duration::from_secs(10);
 /// The pause after the system had no file for a connection.
@@ -46,7 +49,6 @@ const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d
 
 /// Accepts connections until the gateway stops.
 pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
-    let seats = Seats::new(state.connections_max);
     let mut draining = state.draining();
     loop {
         let accepted = tokio::select! {
@@ -57,7 +59,8 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Some(seat) = seats.take(peer.ip()) else {
+        let Some(seat) = state.seats.take(peer.ip()) else {
+            state.figures.cut("no seat");
             tracing::debug!(target: "access", %peer, "a connection is refused: no seat");
             continue;
         };
@@ -86,6 +89,7 @@ async fn serve_on(
     line: Option<Arc<Line>>,
 ) {
     let own = Arc::clone(&seat);
+    let figures = Arc::clone(&state);
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&own));
         if let Some(line) = &line {
@@ -97,11 +101,12 @@ async fn serve_on(
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
+        .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), answer)
         .with_upgrades();
     let served = tokio::select! {
         served = served => served,
-        () = seat.evicted() => return,
+        () = seat.evicted() => return figures.figures.cut("evicted"),
     };
     if let Err(error) = served {
         tracing::debug!(target: "access", %peer, %error, "a connection ended badly");
@@ -115,8 +120,8 @@ fn client_address(headers: &HeaderMap, peer: SocketAddr) -> IpAddr {
     let last = forwarded
         .and_then(|value| value.to_str().ok())
         .and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
-    last.filter(|_| peer.ip().is_loopback())
-        .unwrap_or(peer.ip())
+    let peer = peer.ip().to_canonical();
+    last.filter(|_| peer.is_loopback()).unwrap_or(peer)
 }
 
 async fn respond(
@@ -124,10 +129,10 @@ async fn respond(
     request: Request<Incoming>,
     peer: SocketAddr,
 ) -> Result<HttpResponse, Lost> {
-    let started = Instant::now();
-    let id = next_id();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let address = client_address(request.headers(), peer);
+    let seen = figures::Request::new(address, method.as_str(), &path);
+    let served = Arc::clone(&state);
     let mut response = if websocket::is_asked_for(request.headers()) {
         websocket::accept(state, request, address)
     } else if let Some(response) = page::respond(&method, &path, request.headers()) {
@@ -135,23 +140,18 @@ async fn respond(
     } else {
         answer(&state, request, address).await?
     };
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    if let Ok(value) = HeaderValue::from_str(&seen.id) {
         response.headers_mut().insert(UUID, value);
     }
-    let took_us = started.elapsed().as_micros() as u64;
     let status = response.status().as_u16();
-    tracing::debug!(target: "access", id, %address, %method, path, status, took_us, "request");
+    let extensions = response.extensions_mut();
+    let class = extensions.remove().unwrap_or(Class::Other);
+    let key: Option<Arc<ApiKey>> = extensions.remove();
+    (served.figures).answered(&seen, class, status, key.as_deref());
     Ok(response)
 }
 
-/// Returns an id for a request: of this start, and its number.
-fn next_id() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    // ORDERING: Relaxed; a counter.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{:08x}-{number:012x}", std::process::id())
-}
-
+/// Answers a request by HTTP. The response has the class and the key as extensions.
 async fn answer(
     state: &Arc<State>,
     request: Request<Incoming>,
@@ -167,6 +167,19 @@ async fn answer(
         Err(true) => return empty(StatusCode::METHOD_NOT_ALLOWED),
         Err(false) => return empty(StatusCode::NOT_FOUND),
     };
+    let mut response = call(state, row, (head, body), address).await?;
+    response.extensions_mut().insert(Class::from(row.security));
+    Ok(response)
+}
+
+/// Answers a request of an endpoint.
+async fn call(
+    state: &Arc<State>,
+    row: &Endpoint,
+    (head, body): (Parts, Incoming),
+    address: IpAddr,
+) -> Result<HttpResponse, Lost> {
+    let empty = |status| Ok(of_status(status, String::new()));
     let read = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_BYTES_MAX).collect());
     let body = match read.await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -191,7 +204,8 @@ async fn answer(
             .or(params.raw("timeUnit"))
             .map(TimeUnit::named);
         let unit = unit.transpose()?.unwrap_or_default();
-        let key = rest::authorize(state, row, &params, header(API_KEY))?;
+        let key = rest::authorize(state, row, &params, header(API_KEY));
+        let key = key.inspect_err(|error| state.audit_refused(address, header(API_KEY), error))?;
         let fault = conditions::fault(state, row, key.as_deref());
         Ok((unit, key, fault))
     });
@@ -217,8 +231,11 @@ async fn answer(
     if let Some(seat) = seat {
         seat.wait(key.is_some());
     }
-    let trader = key.filter(|_| row.security == Security::Trade);
-    add_limits(response.headers_mut(), state, address, trader.as_deref());
+    let trader = key.as_deref().filter(|_| row.security == Security::Trade);
+    add_limits(response.headers_mut(), state, address, trader);
+    if let Some(key) = key {
+        response.extensions_mut().insert(key);
+    }
     Ok(response)
 }
 

@@ -110,6 +110,11 @@ impl Seats {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns how many are taken.
+    pub(crate) fn taken(&self) -> usize {
+        self.lock().taken.len()
+    }
+
     /// Returns a seat for a connection; `None` where there is none.
     pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Seat> {
         let address = network(peer);

@@ -1,18 +1,22 @@
 //! The state that all connections of a gateway share.
 
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_server::conditions::Conditions;
-use thalweg_server::{GatewayLink, config};
+use thalweg_server::{GatewayLine, GatewayLink, GatewayObserver, config};
 use tokio::sync::watch;
 
 use crate::GatewayError;
+use crate::error::ApiError;
+use crate::figures::Figures;
 use crate::instruments::Followers;
 use crate::keys::ApiKeys;
 use crate::limits::Limits;
 use crate::market::Market;
 use crate::orders::Orders;
+use crate::seats::Seats;
 use crate::symbols::Symbols;
 pub(crate) use crate::time_unit::now_us;
 
@@ -26,7 +30,9 @@ pub(crate) struct State {
     pub(crate) instruments: Arc<Followers>,
     /// `None` where the network is as it is.
     pub(crate) conditions: Option<Arc<Conditions>>,
-    pub(crate) connections_max: usize,
+    pub(crate) seats: Arc<Seats>,
+    pub(crate) figures: Figures,
+    pub(crate) observer: GatewayObserver,
     /// Bytes of the log between two checkpoints at least.
     pub(crate) checkpoint_bytes: u64,
     draining: watch::Sender<bool>,
@@ -63,7 +69,9 @@ impl State {
             orders,
             instruments: Arc::new(Followers::new(config.instruments)),
             conditions: link.conditions.clone(),
-            connections_max: config.connections_max,
+            seats: Seats::new(config.connections_max),
+            figures: Figures::new(config.access_log),
+            observer: link.observer.clone(),
             checkpoint_bytes: config.checkpoint_bytes,
             draining: watch::Sender::new(false),
             websockets: watch::Sender::new(0),
@@ -84,6 +92,40 @@ impl State {
     pub(crate) fn open_websocket(self: &Arc<Self>) -> OpenWebSocket {
         self.websockets.send_modify(|count| *count += 1);
         OpenWebSocket(Arc::clone(self))
+    }
+
+    /// Returns how many WebSockets are open.
+    pub(crate) fn websockets(&self) -> usize {
+        *self.websockets.borrow()
+    }
+
+    /// Writes a line to the audit log where an error says that a client is not who it claims to
+    /// be. A key that is not known is left out: it may be a secret that was put there by mistake.
+    pub(crate) fn audit_refused(&self, address: IpAddr, api_key: Option<&str>, error: &ApiError) {
+        let is_refused = [
+            ApiError::SIGNATURE,
+            ApiError::BAD_KEY,
+            ApiError::REJECTED_KEY,
+        ];
+        if is_refused.contains(error) {
+            let known = api_key.filter(|key| self.keys.find(key).is_some());
+            self.observer.audit_refused(GatewayLine {
+                event: "log-on refused",
+                address: Some(address),
+                key: known.map(str::to_owned),
+                result: format!("{} {}", error.code, error.msg),
+            });
+        }
+    }
+
+    /// Writes a line about the file of keys to the audit log.
+    pub(crate) fn audit_keys(&self, event: &'static str, result: String) {
+        self.observer.audit(GatewayLine {
+            event,
+            address: None,
+            key: None,
+            result,
+        });
     }
 
     /// Waits until no WebSocket is open.

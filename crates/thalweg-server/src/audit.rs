@@ -1,5 +1,5 @@
 //! The audit log: a line for each command of an administrator: who, when, which command, and its
-//! result.
+//! result; and for what a gateway reports.
 //!
 //! Lines go to the log, and to a file if the configuration names one, by a thread of its own. They
 //! are written after the command is durable; one that a crash keeps from being written is in the
@@ -9,6 +9,7 @@
 use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -44,9 +45,8 @@ pub(crate) struct AuditLine {
 
 impl AuditLine {
     fn new(who: SessionKey, sequence: ClientSequence, command: &Command) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Self {
-            time_ms: now.unwrap_or_default().as_millis() as u64,
+            time_ms: now_ms(),
             admin: who.holder,
             session: who.number,
             key: None,
@@ -96,6 +96,64 @@ impl AuditLine {
     }
 }
 
+/// A line of the audit log about a gateway.
+#[derive(Clone, Debug, Serialize)]
+pub struct GatewayLine {
+    /// The event.
+    pub event: &'static str,
+    /// The client's address, where it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<IpAddr>,
+    /// The public API key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Its result.
+    pub result: String,
+}
+
+fn now_ms() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.unwrap_or_default().as_millis() as u64
+}
+
+/// A line that waits for the thread.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Line {
+    Command(AuditLine),
+    Gateway {
+        time_ms: u64,
+        #[serde(flatten)]
+        line: GatewayLine,
+    },
+}
+
+impl Line {
+    fn log(&self) {
+        match self {
+            Self::Command(line) => tracing::info!(
+                target: "audit",
+                admin = line.admin,
+                session = line.session,
+                key = line.key,
+                sequence = line.sequence,
+                command = line.command,
+                number = line.number,
+                result = line.result,
+                "admin command"
+            ),
+            Self::Gateway { line, .. } => tracing::info!(
+                target: "audit",
+                event = line.event,
+                address = line.address.map(tracing::field::display),
+                key = line.key,
+                result = line.result,
+                "gateway"
+            ),
+        }
+    }
+}
+
 /// Returns a command as text: the beginning of one that is very long, such as a batch of accounts.
 fn shown(command: &Command) -> String {
     let mut short = Short(String::new());
@@ -123,7 +181,7 @@ impl fmt::Write for Short {
 /// Where lines go.
 #[derive(Clone, Debug)]
 pub(crate) struct Audit {
-    lines: mpsc::SyncSender<AuditLine>,
+    lines: mpsc::SyncSender<Line>,
     counters: Arc<Counters>,
 }
 
@@ -149,6 +207,15 @@ impl Audit {
     }
 
     pub(crate) fn write(&self, line: AuditLine) {
+        self.send(Line::Command(line));
+    }
+
+    pub(crate) fn write_gateway(&self, line: GatewayLine) {
+        let time_ms = now_ms();
+        self.send(Line::Gateway { time_ms, line });
+    }
+
+    fn send(&self, line: Line) {
         raise(&self.counters.audit_lines, 1);
         if self.lines.try_send(line).is_err() {
             raise(&self.counters.audit_lost, 1);
@@ -156,20 +223,10 @@ impl Audit {
     }
 }
 
-fn write_lines(lines: &mpsc::Receiver<AuditLine>, file: Option<File>, counters: &Counters) {
+fn write_lines(lines: &mpsc::Receiver<Line>, file: Option<File>, counters: &Counters) {
     let mut file = file.map(|file| AuditFile::new(file, counters));
     for line in lines {
-        tracing::info!(
-            target: "audit",
-            admin = line.admin,
-            session = line.session,
-            key = line.key,
-            sequence = line.sequence,
-            command = line.command,
-            number = line.number,
-            result = line.result,
-            "admin command"
-        );
+        line.log();
         let Some(file) = &mut file else { continue };
         if let Err(error) = file.write(&line) {
             tracing::error!(%error, "the audit file takes nothing; lines are lost");
@@ -201,7 +258,7 @@ impl<'f, W: Write> AuditFile<'f, W> {
 
     /// Writes a line, or as much of it as the file takes: the rest comes before the next one. A
     /// line is lost where that cannot be written either.
-    fn write(&mut self, line: &AuditLine) -> io::Result<()> {
+    fn write(&mut self, line: &impl Serialize) -> io::Result<()> {
         if let Err(error) = self.finish() {
             raise(&self.counters.audit_lost, 1);
             return Err(error);

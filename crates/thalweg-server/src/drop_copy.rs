@@ -115,6 +115,8 @@ pub struct GatewayLink {
     pub copy: DropCopy,
     /// The network between users and the exchange, where it is slow or loses commands.
     pub conditions: Option<Arc<crate::conditions::Conditions>>,
+    /// See [`GatewayObserver`](crate::GatewayObserver).
+    pub observer: crate::GatewayObserver,
     /// See [`Instruments`](crate::Instruments).
     pub instruments: crate::Instruments,
 }

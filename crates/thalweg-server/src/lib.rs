@@ -30,6 +30,7 @@ mod exchange_thread;
 mod execution;
 mod feed;
 pub mod flow;
+mod gateway_observer;
 mod handshake;
 mod histogram;
 mod http;
@@ -55,8 +56,10 @@ mod shared;
 mod token_bucket;
 mod wall_clock;
 
+pub use self::audit::GatewayLine;
 pub use self::drop_copy::{Copied, DropCopy, GatewayLink};
 pub use self::error::ServeError;
+pub use self::gateway_observer::{GatewayObserver, GatewayRow, Histogram, RowLabels, RowValues};
 pub use self::instruments::{Instruments, Moment, Part, Tail, Times};
 pub use self::listeners::Addresses;
 pub use self::passage::Passage;

@@ -20,6 +20,7 @@ use tokio::sync::Mutex;
 
 use crate::connection_slots::ListenerKind;
 use crate::counters::read;
+use crate::gateway_observer::{GatewayRow, RowLabels, RowValues};
 use crate::histogram::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::lifecycle::Lifecycle;
 use crate::logs;
@@ -167,6 +168,46 @@ impl Writer<'_> {
     }
 }
 
+/// Writes a figure of the gateway.
+fn gateway_row(row: &GatewayRow, to: &mut Writer<'_>) -> fmt::Result {
+    let name = format!("gateway_{}", row.name);
+    match &row.values {
+        RowValues::Counters(values) => {
+            let encoder = to.family(&name, row.help, None, MetricType::Counter)?;
+            each(encoder, values, |metric, value| {
+                ConstCounter::new(*value).encode(metric)
+            })
+        }
+        RowValues::Gauges(values) => {
+            let encoder = to.family(&name, row.help, None, MetricType::Gauge)?;
+            each(encoder, values, |metric, value| {
+                ConstGauge::new(*value).encode(metric)
+            })
+        }
+        RowValues::Seconds(values) => {
+            let unit = Unit::Seconds;
+            let encoder = to.family(&name, row.help, Some(&unit), MetricType::Histogram)?;
+            each(encoder, values, |metric, times| {
+                histogram_of(metric, times, &BOUNDS_NS, 1e9)
+            })
+        }
+    }
+}
+
+fn each<V>(
+    mut encoder: MetricEncoder<'_>,
+    values: &[(RowLabels, V)],
+    write: impl Fn(MetricEncoder<'_>, &V) -> fmt::Result,
+) -> fmt::Result {
+    for (labels, value) in values {
+        if labels.is_empty() {
+            return write(encoder, value);
+        }
+        write(encoder.encode_family(labels)?, value)?;
+    }
+    Ok(())
+}
+
 /// Buckets as the encoder wants them: each with what is in it alone.
 fn histogram_of(
     mut metric: MetricEncoder<'_>,
@@ -189,7 +230,12 @@ impl Collector for Page {
         self.server(&mut to)?;
         self.market(&mut to)?;
         let snapshot = self.snapshot.as_ref();
-        let Some(stats) = snapshot.and_then(|snapshot| snapshot.stats.as_ref()) else {
+        let stats = snapshot.and_then(|snapshot| snapshot.stats.as_ref());
+        let commands = stats.map_or(0, |stats| stats.number);
+        for row in self.shared.gateway_rows.read(commands) {
+            gateway_row(&row, &mut to)?;
+        }
+        let Some(stats) = stats else {
             return Ok(());
         };
         exchange(stats, &mut to)?;
@@ -294,7 +340,11 @@ impl Page {
     fn lines(&self, to: &mut Writer<'_>) -> fmt::Result {
         let counters = &self.shared.counters;
         let lines = read(&counters.audit_lines);
-        to.counter("audit_lines", "Commands of administrators.", lines)?;
+        to.counter(
+            "audit_lines",
+            "Lines about commands of administrators, and about a gateway.",
+            lines,
+        )?;
         to.counter(
             "audit_lines_lost",
             "Lines about them that the audit file, or the thread that writes it, did not take.",

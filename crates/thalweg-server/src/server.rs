@@ -23,6 +23,7 @@ use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
+use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
 use crate::keys;
 use crate::lifecycle::Lifecycle;
@@ -49,6 +50,8 @@ pub struct Server {
     helpers: Vec<JoinHandle<()>>,
     http: Option<http::Http>,
     audit: thread::JoinHandle<()>,
+    /// For the lines of a gateway.
+    gateway_audit: Arc<Audit>,
     copy: Option<DropCopy>,
     /// Dropped with the server, wherever that happens.
     _abandon: Abandon,
@@ -122,6 +125,7 @@ impl Server {
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
             .map_err(|source| ServeError::audit(audit_file, source))?;
+        let gateway_audit = Arc::new(audit.clone());
         let mut bound = BoundListeners::bind(config)?;
         let addresses = bound.addresses()?;
         let mut helpers = Vec::new();
@@ -163,6 +167,7 @@ impl Server {
             helpers,
             http,
             audit: audit_thread,
+            gateway_audit,
             copy,
             _abandon: abandon,
         })
@@ -185,6 +190,10 @@ impl Server {
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
             conditions: self.shared.conditions.clone(),
+            observer: GatewayObserver::new(
+                Arc::clone(&self.shared.gateway_rows),
+                &self.gateway_audit,
+            ),
             instruments: Instruments::new(Arc::clone(&self.shared)),
         })
     }
@@ -241,6 +250,7 @@ impl Server {
         self.helpers.iter().for_each(JoinHandle::abort);
         drop(self.http);
         let finished = finished?;
+        drop(self.gateway_audit);
         // Its lines are written when the last thread that makes some has ended.
         let written = tokio::task::spawn_blocking(move || self.audit.join());
         if tokio::time::timeout(PARTING, written).await.is_err() {

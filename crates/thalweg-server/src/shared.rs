@@ -17,6 +17,7 @@ use crate::counters::Counters;
 use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
 use crate::flow::FlowCounts;
+use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
 use crate::report_readers::ReportReaders;
@@ -34,6 +35,7 @@ pub(crate) struct Shared {
     pub(crate) feed: Arc<Feed>,
     /// Set where a market trades beside the sessions.
     pub(crate) flow: OnceLock<Arc<FlowCounts>>,
+    pub(crate) gateway_rows: Arc<GatewayRows>,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
     /// Once the exchange is open.
     pub(crate) reports: OnceLock<Reports>,
@@ -76,6 +78,7 @@ impl Shared {
             report_readers: Arc::default(),
             feed,
             flow: OnceLock::new(),
+            gateway_rows: Arc::default(),
             lifecycle,
             reports: OnceLock::new(),
             keys: RwLock::new(keys.map(Arc::new)),

@@ -325,6 +325,16 @@ impl Market {
         });
     }
 
+    /// Returns how many subscriptions of streams there are.
+    pub(crate) fn followers(&self) -> usize {
+        self.topics.counts().1
+    }
+
+    /// Returns how many texts and events wait for connections.
+    pub(crate) fn waiting(&self) -> usize {
+        self.budget.waiting()
+    }
+
     /// Returns how many streams are followed, and by how many subscriptions together.
     #[cfg(test)]
     fn followed(&self) -> (usize, usize) {

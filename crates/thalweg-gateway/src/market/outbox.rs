@@ -28,20 +28,40 @@ const TEXT_BYTES_TOTAL: usize = 256 << 20;
 /// Bytes of texts that may wait for a connection whatever waits for others.
 const TEXT_BYTES_FREE: usize = 64 << 10;
 
-/// The bytes of texts that wait for all connections.
+/// Counts of everything that waits, for all connections together.
 #[derive(Debug, Default)]
-pub(super) struct Budget(AtomicUsize);
+pub(super) struct Budget {
+    /// Bytes of texts.
+    bytes: AtomicUsize,
+    /// Texts, pings, events, and streams whose newest event waits.
+    waiting: AtomicUsize,
+}
 
 impl Budget {
     /// Adds bytes, and returns whether the total is above its bound.
     fn add(&self, bytes: usize) -> bool {
         // ORDERING: Relaxed; a count alone.
-        self.0.fetch_add(bytes, Ordering::Relaxed) + bytes > TEXT_BYTES_TOTAL
+        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > TEXT_BYTES_TOTAL
     }
 
     fn remove(&self, bytes: usize) {
         // ORDERING: Relaxed; a count alone.
-        self.0.fetch_sub(bytes, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        // ORDERING: Relaxed; a count alone.
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    fn wait(&self) {
+        // ORDERING: Relaxed; a count alone.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn leave(&self, count: usize) {
+        // ORDERING: Relaxed; a count alone.
+        self.waiting.fetch_sub(count, Ordering::Relaxed);
     }
 }
 
@@ -164,6 +184,7 @@ impl Outbox {
             }
         }
         state.waiting.push_back(Waiting::Item(item, bytes));
+        self.budget.wait();
         drop(state);
         self.filled.notify_one();
     }
@@ -171,6 +192,7 @@ impl Outbox {
     /// Has the connection cut; what waits is dropped.
     pub(crate) fn cut_with(&self, why: &'static str) {
         let mut state = lock(&self.state);
+        self.budget.leave(state.waiting.len());
         state.waiting.clear();
         state.bytes = 0;
         self.budget.remove(std::mem::take(&mut state.text_bytes));
@@ -205,6 +227,7 @@ impl Outbox {
         // Under the lock of the queue: so the stream is in it once.
         if lock(&to.newest).replace(Arc::clone(event)).is_none() {
             state.waiting.push_back(Waiting::Newest(Arc::clone(to)));
+            self.budget.wait();
         }
         drop(state);
         self.filled.notify_one();
@@ -214,7 +237,9 @@ impl Outbox {
     pub(crate) fn take(&self) -> Option<Item> {
         let mut state = lock(&self.state);
         loop {
-            match state.waiting.pop_front()? {
+            let waiting = state.waiting.pop_front()?;
+            self.budget.leave(1);
+            match waiting {
                 Waiting::Item(item, bytes) => {
                     state.bytes -= bytes;
                     if matches!(item, Item::Text(_)) {
@@ -259,6 +284,7 @@ impl Drop for Outbox {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.budget.remove(state.text_bytes);
+        self.budget.leave(state.waiting.len());
     }
 }
 
@@ -269,7 +295,7 @@ mod tests {
     #[test]
     fn texts_of_all_connections_have_a_bound() {
         let budget = Arc::<Budget>::default();
-        let total = || budget.0.load(Ordering::Relaxed);
+        let total = || budget.bytes.load(Ordering::Relaxed);
         let [greedy, modest] = [(); 2].map(|()| Outbox::new(Arc::clone(&budget)));
         let others: Vec<Outbox> = (0..70).map(|_| Outbox::new(Arc::clone(&budget))).collect();
         modest.text("x".repeat(1_000));
@@ -290,6 +316,6 @@ mod tests {
         assert_eq!(modest.waiting().0, 2);
         assert!(modest.take().is_some());
         drop((greedy, modest, others, more));
-        assert_eq!(total(), 0);
+        assert_eq!((total(), budget.waiting()), (0, 0));
     }
 }

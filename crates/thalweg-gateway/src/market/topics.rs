@@ -92,7 +92,6 @@ impl Topics {
     }
 
     /// Returns how many streams are followed, and by how many subscriptions together.
-    #[cfg(test)]
     pub(super) fn counts(&self) -> (usize, usize) {
         let registry = self.lock();
         let followers = registry.topics.values().map(BTreeMap::len).sum();

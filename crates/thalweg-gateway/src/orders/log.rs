@@ -164,6 +164,11 @@ impl Log {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// Returns the number of the last durable record.
+    pub(crate) fn last_record(&self) -> u64 {
+        self.journal.durable().get().number()
+    }
+
     /// Appends a record, which is not durable yet.
     ///
     /// # Errors

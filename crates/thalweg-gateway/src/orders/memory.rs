@@ -43,6 +43,8 @@ pub(crate) struct Memory {
     /// The moves of this command and of those before it are not all kept.
     moved_before: u64,
     kept: usize,
+    /// Reports of the user were kept no more when they were asked for.
+    pub(super) has_lost: bool,
     /// The last report that was applied; `None` before the first, or a beginning.
     pub(crate) last_report: Option<ReportNumber>,
     /// The sequence of the last command of the user's session.
@@ -72,6 +74,7 @@ impl Memory {
             moves: VecDeque::new(),
             moved_before: 0,
             kept,
+            has_lost: false,
             last_report: None,
             sequence: 0,
         }
@@ -106,6 +109,26 @@ impl Memory {
             Some(former) => self.by_client_id.insert(name, former),
             None => self.by_client_id.remove(&name),
         };
+    }
+
+    /// Closes the orders without a report whose commands were executed, where reports are lost.
+    /// Returns how many. `executed` is the sequence of the last command that was executed.
+    pub(super) fn close_unknown(&mut self, executed: i64) -> usize {
+        if !std::mem::take(&mut self.has_lost) {
+            return 0;
+        }
+        let of_unknown = |(key, order): (&OrderKey, &Order)| {
+            let is_unknown = order.status == Status::Pending && key.1 - ORDER_IDS <= executed;
+            is_unknown.then_some(*key)
+        };
+        let unknown: Vec<OrderKey> = self.open.iter().filter_map(of_unknown).collect();
+        for key in &unknown {
+            if let Some(mut order) = self.open.remove(key) {
+                order.status = Status::Unknown;
+                self.keep_closed(order);
+            }
+        }
+        unknown.len()
     }
 
     /// Forgets the orders that were never executed: those without a report. Returns how many.
@@ -267,7 +290,7 @@ impl Memory {
     /// Returns an order of a symbol by its id.
     pub(crate) fn order(&self, symbol: SymbolId, id: i64) -> Option<&Order> {
         let order = self.sent(symbol, id);
-        order.filter(|order| order.status != Status::Pending)
+        order.filter(|order| order.status.is_shown())
     }
 
     /// Returns the newest order of a symbol by its client order id, also one that is on its way.
@@ -286,7 +309,7 @@ impl Memory {
     pub(crate) fn open(&self, symbol: Option<SymbolId>) -> impl Iterator<Item = &Order> {
         let orders = self.open.values();
         orders.filter(move |order| {
-            order.status != Status::Pending && symbol.is_none_or(|symbol| symbol.0 == order.symbol)
+            order.status.is_shown() && symbol.is_none_or(|symbol| symbol.0 == order.symbol)
         })
     }
 
@@ -296,7 +319,7 @@ impl Memory {
         let open = self.open.range(range.clone()).map(|(_, order)| order);
         let closed = self.closed.range(range).map(|(_, order)| order);
         let both = open.chain(closed);
-        let mut all: Vec<&Order> = both.filter(|o| o.status != Status::Pending).collect();
+        let mut all: Vec<&Order> = both.filter(|o| o.status.is_shown()).collect();
         all.sort_unstable_by_key(|order| order.id);
         all
     }

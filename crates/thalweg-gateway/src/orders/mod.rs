@@ -165,19 +165,19 @@ impl Orders {
         current.sequence = sequence;
     }
 
-    /// Appends all parts of a user. Its reports must be applied.
-    pub(crate) fn keep(&self, id: UserId) -> Result<(), GatewayError> {
+    /// Appends all parts of a user. Its reports must be applied. Returns the last record.
+    pub(crate) fn keep(&self, id: UserId) -> Result<Lsn, GatewayError> {
         let user = self.user(id);
-        let parts = {
+        let (mut last, parts) = {
             // Orders of records before the first part are in the others.
             let memory = user.memory();
-            self.log.append(&Record::Kept(memory.kept_first(id)))?;
-            memory.kept()
+            let first = self.log.append(&Record::Kept(memory.kept_first(id)))?;
+            (first, memory.kept())
         };
         for part in parts {
-            self.log.append(&Record::Kept(part))?;
+            last = self.log.append(&Record::Kept(part))?;
         }
-        Ok(())
+        Ok(last)
     }
 
     /// Returns the users that are followed.
@@ -226,6 +226,7 @@ impl Orders {
         let resumed = self.reports.resume(user, after, &mut frames);
         if let Some((from, to)) = resumed.gap {
             tracing::error!(%user, %from, %to, "lost reports: orders are out of date");
+            self.user(user).memory().has_lost = true;
         }
         let frames = frames.chunks(REPORT_BYTES).zip(resumed.first.0..);
         let decoded = frames.filter_map(|(frame, number)| {
@@ -280,14 +281,26 @@ impl Orders {
         users.iter().filter_map(begin).collect()
     }
 
-    /// Forgets orders that were never executed. All reports of before must be applied.
-    pub(crate) fn forget_unsent(&self) {
+    /// Closes the orders that were executed and whose reports are lost, which is kept in the log,
+    /// and forgets those that were never executed. All reports of before must be applied.
+    ///
+    /// # Errors
+    /// The log takes nothing.
+    pub(crate) fn forget_unsent(&self) -> Result<(), GatewayError> {
         for user in self.followed() {
+            let key = SessionKey::new(Role::Trade, user.id.0, self.access.number);
+            let executed = self.reports.session(key).last_executed.0 as i64;
+            let unknown = user.memory().close_unknown(executed);
+            if unknown > 0 {
+                tracing::error!(user = %user.id, unknown, "the execution of orders is unknown");
+                self.log.commit(self.keep(user.id)?)?;
+            }
             let forgotten = user.memory().forget_unsent();
             if forgotten > 0 {
                 tracing::warn!(user = %user.id, forgotten, "orders of before were not executed");
             }
         }
+        Ok(())
     }
 
     /// Applies a report, which is durable, and sends its event. Returns whether somebody follows.
@@ -340,6 +353,11 @@ impl Orders {
     /// All commands below this number are applied.
     pub(crate) fn pass(&self, next: u64) {
         self.passed.pass(next);
+    }
+
+    /// Returns the number below which all commands are applied.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.next()
     }
 
     /// The drop copy is not followed any more: from now on nothing is placed or shown.
@@ -399,15 +417,12 @@ impl Orders {
         let sequence = memory.sequence + 1;
         let id = ORDER_IDS + sequence;
         let (order, command) = make(&memory, id)?;
-        let (mut lsn, mut placed) = (None, None);
+        let mut lsn = self.begin_with(user.id, &mut memory)?;
+        let mut placed = None;
         if let Some(order) = order {
             placed = Some((Arc::clone(user), order.symbol, id));
             let record = Record::Order(Box::new(order));
-            let appended = self.log.append(&record);
-            lsn = Some(appended.map_err(|error| {
-                tracing::error!(%error, "an order is refused: the gateway's log");
-                ApiError::BUSY
-            })?);
+            lsn = Some(self.append_or_refuse(&record)?);
             if let Record::Order(order) = record {
                 memory.insert(*order);
             }
@@ -421,6 +436,28 @@ impl Orders {
             done: Done { sender, placed },
         })));
         Ok((id, outcome))
+    }
+
+    /// Appends where a user's reports begin that are wanted, unless that is known. The key of such
+    /// a user came after the start.
+    ///
+    /// # Errors
+    /// -1008.
+    fn begin_with(&self, id: UserId, memory: &mut Memory) -> Result<Option<Lsn>, ApiError> {
+        if memory.last_report.is_some() {
+            return Ok(None);
+        }
+        let last = ReportNumber(self.reports.next(id).0 - 1);
+        let lsn = self.append_or_refuse(&Record::Begin(id, last))?;
+        memory.last_report = Some(last);
+        Ok(Some(lsn))
+    }
+
+    fn append_or_refuse(&self, record: &Record) -> Result<Lsn, ApiError> {
+        self.log.append(record).map_err(|error| {
+            tracing::error!(%error, "a command is refused: the gateway's log");
+            ApiError::BUSY
+        })
     }
 
     /// Returns a user's account as the exchange has it.

@@ -61,6 +61,8 @@ pub(crate) enum Status {
     Rejected = 5,
     Expired = 6,
     ExpiredInMatch = 7,
+    /// Its command was executed, and its reports are lost.
+    Unknown = 8,
 }
 
 const OUT_OF_BUDGET: CancelReason = CancelReason::Left(RejectReason::Budget);
@@ -76,12 +78,14 @@ impl Status {
             Self::Rejected => "REJECTED",
             Self::Expired => "EXPIRED",
             Self::ExpiredInMatch => "EXPIRED_IN_MATCH",
+            Self::Unknown => "UNKNOWN",
         }
     }
 
     pub(super) fn from_code(code: u8) -> Option<Self> {
         use Status::{
             Canceled, Expired, ExpiredInMatch, Filled, New, PartiallyFilled, Pending, Rejected,
+            Unknown,
         };
         let all = [
             Pending,
@@ -92,8 +96,14 @@ impl Status {
             Rejected,
             Expired,
             ExpiredInMatch,
+            Unknown,
         ];
         all.get(usize::from(code)).copied()
+    }
+
+    /// Returns whether queries show an order with this status.
+    pub(super) const fn is_shown(self) -> bool {
+        !matches!(self, Self::Pending | Self::Unknown)
     }
 
     pub(crate) const fn is_open(self) -> bool {

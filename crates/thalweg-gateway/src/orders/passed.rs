@@ -24,6 +24,11 @@ impl Passed {
         lock(&self.0)
     }
 
+    /// Returns the number below which all commands are applied.
+    pub(super) fn next(&self) -> u64 {
+        self.lock().next
+    }
+
     /// Wakes the tasks that wait for commands below a number, and no others.
     pub(super) fn pass(&self, next: u64) {
         let mut waiting = self.lock();

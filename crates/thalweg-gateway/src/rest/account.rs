@@ -72,6 +72,7 @@ pub(super) fn find_order(
     let order = find_sent(call, symbol, names, missing)?;
     match order.status {
         Status::Pending => Err(missing.clone()),
+        Status::Unknown => Err(ApiError::TIMEOUT),
         _ => Ok(order),
     }
 }

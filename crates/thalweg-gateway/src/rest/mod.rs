@@ -15,6 +15,7 @@ use serde_json::Value;
 use thalweg_exchange::UserId;
 
 use crate::error::ApiError;
+use crate::figures::Class;
 use crate::keys::{ApiKey, is_api_key};
 use crate::params::Params;
 use crate::signature::check_time;
@@ -57,6 +58,16 @@ pub(crate) enum Security {
     UserData,
     /// A signature of a key that may trade.
     Trade,
+}
+
+impl From<Security> for Class {
+    fn from(security: Security) -> Self {
+        match security {
+            Security::None => Self::Market,
+            Security::UserData => Self::Account,
+            Security::Trade => Self::Order,
+        }
+    }
 }
 
 pub(crate) type Answer = Result<Value, ApiError>;

@@ -20,10 +20,11 @@ use thalweg_server::conditions::{Fault, Line};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::connection::{Close, Frames, Io, Stream, next_text, run};
+use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use super::session::Session;
 use crate::conditions;
 use crate::error::ApiError;
+use crate::figures::{self, Class};
 use crate::keys::ApiKey;
 use crate::market::Item;
 use crate::params::Params;
@@ -109,6 +110,8 @@ impl Api {
         let request: Request<'_> = match serde_json::from_str(text) {
             Ok(request) => request,
             Err(_) => {
+                let seen = figures::Request::new(self.address, "WS", "");
+                self.answered(&seen, ApiError::INVALID_JSON.status);
                 let respond = self.respond("null", None);
                 let text = respond.text(&self.state, None, &Err(ApiError::INVALID_JSON));
                 self.session.outbox.text(text);
@@ -128,12 +131,19 @@ impl Api {
             .method
             .strip_prefix("v3/")
             .unwrap_or(&request.method);
+        let mut seen = Some(figures::Request::new(self.address, "WS", method));
         let is_request = is_id(id) && params.is_ok();
         let begun = match params {
             Ok(_) if !is_id(id) => Err(ApiError::illegal("id", "a number, a text or null")),
-            Ok(params) => self.begin(method, params, &respond, working),
+            Ok(params) => self.begin(method, params, &respond, (&mut seen, working)),
             Err(error) => Err(error),
         };
+        if let Some(seen) = &seen {
+            self.answered(
+                seen,
+                begun.as_ref().map_or_else(|error| error.status, |()| 200),
+            );
+        }
         let Err(error) = begun else {
             return match self.is_cut {
                 true => Err(Close::Gone),
@@ -149,6 +159,14 @@ impl Api {
         }
     }
 
+    /// Counts a request that is answered at once.
+    fn answered(&self, seen: &figures::Request, status: u16) {
+        let key = self.session.key().and_then(Result::ok);
+        let key = key.filter(|_| status == 200);
+        let figures = &self.state.figures;
+        figures.answered(seen, Class::WebSocketApi, status, key.as_deref());
+    }
+
     fn respond(&self, id: &str, with_limits: Option<bool>) -> Respond {
         Respond {
             id: id.to_owned(),
@@ -157,19 +175,25 @@ impl Api {
         }
     }
 
+    /// Answers a request, or takes it to be answered when it is ready.
     fn begin(
         &mut self,
         method: &str,
         params: Params,
         respond: &Respond,
-        working: &Working,
+        (seen, working): (&mut Option<figures::Request>, &Working),
     ) -> Result<(), ApiError> {
+        let address = self.address;
         let Some(row) = rest::find_ws(method) else {
             self.state
                 .limits
                 .weigh(self.address, SESSION_WEIGHT, now_us())?;
             let answer = self.session.answer(method, &params);
-            let answer = answer.ok_or(ApiError::UNSUPPORTED)??;
+            let answer = answer.ok_or(ApiError::UNSUPPORTED)?;
+            let answer = answer.inspect_err(|error| {
+                self.state
+                    .audit_refused(address, params.raw("apiKey"), error);
+            })?;
             if let (Some(line), Some(Ok(key))) = (&self.line, self.session.key()) {
                 conditions::belong(line, &self.state, &key);
             }
@@ -178,17 +202,14 @@ impl Api {
             return Ok(());
         };
         rest::weigh(&self.state, row, &params, self.address)?;
-        let key = self.authorize(row, &params)?;
-        if let (Some(line), Some(key)) = (&self.line, &key) {
-            conditions::belong(line, &self.state, key);
-        }
-        match conditions::fault(&self.state, row, key.as_deref()) {
-            None => {}
-            Some(Fault::Reject) => return Err(ApiError::BUSY),
-            Some(lost) => {
-                self.is_cut = lost == Fault::Disconnect;
-                return Ok(());
-            }
+        let key = self.authorize(row, &params).inspect_err(|error| {
+            self.state
+                .audit_refused(address, params.raw("apiKey"), error);
+        })?;
+        let is_lost = self.is_lost(row, key.as_deref())?;
+        let seen = seen.take();
+        if is_lost {
+            return Ok(());
         }
         let (state, respond) = (Arc::clone(&self.state), respond.clone());
         let unit = self.session.time_unit;
@@ -200,11 +221,33 @@ impl Api {
                 key,
             };
             let result = (row.handler)(&call).await;
+            if let Some(seen) = &seen {
+                let status = result.as_ref().map_or_else(|error| error.status, |_| 200);
+                let key = call.key.as_deref();
+                (state.figures).answered(seen, Class::WebSocketApi, status, key);
+            }
             let user = call.key.as_ref().map(|key| key.user);
             let user = user.filter(|_| row.security == Security::Trade);
             respond.text(&state, user, &result)
         }));
         Ok(())
+    }
+
+    /// Has a signed request meet the network: its key's delays, and its fault. Returns whether it
+    /// is lost.
+    ///
+    /// # Errors
+    /// -1008: it is rejected on purpose.
+    fn is_lost(&mut self, row: &Endpoint, key: Option<&ApiKey>) -> Result<bool, ApiError> {
+        if let (Some(line), Some(key)) = (&self.line, key) {
+            conditions::belong(line, &self.state, key);
+        }
+        let fault = conditions::fault(&self.state, row, key);
+        self.is_cut = fault == Some(Fault::Disconnect);
+        match fault {
+            Some(Fault::Reject) => Err(ApiError::BUSY),
+            fault => Ok(fault.is_some()),
+        }
     }
 
     /// Checks the signature of a request; one without a key is made with that of the session.
@@ -274,7 +317,7 @@ pub(super) async fn serve<S: Io>(
     );
     let draining = state.draining();
     let mut api = Api {
-        state,
+        state: Arc::clone(&state),
         address,
         session,
         line,
@@ -291,5 +334,6 @@ pub(super) async fn serve<S: Io>(
     };
     let read = api.read(stream, &frames);
     let close = run(sink, &outbox, &frames, draining, read, render, notice).await;
+    count_cut(&state, &close);
     tracing::debug!(target: "access", ?close, "a connection to the WebSocket API ended");
 }

@@ -15,6 +15,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
 
 use crate::market::{Item, Outbox};
+use crate::state::State;
 
 /// The time between two pings.
 const PING: Duration = Duration::from_secs(20);
@@ -209,6 +210,13 @@ async fn drained(
         sleep(DRAINING).await;
     }
     Close::With(CloseCode::Away, "the server stops")
+}
+
+/// Counts a connection that the gateway has closed.
+pub(super) fn count_cut(state: &State, close: &Close) {
+    if let Close::With(_, why) = close {
+        state.figures.cut(why);
+    }
 }
 
 /// Runs a connection until it ends: `read` reads and answers; `notice` is what is sent when the

@@ -11,7 +11,7 @@ use thalweg_exchange::SymbolId;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
-use super::connection::{Close, Frames, Io, Stream, next_text, run};
+use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use crate::instruments;
 use crate::market::{Item, Kind, Label, Outbox, Subscription, Units};
 use crate::state::{State, now_us};
@@ -20,6 +20,8 @@ use crate::time_unit::TimeUnit;
 
 /// Streams of a connection.
 pub(super) const STREAMS_MAX: usize = 1_024;
+/// Bytes of a name, also of one that is not known: it is kept.
+const NAME_BYTES_MAX: usize = 128;
 /// The longest id of a request.
 const ID_CHARS_MAX: usize = 36;
 
@@ -119,6 +121,11 @@ impl Streams {
         let is_new = |name: &&String| !self.names.contains_key(*name);
         if self.names.len() + names.iter().filter(is_new).count() > STREAMS_MAX {
             let text = format!("Invalid request: at most {STREAMS_MAX} streams a connection");
+            return Err((2, text));
+        }
+        if let Some(long) = names.iter().find(|name| name.len() > NAME_BYTES_MAX) {
+            let (bytes, most) = (long.len(), NAME_BYTES_MAX);
+            let text = format!("Invalid request: a stream's name of {bytes} bytes, at most {most}");
             return Err((2, text));
         }
         for name in names {
@@ -306,5 +313,6 @@ pub(super) async fn serve<S: Io>(
     let render = |item| rendering.text(item);
     let notice = || rendering.notice();
     let close = run(sink, &outbox, &frames, draining, read, render, notice).await;
+    count_cut(&state, &close);
     tracing::debug!(target: "access", ?close, "streams ended");
 }

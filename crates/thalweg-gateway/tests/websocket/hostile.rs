@@ -43,6 +43,13 @@ async fn a_connection_has_1024_streams_at_most() {
         .ask(&json!({ "method": "LIST_SUBSCRIPTIONS", "id": 1 }))
         .await;
     assert_eq!(response["result"].as_array().expect("names").len(), 1_024);
+    // A name is kept, also one that is not known: it has 128 bytes at most.
+    let mut client = fixture.connect("/ws").await;
+    for (bytes, is_taken) in [(128, true), (129, false)] {
+        let request = json!({ "method": "SUBSCRIBE", "params": ["s".repeat(bytes)], "id": 1 });
+        let response = client.ask(&request).await;
+        assert_eq!(response.get("code").is_none(), is_taken, "{response}");
+    }
     // 10,000 in a path: too long for a head, or too many.
     let path = format!("/stream?streams={}", names(0, 1_025).join("/"));
     let mut client = fixture.connect(&path).await;

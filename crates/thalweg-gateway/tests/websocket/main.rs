@@ -3,6 +3,7 @@
 
 mod api;
 mod conditions;
+mod figures;
 mod fixture;
 mod hostile;
 mod orders;

@@ -173,6 +173,8 @@ section! {
         orders_kept: usize = 10_000,
         /// Bytes of the log after which a checkpoint takes their place.
         checkpoint_bytes: u64 = 32 << 20,
+        /// Whether the log has a line for each request.
+        access_log: bool = false,
     }
 }
 

@@ -32,7 +32,7 @@ const CLASSES: [(u64, u64); 4] = [(1, 4), (2, 10), (8, 25), (32, 60)];
 const FACTORS: [u64; 8] = [5, 7, 11, 13, 17, 19, 23, 29];
 const EVENTS_PER_S: u64 = 100;
 
-/// See the [module](self).
+/// The made-up market; see the module.
 #[derive(Debug)]
 pub struct MadeUp {
     seed: u64,

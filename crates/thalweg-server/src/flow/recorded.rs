@@ -108,7 +108,8 @@ impl Recorded {
             } => {
                 let now = state.risk.balance(uid, currency).unwrap_or_default();
                 let more = balance.checked_sub(now).filter(|more| *more != 0)?;
-                let transaction = state.risk.user(uid)?.last_transaction_id + 1;
+                let last = state.risk.user(uid)?.last_transaction_id;
+                let transaction = last.checked_add(1)?;
                 Some(Command::deposit(uid, currency, more, transaction))
             }
         }
