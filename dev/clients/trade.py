@@ -91,8 +91,13 @@ def fills(client):
     orders = client.fetch_orders(PAIR, None, 1_000)
     names = [order["clientOrderId"] for order in orders]
     assert len(set(names)) == len(names), "an order is there twice"
-    filled = sum(order["filled"] for order in orders)
-    traded = sum(trade["amount"] for trade in trades)
+    # Either list has the last 1,000 at most: those orders count that both reach back to.
+    first = max(
+        min((int(order["id"]) for order in orders), default=0),
+        min((int(t["order"]) for t in trades), default=0) + 1 if len(trades) == 1_000 else 0,
+    )
+    filled = sum(order["filled"] for order in orders if int(order["id"]) >= first)
+    traded = sum(trade["amount"] for trade in trades if int(trade["order"]) >= first)
     assert abs(filled - traded) < 1e-9, (filled, traded)
     return by_id
 

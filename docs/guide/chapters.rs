@@ -76,6 +76,7 @@ programs! {
 programs! {
     SERVED, "no_run":
     example_client: "../../crates/thalweg-client/examples/session.rs",
+    example_buy: "../../crates/thalweg-client/examples/buy.rs",
 }
 
 #[cfg(test)]

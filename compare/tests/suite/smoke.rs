@@ -235,7 +235,7 @@ fn misuse_is_an_error() {
         &["pipeline", "--repetitions", "0"][..],
         &["pipeline", "--scale", "0"],
         &["pipeline", "--scale", "-1"],
-        &["pipeline", "--scale", "101"],
+        &["pipeline", "--scale", "1001"],
         &["pipeline", "--scale", "NaN"],
         &["pipeline", "--cases", ""],
         &["--child", "sleep", "/nowhere"],

@@ -358,7 +358,7 @@ fn the_example_of_the_client_buys_on_a_demo() {
     };
     let address = after("listening: trade ");
     let address = address.split(',').next().expect("there is one");
-    let key = after("user 7 ");
+    let key = after("user  7  ");
     let file = scratch.file("seven.key", &key);
     let own = [
         "exchange",

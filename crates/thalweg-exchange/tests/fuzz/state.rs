@@ -2,10 +2,8 @@
 //! that goes on.
 
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::snapshot::decode_state;
+use thalweg_exchange::snapshot::{decode_state, encode_state};
 use thalweg_exchange::{Command, Events, Rules, State, apply};
-
-use crate::one_state::encoded;
 
 use super::language::{Words, setup};
 
@@ -60,6 +58,12 @@ fn mutated(words: &mut Words<'_>, is_reference: bool) -> Vec<u8> {
             _ => bytes[at].wrapping_sub(1),
         };
     }
+    bytes
+}
+
+fn encoded(state: &State) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_state(state, &mut bytes);
     bytes
 }
 
