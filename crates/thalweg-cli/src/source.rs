@@ -223,7 +223,7 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
     }
     if let (true, None, Some(found)) = (real, books, books_beside(path)) {
         notes.hint(&format!(
-            "to check against the recorded books: --books {}",
+            "recorded books are beside it: --books {}",
             shown(found.as_os_str())
         ));
     }

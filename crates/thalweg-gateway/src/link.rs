@@ -128,6 +128,16 @@ impl Follower {
                 state.symbols.add(symbol.0, symbol.1);
             }
         }
+        for (id, name) in state.symbols.names() {
+            let is_of_it = |entry: &Copied| matches!(entry, Copied::Symbol(of) if of.0.id == id);
+            if !entries.iter().any(is_of_it) {
+                tracing::info!(
+                    name,
+                    symbol = id.0,
+                    "the exchange does not have this symbol yet"
+                );
+            }
+        }
         let mut replay = Replay::new(&state, &mut self.ids, &mut self.checkpoints);
         let first = state
             .orders
@@ -523,6 +533,19 @@ pub(crate) mod tests {
             executed(submitted.await)
         }
 
+        /// Returns the USDT that a user has free, and the text of what is held.
+        async fn quote(&self, user: &crate::orders::User) -> (i64, String) {
+            let state = self.state();
+            let answered = state.orders.balances(user, &state.symbols, None).await;
+            let (view, balances) = answered.expect("the user is known");
+            let free = view.balances.iter().find(|(id, _)| id.0 == 20);
+            let held = balances.into_iter().find(|one| one.asset == "USDT");
+            (
+                free.expect("it has some").1,
+                held.expect("it has a name").locked,
+            )
+        }
+
         async fn next(&mut self) {
             let mut entries = Vec::new();
             assert!(self.link.copy.next(&mut entries).await, "the exchange runs");
@@ -688,6 +711,33 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_that_was_not_sent_is_forgotten_once() {
+        let mut fixture = Fixture::new("unsent").await;
+        let key = (UserId(1), SYMBOL.0, (1 << 52) + 9);
+        let order = crate::orders::Order::pending(key, "unsent".to_owned(), (Action::Bid, 5, 6), 1);
+        let orders = &fixture.state().orders;
+        let lsn = orders
+            .append(&Record::Order(Box::new(order)))
+            .expect("there is room");
+        orders.commit(lsn).expect("there is room");
+        let restarted = Arc::new(fixture.another(true));
+        let mut follower = Follower::new(Arc::clone(&restarted), Handle::current());
+        let mut entries = vec![Copied::Restart, Copied::End(1)];
+        follower.log(&mut entries, true, 1).expect("there is room");
+        // The next start does not find it.
+        let next = fixture.another(false);
+        let (mut ids, mut checkpoints) = (TradeIds::default(), Checkpoints::new(1 << 20));
+        let mut replay = Replay::new(&next, &mut ids, &mut checkpoints);
+        let read = restarted
+            .orders
+            .read(|record, bytes| replay.apply(record, bytes));
+        replay.end(read.expect("it is whole")).expect("it is whole");
+        let user = next.orders.tracked(UserId(1)).expect("the log has it");
+        assert_eq!(user.memory().forget_unsent(), 0);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn an_order_whose_reports_are_lost_has_an_unknown_execution_over_restarts() {
         let change = |config: &mut Config| config.sessions.reports_kept = 2;
         let mut fixture = Fixture::with("lost", change).await;
@@ -753,17 +803,7 @@ pub(crate) mod tests {
         let expected = [(1, 100), (2, 100), (3, 50), (4, 100)];
         assert_eq!(fees(&user), expected);
         // They are what the exchange took.
-        let (view, _) = state
-            .orders
-            .balances(&user, &state.symbols, None)
-            .await
-            .expect("one");
-        let quote = view
-            .balances
-            .iter()
-            .find(|(id, _)| id.0 == 20)
-            .expect("it has some");
-        assert_eq!(quote.1, (1 << 50) - 350);
+        assert_eq!(fixture.quote(&user).await.0, (1 << 50) - 350);
         fixture.end();
     }
 
@@ -784,22 +824,9 @@ pub(crate) mod tests {
         let at = [first, second, traded, traded + 1].map(held);
         assert_eq!(at, [Some(0), Some(600), Some(1_200), Some(600)]);
         // The exchange has the same at each: what is free and what is held are all there is.
-        let (view, balances) = state
-            .orders
-            .balances(&user, &state.symbols, None)
-            .await
-            .expect("one");
-        let quote = view
-            .balances
-            .iter()
-            .find(|(id, _)| id.0 == 20)
-            .expect("it has some");
-        assert_eq!(i128::from(quote.1) + 600, (1 << 50) - 150);
-        let locked = balances
-            .iter()
-            .find(|one| one.asset == "USDT")
-            .expect("it has a name");
-        assert_eq!(locked.locked, "0.000600");
+        let (free, locked) = fixture.quote(&user).await;
+        assert_eq!(i128::from(free) + 600, (1 << 50) - 150);
+        assert_eq!(locked, "0.000600");
         fixture.end();
     }
 }

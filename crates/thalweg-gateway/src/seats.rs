@@ -4,8 +4,11 @@
 //! 1. Where no seat is left for an address, or at all, one that waits for its next request goes:
 //!    first those that have not shown a key, of these the one that waits longest. A request that is
 //!    read still, and a connection without one yet, wait too.
-//! 2. Where all are at work, the new connection is refused. A WebSocket is at work until it ends.
-//! 3. An address is that of the peer until a request says which client a proxy stands for; from
+//! 2. A WebSocket does not wait. Where nothing else does, the oldest that has shown no key goes, of
+//!    the address that has most of these, if that has more seats than the new connection's would.
+//!    Once a request of it was signed, it is at work until it ends.
+//! 3. Where all are at work, the new connection is refused.
+//! 4. An address is that of the peer until a request says which client a proxy stands for; from
 //!    then on its connection counts for that one.
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,6 +24,8 @@ use crate::limits::network;
 enum Use {
     Waiting,
     WaitingWithKey,
+    /// A WebSocket that has shown no key.
+    Following,
     Working,
 }
 
@@ -66,13 +71,33 @@ impl Plan {
     /// Has the connection go that may go first, among those that are wanted.
     fn evict(&mut self, is_wanted: impl Fn(&Taken) -> bool) -> bool {
         let waiting = self.taken.iter();
-        let waiting = waiting.filter(|(_, seat)| seat.is != Use::Working && is_wanted(seat));
+        let waiting = waiting.filter(|(_, seat)| seat.is <= Use::WaitingWithKey && is_wanted(seat));
         let first = waiting.min_by_key(|(_, seat)| (seat.is, seat.since));
         let Some(id) = first.map(|(id, _)| *id) else {
             return false;
         };
         self.remove(id);
         true
+    }
+
+    /// Has the oldest WebSocket without a key go, of the address that has most of them, for one
+    /// more of an address that has fewer seats.
+    fn evict_follower(&mut self, newcomer: IpAddr) -> bool {
+        let mut followers: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
+        for (id, seat) in &self.taken {
+            if seat.is == Use::Following {
+                let (count, _) = followers.entry(seat.address).or_insert((0, *id));
+                *count += 1;
+            }
+        }
+        let own = self.by_address.get(&newcomer).copied().unwrap_or(0);
+        match followers.into_values().max_by_key(|(count, _)| *count) {
+            Some((count, oldest)) if count > own + 1 => {
+                self.remove(oldest);
+                true
+            }
+            _ => false,
+        }
     }
 
     fn remove(&mut self, id: u64) {
@@ -120,7 +145,9 @@ impl Seats {
         let address = network(peer);
         let mut plan = self.lock();
         if !plan.has_room(address, self.max)
-            || (plan.taken.len() >= self.max && !plan.evict(|_| true))
+            || (plan.taken.len() >= self.max
+                && !plan.evict(|_| true)
+                && !plan.evict_follower(address))
         {
             return None;
         }
@@ -168,6 +195,13 @@ impl Seat {
             (seat.address, seat.is) = (address, Use::Working);
         }
         true
+    }
+
+    /// The connection is a WebSocket now, which has shown no key.
+    pub(crate) fn follow(&self) {
+        if let Some(seat) = self.seats.lock().taken.get_mut(&self.id) {
+            seat.is = Use::Following;
+        }
     }
 
     /// The request is answered, and the next one is waited for; `has_key` says whether it was
@@ -251,6 +285,36 @@ mod tests {
         assert!(seats.take(address(6)).is_none());
         drop((second, third, fourth, taken));
         assert!(seats.lock().taken.is_empty() && seats.lock().by_address.is_empty());
+    }
+
+    #[test]
+    fn a_websocket_without_a_key_goes_for_an_address_with_fewer_seats() {
+        let seats = Seats::new(8);
+        let [one, two, three] = [1, 2, 3].map(|host| ip(&format!("10.0.0.{host}")));
+        let taken = [one, two].map(|address| {
+            let four = [(); 4].map(|()| seats.take(address).expect("room"));
+            for seat in &four {
+                assert!(seat.work(address));
+                seat.follow();
+            }
+            four
+        });
+        // One has shown a key.
+        assert!(taken[0][0].work(one));
+        let left = || taken.each_ref().map(|four| four.each_ref().map(is_there));
+        let next = seats.take(three).expect("a follower goes");
+        assert_eq!(left(), [[true; 4], [false, true, true, true]]);
+        assert!(next.work(three));
+        let further = seats.take(three).expect("three are more than two");
+        assert_eq!(
+            left().as_flattened().iter().filter(|there| **there).count(),
+            6
+        );
+        assert!(further.work(three) && is_there(&taken[0][0]));
+        assert!(
+            seats.take(three).is_none(),
+            "three are as many as it would have"
+        );
     }
 
     #[test]

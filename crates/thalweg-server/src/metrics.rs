@@ -477,14 +477,6 @@ fn stages(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
         "stage",
         of_stages().map(|(name, stage)| (name, stage.events)),
     )?;
-    to.gauges(
-        (
-            "stage_utilisation",
-            "How much of its time a stage was at work, 0 to 1.",
-        ),
-        "stage",
-        of_stages().map(|(name, stage)| (name, stage.utilisation)),
-    )?;
     to.seconds(
         ("stage_wait", "How long sampled events waited for a stage."),
         "stage",

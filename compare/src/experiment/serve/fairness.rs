@@ -304,6 +304,7 @@ fn watch_memory(child: &Child, first: Duration, control: &Control) -> [u64; 2] {
     while most_bytes[0] == 0 || control.goes_on() {
         let most = &mut most_bytes[usize::from(begin.elapsed() > first)];
         *most = child.memory_bytes().max(*most);
+        // Often enough for a most, and seldom enough to disturb nothing.
         thread::sleep(Duration::from_millis(20));
     }
     most_bytes

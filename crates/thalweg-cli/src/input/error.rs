@@ -41,7 +41,8 @@ pub(crate) enum InputError {
     /// The first lines match no known format.
     #[error(
         "{file}:{line}: unknown format, the file begins with {first}; known are bitstamp, lobster, \
-         orders (whose first line is `thalweg-orders,1`), recorded and load; --format-in names one"
+         orders (whose first line is `thalweg-orders,1`), recorded and load; \
+         `exchange run` has --format-in to name one"
     )]
     UnknownFormat {
         file: String,

@@ -13,7 +13,7 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::report::BookReport;
 use thalweg_exchange::risk::UserStatus;
-use thalweg_exchange::{Action, OrderType, UserId};
+use thalweg_exchange::{Action, OrderType, SymbolId, UserId};
 
 /// How often a query tries to connect again before it gives up.
 const ATTEMPTS_MAX: u32 = 5;
@@ -40,7 +40,8 @@ pub(crate) struct Book {
     admin: Option<i64>,
 
     /// Levels a side, at most; the server gives no more than 1,000
-    #[arg(long, value_name = "N", default_value_t = 10)]
+    #[arg(long, value_name = "N", default_value_t = 10,
+          value_parser = clap::value_parser!(u32).range(1..))]
     depth: u32,
 
     #[command(flatten)]
@@ -284,6 +285,19 @@ fn ask_as<C: SessionCommand>(
     }
     let (client, events): (BlockingClient<C>, _) = access.open(options)?;
     client.query(query).map_err(|_| access.ended(events))
+}
+
+/// Returns the result of the program where the exchange does not have a symbol, and says so.
+pub(super) fn missing(
+    client: &BlockingClient<NoCommand>,
+    symbol: SymbolId,
+    text: &str,
+) -> Option<Finding> {
+    let answer = client.query(SessionQuery::Book { symbol, depth: 1 }).ok()?;
+    match answer.result {
+        QueryResult::UnknownSymbol => refused(&answer, &format!("symbol {text}")).ok(),
+        _ => None,
+    }
 }
 
 /// Says why there is no answer of the kind that was asked for.

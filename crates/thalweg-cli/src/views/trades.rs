@@ -1,6 +1,6 @@
 //! `thalweg exchange trades`: those of a symbol as they come, or those that a user has made.
 
-use super::query::side_name;
+use super::query::{missing, side_name};
 use super::rows::{ListFormat, Rows};
 use super::{Access, Names};
 use crate::arguments::values;
@@ -69,6 +69,11 @@ fn public(asked: &Trades, symbol: Option<SymbolId>, names: &Names) -> Result<Fin
     let interruption = Interruption::new();
     let (client, mut events) = asked.access.open(options)?;
     let client: BlockingReadClient = client;
+    if let (Some(symbol), Some(text)) = (symbol, &asked.symbol)
+        && let Some(finding) = missing(&client, symbol, text)
+    {
+        return Ok(finding);
+    }
     let subscribed = match symbol {
         Some(symbol) => client.subscribe([symbol]),
         None => client.subscribe_all(),

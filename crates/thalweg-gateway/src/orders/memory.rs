@@ -132,7 +132,7 @@ impl Memory {
     }
 
     /// Forgets the orders that were never executed: those without a report. Returns how many.
-    pub(super) fn forget_unsent(&mut self) -> usize {
+    pub(crate) fn forget_unsent(&mut self) -> usize {
         let unsent = self.open.values().filter(|o| o.status == Status::Pending);
         let unsent: Vec<OrderKey> = unsent.map(|order| (order.symbol, order.id)).collect();
         unsent

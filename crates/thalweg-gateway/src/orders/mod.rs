@@ -290,14 +290,19 @@ impl Orders {
         for user in self.followed() {
             let key = SessionKey::new(Role::Trade, user.id.0, self.access.number);
             let executed = self.reports.session(key).last_executed.0 as i64;
-            let unknown = user.memory().close_unknown(executed);
+            let (unknown, forgotten) = {
+                let mut memory = user.memory();
+                (memory.close_unknown(executed), memory.forget_unsent())
+            };
             if unknown > 0 {
                 tracing::error!(user = %user.id, unknown, "the execution of orders is unknown");
-                self.log.commit(self.keep(user.id)?)?;
             }
-            let forgotten = user.memory().forget_unsent();
             if forgotten > 0 {
                 tracing::warn!(user = %user.id, forgotten, "orders of before were not executed");
+            }
+            if unknown + forgotten > 0 {
+                // The next start does not find them again among those that may be sent still.
+                self.log.commit(self.keep(user.id)?)?;
             }
         }
         Ok(())

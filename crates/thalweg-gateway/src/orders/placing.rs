@@ -19,6 +19,9 @@ use crate::symbols::Symbol;
 /// The part of its trigger by which a bought STOP_LOSS may take beyond it: money is held at that
 /// price.
 const STOP_RANGE_PART: i64 = 20;
+/// A market order to buy takes up to this many times the best price: money is held at that price,
+/// and what it does not need is there for the user's other orders.
+const MARKET_RANGE: i64 = 2;
 
 /// An order after its command.
 #[derive(Clone, Debug)]
@@ -104,14 +107,15 @@ impl Orders {
             }),
             (Amount::Lots(lots), Action::Bid, None) => {
                 let price = self.affordable(user, symbol, lots).await?;
-                match opposite {
-                    Some(best) if price < best.price => Err(ApiError::NO_BALANCE),
-                    _ => Ok(Terms {
-                        order_type: OrderType::Market,
-                        price,
-                        lots,
-                    }),
+                let best = opposite.map_or(price, |best| best.price);
+                if price < best {
+                    return Err(ApiError::NO_BALANCE);
                 }
+                Ok(Terms {
+                    order_type: OrderType::Market,
+                    price: price.min(best.saturating_mul(MARKET_RANGE)),
+                    lots,
+                })
             }
             (Amount::Quote(_), Action::Ask, _) => Err(ApiError::new(
                 400,

@@ -29,6 +29,7 @@ use crate::keys::ApiKey;
 use crate::market::Item;
 use crate::params::Params;
 use crate::rest::{self, Call, Endpoint, Security};
+use crate::seats::Seat;
 use crate::signature::check_time;
 use crate::state::{State, now_us};
 use crate::time_unit::TimeUnit;
@@ -94,6 +95,7 @@ type Working = FuturesUnordered<Pin<Box<dyn Future<Output = String> + Send>>>;
 struct Api {
     state: Arc<State>,
     address: IpAddr,
+    seat: Arc<Seat>,
     session: Session,
     /// The line of a connection with latency.
     line: Option<Arc<Line>>,
@@ -194,6 +196,9 @@ impl Api {
                 self.state
                     .audit_refused(address, params.raw("apiKey"), error);
             })?;
+            if self.session.has_shown_key() {
+                self.seat.work(address);
+            }
             if let (Some(line), Some(Ok(key))) = (&self.line, self.session.key()) {
                 conditions::belong(line, &self.state, &key);
             }
@@ -206,6 +211,9 @@ impl Api {
             self.state
                 .audit_refused(address, params.raw("apiKey"), error);
         })?;
+        if key.is_some() {
+            self.seat.work(address);
+        }
         let is_lost = self.is_lost(row, key.as_deref())?;
         let seen = seen.take();
         if is_lost {
@@ -302,7 +310,7 @@ fn is_id(json: &str) -> bool {
 pub(super) async fn serve<S: Io>(
     state: Arc<State>,
     socket: WebSocketStream<S>,
-    (address, line): (IpAddr, Option<Arc<Line>>),
+    (address, seat, line): (IpAddr, Arc<Seat>, Option<Arc<Line>>),
     with_limits: bool,
     time_unit: TimeUnit,
 ) {
@@ -319,6 +327,7 @@ pub(super) async fn serve<S: Io>(
     let mut api = Api {
         state: Arc::clone(&state),
         address,
+        seat,
         session,
         line,
         is_cut: false,

@@ -83,11 +83,14 @@ pub(crate) fn accept(
     }
     let seat = request.extensions_mut().remove::<Arc<Seat>>();
     let line = request.extensions_mut().remove::<Arc<Line>>();
-    if !seat.as_ref().is_some_and(|seat| seat.work(address)) {
+    let Some(seat) = seat.filter(|seat| seat.work(address)) else {
         return of_error(&ApiError::BUSY);
-    }
+    };
+    seat.follow();
     let open = state.open_websocket();
-    tokio::spawn(async move {
+    let kept = Arc::clone(&seat);
+    let figures = Arc::clone(&state);
+    let serve = async move {
         match hyper::upgrade::on(request).await {
             Ok(upgraded) => {
                 let config = WebSocketConfig::default()
@@ -103,13 +106,20 @@ pub(crate) fn accept(
                         streams::serve(state, socket, names, is_combined, time_unit).await;
                     }
                     Served::Api { with_limits } => {
-                        api::serve(state, socket, (address, line), with_limits, time_unit).await;
+                        let parts = (address, seat, line);
+                        api::serve(state, socket, parts, with_limits, time_unit).await;
                     }
                 }
             }
             Err(error) => tracing::debug!(target: "access", %error, "an upgrade failed"),
         }
-        drop((seat, open));
+        drop(open);
+    };
+    tokio::spawn(async move {
+        tokio::select! {
+            () = serve => {}
+            () = kept.evicted() => figures.figures.cut("evicted"),
+        }
     });
     let mut response = of_status(StatusCode::SWITCHING_PROTOCOLS, String::new());
     let headers = response.headers_mut();

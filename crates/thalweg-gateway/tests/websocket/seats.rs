@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
+use thalweg_gateway::keys::KeyKind;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::client_async;
 
+use crate::api::signed;
 use crate::fixture::{Client, Fixture};
 
 const REQUEST: &[u8] = b"GET /api/v3/ping HTTP/1.1\r\nHost: g\r\n\r\n";
@@ -74,6 +76,39 @@ async fn websockets_of_an_address_have_half_of_the_seats_and_do_not_go() {
         let list = json!({ "method": "LIST_SUBSCRIPTIONS", "id": 1 });
         assert_eq!(client.ask(&list).await["result"], json!([]));
     }
+}
+
+/// Connects a WebSocket from an address of this machine; `None` where it has no seat.
+async fn websocket_from(fixture: &Fixture, host: u8, path: &str) -> Option<Client> {
+    let socket = connect_from(fixture, host).await;
+    let socket = client_async(format!("ws://g{path}"), socket).await;
+    socket.ok().map(|(socket, _)| Client(socket))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_addresses_do_not_keep_others_out_and_who_has_shown_a_key_stays() {
+    let fixture = fixture().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let mut trader = websocket_from(&fixture, 9, "/ws-api/v3")
+        .await
+        .expect("room");
+    let logon = json!({ "id": 1, "method": "session.logon", "params": signed(&key, json!({})) });
+    assert_eq!(trader.ask(&logon).await["status"], 200);
+    let mut taken = Vec::new();
+    for number in 0..SEATS {
+        taken.push(websocket_from(&fixture, 2 + (number % 2) as u8, "/ws").await);
+    }
+    let mut others = Vec::new();
+    for host in 20..23 {
+        let other = websocket_from(&fixture, host, "/ws").await;
+        others.push(other.expect("one of an address that has many goes"));
+    }
+    let list = json!({ "method": "LIST_SUBSCRIPTIONS", "id": 1 });
+    for other in &mut others {
+        assert_eq!(other.ask(&list).await["result"], json!([]));
+    }
+    let status = json!({ "id": 2, "method": "session.status" });
+    assert_eq!(trader.ask(&status).await["status"], 200);
 }
 
 /// A body that never ends has its connection wait, and so go first.

@@ -311,6 +311,28 @@ async fn requests_that_are_sent_together_are_executed_in_order() {
     }
 }
 
+/// Each asks for the balance before the others have traded.
+#[tokio::test(flavor = "multi_thread")]
+async fn market_orders_to_buy_that_are_sent_together_are_all_filled() {
+    let fixture = Fixture::new().await;
+    let mut maker = Trader::new(&fixture, 2).await;
+    let asked = maker.ask("order.place", limit("SELL", "10", "0.005"));
+    assert_eq!(asked.await["status"], 200);
+    let mut trader = Trader::new(&fixture, 1).await;
+    for id in 0..16 {
+        let params = json!({
+            "symbol": "BTCUSDT", "side": "BUY", "type": "MARKET", "quantity": "0.0001",
+            "timestamp": crate::api::now_ms(),
+        });
+        let request = json!({ "id": id, "method": "order.place", "params": params });
+        trader.api.send(&request.to_string()).await;
+    }
+    for _ in 0..16 {
+        let response = trader.api.json().await;
+        assert_eq!(response["result"]["status"], "FILLED", "{response}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn deposits_are_events_of_their_user_alone() {
     let fixture = Fixture::new().await;

@@ -103,7 +103,7 @@ impl Config {
             ),
             range("gateway.orders_per_10s", g.orders_per_10s.into(), 1, most),
             range("gateway.orders_per_day", g.orders_per_day.into(), 1, most),
-            range("gateway.orders_kept", g.orders_kept as u64, 1, 1 << 24),
+            range("gateway.orders_kept", g.orders_kept as u64, 1, 1 << 18),
             range(
                 "gateway.checkpoint_bytes",
                 g.checkpoint_bytes,

@@ -203,7 +203,7 @@ pub(crate) mod fault {
 }
 
 /// Declares a test for each model: it holds, and notices each of these faults.
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 macro_rules! models {
     ($check:path; $($name:ident: $model:expr, $faults:expr;)+) => {$(
         #[test]
@@ -212,7 +212,7 @@ macro_rules! models {
         }
     )+};
 }
-#[cfg(loom)]
+#[cfg(all(loom, test))]
 pub(crate) use models;
 
 /// Faults that a run under shuttle seeds: the environment names one for the whole process, since

@@ -13,7 +13,7 @@ use self::books::{Best, Books};
 use self::figures::{Figures, Page};
 use self::picture::{Link, View};
 use self::screen::{Key, Screen};
-use super::query::side_name;
+use super::query::{missing, side_name};
 use super::{Access, Names};
 use crate::failure::{Failure, Finding};
 use crate::output::print;
@@ -86,6 +86,11 @@ pub(crate) fn watch(asked: &Watch) -> Result<Finding, Failure> {
         .options("127.0.0.1:7411", asked.user, Notes::new(false))?;
     let ending = Ending::new();
     let mut watching = Watching::open(asked, options, names, symbol)?;
+    if let (Some(symbol), Some(text)) = (symbol, &asked.symbol)
+        && let Some(finding) = missing(&watching.client, symbol, text)
+    {
+        return Ok(finding);
+    }
     let has_screen = io::stdout().is_terminal()
         && io::stdin().is_terminal()
         && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
