@@ -8,10 +8,14 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::keys::ApiKey;
 use crate::rest::{Endpoint, Security};
+use crate::seats::Seat;
 use crate::state::State;
 
 /// The header that names an API key, as it comes in a request.
 const API_KEY: &[u8] = b"x-mbx-apikey:";
+
+/// Bytes that a header with an API key may have: it may come in two parts.
+const HEADER_BYTES: usize = 128;
 
 /// A request was lost: its connection is closed without a response.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +29,7 @@ pub(crate) fn with_latency(state: &State) -> Option<&Arc<Conditions>> {
 }
 
 /// Puts a line before a connection, which is that of an API key from the request on whose header
-/// names it.
+/// names it. The connection has its seat as long as its client's socket is open.
 ///
 /// # Errors
 /// The system has no sockets.
@@ -33,18 +37,25 @@ pub(crate) fn delayed(
     stream: TcpStream,
     state: &Arc<State>,
     conditions: &Conditions,
+    seat: &Arc<Seat>,
 ) -> io::Result<(UnixStream, Arc<Line>)> {
     let general = conditions.general.unwrap_or_default();
-    let line = Arc::new(Line::new(general, conditions.seed));
+    let line = state.lines.line(general, conditions.seed);
     let (state, own) = (Arc::clone(state), Arc::clone(&line));
+    let mut recent = Vec::new();
     let see = move |bytes: &[u8]| {
-        if let Some(key) = api_key(bytes)
+        recent.extend_from_slice(bytes);
+        if let Some(key) = api_key(&recent)
             && let Some(key) = state.keys.find(key)
         {
             belong(&own, &state, &key);
         }
+        let older = recent.len().saturating_sub(HEADER_BYTES);
+        recent.drain(..older);
     };
-    let stream = relay(stream, Arc::clone(&line), Vec::new(), see)?;
+    let seat = Arc::clone(seat);
+    let evicted = async move { seat.evicted().await };
+    let stream = relay(stream, Arc::clone(&line), Vec::new(), see, evicted)?;
     Ok((stream, line))
 }
 
@@ -56,10 +67,10 @@ pub(crate) fn belong(line: &Line, state: &State, key: &ApiKey) {
     }
 }
 
-/// Returns the API key that the header of a request names.
+/// Returns the API key that the header of the last request names.
 fn api_key(bytes: &[u8]) -> Option<&str> {
     let is_header = |window: &[u8]| window.eq_ignore_ascii_case(API_KEY);
-    let at = bytes.windows(API_KEY.len()).position(is_header)?;
+    let at = bytes.windows(API_KEY.len()).rposition(is_header)?;
     let value = &bytes[at + API_KEY.len()..];
     let end = value.iter().position(|byte| *byte == b'\r')?;
     std::str::from_utf8(&value[..end]).ok().map(str::trim)

@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use thalweg_server::conditions::{Fault, Line};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 
 use crate::conditions::{self, Lost};
 use crate::error::ApiError;
@@ -74,7 +75,7 @@ async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, seat
     let Some(conditions) = conditions::with_latency(&state) else {
         return serve_on(stream, state, peer, seat, None).await;
     };
-    match conditions::delayed(stream, &state, conditions) {
+    match conditions::delayed(stream, &state, conditions, &seat) {
         Ok((stream, line)) => serve_on(stream, state, peer, seat, Some(line)).await,
         Err(error) => tracing::warn!(%error, "no sockets for a connection with latency"),
     }
@@ -88,6 +89,7 @@ async fn serve_on(
     seat: Arc<Seat>,
     line: Option<Arc<Line>>,
 ) {
+    let is_over = is_over(state.draining(), line.is_some());
     let own = Arc::clone(&seat);
     let figures = Arc::clone(&state);
     let answer = service_fn(move |mut request: Request<Incoming>| {
@@ -104,12 +106,25 @@ async fn serve_on(
         .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(stream), answer)
         .with_upgrades();
+    tokio::pin!(served, is_over);
     let served = tokio::select! {
-        served = served => served,
+        served = &mut served => served,
         () = seat.evicted() => return figures.figures.cut("evicted"),
+        () = is_over => {
+            served.as_mut().graceful_shutdown();
+            served.await
+        }
     };
     if let Err(error) = served {
         tracing::debug!(target: "access", %peer, %error, "a connection ended badly");
+    }
+}
+
+/// Waits until a connection is to end behind its last response, for that to be delivered by its
+/// line; one without a line ends with the gateway.
+async fn is_over(mut draining: watch::Receiver<bool>, has_line: bool) {
+    if !has_line || draining.wait_for(|is| *is).await.is_err() {
+        std::future::pending().await
     }
 }
 

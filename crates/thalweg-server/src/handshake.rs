@@ -63,12 +63,20 @@ pub(crate) async fn receive(
     match handshake(&shared, &mut connection_slot, &mut stream, &mut bytes).await {
         Ok(None) => shared.counters.end(Ending::Done),
         Ok(Some(hello)) => {
+            let connection_slot = Arc::new(connection_slot);
             let stream = match shared.line(hello.terms.key) {
                 None => stream.into_std(),
-                Some(line) => relayed(stream, line, std::mem::take(&mut bytes)),
+                Some(line) => {
+                    let kept = Arc::clone(&connection_slot);
+                    relayed(stream, line, std::mem::take(&mut bytes), kept)
+                }
             };
-            let Ok(stream) = stream else {
-                return shared.counters.end(Ending::Done);
+            let stream = match stream {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, %peer, "a connection could not be taken");
+                    return shared.counters.end(Ending::Done);
+                }
             };
             let new = NewSession {
                 stream,
@@ -93,9 +101,19 @@ pub(crate) async fn receive(
     }
 }
 
-/// Puts a line before a session; bytes behind the hello go through it too.
-fn relayed(stream: TcpStream, line: Line, bytes: Vec<u8>) -> io::Result<std::net::TcpStream> {
-    let session = relay(stream, Arc::new(line), bytes, |_| {})?;
+/// Puts a line before a session; bytes behind the hello go through it too. The slot is kept as long
+/// as the client's socket.
+fn relayed(
+    stream: TcpStream,
+    line: Arc<Line>,
+    bytes: Vec<u8>,
+    slot: Arc<ConnectionSlot>,
+) -> io::Result<std::net::TcpStream> {
+    let keep = async move {
+        let _slot = slot;
+        std::future::pending().await
+    };
+    let session = relay(stream, line, bytes, |_| {}, keep)?;
     // To a session, a stream of bytes is as good as another.
     Ok(OwnedFd::from(session.into_std()?).into())
 }

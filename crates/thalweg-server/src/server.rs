@@ -237,7 +237,10 @@ impl Server {
         let _ = shared
             .lifecycle
             .change_to(Lifecycle::Draining, "the server is to stop");
-        let finished = shared.requests.stop().await;
+        // What waits on lines goes when the stop is asked for, not before.
+        let flush = async { shared.lines.flush() };
+        let (finished, ()) = tokio::join!(shared.requests.stop(), flush);
+        let _ = tokio::time::timeout(PARTING, shared.lines.ended()).await;
         let deadline = tokio::time::Instant::now() + PARTING;
         for mut listener in self.listeners {
             if tokio::time::timeout_at(deadline, &mut listener)

@@ -9,7 +9,7 @@ use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 use thalweg_exchange::session::SessionKey;
 
-use crate::conditions::{Conditions, Line};
+use crate::conditions::{Conditions, Line, Lines, RELAYED_FILES};
 use crate::config::Config;
 use crate::connect_limits::ConnectLimits;
 use crate::connection_slots::ConnectionSlots;
@@ -46,6 +46,8 @@ pub(crate) struct Shared {
     pub(crate) requests: Requests,
     /// `None` where the network is as it is.
     pub(crate) conditions: Option<Arc<Conditions>>,
+    /// Those of sessions with latency.
+    pub(crate) lines: Lines,
     /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
     pub(crate) time_set: Arc<AtomicI64>,
     pub(crate) connection_slots: Arc<ConnectionSlots>,
@@ -69,7 +71,9 @@ impl Shared {
         let keys = keys.map(|keys| keys.with_gateway(hash));
         let lifecycle = Arc::new(StateCell::new("exchange", Lifecycle::Recovering));
         let readers = config.sessions.readers_per_holder as usize;
-        let slots = ConnectionSlots::new(config.server.connections_max, readers);
+        let has_latency = conditions.as_ref().is_some_and(|all| all.has_latency());
+        let files_each = if has_latency { RELAYED_FILES } else { 1 };
+        let slots = ConnectionSlots::new(config.server.connections_max, readers, files_each);
         let connect_limits = ConnectLimits::new(&config, Instant::now());
         Self {
             config,
@@ -85,6 +89,7 @@ impl Shared {
             gateway,
             requests: Requests::default(),
             conditions,
+            lines: Lines::default(),
             time_set: Arc::new(AtomicI64::new(i64::MIN)),
             connection_slots: Arc::new(slots),
             connect_limits,
@@ -101,10 +106,10 @@ impl Shared {
     }
 
     /// Returns a line for a session that has latency.
-    pub(crate) fn line(&self, key: SessionKey) -> Option<Line> {
+    pub(crate) fn line(&self, key: SessionKey) -> Option<Arc<Line>> {
         let conditions = self.conditions_of(key)?;
         let delays = conditions.delays(None, key.holder)?;
-        Some(Line::new(delays, conditions.seed))
+        Some(self.lines.line(delays, conditions.seed))
     }
 
     pub(crate) fn keys(&self) -> Option<Arc<Keys>> {

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use thalweg_exchange::{AccountSpec, Command, CurrencyId, UserId};
 use thalweg_gateway::keys::{KeyKind, NewKey};
-use thalweg_server::conditions::{Conditions, Delay, Delays, Faults};
+use thalweg_server::conditions::{Conditions, DELAY_MAX, Delay, Delays, Faults};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -32,7 +33,8 @@ fn place(key: &NewKey) -> Value {
 }
 
 /// Returns what is answered to an order by REST.
-async fn post(fixture: &Fixture, key: &NewKey) -> String {
+fn post(fixture: &Fixture, key: &NewKey) -> impl Future<Output = String> + use<> {
+    let address = fixture.gateway.address();
     let params = signed(key, test_order());
     let params = params.as_object().expect("an object").iter();
     let (last, rest): (Vec<_>, Vec<_>) = params.partition(|(name, _)| *name == "signature");
@@ -46,13 +48,22 @@ async fn post(fixture: &Fixture, key: &NewKey) -> String {
         "POST /api/v3/order?{query} HTTP/1.1\r\nHost: gateway\r\nX-MBX-APIKEY: {api_key}\r\n\
         Connection: close\r\nContent-Length: 0\r\n\r\n"
     );
-    let socket = TcpStream::connect(fixture.gateway.address()).await;
-    let mut socket = socket.expect("a connection");
-    socket.write_all(head.as_bytes()).await.expect("a request");
-    let mut text = String::new();
-    // Where it is cut, the end may be an error.
-    let _ = socket.read_to_string(&mut text).await;
-    text
+    async move {
+        let mut socket = TcpStream::connect(address).await.expect("a connection");
+        let _ = socket.set_nodelay(true);
+        // Its headers may come in parts.
+        let (first, second) = head.split_at(head.len() - 80);
+        socket.write_all(first.as_bytes()).await.expect("a request");
+        tokio::time::sleep(MS).await;
+        socket
+            .write_all(second.as_bytes())
+            .await
+            .expect("a request");
+        let mut text = String::new();
+        // Where it is cut, the end may be an error.
+        let _ = socket.read_to_string(&mut text).await;
+        text
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -79,6 +90,37 @@ async fn requests_and_responses_take_their_time_by_key() {
     let begun = Instant::now();
     assert_eq!(client.ask(&place(&slow)).await["status"], 200);
     assert!(begun.elapsed() >= 100 * MS);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_on_a_line_is_delivered_when_the_gateway_stops() {
+    let longest = Delays {
+        inbound: Delay::default(),
+        outbound: Delay::Fixed(DELAY_MAX),
+    };
+    let fixture = Fixture::behind(Conditions {
+        by_key: [("4".to_owned(), longest)].into(),
+        ..Conditions::default()
+    })
+    .await;
+    let account = AccountSpec::new(UserId(4), vec![(CurrencyId(11), 1 << 40)]);
+    fixture.run(Command::AddAccounts([account].into())).await;
+    let key = fixture.new_key(KeyKind::Hmac, 4);
+    let mut client = fixture.connect("/ws-api/v3").await;
+    client.send(&place(&key).to_string()).await;
+    let posting = tokio::spawn(post(&fixture, &key));
+    // Both are placed, and their responses wait.
+    let depth = || fixture.get("/api/v3/depth?symbol=BTCUSDT");
+    while !depth().await.1.contains("\"0.0010\"") {}
+    assert!(!posting.is_finished());
+    fixture.gateway.drain();
+    fixture.gateway.drained().await;
+    // What is not delivered now is lost.
+    drop(fixture);
+    let answer = posting.await.expect("no panic");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(client.json().await["status"], 200);
+    assert_eq!(client.closed_code().await, 1001);
 }
 
 async fn with_faults(faults: Faults) -> (Fixture, NewKey) {

@@ -9,13 +9,19 @@ mod delay;
 mod relay;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use thalweg_exchange::session::{Role, SessionKey};
 
 pub use self::delay::{DELAY_MAX, Delay, Delays};
-pub use self::relay::{Line, relay};
+pub use self::relay::{Line, Lines, relay};
 pub(crate) use delay::Random;
+
+/// Files of a connection that goes through a relay.
+pub(crate) const RELAYED_FILES: u64 = 3;
+/// Users whose commands are counted one by one; those beyond share a count.
+const USERS_MAX: usize = 1 << 20;
 
 /// The fate of a command that does not reach the exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +32,15 @@ pub enum Fault {
     Reject,
     /// It is lost, and its connection is cut.
     Disconnect,
+}
+
+impl Fault {
+    /// All of them, by the names that options and metrics have.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("drop", Self::Drop),
+        ("reject", Self::Reject),
+        ("disconnect", Self::Disconnect),
+    ];
 }
 
 /// How probable each fault of a command is; together 1 at most.
@@ -50,8 +65,30 @@ pub struct Conditions {
     pub faults: Faults,
     /// The seed from which latencies and faults are drawn.
     pub seed: u64,
-    /// How many commands of each user were looked at.
-    pub counts: Mutex<HashMap<i64, u64>>,
+    /// What was drawn.
+    pub drawn: Drawn,
+}
+
+/// Counts of what was drawn.
+#[derive(Debug, Default)]
+pub struct Drawn {
+    /// Commands of each user.
+    commands: Mutex<HashMap<i64, u64>>,
+    /// Faults, in the order of [`Fault::ALL`].
+    faults: [AtomicU64; 3],
+}
+
+impl Drawn {
+    /// Counts a command, and returns its number among those of its user.
+    fn count(&self, user: i64) -> u64 {
+        let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_known = commands.len() < USERS_MAX || commands.contains_key(&user);
+        let count = commands
+            .entry(if is_known { user } else { -1 })
+            .or_default();
+        *count += 1;
+        *count
+    }
 }
 
 impl Conditions {
@@ -80,17 +117,24 @@ impl Conditions {
         if drop + reject + disconnect == 0.0 {
             return None;
         }
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(user).or_default();
-        *count += 1;
-        let drawn = Random::new([self.seed, user as u64, *count]).part();
-        [
-            (drop, Fault::Drop),
-            (drop + reject, Fault::Reject),
-            (drop + reject + disconnect, Fault::Disconnect),
-        ]
-        .into_iter()
-        .find_map(|(below, fault)| (drawn < below).then_some(fault))
+        let count = self.drawn.count(user);
+        let drawn = Random::new([self.seed, user as u64, count]).part();
+        let bounds = [drop, drop + reject, drop + reject + disconnect];
+        let at = bounds.iter().position(|bound| drawn < *bound)?;
+        // ORDERING: Relaxed; a counter.
+        self.drawn.faults[at].fetch_add(1, Ordering::Relaxed);
+        Some(Fault::ALL[at].1)
+    }
+
+    /// Returns how many commands have met each fault, by its name.
+    pub(crate) fn fault_counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        // ORDERING: Relaxed; counters.
+        let counts = self
+            .drawn
+            .faults
+            .iter()
+            .map(|count| count.load(Ordering::Relaxed));
+        Fault::ALL.iter().map(|(name, _)| *name).zip(counts)
     }
 
     /// Returns whether a session is one of a user: neither an administrator's nor the gateway's,
@@ -108,8 +152,8 @@ impl Conditions {
 mod tests {
     use super::*;
 
-    fn drawn(seed: u64, user: i64) -> Vec<Option<Fault>> {
-        let conditions = Conditions {
+    fn behind(seed: u64) -> Conditions {
+        Conditions {
             faults: Faults {
                 drop: 0.2,
                 reject: 0.2,
@@ -117,8 +161,26 @@ mod tests {
             },
             seed,
             ..Conditions::default()
-        };
+        }
+    }
+
+    fn drawn(seed: u64, user: i64) -> Vec<Option<Fault>> {
+        let conditions = behind(seed);
         (0..1_000).map(|_| conditions.fault(user)).collect()
+    }
+
+    #[test]
+    fn each_fault_is_counted() {
+        let conditions = behind(1);
+        let mut met = [0; 3];
+        for user in (0..3_000).map(|at| at % 3) {
+            if let Some(fault) = conditions.fault(user) {
+                met[fault as usize] += 1;
+            }
+        }
+        let names = ["drop", "reject", "disconnect"];
+        assert!(conditions.fault_counts().eq(names.into_iter().zip(met)));
+        assert!(met.iter().all(|count| *count > 0), "{met:?}");
     }
 
     #[test]

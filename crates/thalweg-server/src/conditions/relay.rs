@@ -1,4 +1,14 @@
 //! A relay between a client and its session, on which bytes take their time.
+//!
+//! *Rules.*
+//! 1. Bytes leave a direction in the order in which they came, none before it is due; an end comes
+//!    behind all bytes. What waits in a direction is bounded: it is not read on meanwhile.
+//! 2. A client that is gone loses what it would have got. What it sent before is delivered.
+//! 3. A session that has ended takes no more: what its client still sends is discarded, so that the
+//!    system does not reset the connection before the client has read the end.
+//! 4. From [`Lines::flush`] on, everything is due at once. A server that stops flushes its lines and
+//!    waits until what its sessions sent is delivered.
+//! 5. A relay ends at once when its owner says so, and keeps what the owner gave it until it ends.
 
 use std::collections::VecDeque;
 use std::io;
@@ -8,6 +18,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::{Delay, Delays, Random};
@@ -23,6 +34,37 @@ const PARTING: Duration = Duration::from_secs(1);
 /// How long a client may take nothing of what is due.
 const STALLED: Duration = Duration::from_secs(60);
 
+/// The lines of a server's connections.
+#[derive(Debug, Default)]
+pub struct Lines {
+    next: AtomicU64,
+    /// Each relay has a receiver until it has ended.
+    is_flushed: watch::Sender<bool>,
+}
+
+impl Lines {
+    /// Makes a line with these delays, drawn from this seed.
+    pub fn line(&self, delays: Delays, seed: u64) -> Arc<Line> {
+        Arc::new(Line {
+            delays: Mutex::new(delays),
+            seed,
+            // ORDERING: Relaxed; a counter.
+            number: self.next.fetch_add(1, Ordering::Relaxed),
+            is_flushed: self.is_flushed.clone(),
+        })
+    }
+
+    /// Has all that waits be delivered at once, and what comes from now on.
+    pub fn flush(&self) {
+        self.is_flushed.send_replace(true);
+    }
+
+    /// Waits until the sessions of all lines have ended, and what they sent is delivered.
+    pub async fn ended(&self) {
+        self.is_flushed.closed().await;
+    }
+}
+
 /// The latency of a connection, which may change while it is open.
 #[derive(Debug)]
 pub struct Line {
@@ -30,21 +72,10 @@ pub struct Line {
     seed: u64,
     /// The number of the line, so that no two draw the same.
     number: u64,
+    is_flushed: watch::Sender<bool>,
 }
 
 impl Line {
-    /// Makes a line with these delays, drawn from this seed.
-    #[must_use]
-    pub fn new(delays: Delays, seed: u64) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self {
-            delays: Mutex::new(delays),
-            seed,
-            // ORDERING: Relaxed; a counter.
-            number: NEXT.fetch_add(1, Ordering::Relaxed),
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Delays> {
         self.delays.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,7 +95,8 @@ impl Line {
 }
 
 /// Puts a line between a client and the socket that is returned. `first` are bytes of the client
-/// that were read before; `see` gets what comes from the client before its delay is drawn.
+/// that were read before; `see` gets what comes from the client before its delay is drawn. The
+/// relay ends with `until`, which it keeps otherwise.
 ///
 /// # Errors
 /// The system has no sockets.
@@ -73,90 +105,142 @@ pub fn relay<S>(
     line: Arc<Line>,
     first: Vec<u8>,
     see: impl FnMut(&[u8]) + Send + 'static,
+    until: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<UnixStream>
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (server, own) = UnixStream::pair()?;
-    tokio::spawn(run(client, own, line, first, see));
+    let is_flushed = line.is_flushed.subscribe();
+    let run = run(client, own, (line, is_flushed), first, see);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = run => {}
+            () = until => {}
+        }
+    });
     Ok(server)
 }
 
 async fn run<S: AsyncRead + AsyncWrite>(
     client: S,
     session: UnixStream,
-    line: Arc<Line>,
+    (line, is_flushed): (Arc<Line>, watch::Receiver<bool>),
     first: Vec<u8>,
     mut see: impl FnMut(&[u8]),
 ) {
-    let (from_client, to_client) = tokio::io::split(client);
+    let (mut from_client, to_client) = tokio::io::split(client);
     let (from_session, to_session) = session.into_split();
     let seed = |side| Random::new([line.seed, line.number, side]);
     let mut random = (seed(0), seed(1));
-    let inward = pump(from_client, to_session, first, None, |bytes| {
+    let mut inward = Pump::new(is_flushed.clone(), None, |bytes: &[u8]| {
         see(bytes);
         line.inbound().draw(&mut random.0)
     });
-    let outward = pump(from_session, to_client, Vec::new(), Some(STALLED), |_| {
+    let outward = Pump::new(is_flushed, Some(STALLED), |_: &[u8]| {
         line.outbound().draw(&mut random.1)
     });
-    tokio::pin!(inward, outward);
-    // An error is that one side is gone: the other one is closed when this returns.
-    tokio::select! {
-        _ = &mut outward => {
-            let _ = timeout(PARTING, inward).await;
+    if !first.is_empty() {
+        inward.push(first);
+    }
+    let inward = async {
+        if inward.run(&mut from_client, to_session).await.is_err() {
+            // Rule 3.
+            let _ = tokio::io::copy(&mut from_client, &mut tokio::io::sink()).await;
         }
+    };
+    let outward = outward.run(from_session, to_client);
+    tokio::pin!(inward, outward);
+    tokio::select! {
+        ended = &mut outward => match ended {
+            Ok(()) => {
+                let _ = timeout(PARTING, inward).await;
+            }
+            // The client is there, but takes nothing.
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
+            // Rule 2.
+            Err(_) => inward.await,
+        },
         // A client that sends no more still gets the rest of its answers.
-        _ = &mut inward => {
+        () = &mut inward => {
             let _ = outward.await;
         }
     }
 }
 
-/// Copies to the end what is read, each chunk when it is due, in the order in which it was read.
-/// Ends where nothing is taken for as long as `stalled`.
-async fn pump(
-    mut from: impl AsyncRead + Unpin,
-    mut to: impl AsyncWrite + Unpin,
-    first: Vec<u8>,
+/// One direction of a relay.
+struct Pump<D> {
+    /// Chunks, and when they are due.
+    waiting: VecDeque<(Instant, Vec<u8>)>,
+    /// Bytes that wait, as they are counted.
+    cost: usize,
+    last_due: Instant,
+    is_flushed: watch::Receiver<bool>,
+    /// How long the other side may take nothing.
     stalled: Option<Duration>,
-    mut draw: impl FnMut(&[u8]) -> Duration,
-) -> io::Result<()> {
-    let mut waiting = VecDeque::new();
-    let (mut cost, mut last_due) = (0, Instant::now());
-    let mut push = |waiting: &mut VecDeque<(Instant, Vec<u8>)>, chunk: Vec<u8>| {
-        last_due = last_due.max(Instant::now() + draw(&chunk));
-        waiting.push_back((last_due, chunk));
-    };
-    if !first.is_empty() {
-        cost += first.len() + CHUNK_COST;
-        push(&mut waiting, first);
+    draw: D,
+}
+
+impl<D: FnMut(&[u8]) -> Duration> Pump<D> {
+    fn new(is_flushed: watch::Receiver<bool>, stalled: Option<Duration>, draw: D) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            cost: 0,
+            last_due: Instant::now(),
+            is_flushed,
+            stalled,
+            draw,
+        }
     }
-    let mut buffer = vec![0; READ_BYTES];
-    let mut is_open = true;
-    while is_open || !waiting.is_empty() {
-        let due = waiting.front().map(|(due, _)| *due);
-        tokio::select! {
-            biased;
-            () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => {
-                let Some((_, chunk)) = waiting.pop_front() else {
-                    continue;
-                };
-                cost -= chunk.len() + CHUNK_COST;
-                write(&mut to, &chunk, stalled).await?;
-            }
-            // A client that was reset sends no more, and what it sent before is delivered.
-            read = from.read(&mut buffer), if is_open && cost < WAITING_MAX => {
-                let count = read.unwrap_or(0);
-                is_open = count > 0;
-                if is_open {
-                    cost += count + CHUNK_COST;
-                    push(&mut waiting, buffer[..count].to_vec());
+
+    fn push(&mut self, chunk: Vec<u8>) {
+        self.cost += chunk.len() + CHUNK_COST;
+        self.last_due = self.last_due.max(Instant::now() + (self.draw)(&chunk));
+        self.waiting.push_back((self.last_due, chunk));
+    }
+
+    /// Copies to the end what is read, each chunk when it is due, in the order in which it was read.
+    ///
+    /// # Errors
+    /// The other side is gone, or takes nothing for too long.
+    async fn run(
+        mut self,
+        mut from: impl AsyncRead + Unpin,
+        mut to: impl AsyncWrite + Unpin,
+    ) -> io::Result<()> {
+        let mut buffer = vec![0; READ_BYTES];
+        let mut is_open = true;
+        while is_open || !self.waiting.is_empty() {
+            let due = self.waiting.front().map(|(due, _)| *due);
+            tokio::select! {
+                biased;
+                () = reached(due, &mut self.is_flushed), if due.is_some() => {
+                    let Some((_, chunk)) = self.waiting.pop_front() else {
+                        continue;
+                    };
+                    self.cost -= chunk.len() + CHUNK_COST;
+                    write(&mut to, &chunk, self.stalled).await?;
+                }
+                // A client that was reset sends no more, and what it sent before is delivered.
+                read = from.read(&mut buffer), if is_open && self.cost < WAITING_MAX => {
+                    let count = read.unwrap_or(0);
+                    is_open = count > 0;
+                    if is_open {
+                        self.push(buffer[..count].to_vec());
+                    }
                 }
             }
         }
+        to.shutdown().await
     }
-    to.shutdown().await
+}
+
+/// Waits until a time, or until the lines are flushed.
+async fn reached(due: Option<Instant>, is_flushed: &mut watch::Receiver<bool>) {
+    tokio::select! {
+        () = sleep_until(due.unwrap_or_else(Instant::now)) => {}
+        _ = is_flushed.wait_for(|is| *is) => {}
+    }
 }
 
 async fn write(
@@ -180,14 +264,25 @@ async fn write(
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
     use tokio::io::duplex;
 
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const LONGEST: Duration = Duration::from_secs(3_600);
 
-    fn line(inbound: Delay, outbound: Delay) -> Arc<Line> {
-        Arc::new(Line::new(Delays { inbound, outbound }, 1))
+    fn line(lines: &Lines, inbound: Duration, outbound: Duration) -> Arc<Line> {
+        let (inbound, outbound) = (Delay::Fixed(inbound), Delay::Fixed(outbound));
+        lines.line(Delays { inbound, outbound }, 1)
+    }
+
+    /// A direction whose lines are never flushed.
+    fn pump<D: FnMut(&[u8]) -> Duration>(draw: D) -> Pump<D> {
+        let (sender, is_flushed) = watch::channel(false);
+        std::mem::forget(sender);
+        Pump::new(is_flushed, None, draw)
     }
 
     #[tokio::test(start_paused = true)]
@@ -197,9 +292,9 @@ mod tests {
         let mut random = Random::new([1, 2, 3]);
         let (mean, deviation) = (20 * MS, 10 * MS);
         let delay = Delay::Normal { mean, deviation };
-        let pumping = tokio::spawn(async move {
-            pump(far, into, vec![0], None, |_| delay.draw(&mut random)).await
-        });
+        let mut pump = pump(move |_: &[u8]| delay.draw(&mut random));
+        pump.push(vec![0]);
+        let pumping = tokio::spawn(pump.run(far, into));
         for number in 1..=200_u8 {
             near.write_all(&[number]).await.expect("it is open");
             tokio::time::sleep(MS).await;
@@ -215,7 +310,7 @@ mod tests {
     async fn no_byte_comes_before_its_delay() {
         let (mut near, far) = duplex(1 << 10);
         let (mut out, into) = duplex(1 << 10);
-        tokio::spawn(pump(far, into, Vec::new(), None, |_| 50 * MS));
+        tokio::spawn(pump(|_: &[u8]| 50 * MS).run(far, into));
         for _ in 0..3 {
             let begun = Instant::now();
             near.write_all(b"x").await.expect("it is open");
@@ -226,22 +321,30 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_waits_is_bounded() {
-        let (mut near, far) = duplex(1 << 10);
-        let (_out, into) = duplex(1 << 10);
-        tokio::spawn(pump(far, into, Vec::new(), None, |_| 3_600_000 * MS));
-        let mut sent = 0;
-        let chunk = [0; 1 << 10];
-        while timeout(1_000 * MS, near.write_all(&chunk)).await.is_ok() {
-            sent += chunk.len();
-            assert!(sent <= WAITING_MAX + READ_BYTES, "{sent} bytes are taken");
+        for chunk in [1, 1 << 10] {
+            let (mut near, far) = duplex(1 << 10);
+            let (_out, into) = duplex(1 << 10);
+            tokio::spawn(pump(|_: &[u8]| LONGEST).run(far, into));
+            let mut sent = 0;
+            let chunk = vec![0; chunk];
+            // Each is read before the next one is written.
+            while timeout(MS, near.write_all(&chunk)).await.is_ok() {
+                tokio::time::sleep(MS).await;
+                sent += chunk.len();
+                assert!(sent <= WAITING_MAX + READ_BYTES, "{sent} bytes are taken");
+            }
+            // Small chunks count more than their bytes.
+            let least = WAITING_MAX / (1 + CHUNK_COST / chunk.len());
+            assert!(sent > least / 2, "only {sent} bytes are taken");
+            assert!(sent <= least + READ_BYTES, "{sent} bytes in small chunks");
         }
-        assert!(sent > WAITING_MAX / 2, "only {sent} bytes are taken");
     }
 
     #[tokio::test]
     async fn a_relay_delays_both_directions_and_passes_the_end_on() {
         let (mut client, far) = duplex(1 << 10);
-        let line = line(Delay::Fixed(20 * MS), Delay::Fixed(30 * MS));
+        let lines = Lines::default();
+        let line = line(&lines, 20 * MS, 30 * MS);
         let (seen, mut sees) = tokio::sync::mpsc::unbounded_channel();
         let changed = Arc::clone(&line);
         let see = move |bytes: &[u8]| {
@@ -254,7 +357,8 @@ mod tests {
             });
         };
         let begun = Instant::now();
-        let mut session = relay(far, line, b"first".to_vec(), see).expect("there are sockets");
+        let session = relay(far, line, b"first".to_vec(), see, pending());
+        let mut session = session.expect("there are sockets");
         let mut bytes = [0; 5];
         session.read_exact(&mut bytes).await.expect("it is open");
         assert_eq!(&bytes, b"first");
@@ -267,5 +371,114 @@ mod tests {
         client.read_to_end(&mut answer).await.expect("it is open");
         assert_eq!(answer, b"answer");
         assert!(begun.elapsed() >= 30 * MS);
+        drop(client);
+        lines.ended().await;
+    }
+
+    #[tokio::test]
+    async fn lines_that_are_flushed_deliver_what_waits_and_the_end_behind_it() {
+        let lines = Lines::default();
+        let mut open = Vec::new();
+        for number in 0..3_u8 {
+            let (client, far) = duplex(1 << 10);
+            let line = line(&lines, LONGEST, LONGEST);
+            let session = relay(far, line, vec![number], |_| {}, pending());
+            let mut session = session.expect("there are sockets");
+            session.write_all(&[number, 1]).await.expect("it is open");
+            open.push((client, session));
+        }
+        tokio::time::sleep(10 * MS).await;
+        lines.flush();
+        for (number, (mut client, mut session)) in open.into_iter().enumerate() {
+            let mut command = [9];
+            session.read_exact(&mut command).await.expect("it is open");
+            assert_eq!(usize::from(command[0]), number);
+            // What comes later does not wait either.
+            session.write_all(b"bye").await.expect("it is open");
+            drop(session);
+            let mut all = Vec::new();
+            client.read_to_end(&mut all).await.expect("it is open");
+            assert_eq!(all, [&[number as u8, 1][..], b"bye"].concat());
+        }
+        lines.ended().await;
+    }
+
+    #[tokio::test]
+    async fn what_a_client_sent_before_it_went_away_arrives() {
+        let lines = Lines::default();
+        let (client, far) = duplex(1 << 10);
+        let line = line(&lines, 50 * MS, Duration::ZERO);
+        let session = relay(far, line, b"order".to_vec(), |_| {}, pending());
+        let mut session = session.expect("there are sockets");
+        drop(client);
+        // It cannot be delivered.
+        session.write_all(b"market data").await.expect("it is open");
+        let mut commands = Vec::new();
+        let read = session.read_to_end(&mut commands).await;
+        read.expect("it is open");
+        assert_eq!(commands, b"order");
+        lines.ended().await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_sends_on_reads_why_its_session_has_ended() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
+        let listener = listener.expect("there are ports");
+        let address = listener.local_addr().expect("it is bound");
+        let connecting = tokio::net::TcpStream::connect(address);
+        let (client, accepted) = tokio::join!(connecting, listener.accept());
+        let (mut client, (far, _)) = (client.expect("a client"), accepted.expect("it came"));
+        let lines = Lines::default();
+        let line = line(&lines, MS, 100 * MS);
+        let session = relay(far, line, Vec::new(), |_| {}, pending());
+        let mut session = session.expect("there are sockets");
+        session.write_all(b"bye").await.expect("it is open");
+        drop(session);
+        // The session takes none of it.
+        for _ in 0..30 {
+            client.write_all(&[0; 100]).await.expect("it is open");
+            tokio::time::sleep(MS).await;
+        }
+        let mut text = Vec::new();
+        client
+            .read_to_end(&mut text)
+            .await
+            .expect("it is not reset");
+        assert_eq!(text, b"bye");
+    }
+
+    #[tokio::test]
+    async fn a_relay_ends_with_its_owner_and_keeps_what_it_was_given() {
+        let lines = Lines::default();
+        let (mut client, far) = duplex(1 << 10);
+        let line = line(&lines, LONGEST, LONGEST);
+        let (kept, token) = (Arc::new(()), Arc::new(tokio::sync::Notify::new()));
+        let (held, ends) = (Arc::clone(&kept), Arc::clone(&token));
+        let until = async move {
+            let _held = held;
+            ends.notified().await;
+        };
+        let session = relay(far, line, b"lost".to_vec(), |_| {}, until);
+        drop(session.expect("there are sockets"));
+        tokio::time::sleep(10 * MS).await;
+        assert_eq!(Arc::strong_count(&kept), 2, "the end of the session waits");
+        token.notify_one();
+        let read = client.read(&mut [0]).await;
+        assert_eq!(read.expect("it is closed"), 0);
+        lines.ended().await;
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_cut() {
+        let lines = Lines::default();
+        let (_client, far) = duplex(16);
+        let line = line(&lines, Duration::ZERO, Duration::ZERO);
+        let session = relay(far, line, Vec::new(), |_| {}, pending());
+        let mut session = session.expect("there are sockets");
+        session.write_all(&[0; 100]).await.expect("it is open");
+        let read = session.read(&mut [0]).await;
+        assert_eq!(read.expect("it is closed"), 0);
+        lines.ended().await;
     }
 }

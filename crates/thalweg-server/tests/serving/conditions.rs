@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::Action;
 use thalweg_exchange::UserId;
-use thalweg_exchange::codec::session::SessionQuery;
-use thalweg_exchange::session::Refusal;
-use thalweg_server::conditions::{Conditions, Delay, Delays, Faults};
+use thalweg_exchange::codec::session::{Ending, SessionQuery};
+use thalweg_exchange::session::{Refusal, Role};
+use thalweg_server::conditions::{Conditions, DELAY_MAX, Delay, Delays, Faults};
 
-use crate::client::{Client, Received, order};
+use crate::client::{Client, Received, hello, order};
 use crate::test_server::{Place, TestServer, symbols};
 
 const MS: Duration = Duration::from_millis(1);
@@ -57,6 +57,40 @@ fn commands_and_answers_take_their_time_by_user_and_keep_their_order() {
     }
 }
 
+/// The bye, and answers before it, were lost in a line that ended with the process.
+#[test]
+fn what_waits_on_a_line_is_delivered_when_the_server_stops() {
+    let longest = Delays {
+        inbound: Delay::default(),
+        outbound: Delay::Fixed(DELAY_MAX),
+    };
+    let mut server = behind(Conditions {
+        general: Some(longest),
+        ..Conditions::default()
+    });
+    let before = figure(&server, "thalweg_commands_total");
+    let mut client = Client::with_hello(server.trade_address(), hello(Role::Trade, 1));
+    client.submit(1, &order(1, 1, Action::Bid, 10, 1));
+    while figure(&server, "thalweg_commands_total") == before {
+        std::thread::yield_now();
+    }
+    let finished = server.try_stop().expect("it stops in order");
+    assert_eq!(finished.commands, before + 1);
+    // What is not delivered now is lost.
+    drop(server);
+    assert!(matches!(client.receive(), Received::Welcome(_)));
+    client.succeeds(1);
+    assert_eq!(client.bye().0, Ending::Shutdown);
+}
+
+/// Returns a figure of the server.
+fn figure(server: &TestServer, name: &str) -> u64 {
+    let (_, page) = server.get("/metrics");
+    let line = page.lines().find_map(|line| line.strip_prefix(name));
+    let value = line.and_then(|value| value.trim().parse().ok());
+    value.unwrap_or_else(|| panic!("no number of {name}"))
+}
+
 fn with_faults(faults: Faults) -> (TestServer, Client) {
     let server = behind(Conditions {
         faults,
@@ -69,7 +103,7 @@ fn with_faults(faults: Faults) -> (TestServer, Client) {
 
 #[test]
 fn a_command_that_is_dropped_has_no_answer_and_the_session_goes_on() {
-    let (_server, mut client) = with_faults(Faults {
+    let (server, mut client) = with_faults(Faults {
         drop: 1.0,
         ..Faults::default()
     });
@@ -79,6 +113,10 @@ fn a_command_that_is_dropped_has_no_answer_and_the_session_goes_on() {
         matches!(received, Received::QueryAnswer(..)),
         "{received:?}"
     );
+    for (fault, count) in [("drop", 1), ("reject", 0), ("disconnect", 0)] {
+        let name = format!("thalweg_faults_total{{fault=\"{fault}\"}}");
+        assert_eq!(figure(&server, &name), count, "{fault}");
+    }
 }
 
 #[test]
