@@ -6,8 +6,6 @@ use crate::program;
 use crate::serve::Serving;
 
 use program::{Scratch, command, serve, shared, thalweg};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use thalweg_exchange::durable::History;
 use thalweg_exchange::{Event, OrderId};
 use thalweg_testkit::Random;
@@ -17,21 +15,10 @@ type Trade = (i64, i64, i64, i64);
 
 /// Returns a figure of the market, once it is there.
 fn figure(serving: &Serving, what: &str) -> u64 {
-    let name = format!("thalweg_flow_total{{what=\"{what}\"}} ");
-    loop {
-        let mut stream = TcpStream::connect(&serving.http).expect("it listens");
-        let request = b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
-        stream.write_all(request).expect("it reads");
-        let mut page = String::new();
-        stream.read_to_string(&mut page).expect("it answers");
-        let value = page.lines().find_map(|line| line.strip_prefix(&name));
-        if let Some(value) = value {
-            return value.parse().expect("a number");
-        }
-    }
+    serving.metric(&format!("thalweg_flow_total{{what=\"{what}\"}} "))
 }
 
-fn wait_until(serving: &Serving, what: &str, least: u64) {
+pub(crate) fn wait_until(serving: &Serving, what: &str, least: u64) {
     while figure(serving, what) < least {
         std::thread::yield_now();
     }
@@ -213,7 +200,34 @@ fn a_market_that_cannot_be_is_refused_before_anything_is_served() {
             ["--latency", "in=5"],
             "in: `5` is not a time from 0s to 60s",
         ),
-        (["--faults", "drop=2"], "drop: `2` is not a probability"),
+        (
+            ["--latency", "in=1ms,out=61s"],
+            "out: `61s` is not a time from 0s to 60s",
+        ),
+        (
+            ["--latency", "in=lognormal:5ms:9"],
+            "in: `9` is not a sigma from 0 to 5",
+        ),
+        (
+            ["--latency", "key=bob:in=1ms"],
+            "key: `bob` is neither the number of a user nor an API key of 64 characters",
+        ),
+        (
+            ["--latency", "up=1ms"],
+            "`up=1ms` begins with none of in=, out=",
+        ),
+        (
+            ["--faults", "drop=2"],
+            "drop: `2` is not a probability from 0 to 1",
+        ),
+        (
+            ["--faults", "drop=0.6,reject=0.6"],
+            "the probabilities are 1.2 together, 1 at most",
+        ),
+        (
+            ["--faults", "lose=1"],
+            "`lose=1` begins with none of drop=, reject=, disconnect=",
+        ),
     ] {
         refused(&[market, option].concat(), &[option[0], why]);
     }
