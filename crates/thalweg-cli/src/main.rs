@@ -2,6 +2,9 @@
 
 #![forbid(unsafe_code)]
 mod arguments;
+#[cfg(unix)]
+mod beginning;
+#[cfg(unix)]
 mod conditions;
 mod conform;
 #[cfg(target_os = "linux")]

@@ -1,6 +1,7 @@
 //! The market of `thalweg exchange serve --market`.
 
 use crate::arguments::values::{self, RulesName};
+use crate::beginning::{Beginning, Found, Span, beginning};
 use crate::conditions::ConditionOptions;
 use crate::failure::Failure;
 use crate::message::counted;
@@ -35,9 +36,10 @@ pub(crate) struct MarketOptions {
     #[arg(long, value_name = "SPEED", value_parser = speed, default_value = "1x")]
     speed: Speed,
 
-    /// Execute the market's events before the N-th at once
-    #[arg(long, value_name = "N", value_parser = values::from_one)]
-    from: Option<u64>,
+    /// Execute the market's events before the N-th, or before a time, at once: 5000, 90s after the
+    /// first, 09:30 of its day (UTC where it has a date), 2015-05-01T01:30:00Z
+    #[arg(long, value_name = "N|TIME", value_parser = beginning)]
+    from: Option<Beginning>,
 
     /// Begin again at the end of a recording: its orders are cancelled, its money is restored
     #[arg(long = "loop")]
@@ -115,10 +117,24 @@ impl MarketOptions {
         self.conditions.open(self.seed.unwrap_or(SEED))
     }
 
+    /// Returns where a market of this span begins, if that was asked for.
+    fn found(&self, span: Span) -> Result<Option<Found>, Failure> {
+        let found = self.from.as_ref().map(|from| from.resolve(span));
+        found.transpose().map_err(Failure::Misuse)
+    }
+
     fn made_up(&self, symbols: &[SymbolSpec], guests: &[UserId]) -> Result<Flow, Failure> {
         let seed = self.seed.unwrap_or(SEED);
         let market = MadeUp::new(seed, symbols, guests);
-        let from = self.from.map_or(market.opening(), |from| from - 1);
+        let span = Span {
+            began_ns: None,
+            length_ns: u64::MAX,
+        };
+        let from = match self.found(span)? {
+            None => market.opening(),
+            Some(Found::Event(event)) => event,
+            Some(Found::AfterNs(after_ns)) => MadeUp::event_after(after_ns),
+        };
         Ok(Flow {
             name: "made-up".to_owned(),
             identity: xxh64(seed, format!("{symbols:?}{guests:?}").as_bytes()),
@@ -137,9 +153,9 @@ impl MarketOptions {
         let notes = Notes::new(false);
         let source = source::load(&options, Taken::Often, &notes)?;
         let name = source.name;
-        let mut events = Events::new(guests);
-        let mut remainders = source.recorded.remainders.iter().peekable();
         let times = &source.recorded.times_ns;
+        let mut events = Events::new(guests, !times.is_empty());
+        let mut remainders = source.recorded.remainders.iter().peekable();
         for (at, command) in source.feed.head.into_iter().enumerate() {
             while let Some(remainder) = remainders.next_if(|next| next.after_commands <= at) {
                 events.lower(remainder)?;
@@ -160,12 +176,17 @@ impl MarketOptions {
                 passed over"
             ));
         }
+        let from = match self.found(events.span())? {
+            None => 0,
+            Some(Found::Event(event)) => event,
+            Some(Found::AfterNs(after_ns)) => events.first_after(after_ns),
+        };
         Ok(Flow {
             name,
             identity: events.identity,
             pace: Pace {
                 speed: self.speed.0,
-                from: self.from.map_or(0, |from| from - 1),
+                from,
             },
             source: Source::Recorded(events.finish(self.is_loop)),
             conditions,
@@ -183,6 +204,7 @@ struct Events<'g> {
     guests: &'g [UserId],
     identity: u64,
     passed_over: u64,
+    is_timed: bool,
     /// The time of the first recorded command that is no set-up.
     began_ns: Option<u64>,
     /// The money that the recording has given its users.
@@ -190,12 +212,13 @@ struct Events<'g> {
 }
 
 impl Events<'_> {
-    fn new(guests: &[UserId]) -> Events<'_> {
+    fn new(guests: &[UserId], is_timed: bool) -> Events<'_> {
         Events {
             events: Vec::new(),
             guests,
             identity: 0,
             passed_over: 0,
+            is_timed,
             began_ns: None,
             money: BTreeMap::new(),
         }
@@ -212,6 +235,20 @@ impl Events<'_> {
         };
         self.identity = xxh64(self.identity, &text);
         self.events.push(TimedEvent { due_ns, event });
+    }
+
+    /// Returns when the recording was made; one without times begins at 0.
+    fn span(&self) -> Span {
+        Span {
+            began_ns: self.began_ns.filter(|_| self.is_timed),
+            length_ns: self.events.last().map_or(0, |last| last.due_ns),
+        }
+    }
+
+    /// Returns the number of the first event at a time after the first one, or later.
+    fn first_after(&self, after_ns: u64) -> u64 {
+        let is_before = |event: &TimedEvent| event.due_ns < after_ns;
+        self.events.partition_point(is_before) as u64
     }
 
     fn lower(&mut self, remainder: &Remainder) -> Result<(), Failure> {

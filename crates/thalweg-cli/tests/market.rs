@@ -143,13 +143,43 @@ fn a_market_begins_again() {
     let directory = scratch.path("exchange");
     let more = ["--market", &file, "--speed", "max", "--loop"];
     let serving = Serving::start_as(command(&[]), &directory, &more);
-    // Up to 1,024 commands of the last laps may not be durable.
-    wait_until(&serving, "laps", 8);
+    // Up to 4,096 commands of the last laps may not be durable.
+    wait_until(&serving, "laps", 40);
     drop(serving);
     let (served, run) = (served(&directory), run(&file));
     assert!(!run.is_empty() && served.len() >= 4 * run.len());
     for lap in served.chunks_exact(run.len()).take(4) {
         assert_eq!(lap, run);
+    }
+}
+
+#[test]
+fn a_market_begins_at_a_time_of_its_recording() {
+    let scratch = Scratch::new();
+    let file = scratch.file("made.csv", messages(4_000).as_bytes());
+    let directory = scratch.path("exchange");
+    // From then on, an event is due each second.
+    let market = ["--market", &file, "--speed", "0.001x", "--from"];
+    let serving = Serving::start_as(
+        command(&[]),
+        &directory,
+        &[&market[..], &["2015-05-01T00:00:06Z"]].concat(),
+    );
+    // The recording begins 1,482 messages before, of which a part makes commands.
+    wait_until(&serving, "commands", 1_000);
+    assert_eq!(figure(&serving, "ended"), 0);
+    assert!(figure(&serving, "commands") < 2_000);
+    drop(serving);
+    let refused = |from: &str, why: &str| {
+        let market = [&market[..], &[from]].concat();
+        serve(&[&[directory.as_str()], &market[..]].concat()).refused(&["--from", from, why]);
+    };
+    refused(
+        "9 o'clock",
+        "the number of an event, a time after the first",
+    );
+    for from in ["09:30", "1h", "2015-04-30T00:00:00Z"] {
+        refused(from, "of 2015-05-01 00:00 UTC: 00:00:04 to 00:00:08");
     }
 }
 

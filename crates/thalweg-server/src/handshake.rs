@@ -229,6 +229,10 @@ fn examine(
     if !listener.serves(hello.role) {
         return Err(HandshakeError::new(Ending::Listener, ""));
     }
+    if hello.holder < 0 {
+        let text = format!("holder {}: holders are 0 and more", hello.holder);
+        return Err(HandshakeError::new(Ending::WrongKey, text));
+    }
     let gateway = shared.gateway_hash(hello.key.0);
     let is_gateway = gateway.is_some() && hello.role == Role::Trade;
     let shown = match shared.keys() {

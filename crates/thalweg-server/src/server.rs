@@ -416,8 +416,7 @@ fn open_flow<S: Storage>(
     let Some(flow) = flow else {
         return Ok(None);
     };
-    let answers_kept = shared.config.sessions.answers_kept;
-    let run = FlowRun::open(flow, exchange, Arc::clone(&counts), answers_kept)?;
+    let run = FlowRun::open(flow, exchange, Arc::clone(&counts))?;
     let _ = shared.flow.set(counts);
     Ok(Some(Box::new(run)))
 }
