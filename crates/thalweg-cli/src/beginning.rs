@@ -8,6 +8,9 @@ use std::time::Duration;
 const SECOND_NS: u64 = 1_000_000_000;
 const DAY_NS: u64 = 86_400 * SECOND_NS;
 
+/// Times that may be given.
+const EXAMPLES: &str = "90s after the first, 09:30, or 2015-05-01T01:30:00Z";
+
 /// Where a market begins.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Beginning {
@@ -102,16 +105,19 @@ pub(crate) fn beginning(text: &str) -> Result<Beginning, String> {
             let time = values::time(text)?;
             Some(At::After(time.as_nanos() as u64))
         }
-        false => Some(At::Event(values::from_one(text)?)),
+        false => {
+            let number = values::from_one(text);
+            let number =
+                number.map_err(|error| format!("{error}, or a time such as {EXAMPLES}"))?;
+            Some(At::Event(number))
+        }
     };
     let text = text.to_owned();
     match at {
         Some(at) => Ok(Beginning { text, at }),
-        None => Err(
-            "a beginning is the number of an event, a time after the first (90s, 5m), a \
-            time of day (09:30, 09:30:15.5), or a time (2015-05-01T01:30:00Z)"
-                .to_owned(),
-        ),
+        None => Err(format!(
+            "a beginning is the number of an event, or a time such as {EXAMPLES}"
+        )),
     }
 }
 
@@ -243,7 +249,7 @@ mod tests {
             assert!(beginning(wrong).is_err(), "{wrong}");
         }
         let error = beginning("9:30").expect_err("it has one digit");
-        assert!(error.contains("a time of day (09:30"), "{error}");
+        assert!(error.contains("a time such as 90s"), "{error}");
     }
 
     #[test]

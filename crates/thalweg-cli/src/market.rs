@@ -38,7 +38,7 @@ pub(crate) struct MarketOptions {
 
     /// Execute the market's events before the N-th, or before a time, at once: 5000, 90s after the
     /// first, 09:30 of its day (UTC where it has a date), 2015-05-01T01:30:00Z
-    #[arg(long, value_name = "N|TIME", value_parser = beginning)]
+    #[arg(long, value_name = "N", value_parser = beginning)]
     from: Option<Beginning>,
 
     /// Begin again at the end of a recording: its orders are cancelled, its money is restored
