@@ -47,13 +47,13 @@ class Program:
         assert self.process.wait(20) == 0, self.name
 
 
-def start(modules, bases, keys):
-    """Starts a process for each library: those in JavaScript where their modules are."""
+def commands(modules):
+    """Returns the name and the command of each library: those in JavaScript where their modules
+    are."""
     scripts = [(name, [sys.executable, f"{HERE}/{file}"]) for name, file in PYTHON.items()]
     if modules:
         scripts += [(name, ["node", f"{modules}/{file}"]) for name, file in JAVASCRIPT.items()]
-    return [Program(name, [*command, base, *key])
-            for (name, command), base, key in zip(scripts, bases, keys)]
+    return scripts
 
 
 def trade(one, other):
@@ -119,16 +119,18 @@ def compare(users, seen, accounts, engine):
     return count, total_fees
 
 
-def run(program, directory, modules, through=None):
-    """Starts a server and the programs, and has them trade. Returns what they did, in words.
+def together(program, directory, scripts, through=None):
+    """Starts a server and some programs, and has them trade. Returns their books that equal REST's,
+    their trades and fees.
 
     `through` makes of the server's address that which each program gets.
     """
-    users = range(USER_FIRST, USER_FIRST + len(PYTHON) + (len(JAVASCRIPT) if modules else 0))
+    users = range(USER_FIRST, USER_FIRST + len(scripts))
     server = Server.with_users(program, directory, users)
     bases = [through(server.base, index, key[0]) if through else server.base
              for index, key in enumerate(server.keys)]
-    programs = start(modules, bases, server.keys)
+    programs = [Program(name, [*command, base, *key])
+                for (name, command), base, key in zip(scripts, bases, server.keys)]
     with ThreadPoolExecutor(len(programs)) as pool:
         def all_at_once(what):
             return list(pool.map(lambda one: one(what), programs))
@@ -145,7 +147,18 @@ def run(program, directory, modules, through=None):
         one.end()
     accounts = server.accounts(users)
     server.stop()
-    count, fees = compare(users, seen, accounts, server.trades(users))
-    names = ", ".join(one.name for one in programs)
-    return (f"{names}: {sum(equal)} books equal REST's; {count} trades, "
+    return (sum(equal), *compare(users, seen, accounts, server.trades(users)))
+
+
+def run(program, directory, modules):
+    """Has each program trade with the next one, against a fresh server of their own. Returns what
+    they did, in words."""
+    scripts = commands(modules)
+    pairs = list(zip(scripts, scripts[1:] + scripts[:1]))
+    with ThreadPoolExecutor(len(pairs)) as pool:
+        done = list(pool.map(
+            lambda at: together(program, f"{directory}/{at}", pairs[at]), range(len(pairs))))
+    equal, count, fees = (sum(of) for of in zip(*done))
+    names = ", ".join(name for name, _ in scripts)
+    return (f"{names}, each with a fresh server: {equal} books equal REST's; {count} trades, "
             f"{Decimal(fees) / UNIT} USDT of fees and all balances equal the engine's")

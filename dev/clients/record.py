@@ -172,7 +172,8 @@ def through(base, program, key):
 
 def main():
     """Has the programs trade, and writes what they sent, one entry a line."""
-    print(programs.run(*sys.argv[1:4], through))
+    program, directory, modules = sys.argv[1:4]
+    print(programs.together(program, directory, programs.commands(modules), through))
     for number, connection in enumerate(CONNECTIONS):
         ENTRIES.append({"connection": number, "events": list(connection["events"].values())})
     with open(sys.argv[4], "w", encoding="utf-8") as file:

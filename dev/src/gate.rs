@@ -1,17 +1,18 @@
 //! `cargo dev gate`: what a change passes before it lands. Steps whose tool is not there say so.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs, iter, process};
 
 use crate::clients;
 use crate::counts;
 use crate::fuzz;
 use crate::linted::Linted;
+use crate::package;
 use crate::page;
 use crate::plan::{Outcome, Step};
 use crate::readme::{PASTED, TEST, commands, program};
+use crate::targets;
 use crate::testing::{self, rustflags};
-use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::{Workspace, host_of};
 
 const BEFORE: &[Step] = &[
@@ -45,6 +46,7 @@ const AFTER: &[Step] = &[
         has_own_folder: true,
         run: counts::step,
     },
+    targets::QUICK,
     Step {
         name: "tsan",
         summary: "channels, pipelines: thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
@@ -57,12 +59,7 @@ const AFTER: &[Step] = &[
         has_own_folder: true,
         run: fuzz::step,
     },
-    Step {
-        name: "package",
-        summary: "what `cargo publish` would pack holds the licences and a README",
-        has_own_folder: false,
-        run: package,
-    },
+    package::STEP,
     Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, unoptimised, and its program",
@@ -220,53 +217,8 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
     workspace.run_tests(command, &[]).map(Outcome::Repeated)
 }
 
-fn package(workspace: &Workspace) -> Result<Outcome, String> {
-    for (name, folder) in published(&workspace.root)? {
-        let list = workspace
-            .output(
-                "cargo",
-                &format!("package --list --allow-dirty --package {name}"),
-            )
-            .map_err(|error| format!("{name}: {error}"))?;
-        for file in PACKED_FILES {
-            if !list.lines().any(|line| line == *file) {
-                let folder = folder.display();
-                return Err(format!(
-                    "{name}: its package has no {file}; put it into {folder}"
-                ));
-            }
-        }
-        workspace.say(format_args!("{name}: {} files", list.lines().count()))?;
-    }
-    Ok(Outcome::Passed)
-}
-
-/// Name and folder of every crate that may be published.
-fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
-    let mut found = Vec::new();
-    let crates = fs::read_dir(root.join("crates")).map_err(|error| format!("crates: {error}"))?;
-    for entry in crates {
-        let folder = entry.map_err(|error| error.to_string())?.path();
-        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else {
-            continue;
-        };
-        if manifest
-            .lines()
-            .any(|line| line.trim() == "publish = false")
-        {
-            continue;
-        }
-        if let Some(name) = folder.file_name().and_then(|name| name.to_str()) {
-            let inside = folder.strip_prefix(root).unwrap_or(&folder).to_owned();
-            found.push((name.to_owned(), inside));
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
 /// A folder that is removed again.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {
@@ -335,17 +287,6 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_crates_to_publish_are_found() {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let found = published(root).unwrap();
-        let thalweg = ("thalweg".to_owned(), PathBuf::from("crates/thalweg"));
-        assert!(found.contains(&thalweg), "{found:?}");
-        assert!(!found.iter().any(|(name, _)| {
-            ["dev", "thalweg-compare", "counts", "guide"].contains(&name.as_str())
-        }));
-    }
 
     #[test]
     fn commands_are_run_unoptimised() {

@@ -6,13 +6,17 @@
 
 mod clients;
 mod counts;
+#[cfg(test)]
+mod dependencies;
 mod fuzz;
 mod gate;
 mod linted;
+mod package;
 mod page;
 mod plan;
 mod readme;
 mod soak;
+mod targets;
 mod testing;
 mod tidy;
 mod workspace;
@@ -33,6 +37,8 @@ cargo dev counts         instructions of the rings and channels against counts/b
 cargo dev clients        real trading programs from PyPI and npm against a server with a gateway
 cargo dev clients --slow those that soak runs: freqtrade and nautilus_trader, too
 cargo dev page           the gateway's page in a browser; --screenshots writes those of docs/
+cargo dev targets        what compiles and runs on other systems and on the oldest Rust, with
+                         compilers from Debian
 cargo dev soak --minutes N  the long forms of the tests for that time, with new seeds (or --seed S)
 cargo dev counts --update  makes what is counted the baseline
 
@@ -59,6 +65,7 @@ fn main() -> ExitCode {
         "clients" => run(rest, &[clients::STEP]),
         "page" if rest == ["--screenshots"] => run(&[], &[page::SCREENSHOTS]),
         "page" => run(rest, &[page::STEP]),
+        "targets" => run(rest, &[targets::WHOLE]),
         "counts" => counts::command(rest),
         "soak" => here().and_then(|workspace| soak::command(&workspace, rest)),
         "help" | "--help" | "-h" => {

@@ -40,7 +40,7 @@ pub(crate) fn program(readme: &str) -> Result<String, String> {
 ///
 /// # Errors
 /// One is no whole program, or has lines that only rustdoc hides: pasted, it would not compile.
-fn programs(page: &str) -> Result<Vec<String>, String> {
+pub(crate) fn programs(page: &str) -> Result<Vec<String>, String> {
     let blocks = page.split("```rust").skip(1);
     let blocks = blocks.filter_map(|block| block.split_once('\n')?.1.split("\n```").next());
     let is_whole = |block: &str| {

@@ -7,6 +7,7 @@ use crate::clients;
 use crate::fuzz;
 use crate::gate;
 use crate::plan::Outcome;
+use crate::targets;
 use crate::testing::{TESTS, modelled};
 use crate::workspace::Workspace;
 
@@ -21,7 +22,7 @@ struct Part {
 const SEEDS_OF_A_ROUND: u64 = 1_000_000;
 
 /// Shorter parts come first, so that a short soak has run some of each kind.
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     Part {
         name: "every test, with 2,560 cases of each property",
         run: every_test,
@@ -37,6 +38,10 @@ const PARTS: [Part; 7] = [
     Part {
         name: "all tests of thalweg and thalweg-task under the address sanitizer",
         run: all_sanitized,
+    },
+    Part {
+        name: "other systems, and the oldest Rust",
+        run: |workspace, _seed| (targets::WHOLE.run)(workspace).map(drop),
     },
     Part {
         name: "trading programs; freqtrade and nautilus_trader, too",
@@ -135,6 +140,7 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
             .env("THALWEG_JOURNAL_KILLS", "50")
             .env("THALWEG_EXCHANGE_SEEDS", "10000")
             .env("THALWEG_SERVE_KILLS", "50")
+            .env("THALWEG_REPLICATED_ROUNDS", "50")
             .env("THALWEG_MASS_KILLS", "200")
             .env("THALWEG_GROWTH", "1000000")
             .env("THALWEG_BUS_HISTORIES", "1000000")
@@ -147,6 +153,7 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
         "nothing_acknowledged",
         "what_a_killed",
         "what_was_answered",
+        "what_a_replicated",
         "a_mass_operation_that_a_kill_interrupts",
         "admission_is_as_in_the_model",
         "every_message_is_accounted_for",
@@ -155,8 +162,8 @@ fn crashes(workspace: &Workspace, seed: u64) -> Result<(), String> {
         "everybody_has_what_the_reports_say",
     ];
     match workspace.run_tests(command, &which)?.passed {
-        10.. => Ok(()),
-        found => Err(format!("{found} tests were found, not these 10")),
+        12.. => Ok(()),
+        found => Err(format!("{found} tests were found, not these 12")),
     }
 }
 

@@ -38,6 +38,11 @@ pages! {
     serving: "src/serving.md",
     journal: "src/journal.md",
     measuring: "src/measuring.md",
+    tools: "src/tools.md",
+    from_crossbeam: "src/from_crossbeam.md",
+    from_tokio: "src/from_tokio.md",
+    from_flume: "src/from_flume.md",
+    from_disruptor: "src/from_disruptor.md",
     expect: "src/expect.md",
 }
 
@@ -69,6 +74,7 @@ programs! {
     example_clients: "../../crates/thalweg-exchange/examples/clients.rs",
     example_trade: "../../crates/thalweg-exchange/examples/trade.rs",
     example_requests: "../../crates/thalweg-task/examples/requests.rs",
+    example_otlp: "examples/otlp.rs",
     example_tokio_tasks: "examples/tokio_tasks.rs",
 }
 

@@ -6,10 +6,11 @@ use crate::failure::{Failure, Finding};
 use crate::output::{Output, print, print_json};
 use crate::terminal::{self, Interruption, Notes};
 use std::io::{self, Write};
+use std::path::PathBuf;
 use thalweg_doctor::caps;
 use thalweg_doctor::compare::{CommandLine, CompareError, Comparison, Plan};
 use thalweg_doctor::observe::{self, Observation, Options};
-use thalweg_doctor::report::{Ending, Report};
+use thalweg_doctor::report::{Ending, Report, Style};
 use thalweg_doctor::target::{ObserveError, Target};
 
 /// Runs a command, observes a process, or lists the figures that can be measured here.
@@ -63,10 +64,12 @@ fn finding(exit: Option<Ending>) -> Finding {
     Finding::Of(exit.map_or(0, Ending::code).to_le_bytes()[0])
 }
 
-/// The places where the report and its HTML page are written.
+/// The places where the report, its HTML page and files for other tools are written.
 struct Sink {
     report: Place,
     html: Option<Output>,
+    perfetto: Option<Output>,
+    firefox: Option<Output>,
 }
 
 enum Place {
@@ -83,15 +86,41 @@ impl Sink {
             (None, Format::Json) => Output::open("-".as_ref()).map(Place::Output)?,
             (None, Format::Text) => Place::Error,
         };
-        let html = shown.html.as_deref().map(Output::open).transpose()?;
-        if let (Place::Output(report), Some(html)) = (&report, &html)
-            && report.is_same(html)
-        {
-            let name = html.name();
-            let text = format!("the report and the page of --html would both go to {name}");
-            return Err(Failure::Misuse(text));
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
+        let sink = Sink {
+            report,
+            html: open(&shown.html)?,
+            perfetto: open(&shown.perfetto)?,
+            firefox: open(&shown.firefox)?,
+        };
+        sink.check()?;
+        Ok(sink)
+    }
+
+    /// Checks that no file would overwrite another.
+    fn check(&self) -> Result<(), Failure> {
+        let report = match &self.report {
+            Place::Output(report) => Some(report),
+            Place::Error => None,
+        };
+        let all = [
+            ("the report", report),
+            ("the page of --html", self.html.as_ref()),
+            ("the trace of --perfetto", self.perfetto.as_ref()),
+            ("the profile of --firefox", self.firefox.as_ref()),
+        ];
+        for (at, (first, one)) in all.iter().enumerate() {
+            for (second, other) in &all[at + 1..] {
+                if let (Some(one), Some(other)) = (one, other)
+                    && one.is_same(other)
+                {
+                    let name = other.name();
+                    let text = format!("{first} and {second} would both go to {name}");
+                    return Err(Failure::Misuse(text));
+                }
+            }
         }
-        Ok(Sink { report, html })
+        Ok(())
     }
 
     fn show(
@@ -100,13 +129,24 @@ impl Sink {
         observed: Observation,
         shown: &Shown,
     ) -> Result<(), Failure> {
+        let name = command.join(" ");
         let report = Report::new(command, observed.exit, observed.evidence);
-        // A full disk for one of the two files does not prevent the other.
-        let result = self.report.show(&report, shown);
+        let recording = &observed.recording;
+        // A full disk for one of the files does not prevent the others.
+        let mut results = vec![self.report.show(&report, shown)];
         if let Some(html) = &mut self.html {
-            write(html, &report.html(&observed.recording))?;
+            results.push(write(html, &report.html(recording)));
         }
-        result
+        let as_failure = |error| Failure::Output(io::Error::other(error));
+        if let Some(file) = &mut self.perfetto {
+            let trace = recording.perfetto(&name).map_err(as_failure);
+            results.push(trace.and_then(|trace| write(file, &trace)));
+        }
+        if let Some(file) = &mut self.firefox {
+            let profile = recording.firefox(&name).map_err(as_failure);
+            results.push(profile.and_then(|profile| write(file, &profile)));
+        }
+        results.into_iter().collect()
     }
 }
 
@@ -119,7 +159,10 @@ impl Place {
                     Place::Error => terminal::colours_on(&io::stderr()),
                     Place::Output(output) => output.is_standard() && terminal::colours(),
                 };
-                let mut text = report.page(colours);
+                let mut text = report.page(Style {
+                    colours,
+                    verbose: shown.verbose,
+                });
                 if shown.evidence {
                     text += "\n";
                     text += &report.figures();

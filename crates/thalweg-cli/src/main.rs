@@ -27,6 +27,8 @@ mod market;
 mod message;
 mod output;
 mod realflow;
+#[cfg(all(unix, feature = "etcd"))]
+mod replicas;
 mod report;
 mod results;
 mod run;
@@ -39,6 +41,8 @@ mod source;
 mod stdin;
 mod sweep;
 mod terminal;
+#[cfg(target_os = "linux")]
+mod top;
 #[cfg(unix)]
 mod views;
 
@@ -64,6 +68,8 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Load(asked)) => load::load(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
+        #[cfg(all(unix, feature = "etcd"))]
+        Command::Exchange(Exchange::Status(asked)) => replicas::status(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Watch(asked)) => views::watch::watch(&asked),
         #[cfg(unix)]
@@ -85,6 +91,8 @@ fn main() -> ExitCode {
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
+        #[cfg(target_os = "linux")]
+        Command::Top(asked) => top::top(&asked),
         Command::Machine(asked) => crate::machine::machine(&asked),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => manual(directory.as_deref()),

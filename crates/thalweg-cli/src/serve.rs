@@ -19,9 +19,12 @@ use thalweg_gateway::keys::{self as api_keys, KeyKind};
 use thalweg_server::config::{self, Config, DEFAULT_TEXT};
 use thalweg_server::demo::Demo;
 use thalweg_server::flow::Flow;
-use thalweg_server::{Addresses, ServeError, Server, keys, logs};
+use thalweg_server::{Addresses, Replication, ServeError, Server, keys, logs};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The exit code of a replica whose place another one has taken.
+const FENCED: u8 = 3;
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -93,6 +96,10 @@ pub(crate) struct Serve {
     /// The API keys of the gateway, in place of gateway.keys
     #[arg(long, value_name = "FILE")]
     api_keys: Option<PathBuf>,
+
+    #[cfg(feature = "etcd")]
+    #[command(flatten)]
+    replica: crate::replicas::ReplicaOptions,
 
     /// Format of the addresses on standard output
     #[arg(long, value_enum, default_value_t)]
@@ -172,8 +179,14 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         return Ok(Finding::Fine);
     }
     let mut config = configuration(options)?;
+    let replication = replication(options, &config)?;
     let is_reference = matches!(config.exchange.rules, config::RulesName::Reference);
     let flow = options.market.open(options.demo, is_reference)?;
+    if replication.is_some() && (flow.is_some() || config.gateway.listen.is_some()) {
+        let text = "a replica has no market beside its sessions, and no gateway, whose log is on \
+                    one machine: leave out --market and --gateway";
+        return Err(Failure::Misuse(text.to_owned()));
+    }
     let mut directory = options.directory.clone().unwrap_or_else(|| {
         // Only a demo may have no directory.
         std::env::temp_dir().join("thalweg-demo")
@@ -195,10 +208,21 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         .build();
     let runtime =
         runtime.map_err(|error| Failure::Misuse(format!("no threads for connections: {error}")))?;
-    let ended = runtime.block_on(run(options.format, config, directory, (demo, flow)));
+    let parts = (demo, flow, replication);
+    let ended = runtime.block_on(run(options.format, config, directory, parts));
     // The remaining tasks wait for events that will not arrive.
     runtime.shutdown_background();
     ended
+}
+
+#[cfg(feature = "etcd")]
+fn replication(options: &Serve, config: &Config) -> Result<Option<Replication>, Failure> {
+    options.replica.replication(config)
+}
+
+#[cfg(not(feature = "etcd"))]
+fn replication(_: &Serve, _: &Config) -> Result<Option<Replication>, Failure> {
+    Ok(None)
 }
 
 /// Makes names and API keys for a demo with a gateway, where the user has given none.
@@ -259,11 +283,29 @@ impl Signals {
     }
 }
 
+/// The parts that not every server has.
+type Parts = (
+    Option<(Demo, Option<DemoKeys>)>,
+    Option<Flow>,
+    Option<Replication>,
+);
+
+async fn start(
+    config: Config,
+    directory: &Path,
+    (flow, replication): (Option<Flow>, Option<Replication>),
+) -> Result<Server, ServeError> {
+    match replication {
+        Some(replication) => Server::start_replicated(config, directory, replication).await,
+        None => Server::start_with(config, directory, flow).await,
+    }
+}
+
 async fn run(
     format: Format,
     config: Config,
     directory: PathBuf,
-    (demo, flow): (Option<(Demo, Option<DemoKeys>)>, Option<Flow>),
+    (demo, flow, replication): Parts,
 ) -> Result<Finding, Failure> {
     let uncaught = |error| Failure::Misuse(format!("signals cannot be caught: {error}"));
     let mut signals = Signals::new().map_err(uncaught)?;
@@ -273,7 +315,9 @@ async fn run(
         .as_ref()
         .map_or(String::new(), |flow| flow.name.clone());
     let mut server = tokio::select! {
-        started = Server::start_with(config, &directory, flow) => started.map_err(Failure::Serve)?,
+        started = start(config, &directory, (flow, replication)) => {
+            started.map_err(Failure::Serve)?
+        }
         ended = signals.end() => return Ok(ended),
     };
     let gateway = match server.gateway_link() {
@@ -316,11 +360,19 @@ async fn run(
     };
     tokio::select! {
         (stopped, ()) = async { tokio::join!(server.stop(), closed) } => {
-            stopped.map_err(Failure::Serve)?;
-            Ok(Finding::Fine)
+            match stopped {
+                Err(error) if error.is_fenced() => Ok(fenced(&error)),
+                stopped => stopped.map(|_| Finding::Fine).map_err(Failure::Serve),
+            }
         }
         ended = signals.end() => Ok(ended),
     }
+}
+
+/// Another replica has taken the place of this one.
+fn fenced(error: &ServeError) -> Finding {
+    eprintln!("thalweg: {error}");
+    Finding::Of(FENCED)
 }
 
 /// Reports the addresses on which clients are served.

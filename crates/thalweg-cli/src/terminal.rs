@@ -1,8 +1,15 @@
 //! The output for people: colours and progress where there is a terminal, and hints on standard
 //! error.
 
+#[cfg(unix)]
+pub(crate) mod line;
+#[cfg(unix)]
+pub(crate) mod screen;
+
 use crate::failure::Finding;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+#[cfg(unix)]
+use signal_hook::consts::SIGHUP;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 use std::io::{self, IsTerminal, Write};
@@ -19,6 +26,43 @@ pub(crate) fn colours() -> bool {
 pub(crate) fn colours_on(stream: &impl IsTerminal) -> bool {
     let wished = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     wished && stream.is_terminal()
+}
+
+/// Returns whether whole pictures can be shown: input and output are a terminal that has positions.
+#[cfg(unix)]
+pub(crate) fn has_screen() -> bool {
+    io::stdout().is_terminal()
+        && io::stdin().is_terminal()
+        && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// The signals that end a command that goes on until then. Each only sets a number, so the terminal
+/// is given back before the end, however many come.
+#[cfg(unix)]
+#[derive(Debug)]
+pub(crate) struct Ending(Arc<AtomicUsize>);
+
+#[cfg(unix)]
+impl Ending {
+    pub(crate) fn new() -> Ending {
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in [SIGINT, SIGTERM, SIGHUP] {
+            // Where there is no such signal it has its default effect.
+            let _ = flag::register_usize(number, Arc::clone(&signal), number as usize);
+        }
+        Ending(signal)
+    }
+
+    /// Returns the result of the program, if a signal has come.
+    pub(crate) fn finding(&self) -> Option<Finding> {
+        // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
+        match self.0.load(Ordering::Relaxed) as i32 {
+            0 => None,
+            SIGINT => Some(Finding::Interrupted),
+            SIGHUP => Some(Finding::Of(129)),
+            _ => Some(Finding::Terminated),
+        }
+    }
 }
 
 /// The signals that end a run early: Ctrl-C, and the signal that `kill` and `timeout` send.

@@ -101,7 +101,7 @@ impl Network {
     }
 }
 
-/// What became of a client's orders.
+/// The fates of a client's orders.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Seen {
     answered: u64,
@@ -179,20 +179,9 @@ fn trade(network: &Network, orders: u64, least: Duration) -> Seen {
 
 #[test]
 fn a_client_of_both_protocols_meets_what_the_metrics_count() {
-    let network = Network::start(|_| {
-        let faults = [
-            "--faults",
-            "drop=0.1,reject=0.2,disconnect=0.05",
-            "--seed",
-            "3",
-        ];
-        let latency = ["--latency", "in=4ms,out=normal:6ms:0ms"];
-        [&faults[..], &latency]
-            .concat()
-            .into_iter()
-            .map(str::to_owned)
-            .collect()
-    });
+    let options = "--faults drop=0.1,reject=0.2,disconnect=0.05 --seed 3 \
+                   --latency in=4ms,out=normal:6ms:0ms";
+    let network = Network::start(|_| options.split_whitespace().map(str::to_owned).collect());
     let faults = || {
         let of = |fault| format!("thalweg_faults_total{{fault=\"{fault}\"}} ");
         ["drop", "reject", "disconnect"].map(|fault| network.serving.metric(&of(fault)))

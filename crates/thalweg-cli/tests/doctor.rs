@@ -173,3 +173,41 @@ fn capabilities_are_listed() {
     let all: serde_json::Value = serde_json::from_str(&out.stdout).expect("JSON");
     assert!(all.as_array().is_some_and(|all| !all.is_empty()));
 }
+
+#[test]
+fn other_tools_get_the_threads_of_the_program() {
+    let scratch = Scratch::new();
+    let (trace, profile) = (scratch.path("trace.json"), scratch.path("profile.json"));
+    let files = ["doctor", "--perfetto", &trace, "--firefox", &profile, "--"];
+    let out = thalweg(&[&files[..], &["sh", "-c", "exit 3"]].concat());
+    assert_eq!(out.code, Some(3), "{out:?}");
+    let read = |path: &str| -> serde_json::Value {
+        let text = std::fs::read(path).expect("it was written");
+        serde_json::from_slice(&text).expect("it is JSON")
+    };
+    let trace = read(&trace);
+    assert_eq!(trace["otherData"]["command"], "sh -c exit 3");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let has_slice = events
+        .iter()
+        .any(|event| event["ph"] == "X" && event["cat"] == "state");
+    let profile = read(&profile);
+    assert_eq!(profile["meta"]["preprocessedProfileVersion"], 48);
+    let threads = profile["threads"].as_array().expect("threads");
+    let spans = threads
+        .iter()
+        .map(|thread| thread["markers"]["length"].as_u64());
+    assert_eq!(spans.flatten().any(|spans| spans > 0), has_slice);
+    let same = [
+        "doctor",
+        "--perfetto",
+        "-",
+        "--firefox",
+        "-",
+        "--",
+        "echo",
+        "ran",
+    ];
+    let why = "the trace of --perfetto and the profile of --firefox would both go to";
+    thalweg(&same).refused(&[why]);
+}

@@ -24,10 +24,14 @@ mod output;
 mod pages;
 mod program;
 mod real_flow;
+#[cfg(feature = "etcd")]
+mod replicated;
 mod report;
 mod serve;
 mod served_kills;
 mod sessions;
+#[cfg(target_os = "linux")]
+mod top;
 mod trades;
 mod views;
 #[cfg(unix)]

@@ -218,6 +218,15 @@ fn a_market_that_cannot_be_is_refused_before_anything_is_served() {
         &["--loop and --books go with a recorded"],
     );
     refused(&["--speed", "2x"], &["need --market or --demo"]);
+}
+
+#[test]
+fn a_network_that_cannot_be_is_refused_with_the_option_its_part_and_its_limit() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let refused = |more: &[&str], texts: &[&str]| {
+        serve(&[&[directory.as_str()], more].concat()).refused(texts);
+    };
     for option in [["--latency", "in=5ms"], ["--faults", "drop=0.1"]] {
         refused(&option, &["--latency and --faults need --market or --demo"]);
     }

@@ -4,16 +4,14 @@
 
 #[path = "../../thalweg-client/examples/buy.rs"]
 mod buy;
-#[path = "program/pty.rs"]
-mod pty;
 use crate::program;
 use crate::serve::Serving;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use program::pty::OnTerminal;
 use program::{Ended, Scratch, command, signal, thalweg};
-use pty::OnTerminal;
 use serde_json::Value;
 
 const SETUP: &str = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nsymbol,2,10,20,1,1,0,0\n\

@@ -37,6 +37,8 @@ pub(crate) struct Connection {
     closing: Option<oneshot::Sender<Infallible>>,
     /// Number of the last report that was sent to the user; 0 for none.
     given: u64,
+    /// Which of the addresses was tried last.
+    address: usize,
 }
 
 impl Connection {
@@ -56,6 +58,7 @@ impl Connection {
             early_end: None,
             closing: None,
             given: 0,
+            address: 0,
         };
         let stream = connection.begin().await?;
         let welcome = connection
@@ -203,8 +206,24 @@ impl Connection {
         }
     }
 
+    /// Makes one attempt at each address, the one that was tried last first, until one succeeds.
     async fn establish(&mut self) -> Result<TcpStream, DisconnectReason> {
-        let address = self.protocol.options().address.clone();
+        let listed = self.protocol.options().address.clone();
+        let addresses: Vec<&str> = listed.split(',').map(str::trim).collect();
+        for _ in 1..addresses.len() {
+            let address = addresses[self.address % addresses.len()];
+            match self.establish_at(address.to_owned()).await {
+                Err(reason) if reason.may_return() => self.address += 1,
+                established => return established,
+            }
+        }
+        let address = addresses[self.address % addresses.len()].to_owned();
+        let established = self.establish_at(address).await;
+        self.address += usize::from(established.is_err());
+        established
+    }
+
+    async fn establish_at(&mut self, address: String) -> Result<TcpStream, DisconnectReason> {
         let after = self.protocol.options().connect_timeout;
         match timeout(after, self.handshake(&address)).await {
             Ok(stream) => stream,

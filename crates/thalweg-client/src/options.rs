@@ -11,7 +11,9 @@ use crate::disconnect_reason::DisconnectReason;
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Host and port, such as `127.0.0.1:7411`.
+    /// Host and port, such as `127.0.0.1:7411`. Of a replicated exchange, those of all replicas,
+    /// with commas between them: an attempt to connect tries one after the other, of which the
+    /// primary answers.
     pub address: String,
     /// The user, or of an admin session the id of its key.
     pub holder: i64,

@@ -1,5 +1,8 @@
 //! The timeline of an observation, which the report draws.
 
+mod firefox;
+mod perfetto;
+
 use serde::Serialize;
 
 /// The state of a thread.
@@ -13,6 +16,16 @@ pub enum State {
     /// It waited for something.
     #[default]
     Blocked,
+}
+
+impl State {
+    const fn name(self) -> &'static str {
+        match self {
+            State::Running => "running",
+            State::Runnable => "runnable",
+            State::Blocked => "blocked",
+        }
+    }
 }
 
 /// The beginning of a span in which a thread was in one state, until its next span or its end.
@@ -43,6 +56,43 @@ pub struct Track {
     /// The number of spans that were left out to bound the memory. The remaining ones give a
     /// coarser picture.
     pub spans_left_out: u64,
+}
+
+impl Track {
+    /// Returns the spans, each with its beginning and its end, ns. Spans without a length are left
+    /// out.
+    fn pieces(&self) -> impl Iterator<Item = (State, u64, u64)> {
+        let ends = self.spans.iter().skip(1).map(|next| next.from_ns);
+        let pieces = self.spans.iter().zip(ends.chain([self.end_ns]));
+        let pieces = pieces.map(|(span, to_ns)| (span.state, span.from_ns, to_ns));
+        pieces.filter(|(_, from_ns, to_ns)| from_ns < to_ns)
+    }
+}
+
+/// The maximum number of stacks in a file for another tool, of frames in one, and of characters in
+/// a function's name.
+const STACKS_MAX: usize = 500;
+const FRAMES_MAX: usize = 128;
+const NAME_MAX: usize = 200;
+
+/// Returns the stacks that go into a file for another tool: those with a weight and frames, the
+/// heaviest first.
+fn heaviest(stacks: &[Stack]) -> Vec<Stack> {
+    let stacks = stacks.iter();
+    let mut stacks: Vec<&Stack> = stacks
+        .filter(|stack| stack.weight_ns > 0 && !stack.frames.is_empty())
+        .collect();
+    stacks.sort_by_key(|stack| std::cmp::Reverse(stack.weight_ns));
+    stacks.truncate(STACKS_MAX);
+    let cut = |stack: &Stack| {
+        let frames = stack.frames.iter().take(FRAMES_MAX);
+        let frames = frames.map(|frame| frame.chars().take(NAME_MAX).collect());
+        Stack {
+            frames: frames.collect(),
+            weight_ns: stack.weight_ns,
+        }
+    };
+    stacks.into_iter().map(cut).collect()
 }
 
 /// A stack, outermost frame first, and its weight.
@@ -99,4 +149,21 @@ impl Recording {
     pub const TRACKS_MAX: usize = 64;
     /// The maximum number of spans of a track.
     pub const SPANS_MAX: usize = 4_096;
+
+    /// Returns the recording as a trace for Perfetto (Trace Event Format): at most some 50 MB.
+    /// `command` is the program's name there.
+    ///
+    /// # Errors
+    /// Returns the errors of serde_json; there is no known one.
+    pub fn perfetto(&self, command: &str) -> serde_json::Result<String> {
+        perfetto::perfetto(self, command)
+    }
+
+    /// Returns the recording as a profile for Firefox's profiler: at most some 50 MB.
+    ///
+    /// # Errors
+    /// Returns the errors of serde_json; there is no known one.
+    pub fn firefox(&self, command: &str) -> serde_json::Result<String> {
+        firefox::firefox(self, command)
+    }
 }

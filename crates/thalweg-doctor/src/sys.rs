@@ -23,7 +23,7 @@ use std::os::fd::{AsFd as _, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The unit of `ru_inblock` and `ru_oublock`.
@@ -130,11 +130,33 @@ pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {
     }
 }
 
+/// Whether this process began with SIGPIPE ignored; Rust's runtime ignores it in any case.
+static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
+
+/// Looks at SIGPIPE before Rust's runtime begins.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = {
+    extern "C" fn look() {
+        let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+        // SAFETY: rule 1; zeroes are a valid `sigaction`.
+        let action = unsafe {
+            libc::sigaction(libc::SIGPIPE, ptr::null(), action.as_mut_ptr());
+            action.assume_init()
+        };
+        // ORDERING: Relaxed, as no other thread exists yet.
+        IGNORED_PIPES.store(action.sa_sigaction == libc::SIG_IGN, Ordering::Relaxed);
+    }
+    look
+};
+
 /// Signals that are blocked for this thread and its children, and are read from a file instead.
+/// The ends of children are reported meanwhile, even if SIGCHLD was ignored.
 #[derive(Debug)]
 pub(crate) struct Signals {
     file: OwnedFd,
     before: libc::sigset_t,
+    children_before: libc::sighandler_t,
 }
 
 /// A signal that arrived, and its sender: the kernel (a terminal) or a process.
@@ -169,8 +191,11 @@ impl Signals {
             if failed != 0 {
                 return Err(io::Error::from_raw_os_error(failed));
             }
-            let before = before.assume_init();
-            Ok(Signals { file, before })
+            Ok(Signals {
+                file,
+                before: before.assume_init(),
+                children_before: libc::signal(libc::SIGCHLD, libc::SIG_DFL),
+            })
         }
     }
 
@@ -198,14 +223,16 @@ impl Drop for Signals {
         while self.next().is_some() {}
         // SAFETY: rule 1; `before` was filled by the kernel.
         unsafe {
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
-        };
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut());
+            libc::signal(libc::SIGCHLD, self.children_before);
+        }
     }
 }
 
 /// Makes `command` wait before it becomes its program: the child writes its id to `here` and reads
 /// a byte from `go`. `other_ends` are the parent's ends, which the child closes, so that it does
-/// not wait forever if the parent dies. Signals are unblocked in the child.
+/// not wait forever if the parent dies. Signals are unblocked in the child, and those that this
+/// process ignored when it began are ignored.
 pub(crate) fn wait_before_exec(
     command: &mut Command,
     signals: &Signals,
@@ -214,6 +241,11 @@ pub(crate) fn wait_before_exec(
     other_ends: [RawFd; 2],
 ) {
     let before = signals.before;
+    let ignored = [
+        (libc::SIGCHLD, signals.children_before == libc::SIG_IGN),
+        // ORDERING: Relaxed, as it was set before `main`.
+        (libc::SIGPIPE, IGNORED_PIPES.load(Ordering::Relaxed)),
+    ];
     let wait = move || {
         // SAFETY: rules 1 and 4; the descriptors are the child's copies of open ones.
         unsafe {
@@ -221,6 +253,9 @@ pub(crate) fn wait_before_exec(
                 libc::close(end);
             }
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+            for (signal, _) in ignored.into_iter().filter(|(_, is_ignored)| *is_ignored) {
+                libc::signal(signal, libc::SIG_IGN);
+            }
             let pid = libc::getpid().to_ne_bytes();
             if libc::write(here, pid.as_ptr().cast(), pid.len()) != pid.len() as isize {
                 return Err(io::Error::last_os_error());

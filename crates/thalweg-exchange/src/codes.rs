@@ -8,6 +8,7 @@ macro_rules! codes {
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[repr($number)]
         pub enum $type {
             $($(#[$doc])* $variant = $code,)*

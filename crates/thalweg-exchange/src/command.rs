@@ -33,6 +33,7 @@ codes! {
 
 /// One command. Cheap to clone: the batches are shared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Command {
     /// A new order.
     Place(Place),

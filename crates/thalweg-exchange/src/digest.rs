@@ -141,6 +141,20 @@ const fn multiply(one: u64, other: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// Hashes one more field.
+#[inline(always)]
+const fn add(value: u64, field: i64) -> u64 {
+    multiply(value, PI[7]) ^ field as u64
+}
+
+/// As [`add`], for the commands that are rare.
+#[cold]
+#[inline(never)]
+fn with(value: u64, fields: &[i64]) -> u64 {
+    let add = |value, &field: &i64| add(value, field);
+    fields.iter().fold(value, add)
+}
+
 /// The one step that depends on the order.
 #[inline(always)]
 const fn chain(value: u64, next: u64) -> u64 {

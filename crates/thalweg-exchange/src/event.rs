@@ -12,6 +12,7 @@ use crate::result_code::ResultCode;
 /// The *hold price* is the price at which the buying order's money was held: its reserve price
 /// (of a FOK_BUDGET BID that takes: its budget).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Event {
     /// The command's order (the taker) met a resting order (the maker).
     Trade {
@@ -149,6 +150,7 @@ const _: () = assert!(size_of::<Event>() == 64, "a cache line");
 /// The best prices of a futures book after a successful command: settlement does not know books and
 /// needs them beside the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Standing {
     /// The best price of a resting sell order.
     pub ask: Option<i64>,
@@ -158,6 +160,7 @@ pub struct Standing {
 
 /// An order before a command changed its price. A move has no event of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Moved {
     /// Its side.
     pub action: Action,
@@ -508,6 +511,7 @@ impl<'a> IntoIterator for &'a Events {
 /// A price level after a command that may have changed it; see
 /// [`Events::with_levels`](super::Events::with_levels).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LevelChange {
     /// The symbol of the book.
     pub symbol: SymbolId,

@@ -38,14 +38,14 @@ use std::fmt;
 
 pub use self::reports::ExecutionReports;
 use crate::command::{Action, Command, Place};
-use crate::event::{Event, RejectReason, Removal};
+use crate::event::{Event, Events, RejectReason, Removal};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
-use crate::service::Outcome;
 
 /// A trade: the same in the reports of both sides, unique in an exchange, and the same for every
 /// placement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TradeId {
     /// The number of the command that traded.
     pub command: u64,
@@ -62,6 +62,7 @@ impl fmt::Display for TradeId {
 
 /// Why lots of an order are cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum CancelReason {
     /// Its owner asked for it.
     Requested,
@@ -74,6 +75,7 @@ pub enum CancelReason {
 
 /// The kind of an execution report, by the names that FIX has for it (ExecType, tag 150).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub enum Execution {
     /// It was accepted (`0`). A stop order waits now.
@@ -117,6 +119,7 @@ pub enum Execution {
 
 /// A report to one user about one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ExecutionReport {
     /// The number of the command, as given to [`ExecutionReports::new`].
     pub command: u64,
@@ -266,12 +269,13 @@ impl Asked {
 
 /// Calls `each` with the reports that [`ExecutionReports`](super::ExecutionReports) has.
 #[inline]
-pub(crate) fn for_each_report(outcome: &Outcome<'_>, mut each: impl FnMut(&ExecutionReport)) {
-    let Outcome {
-        sequence, result, ..
-    } = *outcome;
-    let (command, list) = (outcome.command, outcome.events.as_slice());
-    match (command, list) {
+pub(crate) fn for_each_report(
+    sequence: u64,
+    command: &Command,
+    (result, events): (ResultCode, &Events),
+    mut each: impl FnMut(&ExecutionReport),
+) {
+    match (command, events.as_slice()) {
         (Command::Place(place), trades)
             if result == ResultCode::Success
                 && trades
@@ -308,7 +312,8 @@ pub(crate) fn for_each_report(outcome: &Outcome<'_>, mut each: impl FnMut(&Execu
                 why: CancelReason::Requested,
             },
         }),
-        _ => outcome.reports().for_each(|report| each(&report)),
+        _ => ExecutionReports::new(sequence, command, result, events)
+            .for_each(|report| each(&report)),
     }
 }
 

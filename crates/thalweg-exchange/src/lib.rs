@@ -51,4 +51,4 @@ pub use engine::{book, matching, risk};
 pub use event::{Event, Events, LevelChange, Moved, RejectReason, Removal};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use result_code::ResultCode;
-pub use rules::{Rules, WORK_MAX};
+pub use rules::{REFILL_WORK, Rules, WORK_MAX};

@@ -15,6 +15,7 @@ use crate::risk::{Direction, Risk, User};
 
 /// Where the money of one currency is. In 128 bits, since sums over users may exceed 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct CurrencyTotal {
     /// The currency.
     pub currency: CurrencyId,
@@ -113,6 +114,7 @@ impl Totals {
 
 /// Lots that are open in a futures symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct OpenInterest {
     /// The futures symbol.
     pub symbol: SymbolId,
@@ -147,6 +149,7 @@ pub fn open_interest(state: &State) -> Vec<OpenInterest> {
 
 /// A user's orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct OpenOrders {
     /// Resting orders with their symbols: by ascending symbol, asks first, best price first.
     pub resting: Vec<(SymbolId, RestingOrder)>,
@@ -205,6 +208,7 @@ pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
 
 /// The best levels of a book.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct BookReport {
     /// Levels of sell orders, the lowest price first.
     pub asks: Vec<Level>,

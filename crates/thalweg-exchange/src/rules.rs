@@ -87,11 +87,15 @@ rules! {
 }
 
 /// The bound of a command's work, where [`Rules::bound_work`] holds. As it takes, an order makes at
-/// most this many events; a trade is one, and each refill of an iceberg order another. To find
+/// most this many events; each refill of an iceberg order counts as [`REFILL_WORK`]. To find
 /// whether an order can be filled whole, at most this many levels are visited. Where its makers
 /// must be looked at one by one, at most this many orders are. With one clock command at most this
 /// many orders expire. A user has orders and positions in at most this many futures symbols.
 pub const WORK_MAX: usize = 1_024;
+
+/// As how many events the refill of an iceberg order counts, so that an order meets at most 113 of
+/// them. Without that, one placement of an iceberg order would pay for hundreds of trades at once.
+pub const REFILL_WORK: usize = 8;
 
 impl Rules {
     /// The rules of the reference engine, quirks included.

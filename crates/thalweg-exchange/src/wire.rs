@@ -9,7 +9,6 @@ use zerocopy::little_endian::{I32, I64, I128, U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::codec::CodecError;
-use crate::codec::session::Ending;
 use crate::command::{Action, AdjustmentKind, FeeUnit, OrderFlags, OrderType, SymbolType};
 use crate::event::{RejectReason, Removal};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
@@ -121,9 +120,10 @@ impl Wire for ResultCode {
     }
 }
 
+/// Declares enums that are codes in a byte: name in errors, bits, greatest code.
 macro_rules! small {
     ($($type:ident: $what:literal, $bits:literal, $max:expr, $code:expr, $from:expr;)*) => {$(
-        impl Code for $type {
+        impl $crate::wire::Code for $type {
             const WHAT: &'static str = $what;
             const BITS: u32 = $bits;
             const MAX: u8 = $max;
@@ -155,7 +155,6 @@ small! {
     Removal: "the reason of a removal", 7, 127;
     Channels: "the channels", 8, Self::CODE_MAX;
     Role: "the role", 8, 3;
-    Ending: "the reason of a bye", 8, 255;
 }
 
 small! {
@@ -411,4 +410,4 @@ macro_rules! wire {
     )*};
 }
 
-pub(crate) use wire;
+pub(crate) use {small, wire};

@@ -19,6 +19,8 @@ mod operations;
 mod properties;
 mod refusals;
 mod risk;
+#[cfg(feature = "serde")]
+mod serialised;
 mod service;
 mod session;
 mod snapshot;

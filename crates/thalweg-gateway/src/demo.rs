@@ -25,7 +25,7 @@ base = "ETH"
 quote = "USDT"
 "#;
 
-/// A demonstration's files, and the keys of this start.
+/// A demonstration's files, and its keys.
 #[derive(Clone)]
 pub struct DemoKeys {
     /// The symbols.
@@ -37,11 +37,11 @@ pub struct DemoKeys {
 }
 
 impl DemoKeys {
-    /// Writes both files into a directory, with an HMAC key for each user, in place of those of an
-    /// earlier start.
+    /// Writes both files into a directory: the keys with an HMAC key for each user, unless an
+    /// earlier start has made it. Other keys of the file stay.
     ///
     /// # Errors
-    /// A file cannot be written.
+    /// A file cannot be read or written, or is wrong.
     pub fn prepare(directory: &Path, users: &[UserId]) -> Result<Self, GatewayError> {
         let symbols = directory.join("symbols.toml");
         fs::write(&symbols, SYMBOLS).map_err(|source| GatewayError::File {
@@ -49,14 +49,11 @@ impl DemoKeys {
             source,
         })?;
         let file = directory.join("api-keys.toml");
-        if file.exists() {
-            fs::remove_file(&file).map_err(|source| GatewayError::File {
-                path: file.clone(),
-                source,
-            })?;
-        }
         let made = users.iter().map(|user| {
-            let key = keys::create(&file, KeyKind::Hmac, *user, false)?;
+            let key = match keys::hmac_key(&file, *user)? {
+                Some(key) => key,
+                None => keys::create(&file, KeyKind::Hmac, *user, false)?,
+            };
             Ok((*user, key))
         });
         let made = made.collect::<Result<_, GatewayError>>()?;
@@ -79,5 +76,34 @@ impl DemoKeys {
             ));
         }
         message
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_start_has_the_keys_of_the_first_and_those_that_were_added() {
+        let name = format!("thalweg-gateway-demo-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir_all(&directory).expect("a directory");
+        let users = [UserId(7), UserId(8)];
+        let prepare = |users: &[UserId]| DemoKeys::prepare(&directory, users).expect("the keys");
+        // As after a kill between two keys.
+        let first = prepare(&users[..1]);
+        let file = first.keys.clone();
+        let read_only = keys::create(&file, KeyKind::Hmac, UserId(8), true).expect("a key");
+        let both = prepare(&users);
+        assert_eq!(both.users[0].1.secret, first.users[0].1.secret);
+        assert_ne!(both.users[1].1.api_key, read_only.api_key);
+        assert_eq!(prepare(&users).message(), both.message());
+        let all = keys::ApiKeys::read(&file).expect("the keys");
+        assert!(all.find(&read_only.api_key).is_some());
+        // What is there and wrong is not overwritten.
+        fs::write(&file, "[[key]").expect("a file");
+        assert!(DemoKeys::prepare(&directory, &users).is_err());
+        fs::remove_dir_all(&directory).expect("it is there");
     }
 }

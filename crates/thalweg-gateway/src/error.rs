@@ -137,6 +137,18 @@ impl ApiError {
         Self::with_text(-1102, msg)
     }
 
+    pub(crate) fn too_many(expected: usize, received: usize) -> Self {
+        let msg = format!("Too many parameters; expected '{expected}' and received '{received}'.");
+        Self::with_text(-1101, msg)
+    }
+
+    pub(crate) fn unread(read: usize, sent: usize) -> Self {
+        let msg = format!(
+            "Not all sent parameters were read; read '{read}' parameter(s) but was sent '{sent}'."
+        );
+        Self::with_text(-1104, msg)
+    }
+
     pub(crate) fn empty(name: &str) -> Self {
         Self::with_text(-1105, format!("Parameter '{name}' was empty."))
     }

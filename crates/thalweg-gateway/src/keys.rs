@@ -221,20 +221,27 @@ pub fn secret_of(master: &[u8], api_key: &str) -> String {
         .collect()
 }
 
-fn read(path: &Path) -> Result<ByKey, GatewayError> {
-    let failed = |source| GatewayError::File {
-        path: path.to_owned(),
-        source,
+/// Reads a file of keys; where there is none, it has none.
+fn read_entries(path: &Path) -> Result<Entries, GatewayError> {
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(|source| GatewayError::File {
+            path: path.to_owned(),
+            source,
+        })?,
     };
+    toml::from_str(&text).map_err(|error| GatewayError::Content {
+        path: path.to_owned(),
+        what: error.to_string(),
+    })
+}
+
+fn read(path: &Path) -> Result<ByKey, GatewayError> {
     let wrong = |what: String| GatewayError::Content {
         path: path.to_owned(),
         what,
     };
-    let text = match fs::read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(ByKey::new()),
-        read => read.map_err(failed)?,
-    };
-    let entries: Entries = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let entries = read_entries(path)?;
     let master = match entries.key.iter().any(|key| key.kind == KeyKind::Hmac) {
         true => read_master(&master_path(path))?,
         false => Vec::new(),
@@ -336,6 +343,24 @@ pub struct NewKey {
     pub api_key: String,
     /// The secret of an HMAC key, or a private key in PEM.
     pub secret: String,
+}
+
+/// Returns the first HMAC key of a user that may trade, with its secret, if the file has one.
+///
+/// # Errors
+/// As of [`ApiKeys::read`].
+pub(crate) fn hmac_key(keys: &Path, user: UserId) -> Result<Option<NewKey>, GatewayError> {
+    let read = read_entries(keys)?;
+    let mut entries = read.key.into_iter();
+    let is_it = |key: &Entry| key.kind == KeyKind::Hmac && key.user == user.0 && !key.read_only;
+    let Some(entry) = entries.find(is_it) else {
+        return Ok(None);
+    };
+    let secret = secret_of(&read_master(&master_path(keys))?, &entry.api_key);
+    Ok(Some(NewKey {
+        api_key: entry.api_key,
+        secret,
+    }))
 }
 
 /// Makes a key for a user and adds it to the file `keys`; the master secret beside it is made if it

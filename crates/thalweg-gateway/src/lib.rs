@@ -32,9 +32,10 @@
 //! order's command; what it then reads in `orders` is the state after it.
 //!
 //! *After a crash.* The log has each order that may have been sent. Those without a report are
-//! found in the reports that the exchange keeps of each user; if their sequence is above the
-//! session's last executed one, they were never executed, and are marked so. See
-//! `orders::log`.
+//! found in the reports that the exchange keeps of each user. Then the open orders of each user are
+//! compared with those that the exchange lists in the drop copy (`orders::lists`,
+//! `orders::comparing`), as they are whenever reports are lost. An order without a report whose
+//! sequence is above the session's last executed one was never executed, and is forgotten.
 //!
 //! *Bounds.* The drop copy drops at a fixed number of entries and starts anew with books; orders
 //! and trades of a user, candles, waiting events of a follower and connections have numbers in the

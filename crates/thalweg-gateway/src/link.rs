@@ -9,7 +9,7 @@ use thalweg_exchange::UserId;
 use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::market::{BestPrices, Body, Quote, Snapshot};
 use thalweg_exchange::session::ReportNumber;
-use thalweg_server::{Copied, DropCopy};
+use thalweg_server::{Copied, DropCopy, OpenOrdersOf};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -50,8 +50,8 @@ pub(crate) fn follow(
     Ok(is_ready)
 }
 
-struct Follower {
-    state: Arc<State>,
+pub(crate) struct Follower {
+    pub(crate) state: Arc<State>,
     runtime: Handle,
     ids: TradeIds,
     checkpoints: Checkpoints,
@@ -65,6 +65,8 @@ struct Follower {
     is_auction: bool,
     /// Reports may have been dropped before the next end.
     is_lossy: bool,
+    /// The log was read, and its users' open orders are the exchange's.
+    is_ready: bool,
 }
 
 impl Follower {
@@ -80,6 +82,7 @@ impl Follower {
             next: 0,
             is_auction: false,
             is_lossy: false,
+            is_ready: false,
         }
     }
 
@@ -87,25 +90,32 @@ impl Follower {
         let runtime = self.runtime.clone();
         let mut entries = Vec::new();
         let mut ready = Some(ready);
+        let mut is_first = true;
         while runtime.block_on(copy.next(&mut entries)) {
-            let time_us = now_us();
-            let logged = self.log(&mut entries, ready.is_some(), time_us);
-            let is_logged = logged.is_ok();
-            if let Some(ready) = ready.take() {
-                let _ = ready.send(logged);
-            } else if let Err(error) = logged {
-                tracing::error!(%error, "the gateway ends: its log cannot be written");
+            let followed = self.follow(&mut entries, is_first, now_us());
+            is_first = false;
+            let has_failed = followed.is_err();
+            if let Err(error) = followed {
+                match ready.take() {
+                    Some(ready) => _ = ready.send(Err(error)),
+                    None => {
+                        tracing::error!(%error, "the gateway ends: its log cannot be written");
+                    }
+                }
+            } else if self.is_ready
+                && let Some(ready) = ready.take()
+            {
+                let _ = ready.send(Ok(()));
             }
-            if !is_logged {
+            if has_failed {
                 return;
             }
-            self.apply(time_us);
             self.checkpoints.turn(&self.state, &self.ids);
         }
     }
 
-    /// Reads entries and writes what they have for the log.
-    fn log(
+    /// Reads entries, writes what they have for the log, and applies them.
+    pub(crate) fn follow(
         &mut self,
         entries: &mut Vec<Copied>,
         is_first: bool,
@@ -115,9 +125,42 @@ impl Follower {
             self.recover(entries, time_us)?;
         }
         for entry in entries.drain(..) {
-            self.prepare(entry, time_us);
+            match entry {
+                Copied::OpenOrders(list) => self.compare(&list, time_us)?,
+                entry => self.prepare(entry, time_us),
+            }
         }
-        self.write(!is_first)
+        self.write_and_apply(time_us)?;
+        if !self.is_ready && self.state.orders.is_compared() {
+            self.state.orders.forget_unsent()?;
+            self.is_ready = true;
+        }
+        Ok(())
+    }
+
+    fn write_and_apply(&mut self, time_us: i64) -> Result<(), GatewayError> {
+        self.write()?;
+        self.apply(time_us);
+        Ok(())
+    }
+
+    /// Makes a user's open orders those that the exchange has.
+    fn compare(&mut self, list: &OpenOrdersOf, time_us: i64) -> Result<(), GatewayError> {
+        // They are compared as they were when the list was made.
+        self.write_and_apply(time_us)?;
+        for report in self.state.orders.missing_reports(list) {
+            let reported = Reported {
+                number: ReportNumber::default(),
+                report,
+                trade: None,
+                time_us,
+                is_auction: false,
+            };
+            self.records.push(Record::Report(reported));
+            self.steps.push(Step::Report(reported));
+        }
+        self.write_and_apply(time_us)?;
+        self.state.orders.compared(list.user)
     }
 
     /// Applies the log, and what the exchange has done since its last record.
@@ -152,9 +195,7 @@ impl Follower {
         }
         self.records.extend(state.orders.begin(&state.keys.users()));
         // The commands after that come with the drop copy.
-        self.write(false)?;
-        self.apply(time_us);
-        state.orders.forget_unsent()
+        self.write_and_apply(time_us)
     }
 
     /// Takes the reports, up to those of a command, that did not come from the drop copy.
@@ -199,6 +240,9 @@ impl Follower {
                         self.is_auction = false;
                         if std::mem::take(&mut self.is_lossy) {
                             self.fetch(number, time_us);
+                            if self.next > 0 {
+                                self.state.orders.list_again();
+                            }
                         }
                         self.next = number + 1;
                     }
@@ -233,8 +277,9 @@ impl Follower {
         }
     }
 
-    /// Writes the records, and waits until they are durable, and if it `may_wait`, for room.
-    fn write(&mut self, may_wait: bool) -> Result<(), GatewayError> {
+    /// Writes the records, and waits until they are durable; after the start, for room too.
+    fn write(&mut self) -> Result<(), GatewayError> {
+        let may_wait = self.is_ready;
         let orders = &self.state.orders;
         let mut draining = self.state.draining();
         let runtime = &self.runtime;
@@ -375,7 +420,7 @@ pub(crate) mod tests {
     use std::path::PathBuf;
 
     use hyper::Method;
-    use thalweg_client::{AdminClient, Options, Outcome, TradeClient};
+    use thalweg_client::{AdminClient, Options, Outcome, TradeClient, TradeCommand};
     use thalweg_exchange::codec::session::AdminCommand;
     use thalweg_exchange::{
         AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
@@ -395,13 +440,13 @@ pub(crate) mod tests {
     /// A server whose drop copy the test follows itself.
     pub(crate) struct Fixture {
         server: Server,
-        follower: Follower,
+        pub(crate) follower: Follower,
         link: GatewayLink,
         gateway: thalweg_server::config::Gateway,
         others: usize,
         admin: AdminClient,
         user: TradeClient,
-        entries: Vec<Copied>,
+        pub(crate) entries: Vec<Copied>,
         directory: PathBuf,
     }
 
@@ -410,7 +455,7 @@ pub(crate) mod tests {
             Self::with(name, |_| ()).await
         }
 
-        async fn with(name: &str, change: impl FnOnce(&mut Config)) -> Self {
+        pub(crate) async fn with(name: &str, change: impl FnOnce(&mut Config)) -> Self {
             let name = format!("thalweg-gateway-link-{name}-{}", std::process::id());
             let directory = std::env::temp_dir().join(name);
             let _ = std::fs::remove_dir_all(&directory);
@@ -475,7 +520,7 @@ pub(crate) mod tests {
                 time_us = one.time_us;
                 self.follower.report(one.number, one.report, time_us);
             }
-            self.follower.write(false).expect("there is room");
+            self.follower.write().expect("there is room");
             self.follower.apply(time_us);
             // As the end of the command does, after trades.
             self.state().market.end(1, time_us);
@@ -521,16 +566,21 @@ pub(crate) mod tests {
             let _ = std::fs::remove_dir_all(self.directory);
         }
 
-        async fn run(&self, command: Command) -> u64 {
+        pub(crate) async fn run(&self, command: Command) -> u64 {
             let command = AdminCommand::try_from(command).expect("an administrator's");
             let submitted = self.admin.submit(command).await.expect("it is sent");
             executed(submitted.await)
         }
 
-        async fn place(&self, id: i64, side: Action) -> u64 {
+        pub(crate) async fn place(&self, id: i64, side: Action) -> u64 {
             let place = Place::limit((UserId(1), OrderId(id)), SYMBOL, side, (100, 5));
-            let submitted = self.user.submit(place).await.expect("it is sent");
-            executed(submitted.await)
+            executed(self.submit(place).await)
+        }
+
+        /// Submits a command of user 1, by a session that is none of the gateway's.
+        pub(crate) async fn submit(&self, command: impl Into<TradeCommand>) -> Outcome {
+            let submitted = self.user.submit(command).await.expect("it is sent");
+            submitted.await
         }
 
         /// Returns the USDT that a user has free, and the text of what is held.
@@ -546,30 +596,55 @@ pub(crate) mod tests {
             )
         }
 
-        async fn next(&mut self) {
+        /// Starts a gateway anew on a copy of the log as it is on disk, up to a command.
+        pub(crate) async fn restart(&mut self, number: u64) -> Follower {
+            let state = Arc::new(self.another(true));
+            let mut follower = Follower::new(state, Handle::current());
+            let mut entries = vec![Copied::Restart, Copied::End(number)];
+            self.entries.clear();
+            let followed = follower.follow(&mut entries, true, 1);
+            followed.expect("there is room");
+            while !follower.is_ready {
+                self.next().await;
+                let followed = follower.follow(&mut self.entries, false, 1);
+                followed.expect("there is room");
+            }
+            follower
+        }
+
+        /// Returns a state that has read a copy of the log of another.
+        pub(crate) fn read_again(&mut self, of: &State) -> State {
+            let next = self.another(false);
+            let (mut ids, mut checkpoints) = (TradeIds::default(), Checkpoints::new(1 << 20));
+            let mut replay = Replay::new(&next, &mut ids, &mut checkpoints);
+            let read = of.orders.read(|record, bytes| replay.apply(record, bytes));
+            replay.end(read.expect("it is whole")).expect("it is whole");
+            next
+        }
+
+        pub(crate) async fn next(&mut self) {
             let mut entries = Vec::new();
             assert!(self.link.copy.next(&mut entries).await, "the exchange runs");
             self.entries.append(&mut entries);
         }
 
         /// Waits for the end of a command.
-        async fn until(&mut self, number: u64) {
+        pub(crate) async fn until(&mut self, number: u64) {
             let is_end = |entry: &Copied| matches!(entry, Copied::End(end) if *end >= number);
-            while !self.entries.last().is_some_and(is_end) {
+            while !self.entries.iter().any(is_end) {
                 self.next().await;
             }
         }
 
-        fn take(&mut self, is_first: bool) {
+        pub(crate) fn take(&mut self, is_first: bool) {
             let mut entries = std::mem::take(&mut self.entries);
-            let logged = self.follower.log(&mut entries, is_first, 1);
-            logged.expect("there is room");
-            self.follower.apply(1);
+            let followed = self.follower.follow(&mut entries, is_first, 1);
+            followed.expect("there is room");
         }
     }
 
     /// Begins to place an order that rests.
-    fn place_buy(
+    pub(crate) fn place_buy(
         state: &Arc<State>,
         user: &Arc<crate::orders::User>,
         client_id: &str,
@@ -695,11 +770,8 @@ pub(crate) mod tests {
         // It is executed, and the gateway ends before its report is in the log.
         fixture.until(number + 1).await;
         fixture.entries.clear();
-        let restarted = Arc::new(fixture.another(true));
-        let mut follower = Follower::new(Arc::clone(&restarted), Handle::current());
-        let mut entries = vec![Copied::Restart, Copied::End(number + 1)];
-        follower.log(&mut entries, true, 1).expect("there is room");
-        follower.apply(1);
+        let follower = fixture.restart(number + 1).await;
+        let restarted = Arc::clone(&follower.state);
         assert_eq!(follower.ids.last.get(&SYMBOL), None);
         let user = restarted.orders.tracked(UserId(1)).expect("the log has it");
         let memory = user.memory();
@@ -720,60 +792,11 @@ pub(crate) mod tests {
             .append(&Record::Order(Box::new(order)))
             .expect("there is room");
         orders.commit(lsn).expect("there is room");
-        let restarted = Arc::new(fixture.another(true));
-        let mut follower = Follower::new(Arc::clone(&restarted), Handle::current());
-        let mut entries = vec![Copied::Restart, Copied::End(1)];
-        follower.log(&mut entries, true, 1).expect("there is room");
+        let follower = fixture.restart(1).await;
         // The next start does not find it.
-        let next = fixture.another(false);
-        let (mut ids, mut checkpoints) = (TradeIds::default(), Checkpoints::new(1 << 20));
-        let mut replay = Replay::new(&next, &mut ids, &mut checkpoints);
-        let read = restarted
-            .orders
-            .read(|record, bytes| replay.apply(record, bytes));
-        replay.end(read.expect("it is whole")).expect("it is whole");
+        let next = fixture.read_again(&follower.state);
         let user = next.orders.tracked(UserId(1)).expect("the log has it");
         assert_eq!(user.memory().forget_unsent(), 0);
-        fixture.end();
-    }
-
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn an_order_whose_reports_are_lost_has_an_unknown_execution_over_restarts() {
-        let change = |config: &mut Config| config.sessions.reports_kept = 2;
-        let mut fixture = Fixture::with("lost", change).await;
-        let number = fixture.place(7, Action::Bid).await;
-        fixture.until(number).await;
-        fixture.take(false);
-        let state = Arc::clone(fixture.state());
-        let user = state.orders.user(UserId(1));
-        let placing = place_buy(&state, &user, "lost");
-        fixture.until(number + 1).await;
-        // More reports than are kept, and the gateway ends before it has any of them.
-        for id in 8..12 {
-            fixture.place(id, Action::Bid).await;
-        }
-        placing.abort();
-        let restarted = Arc::new(fixture.another(true));
-        let mut follower = Follower::new(Arc::clone(&restarted), Handle::current());
-        let mut entries = vec![Copied::Restart, Copied::End(number + 5)];
-        follower.log(&mut entries, true, 1).expect("there is room");
-        // The next start finds no gap.
-        let next = fixture.another(false);
-        let (mut ids, mut checkpoints) = (TradeIds::default(), Checkpoints::new(1 << 20));
-        let mut replay = Replay::new(&next, &mut ids, &mut checkpoints);
-        let read = restarted
-            .orders
-            .read(|record, bytes| replay.apply(record, bytes));
-        replay.end(read.expect("it is whole")).expect("it is whole");
-        next.orders.forget_unsent().expect("there is room");
-        for state in [&*restarted, &next] {
-            let user = state.orders.tracked(UserId(1)).expect("the log has it");
-            let memory = user.memory();
-            let sent = memory.sent_by_client(SYMBOL, "lost").expect("it is kept");
-            assert_eq!(sent.status, crate::orders::Status::Unknown);
-            assert_eq!(memory.order(SYMBOL, sent.id), None);
-            assert!(memory.all(SYMBOL, 1 << 52).is_empty());
-        }
         fixture.end();
     }
 

@@ -235,7 +235,7 @@ async fn call(
                 unit,
                 key,
             };
-            ((row.handler)(&call).await, call.key)
+            (rest::run(row, &call).await, call.key)
         }
         Err(error) => (Err(error), None),
     };

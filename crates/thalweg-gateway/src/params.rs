@@ -125,6 +125,11 @@ impl Params {
         self.signature.as_deref()
     }
 
+    /// Returns the names of all parameters but the signature.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.list.iter().map(|param| &*param.name)
+    }
+
     /// Returns a value as it was sent; `None` where it is not there.
     pub(crate) fn raw(&self, name: &str) -> Option<&str> {
         let param = self.list.iter().find(|param| param.name == name)?;

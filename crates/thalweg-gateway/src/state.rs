@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) instruments: Arc<Followers>,
     /// `None` where the network is as it is.
     pub(crate) conditions: Option<Arc<Conditions>>,
-    /// Those of connections with latency.
+    /// The lines of connections with latency.
     pub(crate) lines: Lines,
     pub(crate) seats: Arc<Seats>,
     pub(crate) figures: Figures,

@@ -43,6 +43,7 @@
 //! No function allocates or panics unless its documentation says so. Which kernel runs is found
 //! out at the first call, and remembered: [`Kernel`].
 #![cfg_attr(not(any(test, feature = "std")), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
 mod accumulator;

@@ -37,10 +37,13 @@
 //! println!("{} ({})", row.json(), Nanoseconds(p99s_ns[0]));
 //! # Ok::<(), thalweg_measure::load::RateError>(())
 //! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
 
 pub mod clock;
+#[cfg(feature = "stats")]
 pub mod histogram;
+#[cfg(feature = "stats")]
 pub mod load;
 pub mod noise;
 pub mod random;

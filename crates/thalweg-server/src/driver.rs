@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
 use crate::feed::{Feed, Tape};
+use crate::listing::{LIST_TAG, LISTED_MAX, Listing};
 use crate::session::{Session, SessionId};
 
 /// Work of a command that is in flight and comes again.
@@ -360,6 +361,32 @@ impl<S: Storage> Driver<S> {
                     result: QueryResult::Refused(why),
                 });
                 Ok(())
+            }
+        }
+    }
+
+    /// Asks for the open orders of a user on behalf of the gateway, if there is room: the answer
+    /// is in its drop copy. Returns whether there was.
+    pub(crate) fn list_open_orders(
+        &mut self,
+        user: UserId,
+        listing: &Listing,
+    ) -> Result<bool, Failed> {
+        if self.room()? == 0 {
+            return Ok(false);
+        }
+        let most = LISTED_MAX + 1;
+        // It may be answered at once.
+        listing.begin(user);
+        match self
+            .exchange
+            .query(Query::OpenOrders { user, most }, LIST_TAG)
+        {
+            Ok(()) => Ok(true),
+            Err(SubmitError::Failed(failed)) => Err(failed),
+            Err(_) => {
+                listing.give_up();
+                Ok(false)
             }
         }
     }

@@ -4,20 +4,24 @@
 //! The publisher appends on the exchange's thread and never waits. At most [`ENTRIES_MAX`] entries
 //! wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
 //! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are kept
-//! in short: see [`Copied::Admin`]. Reports that were dropped can be had from [`Reports`], by their
-//! numbers.
+//! in short: see [`Copied::Admin`]. Reports that were dropped can be had from
+//! [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
 
 use std::collections::{BTreeSet, HashMap};
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use thalweg_exchange::durable::{Executed, Reports};
+use thalweg_exchange::codec::session::OpenOrder;
+use thalweg_exchange::durable::Executed;
 use thalweg_exchange::execution::ExecutionReport;
 use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message, Snapshot};
 use thalweg_exchange::risk::TradingLimits;
+use thalweg_exchange::service::{Answered, QueryReply};
 use thalweg_exchange::session::ReportNumber;
-use thalweg_exchange::{Command, ResultCode, State, SymbolId, SymbolSpec};
+use thalweg_exchange::{Command, ResultCode, State, SymbolId, SymbolSpec, UserId};
 use tokio::sync::Notify;
+
+use crate::listing::LISTED_MAX;
 
 /// Entries that wait for the reader, of some 100 bytes each.
 const ENTRIES_MAX: usize = 1 << 18;
@@ -39,6 +43,10 @@ pub enum Copied {
     Report(ReportNumber, ExecutionReport),
     /// Trades that come next are of an auction, until its end or the report of a triggered order.
     Auction,
+    /// The open orders of a user, between two commands, for [`ask`](crate::OpenOrderLists::ask).
+    /// None comes while entries are dropped: the reader asks again after a
+    /// [restart](Self::Restart).
+    OpenOrders(Box<OpenOrdersOf>),
     /// That command, where it is no order of a user, and succeeded. To a reader that was behind,
     /// deposits and withdrawals of one user in one currency come as one with their sum, and of
     /// commands of one sort about one symbol the last comes alone.
@@ -46,6 +54,20 @@ pub enum Copied {
     /// The command with this number is complete. Commands without other entries have none, but the
     /// last one before the reader is woken.
     End(u64),
+}
+
+/// The open orders of a user at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOrdersOf {
+    /// The owner.
+    pub user: UserId,
+    /// The number of the next command then: those before it are executed, and what they reported
+    /// came before this in the drop copy.
+    pub number: u64,
+    /// Orders that rest, then stop orders that wait.
+    pub orders: Vec<OpenOrder>,
+    /// Whether there are more than the server gives.
+    pub is_cut: bool,
 }
 
 #[derive(Debug, Default)]
@@ -98,27 +120,6 @@ impl Drop for DropCopy {
         queue.entries = Vec::new();
         queue.is_abandoned = true;
     }
-}
-
-/// Access to the exchange for a gateway in the same process.
-#[derive(Debug)]
-pub struct GatewayLink {
-    /// The address of the trade listener.
-    pub trade: std::net::SocketAddr,
-    /// A key, valid in this process, that opens a trade session of any user.
-    pub key: Vec<u8>,
-    /// The session number that only this key may use.
-    pub session: u32,
-    /// The reports and sessions of all users.
-    pub reports: Reports,
-    /// See [`DropCopy`].
-    pub copy: DropCopy,
-    /// The network between users and the exchange, where it is slow or loses commands.
-    pub conditions: Option<Arc<crate::conditions::Conditions>>,
-    /// See [`GatewayObserver`](crate::GatewayObserver).
-    pub observer: crate::GatewayObserver,
-    /// See [`Instruments`](crate::Instruments).
-    pub instruments: crate::Instruments,
 }
 
 /// The publisher's end.
@@ -214,6 +215,25 @@ impl CopyWriter {
         if self.entries.len() > ENTRIES_MAX && !self.is_behind {
             self.fall_behind();
         }
+    }
+
+    /// Takes the open orders of a user as they are after the last outcome.
+    pub(crate) fn list(&mut self, user: UserId, answered: &Answered) {
+        if self.is_behind {
+            return;
+        }
+        let mut orders = match &answered.answer {
+            QueryReply::OpenOrders(orders) => OpenOrder::all(orders),
+            _ => Vec::new(),
+        };
+        let is_cut = orders.len() > LISTED_MAX;
+        orders.truncate(LISTED_MAX);
+        self.entries.push(Copied::OpenOrders(Box::new(OpenOrdersOf {
+            user,
+            number: answered.sequence,
+            orders,
+            is_cut,
+        })));
     }
 
     fn note_symbols(&mut self, command: &Command) {

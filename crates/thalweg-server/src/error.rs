@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::{error, fmt, io};
 
+use thalweg_exchange::durable::replication::Halted;
 use thalweg_exchange::durable::{Failed, OpenError};
 
 use crate::config::ConfigError;
@@ -40,6 +41,8 @@ pub enum ServeError {
     Open(OpenError),
     /// The market that is to trade does not go with the exchange: a message for its user.
     Market(String),
+    /// The replica does not execute the command log any more.
+    Halted(Halted),
     /// The exchange has stopped.
     Failed(Failed),
     /// A thread of the server has panicked, which means a fault in this crate.
@@ -47,6 +50,12 @@ pub enum ServeError {
 }
 
 impl ServeError {
+    /// Returns whether another replica has taken over: started again, this one follows it.
+    #[must_use]
+    pub const fn is_fenced(&self) -> bool {
+        matches!(self, Self::Failed(Failed::Fenced { .. }))
+    }
+
     pub(crate) fn audit(file: Option<&Path>, source: io::Error) -> Self {
         let file = file.map_or_else(String::new, |file| file.display().to_string());
         Self::Audit { file, source }
@@ -72,6 +81,7 @@ impl fmt::Display for ServeError {
             }
             Self::Open(error) => error.fmt(f),
             Self::Market(text) => f.write_str(text),
+            Self::Halted(halted) => halted.fmt(f),
             Self::Failed(failed) => failed.fmt(f),
             Self::Panicked => f.write_str("a thread of the server has panicked"),
         }
@@ -86,6 +96,7 @@ impl error::Error for ServeError {
             Self::Sessions(error) => Some(error),
             Self::Listen { source, .. } | Self::Audit { source, .. } => Some(source),
             Self::Open(error) => Some(error),
+            Self::Halted(halted) => Some(halted),
             Self::Failed(failed) => Some(failed),
             Self::Market(_) | Self::Panicked => None,
         }
@@ -113,6 +124,12 @@ impl From<TooManySessions> for ServeError {
 impl From<OpenError> for ServeError {
     fn from(error: OpenError) -> Self {
         Self::Open(error)
+    }
+}
+
+impl From<Halted> for ServeError {
+    fn from(halted: Halted) -> Self {
+        Self::Halted(halted)
     }
 }
 

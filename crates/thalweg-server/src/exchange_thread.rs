@@ -23,10 +23,10 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
-use thalweg_exchange::Command;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{Failed, Finished, Storage};
 use thalweg_exchange::session::{ClientSequence, Role};
+use thalweg_exchange::{Command, UserId};
 use tokio::sync::oneshot;
 
 use self::clocks::Clocks;
@@ -105,6 +105,8 @@ pub(crate) struct ExchangeThread<S: Storage> {
     readers: Readers,
     /// The market that trades beside the sessions.
     flow: Option<Box<FlowRun>>,
+    /// Users whose open orders the gateway has asked for.
+    listing: VecDeque<UserId>,
     /// Commands that a turn has decoded: their memory is used again.
     commands: Vec<(ClientSequence, Command)>,
     clocks: Clocks,
@@ -157,6 +159,7 @@ impl<S: Storage> ExchangeThread<S> {
             dirty: Vec::new(),
             readers: Readers::default(),
             flow,
+            listing: VecDeque::new(),
             commands: Vec::new(),
             tend_at: None,
             is_woken: true,
@@ -195,6 +198,7 @@ impl<S: Storage> ExchangeThread<S> {
                 return;
             }
             self.tend(now);
+            self.list_open_orders(now);
             self.wake_sleepers(now);
             self.serve(now);
             self.flush_all();
@@ -310,6 +314,7 @@ impl<S: Storage> ExchangeThread<S> {
                     self.check(set);
                 }
                 Request::Clock(_) | Request::Limits(_) => {}
+                Request::OpenOrders(user) => self.listing.push_back(user),
                 Request::Stats(reply) => {
                     let snapshot = Snapshot {
                         stats: self.driver.stats(),
@@ -384,6 +389,27 @@ impl<S: Storage> ExchangeThread<S> {
         self.deliver();
         self.start_market_data();
         self.unblock();
+    }
+
+    /// Asks for the open orders that the gateway wants, of a few users at a time.
+    fn list_open_orders(&mut self, now: Instant) {
+        let before = self.driver.work();
+        while let Some(user) = self.listing.front().copied()
+            && !self.has_failed
+        {
+            if self.driver.work() - before >= SLICE_WORK {
+                self.is_woken = true;
+                return;
+            }
+            let listed = self.driver.list_open_orders(user, &self.shared.listing);
+            if self.check(listed) == Some(false) {
+                // There is room when something in flight has ended.
+                self.tend_at.get_or_insert(now + TEND_AFTER);
+                return;
+            }
+            self.listing.pop_front();
+            self.deliver();
+        }
     }
 
     /// Begins to make market data, if a session waits for it and nothing is in flight.

@@ -4,7 +4,9 @@ thalweg::states! {
     /// See the [module](self).
     pub(crate) enum Lifecycle {
         /// The journal is read.
-        Recovering "recovering" => [Ready, Failed],
+        Recovering "recovering" => [Following, Ready, Failed],
+        /// The log of another replica is executed: this one is no primary.
+        Following "following" => [Ready, Failed],
         /// Clients are served.
         Ready "ready" => [Draining, Failed],
         /// No new orders.

@@ -22,6 +22,7 @@ use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
 use crate::flow::FlowCounts;
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
+use crate::listing::{LIST_TAG, Listing};
 use crate::report_readers::{LastReader, ReportReaders};
 
 /// Something for a session or for a user.
@@ -102,6 +103,7 @@ pub(crate) struct Publisher {
     pub(crate) flow: Option<(SessionKey, Arc<FlowCounts>)>,
     /// Where a gateway runs in this process.
     pub(crate) copy: Option<CopyWriter>,
+    pub(crate) listing: Listing,
     pub(crate) execution: Arc<ExecutionTimes>,
     pub(crate) readers: Arc<ReportReaders>,
     pub(crate) last_reader: LastReader,
@@ -122,6 +124,13 @@ impl Publisher {
             Published::Outcome(executed) => {
                 self.outcome(&executed);
                 self.execution.passages.note(&executed.outcome);
+            }
+            Published::Answer { tag, answered } if tag == LIST_TAG => {
+                if let Some(user) = self.listing.end()
+                    && let Some(copy) = &mut self.copy
+                {
+                    copy.list(user, &answered);
+                }
             }
             Published::Answer { tag, answered } => {
                 let answered = Delivery::Answered(tag, Box::new(answered));

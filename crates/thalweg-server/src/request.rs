@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mio::Waker;
-use thalweg_exchange::UserLimits;
 use thalweg_exchange::durable::{Finished, Stats};
 use thalweg_exchange::session::ReportNumber;
+use thalweg_exchange::{UserId, UserLimits};
 use tokio::sync::oneshot;
 
 use crate::connection_slots::ConnectionSlot;
@@ -55,6 +55,8 @@ pub(crate) enum Request {
     Clock(i64),
     /// Limits of users without their own.
     Limits(UserLimits),
+    /// Asks for the open orders of a user, on behalf of the gateway.
+    OpenOrders(UserId),
     /// Asks for statistics.
     Stats(oneshot::Sender<Box<Snapshot>>),
     /// Takes no new commands, answers those that were taken, ends all sessions, and closes the

@@ -9,7 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Waker};
 use thalweg_exchange::UserLimits;
-use thalweg_exchange::durable::{Exchange, Files, Finished, Recovered, Storage};
+use thalweg_exchange::durable::{
+    Exchange, Files, Finished, Options, Published, Recovered, Storage,
+};
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -18,17 +20,19 @@ use crate::accept::listen;
 use crate::audit::Audit;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
-use crate::drop_copy::{self, CopyWriter, DropCopy, GatewayLink};
+use crate::drop_copy::{self, CopyWriter, DropCopy};
 use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
+use crate::gateway_link::{GatewayLink, OpenOrderLists};
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
 use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
+use crate::replication::Replication;
 use crate::report_readers::LastReader;
 use crate::request::Request;
 use crate::shared::Shared;
@@ -93,7 +97,27 @@ impl Server {
             Some(archive) => files.archiving(archive),
             None => files,
         };
-        Self::start_all(config, files, SystemClock, flow).await
+        Self::start_all(config, files, SystemClock, (flow, None)).await
+    }
+
+    /// Starts a replica: follows the command log, and returns when this one is the primary and
+    /// ready for clients. Until then its listeners refuse connections.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start); and the log cannot be executed here, see
+    /// [`Halted`](thalweg_exchange::durable::replication::Halted).
+    pub async fn start_replicated(
+        config: Config,
+        directory: &Path,
+        replication: Replication,
+    ) -> Result<Self, ServeError> {
+        let files = Files::new(directory);
+        let files = match &config.journal.archive {
+            Some(archive) => files.archiving(archive),
+            None => files,
+        };
+        let replication = Some(replication);
+        Self::start_all(config, files, SystemClock, (None, replication)).await
     }
 
     /// Starts a server in any storage, such as a simulated disk, by any clock.
@@ -105,14 +129,14 @@ impl Server {
         storage: S,
         time: impl TimeSource,
     ) -> Result<Self, ServeError> {
-        Self::start_all(config, storage, time, None).await
+        Self::start_all(config, storage, time, (None, None)).await
     }
 
     async fn start_all<S: Storage>(
         config: Config,
         storage: S,
         time: impl TimeSource,
-        flow: Option<Flow>,
+        (flow, replication): (Option<Flow>, Option<Replication>),
     ) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
@@ -131,8 +155,8 @@ impl Server {
         let mut helpers = Vec::new();
         let http = start_http(&shared, &mut bound, addresses)?;
         // A thread that panics drops the sender.
-        let opening =
-            open(&shared, storage, audit, (copy_writer, flow)).map_err(|_| ServeError::Panicked)?;
+        let parts = (copy_writer, flow, replication);
+        let opening = open(&shared, storage, audit, parts).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
@@ -189,6 +213,7 @@ impl Server {
             session: self.shared.config.sessions.per_holder,
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
+            open_orders: OpenOrderLists::new(Arc::clone(&self.shared)),
             conditions: self.shared.conditions.clone(),
             observer: GatewayObserver::new(
                 Arc::clone(&self.shared.gateway_rows),
@@ -237,7 +262,7 @@ impl Server {
         let _ = shared
             .lifecycle
             .change_to(Lifecycle::Draining, "the server is to stop");
-        // What waits on lines goes when the stop is asked for, not before.
+        // Bytes that wait on lines go when the stop is asked for, not before.
         let flush = async { shared.lines.flush() };
         let (finished, ()) = tokio::join!(shared.requests.stop(), flush);
         let _ = tokio::time::timeout(PARTING, shared.lines.ended()).await;
@@ -291,7 +316,7 @@ type GatewayParts = (Option<String>, (Option<CopyWriter>, Option<DropCopy>));
 fn gateway_parts(config: &Config, feed: &Feed) -> Result<GatewayParts, ServeError> {
     let has_gateway = config.gateway.listen.is_some();
     let key = has_gateway.then(keys::generate).transpose()?;
-    let ends = has_gateway.then(|| drop_copy::new(feed.epoch)).unzip();
+    let ends = has_gateway.then(|| drop_copy::new(feed.epoch())).unzip();
     Ok((key, ends))
 }
 
@@ -302,10 +327,19 @@ fn new_feed(config: &Config) -> Feed {
         levels: true,
         best: market.best,
     };
-    // Each start needs an epoch of its own, and time has not been the same before.
+    Feed::new(
+        new_epoch(),
+        channels,
+        market.snapshot_levels,
+        market.ring_chunks,
+    )
+}
+
+/// Each start needs an epoch of its own, later than all before, and time has not been the same
+/// before.
+fn new_epoch() -> Epoch {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let epoch = Epoch(now.unwrap_or_default().as_nanos() as u64);
-    Feed::new(epoch, channels, market.snapshot_levels, market.ring_chunks)
+    Epoch(now.unwrap_or_default().as_nanos() as u64)
 }
 
 /// Logs what an operator should know of the configuration.
@@ -328,7 +362,7 @@ fn log_opening(recovered: &Recovered) {
     for skipped in &recovered.skipped {
         tracing::warn!(%skipped, "a damaged snapshot");
     }
-    if recovered.snapshot.is_none() && recovered.commands > 0 {
+    if recovered.snapshot.is_none() && recovered.replayed > 0 {
         tracing::warn!("no snapshot was whole: the whole journal was executed again");
     }
     tracing::info!(
@@ -346,7 +380,7 @@ fn open<S: Storage>(
     shared: &Arc<Shared>,
     storage: S,
     audit: Audit,
-    (copy, flow): (Option<CopyWriter>, Option<Flow>),
+    (copy, flow, replication): (Option<CopyWriter>, Option<Flow>, Option<Replication>),
 ) -> std::io::Result<Opening> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -356,9 +390,8 @@ fn open<S: Storage>(
     let run = move || {
         let mailbox = Mailbox::default();
         let counts = Arc::<FlowCounts>::default();
-        let watched = flow
-            .as_ref()
-            .map(|flow| (flow.session(), Arc::clone(&counts)));
+        let watched = flow.as_ref();
+        let watched = watched.map(|flow| (flow.session(), Arc::clone(&counts)));
         let mut publisher = Publisher {
             mailbox: Arc::clone(&mailbox),
             outgoing: Outgoing::default(),
@@ -366,18 +399,26 @@ fn open<S: Storage>(
             tape: None,
             flow: watched,
             copy,
+            listing: shared.listing.clone(),
             execution: Arc::clone(&shared.execution),
             readers: Arc::clone(&shared.report_readers),
             last_reader: LastReader::default(),
             time_set: Arc::clone(&shared.time_set),
         };
         let options = durable_options(&shared.config, &waker);
-        let opened =
-            Exchange::open_in(storage, options, move |published| publisher.take(published));
+        let publish = move |published: Published<'_>| publisher.take(published);
+        // Before it follows: metrics are asked for meanwhile.
+        shared.requests.open(sender, Arc::clone(&waker));
+        let opened = open_exchange(
+            (storage, options),
+            publish,
+            replication,
+            (&shared, &requests),
+        );
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                let _ = reply.send(Err(error.into()));
+                let _ = reply.send(Err(error));
                 return;
             }
         };
@@ -390,7 +431,6 @@ fn open<S: Storage>(
         };
         let _ = shared.reports.set(exchange.reports());
         shared.feed.set_waker(Arc::clone(&waker));
-        shared.requests.open(sender, waker);
         // The caller waits no more where the start was given up.
         if reply.send(Ok(recovered)).is_err() {
             return;
@@ -404,6 +444,23 @@ fn open<S: Storage>(
     };
     thread::Builder::new().name("exchange".into()).spawn(run)?;
     Ok(opening)
+}
+
+/// Opens the exchange; of a replica, once it is the primary.
+fn open_exchange<S: Storage>(
+    (storage, options): (S, Options),
+    publish: impl FnMut(Published<'_>) + Send + 'static,
+    replication: Option<Replication>,
+    (shared, requests): (&Shared, &mpsc::Receiver<Request>),
+) -> Result<(Exchange<S>, Recovered), ServeError> {
+    let Some(replication) = replication else {
+        return Ok(Exchange::open_in(storage, options, publish)?);
+    };
+    let parts = (&*shared.lifecycle, requests);
+    let opened = replication.open((storage, options), publish, parts)?;
+    // Another machine has served others since this one started.
+    shared.feed.begin_epoch(new_epoch());
+    Ok(opened)
 }
 
 /// Makes a market go on in an exchange that was opened.

@@ -20,6 +20,7 @@ use crate::flow::FlowCounts;
 use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
+use crate::listing::Listing;
 use crate::report_readers::ReportReaders;
 use crate::request::{Request, Requests};
 use crate::session_capacity::{self, TooManySessions};
@@ -36,6 +37,7 @@ pub(crate) struct Shared {
     /// Set where a market trades beside the sessions.
     pub(crate) flow: OnceLock<Arc<FlowCounts>>,
     pub(crate) gateway_rows: Arc<GatewayRows>,
+    pub(crate) listing: Listing,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
     /// Once the exchange is open.
     pub(crate) reports: OnceLock<Reports>,
@@ -46,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) requests: Requests,
     /// `None` where the network is as it is.
     pub(crate) conditions: Option<Arc<Conditions>>,
-    /// Those of sessions with latency.
+    /// The lines of sessions with latency.
     pub(crate) lines: Lines,
     /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
     pub(crate) time_set: Arc<AtomicI64>,
@@ -83,6 +85,7 @@ impl Shared {
             feed,
             flow: OnceLock::new(),
             gateway_rows: Arc::default(),
+            listing: Listing::default(),
             lifecycle,
             reports: OnceLock::new(),
             keys: RwLock::new(keys.map(Arc::new)),

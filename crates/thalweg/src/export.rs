@@ -44,6 +44,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "stats")]
 use thalweg_measure::histogram::Histogram;
 
 use crate::ring::sync::IS_MODEL;
@@ -125,8 +126,10 @@ impl Arrivals {
 }
 
 /// A name for each.
+#[cfg(feature = "stats")]
 struct Latencies(Vec<(String, Histogram)>);
 
+#[cfg(feature = "stats")]
 impl Source for Latencies {
     fn kind(&self) -> &'static str {
         "latencies"
@@ -156,6 +159,7 @@ impl Source for Latencies {
 /// times.record(1_200);
 /// thalweg::export::latencies(&[("end to end".to_owned(), times)]);
 /// ```
+#[cfg(feature = "stats")]
 pub fn latencies(named: &[(String, Histogram)]) {
     if let Some(directory) = directory(None) {
         // The end writes it.
@@ -163,6 +167,7 @@ pub fn latencies(named: &[(String, Histogram)]) {
     }
 }
 
+#[cfg(feature = "stats")]
 pub(crate) fn write_times(json: &mut Json, times: &Histogram, mean_ns: f64) {
     let summary = times.summary();
     json.put("count", summary.count);

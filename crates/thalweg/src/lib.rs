@@ -7,6 +7,7 @@
 //! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
 //!   account of what was lost.
 //! - [`export`]: figures of pipelines and buses for a program that watches this one from outside.
+//! - `metrics`, with the feature of this name: their figures for the facade `metrics`.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they really have.
@@ -38,16 +39,30 @@
 //!
 //! Losses are reported with the next element or message: [`channel::Receiver::lost_before`] and
 //! [`bus::Delivery::lost_before`].
+#![cfg_attr(not(any(feature = "std", loom, shuttle, test)), no_std)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![deny(unsafe_code)]
+// Some of what rings and channels offer to pipelines has no other use.
+#![cfg_attr(not(feature = "stats"), allow(dead_code, unused_imports))]
+
+extern crate alloc;
 
 #[macro_use]
 mod texts;
 
+#[cfg(feature = "std")]
 pub mod bus;
+#[cfg(feature = "std")]
 pub mod channel;
+#[cfg(feature = "std")]
 pub mod export;
+#[cfg(feature = "metrics")]
+pub mod metrics;
+#[cfg(feature = "stats")]
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate
 pub mod ring;
+#[cfg(feature = "std")]
 pub mod state;
+#[cfg(feature = "std")]
 pub mod wait;

@@ -3,15 +3,15 @@
 /// Errors with a text for each case, in the form of `format!`.
 macro_rules! errors {
     ($($error:ty { $($case:pat => $text:literal $(, $value:expr)*;)+ })+) => {$(
-        impl std::fmt::Display for $error {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        impl core::fmt::Display for $error {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 match self {
                     $($case => write!(f, $text $(, $value)*),)+
                 }
             }
         }
 
-        impl std::error::Error for $error {}
+        impl core::error::Error for $error {}
     )+};
 }
 
@@ -33,31 +33,31 @@ macro_rules! giving_back {
         }
 
         // Elements need not be `Debug`, as with the errors of `std::sync::mpsc`.
-        impl<T> std::fmt::Debug for $error<T> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        impl<T> core::fmt::Debug for $error<T> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.write_str(match self {
                     $(Self::$case(_) => concat!(stringify!($case), "(..)"),)+
                 })
             }
         }
 
-        impl<T> std::fmt::Display for $error<T> {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        impl<T> core::fmt::Display for $error<T> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 f.write_str(match self {
                     $(Self::$case(_) => $text,)+
                 })
             }
         }
 
-        impl<T> std::error::Error for $error<T> {}
+        impl<T> core::error::Error for $error<T> {}
     };
 }
 
 /// `Debug` by some figures, for what holds elements that need not be `Debug`.
 macro_rules! shown {
     ([$($generics:tt)*] $type:ty, $name:literal, $this:ident $(, $field:literal: $value:expr)*) => {
-        impl<$($generics)*> std::fmt::Debug for $type {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        impl<$($generics)*> core::fmt::Debug for $type {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
                 let $this = self;
                 f.debug_struct($name)
                     $(.field($field, &$value))*

@@ -27,13 +27,19 @@ mod costs;
 mod export;
 #[cfg(not(any(loom, shuttle)))]
 mod forgotten;
+#[cfg(all(feature = "metrics", not(any(loom, shuttle))))]
+mod metrics;
 #[cfg(not(any(loom, shuttle)))]
 mod pipeline;
 #[cfg(shuttle)]
 mod pipeline_shuttle;
 #[cfg(not(any(loom, shuttle)))]
 mod ring_conformance;
+#[cfg(all(feature = "serde", not(any(loom, shuttle))))]
+mod serialised;
 #[cfg(not(any(loom, shuttle)))]
 mod state;
+#[cfg(all(feature = "tracing", not(any(loom, shuttle))))]
+mod tracing;
 #[cfg(not(any(loom, shuttle, sanitized)))]
 mod types;

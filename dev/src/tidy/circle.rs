@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::policy::CIRCLES_LEFT;
 use super::rule::{Findings, Rule};
 use super::rust_lexer::{Kind, Token};
 use super::source::{Rust, Tree};
@@ -42,7 +41,7 @@ fn circles(tree: &Tree, findings: &mut Findings) {
                 .push((module(inside), &file.path, rust));
         }
     }
-    for (of, files) in crates {
+    for files in crates.into_values() {
         let paths: BTreeSet<Path> = files.iter().map(|(path, ..)| path.clone()).collect();
         let read = |(path, file, rust): &(Path, &str, &Rust)| {
             (path.clone(), Module::read(path, file, rust, &paths))
@@ -52,7 +51,7 @@ fn circles(tree: &Tree, findings: &mut Findings) {
             .iter()
             .map(|(path, module)| (path, module.imported(path, &modules)))
             .collect();
-        report(of, &modules, &edges, findings);
+        report(&modules, &edges, findings);
     }
 }
 
@@ -70,7 +69,6 @@ fn module(file: &str) -> Path {
 }
 
 fn report(
-    of: &str,
     modules: &BTreeMap<Path, Module>,
     edges: &BTreeMap<&Path, BTreeSet<&Path>>,
     findings: &mut Findings,
@@ -84,35 +82,24 @@ fn report(
         .copied()
         .filter(|path| reachable[path].contains(path))
         .collect();
-    let left = CIRCLES_LEFT.iter().find(|(name, _)| *name == of);
-    let left = left.map_or(0, |(_, files)| *files);
-    let Some(first) = in_circle.first() else {
-        return;
-    };
-    let count = in_circle.len();
-    if count < left {
-        let text = format!("{count} files are in circles: lower the number in CIRCLES_LEFT");
-        findings.add(&modules[*first].file, 1, text);
-    } else if count > left {
-        let mut seen: BTreeSet<&Path> = BTreeSet::new();
-        for path in in_circle {
-            if seen.insert(path) {
-                seen.extend(
-                    reachable[path]
-                        .iter()
-                        .filter(|it| reachable[**it].contains(path)),
-                );
-                let way = way_round(path, edges, &reachable);
-                let way: Vec<&str> = way
+    let mut seen: BTreeSet<&Path> = BTreeSet::new();
+    for path in in_circle {
+        if seen.insert(path) {
+            seen.extend(
+                reachable[path]
                     .iter()
-                    .map(|path| modules[*path].file.as_str())
-                    .collect();
-                findings.add(
-                    &modules[path].file,
-                    1,
-                    format!("imports {}", way.join(", which imports ")),
-                );
-            }
+                    .filter(|it| reachable[**it].contains(path)),
+            );
+            let way = way_round(path, edges, &reachable);
+            let way: Vec<&str> = way
+                .iter()
+                .map(|path| modules[*path].file.as_str())
+                .collect();
+            findings.add(
+                &modules[path].file,
+                1,
+                format!("imports {}", way.join(", which imports ")),
+            );
         }
     }
 }

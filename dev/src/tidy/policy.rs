@@ -35,6 +35,10 @@ pub(crate) const ORDERINGS_ALLOWED: &[&str] = &[
 /// Where a thread may sleep, and why a condition cannot be awaited there instead.
 pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
     (
+        "crates/thalweg-cli/src/top/mod.rs",
+        "a look into the directory each second, and signals are looked at in between",
+    ),
+    (
         "compare/src/experiment/serve/fairness.rs",
         "the polite user rests 5 ms, and an attacker does not spin on a full socket",
     ),
@@ -95,6 +99,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("thalweg-doctor", &["thalweg-measure"]),
     ("thalweg-client", &["thalweg-exchange"]),
+    ("thalweg-etcd", &["thalweg-exchange"]),
     (
         "thalweg-server",
         &[
@@ -144,6 +149,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "thalweg-task",
     "thalweg-exchange",
     "thalweg-client",
+    "thalweg-etcd",
     "thalweg-server",
     "thalweg-gateway",
     "thalweg-doctor",
@@ -189,6 +195,7 @@ pub(crate) const PEERS_AT_WORK: &[(&str, &[&str])] = &[(
     "tokio",
     &[
         "thalweg-client",
+        "thalweg-etcd",
         "thalweg-server",
         "thalweg-gateway",
         "thalweg-cli",
@@ -209,9 +216,6 @@ pub(crate) const HOUSE_PHRASES: &[&str] = &["so many", "at hand"];
 /// How a comment does not begin.
 pub(crate) const HOUSE_OPENINGS: &[&str] =
     &["Of", "So many", "The same", "Who", "Those of", "What"];
-
-/// How many files of a crate are in circles of imports; a number is only lowered.
-pub(crate) const CIRCLES_LEFT: &[(&str, usize)] = &[("crates/thalweg-exchange", 29)];
 
 /// Words that have no place in the repository: tools and paths of the machine that it was written
 /// on. Split, so that this list does not find itself.

@@ -14,6 +14,8 @@ Examples:
       The same as JSON, into a file
   thalweg doctor --html report.html -- ./server
       Also as a page with flame graphs and a timeline
+  thalweg doctor --perfetto trace.json --firefox profile.json -- ./server
+      Also for ui.perfetto.dev and profiler.firefox.com
   thalweg doctor attach 4711 --for 10s
       A program that runs already
   thalweg doctor caps
@@ -89,6 +91,18 @@ pub(crate) struct Shown {
     /// Write the report as one page of HTML as well, with stacks and a timeline of the threads
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
+
+    /// Write what the threads did, and their stacks, as a trace for ui.perfetto.dev as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
+
+    /// Write the same as a profile for profiler.firefox.com as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) firefox: Option<PathBuf>,
+
+    /// Name each figure on the page with its threshold and source, and those that miss theirs
+    #[arg(long)]
+    pub(crate) verbose: bool,
 
     /// Show all figures behind the page, with the file or event that each came from; JSON always
     /// has them

@@ -52,6 +52,18 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(subcommand)]
     Journal(crate::journal::Journal),
+    /// Show the queues of running programs: depth, time in queue, rates, losses, what is slowest
+    ///
+    /// DIR is the directory that the environment variable THALWEG_EXPORT named when the programs
+    /// were started: those on pipelines and buses of Thalweg write their figures there
+    /// (docs/export-format.md). On a terminal, a page that changes each second; else a line for
+    /// each queue, each second. `wait` is the mean of the last second: of a bus by the length of
+    /// its queue; percentiles are since the program's start.
+    ///
+    /// Exit code: 0 ended by q; 1 where --once found no queue; 2 misuse or failure, such as a
+    /// directory that is not there; 130 after Ctrl-C in a pipe, 143 after SIGTERM.
+    #[cfg(target_os = "linux")]
+    Top(crate::top::Top),
     /// Measure what this machine costs: clock, caches, waking, switching, sleeping, disk
     ///
     /// And what that means for how long to spin and where to run threads. Takes some 3 s, of both
@@ -141,9 +153,19 @@ pub(crate) enum Exchange {
     /// snapshot. SIGHUP reads the keys again. docs/serving.md is for operators.
     ///
     /// Exit code: 0 ended by Ctrl-C or SIGTERM; 2 misuse or failure, such as a disk that fails;
-    /// 130 and 143 where that came before clients were served, or a second time.
+    /// 130 and 143 where that came before clients were served, or a second time; 3 a replica
+    /// whose place another one has taken.
     #[cfg(unix)]
     Serve(Box<crate::serve::Serve>),
+    /// Show which replica of an exchange on several machines is the primary, and how far each is
+    ///
+    /// A replica notes once a second how many commands it has executed, so one that has stopped
+    /// stays where it was.
+    ///
+    /// Exit code: 0 fine; 1 no replica has made this command log; 2 misuse, or etcd does not
+    /// answer.
+    #[cfg(all(unix, feature = "etcd"))]
+    Status(crate::replicas::Status),
     /// Send commands to a served exchange; answers and reports are shown as they come
     ///
     /// Commands are sent without waiting for their answers. A connection that is lost is made

@@ -1,6 +1,9 @@
 //! Runs the program and checks its output.
 #![allow(dead_code, reason = "each test file uses its part of this module")]
 
+#[cfg(unix)]
+pub(crate) mod pty;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -7,9 +7,9 @@
 
 #![cfg(unix)]
 
-mod clients;
+pub(crate) mod clients;
 mod mass;
-mod served;
+pub(crate) mod served;
 
 use std::collections::BTreeMap;
 use std::env;
@@ -36,10 +36,10 @@ const KILLS: u64 = 5;
 const RECORD_HEAD: usize = 24;
 
 /// The commands in the journal, each with its number and its frame.
-type Journaled = BTreeMap<(i64, u64), Vec<(u64, Vec<u8>)>>;
+pub(crate) type Journaled = BTreeMap<(i64, u64), Vec<(u64, Vec<u8>)>>;
 
 /// Executes the journal by itself.
-fn replay(directory: &Path) -> (Journaled, u64, Digest, State) {
+pub(crate) fn replay(directory: &Path) -> (Journaled, u64, Digest, State) {
     let mut reader = Reader::open(directory, Lsn::new(1)).expect("there is a journal");
     let (mut state, mut events, mut digest) = (State::default(), Made::new(), Digest::new());
     let mut found = Journaled::new();
@@ -73,7 +73,7 @@ fn snapshot(directory: &Path) -> [u64; 3] {
     [24, 32, 40].map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("8 bytes")))
 }
 
-fn check_commands(user: i64, outcomes: &Outcomes, journal: &Journaled) -> [usize; 2] {
+pub(crate) fn check_commands(user: i64, outcomes: &Outcomes, journal: &Journaled) -> [usize; 2] {
     let [mut executed, mut unknown] = [0; 2];
     for (step, outcome) in outcomes.iter().enumerate() {
         let sent = command(user, step as i64).into_command();

@@ -23,9 +23,9 @@ const LOG_LINES: usize = 40;
 /// directory remains.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    within: PathBuf,
+    pub(crate) within: PathBuf,
     pub(crate) exchange: PathBuf,
-    log: PathBuf,
+    pub(crate) log: PathBuf,
 }
 
 impl Folder {
@@ -47,7 +47,7 @@ impl Folder {
         fs::write(self.config(), config).expect("there is room");
     }
 
-    fn config(&self) -> PathBuf {
+    pub(crate) fn config(&self) -> PathBuf {
         self.within.join("serve.toml")
     }
 

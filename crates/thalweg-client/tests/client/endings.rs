@@ -65,6 +65,26 @@ async fn no_server_listens() {
 }
 
 #[tokio::test]
+async fn of_several_addresses_the_one_that_answers_is_used() {
+    // It breaks, and is made again where it was.
+    let mock = Mock::new([Fault::AfterReading(200)]);
+    let gone = [Mock::new([]), Mock::new([])].map(|gone| gone.address);
+    let mut options = options(&mock);
+    options.address = format!("{},{}, {}", gone[0], mock.address, gone[1]);
+    let (client, _) = TradeClient::connect(options).await.expect("one listens");
+    for order in 1..20 {
+        let outcome = client
+            .submit(cancel(order))
+            .await
+            .expect("it is open")
+            .await;
+        assert!(matches!(outcome, Outcome::Executed { .. }), "{outcome}");
+    }
+    assert_eq!((mock.world().hellos, mock.executed().len()), (2, 19));
+    client.close().await;
+}
+
+#[tokio::test]
 async fn a_hello_that_is_answered_by_something_else() {
     for (answer, text) in [
         (

@@ -8,7 +8,9 @@
 
 pub(crate) mod directory;
 
-pub use crate::evidence::export::directory::{Directory, VARIABLE, directory_of, read};
+pub use crate::evidence::export::directory::{
+    Directory, File, Listing, VARIABLE, directory_of, list, read,
+};
 use crate::evidence::{Evidence, Quality};
 use crate::recording::Latency;
 use serde::Deserialize;
@@ -51,8 +53,14 @@ pub struct Exported {
     pub has_ended: bool,
     /// The stage that panicked, if one did.
     pub failed_stage: String,
+    /// The time since it was built, ns.
+    pub elapsed_ns: u64,
     /// The time from the first event until the last, ns.
     pub active_ns: u64,
+    /// The number of events in the ring buffer of a pipeline.
+    pub in_flight: u64,
+    /// The highest number of events that the looks found in the ring buffer.
+    pub in_flight_max: u64,
     /// The number of events that were published.
     pub published: u64,
     /// The ring buffer of a pipeline.
@@ -62,6 +70,8 @@ pub struct Exported {
     pub end_to_end: LatencySummary,
     /// The mean of the part of that latency in which they waited.
     pub waited_mean_ns: f64,
+    /// The mean of the part of it in which they waited to be sent.
+    pub unsent_mean_ns: f64,
     /// The stages of a pipeline.
     pub stages: Vec<Stage>,
     /// The inboxes of a bus.
@@ -129,6 +139,10 @@ pub struct Stage {
     pub name: String,
     /// The thread that it runs on: 0 is that of the pipeline's owner.
     pub thread: u64,
+    /// The number of events in front of it.
+    pub waiting: u64,
+    /// The highest number of events that the looks found in front of it.
+    pub waiting_max: u64,
     /// The number of events that have passed it.
     pub events: u64,
     /// The time in which it was at work, ns.
@@ -155,6 +169,22 @@ pub struct Inbox {
     pub active_ns: u64,
     /// The number of messages in it.
     pub waiting: u64,
+    /// The highest number of messages that the looks found in it.
+    pub waiting_max: u64,
+    /// The sum of what the looks found in it.
+    pub waiting_sum: u64,
+    /// The number of messages that publishers wanted to put in.
+    pub issued: u64,
+    /// The number of messages that were lost.
+    pub lost: u64,
+    /// The number of messages that were lost since there was no room.
+    pub refused: u64,
+    /// The number of messages that were lost since no room came in time.
+    pub timed_out: u64,
+    /// The number of messages that were lost since a newer one took their place.
+    pub evicted: u64,
+    /// The number of messages that came in and were not taken.
+    pub discarded: u64,
     /// Its queue.
     #[serde(flatten)]
     pub queue: Queue,
@@ -175,28 +205,57 @@ impl Exported {
         new.active_ns = new.active_ns.saturating_sub(old.active_ns);
         new.published = new.published.saturating_sub(old.published);
         new.queue.subtract(&old.queue);
-        let (before, after) = (&old.end_to_end, &self.end_to_end);
-        let mean = |new: f64, old: f64| {
-            let count = after.count.saturating_sub(before.count).max(1) as f64;
-            let sum = new * after.count as f64 - old * before.count as f64;
-            (sum / count).max(0.0)
-        };
-        new.waited_mean_ns = mean(self.waited_mean_ns, old.waited_mean_ns);
-        new.end_to_end.mean_ns = mean(after.mean_ns, before.mean_ns);
-        new.end_to_end.count = after.count.saturating_sub(before.count);
+        new.elapsed_ns = new.elapsed_ns.saturating_sub(old.elapsed_ns);
+        let counts = (old.end_to_end.count, self.end_to_end.count);
+        let mean = |old: f64, new: f64| mean_between(counts, old, new);
+        new.waited_mean_ns = mean(old.waited_mean_ns, self.waited_mean_ns);
+        new.unsent_mean_ns = mean(old.unsent_mean_ns, self.unsent_mean_ns);
+        new.end_to_end.subtract(&old.end_to_end);
         for (new, old) in new.stages.iter_mut().zip(&old.stages) {
             new.events = new.events.saturating_sub(old.events);
             new.busy_ns = new.busy_ns.saturating_sub(old.busy_ns);
+            new.queueing.subtract(&old.queueing);
+            new.service.subtract(&old.service);
         }
         for new in &mut new.inboxes {
             if let Some(old) = old.inboxes.iter().find(|old| old.inbox == new.inbox) {
-                new.events = new.events.saturating_sub(old.events);
-                new.busy_ns = new.busy_ns.saturating_sub(old.busy_ns);
-                new.active_ns = new.active_ns.saturating_sub(old.active_ns);
-                new.queue.subtract(&old.queue);
+                new.subtract(old);
             }
         }
         new
+    }
+}
+
+/// Returns the mean of what came between two means, each with its count.
+fn mean_between((before, after): (u64, u64), old: f64, new: f64) -> f64 {
+    let count = after.saturating_sub(before).max(1) as f64;
+    ((new * after as f64 - old * before as f64) / count).max(0.0)
+}
+
+impl LatencySummary {
+    fn subtract(&mut self, old: &LatencySummary) {
+        self.mean_ns = mean_between((old.count, self.count), old.mean_ns, self.mean_ns);
+        self.count = self.count.saturating_sub(old.count);
+    }
+}
+
+impl Inbox {
+    fn subtract(&mut self, old: &Inbox) {
+        for (new, old) in [
+            (&mut self.events, old.events),
+            (&mut self.busy_ns, old.busy_ns),
+            (&mut self.active_ns, old.active_ns),
+            (&mut self.waiting_sum, old.waiting_sum),
+            (&mut self.issued, old.issued),
+            (&mut self.lost, old.lost),
+            (&mut self.refused, old.refused),
+            (&mut self.timed_out, old.timed_out),
+            (&mut self.evicted, old.evicted),
+            (&mut self.discarded, old.discarded),
+        ] {
+            *new = new.saturating_sub(old);
+        }
+        self.queue.subtract(&old.queue);
     }
 }
 

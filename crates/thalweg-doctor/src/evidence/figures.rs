@@ -1,8 +1,8 @@
 //! Computes the figures from the observations of the probes.
 
-use crate::evidence::{Evidence, Quality};
+use crate::evidence::{Evidence, Quality, Topic};
 use crate::probe::blocked::Cause;
-use crate::probe::futex::ThreadTotals;
+use crate::probe::futex::{LockQueue, ThreadTotals};
 use crate::probe::perf::{Counter, Perf};
 use crate::probe::samples::{self, KernelShares, Samples};
 use crate::probe::syscall::Class;
@@ -37,8 +37,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     (watch.samples).find_askers(&mut watch.symbols, &watch.memory);
     (watch.waits).find_monitors(&mut watch.symbols, &watch.memory);
     let watch = &*watch;
-    let timeline = &watch.timeline;
-    let wall_s = (watch.to_ns.saturating_sub(timeline.from_ns) as f64 / 1e9).max(1e-9);
+    let wall_s = watch.wall_s();
     let evidence = Evidence::new();
     let mut figures = Collector {
         watch,
@@ -121,6 +120,9 @@ fn is_busy(thread: &Thread) -> bool {
     let busy_ns = thread.ran_ns + thread.waited_ns;
     busy_ns as f64 > SPINNER_BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
 }
+
+/// The maximum number of threads of a queue that are named.
+const NAMED_MAX: usize = 3;
 
 const SYSCALL: &str = "/proc/*/task/*/syscall";
 const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's lock";
@@ -368,6 +370,13 @@ impl Collector<'_> {
             }
         }
         self.switched("switch.run_us", ran_us / runs, SWITCH);
+        let to_disk = self.blocks_for(Cause::Disk) / (totals.switches_blocked.max(1)) as f64;
+        let handed = blocked as f64 * per_s * (1.0 - to_disk).max(0.0);
+        self.sampled(
+            "switch.handed",
+            handed,
+            "PERF_RECORD_SWITCH, /proc/*/task/*/syscall",
+        );
     }
 
     /// Adds a figure that includes waits for a core after a wake-up.
@@ -389,13 +398,36 @@ impl Collector<'_> {
     fn schedule_by_state(&mut self, why: &str, ended: Option<&Ended>) {
         let waits = &self.watch.waits;
         let rounds = waits.rounds.max(1) as f64;
-        let (busy, threads) = (waits.busy_rounds as f64, waits.busy_threads / rounds);
+        let (busy, threads) = (
+            waits.busy_rounds as f64 / rounds,
+            waits.busy_threads / rounds,
+        );
+        // A sample shows a thread that wants a core, and the processor time whether it has one.
+        let used = self.cpu_s / self.wall_s;
+        let running = busy.min(used);
         for (name, value) in [
-            ("state.running", busy / rounds),
-            ("state.blocked", 1.0 - busy / rounds),
+            ("state.running", running),
+            ("state.waiting", busy - running),
+            ("state.blocked", 1.0 - busy),
             ("threads.busy", threads),
         ] {
             self.sampled(name, value, "/proc/*/task/*/stat");
+        }
+        let times = |thread: &Thread| (thread.ran_ns as f64, thread.waited_ns as f64);
+        let times = self.all_threads().map(|(_, thread)| times(thread));
+        let (ran, waited) = times.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+        if ran > 0.0 {
+            let wait = waited / (ran + waited);
+            let peers = used * (1.0 - 1.0 / threads.max(1.0));
+            let others = self.others_cores();
+            let by_others = (wait * others / (others + peers).max(1e-9)).min(others);
+            for (name, value) in [
+                ("run.wait_share", wait),
+                ("run.wait_peers", wait - by_others),
+                ("host.wait_others", by_others),
+            ] {
+                self.sampled(name, value, "/proc/*/task/*/schedstat");
+            }
         }
         if let Some(ended) = ended {
             let [voluntary, involuntary] =
@@ -526,15 +558,11 @@ impl Collector<'_> {
     fn calls_by_blocks(&mut self, why: &str) {
         let watch = self.watch;
         let wakes = watch.waits.wake_share().unwrap_or(1.0);
-        let mut counts = [0.0; 3];
-        for (tid, thread) in self.all_threads() {
-            if let Some(habit) = watch.waits.habits.get(&tid) {
-                let blocks = thread.blocks as f64 / habit.blocked;
-                counts[0] += (1.0 + wakes) * blocks * habit.futex;
-                counts[1] += blocks * habit.sleep;
-                counts[2] += blocks * habit.poll;
-            }
-        }
+        let counts = [
+            (1.0 + wakes) * self.blocks_for(Cause::Futex),
+            self.blocks_for(Cause::Sleep),
+            self.blocks_for(Cause::Poll),
+        ];
         for (name, count) in ["call.futex", "call.sleep", "call.poll"].iter().zip(counts) {
             match watch.perf.is_ok() {
                 true => {
@@ -544,6 +572,15 @@ impl Collector<'_> {
                 false => self.evidence.lack(name, why),
             }
         }
+    }
+
+    /// Estimates how often threads blocked for a cause, by the samples of each thread.
+    fn blocks_for(&self, cause: Cause) -> f64 {
+        let habits = &self.watch.waits.habits;
+        let of = |(tid, thread): (i32, &Thread)| {
+            Some(thread.blocks as f64 * habits.get(&tid)?.share(cause))
+        };
+        self.all_threads().filter_map(of).sum::<f64>() + 0.0
     }
 
     /// Adds a total count of calls.
@@ -637,14 +674,40 @@ impl Collector<'_> {
         self.sampled_or("lock.waiters_max", most, SYSCALL, NO_FUTEX);
         self.sampled_or("lock.waiters", waiters, SYSCALL, NO_FUTEX);
         let source = "/proc/*/task/*/syscall, sched_waking or PERF_RECORD_SWITCH";
-        let (locked, why) = match queue {
+        let (locked, why) = match &queue {
             Some(queue) => (
                 queue.locked,
                 "neither who wakes whom nor who ran how long is known",
             ),
             None => (None, NO_FUTEX),
         };
+        let places = queue
+            .map(|queue| self.threads_at(&queue))
+            .unwrap_or_default();
+        self.evidence.put_places(Topic::Queue, places);
         self.sampled_or("lock.held_share", locked, source, why);
+    }
+
+    /// Returns the place of a queue, and the names of the threads that wait there or wake them.
+    fn threads_at(&self, queue: &LockQueue) -> Vec<String> {
+        let named = |tids: &[i32]| {
+            let of = |tid: &i32| self.all_threads().find(|(known, _)| known == tid);
+            let names = tids
+                .iter()
+                .filter_map(|tid| Some((tid, of(tid)?.1.name.clone())));
+            let names = names.map(|(tid, name)| format!("{name} ({tid})"));
+            names.take(NAMED_MAX).collect::<Vec<_>>().join(", ")
+        };
+        let (waiting, waking) = (named(&queue.tids), named(&queue.wakers));
+        let count = queue.tids.len();
+        let mut places = vec![queue.place.clone()];
+        if count > 0 {
+            places.push(format!("{count} threads wait, such as {waiting}"));
+        }
+        if !waking.is_empty() {
+            places.push(format!("ended by {waking}"));
+        }
+        places
     }
 
     /// Adds whether goroutines may wait for locks. Such a wait is in no system call, so it is not

@@ -5,6 +5,8 @@ pub mod breakdown;
 pub mod export;
 #[cfg(target_os = "linux")]
 pub(crate) mod figures;
+#[cfg(target_os = "linux")]
+pub(crate) mod places;
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -47,6 +49,28 @@ pub struct Reading {
 #[serde(transparent)]
 pub struct Evidence {
     readings: BTreeMap<&'static str, Reading>,
+    #[serde(skip)]
+    places: BTreeMap<Topic, Vec<String>>,
+}
+
+/// What places are about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Topic {
+    /// The functions that compute.
+    Functions,
+    /// The functions in which pages are touched for the first time.
+    Faults,
+    /// The system calls that take time, and the functions that make them.
+    Calls,
+    /// The threads, calls, files and peers that are waited for while nothing runs.
+    Waits,
+    /// The threads that queue for a lock, the lock, and the threads that had it.
+    Queue,
+    /// The other programs that used cores.
+    Others,
+    /// The tool that names functions that the doctor cannot name.
+    Tool,
 }
 
 impl Evidence {
@@ -93,6 +117,17 @@ impl Evidence {
             source,
         };
         self.readings.insert(metric.name, reading);
+    }
+
+    /// Sets the places of a topic, the largest first.
+    pub(crate) fn put_places(&mut self, topic: Topic, places: Vec<String>) {
+        self.places.insert(topic, places);
+    }
+
+    /// Returns the places of a topic, the largest first.
+    #[must_use]
+    pub fn places(&self, topic: Topic) -> &[String] {
+        self.places.get(&topic).map_or(&[], Vec::as_slice)
     }
 
     /// Returns the value of a figure, if it was measured.
@@ -182,6 +217,7 @@ metrics! {
     "run.wait_peers" "share"
         "part of the time that threads wanted a core that a thread of the same program had";
     "switch.blocked" "1/s" "times a thread blocked, per second";
+    "switch.handed" "1/s" "times a thread blocked, and not for a disk, per second";
     "switch.preempted" "1/s" "times a thread that could run lost its core, per second";
     "switch.run_us" "µs" "how long a thread ran between two switches, on average";
 

@@ -137,6 +137,62 @@ pub(crate) fn identity(pid: i32, file: u64) -> (u64, u64) {
     metadata.map_or((0, 0), |file| (file.dev(), file.ino()))
 }
 
+/// Returns the file or the peer that a call waits for, if it has one.
+pub(crate) fn object(pid: i32, wait: &Wait) -> Option<String> {
+    let call = wait.call?;
+    let files = match syscall::class(call) {
+        Class::File | Class::Stream | Class::FileLock => vec![wait.arguments[0]],
+        Class::Poll => match syscall::polled(call, &wait.arguments)? {
+            Polled::Epoll(instance) => {
+                watched(&procfs::text(format!("/proc/{pid}/fdinfo/{instance}"))?)
+            }
+            Polled::List(address, count) => listed(pid, address, count)?,
+        },
+        _ => return None,
+    };
+    let names = files.iter().filter_map(|file| {
+        let link = fs::read_link(format!("/proc/{pid}/fd/{file}")).ok()?;
+        let link = link.to_string_lossy().into_owned();
+        match link
+            .strip_prefix("socket:[")
+            .and_then(|rest| rest.strip_suffix(']'))
+        {
+            Some(inode) => peer(pid, inode),
+            None if link.starts_with("anon_inode:") => None,
+            None => Some(link),
+        }
+    });
+    let names: Vec<String> = names.take(OBJECTS_MAX).collect();
+    (!names.is_empty()).then(|| names.join(", "))
+}
+
+/// The maximum number of files or peers of one call that are named.
+const OBJECTS_MAX: usize = 2;
+
+/// Returns the other end of a connection by the inode of the socket; `None` if it has none.
+fn peer(pid: i32, inode: &str) -> Option<String> {
+    let address = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (at, port) = fields.get(2)?.split_once(':')?;
+        let port = u16::from_str_radix(port, 16)
+            .ok()
+            .filter(|&port| port > 0)?;
+        (fields.get(9) == Some(&inode)).then(|| match u32::from_str_radix(at, 16) {
+            Ok(at) => format!("{}:{port}", std::net::Ipv4Addr::from(at.swap_bytes())),
+            Err(_) => format!("port {port}"),
+        })
+    };
+    let tables = ["tcp", "tcp6"].into_iter();
+    let texts = tables.filter_map(|table| procfs::text(format!("/proc/{pid}/net/{table}")));
+    let mut found = texts.filter_map(|text| text.lines().find_map(address));
+    found.next().or_else(|| {
+        let text = procfs::text(format!("/proc/{pid}/net/unix"))?;
+        let is_it = |line: &&str| line.split_whitespace().nth(6) == Some(inode);
+        let path = text.lines().find(is_it)?.split_whitespace().nth(7);
+        Some(path.unwrap_or("a unix socket").to_owned())
+    })
+}
+
 /// The result of sampling a thread.
 pub(crate) enum Seen {
     Blocked(Wait),

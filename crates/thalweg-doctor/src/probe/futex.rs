@@ -54,6 +54,24 @@ pub(crate) enum QueueId {
     File((u64, u64)),
 }
 
+/// One wait of a thread, which differs from its next one.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct Turn {
+    /// How often the thread had got a core before it, where the kernel counts this.
+    pub(crate) runs: Option<u64>,
+    /// The time at which it began, where this is recorded.
+    pub(crate) since_ns: Option<u64>,
+}
+
+impl Turn {
+    fn is_same(self, other: Turn) -> bool {
+        match (self.runs, other.runs) {
+            (Some(one), Some(other)) => one == other,
+            _ => self.since_ns.is_some() && self.since_ns == other.since_ns,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 struct Queue {
     /// The number of waiters, summed over all rounds.
@@ -143,8 +161,14 @@ impl Queue {
 }
 
 /// The threads that wait at the same futex, or for the same lock.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct LockQueue {
+    /// The place, such as the address of the word.
+    pub(crate) place: String,
+    /// The threads that wait there, those that do most often first, and the threads that end their
+    /// waits.
+    pub(crate) tids: Vec<i32>,
+    pub(crate) wakers: Vec<i32>,
     /// The mean number of waiters over all rounds.
     pub(crate) waiters: f64,
     /// The degree to which they wait for a lock, if it is known.
@@ -161,8 +185,8 @@ pub(crate) struct FutexWords {
     files: HashMap<(u64, u64), (f64, f64)>,
     /// These values for Java monitors, by process.
     monitors: HashMap<i32, (f64, f64)>,
-    /// The place at which each thread was last seen waiting, and since when.
-    present: HashMap<i32, (QueueId, u64)>,
+    /// The place at which each thread was last seen waiting, and which of its waits this was.
+    present: HashMap<i32, (QueueId, Turn)>,
     /// Whether it is known when waits begin.
     timed: bool,
     /// The rounds in which a thread waited at a word while another one ran.
@@ -218,13 +242,12 @@ impl FutexWords {
         self.monitors.insert(pid, (waiters, waits));
     }
 
-    /// Adds a wait that was sampled, when the records have reached the sample. The thread has
-    /// waited since this time; it represents `scale` threads. The time is unknown while the records
-    /// pause.
-    pub(crate) fn wait(&mut self, tid: i32, spot: QueueId, since_ns: Option<u64>, scale: f64) {
-        self.timed = true;
-        let now = since_ns.map(|since_ns| (spot, since_ns));
-        if now.is_some() && self.present.get(&tid) == now.as_ref() {
+    /// Adds a wait that was sampled, when the records have reached the sample; the thread
+    /// represents `scale` threads.
+    pub(crate) fn wait(&mut self, tid: i32, spot: QueueId, turn: Turn, scale: f64) {
+        self.timed |= turn != Turn::default();
+        let is_same = |last: &(QueueId, Turn)| last.0 == spot && last.1.is_same(turn);
+        if self.present.get(&tid).is_some_and(is_same) {
             return;
         }
         match spot {
@@ -238,7 +261,7 @@ impl FutexWords {
                     return;
                 };
                 word.waits += scale;
-                let came_ns = since_ns.unwrap_or(0);
+                let came_ns = turn.since_ns.unwrap_or(0);
                 let before = word
                     .last_wakers
                     .extract_if(.., |(at_ns, _)| *at_ns <= came_ns);
@@ -248,13 +271,14 @@ impl FutexWords {
             }
         }
         if self.present.len() < WORDS_MAX || self.present.contains_key(&tid) {
-            self.present.extend(now.map(|now| (tid, now)));
+            self.present.insert(tid, (spot, turn));
         }
     }
 
     /// Records that a thread of the program ended a wait that another one began at this time.
     pub(crate) fn wake(&mut self, waker: i32, woken: i32, since_ns: u64, now_ns: u64) {
-        let ended = self.present.remove(&woken).filter(|it| it.1 == since_ns);
+        let ended = self.present.remove(&woken);
+        let ended = ended.filter(|it| it.1.since_ns == Some(since_ns));
         if let Some((QueueId::Queue(place), _)) = ended
             && let Some(word) = self.words.get_mut(&place)
             && word.last_wakers.len() < WORDS_MAX
@@ -338,6 +362,12 @@ impl FutexWords {
             let word = joined.as_ref().unwrap_or(word);
             let round = self.goes_round(word.waits, seconds);
             LockQueue {
+                place: match pid {
+                    0 => format!("the shared word {address:#x}"),
+                    _ => format!("word {address:#x} of process {pid}"),
+                },
+                tids: most(&word.tids),
+                wakers: most(&word.wakers),
                 waiters: word.waiters / self.rounds,
                 locked: match round > 0.0 {
                     true => locked(word, deeds).map(|locked| locked * round),
@@ -347,11 +377,21 @@ impl FutexWords {
         });
         let weight = |line: &LockQueue| (line.waiters * line.locked.unwrap_or(0.0), line.waiters);
         // Threads at these wait for nothing but a lock.
-        let known = self.files.values().chain(self.monitors.values());
-        let at_files = known.map(|(waiters, waits)| LockQueue {
-            waiters: waiters / self.rounds,
-            locked: Some(self.goes_round(*waits, seconds)),
+        let files = self.files.iter().map(|((device, inode), counts)| {
+            let place = format!("the lock of the file with inode {inode} on device {device:#x}");
+            (place, counts)
         });
+        let monitors = self.monitors.iter();
+        let monitors = monitors.map(|(pid, it)| (format!("a monitor of process {pid}"), it));
+        let at_files = files
+            .chain(monitors)
+            .map(|(place, (waiters, waits))| LockQueue {
+                place,
+                tids: Vec::new(),
+                wakers: Vec::new(),
+                waiters: waiters / self.rounds,
+                locked: Some(self.goes_round(*waits, seconds)),
+            });
         let lines = at_words
             .chain(at_files)
             .chain(self.line_apart(wakes, deeds, seconds));
@@ -388,11 +428,21 @@ impl FutexWords {
         // A thread that waits beside the running one may be its partner in a hand-over.
         let waiters = waiting.sum::<f64>() / self.rounds.max(1.0) - 1.0;
         let line = LockQueue {
+            place: "a word of each thread".to_owned(),
+            tids: in_turn.iter().map(|tid| **tid).collect(),
+            wakers: Vec::new(),
             waiters: waiters.max(0.0),
             locked: Some(locked * self.goes_round(waits, seconds)),
         };
         (ran / all >= RAN_ALL).then_some(line)
     }
+}
+
+/// Returns the threads with the largest counts first.
+fn most(counts: &HashMap<i32, f64>) -> Vec<i32> {
+    let mut tids: Vec<_> = counts.iter().map(|(&tid, &count)| (count, tid)).collect();
+    tids.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    tids.into_iter().map(|(_, tid)| tid).collect()
 }
 
 fn sum<'a>(
@@ -438,6 +488,9 @@ fn joined(one: &Queue, other: &Queue) -> Option<Queue> {
 fn locked(word: &Queue, deeds: &HashMap<i32, ThreadTotals>) -> Option<f64> {
     let taken = word.taken_share();
     let parties = word.parties();
+    if parties.len() < 2 {
+        return Some(0.0);
+    }
     if taken >= 0.5 {
         return Some(taken * (1.0 - word.held_by_waiter(&parties)));
     }
@@ -663,10 +716,17 @@ mod tests {
     fn woken(words: &mut FutexWords, address: u64, pairs: &[(i32, i32)]) {
         let spot = QueueId::Queue((1, address));
         for (turn, &(waker, woken)) in (1..).zip(pairs) {
-            words.wait(woken, spot, Some(10 * turn), 1.0);
+            words.wait(woken, spot, since(10 * turn), 1.0);
             words.wake(waker, woken, 10 * turn, 10 * turn + 5);
         }
-        words.wait(pairs[0].1, spot, Some(u64::MAX), 1.0);
+        words.wait(pairs[0].1, spot, since(u64::MAX), 1.0);
+    }
+
+    fn since(ns: u64) -> Turn {
+        Turn {
+            runs: None,
+            since_ns: Some(ns),
+        }
     }
 
     fn pairs(turns: i32, pair: impl Fn(i32) -> (i32, i32)) -> Vec<(i32, i32)> {
@@ -687,6 +747,35 @@ mod tests {
             .queue(&Wakes::default(), &equally(), SECONDS)
             .expect("seen at a futex");
         assert_eq!((line.waiters, line.locked), (3.0, Some(1.0)));
+    }
+
+    /// A thread at a condition variable of Rust that was notified twice: the counter holds the
+    /// value of a taken mutex. It was judged LOCK-CONVOY at 0.94, more so where the begin of the
+    /// wait was not recorded: each sample counted as a wait.
+    #[test]
+    fn a_word_that_never_changes_hands_is_no_lock() {
+        let counter = [0x1000, WAIT, 2, 0, 0, 0];
+        let locked = |threads: i32, turn: &dyn Fn(i32, u64) -> Turn| {
+            let mut words = FutexWords::default();
+            for round in 0..200 {
+                for tid in 1..=threads {
+                    let spot = words.add(1, tid, &counter, 1.0);
+                    words.wait(tid, spot, turn(tid, round), 1.0);
+                }
+                words.end_round(true);
+            }
+            let line = words.queue(&Wakes::default(), &equally(), SECONDS);
+            line.expect("seen at a futex").locked
+        };
+        let with = |runs, since_ns| Turn { runs, since_ns };
+        assert_eq!(locked(1, &|_, round| since(round)), Some(0.0), "alone");
+        let still = locked(3, &|_, _| with(Some(7), None));
+        assert_eq!(still, Some(0.0), "while records pause");
+        let still = locked(3, &|tid, round| {
+            with(Some(tid as u64), (round % 2 == 0).then_some(9))
+        });
+        assert_eq!(still, Some(0.0), "with and without records");
+        assert_eq!(locked(3, &|_, round| with(Some(round), None)), Some(1.0));
     }
 
     /// Two senders at a condition variable were judged to be at a lock.
@@ -826,7 +915,7 @@ mod tests {
             let mut words = seen(&pool, 200);
             let spot = QueueId::Queue((1, 0x1000));
             for _ in 0..200 {
-                (1..=12).for_each(|tid| words.wait(tid, spot, Some(tid as u64), 1.0));
+                (1..=12).for_each(|tid| words.wait(tid, spot, since(tid as u64), 1.0));
             }
             let locked = |words: &FutexWords, seconds| {
                 let mut deeds = ran([(1, 1), (2, 1), (9, 1_000)]);
@@ -839,7 +928,7 @@ mod tests {
             // The run was short, and the waits were frequent: the end still shows nothing.
             if value == 0 {
                 assert_ne!(locked(&words, 0.1), Some(11.0 / 11.0));
-                words.wait(1, spot, Some(1_000), 1.0);
+                words.wait(1, spot, since(1_000), 1.0);
                 assert_eq!(locked(&words, 0.1), Some(1.0), "it was not the end");
             }
         }
@@ -963,8 +1052,9 @@ mod tests {
             seen.end_round(true);
         }
         let line = seen.queue(&Wakes::default(), &HashMap::new(), SECONDS);
-        let (waiters, locked) = (4.0, Some(1.0));
-        assert_eq!(line, Some(LockQueue { waiters, locked }));
+        let line = line.expect("seen at a lock");
+        assert_eq!((line.waiters, line.locked), (4.0, Some(1.0)));
+        assert!(line.place.contains("inode 7"), "{line:?}");
         assert_eq!(seen.waiters_max(), Some(4.0));
     }
 
@@ -976,7 +1066,7 @@ mod tests {
             for round in 0..100 {
                 for tid in 1..=3 {
                     let spot = seen.add_file((1, 7), 1.0);
-                    seen.wait(tid, spot, Some(round * waits / 100), 1.0);
+                    seen.wait(tid, spot, since(round * waits / 100), 1.0);
                 }
                 seen.end_round(true);
             }
@@ -1041,8 +1131,8 @@ mod tests {
         (0..10).for_each(|_| seen.end_round(false));
         seen.add_monitor(1, 70.0, 40.0);
         let line = seen.queue(&Wakes::default(), &HashMap::new(), SECONDS);
-        let (waiters, locked) = (7.0, Some(1.0));
-        assert_eq!(line, Some(LockQueue { waiters, locked }));
+        let line = line.expect("seen at a monitor");
+        assert_eq!((line.waiters, line.locked), (7.0, Some(1.0)));
     }
 
     fn wakes(pairs: &[(i32, i32, usize)]) -> Wakes {

@@ -1,7 +1,7 @@
 //! Reads the machine under the program: time that the host took, time that others used, and quotas.
 
-use crate::probe::procfs;
-use std::collections::BTreeMap;
+use crate::probe::{procfs, tree};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
@@ -101,6 +101,83 @@ impl Host {
     }
 }
 
+/// A process of the machine: its parent, its name, its processor time, and that of the children that
+/// it waited for, in seconds.
+#[derive(Debug)]
+struct Process {
+    parent: i32,
+    name: String,
+    used_s: f64,
+    waited_s: f64,
+}
+
+/// Every process of the machine when the observation began.
+#[derive(Debug, Default)]
+pub(crate) struct Processes(HashMap<i32, Process>);
+
+impl Processes {
+    pub(crate) fn now() -> Processes {
+        let all = tree::numbers("/proc").into_iter();
+        Processes(all.filter_map(Process::of).collect())
+    }
+
+    /// Returns the other processes that used most since then, each with its mean number of cores.
+    pub(crate) fn busiest(&self, own: &HashSet<i32>, wall_s: f64) -> Vec<String> {
+        let doctor = std::process::id().cast_signed();
+        let Processes(now) = Processes::now();
+        // What a process had used before is not new where a parent has waited for it.
+        let mut before: HashMap<i32, f64> = HashMap::new();
+        for (&pid, process) in &self.0 {
+            let (mut counts_in, mut left) = (pid, self.0.len());
+            while let (false, Some(gone)) = (now.contains_key(&counts_in), self.0.get(&counts_in))
+                && left > 0
+            {
+                (counts_in, left) = (gone.parent, left - 1);
+            }
+            *before.entry(counts_in).or_default() += process.all_s(pid);
+        }
+        let since = |(pid, process): (i32, Process)| {
+            let used_s = process.all_s(pid) - before.get(&pid).unwrap_or(&0.0);
+            (used_s / wall_s, pid, process.name)
+        };
+        let others = now.into_iter();
+        let others = others.filter(|(pid, _)| !own.contains(pid) && *pid != doctor);
+        let mut others: Vec<_> = others.map(since).filter(|it| it.0 >= CORES_MIN).collect();
+        others.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let text = |(cores, pid, name)| format!("{name} ({pid}) {cores:.2} cores");
+        others.into_iter().map(text).collect()
+    }
+}
+
+/// The minimum number of cores for which another program is named.
+const CORES_MIN: f64 = 0.03;
+
+impl Process {
+    fn of(pid: i32) -> Option<(i32, Process)> {
+        let stat = procfs::text(format!("/proc/{pid}/stat"))?;
+        Some((pid, Process::parse(&stat)?))
+    }
+
+    fn parse(stat: &str) -> Option<Process> {
+        let tick_s = 1.0 / rustix::param::clock_ticks_per_second() as f64;
+        let (name, rest) = stat.rsplit_once(')')?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
+        Some(Process {
+            parent: fields.get(1)?.parse().ok()?,
+            name: name.split_once('(')?.1.to_owned(),
+            used_s: (ticks(11)? + ticks(12)?) * tick_s,
+            waited_s: (ticks(13)? + ticks(14)?) * tick_s,
+        })
+    }
+
+    /// Returns its time with that of the children that it waited for. The first process waits for
+    /// those whose parents are gone, whatever had started them.
+    fn all_s(&self, pid: i32) -> f64 {
+        self.used_s + if pid == 1 { 0.0 } else { self.waited_s }
+    }
+}
+
 /// Returns the microseconds of the line `some`.
 fn total_us(pressure: &str) -> Option<f64> {
     let some = pressure.lines().find(|line| line.starts_with("some"))?;
@@ -180,6 +257,26 @@ mod tests {
                     full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
         assert_eq!(total_us(text), Some(5_713_872_538.0));
         assert_eq!(total_us(""), None);
+    }
+
+    #[test]
+    fn others_are_named_by_what_they_used_meanwhile() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 101 9 3 2 250 50 100 200 20 0 1 0 1 1 1";
+        let process = Process::parse(stat).expect("a process");
+        assert_eq!((process.parent, &*process.name), (1, "a) b"));
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        let ticks = [process.all_s(7), process.all_s(1)].map(|used_s| used_s * ticks);
+        assert!((ticks[0] - 600.0).abs() < 1e-6 && (ticks[1] - 300.0).abs() < 1e-6);
+        // This process has used something, and nothing more than it has.
+        let own = std::process::id().cast_signed();
+        let all = Processes::now();
+        assert!(all.0[&own].used_s >= 0.0 && all.0.len() > 1);
+        let busiest = all.busiest(&HashSet::new(), 1e-6);
+        assert!(
+            busiest
+                .iter()
+                .all(|text| !text.contains(&format!("({own})")))
+        );
     }
 
     #[test]

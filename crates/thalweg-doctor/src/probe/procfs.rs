@@ -168,6 +168,51 @@ impl Usage {
     }
 }
 
+/// The times that a thread ran and that it waited for a core, in ns, and how often it got one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Scheduled {
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_ns: u64,
+    pub(crate) runs: u64,
+    /// Whether it wants a core, if this was asked for.
+    pub(crate) wants: bool,
+}
+
+impl Scheduled {
+    /// Returns the figures of a thread since it began; `None` if it is gone, or if the kernel does
+    /// not count.
+    pub(crate) fn of(pid: i32, tid: i32) -> Option<Scheduled> {
+        let text = text(format!("/proc/{pid}/task/{tid}/schedstat"))?;
+        let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
+        let mut next = || numbers.next();
+        let (ran_ns, waited_ns, runs) = (next()?, next()?, next()?);
+        (runs > 0).then_some(Scheduled {
+            ran_ns,
+            waited_ns,
+            runs,
+            wants: false,
+        })
+    }
+
+    /// Like [`Scheduled::of`], with whether the thread wants a core.
+    pub(crate) fn with_state(pid: i32, tid: i32) -> Option<Scheduled> {
+        let scheduled = Scheduled::of(pid, tid)?;
+        let stat = text(format!("/proc/{pid}/task/{tid}/stat"))?;
+        let wants = stat.rsplit_once(')')?.1.starts_with(" R");
+        Some(Scheduled { wants, ..scheduled })
+    }
+
+    /// Returns the increase since `before`.
+    pub(crate) fn since(self, before: Scheduled) -> Scheduled {
+        Scheduled {
+            ran_ns: self.ran_ns.saturating_sub(before.ran_ns),
+            waited_ns: self.waited_ns.saturating_sub(before.waited_ns),
+            runs: self.runs.saturating_sub(before.runs),
+            wants: self.wants,
+        }
+    }
+}
+
 /// The maximum size of a text in bytes. The mappings of a process are the longest: 65,530 of them
 /// by default (`vm.max_map_count`), of about a hundred bytes each.
 const TEXT_BYTES_MAX: u64 = 64 << 20;

@@ -49,6 +49,41 @@ pub(crate) struct KernelShares {
     pub(crate) yields: f64,
 }
 
+/// The activity of a sample: its own code, a page fault, or a call of this name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Doing {
+    Own,
+    Fault,
+    Call(String),
+}
+
+/// Returns the activity that a stack shows, and whether any of its functions of the kernel is known.
+fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, bool) {
+    let (mut fault, mut call, mut known) = (false, None, false);
+    let is_kernel = |frame: &&Frame| matches!(frame, Frame::Kernel(_));
+    for &frame in stack.iter().take_while(is_kernel) {
+        let Some(name) = symbols.name(frame, memory) else {
+            continue;
+        };
+        known = true;
+        fault |= FAULTS.contains(&name);
+        let named = ENTRIES.iter().find_map(|entry| name.strip_prefix(entry));
+        if named.is_some() || (call.is_none() && CALLS.contains(&name)) {
+            call = Some(
+                named
+                    .unwrap_or("a system call")
+                    .trim_start_matches("new")
+                    .to_owned(),
+            );
+        }
+    }
+    match (fault, call) {
+        (true, _) => (Doing::Fault, known),
+        (false, Some(call)) => (Doing::Call(call), known),
+        (false, None) => (Doing::Own, known),
+    }
+}
+
 /// All samples.
 #[derive(Debug, Default)]
 pub(crate) struct Samples {
@@ -139,25 +174,51 @@ impl Samples {
         let mut shares = KernelShares::default();
         let mut known = self.user == self.all;
         for (stack, &count) in self.stacks.values().flatten() {
-            let (mut fault, mut call, mut yields) = (false, false, false);
-            for &frame in stack
-                .iter()
-                .take_while(|frame| matches!(frame, Frame::Kernel(_)))
-            {
-                let Some(name) = symbols.name(frame, memory) else {
-                    continue;
-                };
-                known = true;
-                fault |= FAULTS.contains(&name);
-                call |= CALLS.contains(&name);
-                yields |= name.ends_with("sched_yield");
-            }
             let share = count as f64 / all;
-            shares.fault += if fault { share } else { 0.0 };
-            shares.call += if call && !fault { share } else { 0.0 };
-            shares.yields += if yields { share } else { 0.0 };
+            let (doing, is_known) = doing(stack, symbols, memory);
+            known |= is_known;
+            match doing {
+                Doing::Fault => shares.fault += share,
+                Doing::Call(name) => {
+                    shares.call += share;
+                    shares.yields += if name == "sched_yield" { share } else { 0.0 };
+                }
+                Doing::Own => {}
+            }
         }
         known.then_some(shares)
+    }
+
+    /// Returns the number of samples by activity and function. A call is named by the function that
+    /// the program is in, if the kernel's part of the stack is hidden.
+    pub(crate) fn functions(
+        &self,
+        symbols: &mut Symbols,
+        memory: &Memory,
+    ) -> HashMap<(Doing, String), u64> {
+        let mut functions = HashMap::new();
+        for (stack, &count) in self.stacks.values().flatten() {
+            let (mut doing, _) = doing(stack, symbols, memory);
+            let mut own = stack
+                .iter()
+                .filter(|frame| !matches!(frame, Frame::Kernel(_)));
+            let leaf = own.next();
+            let calls = leaf
+                .and_then(|leaf| self.codes.get(leaf))
+                .is_some_and(|code| code.calls);
+            // The innermost function at a call is that of the C library.
+            let caller = match &doing {
+                Doing::Call(_) => own.next().or(leaf),
+                _ => leaf,
+            };
+            let Some(&caller) = caller else { continue };
+            let function = symbols.label(caller, memory);
+            if calls && doing == Doing::Own {
+                doing = Doing::Call(function.clone());
+            }
+            *functions.entry((doing, function)).or_default() += count;
+        }
+        functions
     }
 
     /// Finds loops that wait and call functions meanwhile, by the functions' names. A thread that
@@ -250,6 +311,8 @@ const FAULTS: &[&str] = &[
     "handle_mm_fault",
     "el0_da",
 ];
+/// The prefixes of the kernel's functions that are entered at a call.
+const ENTRIES: &[&str] = &["__x64_sys_", "__arm64_sys_", "__se_sys_"];
 const CALLS: &[&str] = &[
     "do_syscall_64",
     "entry_SYSCALL_64_after_hwframe",

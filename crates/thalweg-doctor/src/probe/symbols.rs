@@ -1,6 +1,7 @@
 //! Reads the names of functions.
 
 use crate::probe::memory::{Frame, Memory};
+use cpp_demangle::{DemangleOptions, Symbol};
 use object::read::{ObjectSegment as _, ObjectSymbol as _};
 use object::{Object as _, ReadCache, SymbolKind};
 use std::collections::HashMap;
@@ -171,6 +172,19 @@ impl Table {
     }
 }
 
+/// Returns the name as the source has it, for Rust and C++.
+fn demangled(name: &str) -> String {
+    if let Ok(rust) = rustc_demangle::try_demangle(name) {
+        return format!("{rust:#}");
+    }
+    let options = DemangleOptions::new().no_params().no_return_type();
+    let symbol = name.starts_with("_Z").then(|| Symbol::new(name).ok());
+    let cpp = symbol
+        .flatten()
+        .map(|symbol| symbol.demangle_with_options(&options));
+    cpp.and_then(Result::ok).unwrap_or_else(|| name.to_owned())
+}
+
 /// The names of functions, read from a file when its first name is requested.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {
@@ -214,7 +228,7 @@ impl Symbols {
             } else {
                 ""
             };
-            return format!("{:#}{kernel}", rustc_demangle::demangle(name));
+            return format!("{}{kernel}", demangled(name));
         }
         match frame {
             Frame::Kernel(_) => "[unknown]_[k]".into(),
@@ -269,6 +283,23 @@ mod tests {
     #[inline(never)]
     fn a_name_to_be_found() -> u32 {
         std::hint::black_box(7)
+    }
+
+    #[test]
+    fn names_are_those_of_the_source() {
+        let cases = [
+            ("_ZN4core3fmt5write17h0123456789abcdefE", "core::fmt::write"),
+            ("_ZN4Heap4siftEii", "Heap::sift"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector<int, std::allocator<int> >::push_back",
+            ),
+            ("deflate_slow", "deflate_slow"),
+            ("_Zzz", "_Zzz"),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(demangled(name), expected);
+        }
     }
 
     #[test]

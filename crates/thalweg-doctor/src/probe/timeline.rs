@@ -1,5 +1,6 @@
 //! Records which threads ran, waited and were blocked, and when.
 
+use crate::probe::procfs::Scheduled;
 use crate::probe::record::{Event, What};
 use crate::recording::State;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -11,6 +12,8 @@ enum Owner {
     Nobody,
     Peer,
     Other,
+    /// This process, which would not be there without the observation.
+    Doctor,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,6 +28,9 @@ struct Core {
 
 /// The maximum number of threads that are remembered after their end.
 const GONE_MAX: usize = 20_000;
+
+/// The maximum number of threads of which the kernel's counts are read where a gap begins and ends.
+const SCHEDULED_MAX: usize = 64;
 
 /// A span of a thread's life that has ended.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +63,7 @@ pub(crate) struct Timeline {
     pub(crate) running: u64,
     queued_peers: u64,
     queued_others: u64,
+    queued_doctor: u64,
     others: u64,
     /// Whether it is known which thread has which core.
     whole_machine: bool,
@@ -67,8 +74,8 @@ pub(crate) struct Timeline {
 /// Sums over time. A thread-nanosecond is one thread for a nanosecond.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sums {
-    /// The time in which at least one thread ran; in which none ran and one waited for a core; in
-    /// which all were blocked.
+    /// The time in which at least one thread ran, or would have run without the doctor; in which
+    /// none ran and one waited for a core; in which all were blocked.
     pub(crate) running_ns: u64,
     pub(crate) waiting_ns: u64,
     pub(crate) blocked_ns: u64,
@@ -144,6 +151,29 @@ impl Totals {
         repeat(&mut self.others_ns, before.others_ns, factor);
     }
 
+    /// Adds a gap in which threads got cores as the kernel counted it, and were blocked otherwise.
+    fn add_gap(&mut self, gap_ns: u64, known: Scheduled) {
+        let running_ns = known.ran_ns.min(gap_ns);
+        let waiting_ns = known.waited_ns.min(gap_ns - running_ns);
+        let spent = Sums {
+            running_ns,
+            waiting_ns,
+            blocked_ns: gap_ns - running_ns - waiting_ns,
+            ran_ns: known.ran_ns,
+            waited_others_ns: known.waited_ns,
+            ..Sums::default()
+        };
+        self.all.add(spent);
+        self.known.add(spent);
+        self.switches_blocked += known.runs;
+        let pieces = known.runs + 1;
+        for _ in 1..pieces {
+            self.blocked_since_ns += spent.blocked_ns / pieces;
+            self.end_blocked();
+        }
+        self.blocked_since_ns += spent.blocked_ns / pieces;
+    }
+
     /// Returns the mean length of the spans in which all threads were blocked, weighted by that
     /// time, in ns.
     pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
@@ -159,6 +189,10 @@ pub(crate) struct Thread {
     pub(crate) name: Box<str>,
     pub(crate) state: State,
     pub(crate) since_ns: u64,
+    /// The time up to which the sums of its states count.
+    counted_ns: u64,
+    /// What the kernel had counted of it when the gap began.
+    scheduled: Option<Scheduled>,
     pub(crate) core: usize,
     pub(crate) gone_ns: Option<u64>,
     pub(crate) ran_ns: u64,
@@ -180,9 +214,20 @@ impl Thread {
         EndedSpan {
             tid,
             state: self.state,
-            from_ns: self.since_ns,
+            from_ns: self.counted_ns,
             to_ns,
         }
+    }
+
+    /// Sets what the kernel counts of it, where switches are not recorded. What it counted before
+    /// the observation is left out.
+    pub(crate) fn account(&mut self, now: Scheduled, is_first: bool) {
+        let before = *self.scheduled.get_or_insert(match is_first {
+            true => now,
+            false => Scheduled::default(),
+        });
+        let since = now.since(before);
+        (self.ran_ns, self.waited_ns, self.blocks) = (since.ran_ns, since.waited_ns, since.runs);
     }
 
     fn lived_ns(&self) -> [u64; 3] {
@@ -201,7 +246,7 @@ impl Thread {
         let lived_ns = self.lived_ns();
         let window_ns: [u64; 3] = std::array::from_fn(|at| lived_ns[at] - before[at]);
         let all_ns = window_ns.iter().sum::<u64>();
-        let span_ns = now_ns.saturating_sub(self.since_ns);
+        let span_ns = now_ns.saturating_sub(self.counted_ns);
         let factor = span_ns as f64 / all_ns.max(1) as f64;
         repeat(&mut self.ran_ns, before[0], factor);
         repeat(&mut self.waited_ns, before[1], factor);
@@ -218,7 +263,8 @@ impl Thread {
     }
 
     pub(crate) fn add(&mut self, now_ns: u64) {
-        let span_ns = now_ns.saturating_sub(self.since_ns);
+        let span_ns = now_ns.saturating_sub(self.counted_ns);
+        self.counted_ns = self.counted_ns.max(now_ns);
         match self.state {
             State::Running => self.ran_ns += span_ns,
             State::Runnable => self.waited_ns += span_ns,
@@ -239,6 +285,10 @@ struct Gap {
     window_from_ns: u64,
     before: Totals,
     since_ns: Option<u64>,
+    /// The time since which all threads were blocked when it began, if they were.
+    idle_since_ns: Option<u64>,
+    /// The number of threads when it began.
+    threads: usize,
     /// The time that the records of the window cost the program.
     cost_ns: f64,
     total_ns: u64,
@@ -288,6 +338,7 @@ impl Timeline {
             pid,
             name: name.into(),
             since_ns: now_ns,
+            counted_ns: now_ns,
             ..Thread::default()
         });
         self.totals.threads_max = self.totals.threads_max.max(self.threads.len());
@@ -310,10 +361,10 @@ impl Timeline {
             waited_others_ns: span_ns * self.queued_others,
             ..Sums::default()
         };
-        if self.running + self.queued_peers + self.queued_others > 0 {
+        if self.is_busy() {
             self.totals.end_blocked();
         }
-        if self.running > 0 {
+        if self.running + self.queued_doctor > 0 {
             spent.running_ns = span_ns;
         } else if self.queued_peers + self.queued_others > 0 {
             spent.waiting_ns = span_ns;
@@ -411,6 +462,8 @@ impl Timeline {
         self.queued_peers += count(after, Owner::Peer);
         self.queued_others -= count(before, Owner::Other);
         self.queued_others += count(after, Owner::Other);
+        self.queued_doctor -= count(before, Owner::Doctor);
+        self.queued_doctor += count(after, Owner::Doctor);
         self.running -= is(before, Owner::Peer);
         self.running += is(after, Owner::Peer);
         self.others -= is(before, Owner::Other);
@@ -424,6 +477,7 @@ impl Timeline {
         };
         let before = (thread.state, thread.core);
         if thread.state != state {
+            span(thread.span(tid, now_ns));
             thread.add(now_ns);
             let from_ns = thread.since_ns;
             // Records arrive late: the sample may belong to a span after this one.
@@ -434,12 +488,6 @@ impl Timeline {
                 }
                 thread.slept_ns = None;
             }
-            span(EndedSpan {
-                tid,
-                state: thread.state,
-                from_ns,
-                to_ns: now_ns,
-            });
             (thread.state, thread.since_ns) = (state, now_ns);
         }
         thread.core = core;
@@ -456,7 +504,9 @@ impl Timeline {
             self.end_switch(core);
             self.set_state(tid, State::Running, core, span);
             Owner::Peer
-        } else if pid <= 0 || pid == self.own_pid {
+        } else if pid == self.own_pid {
+            Owner::Doctor
+        } else if pid <= 0 {
             Owner::Nobody
         } else {
             Owner::Other
@@ -544,11 +594,12 @@ impl Timeline {
 
     /// Ends the spans that are open.
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(EndedSpan)) {
-        self.end_gap(now_ns, span);
+        self.end_gap(now_ns, Scheduled::with_state, span);
         self.advance(now_ns);
         self.totals.end_blocked();
         let none_ended = self.sleeps == 0;
         for (&tid, thread) in &mut self.threads {
+            span(thread.span(tid, now_ns));
             thread.add(now_ns);
             // Where no sleep has ended, the current sleeps are used: their length is a lower bound.
             let sleeps = thread.state == State::Blocked && thread.slept_ns >= Some(thread.since_ns);
@@ -556,14 +607,13 @@ impl Timeline {
                 self.sleeps += 1;
                 self.sleeps_per_ns += 1.0 / now_ns.saturating_sub(thread.since_ns).max(1) as f64;
             }
-            span(thread.span(tid, now_ns));
             thread.since_ns = now_ns;
         }
     }
 
     /// Returns whether a thread of the program runs or waits for a core.
     pub(crate) fn is_busy(&self) -> bool {
-        self.running + self.queued_peers + self.queued_others > 0
+        self.running + self.queued_peers + self.queued_others + self.queued_doctor > 0
     }
 
     /// Corrects the sums if a thread of the program gets a core so soon after another one that no
@@ -611,39 +661,98 @@ impl Timeline {
     }
 
     /// Begins a gap: from `now_ns` on, switches are not recorded. The records since the last gap
-    /// cost the program `cost_ns`, on all cores.
+    /// cost the program `cost_ns`, on all cores. `scheduled` returns what the kernel has counted of
+    /// a thread.
     pub(crate) fn begin_gap(
         &mut self,
         now_ns: u64,
         cost_ns: f64,
+        scheduled: impl Fn(i32, i32) -> Option<Scheduled>,
         span: &mut impl FnMut(EndedSpan),
     ) {
         self.advance(now_ns);
-        self.totals.end_blocked();
+        let few = self.threads.len() <= SCHEDULED_MAX;
         for (&tid, thread) in &mut self.threads {
-            thread.add(now_ns);
             span(thread.span(tid, now_ns));
-            (thread.since_ns, thread.slept_ns) = (now_ns, None);
+            thread.add(now_ns);
+            thread.scheduled = few.then(|| scheduled(thread.pid, tid)).flatten();
         }
-        (self.gap.since_ns, self.gap.cost_ns) = (Some(now_ns), cost_ns);
-        self.idle_since_ns = None;
+        self.gap = Gap {
+            since_ns: Some(now_ns),
+            cost_ns,
+            threads: self.threads.len(),
+            idle_since_ns: self.idle_since_ns.take(),
+            ..self.gap
+        };
     }
 
-    /// Ends a gap: from `now_ns` on, switches are recorded again. The time of the gap, if there was
-    /// one, is divided among the states as in the window before it. The threads are assumed to be
-    /// in their previous states, which is as likely as at any other moment.
-    pub(crate) fn end_gap(&mut self, now_ns: u64, span: &mut impl FnMut(EndedSpan)) {
+    /// Returns what threads got in the gap, if all of them are known, were blocked in the window
+    /// before it, and are blocked at its end. Threads that want a core now wait for one.
+    fn got_in_gap(
+        &mut self,
+        scheduled: impl Fn(i32, i32) -> Option<Scheduled>,
+        span: &mut impl FnMut(EndedSpan),
+    ) -> Option<Scheduled> {
+        let was_idle = self.gap.idle_since_ns? <= self.gap.window_from_ns;
+        let same = self.gap.threads == self.threads.len();
+        let mut all = Some(Scheduled::default()).filter(|_| was_idle && same);
+        let mut wanting = Vec::new();
+        for (&tid, thread) in &self.threads {
+            let got = (scheduled(thread.pid, tid).zip(thread.scheduled))
+                .map(|(now, before)| now.since(before));
+            if got.is_some_and(|got| got.wants) {
+                wanting.push((tid, thread.core));
+            }
+            all = all.zip(got).map(|(sum, got)| Scheduled {
+                ran_ns: sum.ran_ns + got.ran_ns,
+                waited_ns: sum.waited_ns + got.waited_ns,
+                runs: sum.runs + got.runs,
+                wants: false,
+            });
+        }
+        let none_wants = wanting.is_empty();
+        for (tid, core) in wanting {
+            self.set_state(tid, State::Runnable, core, span);
+        }
+        all.filter(|_| none_wants)
+    }
+
+    /// Ends a gap: from `now_ns` on, switches are recorded again. Returns whether no thread can have
+    /// run in it. The time of the gap, if there was one, is divided among the states as the kernel
+    /// counted it, if all threads were blocked in the window before it, otherwise as in that
+    /// window. The threads are assumed to be in their previous states, which is as likely as at any
+    /// other moment.
+    pub(crate) fn end_gap(
+        &mut self,
+        now_ns: u64,
+        scheduled: impl Fn(i32, i32) -> Option<Scheduled>,
+        span: &mut impl FnMut(EndedSpan),
+    ) -> bool {
         let Some(since_ns) = self.gap.since_ns else {
-            return;
+            return false;
         };
         self.advance(now_ns);
         let gap_ns = self.now_ns - since_ns;
         let window_ns = (since_ns - self.gap.window_from_ns).max(1);
         let factor = gap_ns as f64 / window_ns as f64;
         let often = self.gap.often(&self.totals, window_ns);
-        self.totals.repeat(&self.gap.before, factor, often);
+        let known = self.got_in_gap(scheduled, span);
+        let is_still = known.is_some_and(|known| known.runs == 0);
+        match known {
+            Some(known) => self.totals.add_gap(gap_ns, known),
+            None => {
+                self.totals.end_blocked();
+                self.totals.repeat(&self.gap.before, factor, often);
+            }
+        }
         for (&tid, thread) in &mut self.threads {
-            let mut from_ns = thread.since_ns;
+            if is_still {
+                span(thread.span(tid, now_ns));
+                thread.add(now_ns);
+                thread.mark();
+                continue;
+            }
+            let mut from_ns = thread.counted_ns;
             for (state, length_ns) in thread.repeat(now_ns, often) {
                 let to_ns = from_ns + length_ns;
                 span(EndedSpan {
@@ -654,16 +763,18 @@ impl Timeline {
                 });
                 from_ns = to_ns;
             }
-            thread.since_ns = now_ns;
+            (thread.since_ns, thread.counted_ns, thread.slept_ns) = (now_ns, now_ns, None);
             thread.mark();
         }
+        let idle_since_ns = self.gap.idle_since_ns.filter(|_| is_still);
         self.gap = Gap {
             window_from_ns: now_ns,
             before: self.totals,
             total_ns: self.gap.total_ns + gap_ns,
             ..Gap::default()
         };
-        self.idle_since_ns = self.is_idle().then_some(now_ns);
+        self.idle_since_ns = (self.is_idle()).then(|| idle_since_ns.unwrap_or(now_ns));
+        is_still
     }
 }
 
@@ -723,6 +834,33 @@ mod tests {
         }
     }
 
+    /// The doctor's own time made a thread that computes look blocked, the more the busier the
+    /// machine was.
+    #[test]
+    fn a_thread_that_waits_for_the_doctor_is_not_blocked() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        let own = std::process::id().cast_signed();
+        for at_ns in (0..100_000).step_by(1_000) {
+            for (time_ns, pid, what) in [
+                (at_ns, 7, What::In),
+                (at_ns + 400, 7, What::Out { preempted: true }),
+                (at_ns + 400, own, What::In),
+                (at_ns + 1_000, own, What::Out { preempted: true }),
+            ] {
+                let event = Event {
+                    pid,
+                    tid: pid,
+                    ..event(time_ns, what)
+                };
+                timeline.apply(&event, &mut |_| {});
+            }
+        }
+        let all = timeline.totals.all;
+        let states = (all.running_ns, all.waiting_ns, all.blocked_ns);
+        assert_eq!((states, all.ran_ns), ((100_000, 0, 0), 40_000));
+    }
+
     /// Adds a window in which a thread runs for a quarter of the time, in spans of 1 µs.
     fn window(timeline: &mut Timeline, from_ns: u64, spans: u64, pasts: &mut Vec<EndedSpan>) {
         for at_ns in (0..spans).map(|round| from_ns + 4_000 * round) {
@@ -771,19 +909,76 @@ mod tests {
         assert_eq!(timeline.totals.threads_max, 2);
     }
 
+    /// A program that waits beside others that switch often: windows of 5 ms, gaps of 250. Its waits
+    /// came out as long as a window.
+    #[test]
+    fn a_thread_that_never_switched_is_where_it_was() {
+        let waits = |runs: &dyn Fn(u64) -> Scheduled| {
+            let mut timeline = Timeline::new(0, true);
+            for tid in [7, 8] {
+                timeline.adopt(7, tid, "a");
+            }
+            let other = Event {
+                pid: 99,
+                tid: 99,
+                ..event(0, What::In)
+            };
+            timeline.apply(&other, &mut |_| {});
+            let mut pasts = Vec::new();
+            let mut still = 0;
+            for round in 0..10 {
+                let (from_ns, to_ns) = (round * 255_000_000 + 5_000_000, (round + 1) * 255_000_000);
+                let span = &mut |past| pasts.push(past);
+                timeline.begin_gap(from_ns, 0.0, |_, _| Some(runs(round)), span);
+                still += u64::from(timeline.end_gap(to_ns, |_, _| Some(runs(round + 1)), span));
+            }
+            timeline.close(2_560_000_000, &mut |past| pasts.push(past));
+            let spent: u64 = pasts.iter().map(|past| past.to_ns - past.from_ns).sum();
+            assert_eq!(spent, 2 * 2_560_000_000);
+            (still, timeline.totals)
+        };
+        let idle = |_| Scheduled {
+            runs: 3,
+            ..Scheduled::default()
+        };
+        let (still, totals) = waits(&idle);
+        assert_eq!((still, totals.all.blocked_ns), (10, 2_560_000_000));
+        assert_eq!(totals.blocked_mean_ns(), Some(2.56e9));
+        // They want a core, and have got none all the time: they were not blocked.
+        let starved = |_| Scheduled {
+            wants: true,
+            ..idle(0)
+        };
+        let (still, totals) = waits(&starved);
+        assert_eq!(still, 0);
+        assert!(totals.all.waiting_ns > 0, "{totals:?}");
+        // Each of the two threads runs once in a gap, for 1 ms.
+        let (still, totals) = waits(&|round| Scheduled {
+            ran_ns: round * 1_000_000,
+            runs: 1 + round,
+            ..Scheduled::default()
+        });
+        assert_eq!((still, totals.switches_blocked), (0, 20));
+        assert_eq!(totals.all.running_ns, 20_000_000);
+        let mean_ns = totals.blocked_mean_ns().expect("it was blocked");
+        assert!((80e6..180e6).contains(&mean_ns), "{mean_ns}");
+    }
+
     #[test]
     fn a_gap_is_spent_as_the_window_before_it() {
         let mut timeline = Timeline::new(0, true);
         timeline.adopt(7, 7, "a");
         let mut pasts = Vec::new();
         window(&mut timeline, 0, 1_000, &mut pasts);
-        timeline.begin_gap(4_000_000, 0.0, &mut |past| pasts.push(past));
+        let unknown = |_, _| None;
+        timeline.begin_gap(4_000_000, 0.0, unknown, &mut |past| pasts.push(past));
         assert_eq!(timeline.idle_since_ns, None, "unknown is not idle");
         // A late record of a switch must not be used.
         timeline.apply(&event(5_000_000, What::In), &mut |past| pasts.push(past));
-        timeline.end_gap(24_000_000, &mut |past| pasts.push(past));
+        timeline.end_gap(24_000_000, unknown, &mut |past| pasts.push(past));
         window(&mut timeline, 24_000_000, 1_000, &mut pasts);
-        timeline.begin_gap(28_000_000, 2_000_000.0, &mut |past| pasts.push(past));
+        let cost_ns = 2_000_000.0;
+        timeline.begin_gap(28_000_000, cost_ns, unknown, &mut |past| pasts.push(past));
         timeline.close(40_000_000, &mut |past| pasts.push(past));
         let totals = timeline.totals;
         assert_eq!(totals.all.running_ns, 10_000_000);

@@ -47,7 +47,7 @@ fn parse_state(stat: &str) -> Option<State> {
     })
 }
 
-fn numbers(folder: &str) -> Vec<i32> {
+pub(crate) fn numbers(folder: &str) -> Vec<i32> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -1,8 +1,9 @@
 //! Samples what blocked threads wait for, from the files under `/proc`, a few times a second.
 
 use crate::probe::blocked::{self, Cause, Files, Seen, Wait};
-use crate::probe::futex::{FutexWords, QueueId};
+use crate::probe::futex::{FutexWords, QueueId, Turn};
 use crate::probe::memory::{Frame, Memory};
+use crate::probe::procfs::Scheduled;
 use crate::probe::symbols::Symbols;
 use crate::probe::syscall;
 use crate::probe::timeline::{Thread, Timeline};
@@ -26,8 +27,8 @@ const EARLY_NS: u64 = 100_000;
 /// to end by a timeout.
 const SOON_NS: u64 = 100_000_000;
 
-/// The name of a blocked thread, its call and its wait channel.
-type Place = (Box<str>, Option<u64>, Box<str>);
+/// The name of a blocked thread, its call, its wait channel, and the file or peer of the call.
+type Place = (Box<str>, Option<u64>, Box<str>, Box<str>);
 
 /// A sample, which is valid only for its moment.
 #[derive(Debug)]
@@ -37,6 +38,8 @@ struct ThreadSample {
     wait: Wait,
     /// The place where the thread may queue, and the number of threads that it represents there.
     spot: Option<(QueueId, f64)>,
+    /// How often the thread had got a core, if it is known.
+    runs: Option<u64>,
     /// Whether the wait is over, and the thread has no core yet.
     woken: bool,
     /// The time at which a timeout, or a timer that it polls, ends the wait, if nothing else does.
@@ -52,6 +55,7 @@ impl ThreadSample {
             tid,
             wait,
             spot: None,
+            runs: None,
             woken: false,
             due_ns: None,
             since_ns: None,
@@ -59,13 +63,15 @@ impl ThreadSample {
     }
 }
 
-/// The samples of a thread, by the cause of its wait.
+/// The number of samples of a thread by the cause of its wait, indexed by `Cause as usize`.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Habit {
-    pub(crate) blocked: f64,
-    pub(crate) futex: f64,
-    pub(crate) sleep: f64,
-    pub(crate) poll: f64,
+pub(crate) struct Habit([f64; Cause::ALL.len()]);
+
+impl Habit {
+    /// Returns the share of a cause in the samples.
+    pub(crate) fn share(&self, cause: Cause) -> f64 {
+        self.0[cause as usize] / self.0.iter().sum::<f64>().max(1.0)
+    }
 }
 
 /// The results of all rounds.
@@ -89,7 +95,8 @@ pub(crate) struct Waits {
     polls_open: f64,
     /// The blocked rounds by thread, call and wait channel.
     stacks: HashMap<Place, f64>,
-    channels: HashMap<(i32, Option<u64>), Box<str>>,
+    /// The wait channel and the file or peer, by thread, call and its first argument.
+    channels: HashMap<(i32, Option<u64>, u64), (Box<str>, Box<str>)>,
     pub(crate) words: FutexWords,
     monitors: Monitors,
     pub(crate) habits: HashMap<i32, Habit>,
@@ -120,18 +127,25 @@ impl Waits {
                 continue;
             };
             let looked_ns = now_ns();
+            let scheduled = Scheduled::of(thread.pid, tid);
+            if let Some(scheduled) = scheduled.filter(|_| by_state) {
+                thread.account(scheduled, self.rounds == 1);
+            }
             match self.files.wait(thread.pid, tid) {
                 Seen::Blocked(wait) => {
                     let since_ns = if timed { thread.since_ns } else { looked_ns };
+                    let runs = scheduled.map(|it| it.runs);
                     let place = (thread.pid, tid);
-                    let spot = self.add_line(place, &wait, since_ns, scale, memory);
+                    let turn = runs.unwrap_or(since_ns);
+                    let spot = self.add_line(place, &wait, turn, scale, memory);
                     if wait.cause == Cause::Sleep && !by_state {
                         thread.slept_ns.get_or_insert(looked_ns);
                     }
                     self.add_habit(tid, wait.cause);
-                    self.add_channel(thread.pid, tid, wait.call);
+                    self.add_channel(thread.pid, tid, &wait);
                     blocked.push(ThreadSample {
                         spot: spot.map(|spot| (spot, scale)),
+                        runs,
                         ..ThreadSample::new(looked_ns, tid, wait)
                     });
                     self.last.insert(tid, wait);
@@ -155,7 +169,16 @@ impl Waits {
             self.pending.extend(blocked);
             let over = self.pending.len().saturating_sub(PENDING_MAX);
             self.pending.drain(..over);
-        } else if running == 0.0 {
+            return;
+        }
+        for look in &blocked {
+            if let Some((spot, scale)) = look.spot {
+                let (runs, since_ns) = (look.runs, None);
+                self.words
+                    .wait(look.tid, spot, Turn { runs, since_ns }, scale);
+            }
+        }
+        if running == 0.0 {
             let weight = 1.0 / blocked.len() as f64;
             for look in blocked {
                 let soon = |after_ns: Option<u64>| after_ns.is_some_and(|ns| ns < SOON_NS);
@@ -166,18 +189,18 @@ impl Waits {
         }
     }
 
-    /// Adds a thread that has waited since `since_ns` to the queue where it waits, if there is one.
+    /// Adds a thread to the queue where it waits, if there is one; `turn` is a number of this wait.
     fn add_line(
         &mut self,
         place: (i32, i32),
         wait: &Wait,
-        since_ns: u64,
+        turn: u64,
         scale: f64,
         memory: &mut Memory,
     ) -> Option<QueueId> {
         let (pid, tid) = place;
         if wait.cause == Cause::Futex && wait.call.is_some() {
-            (self.monitors).see(place, since_ns, wait.stack, scale, memory);
+            (self.monitors).see(place, turn, wait.stack, scale, memory);
             return Some(self.words.add(pid, tid, &wait.arguments, scale));
         }
         let accepts = wait.call.is_some_and(syscall::accepts);
@@ -218,8 +241,10 @@ impl Waits {
             let thread = timeline.threads.get(&look.tid);
             let is_there = |it: &&Thread| it.state == State::Blocked || timeline.in_gap();
             if let (Some((spot, scale)), Some(thread)) = (look.spot, thread.filter(is_there)) {
-                let since_ns = (!timeline.in_gap()).then_some(thread.since_ns);
-                self.words.wait(look.tid, spot, since_ns, scale);
+                let (runs, since_ns) = (look.runs, thread.since_ns);
+                let since_ns = (!timeline.in_gap()).then_some(since_ns);
+                self.words
+                    .wait(look.tid, spot, Turn { runs, since_ns }, scale);
             }
             let is_idle = |since_ns| since_ns <= look.at_ns;
             if timeline.idle_since_ns.is_some_and(is_idle) {
@@ -290,9 +315,9 @@ impl Waits {
             }
         }
         if let Some(thread) = timeline.threads.get(&tid) {
-            let channel = self.channels.get(&(tid, wait.call));
-            let channel = channel.cloned().unwrap_or_default();
-            let place = (thread.name.clone(), wait.call, channel);
+            let channel = self.channels.get(&(tid, wait.call, wait.arguments[0]));
+            let (channel, object) = channel.cloned().unwrap_or_default();
+            let place = (thread.name.clone(), wait.call, channel, object);
             *self.stacks.entry(place).or_default() += weight;
         }
     }
@@ -335,28 +360,34 @@ impl Waits {
         if self.habits.len() >= HABITS_MAX && !self.habits.contains_key(&tid) {
             return;
         }
-        let habit = self.habits.entry(tid).or_default();
-        habit.blocked += 1.0;
-        match cause {
-            Cause::Futex => habit.futex += 1.0,
-            Cause::Sleep => habit.sleep += 1.0,
-            Cause::Poll => habit.poll += 1.0,
-            _ => {}
+        self.habits.entry(tid).or_default().0[cause as usize] += 1.0;
+    }
+
+    /// Reads once where in the kernel a thread is blocked in a call, and for which file.
+    fn add_channel(&mut self, pid: i32, tid: i32, wait: &Wait) {
+        let key = (tid, wait.call, wait.arguments[0]);
+        if !self.channels.contains_key(&key) && self.channels.len() < HABITS_MAX {
+            let object = blocked::object(pid, wait).unwrap_or_default();
+            let channel = self.files.channel(pid, tid);
+            self.channels.insert(key, (channel, object.into()));
         }
     }
 
-    /// Reads once where in the kernel a thread is blocked in a call.
-    fn add_channel(&mut self, pid: i32, tid: i32, call: Option<u64>) {
-        let known = self.channels.contains_key(&(tid, call));
-        if !known && self.channels.len() < HABITS_MAX {
-            let channel = self.files.channel(pid, tid);
-            self.channels.insert((tid, call), channel);
+    /// Returns the threads, calls, and files or peers that were waited for while nothing ran.
+    pub(crate) fn places(&self) -> HashMap<String, f64> {
+        let mut places = HashMap::new();
+        for ((name, call, _, object), &weight) in &self.stacks {
+            let call = call.and_then(syscall::name).unwrap_or("the kernel");
+            let at = if object.is_empty() { "" } else { " of " };
+            let place = format!("{name} in {call}{at}{object}");
+            *places.entry(place).or_default() += weight;
         }
+        places
     }
 
     /// Returns what the program waited for while it did not run: thread, call and wait channel.
     pub(crate) fn stacks(&self) -> Vec<(Vec<String>, f64)> {
-        let stack = |((name, call, channel), &weight): (&Place, &f64)| {
+        let stack = |((name, call, channel, _), &weight): (&Place, &f64)| {
             let call = call.map(|call| match syscall::name(call) {
                 Some(name) => name.to_string(),
                 None => format!("call {call}"),
@@ -390,16 +421,16 @@ struct Monitors {
     /// By process and callers, the number of threads summed over all samples, and the number of
     /// waits that were seen.
     parked: HashMap<(i32, Callers), (f64, f64)>,
-    /// The callers at which a thread that has not run since this time was seen.
+    /// The callers at which a thread was seen, and the number of that wait.
     known: HashMap<i32, (u64, Callers)>,
 }
 
 impl Monitors {
-    /// Records that a thread has waited in a futex call since `since_ns`, with this stack pointer.
+    /// Records a thread in a futex call, with the number of this wait and its stack pointer.
     pub(crate) fn see(
         &mut self,
         (pid, tid): (i32, i32),
-        since_ns: u64,
+        turn: u64,
         stack: u64,
         scale: f64,
         memory: &mut Memory,
@@ -407,7 +438,7 @@ impl Monitors {
         let Some(code) = memory.mapped(pid, LIBRARY) else {
             return;
         };
-        let known = self.known.get(&tid).filter(|known| known.0 == since_ns);
+        let known = self.known.get(&tid).filter(|known| known.0 == turn);
         let waits = if known.is_some() { 0.0 } else { scale };
         let callers = match known {
             Some(&(_, callers)) => Some(callers),
@@ -415,7 +446,7 @@ impl Monitors {
         };
         let Some(callers) = callers else { return };
         if self.known.len() < KEPT_MAX {
-            self.known.insert(tid, (since_ns, callers));
+            self.known.insert(tid, (turn, callers));
         }
         if self.parked.len() < KEPT_MAX || self.parked.contains_key(&(pid, callers)) {
             let parked = self.parked.entry((pid, callers)).or_default();

@@ -2,11 +2,11 @@
 
 use crate::probe::ebpf::Pace;
 use crate::probe::futex::{InferredWakes, Wakes};
-use crate::probe::host::Host;
+use crate::probe::host::{Host, Processes};
 use crate::probe::memory::Memory;
 use crate::probe::overhead::OverheadBudget;
 use crate::probe::perf::Perf;
-use crate::probe::procfs::Usage;
+use crate::probe::procfs::{Scheduled, Usage};
 use crate::probe::record::{Event, What};
 use crate::probe::recorder::{Recorder, weighed};
 use crate::probe::samples::Samples;
@@ -76,6 +76,7 @@ pub(crate) struct Watch {
     pub(crate) budget: OverheadBudget,
     /// The machine's figures at the start and at the end.
     pub(crate) host: (Host, Host),
+    pub(crate) machine: Processes,
     pub(crate) usable_cores: f64,
     /// The processes that still existed at the end.
     pub(crate) left: Vec<i32>,
@@ -123,6 +124,7 @@ impl Watch {
             usage,
             budget: OverheadBudget::new(from_ns, whole),
             host: (host.clone(), host),
+            machine: Processes::now(),
             usable_cores: 1.0,
             left: Vec::new(),
             own_s: own_cpu_s(),
@@ -220,10 +222,14 @@ impl Watch {
         self.timeline.set_known(pace.is_on(), now_ns);
         let mut span = |span| self.recorder.add(span);
         if pace == Pace::Blind {
-            self.timeline.begin_gap(now_ns, spent_ns, &mut span);
-            self.waits.lose_sight();
+            (self.timeline).begin_gap(now_ns, spent_ns, Scheduled::of, &mut span);
         } else if self.timeline.in_gap() {
-            self.timeline.end_gap(now_ns, &mut span);
+            if !self
+                .timeline
+                .end_gap(now_ns, Scheduled::with_state, &mut span)
+            {
+                self.waits.lose_sight();
+            }
             self.next_sample_ns = now_ns;
         }
         self.end_span(was_on, call_ns, besides_ns);
@@ -314,6 +320,12 @@ impl Watch {
             What::Named { exec: true, .. } => self.memory.clear(pid),
             _ => {}
         }
+    }
+
+    /// Returns the length of the observation.
+    pub(crate) fn wall_s(&self) -> f64 {
+        let wall_ns = self.to_ns.saturating_sub(self.timeline.from_ns);
+        (wall_ns as f64 / 1e9).max(1e-9)
     }
 
     /// Handles that the program is asked to end, or is killed.

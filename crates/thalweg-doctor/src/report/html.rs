@@ -149,10 +149,11 @@ fn card<'a>(place: usize, verdict: &'a Verdict, named: &mut BTreeSet<&'a str>) -
          <p class=\"confidence\"><span>confidence</span>\
          <span class=\"gauge\" aria-hidden=\"true\"><i style=\"width:{:.0}%\"></i></span>\
          <b>{confidence:.2}</b></p>\n\
-         <p class=\"next\"><b>Next</b> {}</p>\n\
+         {}<p class=\"next\"><b>Next</b> {}</p>\n\
          <details{open}>\n<summary>Evidence</summary>\n{}{}</details>\n",
         escape(verdict.id.meaning()),
         100.0 * confidence,
+        places(verdict),
         escape(&plain(&verdict.next)),
         evidence(verdict),
         questions(verdict, named),
@@ -162,6 +163,16 @@ fn card<'a>(place: usize, verdict: &'a Verdict, named: &mut BTreeSet<&'a str>) -
 
 fn part(name: &str, content: &str) -> String {
     format!("<h3>{name}</h3>\n{content}")
+}
+
+fn places(verdict: &Verdict) -> String {
+    match verdict.places.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<p><b>Where</b> {}</p>",
+            escape(&plain(&verdict.places.join("; ")))
+        ),
+    }
 }
 
 fn evidence(verdict: &Verdict) -> String {
@@ -457,6 +468,7 @@ mod tests {
             evidence: vec![exhibit.clone()],
             contradicts: vec![exhibit],
             cannot_tell: vec![HOSTILE.to_owned()],
+            places: vec![HOSTILE.to_owned()],
             next: HOSTILE.to_owned(),
         }];
         report.machine.processor = Some(HOSTILE.to_owned());
@@ -535,6 +547,7 @@ mod tests {
             evidence: Vec::new(),
             contradicts: Vec::new(),
             cannot_tell: Vec::new(),
+            places: Vec::new(),
             next: format!("step {place}"),
         });
         report.verdicts = verdicts.collect();

@@ -42,11 +42,21 @@ impl Room {
 const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
+/// The way in which a page is shown.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// Whether it has colours.
+    pub colours: bool,
+    /// Whether it names each figure, its source and its threshold, and the figures that miss
+    /// their thresholds.
+    pub verbose: bool,
+}
+
 /// Returns a page of at most [`LINES`] lines.
-pub(crate) fn page(report: &Report, colours: bool) -> String {
+pub(crate) fn page(report: &Report, style: Style) -> String {
     let mut lines = Vec::new();
     for room in &ROOMS {
-        lines = page_in(report, colours, room);
+        lines = page_in(report, style, room);
         if lines.len() <= LINES {
             break;
         }
@@ -54,7 +64,7 @@ pub(crate) fn page(report: &Report, colours: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-fn page_in(report: &Report, colours: bool, room: &Room) -> Vec<String> {
+fn page_in(report: &Report, style: Style, room: &Room) -> Vec<String> {
     let mut lines = head(report);
     lines.push(String::new());
     lines.extend(times(&report.time));
@@ -65,7 +75,7 @@ fn page_in(report: &Report, colours: bool, room: &Room) -> Vec<String> {
     }
     for (place, verdict) in report.verdicts.iter().take(VERDICTS).enumerate() {
         lines.push(String::new());
-        lines.extend(answer(place, verdict, colours, room));
+        lines.extend(answer(place, verdict, style, room));
     }
     let others = report.verdicts.iter().skip(VERDICTS);
     let others = others.map(|it| format!("{} {:.2}", it.id.name(), it.confidence));
@@ -172,7 +182,7 @@ fn latency(evidence: &Evidence) -> Option<String> {
 }
 
 /// Writes the first verdict with all its evidence, and the others briefly.
-fn answer(place: usize, verdict: &Verdict, colours: bool, room: &Room) -> Vec<String> {
+fn answer(place: usize, verdict: &Verdict, style: Style, room: &Room) -> Vec<String> {
     let name = verdict.id.name();
     let title = format!(
         "{} (confidence {:.2}): {}",
@@ -181,8 +191,12 @@ fn answer(place: usize, verdict: &Verdict, colours: bool, room: &Room) -> Vec<St
         verdict.id.meaning()
     );
     let mut lines = wrapped(&format!("{}. ", place + 1), &title, 2);
-    if colours {
+    if style.colours {
         lines[0] = lines[0].replacen(name, &format!("{BOLD}{name}{PLAIN}"), 1);
+    }
+    let places: Vec<String> = verdict.places.iter().map(|place| plain(place)).collect();
+    if !places.is_empty() {
+        lines.extend(wrapped("   Where: ", &places.join("; "), room.lines.min(3)));
     }
     let missed = |it: &&Exhibit| it.reached == Some(false);
     let (below, reached): (Vec<_>, Vec<_>) = verdict.evidence.iter().partition(missed);
@@ -196,19 +210,23 @@ fn answer(place: usize, verdict: &Verdict, colours: bool, room: &Room) -> Vec<St
             false => wrapped(head, &texts.join(", "), room.lines.min(2)),
         }
     };
+    let (below, full): (&[&Exhibit], fn(&Exhibit) -> String) = match style.verbose {
+        true => (&below, in_full),
+        false => (&[], in_words),
+    };
     if place > 0 {
         let shown = reached.len().min(3);
-        let all = [&reached[..shown], &below].concat();
+        let all = [&reached[..shown], below].concat();
         lines.extend(list("   ", &all, reached.len() - shown));
         lines.extend(wrapped("   Next: ", &verdict.next, room.lines.min(2)));
         return lines;
     }
-    lines.extend(reached.iter().take(room.figures).map(|it| in_full(it)));
+    lines.extend(reached.iter().take(room.figures).map(|it| full(it)));
     let more = reached.len().saturating_sub(room.figures);
     if more > 0 {
         lines.push(format!("   … and {more} more: --json"));
     }
-    lines.extend(list("   Missed: ", &below, 0));
+    lines.extend(list("   Missed: ", below, 0));
     let against: Vec<&Exhibit> = against(verdict).collect();
     lines.extend(list("   Against: ", &against, 0));
     lines.extend(wrapped("   Next: ", &verdict.next, room.lines));
@@ -245,6 +263,21 @@ fn in_short(exhibit: &Exhibit) -> String {
         value(exhibit),
         exhibit.threshold
     )
+}
+
+/// Returns a figure with its meaning, and with its threshold in words.
+fn in_words(exhibit: &Exhibit) -> String {
+    // A share that counts by its product with that of a state is compared as a part of the time.
+    let (threshold, of) = match exhibit.threshold.rsplit_once(" > ") {
+        Some((_, share)) => (format!("> {share}"), " of the time"),
+        None => (exhibit.threshold.clone(), ""),
+    };
+    let threshold = threshold.replace("> ", "over ").replace("< ", "under ");
+    let meaning = evidence::named(exhibit.metric).map_or("", |metric| metric.meaning);
+    let head = format!("   {:>12}  ", value(exhibit));
+    let end = format!(" ({threshold}{of})");
+    let room = COLUMNS.saturating_sub(head.chars().count() + end.chars().count());
+    format!("{head}{}{end}", cut(meaning, room))
 }
 
 fn in_full(exhibit: &Exhibit) -> String {

@@ -22,10 +22,10 @@ const BLOCKED: [(&str, f64); 3] = values! {
 const BASE: &[(&str, f64)] = &values! {
     cpu.used 1.0, cpu.usable 2.0, cpu.system_share 0.8, threads.busy 8.0, threads.spinners 2.0,
     run.wait_peers 0.9, fault.minor 1e6, fault.cpu_share 0.1, call.all 1e6, call.futex 0.0,
-    call.yield 0.0, call.cpu_share 0.1, spin.cpu_share 0.1, switch.blocked 1e6, switch.run_us 1.0,
+    call.yield 0.0, call.cpu_share 0.1, spin.cpu_share 0.1, switch.handed 1e6, switch.run_us 1.0,
     lock.waiters 4.0, lock.held_share 1.0, lock.goroutines 4.0, hardware.memory_share 0.8,
     hardware.ipc 0.1, io.delay_share 0.9, futex.wake_share 0.6, futex.timeout_us 1_000.0,
-    sleep.us 10.0
+    sleep.us 10.0, host.others 0.1
 };
 
 const CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.4), ("call.yield", 0.0)];
@@ -57,17 +57,18 @@ fn crowd(speaks: bool, with: Beside) -> Vec<Border> {
 }
 
 fn lock(speaks: bool, with: Beside) -> Vec<Border> {
+    let few = [with, &[("threads.busy", 1.0), ("cpu.usable", 0.25)]].concat();
     vec![
-        ("lock.waiters", 0.5, 1.0, speaks, with),
+        ("lock.waiters", 0.5, 1.0, speaks, few.leak()),
+        ("threads.busy", 16.0, 8.0, speaks, with),
         ("lock.held_share", 0.25, 0.5, speaks, with),
-        ("switch.blocked", 10.0, 20.0, speaks, with),
     ]
 }
 
 fn brief(speaks: bool, with: Beside) -> Vec<Border> {
     vec![
         ("switch.run_us", 50.0, 25.0, speaks, with),
-        ("switch.blocked", 2_500.0, 5_000.0, speaks, with),
+        ("switch.handed", 2_500.0, 5_000.0, speaks, with),
     ]
 }
 
@@ -110,13 +111,12 @@ fn borders(id: Id) -> Vec<Border> {
         ],
         Id::SyscallBound => vec![
             ("cpu.system_share", 0.2, 0.4, FOR, CALLS),
-            ("switch.blocked", 1e5, 2e5, AGAINST, CALLS),
-            ("cpu.used", 40.0, 20.0, FOR, CALLS),
+            ("switch.handed", 1e5, 2e5, AGAINST, CALLS),
         ],
         Id::SchedChurn => vec![
             ("switch.run_us", 50.0, 25.0, FOR, CALLS),
-            ("switch.blocked", 2_500.0, 5_000.0, FOR, BRIEF),
-            ("switch.blocked", 1e5, 2e5, FOR, ALL_CALLS),
+            ("switch.handed", 2_500.0, 5_000.0, FOR, BRIEF),
+            ("switch.handed", 1e5, 2e5, FOR, ALL_CALLS),
         ],
         _ => waits(id),
     };
@@ -168,7 +168,7 @@ fn idle() -> Vec<Border> {
         ("state.blocked_us", 5e4, 1e5, FOR, idle_beat),
         ("poll.timer_share", 0.25, 0.5, FOR, idle_beat),
         ("call.futex", 50.0, 25.0, FOR, idle_futex),
-        ("switch.blocked", 20.0, 10.0, FOR, idle_lock),
+        ("lock.held_share", 0.5, 0.25, FOR, idle_lock),
     ]
 }
 
@@ -179,7 +179,12 @@ fn waits(id: Id) -> Vec<Border> {
     let polls: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timer_share" 1.0);
     let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
     let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
+    let waits_only: &[_] = &values! {
+        state.running 0.0, state.blocked 1.0, block.stream 1.0, block.disk 0.0, host.others 2.0,
+        call.cpu_share 0.0
+    };
     let sleep: &[_] = blocked!("block.sleep" 1.0);
+    let go_sleep: &[_] = blocked!("block.sleep" 1.0, "call.futex" 500.0);
     let served: &[_] = &values! {
         export.service 100.0, export.queue_share 0.6, export.full_share 0.2, export.burst 1.0,
         export.stage_share 0.9
@@ -195,6 +200,8 @@ fn waits(id: Id) -> Vec<Border> {
             ("state.blocked_us", 5e5, 2.5e5, FOR, poll),
             ("poll.timer_share", 0.5, 0.25, FOR, poll),
             ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
+            ("host.others", 1.6, 1.9, AGAINST, waits_only),
+            ("block.disk", 0.5, 0.25, AGAINST, waits_only),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
         ],
         Id::FutexParking => vec![
@@ -207,6 +214,8 @@ fn waits(id: Id) -> Vec<Border> {
             ("state.blocked_us", 1e5, 5e4, FOR, polls),
             ("futex.wake_share", 0.5, 0.25, FOR, timer),
             ("futex.timeout_us", 4e4, 2e4, FOR, timer),
+            ("lock.goroutines", 0.5, 1.0, AGAINST, go_sleep),
+            ("call.futex", 100.0, 200.0, AGAINST, sleep),
             ("state.blocked_us", 1e5, 5e4, FOR, timer),
         ],
         Id::Idle => idle(),

@@ -11,7 +11,7 @@ const WITHOUT_NEED: f64 = 0.6;
 const WITHOUT_CHECK: f64 = 0.85;
 /// The degree to which a clue of a claim counts as held where its figure is absent.
 const UNKNOWN: f64 = 0.5;
-/// The maximum confidence of any other verdict where others took the machine.
+/// The factor on the confidence of any other verdict where others took the machine.
 pub(super) const CONTAMINATED_MAX: f64 = 0.6;
 /// The confidence from which on the evidence counts as contaminated: a tenth of the time.
 const CONTAMINATED_FROM: f64 = 0.5;
@@ -32,10 +32,10 @@ pub(super) fn judge(rules: &[&Rule], evidence: &Evidence) -> Vec<Verdict> {
     let mut found: Vec<Verdict> = rules.iter().map(|rule| weigh(rule, evidence)).collect();
     let disturbance = found.iter().find(|verdict| verdict.id == Id::Contaminated);
     let disturbance = disturbance.map_or(0.0, |verdict| verdict.confidence);
-    let most = 1.0 - (1.0 - CONTAMINATED_MAX) * (disturbance / CONTAMINATED_FROM).min(1.0);
+    let scale = 1.0 - (1.0 - CONTAMINATED_MAX) * (disturbance / CONTAMINATED_FROM).min(1.0);
     for verdict in &mut found {
         if verdict.id != Id::Contaminated {
-            verdict.confidence = verdict.confidence.min(most);
+            verdict.confidence *= scale;
         }
         verdict.confidence = (verdict.confidence * 100.0).floor() / 100.0;
     }
@@ -93,6 +93,7 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
         evidence: speaking_for(rule, evidence),
         contradicts: speaking_against(rule, evidence),
         cannot_tell: open_questions(rule, evidence),
+        places: places(rule, evidence),
         next: filled_in(rule.next, evidence),
     }
 }
@@ -103,7 +104,11 @@ fn is_blind(rule: &Rule, clue: &Clue) -> bool {
     blind.any(|&(name, _)| name == clue.figure.name())
 }
 
-/// Returns the share of the time that is claimed.
+/// The minimum share of the time that is left for a program whose cores others had.
+const LEFT_MIN: f64 = 0.05;
+
+/// Returns the share of the time that is claimed. The program's own parts are shares of the time
+/// that it did not wait for cores which other programs had: they would be its parts without these.
 fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
     match claim {
         Claim::Parts(parts) => {
@@ -113,7 +118,9 @@ fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
                     .map(|clue| clue.holds(evidence).unwrap_or(UNKNOWN));
                 Some(part.share(evidence)? * holds.fold(1.0, f64::min))
             };
-            parts.iter().filter_map(share_of).sum::<f64>().min(1.0)
+            let left = 1.0 - Part::Queue.share(evidence).unwrap_or(0.0);
+            let claimed = parts.iter().filter_map(share_of).sum::<f64>();
+            (claimed / left.max(LEFT_MIN)).min(1.0)
         }
         Claim::Largest(figures, parts) => {
             let figures = figures.iter().filter_map(|names| product(names, evidence));
@@ -329,6 +336,15 @@ fn filled_in(text: &str, evidence: &Evidence) -> String {
     }
     filled.push_str(rest);
     filled
+}
+
+/// Returns the places that a rule names, of all of its topics.
+fn places(rule: &Rule, evidence: &Evidence) -> Vec<String> {
+    let topics = rule.places.iter();
+    topics
+        .flat_map(|&topic| evidence.places(topic))
+        .cloned()
+        .collect()
 }
 
 fn where_most(condition: &str, evidence: &Evidence) -> String {

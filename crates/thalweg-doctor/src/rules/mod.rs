@@ -13,8 +13,8 @@ mod table;
 mod tests;
 pub mod verdict;
 
-use crate::evidence::Evidence;
 use crate::evidence::breakdown::Part;
+use crate::evidence::{Evidence, Topic};
 use crate::rules::verdict::{Id, Verdict};
 
 /// The origin of a threshold.
@@ -239,6 +239,8 @@ pub struct Rule {
     pub blind: &'static [(&'static str, &'static str)],
     /// The questions that no figure here can answer.
     pub limits: &'static [&'static str],
+    /// The places that it names.
+    pub places: &'static [Topic],
     /// The next step. `{name}` is replaced by a figure, `{name:source}` by its source, and
     /// `{name>text}` by the text where the figure is more than a half.
     pub next: &'static str,
@@ -256,6 +258,7 @@ impl Rule {
         contradicts: &[],
         blind: &[],
         limits: &[],
+        places: &[],
         next: "",
     };
 }
@@ -274,8 +277,8 @@ pub fn rules() -> Vec<&'static Rule> {
 
 /// Returns the verdicts, the most likely first; the list is empty if the figures show nothing.
 ///
-/// Where other programs took the machine ([`Id::Contaminated`]), no other verdict has a confidence
-/// above 0.6.
+/// Where other programs took the machine ([`Id::Contaminated`]), all other verdicts are that much
+/// less certain, to six tenths at most, and keep their order.
 #[must_use]
 pub fn judge(evidence: &Evidence) -> Vec<Verdict> {
     engine::judge(&rules(), evidence)

@@ -1,5 +1,6 @@
 //! The rules, as data.
 
+use crate::evidence::Topic;
 use crate::evidence::breakdown::Part;
 use crate::rules::verdict::Id;
 use crate::rules::{
@@ -81,6 +82,7 @@ pub(crate) const MACHINE: &[Rule] = &[
                 "whether the host gave this machine's cores to others",
             ),
         ],
+        places: &[Topic::Others],
         next: "Run it again on a quiet machine, or give it cores of its own (taskset, cpuset). \
                Until then believe no other verdict.",
         ..Rule::EMPTY
@@ -104,6 +106,7 @@ pub(crate) const MACHINE: &[Rule] = &[
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
         contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK],
+        places: &[Topic::Functions],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
                std::thread::available_parallelism or nproc), and give them the work in turns.",
         ..Rule::EMPTY
@@ -114,6 +117,7 @@ pub(crate) const MACHINE: &[Rule] = &[
         curve: Curve::Overhead,
         needs: BRIEF_RUNS.clues,
         blind: &[("call.all", "which calls the threads switch in")],
+        places: &[Topic::Calls, Topic::Waits],
         next: "Hand over more at a time: batch messages, or do both steps in one thread. Each \
                switch costs 2 to 5 µs, and the threads run for {switch.run_us} µs between two.",
         ..Rule::EMPTY
@@ -131,14 +135,14 @@ const SPINNING: Weighed = weighed(
 
 /// A large share of the calls end in a switch to another thread.
 const SWITCHING_CALLS: Clue = clue! {
-    switch.blocked / call.all > 0.2, Measured
+    switch.handed / call.all > 0.2, Measured
     "a switch costs 2 µs and more, a call without one 0.2 to 0.5 µs (Zen 4, KVM): with a switch \
      in every fifth call, switches cost more than calls"
 };
 
-/// A thread blocks so often that its waits are hand-overs.
+/// A thread blocks so often, and not for a disk, that its waits are hand-overs.
 const OFTEN_BLOCKED: Clue = clue! {
-    switch.blocked > 5_000.0, Measured
+    switch.handed > 5_000.0, Measured
     "a hand-over takes 4.3 µs between cores (Zen 4, KVM): 2 % of a core"
 };
 
@@ -191,6 +195,7 @@ pub(crate) const RUNNING: &[Rule] = &[
         limits: &[
             "a loop without a pause instruction that calls while it waits looks like computing",
         ],
+        places: &[Topic::Functions, Topic::Tool],
         next: "Profile it (perf record, or the flame graph of --html), and make the widest \
                function cheaper or spread it over more cores.",
         ..Rule::EMPTY
@@ -209,6 +214,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             }],
         )],
         contradicts: &[TOO_FEW_CORES, ONE_LOCK],
+        places: &[Topic::Functions, Topic::Tool],
         next: "Make the data smaller or nearer: arrays instead of pointers, hot fields side by \
                side, blocks that fit the cache, huge pages.",
         ..Rule::EMPTY
@@ -222,6 +228,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             &[clue! { fault.minor > 20_000.0, Measured "1.6 µs each (Zen 4, KVM): 3 % of a core" }],
         )],
         blind: &[("fault.cpu_share", "how much of the time is page faults")],
+        places: &[Topic::Faults],
         next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
                smaller, or use huge pages (madvise) and an allocator that returns less.",
         ..Rule::EMPTY
@@ -235,6 +242,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             "0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
         }],
         blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
+        places: &[Topic::Calls],
         next: "Park after a few yields: wait on a futex, condition variable or blocking queue \
                instead of calling sched_yield until something changes.",
         ..Rule::EMPTY
@@ -252,6 +260,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             }],
         )],
         contradicts: &[ONE_LOCK],
+        places: &[Topic::Functions],
         next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
                where threads outnumber cores: park at once, or use no more spinning threads than \
                the {cpu.usable} cores here, each with a core of its own.",
@@ -272,6 +281,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             TOO_SHORT.by(0.3),
         ],
         limits: &["whether the latency that spinning buys is worth a core"],
+        places: &[Topic::Functions],
         next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Bound the spin: \
                for about as long as a wake-up takes (5 to 50 µs; thalweg machine measures it), \
                then park. If latency is worth a core, leave it.",
@@ -281,11 +291,6 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::SyscallBound,
         claim: Claim::Parts(&[(Part::OtherCalls, &[])]),
         curve: Curve::Overhead,
-        needs: &[clue! {
-            call.all / cpu.used > 50_000.0, Measured
-            "crossing takes 0.2 µs (Zen 4, KVM): rarer calls cost by what they do, not by \
-             crossing"
-        }],
         raises: &[weighed(
             0.2,
             &[clue! {
@@ -295,8 +300,10 @@ pub(crate) const RUNNING: &[Rule] = &[
         )],
         contradicts: &[weighed(0.7, &[SWITCHING_CALLS]), BRIEF_RUNS.by(0.4)],
         blind: &[("call.cpu_share", "how much of the time is system calls")],
+        places: &[Topic::Calls],
         next: "Make fewer and larger calls: buffer reads and writes, use readv and writev, \
-               io_uring or mmap, and read the clock without a call.",
+               io_uring or mmap, and read the clock without a call. Where few calls take the \
+               time, ask the kernel for less in each.",
         ..Rule::EMPTY
     },
 ];
@@ -307,7 +314,7 @@ const WAITS_FOR_MEMORY: Clue = clue! {
     "Yasin 2014, top-down: memory-bound from a fifth to a third of the slots"
 };
 
-/// Several threads queue for a lock, which changes hands.
+/// Several threads queue for a lock, which changes hands ten times a second.
 const ONE_LOCK: Weighed = weighed(
     0.5,
     &[
@@ -316,16 +323,13 @@ const ONE_LOCK: Weighed = weighed(
             "waiting in line takes the whole time of a thread"
         },
         clue! {
-            lock.held_share > 0.5, Definition
-            "half of the waits are for what another of these threads has: those who wake wait \
-             there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)"
+            lock.held_share > 0.5, HANDED_ON
         },
-        clue! { switch.blocked > 20.0, HANDED_ON },
+        clue! {
+            lock.waiters / threads.busy > 0.5, Definition
+            "they wait for the lock rather than for a core: one waits for each two that do not"
+        },
     ],
-);
-
-const HANDED_ON: Origin = Origin::Definition(
-    "two switches for each hand-over: the lock changes hands ten times a second",
 );
 
 /// Goroutines may wait for a lock unseen, while the threads of their runtime park and wake.
@@ -351,6 +355,20 @@ const ANSWERED: Clue = clue! { state.blocked_us from 500_000.0 to 250_000.0, AN_
 const NOT_ANSWERED: Clue = clue! { state.blocked_us from 250_000.0 to 500_000.0, AN_ANSWER };
 const AN_ANSWER: Origin =
     Origin::Definition("a wait of more than half a second is for work, not for an answer");
+
+/// Other programs have nearly all cores, so the other end may wait for one.
+const NO_CORE_LEFT: Weighed = weighed(
+    0.4,
+    &[
+        ramp(
+            Quantity::Ratio("host.others", "cpu.usable"),
+            0.8,
+            0.95,
+            Origin::Definition("a peer on this machine gets a twentieth of its cores at most"),
+        ),
+        clue! { block.disk from 0.5 to 0.25, Definition "a disk answers without a core" },
+    ],
+);
 
 /// A heartbeat, or a slow answer: the cause of a long wait is not visible.
 const LONG_WAITS: Weighed = weighed(0.4, &[clue! { state.blocked_us > 100_000.0, MOMENT }]);
@@ -395,9 +413,15 @@ pub(crate) const BLOCKED: &[Rule] = &[
                 "Documentation/accounting/delay-accounting.rst: time in block I/O"
             }],
         )],
-        contradicts: &[ONE_LOCK.by(0.3), LONG_WAITS, BRIEF_RUNS.by(0.4)],
+        contradicts: &[
+            ONE_LOCK.by(0.3),
+            LONG_WAITS,
+            BRIEF_RUNS.by(0.4),
+            NO_CORE_LEFT,
+        ],
         blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],
+        places: &[Topic::Waits],
         next: "Do not wait for each answer: have several requests on their way, sync once for \
                many records, read ahead, or let another thread wait.",
         ..Rule::EMPTY
@@ -415,6 +439,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
             "lock.held_share",
             "whether several threads wait for one lock",
         )],
+        places: &[Topic::Waits],
         next: "Wake less often: hand over batches, spin for a few µs before parking where a core \
                is free, or do both sides' work in one thread.",
         ..Rule::EMPTY
@@ -440,6 +465,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         required: &["lock.waiters"],
         needs: ONE_LOCK.clues,
         limits: &["threads that pass a turn round look the same"],
+        places: &[Topic::Queue],
         next: "Hold the lock for less: move work out of it, split it into shards, give each \
                thread a copy and merge, or hand over by messages.",
         ..Rule::EMPTY
@@ -452,8 +478,9 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Futex, &[NOBODY_WAKES, SOON_TIMED_OUT, SHORT_WAIT]),
         ]),
         curve: Curve::Overhead,
-        contradicts: &[ONE_LOCK],
+        contradicts: &[ONE_LOCK, GOROUTINES],
         limits: &["a program that only keeps a schedule looks the same"],
+        places: &[Topic::Waits],
         next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \
                sleep or a timeout adds half of its length to each answer.",
         ..Rule::EMPTY
@@ -472,6 +499,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         ]),
         curve: Curve::Residue,
         limits: &["whether something else should have given it work"],
+        places: &[Topic::Waits],
         next: "It waits for something to do. If it should be busy, look at who should feed it; \
                if it was too slow, observe it while it is under load (attach).",
         ..Rule::EMPTY
@@ -479,7 +507,11 @@ pub(crate) const BLOCKED: &[Rule] = &[
 ];
 
 /// No thread hands the lock on: another program holds it.
-const NO_HAND_OVERS: Clue = clue! { switch.blocked from 20.0 to 10.0, HANDED_ON };
+const NO_HAND_OVERS: Clue = clue! { lock.held_share from 0.5 to 0.25, HANDED_ON };
+const HANDED_ON: Origin = Origin::Definition(
+    "half of the waits are for what another of these threads has, and hands on: those who wake \
+     wait there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)",
+);
 const FEW_FUTEX: Clue = clue! { call.futex from 50.0 to 25.0, TIMERS };
 const SOON_TIMED_OUT: Clue = clue! { futex.timeout_us from 40_000.0 to 20_000.0, TIMERS };
 const TIMERS: Origin = Origin::Literature(

@@ -87,6 +87,8 @@ pub struct Verdict {
     pub contradicts: Vec<Exhibit>,
     /// The questions that would decide it and cannot be answered here.
     pub cannot_tell: Vec<String>,
+    /// The functions, calls, files, threads or programs that it is about, the largest first.
+    pub places: Vec<String>,
     /// The next step.
     pub next: String,
 }

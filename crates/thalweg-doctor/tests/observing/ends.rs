@@ -14,6 +14,7 @@ pub(crate) const TESTS: &[(&str, fn())] = &[
     ("gigabytes_of_output_pass_through", gigabytes),
     ("a_program_has_our_group_and_input", untouched),
     ("a_doctor_can_watch_a_doctor", nested),
+    ("ignored_signals_stay_ignored", ignored),
     ("a_pipe_in_the_place_of_a_program_is_not_its_file", replaced),
 ];
 
@@ -34,6 +35,25 @@ fn code() {
     assert_eq!((seen.code, seen.stdout.as_slice()), (3, &b"out\n"[..]));
     assert!(seen.stderr.starts_with("err\n"), "{}", seen.said());
     assert_eq!(seen.report()["exit"]["code"], 3);
+}
+
+/// A parent that ignored SIGCHLD got neither the report nor the exit code; SIGPIPE was reset.
+fn ignored() {
+    let script = "trap '' CHLD PIPE; exec \"$0\" as-doctor sh -c \
+                  'grep SigIgn /proc/self/status; exit 7'";
+    let this = std::env::current_exe().unwrap();
+    let output = std::process::Command::new("bash")
+        .args(["-c", script])
+        .arg(this)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let mask = said.trim().strip_prefix("SigIgn:").expect(&said).trim();
+    let mask = u64::from_str_radix(mask, 16).unwrap();
+    let is_ignored = |signal: i32| mask >> (signal - 1) & 1 == 1;
+    assert!(is_ignored(libc::SIGPIPE), "{mask:x}");
+    assert!(!is_ignored(libc::SIGUSR1), "{mask:x}");
 }
 
 fn killed() {

@@ -8,7 +8,8 @@ use zerocopy::little_endian::{I64, U32};
 
 use super::error::CodecError;
 use super::fields::{Reader, Writer};
-use super::frame::{HEAD_BYTES, Head, kind};
+use super::frame::Head;
+use super::layout::HEAD_BYTES;
 use crate::command::{AccountSpec, FeeUnit, SymbolSpec, SymbolType};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::wire::{AmountForm, Wire, wire};
@@ -33,11 +34,24 @@ const BALANCE_BYTES: usize = size_of::<AmountForm<I64>>();
 
 /// Returns the error that the head of a batch, and the number of its items if that is there, prove
 /// whatever follows. An account may be longer, by balances of as many bytes.
-pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
-    let (frame, what, item_bytes) = match head.kind {
-        kind::ADD_SYMBOLS => ("a batch of symbols", SYMBOLS, SYMBOL_BYTES),
-        _ => ("a batch of accounts", ACCOUNTS, ACCOUNT_BYTES_MIN),
-    };
+pub(super) fn check_symbols(bytes: &[u8], head: Head) -> Result<(), CodecError> {
+    check(bytes, head, ("a batch of symbols", SYMBOLS, SYMBOL_BYTES))
+}
+
+/// Returns the error of a batch of accounts, as [`check_symbols`] does.
+pub(super) fn check_accounts(bytes: &[u8], head: Head) -> Result<(), CodecError> {
+    check(
+        bytes,
+        head,
+        ("a batch of accounts", ACCOUNTS, ACCOUNT_BYTES_MIN),
+    )
+}
+
+fn check(
+    bytes: &[u8],
+    head: Head,
+    (frame, what, item_bytes): (&'static str, &'static str, usize),
+) -> Result<(), CodecError> {
     let length = head.length()?;
     let room = length.saturating_sub(BYTES_MIN);
     let max = room / item_bytes;

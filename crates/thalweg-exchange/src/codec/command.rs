@@ -379,7 +379,8 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
 /// follows.
 pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
     match head.kind {
-        kind::ADD_SYMBOLS | kind::ADD_ACCOUNTS => batch::check(bytes, head),
+        kind::ADD_SYMBOLS => batch::check_symbols(bytes, head),
+        kind::ADD_ACCOUNTS => batch::check_accounts(bytes, head),
         _ => check_fixed(head),
     }
 }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES};
+use super::layout::{FRAME_BYTES_MAX, HEAD_BYTES};
 
 /// Why bytes were not decoded, or a value not encoded. Positions count from 0 at the beginning of
 /// the frame.

@@ -4,7 +4,8 @@ use zerocopy::little_endian::{I32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
-use super::frame::{Head, OWN_AT, kind, put_form};
+use super::frame::{Head, put_form};
+use super::layout::{OWN_AT, kind};
 use crate::command::Action;
 use crate::ids::SymbolId;
 use crate::market::{

@@ -40,21 +40,23 @@ mod command;
 mod error;
 mod fields;
 mod frame;
+mod layout;
 mod message;
 mod outcome;
+mod peek;
 mod report;
 pub mod session;
 mod snapshot;
 
+pub(crate) use self::command::kind;
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
-pub(crate) use self::frame::kind;
-pub use self::frame::{
-    FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, OUTCOME_VERSION, SESSION_VERSION, VERSION,
-    peek,
+pub use self::layout::{
+    FRAME_BYTES_MAX, Family, MESSAGE_VERSION, OUTCOME_VERSION, SESSION_VERSION, VERSION,
 };
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
 pub use self::outcome::{OutcomeHead, decode_outcome, encode_outcome, outcome_bytes};
+pub use self::peek::{Frame, peek};
 pub use self::report::{REPORT_BYTES, decode_report, encode_report};
 pub use self::snapshot::{decode_snapshot, encode_snapshot, snapshot_bytes};
 

@@ -6,7 +6,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
 use super::fields::Reader;
-use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, OWN_AT, kind, put_form};
+use super::frame::{Head, put_form};
+use super::layout::{FRAME_BYTES_MAX, HEAD_BYTES, OWN_AT, kind};
 use crate::command::Action;
 use crate::event::{Event, Events, Moved, RejectReason, Removal, Standing};
 use crate::ids::{OrderId, SymbolId, UserId};

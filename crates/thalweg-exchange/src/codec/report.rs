@@ -4,7 +4,8 @@ use zerocopy::little_endian::{I32, I64, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
-use super::frame::{Body, Head, kind, put, read};
+use super::frame::{Body, Head, put, read};
+use super::layout::kind;
 use crate::command::Action;
 use crate::event::{RejectReason, Removal};
 use crate::execution::{CancelReason, Execution, ExecutionReport, TradeId};

@@ -8,7 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::error::CodecError;
 use super::fields::{Reader, Writer};
-use super::frame::{Head, OWN_AT, kind, room_for};
+use super::frame::{Head, room_for};
+use super::layout::{OWN_AT, kind};
 use crate::book::Level;
 use crate::ids::SymbolId;
 use crate::market::{Channels, Epoch, FeedSequence, Snapshot, SymbolSequence};

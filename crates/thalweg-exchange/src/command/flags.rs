@@ -3,6 +3,7 @@
 /// Self-trade prevention: how a taker is handled that would trade with an order of its own user. It
 /// is decided when the resting order would be the next to trade; earlier trades with others stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[repr(u8)]
 pub enum SelfTrade {
     /// They trade (code 0): what the reference does.
@@ -96,5 +97,21 @@ impl OrderFlags {
             3 => SelfTrade::CancelBoth,
             _ => SelfTrade::Decrement,
         }
+    }
+}
+/// Flags are serialised as their code.
+#[cfg(feature = "serde")]
+impl serde::Serialize for OrderFlags {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u8(self.code())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for OrderFlags {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let code = <u8 as serde::Deserialize>::deserialize(deserializer)?;
+        let error = || serde::de::Error::custom(format_args!("{code} is no code of order flags"));
+        Self::from_code(code).ok_or_else(error)
     }
 }

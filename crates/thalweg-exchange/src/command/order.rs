@@ -61,6 +61,7 @@ impl OrderType {
 
 /// A new order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Place {
     /// The user who places it.
     pub uid: UserId,
@@ -142,6 +143,7 @@ impl Place {
 /// The owner states the side, the reserve price and the size, since money is held before the book
 /// is consulted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Amend {
     /// Its owner.
     pub uid: UserId,

@@ -36,6 +36,7 @@ codes! {
 /// A symbol and its terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)] // The symbol's id and kind come first: see `Book`.
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct SymbolSpec {
     /// The symbol's id.
     pub id: SymbolId,
@@ -117,6 +118,7 @@ impl SymbolSpec {
 
 /// How many orders a user may have, and how large; for [`Command::SetLimits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct UserLimits {
     /// How many orders may rest and wait at once, in all symbols together. A further order that
     /// could rest or wait is refused with
@@ -175,6 +177,7 @@ impl Default for UserLimits {
 
 /// A user with first balances, for [`Command::AddAccounts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct AccountSpec {
     /// The new user.
     pub uid: UserId,

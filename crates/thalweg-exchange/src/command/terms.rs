@@ -16,6 +16,7 @@ pub(crate) const fn display_is_large_enough(display: i64, size: i64) -> bool {
 /// combined. An order with any of them must have a size and a price above zero, under every rule
 /// set. Conditions are checked before the order itself; refused with a code of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ConditionalOrder {
     /// The order itself. Its money is held from the beginning.
     pub place: Place,

@@ -1,7 +1,7 @@
 //! The hash of what was asked.
 
 use super::lists::{of_accounts, of_limits, of_symbols};
-use super::{PI, multiply};
+use super::{add, with};
 use crate::codec::kind;
 use crate::command::ConditionalOrder;
 use crate::command::{Amend, Command, Place};
@@ -106,11 +106,6 @@ fn of_the_market(command: &Command, first: impl Fn(u8) -> u64) -> u64 {
     }
 }
 
-#[inline(always)]
-const fn add(value: u64, field: i64) -> u64 {
-    multiply(value, PI[7]) ^ field as u64
-}
-
 /// The upper half of the first word is the symbol.
 #[inline(always)]
 fn in_symbol<const F: usize>(first: u64, symbol: SymbolId, fields: [i64; F]) -> u64 {
@@ -168,12 +163,4 @@ fn of_conditional(first: u64, order: &ConditionalOrder) -> u64 {
     let are_there = conditions.map(|condition| condition.is_some().into());
     let value = with(of_place(first, place), &are_there);
     with(value, &conditions.map(Option::unwrap_or_default))
-}
-
-/// As [`add`], for the commands that are rare.
-#[cold]
-#[inline(never)]
-pub(super) fn with(value: u64, fields: &[i64]) -> u64 {
-    let add = |value, &field: &i64| add(value, field);
-    fields.iter().fold(value, add)
 }

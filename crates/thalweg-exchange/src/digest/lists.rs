@@ -1,6 +1,6 @@
 //! The hashes of commands with lists or many fields: symbols, accounts and limits.
 
-use super::commands::with;
+use super::with;
 use crate::command::{AccountSpec, SymbolSpec, UserLimits};
 use crate::ids::UserId;
 

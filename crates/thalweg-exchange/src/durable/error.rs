@@ -153,6 +153,16 @@ pub enum Failed {
     /// It was closed while the disk was full: some commands could not be made durable.
     #[error("the exchange was closed while commands waited for room on the disk: {0}")]
     NoRoom(Arc<JournalError>),
+    /// Another replica has claimed the command log: this one must not acknowledge anything any
+    /// more. What has no answer is in the log once or not at all, and the new primary knows.
+    #[error(
+        "another replica has claimed the command log, which was this one's in epoch {epoch}: \
+        nothing is acknowledged here any more; started again, it follows the new primary"
+    )]
+    Fenced {
+        /// The epoch in which it wrote the log.
+        epoch: u64,
+    },
 }
 
 /// EMFILE and ENFILE: the standard library has no kind for them.
@@ -246,6 +256,13 @@ pub enum SubmitError {
     /// The exchange has stopped.
     #[error("{0}")]
     Failed(#[from] Failed),
+}
+
+impl SubmitError {
+    /// Returns whether there is no room on the disk for now.
+    pub(super) const fn is_shortage(&self) -> bool {
+        matches!(self, Self::Refused(Refusal::DiskFull | Refusal::Resources))
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use super::gate::{Gate, pace};
 use super::in_flight::InFlight;
 use super::options::{Options, SyncMode};
 use super::published::{Published, Reported};
+use super::replication::leading::Replication;
 use super::snapshots::{SnapshotMade, SnapshotStats, Snapshots};
 use super::stage_times::StageTimes;
 use super::stats::{JournalStats, Meters, Stats};
@@ -60,6 +61,7 @@ pub struct Exchange<S: Storage = DefaultStorage> {
     pub(super) reports: Reports,
     pub(super) reported: Reported,
     pub(super) admission: Admission,
+    pub(super) replication: Replication,
     pub(super) options: Options,
     pub(super) snapshots: Snapshots<S>,
     pub(super) owner: Owner,
@@ -91,6 +93,8 @@ pub(super) struct Owner {
     /// The work of all that was executed.
     pub(super) work: u64,
     pub(super) is_failure_published: bool,
+    /// Commands in the journal that are not durable.
+    pub(super) lag: u64,
 }
 
 impl Owner {
@@ -107,6 +111,7 @@ impl Owner {
             buffer: Vec::new(),
             work: 0,
             is_failure_published: false,
+            lag: 0,
         }
     }
 }
@@ -185,9 +190,9 @@ impl<S: Storage> Exchange<S> {
 
     /// Waits for a while, until more can be published, the exchange has stopped, or `is_enough`.
     pub(super) fn wait_until(&mut self, is_enough: impl Fn(&Gate) -> bool) {
-        let durable = self.committer.commit(self.owner.number);
+        let end = self.journaled();
+        let durable = self.committer.commit(end);
         let (gate, committer) = (&self.gate, &mut self.committer);
-        let end = self.owner.number;
         let is_over =
             || committer.commit(end) != durable || gate.failed().is_some() || is_enough(gate);
         gate.wait(&mut self.owner.pace, is_over);

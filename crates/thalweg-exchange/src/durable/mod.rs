@@ -61,6 +61,8 @@ mod published;
 mod publishing;
 mod record;
 mod replay;
+mod replicating;
+pub mod replication;
 mod reports;
 mod sessions;
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::in_flight::InFlight;
 use super::options::{KEPT_MAX, Options, SyncMode};
 use super::published::{Published, Reported};
 use super::replay::{Image, Replayer};
+use super::replication::leading::Replication;
 use super::snapshots::{
     Skipped, SnapshotHeader, Snapshots, Writer, header_of, newest, snapshot_commands,
 };
@@ -220,6 +221,7 @@ impl<S: Storage> Exchange<S> {
             admission: Admission::new(&image.tables.sessions, options.sessions),
             reports: Reports::new(image.tables),
             reported: Reported::default(),
+            replication: Replication::default(),
             state: image.state,
             committer,
             journal,

@@ -20,7 +20,7 @@ impl<S: Storage> Exchange<S> {
     pub(super) fn publish(&mut self) -> Result<(), Failed> {
         let durable = match self.faults.has(Seeded::PublishUnsynced) {
             true => u64::MAX,
-            false => self.committer.commit(self.owner.number),
+            false => self.releasable(),
         };
         if let Some(failed) = self.gate.failed()
             && !self.faults.has(Seeded::PublishFailed)
@@ -40,6 +40,7 @@ impl<S: Storage> Exchange<S> {
         loop {
             let count = self.in_flight.publishable(durable).min(TOGETHER);
             if count == 0 {
+                self.hand_over();
                 return Ok(());
             }
             self.publish_next(count);

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use thalweg_journal::{Error as JournalError, Storage};
+use thalweg_journal::{Error as JournalError, Lsn, Storage};
 use thalweg_measure::clock::Clock;
 
 use super::admission::{Kind, Place};
@@ -13,6 +13,8 @@ use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::in_flight::{Note, Question};
 use super::record::{Check, Origin, encode, record_bytes};
+use super::replication::batch::RECORD_BYTES_MAX;
+use super::replication::leading::Replication;
 use super::sessions::{FirstAnswer, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
@@ -289,17 +291,27 @@ impl<S: Storage> Exchange<S> {
     #[inline]
     fn append(&mut self, origin: Origin, command: &Command) -> Result<Check, SubmitError> {
         let bytes = record_bytes(command);
-        if bytes > FRAME_BYTES_MAX {
-            let bytes_max = FRAME_BYTES_MAX;
+        let bytes_max = match self.replication {
+            Replication::Alone => FRAME_BYTES_MAX,
+            _ => RECORD_BYTES_MAX,
+        };
+        if bytes > bytes_max {
             return Err(SubmitError::TooLong { bytes, bytes_max });
         }
         if self.owner.refused_until.is_some() {
             self.ask_again()?;
         }
         let mut check = Check::default();
-        let appended = self.journal.append_bytes_with(bytes, |out| {
+        let write = |out: &mut [u8]| {
             check = encode(origin, command, out).expect("the frame has room, and is not too long");
-        });
+        };
+        let appended = match &mut self.replication {
+            Replication::Leading(leading) => {
+                leading.pending.push_with(bytes, write);
+                Ok(Lsn::new(self.owner.number + 1))
+            }
+            _ => self.journal.append_bytes_with(bytes, write),
+        };
         match appended {
             Ok(lsn) => {
                 debug_assert_eq!(lsn.number(), self.owner.number + 1);

@@ -99,7 +99,14 @@ impl Tables {
             self.sessions.note(SessionSlot(note.session), answer);
         }
         let reports = &mut self.reports;
-        for_each_report(outcome, |report| {
+        let Outcome {
+            sequence,
+            result,
+            command,
+            events,
+            ..
+        } = *outcome;
+        for_each_report(sequence, command, (result, events), |report| {
             let mut frame = [0; REPORT_BYTES];
             encode_report(report, &mut frame).expect("a frame has room for a report");
             let owner = report.owner;

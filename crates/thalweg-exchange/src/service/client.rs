@@ -3,33 +3,11 @@
 use std::sync::Arc;
 
 use thalweg::channel::{OneshotSender, TrySendError, mpsc, oneshot};
-use thalweg::pipeline::Failure;
 use thalweg::wait::{Mode, Pace};
-use thiserror::Error;
 
 use super::query::{Answered, Query};
-use super::reply::{FailureCell, Pending, Reply, ended};
+use super::reply::{ClientError, FailureCell, Pending, Reply, ended};
 use crate::command::Command;
-
-/// Why a command was not accepted, or has no reply.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// The queue of the service has no room now; the command was not accepted.
-    #[error("the service is full: {limit} commands wait in its queue, its limit")]
-    Full {
-        /// Commands that it has room for: [`SharedOptions::queue`](super::SharedOptions::queue),
-        /// or somewhat more.
-        limit: usize,
-    },
-    /// The service has ended; the command was not executed.
-    #[error("the service has ended")]
-    Closed,
-    /// The service has failed. A command that was accepted may have been executed, in part or as a
-    /// whole.
-    #[error("the service has failed: {0}")]
-    Failed(Failure),
-}
 
 /// A request to the driver, with the sender of its result.
 #[derive(Debug)]

@@ -61,11 +61,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::channel::oneshot;
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
-pub use self::client::{Client, ClientError};
+pub use self::client::Client;
 pub(crate) use self::foresight::Foresight;
 use self::query::Inquiry;
 pub use self::query::{Answered, Query, QueryReply};
-pub use self::reply::{Pending, Reply};
+pub use self::reply::{ClientError, Pending, Reply};
 pub use self::shared::{SharedOptions, SharedService, StartError};
 use self::slot::Slot;
 pub use self::stages::OptionsError;

@@ -8,12 +8,32 @@ use std::time::{Duration, Instant};
 use thalweg::channel::{OneshotReceiver, RecvTimeoutError};
 use thalweg::pipeline::Failure;
 use thalweg::wait::{Mode, Pace};
+use thiserror::Error;
 
 use super::Outcome;
-use super::client::ClientError;
 use crate::event::{Event, Events};
 use crate::execution::{Asked, ExecutionReport, ExecutionReports};
 use crate::result_code::ResultCode;
+
+/// Why a command was not accepted, or has no reply.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The queue of the service has no room now; the command was not accepted.
+    #[error("the service is full: {limit} commands wait in its queue, its limit")]
+    Full {
+        /// Commands that it has room for: [`SharedOptions::queue`](super::SharedOptions::queue),
+        /// or somewhat more.
+        limit: usize,
+    },
+    /// The service has ended; the command was not executed.
+    #[error("the service has ended")]
+    Closed,
+    /// The service has failed. A command that was accepted may have been executed, in part or as a
+    /// whole.
+    #[error("the service has failed: {0}")]
+    Failed(Failure),
+}
 
 /// The result of a command, with its events.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{
-    Command, Event, OrderFlags, OrderId, OrderType, RejectReason, Removal, ResultCode, Rules,
-    SelfTrade, SymbolSpec, UserId, WORK_MAX,
+    Command, Event, OrderFlags, OrderId, OrderType, REFILL_WORK, RejectReason, Removal, ResultCode,
+    Rules, SelfTrade, SymbolSpec, UserId, WORK_MAX,
 };
 
 use thalweg_exchange::SymbolId;
@@ -122,12 +122,17 @@ fn an_iceberg_order_counts_each_time_that_it_shows_lots() {
         world.done(iceberg(ask(1, id, 100, 1_000), 1));
     }
     world.done(of_type(bid(2, 9, 100, 3_000), OrderType::Ioc));
-    assert!(world.events.len() <= WORK_MAX + 2, "{}", world.events.len());
+    // Each of its trades but the last ones of an order is followed by a refill.
+    let most = WORK_MAX.div_ceil(1 + REFILL_WORK);
+    assert_eq!(world.events.len(), 2 * most + 1);
     assert_eq!(
         rejected(&world).map(|(_, why)| why),
         Some(RejectReason::WorkLimit)
     );
-    assert!(trades(&world) >= WORK_MAX / 2);
+    assert_eq!(trades(&world), most);
+    // An order that ended so is sent again.
+    world.done(of_type(bid(2, 10, 100, 100), OrderType::Ioc));
+    assert_eq!((trades(&world), rejected(&world)), (100, None));
 }
 
 #[test]
@@ -175,13 +180,13 @@ fn hidden_lots_count_for_an_order_that_must_be_filled_whole_only_where_it_needs_
     world.done(ask(1, 2, 100, 5_000));
     world.done(fok(5_001));
     assert_eq!(trades(&world), 2);
-    // 600 times one lot would be shown.
+    // One lot would be shown 113 times.
     world.done(ask(1, 3, 100, 1));
-    assert_eq!(
-        world.apply(&fok(602)),
-        ResultCode::MatchingRejectedWorkLimit
-    );
-    assert_eq!(world.apply(&fok(300)), ResultCode::Success);
+    for size in [602, 115] {
+        let code = world.apply(&fok(size));
+        assert_eq!(code, ResultCode::MatchingRejectedWorkLimit, "{size}");
+    }
+    assert_eq!(world.apply(&fok(114)), ResultCode::Success);
 }
 
 #[test]
@@ -315,7 +320,8 @@ fn the_end_of_a_session_visits_no_stop_order_that_stays() {
 #[test]
 fn an_order_that_must_be_filled_whole_is_filled_whole_by_icebergs_or_not_at_all() {
     for order_type in [OrderType::Fok, OrderType::FokBudget] {
-        for count in [500, 512, 513, 600] {
+        let most = MAX / (1 + REFILL_WORK as i64);
+        for count in [most - 1, most, most + 1, MAX] {
             let mut world = World::with_money(Rules::default(), 1 << 50);
             for id in 0..count {
                 world.apply(&with(iceberg(ask(1, id, 100, 2), 1)));
@@ -324,7 +330,7 @@ fn an_order_that_must_be_filled_whole_is_filled_whole_by_icebergs_or_not_at_all(
             let is_budget = order_type == OrderType::FokBudget;
             let price = if is_budget { 100 * count } else { 100 };
             let result = world.apply(&of_type(bid(2, 1 << 40, price, count), order_type));
-            let expected = match count <= MAX / 2 {
+            let expected = match count <= most {
                 true => (ResultCode::Success, count as usize),
                 false => (ResultCode::MatchingRejectedWorkLimit, 0),
             };

@@ -43,8 +43,8 @@ pub(crate) struct Memory {
     /// The moves of this command and of those before it are not all kept.
     moved_before: u64,
     kept: usize,
-    /// Reports of the user were kept no more when they were asked for.
-    pub(super) has_lost: bool,
+    /// Orders on their way of which the session gives no outcome any more.
+    unanswered: Vec<OrderKey>,
     /// The last report that was applied; `None` before the first, or a beginning.
     pub(crate) last_report: Option<ReportNumber>,
     /// The sequence of the last command of the user's session.
@@ -74,7 +74,7 @@ impl Memory {
             moves: VecDeque::new(),
             moved_before: 0,
             kept,
-            has_lost: false,
+            unanswered: Vec::new(),
             last_report: None,
             sequence: 0,
         }
@@ -111,12 +111,16 @@ impl Memory {
         };
     }
 
-    /// Closes the orders without a report whose commands were executed, where reports are lost.
-    /// Returns how many. `executed` is the sequence of the last command that was executed.
-    pub(super) fn close_unknown(&mut self, executed: i64) -> usize {
-        if !std::mem::take(&mut self.has_lost) {
-            return 0;
-        }
+    /// No outcome of an order's command will come.
+    pub(super) fn note_unanswered(&mut self, symbol: i32, id: i64) {
+        self.unanswered.push((symbol, id));
+    }
+
+    /// Ends what is known of orders on their way that are not open, where all reports up to the
+    /// command with sequence `executed`, and some more, are applied: the executed ones are of
+    /// unknown execution, and those without an outcome are forgotten, if `is_last`, since no list
+    /// that was asked for later will have them. Returns how many.
+    pub(super) fn close_unknown(&mut self, executed: i64, is_last: bool) -> usize {
         let of_unknown = |(key, order): (&OrderKey, &Order)| {
             let is_unknown = order.status == Status::Pending && key.1 - ORDER_IDS <= executed;
             is_unknown.then_some(*key)
@@ -128,7 +132,16 @@ impl Memory {
                 self.keep_closed(order);
             }
         }
-        unknown.len()
+        if !is_last {
+            return unknown.len();
+        }
+        let mut unsent = std::mem::take(&mut self.unanswered);
+        let is_pending = |order: &Order| order.status == Status::Pending;
+        unsent.retain(|key| self.open.get(key).is_some_and(is_pending));
+        unsent
+            .iter()
+            .for_each(|(symbol, id)| self.forget(*symbol, *id));
+        unknown.len() + unsent.len()
     }
 
     /// Forgets the orders that were never executed: those without a report. Returns how many.
@@ -141,9 +154,12 @@ impl Memory {
         unsent.len()
     }
 
-    /// Applies a report, if its number is the next. Returns the event that it makes.
+    /// Applies a report, if its number is the next, or 0: then it is none of the exchange's, but
+    /// made of a comparison. Returns the event that it makes.
     pub(crate) fn apply(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
-        self.last_report = Some(reported.number);
+        if reported.number != ReportNumber::default() {
+            self.last_report = Some(reported.number);
+        }
         let report = &reported.report;
         let key = (report.symbol.0, report.order.0);
         if let (Some(order), Execution::Rejected(code)) = (self.open.get(&key), report.kind)

@@ -11,9 +11,11 @@
 //! 4. Who waits for a command waits until the drop copy has passed its number.
 
 mod committer;
+mod comparing;
 mod event;
 mod fields;
 mod kept;
+mod lists;
 mod log;
 mod memory;
 mod order;
@@ -35,15 +37,16 @@ use thalweg_exchange::codec::{REPORT_BYTES, decode_report};
 use thalweg_exchange::durable::Reports;
 use thalweg_exchange::execution::ExecutionReport;
 use thalweg_exchange::market::BestPrices;
-use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
+use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Command, SymbolId, UserId};
 use thalweg_journal::Lsn;
-use thalweg_server::{GatewayLink, config};
+use thalweg_server::{GatewayLink, OpenOrdersOf, config};
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use self::committer::Committer;
 pub(crate) use self::event::{Balance, UserEvent};
 pub(crate) use self::kept::Kept;
+use self::lists::Lists;
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
 use self::memory::ORDER_IDS;
@@ -90,6 +93,7 @@ pub(crate) struct Orders {
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
     reports: Reports,
+    lists: Arc<Lists>,
     kept: usize,
     passed: Passed,
     best: RwLock<HashMap<SymbolId, BestPrices>>,
@@ -115,6 +119,11 @@ impl Orders {
                 key: link.key.clone(),
                 number: link.session,
             },
+            lists: Arc::new(Lists::new(
+                link.open_orders.clone(),
+                link.reports.clone(),
+                link.session,
+            )),
             reports: link.reports.clone(),
             kept: config.orders_kept,
             passed: Passed::default(),
@@ -123,16 +132,21 @@ impl Orders {
         })
     }
 
-    /// Returns a user, which is followed from now on.
+    /// Returns a user, which is followed from now on. Orders that it has are listed.
     pub(crate) fn user(&self, id: UserId) -> Arc<User> {
         if let Some(user) = self.tracked(id) {
             return user;
         }
+        let user = self.insert(id);
+        self.lists.want(id);
+        user
+    }
+
+    fn insert(&self, id: UserId) -> Arc<User> {
         let mut users = self.users.write().unwrap_or_else(PoisonError::into_inner);
         let user = users.entry(id).or_insert_with(|| {
             let mut memory = Memory::new(self.kept);
-            let key = SessionKey::new(Role::Trade, id.0, self.access.number);
-            memory.sequence = self.reports.session(key).last_executed.0 as i64;
+            memory.sequence = self.lists.executed(id);
             Arc::new(User {
                 id,
                 memory: Mutex::new(memory),
@@ -225,8 +239,8 @@ impl Orders {
         let mut frames = Vec::new();
         let resumed = self.reports.resume(user, after, &mut frames);
         if let Some((from, to)) = resumed.gap {
-            tracing::error!(%user, %from, %to, "lost reports: orders are out of date");
-            self.user(user).memory().has_lost = true;
+            tracing::error!(%user, %from, %to, "lost reports: open orders are compared");
+            self.lists.want(user);
         }
         let frames = frames.chunks(REPORT_BYTES).zip(resumed.first.0..);
         let decoded = frames.filter_map(|(frame, number)| {
@@ -281,26 +295,56 @@ impl Orders {
         users.iter().filter_map(begin).collect()
     }
 
-    /// Closes the orders that were executed and whose reports are lost, which is kept in the log,
-    /// and forgets those that were never executed. All reports of before must be applied.
+    /// Returns whether no user's open orders are to be compared.
+    pub(crate) fn is_compared(&self) -> bool {
+        self.lists.is_done()
+    }
+
+    /// Lists that were to come may have been dropped.
+    pub(crate) fn list_again(&self) {
+        self.lists.ask_again();
+    }
+
+    /// Returns the reports that are missing of a user's open orders; see [`comparing`]. All reports
+    /// of before the list must be applied.
+    pub(crate) fn missing_reports(&self, list: &OpenOrdersOf) -> Vec<ExecutionReport> {
+        let waited = self.lists.asked(list.user).and(self.tracked(list.user));
+        waited.map_or_else(Vec::new, |user| {
+            comparing::missing_reports(&user.memory(), list)
+        })
+    }
+
+    /// Ends the comparison of a user, whose missing reports are applied. What becomes of orders
+    /// without a report is kept in the log.
+    ///
+    /// # Errors
+    /// The log takes nothing.
+    pub(crate) fn compared(&self, id: UserId) -> Result<(), GatewayError> {
+        let Some((user, asked)) = self.tracked(id).zip(self.lists.asked(id)) else {
+            return Ok(());
+        };
+        let closed = {
+            let mut memory = user.memory();
+            memory.close_unknown(asked.executed, !asked.is_again)
+        };
+        if closed > 0 {
+            tracing::error!(user = %id, closed, "the execution of orders is unknown");
+            self.log.commit(self.keep(id)?)?;
+        }
+        self.lists.done(id);
+        Ok(())
+    }
+
+    /// Forgets the orders that were never executed: all that are executed must be compared, and
+    /// sessions not begun.
     ///
     /// # Errors
     /// The log takes nothing.
     pub(crate) fn forget_unsent(&self) -> Result<(), GatewayError> {
         for user in self.followed() {
-            let key = SessionKey::new(Role::Trade, user.id.0, self.access.number);
-            let executed = self.reports.session(key).last_executed.0 as i64;
-            let (unknown, forgotten) = {
-                let mut memory = user.memory();
-                (memory.close_unknown(executed), memory.forget_unsent())
-            };
-            if unknown > 0 {
-                tracing::error!(user = %user.id, unknown, "the execution of orders is unknown");
-            }
+            let forgotten = user.memory().forget_unsent();
             if forgotten > 0 {
                 tracing::warn!(user = %user.id, forgotten, "orders of before were not executed");
-            }
-            if unknown + forgotten > 0 {
                 // The next start does not find them again among those that may be sent still.
                 self.log.commit(self.keep(user.id)?)?;
             }
@@ -391,6 +435,16 @@ impl Orders {
         self.user(user).events.subscribe()
     }
 
+    /// Waits until a user's orders are those that the exchange has open, for some time: they are
+    /// compared when the user is followed first, and where reports were lost.
+    pub(crate) async fn compare(&self, id: UserId) {
+        self.user(id);
+        if self.lists.has(id) {
+            let compared = self.lists.compared(id);
+            let _ = tokio::time::timeout(ANSWER_TIME, compared).await;
+        }
+    }
+
     /// Waits until a command is applied.
     ///
     /// # Errors
@@ -438,7 +492,11 @@ impl Orders {
             sequence: sequence as u64,
             lsn,
             command,
-            done: Done { sender, placed },
+            done: Done {
+                sender,
+                placed,
+                lists: Arc::clone(&self.lists),
+            },
         })));
         Ok((id, outcome))
     }

@@ -142,6 +142,7 @@ pub(crate) struct Order {
     pub(crate) stop: Option<i64>,
     pub(crate) display: Option<i64>,
     pub(crate) flags: OrderFlags,
+    /// When it was accepted; before, when it was asked for.
     pub(crate) created_us: i64,
     pub(crate) updated_us: i64,
     /// When it came into the book or traded; 0 before.
@@ -229,6 +230,8 @@ impl Order {
         let what = match report.kind {
             Execution::New => {
                 self.status = Status::New;
+                // The time of its first response, not that of the request.
+                self.created_us = reported.time_us;
                 if self.stop.is_none() {
                     self.working_us = reported.time_us;
                 }
@@ -240,7 +243,8 @@ impl Order {
             }
             Execution::Trade { .. } => {
                 fill = self.trade(reported, symbol);
-                "TRADE"
+                // Where reports are lost, the trades are not known one by one.
+                if fill.is_some() { "TRADE" } else { "REPLACED" }
             }
             Execution::Replaced { reduced_by } => {
                 self.lots -= reduced_by;

@@ -61,6 +61,7 @@ impl Orders {
         })?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
+        self.find(user, (symbol.spec.id, id), result).await?;
         let memory = user.memory();
         match memory.order(symbol.spec.id, id) {
             Some(order) => Ok(Placed {
@@ -69,6 +70,33 @@ impl Orders {
             }),
             None => Err(refusal(result)),
         }
+    }
+
+    /// Waits until something is known of an order whose command was executed: at once, unless its
+    /// reports were lost.
+    ///
+    /// # Errors
+    /// -1007.
+    async fn find(
+        &self,
+        user: &User,
+        (symbol, id): (SymbolId, i64),
+        result: ResultCode,
+    ) -> Result<(), ApiError> {
+        {
+            let mut memory = user.memory();
+            let order = memory.sent(symbol, id);
+            if order.is_none_or(|order| order.status != Status::Pending) {
+                return Ok(());
+            }
+            if result != ResultCode::Success {
+                memory.forget(symbol.0, id);
+                return Ok(());
+            }
+        }
+        self.lists.want(user.id);
+        let compared = tokio::time::timeout(ANSWER_TIME, self.lists.compared(user.id)).await;
+        compared.map_err(|_| ApiError::TIMEOUT)
     }
 
     /// Returns type, price and size of an order for the engine.

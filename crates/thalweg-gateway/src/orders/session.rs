@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::User;
 use super::committer::Committer;
+use super::lists::Lists;
 use crate::error::ApiError;
 
 /// Commands and queries of a user that wait for its session.
@@ -61,15 +62,21 @@ pub(super) struct Done {
     pub(super) sender: oneshot::Sender<Result<Executed, ApiError>>,
     /// The user, the symbol and the id.
     pub(super) placed: Option<(Arc<User>, i32, i64)>,
+    pub(super) lists: Arc<Lists>,
 }
 
 impl Done {
-    /// Sends the outcome; the client may be gone. An order that was not executed is forgotten.
+    /// Sends the outcome; the client may be gone. An order that was not executed is forgotten, and
+    /// one of which that is not known is looked for among the open ones: the connection is gone,
+    /// so it was executed before now, or never will be.
     fn settle(self, outcome: Result<Executed, ApiError>) {
-        if let (Some((user, symbol, id)), Err(error)) = (self.placed, &outcome)
-            && *error != ApiError::TIMEOUT
-        {
-            user.memory().forget(symbol, id);
+        if let (Some((user, symbol, id)), Err(error)) = (self.placed, &outcome) {
+            if *error == ApiError::TIMEOUT {
+                user.memory().note_unanswered(symbol, id);
+                self.lists.want(user.id);
+            } else {
+                user.memory().forget(symbol, id);
+            }
         }
         let _ = self.sender.send(outcome);
     }

@@ -83,12 +83,53 @@ pub(crate) struct Endpoint {
     pub(crate) weight: fn(&Params) -> u32,
     pub(crate) security: Security,
     pub(crate) handler: Handler,
+    /// The parameters that Binance knows of it, but [`OF_ALL`], and [`OF_SIGNED`].
+    names: Names,
+}
+
+/// Names of parameters, in parts.
+type Names = &'static [&'static [&'static str]];
+
+/// Parameters of every request: the time unit, and those of requests of the WebSocket API.
+const OF_ALL: [&str; 3] = ["timeUnit", "apiKey", "returnRateLimits"];
+/// Parameters of every signed request, besides the signature.
+const OF_SIGNED: [&str; 2] = ["recvWindow", "timestamp"];
+
+impl Endpoint {
+    /// Checks that all parameters are known.
+    ///
+    /// # Errors
+    /// -1101 where there are more than the endpoint has, -1104 where one is none of them.
+    fn check_names(&self, params: &Params) -> Result<(), ApiError> {
+        if self.names == ANY {
+            return Ok(());
+        }
+        let is_signed = self.security != Security::None;
+        let names = || self.names.iter().copied().flatten();
+        let is_known = |name: &str| {
+            names().any(|one| *one == name)
+                || is_signed && OF_SIGNED.contains(&name)
+                || OF_ALL.contains(&name)
+        };
+        let has_signature = params.signature().is_some();
+        let mut unknown = params.names().filter(|name| !is_known(name)).count();
+        unknown += usize::from(has_signature && !is_signed);
+        if unknown == 0 {
+            return Ok(());
+        }
+        let sent = params.names().count() + usize::from(has_signature);
+        let expected = names().count() + if is_signed { 1 + OF_SIGNED.len() } else { 0 };
+        Err(match sent > expected {
+            true => ApiError::too_many(expected, sent),
+            false => ApiError::unread(sent - unknown, sent),
+        })
+    }
 }
 
 /// Makes the table; handlers are `async fn(&Call<'_>) -> Answer`.
 macro_rules! endpoints {
     ($($method:ident $path:literal, $ws:literal, $weight:expr, $security:ident,
-        $($handler:ident)::+;)*) => {
+        $($handler:ident)::+, $names:expr;)*) => {
         /// All endpoints; others answer 404.
         pub(crate) static ENDPOINTS: &[Endpoint] = &[$(Endpoint {
             method: Method::$method,
@@ -97,6 +138,7 @@ macro_rules! endpoints {
             weight: $weight,
             security: Security::$security,
             handler: |call| Box::pin($($handler)::+(call)),
+            names: $names,
         }),*];
     };
 }
@@ -111,52 +153,96 @@ fn with_order(params: &Params, with: u32, without: u32) -> u32 {
     params.raw("orderId").map_or(without, |_| with)
 }
 
+/// Parameters that are not checked: those of other families of Binance's endpoints.
+const ANY: Names = &[&["*"]];
+const CANDLES: Names = &[&[
+    "symbol",
+    "interval",
+    "startTime",
+    "endTime",
+    "timeZone",
+    "limit",
+]];
+/// Parameters of a new order.
+const NEW: &[&str] = &[
+    "symbol",
+    "side",
+    "type",
+    "timeInForce",
+    "quantity",
+    "quoteOrderQty",
+    "price",
+    "newClientOrderId",
+    "strategyId",
+    "strategyType",
+    "stopPrice",
+    "trailingDelta",
+    "icebergQty",
+    "newOrderRespType",
+    "selfTradePreventionMode",
+    "pegPriceType",
+    "pegOffsetValue",
+    "pegOffsetType",
+];
+const ORDER: Names = &[NEW];
+const TEST: Names = &[NEW, &["computeCommissionRates"]];
+const REPLACE: Names = &[
+    NEW,
+    &[
+        "cancelReplaceMode",
+        "cancelNewClientOrderId",
+        "cancelOrigClientOrderId",
+        "cancelOrderId",
+        "cancelRestrictions",
+        "orderRateLimitExceededMode",
+    ],
+];
+
 endpoints! {
-    GET "/api/v3/ping", "ping", |_| 1, None, general::ping;
-    GET "/api/v3/time", "time", |_| 1, None, general::time;
-    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info;
-    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth;
-    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades;
-    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades;
-    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades;
-    GET "/api/v3/klines", "klines", |_| 2, None, market::candles;
-    GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles;
+    GET "/api/v3/ping", "ping", |_| 1, None, general::ping, &[];
+    GET "/api/v3/time", "time", |_| 1, None, general::time, &[];
+    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info, &[&["symbol", "symbols", "permissions", "showPermissionSets", "symbolStatus"]];
+    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth, &[&["symbol", "limit", "symbolStatus"]];
+    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades, &[&["symbol", "limit"]];
+    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades, &[&["symbol", "limit", "fromId"]];
+    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades, &[&["symbol", "fromId", "startTime", "endTime", "limit"]];
+    GET "/api/v3/klines", "klines", |_| 2, None, market::candles, CANDLES;
+    GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles, CANDLES;
     GET "/api/v3/ticker/24hr", "ticker.24hr", |p| market::ticker_weight(p, 2, 40, 80), None,
-        market::ticker_24hr;
+        market::ticker_24hr, &[&["symbol", "symbols", "type", "symbolStatus"]];
     GET "/api/v3/ticker/price", "ticker.price", |p| market::ticker_weight(p, 2, 4, 4), None,
-        market::ticker_price;
+        market::ticker_price, &[&["symbol", "symbols", "symbolStatus"]];
     GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
-        market::ticker_book;
-    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling;
+        market::ticker_book, &[&["symbol", "symbols", "symbolStatus"]];
+    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling, &[&["symbol", "symbols", "windowSize", "type", "symbolStatus"]];
     GET "/api/v3/ticker/tradingDay", "ticker.tradingDay", market::window_weight, None,
-        market::ticker_trading_day;
-    GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price;
-    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account;
-    POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place;
-    POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test;
-    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel;
-    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order;
+        market::ticker_trading_day, &[&["symbol", "symbols", "timeZone", "type", "symbolStatus"]];
+    GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price, &[&["symbol"]];
+    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account, &[&["omitZeroBalances"]];
+    POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place, ORDER;
+    POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test, TEST;
+    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "cancelRestrictions"]];
+    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order, &[&["symbol", "orderId", "origClientOrderId"]];
     POST "/api/v3/order/cancelReplace", "order.cancelReplace", |_| 1, Trade,
-        trading::cancel_replace;
+        trading::cancel_replace, REPLACE;
     PUT "/api/v3/order/amend/keepPriority", "order.amend.keepPriority", |_| 4, Trade,
-        trading::amend;
+        trading::amend, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "newQty"]];
     GET "/api/v3/openOrders", "openOrders.status", |p| with_symbol(p, 6, 80), UserData,
-        account::open_orders;
-    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all;
-    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders;
-    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades;
+        account::open_orders, &[&["symbol"]];
+    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all, &[&["symbol"]];
+    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders, &[&["symbol", "orderId", "startTime", "endTime", "limit"]];
+    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades, &[&["symbol", "orderId", "startTime", "endTime", "fromId", "limit"]];
     GET "/api/v3/myPreventedMatches", "myPreventedMatches", |p| with_order(p, 20, 2), UserData,
-        account::prevented_matches;
-    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData,
-        account::commission;
+        account::prevented_matches, &[&["symbol", "preventedMatchId", "orderId", "fromPreventedMatchId", "limit"]];
+    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData, account::commission, &[&["symbol"]];
     GET "/api/v3/rateLimit/order", "account.rateLimits.orders", |_| 40, UserData,
-        account::order_counts;
-    GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee;
-    GET "/sapi/v1/capital/config/getall", "", |_| 10, UserData, general::empty_list;
-    GET "/sapi/v1/margin/allPairs", "", |_| 1, None, general::empty_list;
-    GET "/sapi/v1/margin/isolated/allPairs", "", |_| 1, None, general::empty_list;
-    GET "/fapi/v1/exchangeInfo", "", |_| 1, None, general::no_symbols;
-    GET "/dapi/v1/exchangeInfo", "", |_| 1, None, general::no_symbols;
+        account::order_counts, &[];
+    GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee, ANY;
+    GET "/sapi/v1/capital/config/getall", "", |_| 10, UserData, general::empty_list, ANY;
+    GET "/sapi/v1/margin/allPairs", "", |_| 1, None, general::empty_list, ANY;
+    GET "/sapi/v1/margin/isolated/allPairs", "", |_| 1, None, general::empty_list, ANY;
+    GET "/fapi/v1/exchangeInfo", "", |_| 1, None, general::no_symbols, ANY;
+    GET "/dapi/v1/exchangeInfo", "", |_| 1, None, general::no_symbols, ANY;
 }
 
 /// Returns the row of a request of REST; `Err` with true where the path is there with another
@@ -185,6 +271,19 @@ pub(crate) fn weigh(
     address: IpAddr,
 ) -> Result<u32, ApiError> {
     state.limits.weigh(address, (row.weight)(params), now_us())
+}
+
+/// Answers a request that is weighed and authorized. Where the orders of its user are being
+/// compared with those of the exchange, that is waited for.
+///
+/// # Errors
+/// -1101, -1104, and those of the endpoint.
+pub(crate) async fn run(row: &Endpoint, call: &Call<'_>) -> Answer {
+    row.check_names(call.params)?;
+    if let Some(key) = &call.key {
+        call.state.orders.compare(key.user).await;
+    }
+    (row.handler)(call).await
 }
 
 /// Checks what a row asks for: time, key and signature.

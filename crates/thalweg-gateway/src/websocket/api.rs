@@ -228,7 +228,7 @@ impl Api {
                 unit,
                 key,
             };
-            let result = (row.handler)(&call).await;
+            let result = rest::run(row, &call).await;
             if let Some(seen) = &seen {
                 let status = result.as_ref().map_or_else(|error| error.status, |_| 200);
                 let key = call.key.as_deref();

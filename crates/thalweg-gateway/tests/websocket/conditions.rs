@@ -115,7 +115,7 @@ async fn what_waits_on_a_line_is_delivered_when_the_gateway_stops() {
     assert!(!posting.is_finished());
     fixture.gateway.drain();
     fixture.gateway.drained().await;
-    // What is not delivered now is lost.
+    // Bytes that are not delivered now are lost.
     drop(fixture);
     let answer = posting.await.expect("no panic");
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");

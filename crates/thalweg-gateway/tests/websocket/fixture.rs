@@ -16,6 +16,7 @@ use thalweg_exchange::{
 };
 use thalweg_gateway::Gateway;
 use thalweg_gateway::keys::{KeyKind, NewKey, create};
+use thalweg_journal::{Error, Journal, JournalOptions};
 use thalweg_server::Server;
 use thalweg_server::conditions::Conditions;
 use thalweg_server::config::Config;
@@ -23,7 +24,7 @@ use thalweg_server::flow::{Flow, Pace, Recorded, Source};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
-use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_tungstenite::{WebSocketStream, client_async};
 
 const SYMBOLS: &str = include_str!("../symbols.toml");
@@ -70,7 +71,7 @@ impl Fixture {
         let directory = scratch();
         std::fs::write(directory.join("symbols.toml"), symbols).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
-        Self::open(directory, change, None).await.filled().await
+        Self::open(directory, change).await.filled().await
     }
 
     /// Starts behind a network with conditions.
@@ -92,7 +93,7 @@ impl Fixture {
             },
             conditions: Some(Arc::new(conditions)),
         };
-        let opened = Self::open(directory, |_| (), Some(flow)).await;
+        let opened = Self::open_with(directory, |_| (), Some(flow)).await;
         opened.filled().await
     }
 
@@ -114,19 +115,30 @@ impl Fixture {
         fixture
     }
 
+    /// Returns the configuration of all tests.
+    fn config() -> Config {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut config = Config::default();
+        config.trade.listen = any;
+        (config.admin.listen, config.http.listen) = (Some(any), None);
+        config.sessions.open_orders_max = 0;
+        config
+    }
+
     /// Starts server and gateway on what is in a directory.
-    async fn open(
+    async fn open(directory: PathBuf, change: impl FnOnce(&mut Config)) -> Self {
+        Self::open_with(directory, change, None).await
+    }
+
+    async fn open_with(
         directory: PathBuf,
         change: impl FnOnce(&mut Config),
         flow: Option<Flow>,
     ) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut config = Config::default();
-        config.trade.listen = any;
-        (config.admin.listen, config.http.listen) = (Some(any), None);
+        let mut config = Self::config();
         config.gateway.listen = Some(any);
         config.gateway.weight_per_minute = 1_000_000;
-        config.sessions.open_orders_max = 0;
         let keys = directory.join("api-keys.toml");
         let exchange = directory.join("exchange");
         config.gateway.symbols = Some(directory.join("symbols.toml"));
@@ -162,11 +174,48 @@ impl Fixture {
 
     /// Stops server and gateway, and starts them again.
     pub(crate) async fn restart(mut self) -> Self {
+        let next_order = std::mem::take(&mut self.next_order);
+        let mut started = Self::open(self.stop().await, |_| ()).await;
+        started.next_order = next_order;
+        started
+    }
+
+    /// Stops server and gateway, has user 1 submit commands to the same exchange without a gateway,
+    /// and starts them again.
+    pub(crate) async fn without_gateway(
+        self,
+        commands: Vec<TradeCommand>,
+        change: impl Fn(&mut Config),
+    ) -> Self {
+        let directory = self.stop().await;
+        let mut config = Self::config();
+        change(&mut config);
+        let server = Server::start(config, &directory.join("exchange")).await;
+        let server = server.expect("a server");
+        let options = Options::new(server.addresses().trade.to_string(), 1);
+        let (client, _) = TradeClient::connect(options).await.expect("a user");
+        for command in commands {
+            let outcome = client.submit(command).await.expect("a session").await;
+            assert!(is_success(&outcome), "{outcome:?}");
+        }
+        server.stop().await.expect("it stops in order");
+        Self::open(directory, change).await
+    }
+
+    async fn stop(mut self) -> PathBuf {
         let directory = std::mem::take(&mut self.directory);
+        self.gateway.drain();
+        self.gateway.drained().await;
         let server = self.server.take().expect("it runs");
         server.stop().await.expect("it stops in order");
         drop(self);
-        Self::open(directory, |_| (), None).await
+        // Tasks of the gateway may have its log still.
+        let log = directory.join("exchange/gateway");
+        while let Err(Error::InUse { .. }) = Journal::<[u8]>::open(&log, JournalOptions::default())
+        {
+            tokio::task::yield_now().await;
+        }
+        directory
     }
 
     /// Places a limit order of a user, at a price in hundredths of a USDT.
@@ -287,7 +336,8 @@ impl Client {
                     }
                     Some(Ok(Message::Close(frame))) => return Err(frame),
                     Some(Ok(_)) => {}
-                    Some(Err(Error::Protocol(_) | Error::Io(_))) | None => return Err(None),
+                    Some(Err(tungstenite::Error::Protocol(_) | tungstenite::Error::Io(_)))
+                    | None => return Err(None),
                     Some(Err(error)) => panic!("{error}"),
                 }
             }

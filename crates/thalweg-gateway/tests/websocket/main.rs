@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod api;
+mod comparing;
 mod conditions;
 mod figures;
 mod fixture;
@@ -10,6 +11,7 @@ mod orders;
 mod recorded;
 mod rows;
 mod rsa;
+mod rules;
 mod seats;
 mod streams;
 mod trading;

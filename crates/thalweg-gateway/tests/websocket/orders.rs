@@ -11,12 +11,12 @@ use tokio::net::TcpStream;
 
 use crate::fixture::Fixture;
 
-fn now_ms() -> u128 {
+pub(crate) fn now_ms() -> u128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("it is after 1970").as_millis()
 }
 
-fn sign(secret: &str, payload: &str) -> String {
+pub(crate) fn sign(secret: &str, payload: &str) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let tag = hmac::sign(&key, payload.as_bytes());
     tag.as_ref()
@@ -53,7 +53,12 @@ pub(crate) async fn send(
 }
 
 /// Signs parameters and sends them in the query.
-async fn ask(fixture: &Fixture, key: &NewKey, request: (&str, &str), params: &str) -> (u16, Value) {
+pub(crate) async fn ask(
+    fixture: &Fixture,
+    key: &NewKey,
+    request: (&str, &str),
+    params: &str,
+) -> (u16, Value) {
     let payload = format!("{params}&timestamp={}", now_ms());
     let signature = sign(&key.secret, &payload);
     let (method, path) = request;
@@ -116,6 +121,30 @@ async fn an_order_lives_as_its_responses_say() {
     );
     let public = fixture.json("/api/v3/trades?symbol=BTCUSDT").await;
     assert_eq!(public[0]["id"], trades[0]["id"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_times_of_a_new_order_are_one_and_of_the_servers_clock() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let server_time = async || {
+        let time = fixture.json("/api/v3/time").await;
+        time["serverTime"].as_i64().expect("a time")
+    };
+    let order = format!("{LIMIT}&price=9&quantity=0.005&newOrderRespType=FULL");
+    let before = server_time().await;
+    let (_, placed) = ask(&fixture, &key, PLACE, &order).await;
+    let after = server_time().await;
+    let time = placed["transactTime"].as_i64().expect("a time");
+    assert!((before..=after).contains(&time), "{before} {time} {after}");
+    let query = format!("symbol=BTCUSDT&orderId={}", placed["orderId"]);
+    let (_, shown) = ask(&fixture, &key, ("GET", "order"), &query).await;
+    for name in ["time", "updateTime", "workingTime"] {
+        assert_eq!(shown[name], placed["transactTime"], "{name}");
+    }
+    let open = ("GET", "openOrders");
+    let (_, open) = ask(&fixture, &key, open, "symbol=BTCUSDT").await;
+    assert_eq!(open[0]["time"], placed["transactTime"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -42,7 +42,7 @@ impl Trader {
     }
 }
 
-async fn log_on(client: &mut Client, key: &NewKey) {
+pub(crate) async fn log_on(client: &mut Client, key: &NewKey) {
     let request = json!({ "id": 1, "method": "session.logon", "params": signed(key, json!({})) });
     assert_eq!(client.ask(&request).await["status"], 200);
 }

@@ -6,8 +6,12 @@
 //!    whose features were found, and is made nowhere but in [`Kernel::available`] and
 //!    [`Kernel::best`], or for the scalar table, which needs none.
 
+#[cfg(any(
+    all(target_arch = "x86_64", has_avx2),
+    all(target_arch = "aarch64", target_endian = "little")
+))]
 mod hybrid;
-#[cfg(any(target_arch = "x86_64", test))]
+#[cfg(any(all(target_arch = "x86_64", has_avx2), test))]
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;
@@ -16,9 +20,9 @@ pub(crate) mod scalar;
 mod sectors;
 #[cfg(test)]
 mod tests;
-#[cfg(any(target_arch = "x86_64", test))]
+#[cfg(any(all(target_arch = "x86_64", has_avx2), test))]
 mod twin;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", has_avx2))]
 mod x86;
 
 use core::fmt;
@@ -42,12 +46,17 @@ struct Table {
 }
 
 /// Tables of this architecture, the best first, the scalar one last.
-#[cfg(target_arch = "x86_64")]
-static TABLES: &[&Table] = &[&x86::AVX512, &x86::AVX2, &one_by_one::SCALAR];
+#[cfg(all(target_arch = "x86_64", has_avx2))]
+static TABLES: &[&Table] = &[
+    #[cfg(has_avx512)]
+    &x86::AVX512,
+    &x86::AVX2,
+    &one_by_one::SCALAR,
+];
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 static TABLES: &[&Table] = &[&neon::NEON, &one_by_one::SCALAR];
 #[cfg(not(any(
-    target_arch = "x86_64",
+    all(target_arch = "x86_64", has_avx2),
     all(target_arch = "aarch64", target_endian = "little")
 )))]
 static TABLES: &[&Table] = &[&one_by_one::SCALAR];

@@ -1,7 +1,7 @@
 //! A real directory.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{Errno, retry_on_intr};
 
 use super::{Archived, Storage, StorageFile, Syncing, archive};
 use crate::format::{is_part, is_spare, segment_number};
@@ -202,10 +205,11 @@ impl Storage for Files {
             let why = format!("its file {LOCK}: {error}");
             io::Error::new(error.kind(), why)
         })?;
-        match file.try_lock() {
+        // `File::try_lock` is the same call, from Rust 1.89 on.
+        match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
             Ok(()) => Ok(Some(FilesLock(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(error)) => Err(error),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(error.into()),
         }
     }
 }
@@ -235,7 +239,7 @@ impl Drop for FilesLock {
     /// lock ends with this value, whichever other process holds the file.
     fn drop(&mut self) {
         // An error leaves it to the system, which unlocks once no process has the file open.
-        let _ = self.0.unlock();
+        let _ = flock(&self.0, FlockOperation::Unlock);
     }
 }
 
@@ -256,7 +260,7 @@ impl JournalFile {
 
     #[cfg(target_os = "linux")]
     fn write_durably(&self, offset_bytes: u64, data: &[u8]) -> io::Result<usize> {
-        use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+        use rustix::io::{ReadWriteFlags, pwritev2};
         // ORDERING: Relaxed, pairs with the store below; it is a hint, and either way is right.
         if self.lacks_dsync.load(Ordering::Relaxed) {
             return self.write_then_sync(offset_bytes, data);
@@ -301,7 +305,6 @@ impl StorageFile for JournalFile {
     #[cfg(target_os = "linux")]
     fn allocate(&self, bytes: u64) -> io::Result<bool> {
         use rustix::fs::{FallocateFlags, fallocate};
-        use rustix::io::{Errno, retry_on_intr};
         match retry_on_intr(|| fallocate(&self.file, FallocateFlags::empty(), 0, bytes)) {
             // The zeros that are written next do the same, more slowly.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),

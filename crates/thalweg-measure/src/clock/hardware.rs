@@ -20,14 +20,19 @@ pub(super) const SOURCE: Source = Source::Os;
 /// 8).
 #[cfg(target_arch = "x86_64")]
 pub(super) fn present() -> bool {
-    use core::arch::x86_64::__cpuid;
+    use core::arch::x86_64::{__cpuid, CpuidResult};
     const LEAF_EXTENDED_MAX: u32 = 0x8000_0000;
     const LEAF_POWER: u32 = 0x8000_0007;
     const INVARIANT_TSC: u32 = 1 << 8;
+    #[allow(unused_unsafe, reason = "older standard libraries have it as unsafe")]
+    fn cpuid(leaf: u32) -> CpuidResult {
+        // SAFETY: every x86-64 processor has the instruction.
+        unsafe { __cpuid(leaf) }
+    }
     // Miri interprets neither instruction.
     !cfg!(miri)
-        && __cpuid(LEAF_EXTENDED_MAX).eax >= LEAF_POWER
-        && __cpuid(LEAF_POWER).edx & INVARIANT_TSC != 0
+        && cpuid(LEAF_EXTENDED_MAX).eax >= LEAF_POWER
+        && cpuid(LEAF_POWER).edx & INVARIANT_TSC != 0
 }
 
 /// The virtual counter of ARMv8 always has one rate.

@@ -65,7 +65,7 @@ pub struct Conditions {
     pub faults: Faults,
     /// The seed from which latencies and faults are drawn.
     pub seed: u64,
-    /// What was drawn.
+    /// The counts of commands and faults.
     pub drawn: Drawn,
 }
 

@@ -6,8 +6,8 @@
 //! 2. A client that is gone loses what it would have got. What it sent before is delivered.
 //! 3. A session that has ended takes no more: what its client still sends is discarded, so that the
 //!    system does not reset the connection before the client has read the end.
-//! 4. From [`Lines::flush`] on, everything is due at once. A server that stops flushes its lines and
-//!    waits until what its sessions sent is delivered.
+//! 4. From [`Lines::flush`] on, everything is due at once. A server that stops flushes its lines,
+//!    and waits until what its sessions sent is delivered.
 //! 5. A relay ends at once when its owner says so, and keeps what the owner gave it until it ends.
 
 use std::collections::VecDeque;
@@ -199,7 +199,7 @@ impl<D: FnMut(&[u8]) -> Duration> Pump<D> {
         self.waiting.push_back((self.last_due, chunk));
     }
 
-    /// Copies to the end what is read, each chunk when it is due, in the order in which it was read.
+    /// Copies to the end what is read: each chunk when it is due, in the order of reading.
     ///
     /// # Errors
     /// The other side is gone, or takes nothing for too long.
@@ -393,7 +393,7 @@ mod tests {
             let mut command = [9];
             session.read_exact(&mut command).await.expect("it is open");
             assert_eq!(usize::from(command[0]), number);
-            // What comes later does not wait either.
+            // Later bytes do not wait either.
             session.write_all(b"bye").await.expect("it is open");
             drop(session);
             let mut all = Vec::new();

@@ -131,7 +131,7 @@ impl<S: Storage> ExchangeThread<S> {
                 _ => limits.frame_bytes_max,
             },
             rate_max: limits.rate_per_s,
-            epoch: self.shared.feed.epoch,
+            epoch: self.shared.feed.epoch(),
             channels: self.shared.feed.channels,
             exchange: exchange.identity(),
         }));

@@ -59,7 +59,7 @@ struct Inlet {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Feed {
-    pub(crate) epoch: Epoch,
+    epoch: AtomicU64,
     pub(crate) channels: Channels,
     inlet: Mutex<Inlet>,
     filled: Notify,
@@ -76,10 +76,22 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
+    /// Returns the epoch of its messages.
+    pub(crate) fn epoch(&self) -> Epoch {
+        // ORDERING: Relaxed, pairs with the store in begin_epoch(), before there is a session.
+        Epoch(self.epoch.load(Ordering::Relaxed))
+    }
+
+    /// Has its messages, of which there is none yet, be of this epoch.
+    pub(crate) fn begin_epoch(&self, epoch: Epoch) {
+        // ORDERING: Relaxed, pairs with the load in epoch(); a number alone.
+        self.epoch.store(epoch.0, Ordering::Relaxed);
+    }
+
     /// `levels` a side are in a snapshot; `ring_chunks` wait for readers.
     pub(crate) fn new(epoch: Epoch, channels: Channels, levels: usize, ring_chunks: usize) -> Self {
         Self {
-            epoch,
+            epoch: AtomicU64::new(epoch.0),
             channels,
             inlet: Mutex::default(),
             filled: Notify::new(),

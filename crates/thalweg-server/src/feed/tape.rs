@@ -34,7 +34,7 @@ impl Tape {
         };
         let books = state.matching.books();
         Self {
-            builder: Builder::from_books(&state.matching, feed.epoch, options),
+            builder: Builder::from_books(&state.matching, feed.epoch(), options),
             symbols: books.iter().map(|book| book.spec().id).collect(),
             feed,
             bytes: Vec::new(),

@@ -76,7 +76,7 @@ fn what_waits_on_a_line_is_delivered_when_the_server_stops() {
     }
     let finished = server.try_stop().expect("it stops in order");
     assert_eq!(finished.commands, before + 1);
-    // What is not delivered now is lost.
+    // Bytes that are not delivered now are lost.
     drop(server);
     assert!(matches!(client.receive(), Received::Welcome(_)));
     client.succeeds(1);

@@ -70,6 +70,7 @@ pub(super) struct Others {
 /// some moment of the call, and no message is received, evicted or discarded before it is admitted,
 /// or admitted or lost before it is issued. The [crate](crate#terms) has a table of the terms.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct FlowCounts {
     /// Messages that were published for the inbox: those that wait for room now as well. A message
@@ -148,6 +149,7 @@ impl Ledger {
 /// The messages of one publisher to an inbox, by outcome; see
 /// [`Consumer::losses`](super::Consumer::losses).
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Losses {
     /// The publisher.
@@ -205,6 +207,7 @@ impl Meter {
 
 /// The counts of the consumers of an inbox; see [`Consumer::service`](super::Consumer::service).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Service {
     /// Messages that consumers got, for each [`Priority`] by its [`index`](Priority::index).
@@ -256,6 +259,7 @@ impl Service {
 /// and `admitted` = `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together;
 /// the first of these for each.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Totals {
     /// The counts by publishers. A message for several inboxes counts for each.
@@ -275,6 +279,7 @@ impl Totals {
 /// when the bus ends no longer counts as issued. They may be read one after the other while others
 /// write them, and so need not agree to the last message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Reading {
     /// The time of the reading, in ns on any clock that does not go back.
     pub at_ns: u64,
@@ -282,8 +287,16 @@ pub struct Reading {
     pub issued: u64,
     /// The number of messages that came in.
     pub admitted: u64,
-    /// The number of messages that were lost.
+    /// The number of messages that were lost: the sum of the next three.
     pub lost: u64,
+    /// The number of messages that were lost since their priority had no room.
+    pub refused: u64,
+    /// The number of messages that were lost since no room came in time.
+    pub timed_out: u64,
+    /// The number of messages that were lost since a newer one took their place.
+    pub evicted: u64,
+    /// The number of messages that were admitted and that no consumer received.
+    pub discarded: u64,
     /// The number of messages that consumers took.
     pub taken: u64,
     /// The time that consumers were at work, of all of them together, in ns.

@@ -130,10 +130,12 @@ pub use visit::Visit;
 
 /// A publisher of a bus, by the order in which they were made.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PublisherId(u32);
 
 /// An inbox of a bus, by the order in which they were made.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InboxId(u32);
 
 macro_rules! ids {

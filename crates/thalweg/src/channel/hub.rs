@@ -324,6 +324,7 @@ impl Drop for Claiming<'_> {
 /// otherwise each figure is right for some moment of the call. The [crate](crate#terms) has a table
 /// of the terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Counters {
     /// The number of elements that the channel took, those that it dropped later for newer ones

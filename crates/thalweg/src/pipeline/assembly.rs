@@ -56,13 +56,19 @@ impl<T: Send + Sync + 'static> Assembly<T> {
     ) {
         for (place, (reader, (make, progress))) in readers.into_iter().zip(makes).enumerate() {
             let name: Arc<str> = names[place].as_str().into();
-            let (meter, gauge) = Meter::new(
+            #[cfg_attr(
+                not(feature = "tracing"),
+                allow(unused_mut, reason = "nothing to name")
+            )]
+            let (mut meter, gauge) = Meter::new(
                 Arc::clone(&name),
                 reader.progress(),
                 Arc::clone(&self.timeline),
                 place,
                 &self.graph,
             );
+            #[cfg(feature = "tracing")]
+            meter.name_stages(names);
             let stage = make(meter, progress, Arc::clone(&self.control));
             self.stages.push(Some(Placed {
                 name,

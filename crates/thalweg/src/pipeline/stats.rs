@@ -26,6 +26,7 @@ use crate::ring::sync::Ordering;
 /// sent, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
 /// counts as 0. Where stages run side by side, those that the event left last do.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
     /// The time since the pipeline was built, ns.
@@ -44,6 +45,7 @@ pub struct Stats {
     /// ([`Pipeline::publish_due`](super::Pipeline::publish_due)), or else from the call that
     /// published it, to the end of the last stage, ns, of sampled events. The type is of the crate
     /// `thalweg-measure`.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
     pub end_to_end_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub end_to_end_mean_ns: f64,
@@ -56,11 +58,13 @@ pub struct Stats {
     pub moves: u64,
     /// The first 64 of these moves.
     pub switches: Vec<Switch>,
+    #[cfg_attr(feature = "serde", serde(skip))]
     profile: Snapshot,
 }
 
 /// The automatic placement moved stages between the caller and its worker thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Switch {
     /// The time of the move since the pipeline was built, ns.
@@ -73,6 +77,7 @@ pub struct Switch {
 
 /// One stage's time.
 #[derive(Debug, Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct StageStats {
     /// The stage's name; `name[i]` for shard `i`.
@@ -81,10 +86,12 @@ pub struct StageStats {
     pub events: u64,
     /// The time from the moment that an event was ready for this stage until the stage was through
     /// with its chunk, without its service, ns.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
     pub queueing_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub queueing_mean_ns: f64,
     /// An event's share of the time that the stage worked on its chunk, ns.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
@@ -93,6 +100,7 @@ pub struct StageStats {
     pub samples: u64,
     /// The size of the batch in which the stage found a sampled event waiting, in events. It is
     /// recorded once per sampled event, so large batches weigh more.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
     pub batch_events: Histogram,
     /// The time at work, ns, by the sampled chunks. Stages that share a thread were never at work
     /// for longer than it ran.
@@ -169,6 +177,7 @@ impl StageStats {
 
 /// A slow event, and where it spent its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SlowEvent {
     /// The event's number.
@@ -201,6 +210,7 @@ impl SlowEvent {
 
 /// The kind of time that an event spent at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Spent {
     /// It was ready, and the stage was not at work on it.
     Waiting,
@@ -210,6 +220,7 @@ pub enum Spent {
 
 /// One stage's part in a slow event.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct SlowPart {
     /// The stage's name.
@@ -218,6 +229,12 @@ pub struct SlowPart {
     pub queueing_ns: u64,
     /// The event's share of what the stage took for its chunk, ns.
     pub service_ns: u64,
+}
+
+/// Serialises the figures of a histogram's summary in its place.
+#[cfg(feature = "serde")]
+fn summary<S: serde::Serializer>(times: &Histogram, serializer: S) -> Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&times.summary(), serializer)
 }
 
 /// Mean in ns from the exact running sums, in ticks, of a recorder.

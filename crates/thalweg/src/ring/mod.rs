@@ -5,6 +5,7 @@
 //! each side keeps a private copy of the other's index and looks again only when that copy says
 //! full or empty.
 
+#[cfg(feature = "std")]
 pub use oneshot::{Giver, Taker, oneshot};
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub(crate) use spsc::UsedByOneThreadAtATime;
@@ -15,8 +16,14 @@ pub use spsc::{
 pub(crate) use ticket::{Claimed, TicketEnd};
 pub use ticket::{Ticket, TicketClaim};
 
+#[cfg(feature = "std")]
 pub mod broadcast;
+#[cfg(feature = "std")]
 mod oneshot;
+#[cfg(feature = "std")]
+pub(crate) mod panics;
+#[cfg(not(feature = "std"))]
+#[path = "fatal.rs"]
 pub(crate) mod panics;
 pub(crate) mod sequence;
 mod spsc;
@@ -32,8 +39,8 @@ pub fn prefetch<T>(value: &T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     // SAFETY: SSE is part of x86-64; the instruction changes nothing and faults at no address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast());
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(value).cast());
     }
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     let _ = value;
@@ -47,7 +54,7 @@ fn prefetch_for_writing<T>(cell: *const T) {
     // feature take it for a `nop` (AMD64 manual, volume 3, "PREFETCHlevel"; all of them since
     // Nehalem and K8 do).
     unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) cell, options(nostack, preserves_flags));
+        core::arch::asm!("prefetchw [{}]", in(reg) cell, options(nostack, preserves_flags));
     }
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     let _ = cell;

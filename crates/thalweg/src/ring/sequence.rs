@@ -6,7 +6,7 @@
 //!
 //! [`fresh`] gives numbers that tie a token to where it came from.
 
-use std::sync::atomic;
+use alloc::vec::Vec;
 
 use super::sync::{AtomicU64, Ordering, fault};
 
@@ -113,8 +113,9 @@ pub(crate) fn memory_for<E>(asked: usize, elements: usize) -> Result<(), Capacit
 
 /// Returns a number that this process has not given before. Also in a model, where nothing follows
 /// from its value.
+#[cfg(feature = "std")]
 pub(crate) fn fresh() -> u64 {
-    static NEXT: atomic::AtomicU64 = atomic::AtomicU64::new(0);
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     // ORDERING: Relaxed; a counter.
     NEXT.fetch_add(1, Ordering::Relaxed)
 }

@@ -10,11 +10,13 @@
 //! under loom a model can weaken one of them by name (see [`fault`]) to show that the model would
 //! notice.
 
+#[cfg(all(loom, feature = "std"))]
+pub(crate) use loom::sync::{Mutex, MutexGuard};
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
+    sync::Arc,
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
-    sync::{Arc, Mutex, MutexGuard},
     thread::yield_now,
 };
 
@@ -27,19 +29,27 @@ pub(crate) use shuttle::{
 
 #[cfg(not(loom))]
 pub(crate) use self::std_cell::UnsafeCell;
-#[cfg(not(any(loom, shuttle)))]
+#[cfg(all(not(any(loom, shuttle)), target_has_atomic = "64"))]
+pub(crate) use core::sync::atomic::AtomicU64;
+#[cfg(all(not(any(loom, shuttle)), not(target_has_atomic = "64")))]
+pub(crate) use portable_atomic::AtomicU64;
+#[cfg(all(feature = "std", not(any(loom, shuttle))))]
 pub(crate) use std::{
-    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
-    sync::{Arc, Mutex, MutexGuard},
+    sync::{Mutex, MutexGuard},
     thread::yield_now,
+};
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) use {
+    alloc::sync::Arc,
+    core::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence},
 };
 // Threads are not modelled under loom, which has no pipelines.
 /// Where a thread sleeps until it is unparked.
-#[cfg(not(loom))]
+#[cfg(all(feature = "std", not(loom)))]
 pub(crate) use self::thread as parking;
-#[cfg(loom)]
+#[cfg(all(feature = "std", loom))]
 pub(crate) use loom::thread as parking;
-#[cfg(not(shuttle))]
+#[cfg(all(feature = "std", not(shuttle)))]
 pub(crate) use std::thread;
 
 /// Whether this runs in a model: there time does not count, and no thread may wait for an event
@@ -52,17 +62,19 @@ pub(crate) fn spin_hint() {
     #[cfg(any(loom, shuttle))]
     yield_now();
     #[cfg(not(any(loom, shuttle)))]
-    std::hint::spin_loop();
+    core::hint::spin_loop();
 }
 
 /// Returns whether a model has failed and is being taken down; then nothing of it can be locked any
 /// more, and destructors leave it as it is.
+#[cfg(feature = "std")]
 #[inline(always)]
 pub(crate) fn is_model_over() -> bool {
     IS_MODEL && std::thread::panicking()
 }
 
 /// Locks. Nothing panics half way under the locks of this crate, so a poisoned one is as good.
+#[cfg(feature = "std")]
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex
@@ -203,7 +215,7 @@ pub(crate) mod fault {
 }
 
 /// Declares a test for each model: it holds, and notices each of these faults.
-#[cfg(all(loom, test))]
+#[cfg(all(loom, test, feature = "std"))]
 macro_rules! models {
     ($check:path; $($name:ident: $model:expr, $faults:expr;)+) => {$(
         #[test]
@@ -212,7 +224,7 @@ macro_rules! models {
         }
     )+};
 }
-#[cfg(all(loom, test))]
+#[cfg(all(loom, test, feature = "std"))]
 pub(crate) use models;
 
 /// Faults that a run under shuttle seeds: the environment names one for the whole process, since
@@ -243,12 +255,12 @@ mod std_cell {
     /// `std`'s cell behind loom's interface.
     #[derive(Debug)]
     #[repr(transparent)]
-    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+    pub(crate) struct UnsafeCell<T>(core::cell::UnsafeCell<T>);
 
     impl<T> UnsafeCell<T> {
         #[inline]
         pub(crate) const fn new(value: T) -> Self {
-            Self(std::cell::UnsafeCell::new(value))
+            Self(core::cell::UnsafeCell::new(value))
         }
 
         #[inline(always)]

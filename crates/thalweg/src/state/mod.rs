@@ -178,6 +178,16 @@ impl<S: States> StateCell<S> {
         if !fault::is("change_unnotified") {
             view.signal.notify_all();
         }
+        #[cfg(feature = "tracing")]
+        tracing::event!(
+            target: "thalweg::state",
+            tracing::Level::INFO,
+            of = view.of(),
+            from = from.name(),
+            to = to.name(),
+            why,
+            "the state changed"
+        );
         Ok(from)
     }
 

@@ -71,6 +71,12 @@ fn the_last_snapshot_has_what_inboxes_read_and_those_that_are_gone() {
             (&taken.into(), &waiting.into())
         );
         assert_eq!(inbox["arrived"], 50);
+        let losses = ["refused", "timed_out", "evicted"].map(|cause| &inbox[cause]);
+        assert_eq!(losses, [0, 0, 0]);
+        assert!(inbox["waiting_sum"].is_u64(), "{inbox}");
     }
+    // The last consumer of the one went before 30 messages came to it.
+    let discarded = [0, 1].map(|at| &inboxes[at]["discarded"]);
+    assert_eq!(discarded, [30, 0]);
     assert_eq!(dropped.load(SeqCst), 100, "nothing is kept");
 }

@@ -5,26 +5,21 @@
 
 mod books;
 mod figures;
-mod line;
 mod picture;
-mod screen;
 
 use self::books::{Best, Books};
 use self::figures::{Figures, Page};
 use self::picture::{Link, View};
-use self::screen::{Key, Screen};
 use super::query::{missing, side_name};
 use super::{Access, Names};
 use crate::failure::{Failure, Finding};
 use crate::output::print;
-use crate::terminal::{Notes, colours};
+use crate::terminal::screen::{Key, Screen};
+use crate::terminal::{Ending, Notes, colours, has_screen};
 use clap::Args;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -91,40 +86,10 @@ pub(crate) fn watch(asked: &Watch) -> Result<Finding, Failure> {
     {
         return Ok(finding);
     }
-    let has_screen = io::stdout().is_terminal()
-        && io::stdin().is_terminal()
-        && std::env::var_os("TERM").is_none_or(|term| term != "dumb");
-    match (asked.once, has_screen) {
+    match (asked.once, has_screen()) {
         (true, _) => watching.once(asked, &ending),
         (false, true) => watching.draw(asked, &ending),
         (false, false) => watching.lines(asked, &ending),
-    }
-}
-
-/// The signals that end it. Each only sets a number, so the terminal is given back before the end,
-/// however many come.
-#[derive(Debug)]
-struct Ending(Arc<AtomicUsize>);
-
-impl Ending {
-    fn new() -> Ending {
-        let signal = Arc::new(AtomicUsize::new(0));
-        for number in [SIGINT, SIGTERM, SIGHUP] {
-            // Where there is no such signal it has its default effect.
-            let _ = flag::register_usize(number, Arc::clone(&signal), number as usize);
-        }
-        Ending(signal)
-    }
-
-    /// Returns the result of the program, if a signal has come.
-    fn finding(&self) -> Option<Finding> {
-        // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
-        match self.0.load(Ordering::Relaxed) as i32 {
-            0 => None,
-            SIGINT => Some(Finding::Interrupted),
-            SIGHUP => Some(Finding::Of(129)),
-            _ => Some(Finding::Terminated),
-        }
     }
 }
 
@@ -307,6 +272,7 @@ impl Watching {
                     Key::Redraw => screen.forget(),
                     Key::Next => self.choose(1),
                     Key::Previous => self.choose(-1),
+                    Key::Letter(_) => {}
                 }
             }
         }

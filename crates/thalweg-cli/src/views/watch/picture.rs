@@ -2,8 +2,8 @@
 
 use super::books::{Books, Market};
 use super::figures::{Figures, Stage};
-use super::line::{Line, Tone};
 use crate::message::{counted, grouped};
+use crate::terminal::line::{Line, Tone};
 use crate::views::Names;
 use crate::views::query::side_name;
 use std::collections::BTreeMap;

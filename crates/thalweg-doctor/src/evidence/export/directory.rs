@@ -4,11 +4,12 @@ use crate::evidence::export::Exported;
 use crate::probe::procfs;
 use rustix::fs::{FlockOperation, OFlags, flock};
 use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The environment variable that names the directory a program exports to.
 pub const VARIABLE: &str = "THALWEG_EXPORT";
@@ -17,6 +18,8 @@ pub const VARIABLE: &str = "THALWEG_EXPORT";
 /// writes at most 256 files, and a few hundred bytes for each stage.
 const FILES_MAX: usize = 4_096;
 const BYTES_MAX: u64 = 1 << 20;
+/// The sum of sizes after which no more files are read.
+const SUM_BYTES_MAX: u64 = 64 << 20;
 /// The maximum size of an environment: the kernel's limit on all data that a program is started
 /// with is 6 MiB (three quarters of `_STK_LIM`, `fs/exec.c`).
 const ENVIRONMENT_BYTES_MAX: u64 = 6 << 20;
@@ -33,7 +36,7 @@ pub struct Directory {
     path: PathBuf,
     /// The lock that is held as long as the directory is used, so that others see whether its owner
     /// is gone. `None` means that the directory is the user's.
-    lock: Option<File>,
+    lock: Option<fs::File>,
 }
 
 impl Directory {
@@ -115,7 +118,7 @@ impl Drop for Directory {
 }
 
 /// Locks a directory, if no other process has locked it and it still exists.
-fn lock(path: &Path) -> Option<File> {
+fn lock(path: &Path) -> Option<fs::File> {
     let flags = OFlags::NOFOLLOW | OFlags::DIRECTORY;
     let mut options = OpenOptions::new();
     options.read(true).custom_flags(flags.bits().cast_signed());
@@ -170,38 +173,84 @@ fn named(environment: &[u8]) -> Option<&Path> {
     Some(Path::new(OsStr::from_bytes(value?)))
 }
 
-/// Returns all figures in a directory, by process and number. Files that are not export files are
-/// skipped: another name, another version, a partial file, one that is too large, or one that is
-/// not a regular file.
+/// An export file of a directory.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Its figures.
+    pub exported: Exported,
+    /// The time since it was written; 0 if the clock was set back.
+    pub age: Duration,
+}
+
+/// The export files of a directory.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// The files, by process and number.
+    pub files: Vec<File>,
+    /// The names of files that have the name of an export file, and are none: another version, a
+    /// partial file, one that is too large, or one that is not a regular file.
+    pub unreadable: Vec<String>,
+    /// The number of export files that were not read, as there were too many.
+    pub left_out: usize,
+}
+
+/// Lists all figures in a directory.
+///
+/// # Errors
+/// Returns an error if the directory cannot be read.
+pub fn list(directory: &Path) -> io::Result<Listing> {
+    let (mut found, mut listing) = (Vec::new(), Listing::default());
+    for entry in fs::read_dir(directory)? {
+        let name = entry?.file_name().into_string();
+        match name.map(|name| (numbers(&name), name)) {
+            Ok((Some(_), _)) if found.len() == FILES_MAX => listing.left_out += 1,
+            Ok((Some(numbers), name)) => found.push((numbers, name)),
+            _ => {}
+        }
+    }
+    found.sort();
+    let mut bytes = 0;
+    for (numbers, name) in found {
+        if bytes > SUM_BYTES_MAX {
+            listing.left_out += 1;
+            continue;
+        }
+        let path = directory.join(&name);
+        let text = match procfs::read(&path, BYTES_MAX, OFlags::NOFOLLOW) {
+            // It was removed meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            read => read.unwrap_or_default(),
+        };
+        bytes += text.len() as u64;
+        let exported = Exported::parse(&text);
+        match exported.filter(|it| (it.process, it.number) == numbers) {
+            Some(exported) => listing.files.push(File {
+                exported,
+                age: age(&path),
+            }),
+            None => listing.unreadable.push(name),
+        }
+    }
+    Ok(listing)
+}
+
+fn age(path: &Path) -> Duration {
+    let written = fs::symlink_metadata(path).and_then(|it| it.modified());
+    let age = written.ok().and_then(|written| written.elapsed().ok());
+    age.unwrap_or_default()
+}
+
+/// Returns the figures of [`list`], or none if the directory cannot be read.
 #[must_use]
 pub fn read(directory: &Path) -> Vec<Exported> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
-    let names = entries.take(FILES_MAX).filter_map(|entry| {
-        let name = entry.ok()?.file_name().into_string().ok()?;
-        Some((numbers(&name)?, name))
-    });
-    let mut read: Vec<Exported> = names
-        .filter_map(|((process, number), name)| {
-            let exported = Exported::parse(&read_file(&directory.join(name))?)?;
-            let is_its = (exported.process, exported.number) == (process, number);
-            is_its.then_some(exported)
-        })
-        .collect();
-    read.sort_by_key(|exported| (exported.process, exported.number));
-    read
+    let files = list(directory).unwrap_or_default().files;
+    files.into_iter().map(|file| file.exported).collect()
 }
 
 /// Returns the process and the number in a file's name.
 fn numbers(name: &str) -> Option<(u32, u64)> {
     let (process, number) = name.split_once('-')?;
     Some((process.parse().ok()?, number.parse().ok()?))
-}
-
-/// Reads a file; returns `None` unless it is a regular file of a moderate size, and not a link.
-fn read_file(path: &Path) -> Option<Vec<u8>> {
-    procfs::read(path, BYTES_MAX, OFlags::NOFOLLOW).ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use zerocopy::little_endian::{I32, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
 use super::super::error::CodecError;
-use super::super::frame::{Body, HEAD_BYTES, Whole, kind};
+use super::super::frame::{Body, Whole};
+use super::super::layout::{HEAD_BYTES, kind};
 use super::super::report::{REPORT_BYTES, decode_report, encode_report};
 use crate::execution::ExecutionReport;
 use crate::ids::SymbolId;

@@ -4,9 +4,10 @@ use std::fmt;
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{HEAD_BYTES, Head, OWN_AT, kind};
+use super::super::frame::Head;
+use super::super::layout::{HEAD_BYTES, OWN_AT, kind};
 use crate::codes::codes;
-use crate::wire::Wire;
+use crate::wire::{Wire, small};
 
 /// The longest text of a bye, in bytes.
 pub const BYE_TEXT_BYTES_MAX: usize = 512;
@@ -43,6 +44,10 @@ codes! {
     Listener = 13, "this listener does not serve that role";
     /// The exchange had to stop (code 14): what was answered is durable.
     Failed = 14, "the exchange had to stop";
+}
+
+small! {
+    Ending: "the reason of a bye", 8, 255;
 }
 
 impl Ending {

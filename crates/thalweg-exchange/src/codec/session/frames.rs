@@ -2,7 +2,8 @@
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer, at_least};
-use super::super::frame::{Body, HEAD_BYTES, Head, OWN_AT, Whole, kind, put, read, room_for};
+use super::super::frame::{Body, Head, Whole, put, read, room_for};
+use super::super::layout::{HEAD_BYTES, OWN_AT, kind};
 use super::answer::{
     Answer, AnswerForm, Conflated, ConflatedForm, NumberedReport, NumberedReportForm, Refused,
     RefusedForm, ReportGap, ReportGapForm,

@@ -8,7 +8,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{Head, OWN_AT, kind};
+use super::super::frame::Head;
+use super::super::layout::{OWN_AT, kind};
 use crate::market::{Channels, Epoch};
 use crate::session::{ClientSequence, ReportNumber, Role};
 use crate::wire::{Bits, Wire, check_most, wire};

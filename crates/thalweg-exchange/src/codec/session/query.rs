@@ -5,7 +5,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{FRAME_BYTES_MAX, Head, OWN_AT, kind};
+use super::super::frame::Head;
+use super::super::layout::{FRAME_BYTES_MAX, OWN_AT, kind};
 use super::super::snapshot::{LEVEL_BYTES, LevelForm};
 use super::account::{AccountView, ORDER_BYTES, OpenOrder};
 use super::answer::refusal;

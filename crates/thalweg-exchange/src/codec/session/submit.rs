@@ -5,11 +5,13 @@ use zerocopy::little_endian::U64;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::super::command::{
-    command_bytes, decode_command, decode_command_into, encode_command, frequent_bytes,
+    check as check_command, command_bytes, decode_command, decode_command_into, encode_command,
+    frequent_bytes,
 };
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer, at_least};
-use super::super::frame::{FRAME_BYTES_MAX, Family, HEAD_BYTES, Head, kind, peek, room_for};
+use super::super::frame::{Head, room_for};
+use super::super::layout::{FRAME_BYTES_MAX, Family, HEAD_BYTES, kind};
 use super::command::{AdminCommand, TradeCommand};
 use crate::command::Command;
 use crate::ids::UserId;
@@ -145,9 +147,17 @@ pub(super) fn check(bytes: &[u8], length: usize) -> Result<(), CodecError> {
     else {
         return Ok(());
     };
-    match peek(within) {
-        Ok(of) if of.family == Family::Command && of.bytes == length - at => Ok(()),
-        Ok(_) => Err(CodecError::WrongHead { what, at }),
+    let head = Head::read(within)?;
+    let is_command = Family::of(head.kind) == Family::Command;
+    let checked = head.length().and_then(|bytes| {
+        if is_command {
+            check_command(within, head)?;
+        }
+        Ok(is_command && bytes == length - at)
+    });
+    match checked {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(CodecError::WrongHead { what, at }),
         Err(error) => Err(error.within(what, at)),
     }
 }

@@ -7,7 +7,8 @@ use zerocopy::little_endian::I32;
 
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer};
-use super::super::frame::{HEAD_BYTES, Head};
+use super::super::frame::Head;
+use super::super::layout::HEAD_BYTES;
 use crate::ids::SymbolId;
 use crate::wire::Wire;
 

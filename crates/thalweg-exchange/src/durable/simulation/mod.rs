@@ -14,7 +14,7 @@
 mod model;
 mod recorder;
 mod run;
-mod traffic;
+pub(in crate::durable) mod traffic;
 
 use super::faults::Seeded;
 use recorder::Counts;

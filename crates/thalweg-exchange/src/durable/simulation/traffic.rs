@@ -6,10 +6,10 @@ use crate::command::{AccountSpec, Action, Command, OrderFlags, OrderType, Place,
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::session::{Role, SessionKey};
 
-pub(super) const USERS: u64 = 4;
+pub(in crate::durable) const USERS: u64 = 4;
 
 /// Two trade sessions of each user, and one of an administrator.
-pub(super) fn sessions() -> Vec<SessionKey> {
+pub(in crate::durable) fn sessions() -> Vec<SessionKey> {
     let trade = |at: u64| SessionKey::new(Role::Trade, 1 + (at / 2) as i64, (at % 2) as u32);
     let admin = SessionKey::new(Role::Admin, 1, 0);
     (0..USERS * 2).map(trade).chain([admin]).collect()
@@ -23,7 +23,7 @@ fn account(uid: i64) -> AccountSpec {
 }
 
 /// Users with money, and a pair to trade.
-pub(super) fn beginning() -> [Command; 2] {
+pub(in crate::durable) fn beginning() -> [Command; 2] {
     let pair = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2));
     [
         Command::AddAccounts((1..=USERS as i64).map(account).collect()),
@@ -33,7 +33,7 @@ pub(super) fn beginning() -> [Command; 2] {
 
 /// An auction in a second pair, of a user without sessions, with more orders than one command may
 /// let trade or take out.
-pub(super) fn many_orders() -> Vec<Command> {
+pub(in crate::durable) fn many_orders() -> Vec<Command> {
     let symbol = SymbolId(2);
     let pair = SymbolSpec::pair(symbol, CurrencyId(1), CurrencyId(2));
     let order = |id: i64| {
@@ -53,7 +53,7 @@ pub(super) fn many_orders() -> Vec<Command> {
 }
 
 /// A command for all orders of that auction.
-pub(super) fn operation(random: &mut SplitMix) -> Command {
+pub(in crate::durable) fn operation(random: &mut SplitMix) -> Command {
     let symbol = SymbolId(2);
     match random.below(3) {
         0 => Command::cancel_all(None, Some(symbol)),
@@ -65,7 +65,7 @@ pub(super) fn operation(random: &mut SplitMix) -> Command {
     }
 }
 
-pub(super) fn command(random: &mut SplitMix, key: SessionKey) -> Command {
+pub(in crate::durable) fn command(random: &mut SplitMix, key: SessionKey) -> Command {
     match key.role {
         Role::Admin => administration(random),
         _ => trading(random, UserId(key.holder)),

@@ -12,7 +12,7 @@ use crate::engine::index::Vacancy;
 use crate::event::{Event, Events, Moved, RejectReason, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
-use crate::rules::Rules;
+use crate::rules::{REFILL_WORK, Rules};
 
 /// The owner of an order, and if the order waited, its arrival.
 type Origin = (UserHint, Option<u64>);
@@ -651,7 +651,8 @@ impl Book {
                     lots += i128::from(order.left);
                     hidden += i128::from(hides);
                     // Where its shown lots are used up, others are shown.
-                    bounds.make_events(if hides > 0 { 2 } else { 1 })?;
+                    let refill = if hides > 0 { REFILL_WORK } else { 0 };
+                    bounds.make_events(1 + refill as i128)?;
                 }
             }
             if !is_blocked && missing > lots {

@@ -19,6 +19,7 @@ use super::orders::{HIDES, Terms};
 use crate::command::{Action, display_is_large_enough};
 use crate::event::{Event, Events};
 use crate::ids::{OrderId, UserId};
+use crate::rules::REFILL_WORK;
 
 /// Returns how many of an order's `left` unfilled lots are displayed; all, without a `display`.
 pub(super) fn displayed(left: i64, display: Option<i64>) -> i64 {
@@ -106,8 +107,8 @@ impl Book {
         self.ladder.nodes[level].left -= shown;
     }
 
-    /// Returns how many events at most it takes to fill `lots` hidden lots of a level: one for each
-    /// replenishment, and one for the trade after it.
+    /// Returns as how many events at most it counts to fill `lots` hidden lots of a level:
+    /// [`REFILL_WORK`] for each replenishment, and one for the trade after it.
     pub(super) fn replenishing_events(&self, level: u32, lots: i128) -> i128 {
         if lots == 0 {
             return 0;
@@ -118,7 +119,7 @@ impl Book {
             terms.map_or(0, |terms| replenishments(terms.hidden, terms.display))
         };
         let times: i128 = self.ladder.queue(level).map(times).sum();
-        2 * times.min(lots)
+        (1 + REFILL_WORK as i128) * times.min(lots)
     }
 }
 
@@ -228,12 +229,12 @@ mod tests {
     }
 
     #[test]
-    fn a_level_takes_two_events_for_each_replenishment() {
+    fn replenishments_of_a_level_count_with_the_trades_after_them() {
         let book = book();
         let level = book.ladder.level_of(Action::Ask, 100);
         // Seven hidden lots, three at a time.
-        for (lots, events) in [(0, 0), (1, 2), (2, 4), (3, 6), (7, 6)] {
-            assert_eq!(book.replenishing_events(level, lots), events);
+        for (lots, times) in [(0, 0), (1, 1), (2, 2), (3, 3), (7, 3)] {
+            assert_eq!(book.replenishing_events(level, lots), 9 * times);
         }
     }
 

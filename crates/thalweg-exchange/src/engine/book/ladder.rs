@@ -69,7 +69,10 @@ pub(super) struct Ladder {
     parked: Option<Box<[Occupancy; 2]>>,
 }
 
-const _: () = assert!(offset_of!(Ladder, bound) == 64 && offset_of!(Ladder, target) == 128);
+const _: () = assert!(
+    cfg!(not(target_pointer_width = "64"))
+        || offset_of!(Ladder, bound) == 64 && offset_of!(Ladder, target) == 128
+);
 
 impl Ladder {
     pub(super) const fn new() -> Self {
@@ -359,6 +362,7 @@ impl Ladder {
 
 /// A price level as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Level {
     /// The price.
     pub price: i64,

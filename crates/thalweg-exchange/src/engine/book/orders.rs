@@ -272,6 +272,7 @@ impl std::ops::IndexMut<u32> for Nodes {
 
 /// A resting order as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct RestingOrder {
     /// Its id.
     pub order_id: OrderId,

@@ -10,7 +10,7 @@ use crate::command::{Action, OrderFlags, OrderType, Place, SelfTrade};
 use crate::event::{Event, Events, Made, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
-use crate::rules::Rules;
+use crate::rules::{REFILL_WORK, Rules};
 
 /// The state of an order that takes, as far as matching needs it.
 pub(super) struct Taker {
@@ -223,8 +223,8 @@ impl Book {
         }
         let side = taker.action;
         let looks = taker.looks();
-        let events_max = taker.events_max;
         loop {
+            let events_max = taker.events_max;
             let terms = (taker.limit, taker.reserve_price);
             let lots = &mut taker.left;
             let met = self.take_plain(side, terms, looks, lots, events, |made, events| {
@@ -236,7 +236,13 @@ impl Book {
                 taker.ended_by = Some(RejectReason::WorkLimit);
                 break;
             }
-            if !self.match_slow(taker, met, events) {
+            let before = events.len();
+            let goes_on = self.match_slow(taker, met, events);
+            let refilled = &events.as_slice()[before..];
+            if let [.., Event::Refilled { .. }] = refilled {
+                taker.events_max = taker.events_max.saturating_sub(REFILL_WORK - 1);
+            }
+            if !goes_on {
                 break;
             }
         }

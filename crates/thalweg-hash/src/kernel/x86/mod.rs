@@ -5,11 +5,14 @@
 )]
 
 mod avx2;
+#[cfg(has_avx512)]
+#[clippy::msrv = "1.89"]
 mod avx512;
 #[cfg(not(miri))]
 mod turning;
 
 pub(super) use avx2::AVX2;
+#[cfg(has_avx512)]
 pub(super) use avx512::AVX512;
 
 /// Whether the processor, or without `std` the target, has all of these features.

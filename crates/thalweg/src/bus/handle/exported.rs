@@ -19,6 +19,8 @@ const INBOXES_MAX: usize = 256;
 struct Inbox {
     last: Reading,
     waiting_max: u64,
+    /// The sum over all looks.
+    waiting_sum: u64,
     looks: u64,
     full_looks: u64,
     express: Option<Express>,
@@ -68,6 +70,7 @@ impl Inbox {
         self.looks += 1;
         self.full_looks += u64::from(is_full(reading.waiting, reading.capacity));
         self.waiting_max = self.waiting_max.max(reading.waiting);
+        self.waiting_sum += reading.waiting;
         let work = reading.busy_ns as f64 / reading.consumers.max(1) as f64;
         let service = (reading.taken > 0).then(|| work / reading.taken as f64);
         self.arrivals.see(reading.issued, reading.at_ns, service);
@@ -79,6 +82,7 @@ impl Inbox {
         json.put("capacity", last.capacity);
         json.put("waiting", last.waiting);
         json.put("waiting_max", self.waiting_max);
+        json.put("waiting_sum", self.waiting_sum);
         json.put("looks", self.looks);
         json.put("full_looks", self.full_looks);
         if let Some(express) = &self.express {
@@ -88,6 +92,10 @@ impl Inbox {
         json.put("issued", last.issued);
         json.put("admitted", last.admitted);
         json.put("lost", last.lost);
+        json.put("refused", last.refused);
+        json.put("timed_out", last.timed_out);
+        json.put("evicted", last.evicted);
+        json.put("discarded", last.discarded);
         json.put("events", last.taken);
         json.put("busy_ns", last.busy_ns);
         json.put("active_ns", self.active.1.saturating_sub(self.active.0));

@@ -2,8 +2,9 @@
 
 mod guards;
 
-use std::marker::PhantomData;
-use std::ptr::NonNull;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::ptr::NonNull;
 
 use self::guards::CommitOnDrop;
 pub use self::guards::{SpscBatch, SpscClaim};

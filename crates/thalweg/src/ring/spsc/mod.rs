@@ -54,7 +54,8 @@
 //! Errors of the operations, and the marker that makes an end of a ring or a channel `!Sync`, are
 //! here, too.
 
-use std::ptr::NonNull;
+use alloc::boxed::Box;
+use core::ptr::NonNull;
 
 use super::sequence::{CapacityError, memory_for, slots_for};
 use shared::Shared;

@@ -65,9 +65,10 @@
 //! another, pauses before the next; if that does not bring more, it lets it be for a while. After
 //! the slip of FastForward (Giacomoni, Moseley and Vachharajani, 2008), without its clock.
 
-use std::marker::PhantomData;
-use std::mem::{MaybeUninit, offset_of};
-use std::ptr::NonNull;
+use alloc::boxed::Box;
+use core::marker::PhantomData;
+use core::mem::{MaybeUninit, offset_of};
+use core::ptr::NonNull;
 
 use super::Layout;
 use crate::ring::panics::drop_each;
@@ -308,7 +309,7 @@ impl<T> Shared<T> {
 
 impl<T> Drop for Shared<T> {
     fn drop(&mut self) {
-        if !std::mem::needs_drop::<T>() {
+        if !core::mem::needs_drop::<T>() {
             return;
         }
         // ORDERING: Relaxed; both endpoints are gone, and `leave` has acquired what they did.
@@ -477,7 +478,7 @@ impl<T> View<T> {
         // SAFETY: `base` is the first of `mask + 1` cells side by side, which live as long as the
         // endpoint that holds this (rule 5); the caller decides which thread may touch their
         // content.
-        unsafe { std::slice::from_raw_parts(self.base.cast::<Cell<T>>().add(index), count) }
+        unsafe { core::slice::from_raw_parts(self.base.cast::<Cell<T>>().add(index), count) }
     }
 
     /// Writes the element at `position`, and makes it and all before it visible to the consumer.
@@ -523,12 +524,12 @@ impl<T> Drop for Cells<T> {
     fn drop(&mut self) {
         let View { base, mask, .. } = self.0;
         if self.0.is_slotted {
-            let slots = std::ptr::slice_from_raw_parts_mut(self.0.first_slot(), mask + 1);
+            let slots = core::ptr::slice_from_raw_parts_mut(self.0.first_slot(), mask + 1);
             // SAFETY: made by `View::new` as a box of this number of slots, and no thread uses it
             // any more (rule 5).
             drop(unsafe { Box::from_raw(slots) });
         } else {
-            let cells = std::ptr::slice_from_raw_parts_mut(base.cast::<Cell<T>>(), mask + 1);
+            let cells = core::ptr::slice_from_raw_parts_mut(base.cast::<Cell<T>>(), mask + 1);
             // SAFETY: made by `View::new` as a box of this number of cells, and no thread uses it
             // any more (rule 5).
             drop(unsafe { Box::from_raw(cells) });
@@ -540,7 +541,7 @@ impl<T> Drop for Cells<T> {
 #[cfg(not(loom))]
 fn prefault<T>(cells: &mut [Cell<T>]) {
     const PAGE_BYTES: usize = 4096;
-    let size_bytes = std::mem::size_of_val(cells);
+    let size_bytes = core::mem::size_of_val(cells);
     let start = cells.as_mut_ptr().cast::<u8>();
     for offset in (0..size_bytes).step_by(PAGE_BYTES) {
         // SAFETY: in bounds of a slice that is borrowed mutably, and its cells are empty: any byte
@@ -674,7 +675,7 @@ impl Keeper {
         // no way to get here.
         self.0.with_mut(|distance| unsafe {
             if (*distance).pauses {
-                if std::mem::take(&mut (*distance).is_closer) {
+                if core::mem::take(&mut (*distance).is_closer) {
                     (*distance).pauses = false;
                     return None;
                 }

@@ -70,7 +70,8 @@
 //! crossbeam's `ArrayQueue`. Ours differs in stamps that mark holes, in tickets by the batch, in
 //! the closed bit, and in a capacity that is exact with positions that are plain counts.
 
-use std::ops::Deref;
+use alloc::vec::Vec;
+use core::ops::Deref;
 
 use super::panics::drop_each;
 use super::sequence::{CapacityError, Tally};
@@ -315,7 +316,7 @@ impl<T> Ticket<T> {
 
 impl<T> Drop for Ticket<T> {
     fn drop(&mut self) {
-        if !std::mem::needs_drop::<T>() {
+        if !core::mem::needs_drop::<T>() {
             return;
         }
         let slots = self.storage.slots();

@@ -17,7 +17,7 @@
 //! and a thread that refuses acquires that: all that had left before the ring came to that tail is
 //! known to have left.
 
-use std::ops::Range;
+use core::ops::Range;
 
 use super::slot::{Slots, State};
 use super::{Apart, Backoff, CLOSED, Ticket};
@@ -443,7 +443,7 @@ impl<'a, T> TicketClaim<'a, T> {
 
     /// Returns the claim of these tickets, which was forgotten; what was written is leaked.
     pub(super) fn again(ring: &'a Ticket<T>, slots: Slots<'a, T>, claimed: &mut Claimed) -> Self {
-        let tickets = std::mem::take(&mut claimed.0);
+        let tickets = core::mem::take(&mut claimed.0);
         // They count as absent still.
         ring.absent.subtract(tickets.end - tickets.start);
         Self::new(ring, slots, tickets)
@@ -528,7 +528,7 @@ impl<'a, T> TicketClaim<'a, T> {
     /// attempt has settled what that changes.
     pub(crate) fn give_back(&mut self) {
         let Range { start, end } = self.rest();
-        if start == end || std::mem::replace(&mut self.is_kept, true) {
+        if start == end || core::mem::replace(&mut self.is_kept, true) {
             return;
         }
         if self.ring.tail.redraw(start, end) {

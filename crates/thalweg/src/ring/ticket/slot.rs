@@ -16,8 +16,10 @@
 //!
 //! A stamp only grows: `FREE` of p, then `ELEMENT` or `HOLE` of p, then `FREE` of p + slots.
 
-use std::marker::PhantomData;
-use std::mem::MaybeUninit;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 use super::super::sequence::{CapacityError, memory_for, slots_for};
 use super::super::sync::{AtomicU64, IS_MODEL, UnsafeCell, order};
@@ -160,8 +162,17 @@ unsafe fn zeroed<S>(
     if IS_MODEL {
         return Ok((0..slots).map(|_| free()).collect());
     }
-    // SAFETY: the caller says so.
-    Ok(unsafe { Box::new_zeroed_slice(slots).assume_init() })
+    let memory = alloc::alloc::Layout::array::<S>(slots).expect("memory_for has allocated as much");
+    // SAFETY: a slot has a stamp, and there is one at least, so the size is not 0. The memory is
+    // the global allocator's, of that layout, and zeros are slots: the caller says so.
+    unsafe {
+        let first = alloc::alloc::alloc_zeroed(memory).cast::<S>();
+        if first.is_null() {
+            alloc::alloc::handle_alloc_error(memory);
+        }
+        let all = core::ptr::slice_from_raw_parts_mut(first, slots);
+        Ok(Box::from_raw(all))
+    }
 }
 
 /// Owns a power of two of slots.

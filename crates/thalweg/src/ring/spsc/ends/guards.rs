@@ -1,7 +1,7 @@
 //! The guards that ends lend: room that a producer has claimed and not yet published, and elements
 //! that a consumer takes together.
 
-use std::iter::FusedIterator;
+use core::iter::FusedIterator;
 
 use super::{SpscConsumer, SpscProducer};
 use crate::ring::panics::drop_each;
@@ -178,8 +178,8 @@ impl<'a, T> SpscClaim<'a, T> {
 impl<T> Drop for SpscClaim<'_, T> {
     fn drop(&mut self) {
         let start = self.producer.tail;
-        let end = start + std::mem::take(&mut self.written) as u64;
-        if !std::mem::needs_drop::<T>() {
+        let end = start + core::mem::take(&mut self.written) as u64;
+        if !core::mem::needs_drop::<T>() {
             return;
         }
         let shared = self.producer.shared();

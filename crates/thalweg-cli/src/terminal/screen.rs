@@ -19,16 +19,18 @@ static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 /// The meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Key {
+pub(crate) enum Key {
     Quit,
     Next,
     Previous,
     Redraw,
+    /// Any other letter.
+    Letter(u8),
 }
 
 /// The screen, as long as it lives.
 #[derive(Debug)]
-pub(super) struct Screen {
+pub(crate) struct Screen {
     /// The lines that are shown.
     shown: Vec<String>,
     size: (usize, usize),
@@ -39,7 +41,7 @@ impl Screen {
     ///
     /// # Errors
     /// Standard input or output is no terminal.
-    pub(super) fn open() -> io::Result<Screen> {
+    pub(crate) fn open() -> io::Result<Screen> {
         let before = tcgetattr(io::stdin())?;
         tcgetwinsize(io::stdout())?;
         let mut raw = before.clone();
@@ -60,12 +62,12 @@ impl Screen {
     }
 
     /// Returns whether a panic of another thread has given the terminal back.
-    pub(super) fn is_lost(&self) -> bool {
+    pub(crate) fn is_lost(&self) -> bool {
         lock().is_none()
     }
 
     /// Returns columns and rows. A terminal that does not know has 80 and 24.
-    pub(super) fn size() -> (usize, usize) {
+    pub(crate) fn size() -> (usize, usize) {
         let size = tcgetwinsize(io::stdout()).map(|size| (size.ws_col, size.ws_row));
         match size {
             Ok((columns, rows)) if columns > 0 && rows > 0 => (columns.into(), rows.into()),
@@ -74,7 +76,7 @@ impl Screen {
     }
 
     /// Shows these lines, one a row from the top; those that have not changed are not written.
-    pub(super) fn show(&mut self, lines: Vec<String>, size: (usize, usize)) -> io::Result<()> {
+    pub(crate) fn show(&mut self, lines: Vec<String>, size: (usize, usize)) -> io::Result<()> {
         let mut text = String::new();
         if self.size != size {
             text += "\x1b[2J";
@@ -95,7 +97,7 @@ impl Screen {
     }
 
     /// Has the next picture written whole.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.size = (0, 0);
     }
 
@@ -103,7 +105,7 @@ impl Screen {
     ///
     /// # Errors
     /// The terminal is gone.
-    pub(super) fn keys(&self, within: Duration) -> io::Result<Vec<Key>> {
+    pub(crate) fn keys(&self, within: Duration) -> io::Result<Vec<Key>> {
         let input = io::stdin();
         let time = Timespec {
             tv_sec: within.as_secs() as i64,
@@ -160,6 +162,7 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
             b'n' | b'j' | b'\t' => keys.push(Key::Next),
             b'p' | b'k' => keys.push(Key::Previous),
             12 => keys.push(Key::Redraw),
+            b'a'..=b'z' => keys.push(Key::Letter(*first)),
             0x1b => {
                 if let [b'[' | b'O', sequence @ ..] = rest {
                     let end = sequence.iter().position(u8::is_ascii_alphabetic);
@@ -179,7 +182,7 @@ fn keys(bytes: &[u8]) -> Vec<Key> {
 }
 
 #[cfg(test)]
-#[path = "../../../tests/program/pty.rs"]
+#[path = "../../tests/program/pty.rs"]
 #[allow(
     dead_code,
     reason = "made for the tests of the program; this one needs a part of it"
@@ -192,7 +195,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    const NAME: &str = "views::watch::screen::tests::a_panic_gives_the_terminal_back";
+    const NAME: &str = "terminal::screen::tests::a_panic_gives_the_terminal_back";
     const SEEDED: &str = "THALWEG_TEST_SCREEN_PANIC";
 
     /// It runs itself on a terminal, where it panics.
@@ -225,8 +228,9 @@ mod tests {
             keys(b"\x1b[A\x1bOBn"),
             [Key::Previous, Key::Next, Key::Next]
         );
-        assert_eq!(keys(b"\x1b[1;5Cx\x0c"), [Key::Next, Key::Redraw]);
-        for nothing in [&b""[..], b"\x1b", b"\x1b[", b"\x1b[5~", b"x"] {
+        assert_eq!(keys(b"\x1b[1;5C-\x0c"), [Key::Next, Key::Redraw]);
+        assert_eq!(keys(b"wx"), [Key::Letter(b'w'), Key::Letter(b'x')]);
+        for nothing in [&b""[..], b"\x1b", b"\x1b[", b"\x1b[5~", b"-"] {
             assert_eq!(keys(nothing), [], "{nothing:?}");
         }
     }

@@ -2,7 +2,7 @@
 
 /// How a piece of text looks. No tone is the only sign of anything: words say the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Tone {
+pub(crate) enum Tone {
     #[default]
     Plain,
     Strong,
@@ -26,18 +26,18 @@ impl Tone {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line(Vec<(Tone, String)>);
+pub(crate) struct Line(Vec<(Tone, String)>);
 
 impl Line {
-    pub(super) fn new(tone: Tone, text: impl Into<String>) -> Line {
+    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Line {
         Line(vec![(tone, text.into())])
     }
 
-    pub(super) fn plain(text: impl Into<String>) -> Line {
+    pub(crate) fn plain(text: impl Into<String>) -> Line {
         Line::new(Tone::Plain, text)
     }
 
-    pub(super) fn and(mut self, tone: Tone, text: impl Into<String>) -> Line {
+    pub(crate) fn and(mut self, tone: Tone, text: impl Into<String>) -> Line {
         self.0.push((tone, text.into()));
         self
     }
@@ -62,7 +62,7 @@ impl Line {
     }
 
     /// Returns two columns as one: the left one has this width.
-    pub(super) fn beside(left: Vec<Line>, right: Vec<Line>, width: usize) -> Vec<Line> {
+    pub(crate) fn beside(left: Vec<Line>, right: Vec<Line>, width: usize) -> Vec<Line> {
         let rows = left.len().max(right.len());
         let (mut left, mut right) = (left.into_iter(), right.into_iter());
         let both = (0..rows).map(|_| {
@@ -74,7 +74,7 @@ impl Line {
     }
 
     /// Returns the text, no wider than this. Without colours no sequence is in it.
-    pub(super) fn text(self, width: usize, colours: bool) -> String {
+    pub(crate) fn text(self, width: usize, colours: bool) -> String {
         let line = match self.width() > width {
             true => self.cut(width, false),
             false => self,

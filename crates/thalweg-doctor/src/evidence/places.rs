@@ -1,0 +1,88 @@
+//! Finds where the program's time went: in which functions, calls, files, peers and locks, and which
+//! other programs took the cores.
+
+use crate::evidence::{Evidence, Topic};
+use crate::probe::samples::Doing;
+use crate::probe::watch::Watch;
+use std::collections::HashMap;
+
+/// The number of places of a topic that are named, and the least share of each.
+const PLACES: usize = 3;
+const SHARE_MIN: f64 = 0.03;
+/// The maximum length of a name, in characters.
+const NAME_MAX: usize = 56;
+
+/// Adds the places to the evidence.
+pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
+    let functions = (watch.samples).functions(&mut watch.symbols, &watch.memory);
+    let all = functions.values().sum::<u64>().max(1) as f64;
+    let mut topics: HashMap<Topic, HashMap<String, f64>> = HashMap::new();
+    for ((doing, function), count) in functions {
+        let function = shortened(&function);
+        let (topic, name) = match doing {
+            Doing::Own => (Topic::Functions, function),
+            Doing::Fault => (Topic::Faults, format!("in {function}")),
+            Doing::Call(call) if call == function => (Topic::Calls, call),
+            Doing::Call(call) => (Topic::Calls, format!("{call} from {function}")),
+        };
+        *topics.entry(topic).or_default().entry(name).or_default() += count as f64 / all;
+    }
+    let waits = watch.waits.places();
+    let all = waits.iter().map(|(_, weight)| weight).sum::<f64>();
+    let waits = waits
+        .into_iter()
+        .map(|(name, weight)| (name, weight / all.max(1e-9)));
+    topics.insert(Topic::Waits, waits.collect());
+    for (topic, places) in topics {
+        let mut places: Vec<_> = places.into_iter().collect();
+        places.retain(|(_, share)| *share >= SHARE_MIN);
+        places.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        places.truncate(PLACES);
+        let text = |(name, share): (String, f64)| format!("{name} {:.0} %", 100.0 * share);
+        evidence.put_places(topic, places.into_iter().map(text).collect());
+    }
+    let hint = evidence
+        .places(Topic::Functions)
+        .iter()
+        .find_map(|text| tool(text));
+    evidence.put_places(Topic::Tool, hint.map(str::to_owned).into_iter().collect());
+    let busiest = watch
+        .machine
+        .busiest(&watch.timeline.all_processes(), watch.wall_s());
+    evidence.put_places(Topic::Others, busiest.into_iter().take(PLACES).collect());
+}
+
+/// Returns the tool that names the functions of an interpreted or compiled-at-run-time program.
+fn tool(function: &str) -> Option<&'static str> {
+    let tools = [
+        (
+            "_PyEval",
+            "`py-spy record -p PID` names the functions of Python",
+        ),
+        ("[libjvm", "async-profiler names the methods of Java"),
+        ("Interpreter", "async-profiler names the methods of Java"),
+        (
+            "[node]",
+            "`node --cpu-prof` names the functions of JavaScript",
+        ),
+        (
+            "Builtins_",
+            "`node --cpu-prof` names the functions of JavaScript",
+        ),
+        (
+            "[unknown]",
+            "code made at run time: the runtime's own profiler names its functions",
+        ),
+    ];
+    let known = tools
+        .into_iter()
+        .find(|(part, _)| function.starts_with(part));
+    known.map(|(_, tool)| tool)
+}
+
+fn shortened(name: &str) -> String {
+    match name.char_indices().nth(NAME_MAX) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}

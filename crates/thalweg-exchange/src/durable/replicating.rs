@@ -1,0 +1,214 @@
+//! The exchange as a replica: what it executes out of the command log, and what it writes there.
+//!
+//! While it writes the log, a command is executed at once and journaled when the log has
+//! acknowledged it: so every journal is a prefix of the log, whenever its machine stops, and
+//! nothing in it has to be taken back.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage};
+
+use super::error::{Failed, SubmitError};
+use super::exchange::{Exchange, Publish};
+use super::opening::Recovered;
+use super::published::Published;
+use super::record::{RecordError, decode_into};
+use super::replication::batch::Batch;
+use super::replication::leading::{Leading, Outlet, Replication};
+use super::replication::log::{Claim, Start};
+use super::submission::{Admitted, Submission};
+use crate::command::Command;
+use crate::snapshot::state_hash;
+
+/// Acknowledged commands that the local disk may lag behind by: no further batch is written then.
+const LAG_MAX: u64 = 1 << 20;
+
+/// Why a record of the log was not executed.
+#[derive(Debug)]
+pub(super) enum NotExecuted {
+    /// It is no record.
+    Record(RecordError),
+    /// It was refused, or was executed before.
+    Refused(String),
+    /// The disk has no room for now; those before it were executed.
+    NoRoom,
+    /// The exchange has stopped.
+    Failed(Failed),
+}
+
+impl<S: Storage> Exchange<S> {
+    /// Returns below which number commands are in the journal.
+    pub(super) fn journaled(&self) -> u64 {
+        match &self.replication {
+            Replication::Leading(leading) => leading.acked,
+            _ => self.owner.number,
+        }
+    }
+
+    /// Makes durable what may be, or has that begun. Returns below which number commands may be
+    /// published.
+    pub(super) fn releasable(&mut self) -> u64 {
+        self.journal_acked();
+        let journaled = self.journaled();
+        let durable = self.committer.commit(journaled);
+        self.owner.lag = journaled.saturating_sub(durable);
+        match self.replication {
+            Replication::Alone => durable,
+            // A majority has them on disk.
+            _ => journaled,
+        }
+    }
+
+    /// Journals the batch under way, if it was acknowledged.
+    fn journal_acked(&mut self) {
+        let Replication::Leading(leading) = &mut self.replication else {
+            return;
+        };
+        let epoch = leading.epoch();
+        let acked = match leading.take_acked() {
+            Ok(Some(acked)) => acked,
+            Ok(None) => return,
+            Err(_) => return self.gate.fail(Failed::Fenced { epoch }),
+        };
+        let batch = Batch::read(&acked).expect("it was sealed here");
+        for record in batch.records() {
+            let appended = self.journal.append_bytes_with(record.len(), |out| {
+                out.copy_from_slice(record);
+            });
+            if let Err(error) = appended {
+                return self.gate.fail(Failed::Journal(error.into()));
+            }
+        }
+    }
+
+    /// Hands the next batch to the sequencer, if it waits for one: after all that was acknowledged
+    /// is published, so that the digest is that before the batch.
+    pub(super) fn hand_over(&mut self) {
+        let Replication::Leading(leading) = &mut self.replication else {
+            return;
+        };
+        let is_published = self.digest.outcomes() == leading.acked;
+        let may = self.owner.lag < LAG_MAX && self.gate.failed().is_none();
+        if is_published && may && leading.is_due() {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            let time = now.map_or(0, |now| now.as_millis() as i64);
+            leading.hand_over(self.digest.value(), time);
+        }
+    }
+
+    /// Returns the state that a log goes on from which this exchange makes. Takes as long as
+    /// encoding the state.
+    pub(super) fn start_of_log(&self) -> Start {
+        Start {
+            commands: self.owner.number,
+            digest: self.digest.value(),
+            state_hash: state_hash(&self.state),
+        }
+    }
+
+    /// Follows a log from now on: submitted commands are those of the log.
+    pub(super) fn begin_to_follow(&mut self) {
+        self.replication = Replication::Following;
+    }
+
+    /// Writes the log from now on, under this claim, behind the batch with this checksum.
+    pub(super) fn begin_to_lead(&mut self, claim: &Claim, previous: u64, outlet: Box<dyn Outlet>) {
+        self.identity = claim.identity;
+        let leading = Leading::new(outlet, claim.epoch, previous, self.owner.number);
+        self.replication = Replication::Leading(Box::new(leading));
+    }
+
+    /// Has everything published by this closure from now on, which is called with the present
+    /// state first: for an exchange that was opened before it is known who listens.
+    ///
+    /// # Panics
+    /// Something is in flight.
+    pub fn publish_by(&mut self, mut publish: impl FnMut(Published<'_>) + Send + 'static) {
+        assert_eq!(self.in_flight(), 0, "nothing is in flight");
+        publish(Published::Started {
+            state: &self.state,
+            number: self.owner.number,
+        });
+        let publish: Publish = Box::new(publish);
+        self.publish = publish;
+    }
+
+    /// Returns what was found when the exchange was opened, as it is now that it has executed what
+    /// the log had.
+    #[must_use]
+    pub fn recovered_again(&self, recovered: Recovered) -> Recovered {
+        Recovered {
+            commands: self.owner.number,
+            digest: self.digest,
+            time: self.state.risk.clock(),
+            limits: self.state.risk.limits_of_all(),
+            ..recovered
+        }
+    }
+
+    /// Executes records of the log, the first of which has the number of the next command.
+    pub(super) fn execute_records<'r>(
+        &mut self,
+        records: impl Iterator<Item = &'r [u8]>,
+    ) -> Result<(), NotExecuted> {
+        let mut commands = Vec::new();
+        for record in records {
+            let mut command = Command::Nop;
+            let (origin, _) = decode_into(record, &mut command).map_err(NotExecuted::Record)?;
+            commands.push((origin, command));
+        }
+        let submissions: Vec<Submission<'_>> = (commands.iter())
+            .map(|(origin, command)| Submission {
+                origin: *origin,
+                command,
+                tag: 0,
+            })
+            .collect();
+        for submission in &submissions {
+            // One that follows a refused one must not be executed.
+            let mut taken = Ok(());
+            let expected = self.owner.number;
+            self.submit_many(&[*submission], |_, admitted| {
+                taken = match admitted {
+                    Ok(Admitted::New { number }) if number == expected => Ok(()),
+                    Ok(other) => Err(NotExecuted::Refused(format!("{other:?}"))),
+                    Err(SubmitError::Failed(failed)) => Err(NotExecuted::Failed(failed)),
+                    Err(error) if error.is_shortage() => Err(NotExecuted::NoRoom),
+                    Err(error) => Err(NotExecuted::Refused(error.to_string())),
+                };
+            });
+            taken?;
+        }
+        self.publish().map_err(NotExecuted::Failed)
+    }
+
+    /// Returns the number of the first command that the journal has and that is not the one of the
+    /// batch. Commands that the journal has given up are not compared.
+    pub(super) fn first_difference(&self, batch: &Batch<'_>) -> Result<Option<u64>, JournalError> {
+        let storage = self.snapshots.writer.storage.clone();
+        let first = Lsn::new(batch.head.index + 1);
+        let mut reader = match Reader::open_in(storage, first) {
+            Ok(reader) => reader,
+            Err(JournalError::NoRecord { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut records = batch.records();
+        let mut number = batch.head.index;
+        while number < batch.end().min(self.owner.number) {
+            let Some(block) = reader.next_block()? else {
+                return Ok(None);
+            };
+            for (lsn, own) in block.bytes() {
+                if lsn < first {
+                    continue;
+                }
+                match records.next() {
+                    None => return Ok(None),
+                    Some(record) if record == own => number += 1,
+                    Some(_) => return Ok(Some(number)),
+                }
+            }
+        }
+        Ok(None)
+    }
+}

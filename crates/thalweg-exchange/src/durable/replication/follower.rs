@@ -1,0 +1,320 @@
+//! A replica that follows: reads the log, checks the chain, executes, and takes over.
+
+use std::io;
+
+use thalweg_journal::Storage;
+
+use super::batch::{Batch, BatchHead};
+use super::halted::Halted;
+use super::kept::Kept;
+use super::leading::Outlet;
+use super::log::{Claim, CommandLog, Stored, Tail, Written};
+use crate::durable::exchange::Exchange;
+use crate::durable::replicating::NotExecuted;
+
+/// The findings of one look at the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Polled {
+    /// How many commands were executed.
+    pub executed: u64,
+    /// A number that changes while the writer lives; none where the log was never claimed.
+    pub pulse: Option<u64>,
+    /// Whether there was nothing more to read.
+    pub is_complete: bool,
+    /// Whether the log is this replica's, and it has executed all of it.
+    pub may_lead: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub struct Follower<S: Storage> {
+    exchange: Exchange<S>,
+    /// The present claim, as far as this replica knows.
+    seen: Option<Claim>,
+    /// The claim that it has made, as long as that may count.
+    claimed: Option<Claim>,
+    /// Whether it is known where in the log it is.
+    is_attached: bool,
+    /// The checksum of the last batch.
+    previous: u64,
+    /// The index and the epoch of the last batch.
+    newest: Option<u64>,
+    epoch: u64,
+    /// The index of a batch of which only the first commands were executed.
+    partial: Option<u64>,
+    /// Batches that the log has, as far as this replica has read them.
+    kept: Kept,
+    faults: Faults,
+}
+
+/// Checks that a simulation has left out, to see that it finds that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Faults {
+    pub(super) skips_digest: bool,
+}
+
+impl<S: Storage> Follower<S> {
+    /// Has an exchange, in which nothing is in flight, follow a log, which it lets have batches of
+    /// this number of bytes once it writes it.
+    #[must_use]
+    pub fn new(exchange: Exchange<S>, kept_bytes_max: usize) -> Self {
+        Self::with_faults(exchange, kept_bytes_max, Faults::default())
+    }
+
+    pub(super) fn with_faults(
+        mut exchange: Exchange<S>,
+        kept_bytes_max: usize,
+        faults: Faults,
+    ) -> Self {
+        exchange.begin_to_follow();
+        Self {
+            exchange,
+            seen: None,
+            claimed: None,
+            is_attached: false,
+            previous: 0,
+            newest: None,
+            epoch: 0,
+            partial: None,
+            kept: Kept::new(kept_bytes_max),
+            faults,
+        }
+    }
+
+    /// Returns the exchange, which has executed all that was read.
+    #[must_use]
+    pub const fn exchange(&self) -> &Exchange<S> {
+        &self.exchange
+    }
+
+    /// Returns the exchange: for owners that end it.
+    #[must_use]
+    pub fn into_exchange(self) -> Exchange<S> {
+        self.exchange
+    }
+
+    #[cfg(test)]
+    pub(super) const fn exchange_mut(&mut self) -> &mut Exchange<S> {
+        &mut self.exchange
+    }
+
+    /// Returns the present claim, as far as it is known.
+    #[must_use]
+    pub const fn seen(&self) -> Option<&Claim> {
+        self.seen.as_ref()
+    }
+
+    /// Reads what is new, and executes it.
+    ///
+    /// # Errors
+    /// See [`Halted`]; after an error that [may pass](Halted::may_pass), it goes on where it was.
+    pub fn poll(&mut self, log: &mut dyn CommandLog) -> Result<Polled, Halted> {
+        let tail = self.read(log)?;
+        self.take(log, &tail)
+    }
+
+    /// Reads what is new, without executing it.
+    pub(super) fn read(&self, log: &mut dyn CommandLog) -> Result<Tail, Halted> {
+        let from = self.partial.unwrap_or(self.exchange.number());
+        Ok(log.read(from)?)
+    }
+
+    /// Executes what was read.
+    pub(super) fn take(&mut self, log: &mut dyn CommandLog, tail: &Tail) -> Result<Polled, Halted> {
+        let before = self.exchange.number();
+        let Some(claim) = &tail.claim else {
+            return match self.is_attached {
+                true => Err(self.ahead(0)),
+                false => Ok(Polled::default()),
+            };
+        };
+        if !self.is_attached {
+            self.attach(log, claim, tail)?;
+        }
+        // Only a log that was put back to an earlier state has either of them.
+        if tail.newest < self.newest || claim.epoch < self.epoch {
+            return Err(self.ahead(tail.newest.unwrap_or(claim.start.commands)));
+        }
+        self.seen = Some(claim.clone());
+        for stored in &tail.batches {
+            self.execute(stored, claim)?;
+        }
+        let _ = self.exchange.idle()?;
+        let is_own = self.claimed.as_ref() == Some(claim);
+        let is_complete = tail.batches.is_empty() && self.partial.is_none();
+        Ok(Polled {
+            executed: self.exchange.number() - before,
+            pulse: Some(tail.pulse),
+            is_complete,
+            may_lead: is_own && is_complete,
+        })
+    }
+
+    fn ahead(&self, end: u64) -> Halted {
+        let commands = self.exchange.number();
+        Halted::Ahead { commands, end }
+    }
+
+    /// Finds where in the log the replica is, and compares what both have.
+    fn attach(
+        &mut self,
+        log: &mut dyn CommandLog,
+        claim: &Claim,
+        tail: &Tail,
+    ) -> Result<(), Halted> {
+        let commands = self.exchange.number();
+        let behind = |oldest| Halted::Behind { commands, oldest };
+        if commands < claim.start.commands {
+            return Err(behind(claim.start.commands));
+        }
+        if commands == claim.start.commands {
+            if self.exchange.start_of_log() != claim.start {
+                return Err(Halted::OtherStart { commands });
+            }
+            self.previous = claim.chain_start();
+            self.is_attached = true;
+            return Ok(());
+        }
+        let oldest = tail.batches.first().map(|stored| stored.index);
+        let Some(found) = log.find(commands - 1)? else {
+            return Err(match oldest {
+                Some(oldest) => behind(oldest),
+                None => self.ahead(claim.start.commands),
+            });
+        };
+        let batch = read(&found)?;
+        if batch.end() < commands {
+            return Err(match oldest {
+                Some(oldest) if oldest > commands => behind(oldest),
+                _ => self.ahead(batch.end()),
+            });
+        }
+        if let Some(number) = self.exchange.first_difference(&batch)? {
+            return Err(Halted::OtherCommand { number });
+        }
+        if batch.end() > commands {
+            self.partial = Some(found.index);
+            self.previous = batch.head.previous;
+        } else {
+            self.newest = Some(found.index);
+            self.previous = batch.checksum;
+        }
+        self.epoch = batch.head.epoch;
+        self.is_attached = true;
+        Ok(())
+    }
+
+    /// Executes a batch, or what is left of it.
+    fn execute(&mut self, stored: &Stored, claim: &Claim) -> Result<(), Halted> {
+        let batch = read(stored)?;
+        let number = self.exchange.number();
+        let is_partial = self.partial == Some(stored.index);
+        if stored.index > number && !is_partial {
+            let (commands, oldest) = (number, stored.index);
+            return Err(Halted::Behind { commands, oldest });
+        }
+        if !is_partial {
+            self.check(stored.index, &batch.head, claim)?;
+        }
+        if !is_partial && !self.faults.skips_digest {
+            let (own, written) = (self.exchange.digest.value(), batch.head.digest);
+            if own != written {
+                let index = stored.index;
+                return Err(Halted::Differs {
+                    index,
+                    own,
+                    written,
+                });
+            }
+        }
+        self.partial = Some(stored.index);
+        let done = match is_partial {
+            true => number - stored.index,
+            false => 0,
+        };
+        let records = batch.records().skip(done as usize);
+        match self.exchange.execute_records(records) {
+            Ok(()) => {}
+            Err(NotExecuted::NoRoom) => return Err(Halted::NoRoom),
+            Err(NotExecuted::Failed(failed)) => return Err(failed.into()),
+            Err(NotExecuted::Record(why)) => return Err(self.refused(why.to_string())),
+            Err(NotExecuted::Refused(why)) => return Err(self.refused(why)),
+        }
+        self.partial = None;
+        self.newest = Some(stored.index);
+        self.previous = batch.checksum;
+        self.epoch = batch.head.epoch;
+        let _ = self.kept.push(stored.index, stored.bytes.len());
+        Ok(())
+    }
+
+    fn refused(&self, why: String) -> Halted {
+        let number = self.exchange.number();
+        Halted::Refused { number, why }
+    }
+
+    /// Checks that a batch is the one that comes next.
+    fn check(&self, index: u64, head: &BatchHead, claim: &Claim) -> Result<(), Halted> {
+        let number = self.exchange.number();
+        let fields = [
+            ("index", head.index, index),
+            ("number", head.index, number),
+            ("previous checksum", head.previous, self.previous),
+            // An epoch neither falls nor is above that of the present claim.
+            (
+                "epoch",
+                head.epoch,
+                head.epoch.clamp(self.epoch, claim.epoch.max(self.epoch)),
+            ),
+        ];
+        let wrong = fields
+            .into_iter()
+            .find(|(_, found, expected)| found != expected);
+        wrong.map_or(Ok(()), |(what, found, expected)| {
+            Err(Halted::OutOfPlace {
+                index,
+                what,
+                found,
+                expected,
+            })
+        })
+    }
+
+    /// Claims the log, which no living replica seems to have: with a random number, and the name
+    /// under which clients find this replica. A look at the log shows whether it was granted.
+    pub fn claim(&mut self, log: &mut dyn CommandLog, nonce: u64, holder: &str) -> Written {
+        let seen = self.seen.as_ref();
+        let new = Claim {
+            epoch: seen.map_or(1, |seen| seen.epoch + 1),
+            nonce,
+            identity: seen.map_or(self.exchange.identity(), |seen| seen.identity),
+            start: match seen {
+                Some(seen) => seen.start,
+                None => self.exchange.start_of_log(),
+            },
+            holder: holder.to_owned(),
+        };
+        let written = log.claim(seen, &new);
+        self.claimed = (written != Written::Fenced).then_some(new);
+        written
+    }
+
+    /// Becomes the primary: [`Polled::may_lead`] was true in the last look at the log. Returns the
+    /// exchange, which writes through the outlet that `start` returns.
+    pub(super) fn lead(
+        self,
+        start: impl FnOnce(Claim, Kept) -> io::Result<Box<dyn Outlet>>,
+    ) -> Result<Exchange<S>, Halted> {
+        let claim = self.claimed.expect("the log is this replica's");
+        let mut exchange = self.exchange;
+        let outlet = start(claim.clone(), self.kept);
+        let outlet = outlet.map_err(|error| Halted::Thread(error.to_string()))?;
+        exchange.begin_to_lead(&claim, self.previous, outlet);
+        Ok(exchange)
+    }
+}
+
+fn read(stored: &Stored) -> Result<Batch<'_>, Halted> {
+    let index = stored.index;
+    Batch::read(&stored.bytes).map_err(|why| Halted::Batch { index, why })
+}

@@ -1,0 +1,123 @@
+//! Why a replica does not go on.
+
+use thalweg_journal::Error as JournalError;
+use thiserror::Error;
+
+use super::batch::BatchError;
+use super::log::LogError;
+use crate::durable::error::Failed;
+
+/// Why a replica executes nothing more of the log. But for [`Log`](Self::Log) and
+/// [`NoRoom`](Self::NoRoom), which pass, an operator has to decide: see `docs/replication.md`.
+#[derive(Clone, Debug, Error)]
+#[non_exhaustive]
+pub enum Halted {
+    /// The log does not answer for now.
+    #[error("{0}")]
+    Log(#[from] LogError),
+    /// The disk has no room for now.
+    #[error("the disk has no room for the commands of the log")]
+    NoRoom,
+    /// The exchange of the replica has stopped.
+    #[error("{0}")]
+    Exchange(#[from] Failed),
+    /// Its journal cannot be read.
+    #[error("{0}")]
+    Journal(#[from] JournalError),
+    /// A batch is damaged.
+    #[error("the batch at command {index} of the log cannot be read: {why}")]
+    Batch {
+        /// Its index.
+        index: u64,
+        /// The error in it.
+        why: BatchError,
+    },
+    /// A batch is out of place: its number, its epoch or the checksum of the batch before is not
+    /// the one that must come here.
+    #[error(
+        "the batch at command {index} of the log is out of place: its {what} is \
+        {found:x}, expected {expected:x}"
+    )]
+    OutOfPlace {
+        /// Its index.
+        index: u64,
+        /// Which of its fields.
+        what: &'static str,
+        /// The value of the field.
+        found: u64,
+        /// The value that it must have.
+        expected: u64,
+    },
+    /// The commands before had other outcomes here than where the batch was written.
+    #[error(
+        "before command {index} the digest of this replica is {own:016x}, and that of the writer \
+        of the log {written:016x}: the same commands had other outcomes, on one of them"
+    )]
+    Differs {
+        /// The number of the command before which they differ.
+        index: u64,
+        /// The digest of this replica.
+        own: u64,
+        /// The digest of the writer.
+        written: u64,
+    },
+    /// A command of the log was not executed here.
+    #[error("command {number} of the log cannot be executed here: {why}")]
+    Refused {
+        /// Its number.
+        number: u64,
+        /// The refusal.
+        why: String,
+    },
+    /// The log has given up what this replica needs next.
+    #[error(
+        "this replica has {commands} commands, and the log begins with command {oldest}: copy the \
+        directory of another replica, which is stopped meanwhile, in the place of this one's"
+    )]
+    Behind {
+        /// How many commands it has.
+        commands: u64,
+        /// The number of the first command in the log.
+        oldest: u64,
+    },
+    /// The replica has commands that the log lacks: the log was lost, or is another exchange's.
+    #[error(
+        "this replica has {commands} commands, and the log ends after {end}: the log has lost \
+        commands that were acknowledged, or it is the log of another exchange"
+    )]
+    Ahead {
+        /// How many commands it has.
+        commands: u64,
+        /// How many the log has.
+        end: u64,
+    },
+    /// The replica has another command than the log.
+    #[error(
+        "command {number} in the journal of this replica is another one than in the log: \
+        the directory belongs to another exchange"
+    )]
+    OtherCommand {
+        /// Its number.
+        number: u64,
+    },
+    /// The replica does not begin where the log does.
+    #[error(
+        "the log goes on from another state than this replica has after {commands} commands: \
+        it was made with other rules, or belongs to another exchange"
+    )]
+    OtherStart {
+        /// How many commands both have.
+        commands: u64,
+    },
+    /// The system gives no thread for the sequencer.
+    #[error("a thread could not be started: {0}")]
+    Thread(String),
+}
+
+impl Halted {
+    /// Returns whether it may pass by itself.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(self, Self::Log(_) | Self::NoRoom)
+    }
+}

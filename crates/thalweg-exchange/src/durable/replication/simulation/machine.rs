@@ -1,0 +1,226 @@
+//! A machine: its disk, and what runs there.
+
+use std::sync::{Arc, Mutex};
+
+use thalweg::pipeline::Placement;
+use thalweg_journal::SimDisk;
+
+use super::Seeded;
+use super::world::SimLog;
+use crate::durable::exchange::Exchange;
+use crate::durable::options::{Options, SessionLimits, SnapshotOptions};
+use crate::durable::published::Published;
+use crate::durable::record::Origin;
+use crate::durable::replication::follower::{Faults, Follower};
+use crate::durable::replication::halted::Halted;
+use crate::durable::replication::leading::{Fenced, Outlet};
+use crate::durable::replication::log::{CommandLog, Tail, Written};
+use crate::durable::replication::sequencer::{Sequencer, Step};
+use crate::result_code::ResultCode;
+use crate::service;
+
+/// Bytes of batches that the log keeps.
+const KEPT_BYTES: usize = 8 << 10;
+
+/// An outcome that a replica has published.
+pub(super) type Outcome = (u64, Origin, ResultCode);
+
+/// The outcomes that a replica publishes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recorder(Arc<Mutex<Vec<Outcome>>>);
+
+impl Recorder {
+    fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
+        let recorded = Arc::clone(&self.0);
+        move |published| {
+            if let Published::Outcome(executed) = published {
+                let outcome = executed.outcome;
+                let one = (outcome.sequence, executed.origin, outcome.result);
+                recorded.lock().expect("no panic").push(one);
+            }
+        }
+    }
+
+    pub(super) fn take(&self) -> Vec<Outcome> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+/// The place between an exchange and its sequencer.
+#[derive(Debug, Default)]
+struct Hand {
+    offered: Option<(u64, Arc<Vec<u8>>)>,
+    acked: Option<Result<(), Fenced>>,
+}
+
+#[derive(Debug)]
+struct SimOutlet {
+    hand: Arc<Mutex<Hand>>,
+    is_early: bool,
+}
+
+impl Outlet for SimOutlet {
+    fn offer(&mut self, index: u64, batch: Arc<Vec<u8>>) {
+        let mut hand = self.hand.lock().expect("no panic");
+        hand.offered = Some((index, batch));
+        if self.is_early {
+            hand.acked = Some(Ok(()));
+        }
+    }
+
+    fn poll(&mut self) -> Result<bool, Fenced> {
+        let acked = self.hand.lock().expect("no panic").acked.take();
+        acked.map_or(Ok(false), |acked| acked.map(|()| true))
+    }
+}
+
+/// A primary, or one that thinks so.
+#[derive(Debug)]
+pub(super) struct Primary {
+    pub(super) exchange: Exchange<SimDisk>,
+    pub(super) sequencer: Sequencer,
+    hand: Arc<Mutex<Hand>>,
+    kept: super::super::kept::Kept,
+}
+
+impl Primary {
+    /// Makes at most one call to the log.
+    pub(super) fn write(&mut self, log: &mut SimLog) {
+        let mut hand = self.hand.lock().expect("no panic");
+        if let Some((index, batch)) = hand.offered.take() {
+            self.sequencer.begin(index, batch);
+        }
+        match self.sequencer.step(log) {
+            Step::Idle => {
+                if log.beat(self.sequencer.claim()) == Written::Fenced {
+                    hand.acked = Some(Err(Fenced));
+                }
+            }
+            Step::Acked => {
+                // The faulty one was acknowledged before.
+                hand.acked.get_or_insert(Ok(()));
+                let (index, bytes) = self.sequencer.last();
+                if let Some(before) = self.kept.push(index, bytes) {
+                    let _ = log.forget(self.sequencer.claim(), before);
+                }
+            }
+            Step::Fenced => hand.acked = Some(Err(Fenced)),
+            Step::Waiting(_) => {}
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) enum Role {
+    Down,
+    /// It follows; with what it has read and not acted upon.
+    Follower(Box<Follower<SimDisk>>, Option<Tail>),
+    Primary(Box<Primary>),
+}
+
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) name: String,
+    pub(super) disk: SimDisk,
+    pub(super) role: Role,
+    pub(super) recorder: Recorder,
+    pub(super) paused: u64,
+    /// Counts its starts: connections are to one of them.
+    pub(super) life: u64,
+    /// Whether its state was changed, as a faulty machine would.
+    pub(super) has_diverged: bool,
+}
+
+fn options() -> Options {
+    Options {
+        service: service::ServiceOptions {
+            capacity: 64,
+            placement: Placement::inline(),
+            ..service::ServiceOptions::default()
+        },
+        journal: thalweg_journal::JournalOptions::default()
+            .segment_bytes(24 << 10)
+            .block_bytes_max(8 << 10)
+            .in_background(false),
+        snapshot: SnapshotOptions {
+            in_background: false,
+            ..SnapshotOptions::default()
+        },
+        sessions: SessionLimits {
+            answers_kept: 40,
+            reports_kept: 30,
+            ..SessionLimits::default()
+        },
+        room_pause: std::time::Duration::ZERO,
+        ..Options::default()
+    }
+}
+
+impl Machine {
+    pub(super) fn new(at: usize) -> Self {
+        Self {
+            name: format!("machine {at}"),
+            disk: SimDisk::new(),
+            role: Role::Down,
+            recorder: Recorder::default(),
+            paused: 0,
+            life: 0,
+            has_diverged: false,
+        }
+    }
+
+    /// Stops at once: what was not synced may be lost.
+    pub(super) fn crash(&mut self, seed: u64) {
+        self.role = Role::Down;
+        self.disk.restart(seed);
+        let _ = self.recorder.take();
+        self.has_diverged = false;
+    }
+
+    pub(super) fn start(&mut self, seeded: Option<Seeded>) -> Result<(), String> {
+        let (disk, publish) = (self.disk.clone(), self.recorder.closure());
+        let opened = Exchange::open_in(disk, options(), publish);
+        let (exchange, _) = match opened.map_err(|error| error.to_string()) {
+            // It is tried again.
+            Err(text) if text.contains("no storage space") => return Ok(()),
+            opened => opened?,
+        };
+        let faults = Faults {
+            skips_digest: seeded == Some(Seeded::DivergeUnseen),
+        };
+        let replica = Follower::with_faults(exchange, KEPT_BYTES, faults);
+        self.role = Role::Follower(Box::new(replica), None);
+        self.life += 1;
+        Ok(())
+    }
+
+    /// Becomes the primary.
+    pub(super) fn lead(&mut self, seeded: Option<Seeded>) -> Result<(), Halted> {
+        let Role::Follower(replica, _) = std::mem::replace(&mut self.role, Role::Down) else {
+            return Ok(());
+        };
+        let hand = Arc::<Mutex<Hand>>::default();
+        let outlet = SimOutlet {
+            hand: Arc::clone(&hand),
+            is_early: seeded == Some(Seeded::AcknowledgeUnwritten),
+        };
+        let mut kept = None;
+        let mut claimed = None;
+        let exchange = replica.lead(|claim, has_kept| {
+            (kept, claimed) = (Some(has_kept), Some(claim));
+            Ok(Box::new(outlet))
+        })?;
+        // Executed as a follower: no client is answered.
+        let _ = self.recorder.take();
+        let (Some(kept), Some(claim)) = (kept, claimed) else {
+            return Ok(());
+        };
+        self.role = Role::Primary(Box::new(Primary {
+            exchange,
+            sequencer: Sequencer::new(claim),
+            hand,
+            kept,
+        }));
+        Ok(())
+    }
+}

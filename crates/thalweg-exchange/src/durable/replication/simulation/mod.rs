@@ -1,0 +1,102 @@
+//! Three replicas, seeded, on a simulated log and simulated disks: machines that crash and are
+//! paused, writes whose outcome is not known and that arrive late, reads that are acted upon late,
+//! writers that do not know yet that they were replaced; and clients that send again.
+//!
+//! An observer who sees everything holds against it: what was answered is in the log once, with
+//! that number and that result, and was there when it was answered, written under the claim of the
+//! one that answers; what was not answered is there once or not at all; and all replicas come to
+//! the state of the log, executed without a break. The same runs find every fault that is seeded.
+//!
+//! `THALWEG_EXCHANGE_SEEDS=100000 cargo test -p thalweg-exchange --release --lib replication::sim`
+//! runs longer.
+
+mod machine;
+mod observer;
+mod run;
+mod world;
+
+use run::{Counts, run};
+pub(super) use world::SimLog;
+
+/// In the tests that always run. Every seeded fault shows within 50 seeds, wherever they begin.
+const SEEDS: u64 = 1_000;
+/// Runs that a seeded fault has to be found in.
+const RUNS_FOR_FAULT: u64 = 300;
+
+/// A fault of the replicas or of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Seeded {
+    /// A batch is acknowledged when it is handed over.
+    AcknowledgeUnwritten,
+    /// The log does not compare claims when it appends.
+    SkipClaim,
+    /// The log has a batch a second time, behind others.
+    Replay,
+    /// One replica executes something else than the others, and says so.
+    Diverge,
+    /// One replica executes something else than the others, and no digest is compared.
+    DivergeUnseen,
+}
+
+fn number_of(variable: &str, default: u64) -> u64 {
+    let asked = std::env::var(variable).ok();
+    asked.map_or(default, |text| text.parse().expect("a number"))
+}
+
+#[test]
+fn what_was_answered_is_in_the_log_once_and_no_two_replicas_answer() {
+    let (first, wanted) = (
+        number_of("THALWEG_SEED", 0),
+        number_of("THALWEG_EXCHANGE_SEEDS", SEEDS),
+    );
+    let mut counts = Counts::default();
+    for seed in first..first + wanted {
+        match run(seed, None) {
+            Ok(one) => counts += one,
+            Err(what) => panic!("seed {seed}: {what}"),
+        }
+    }
+    println!("{counts:?}");
+    // Each of these happened, or the runs show less than they seem to.
+    for (what, count) in counts.by_name() {
+        assert!(count > wanted / 20, "{what}: {counts:?}");
+    }
+}
+
+/// Looks for a run that finds the fault in this way.
+fn finds(fault: Seeded, text: &str) {
+    let first = number_of("THALWEG_SEED", 0);
+    let seeds = first..first + RUNS_FOR_FAULT;
+    let what = |seed| run(seed, Some(fault)).err().map(|what| (seed, what));
+    let found = { seeds }.find_map(|seed| what(seed).filter(|(_, what)| what.contains(text)));
+    let (seed, what) = found.unwrap_or_else(|| panic!("{fault:?} was not found"));
+    println!("{fault:?}, seed {seed}: {what}");
+}
+
+#[test]
+fn an_answer_before_the_append_is_found() {
+    finds(
+        Seeded::AcknowledgeUnwritten,
+        "is answered, and not in the log",
+    );
+}
+
+#[test]
+fn a_log_that_does_not_compare_claims_is_found() {
+    finds(Seeded::SkipClaim, "under the claim");
+}
+
+#[test]
+fn a_batch_that_comes_twice_halts_a_replica() {
+    finds(Seeded::Replay, "of the log is out of place");
+}
+
+#[test]
+fn a_replica_with_another_state_halts_and_says_where() {
+    finds(Seeded::Diverge, "before command ");
+}
+
+#[test]
+fn a_replica_with_another_state_is_found_where_no_digest_is_compared() {
+    finds(Seeded::DivergeUnseen, "has another state");
+}

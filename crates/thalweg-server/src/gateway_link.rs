@@ -1,0 +1,53 @@
+//! Access to the exchange for a gateway in the same process.
+
+use std::sync::Arc;
+
+use thalweg_exchange::UserId;
+use thalweg_exchange::durable::Reports;
+
+use crate::conditions::Conditions;
+use crate::drop_copy::DropCopy;
+use crate::gateway_observer::GatewayObserver;
+use crate::instruments::Instruments;
+use crate::request::Request;
+use crate::shared::Shared;
+
+/// Asks for the open orders of users. Cost, on the exchange's thread: a visit to each of a user's
+/// orders; of a few users at a time.
+#[derive(Clone, Debug)]
+pub struct OpenOrderLists(Arc<Shared>);
+
+impl OpenOrderLists {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Asks for the open orders of a user: they come as
+    /// [`Copied::OpenOrders`](crate::Copied::OpenOrders).
+    pub fn ask(&self, user: UserId) {
+        self.0.requests.send(Request::OpenOrders(user));
+    }
+}
+
+/// Access to the exchange for a gateway in the same process.
+#[derive(Debug)]
+pub struct GatewayLink {
+    /// The address of the trade listener.
+    pub trade: std::net::SocketAddr,
+    /// A key, valid in this process, that opens a trade session of any user.
+    pub key: Vec<u8>,
+    /// The session number that only this key may use.
+    pub session: u32,
+    /// The reports and sessions of all users.
+    pub reports: Reports,
+    /// See [`DropCopy`].
+    pub copy: DropCopy,
+    /// See [`OpenOrderLists`].
+    pub open_orders: OpenOrderLists,
+    /// The network between users and the exchange, where it is slow or loses commands.
+    pub conditions: Option<Arc<Conditions>>,
+    /// See [`GatewayObserver`].
+    pub observer: GatewayObserver,
+    /// See [`Instruments`].
+    pub instruments: Instruments,
+}
