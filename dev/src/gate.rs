@@ -1,6 +1,5 @@
 //! `cargo dev gate`: what a change passes before it lands. Steps whose tool is not there say so.
 
-use std::path::PathBuf;
 use std::{env, fs, iter, process};
 
 use crate::clients;
@@ -13,7 +12,7 @@ use crate::plan::{Outcome, Step};
 use crate::readme::{PASTED, TEST, commands, program};
 use crate::targets;
 use crate::testing::{self, rustflags};
-use crate::workspace::{Workspace, host_of};
+use crate::workspace::{Scratch, Workspace, host_of};
 
 const BEFORE: &[Step] = &[
     Step {
@@ -215,18 +214,6 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
         command
     };
     workspace.run_tests(command, &[]).map(Outcome::Repeated)
-}
-
-/// A folder that is removed again.
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let removed = fs::remove_dir_all(&self.0);
-        if let Err(error) = removed {
-            eprintln!("{}: {error}", self.0.display());
-        }
-    }
 }
 
 /// Returns the command without optimisation: the release build takes minutes, and each program runs

@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, io, process};
 
-use crate::gate::Scratch;
 use crate::plan::{Outcome, Step};
 use crate::readme;
 use crate::tidy::policy::PACKED_FILES;
-use crate::workspace::Workspace;
+use crate::workspace::{Scratch, Workspace};
 
 /// The step of the gate.
 pub(crate) const STEP: Step = Step {

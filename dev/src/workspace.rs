@@ -281,6 +281,18 @@ impl fmt::Display for Tally {
     }
 }
 
+/// A folder that is removed again.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let removed = fs::remove_dir_all(&self.0);
+        if let Err(error) = removed {
+            eprintln!("{}: {error}", self.0.display());
+        }
+    }
+}
+
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -289,8 +289,8 @@ mod tests {
         );
     }
 
-    /// Two figures on one page contradicted each other: 0.05 cores used, and running for 29 % of the
-    /// time. What others took was not known.
+    /// Two figures on one page contradicted each other: 0.05 cores used, and running for 29 % of
+    /// the time. How much others took was not known.
     #[test]
     fn without_events_a_thread_that_wants_a_core_does_not_run() {
         let script = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";

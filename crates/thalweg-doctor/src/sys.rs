@@ -135,6 +135,7 @@ static IGNORED_PIPES: AtomicBool = AtomicBool::new(false);
 
 /// Looks at SIGPIPE before Rust's runtime begins.
 #[used]
+// SAFETY: the function makes one call of the system, and needs no runtime.
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
     extern "C" fn look() {

@@ -72,6 +72,7 @@ impl Endpoints {
             .body(Full::new(Bytes::from(body)))
             .expect("its parts are right");
         let answered = async {
+            connection.ready().await?;
             let response = connection.send_request(request).await?;
             let status = response.status();
             let body = response.into_body().collect().await?.to_bytes();

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `<prefix>/claim` | the present claim |
 //! | `<prefix>/beat` | a counter of the writer's |
+//! | `<prefix>/begun` | there since the first batch |
 //! | `<prefix>/log/<index, 16 hexadecimal digits>` | a batch |
 //! | `<prefix>/replica/<name>` | how many commands a replica has executed |
 
@@ -15,7 +16,7 @@ use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored
 use crate::address::Address;
 use crate::endpoints::{CallError, Endpoints};
 use crate::message::{
-    Answer, Entry, delete, get, has_value, is_absent, last, put, range, transaction,
+    Answer, Entry, delete, get, has_value, is_absent, is_there, last, put, range, transaction,
 };
 
 /// Batches that one read returns at most: 2 MiB.
@@ -131,9 +132,21 @@ impl CommandLog for EtcdLog {
         self.write(&[compare], &[put(&key, &new.encode())])
     }
 
-    fn append(&mut self, claim: &Claim, index: u64, batch: &[u8]) -> Written {
+    fn append(
+        &mut self,
+        claim: &Claim,
+        previous: Option<u64>,
+        index: u64,
+        batch: &[u8],
+    ) -> Written {
         let (claim_key, key) = (self.key("claim"), self.batch_key(index));
-        let compare = [has_value(&claim_key, &claim.encode()), is_absent(&key)];
+        let mine = has_value(&claim_key, &claim.encode());
+        let Some(previous) = previous else {
+            let begun = self.key("begun");
+            let compare = [mine, is_absent(&key), is_absent(&begun)];
+            return self.write(&compare, &[put(&key, batch), put(&begun, b"1")]);
+        };
+        let compare = [mine, is_absent(&key), is_there(&self.batch_key(previous))];
         self.write(&compare, &[put(&key, batch)])
     }
 

@@ -106,6 +106,12 @@ pub(crate) fn is_absent(key: &str) -> Value {
     json!({ "target": "CREATE", "result": "EQUAL", "key": key, "create_revision": "0" })
 }
 
+/// The comparison that there is such a key.
+pub(crate) fn is_there(key: &str) -> Value {
+    let key = base64(key.as_bytes());
+    json!({ "target": "CREATE", "result": "GREATER", "key": key, "create_revision": "0" })
+}
+
 /// Writes a value.
 pub(crate) fn put(key: &str, value: &[u8]) -> Value {
     json!({ "request_put": { "key": base64(key.as_bytes()), "value": base64(value) } })

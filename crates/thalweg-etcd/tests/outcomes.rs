@@ -101,19 +101,21 @@ fn is_unknown(written: &Written) -> bool {
 }
 
 #[test]
-fn an_append_is_one_transaction_that_compares_the_claim_and_the_index() {
+fn an_append_is_one_transaction_that_compares_the_claim_and_the_place() {
     let (member, bodies) = member(vec![YES, NO]);
     let mut log = log(&[&member]);
-    assert_eq!(log.append(&claim(), 10, b"batch"), Written::Acked);
-    assert_eq!(log.append(&claim(), 10, b"batch"), Written::Fenced);
+    assert_eq!(log.append(&claim(), Some(9), 10, b"batch"), Written::Acked);
+    assert_eq!(log.append(&claim(), Some(9), 10, b"batch"), Written::Fenced);
     let body: serde_json::Value =
         serde_json::from_str(&bodies.recv().expect("a request")).expect("it is JSON");
     let compare = body["compare"].as_array().expect("a list");
     let targets: Vec<_> = compare.iter().map(|one| one["target"].as_str()).collect();
-    assert_eq!(targets, [Some("VALUE"), Some("CREATE")]);
+    assert_eq!(targets, [Some("VALUE"), Some("CREATE"), Some("CREATE")]);
     // `x/log/000000000000000a`
     assert_eq!(compare[1]["key"], "eC9sb2cvMDAwMDAwMDAwMDAwMDAwYQ==");
-    assert_eq!(compare[1]["create_revision"], "0");
+    assert_eq!(compare[1]["result"], "EQUAL");
+    assert_eq!(compare[2]["key"], "eC9sb2cvMDAwMDAwMDAwMDAwMDAwOQ==");
+    assert_eq!(compare[2]["result"], "GREATER");
     assert_eq!(body["success"][0]["request_put"]["value"], "YmF0Y2g=");
 }
 
@@ -123,7 +125,7 @@ fn a_write_without_a_clear_answer_is_unknown_and_is_sent_once() {
         let (first, first_bodies) = member(vec![answer]);
         let (second, second_bodies) = member(vec![YES]);
         let mut log = log(&[&first, &second]);
-        let written = log.append(&claim(), 10, b"batch");
+        let written = log.append(&claim(), Some(9), 10, b"batch");
         assert!(is_unknown(&written), "{written:?}");
         assert_eq!(first_bodies.try_iter().count(), 1);
         assert_eq!(second_bodies.try_iter().count(), 0, "it is not tried again");

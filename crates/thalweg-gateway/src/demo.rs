@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(prepare(&users).message(), both.message());
         let all = keys::ApiKeys::read(&file).expect("the keys");
         assert!(all.find(&read_only.api_key).is_some());
-        // What is there and wrong is not overwritten.
+        // A file that is wrong is not overwritten.
         fs::write(&file, "[[key]").expect("a file");
         assert!(DemoKeys::prepare(&directory, &users).is_err());
         fs::remove_dir_all(&directory).expect("it is there");

@@ -390,8 +390,8 @@ fn open<S: Storage>(
     let run = move || {
         let mailbox = Mailbox::default();
         let counts = Arc::<FlowCounts>::default();
-        let watched = flow.as_ref();
-        let watched = watched.map(|flow| (flow.session(), Arc::clone(&counts)));
+        let sessions = flow.as_ref().map(Flow::session);
+        let watched = sessions.map(|session| (session, Arc::clone(&counts)));
         let mut publisher = Publisher {
             mailbox: Arc::clone(&mailbox),
             outgoing: Outgoing::default(),
@@ -409,12 +409,8 @@ fn open<S: Storage>(
         let publish = move |published: Published<'_>| publisher.take(published);
         // Before it follows: metrics are asked for meanwhile.
         shared.requests.open(sender, Arc::clone(&waker));
-        let opened = open_exchange(
-            (storage, options),
-            publish,
-            replication,
-            (&shared, &requests),
-        );
+        let parts = (storage, options);
+        let opened = open_exchange(parts, publish, replication, (&shared, &requests));
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => {

@@ -1,8 +1,8 @@
 //! Computes the figures from the observations of the probes.
 
-use crate::evidence::{Evidence, Quality, Topic};
+use crate::evidence::{Evidence, Quality, Topic, places};
 use crate::probe::blocked::Cause;
-use crate::probe::futex::{LockQueue, ThreadTotals};
+use crate::probe::futex::ThreadTotals;
 use crate::probe::perf::{Counter, Perf};
 use crate::probe::samples::{self, KernelShares, Samples};
 use crate::probe::syscall::Class;
@@ -120,9 +120,6 @@ fn is_busy(thread: &Thread) -> bool {
     let busy_ns = thread.ran_ns + thread.waited_ns;
     busy_ns as f64 > SPINNER_BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
 }
-
-/// The maximum number of threads of a queue that are named.
-const NAMED_MAX: usize = 3;
 
 const SYSCALL: &str = "/proc/*/task/*/syscall";
 const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's lock";
@@ -682,32 +679,10 @@ impl Collector<'_> {
             None => (None, NO_FUTEX),
         };
         let places = queue
-            .map(|queue| self.threads_at(&queue))
+            .map(|queue| places::threads_at(&queue, self.all_threads()))
             .unwrap_or_default();
         self.evidence.put_places(Topic::Queue, places);
         self.sampled_or("lock.held_share", locked, source, why);
-    }
-
-    /// Returns the place of a queue, and the names of the threads that wait there or wake them.
-    fn threads_at(&self, queue: &LockQueue) -> Vec<String> {
-        let named = |tids: &[i32]| {
-            let of = |tid: &i32| self.all_threads().find(|(known, _)| known == tid);
-            let names = tids
-                .iter()
-                .filter_map(|tid| Some((tid, of(tid)?.1.name.clone())));
-            let names = names.map(|(tid, name)| format!("{name} ({tid})"));
-            names.take(NAMED_MAX).collect::<Vec<_>>().join(", ")
-        };
-        let (waiting, waking) = (named(&queue.tids), named(&queue.wakers));
-        let count = queue.tids.len();
-        let mut places = vec![queue.place.clone()];
-        if count > 0 {
-            places.push(format!("{count} threads wait, such as {waiting}"));
-        }
-        if !waking.is_empty() {
-            places.push(format!("ended by {waking}"));
-        }
-        places
     }
 
     /// Adds whether goroutines may wait for locks. Such a wait is in no system call, so it is not

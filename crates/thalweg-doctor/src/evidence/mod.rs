@@ -53,7 +53,7 @@ pub struct Evidence {
     places: BTreeMap<Topic, Vec<String>>,
 }
 
-/// What places are about.
+/// The subject of places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Topic {

@@ -1,8 +1,10 @@
-//! Finds where the program's time went: in which functions, calls, files, peers and locks, and which
-//! other programs took the cores.
+//! Finds where the program's time went: in which functions, calls, files, peers and locks, and
+//! which other programs took the cores.
 
 use crate::evidence::{Evidence, Topic};
+use crate::probe::futex::LockQueue;
 use crate::probe::samples::Doing;
+use crate::probe::timeline::Thread;
 use crate::probe::watch::Watch;
 use std::collections::HashMap;
 
@@ -28,7 +30,7 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
         *topics.entry(topic).or_default().entry(name).or_default() += count as f64 / all;
     }
     let waits = watch.waits.places();
-    let all = waits.iter().map(|(_, weight)| weight).sum::<f64>();
+    let all = waits.values().sum::<f64>();
     let waits = waits
         .into_iter()
         .map(|(name, weight)| (name, weight / all.max(1e-9)));
@@ -50,6 +52,31 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
         .machine
         .busiest(&watch.timeline.all_processes(), watch.wall_s());
     evidence.put_places(Topic::Others, busiest.into_iter().take(PLACES).collect());
+}
+
+/// Returns the place of a queue, and the names of the threads that wait there or wake them.
+pub(crate) fn threads_at<'a>(
+    queue: &LockQueue,
+    threads: impl Iterator<Item = (i32, &'a Thread)>,
+) -> Vec<String> {
+    let threads: HashMap<i32, &Thread> = threads.collect();
+    let named = |tids: &[i32]| {
+        let of = |tid: &i32| Some(format!("{} ({tid})", threads.get(tid)?.name));
+        let names = tids.iter().filter_map(of).take(PLACES);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let (waiting, waking) = (named(&queue.tids), named(&queue.wakers));
+    let mut places = vec![queue.place.clone()];
+    if !waiting.is_empty() {
+        places.push(format!(
+            "{} threads wait, such as {waiting}",
+            queue.tids.len()
+        ));
+    }
+    if !waking.is_empty() {
+        places.push(format!("ended by {waking}"));
+    }
+    places
 }
 
 /// Returns the tool that names the functions of an interpreted or compiled-at-run-time program.

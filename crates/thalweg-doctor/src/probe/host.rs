@@ -101,8 +101,8 @@ impl Host {
     }
 }
 
-/// A process of the machine: its parent, its name, its processor time, and that of the children that
-/// it waited for, in seconds.
+/// A process of the machine: its parent, its name, its processor time, and that of the children
+/// that it waited for, in seconds.
 #[derive(Debug)]
 struct Process {
     parent: i32,
@@ -125,7 +125,7 @@ impl Processes {
     pub(crate) fn busiest(&self, own: &HashSet<i32>, wall_s: f64) -> Vec<String> {
         let doctor = std::process::id().cast_signed();
         let Processes(now) = Processes::now();
-        // What a process had used before is not new where a parent has waited for it.
+        // The time that a process had used before is not new where a parent has waited for it.
         let mut before: HashMap<i32, f64> = HashMap::new();
         for (&pid, process) in &self.0 {
             let (mut counts_in, mut left) = (pid, self.0.len());

@@ -17,6 +17,7 @@ mod spin_loop;
 pub(crate) mod symbols;
 pub(crate) mod syscall;
 pub(crate) mod timeline;
+pub(crate) mod totals;
 pub(crate) mod tree;
 pub(crate) mod waits;
 pub(crate) mod watch;

@@ -57,7 +57,19 @@ pub(crate) enum Doing {
     Call(String),
 }
 
-/// Returns the activity that a stack shows, and whether any of its functions of the kernel is known.
+/// Returns the name of the system call that a function of the kernel is a part of; its entry may be
+/// inlined, and the name is lost then.
+fn called(function: &str) -> Option<String> {
+    let named = ENTRIES
+        .iter()
+        .find_map(|entry| function.strip_prefix(entry));
+    let named = named.map(|name| name.trim_start_matches("new"));
+    let yields = function.ends_with("sched_yield").then_some("sched_yield");
+    let unnamed = CALLS.contains(&function).then_some("a system call");
+    named.or(yields).or(unnamed).map(str::to_owned)
+}
+
+/// Returns the activity that a stack shows, and whether any of its kernel functions is known.
 fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, bool) {
     let (mut fault, mut call, mut known) = (false, None, false);
     let is_kernel = |frame: &&Frame| matches!(frame, Frame::Kernel(_));
@@ -67,15 +79,7 @@ fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, boo
         };
         known = true;
         fault |= FAULTS.contains(&name);
-        let named = ENTRIES.iter().find_map(|entry| name.strip_prefix(entry));
-        if named.is_some() || (call.is_none() && CALLS.contains(&name)) {
-            call = Some(
-                named
-                    .unwrap_or("a system call")
-                    .trim_start_matches("new")
-                    .to_owned(),
-            );
-        }
+        call = call.or_else(|| called(name));
     }
     match (fault, call) {
         (true, _) => (Doing::Fault, known),
@@ -312,7 +316,7 @@ const FAULTS: &[&str] = &[
     "el0_da",
 ];
 /// The prefixes of the kernel's functions that are entered at a call.
-const ENTRIES: &[&str] = &["__x64_sys_", "__arm64_sys_", "__se_sys_"];
+const ENTRIES: &[&str] = &["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];
 const CALLS: &[&str] = &[
     "do_syscall_64",
     "entry_SYSCALL_64_after_hwframe",
@@ -422,6 +426,20 @@ pub(crate) fn fault_cost_s() -> Option<f64> {
 mod tests {
     use super::*;
     use crate::probe::record::Mapping;
+
+    /// The entry of `sched_yield` is inlined in some kernels: the storm was SYSCALL-BOUND then.
+    #[test]
+    fn a_call_is_named_by_the_function_that_is_entered() {
+        for (function, expected) in [
+            ("__x64_sys_newfstatat", Some("fstatat")),
+            ("__x64_sys_futex", Some("futex")),
+            ("do_sched_yield", Some("sched_yield")),
+            ("do_syscall_64", Some("a system call")),
+            ("schedule", None),
+        ] {
+            assert_eq!(called(function).as_deref(), expected, "{function}");
+        }
+    }
 
     #[test]
     fn a_stack_has_a_kernel_part_and_a_user_part() {

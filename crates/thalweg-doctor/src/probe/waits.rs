@@ -30,6 +30,9 @@ const SOON_NS: u64 = 100_000_000;
 /// The name of a blocked thread, its call, its wait channel, and the file or peer of the call.
 type Place = (Box<str>, Option<u64>, Box<str>, Box<str>);
 
+/// A thread, its call, and the call's first argument.
+type CallOf = (i32, Option<u64>, u64);
+
 /// A sample, which is valid only for its moment.
 #[derive(Debug)]
 struct ThreadSample {
@@ -96,7 +99,7 @@ pub(crate) struct Waits {
     /// The blocked rounds by thread, call and wait channel.
     stacks: HashMap<Place, f64>,
     /// The wait channel and the file or peer, by thread, call and its first argument.
-    channels: HashMap<(i32, Option<u64>, u64), (Box<str>, Box<str>)>,
+    channels: HashMap<CallOf, (Box<str>, Box<str>)>,
     pub(crate) words: FutexWords,
     monitors: Monitors,
     pub(crate) habits: HashMap<i32, Habit>,
@@ -171,16 +174,19 @@ impl Waits {
             self.pending.drain(..over);
             return;
         }
-        for look in &blocked {
+        self.take_by_state(blocked, running == 0.0, timeline);
+    }
+
+    /// Counts the samples of a round where no records follow; `idle` is whether no thread ran.
+    fn take_by_state(&mut self, blocked: Vec<ThreadSample>, idle: bool, timeline: &Timeline) {
+        let weight = 1.0 / blocked.len().max(1) as f64;
+        for look in blocked {
             if let Some((spot, scale)) = look.spot {
                 let (runs, since_ns) = (look.runs, None);
-                self.words
-                    .wait(look.tid, spot, Turn { runs, since_ns }, scale);
+                let turn = Turn { runs, since_ns };
+                self.words.wait(look.tid, spot, turn, scale);
             }
-        }
-        if running == 0.0 {
-            let weight = 1.0 / blocked.len() as f64;
-            for look in blocked {
+            if idle {
                 let soon = |after_ns: Option<u64>| after_ns.is_some_and(|ns| ns < SOON_NS);
                 let left_ns = (look.wait.timer_at_ns).map(|at_ns| at_ns.saturating_sub(look.at_ns));
                 let timed = soon(look.wait.timeout_ns) || soon(left_ns);

@@ -126,6 +126,13 @@ impl Endpoint {
     }
 }
 
+/// Makes [`Names`].
+macro_rules! names {
+    ($($name:tt)*) => {
+        &[&[$(stringify!($name)),*]]
+    };
+}
+
 /// Makes the table; handlers are `async fn(&Call<'_>) -> Answer`.
 macro_rules! endpoints {
     ($($method:ident $path:literal, $ws:literal, $weight:expr, $security:ident,
@@ -199,44 +206,65 @@ const REPLACE: Names = &[
 ];
 
 endpoints! {
-    GET "/api/v3/ping", "ping", |_| 1, None, general::ping, &[];
-    GET "/api/v3/time", "time", |_| 1, None, general::time, &[];
-    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info, &[&["symbol", "symbols", "permissions", "showPermissionSets", "symbolStatus"]];
-    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth, &[&["symbol", "limit", "symbolStatus"]];
-    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades, &[&["symbol", "limit"]];
-    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades, &[&["symbol", "limit", "fromId"]];
-    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades, &[&["symbol", "fromId", "startTime", "endTime", "limit"]];
+    GET "/api/v3/ping", "ping", |_| 1, None, general::ping, names![];
+    GET "/api/v3/time", "time", |_| 1, None, general::time, names![];
+    GET "/api/v3/exchangeInfo", "exchangeInfo", |_| 20, None, general::exchange_info,
+        names![symbol symbols permissions showPermissionSets symbolStatus];
+    GET "/api/v3/depth", "depth", market::depth_weight, None, market::depth,
+        names![symbol limit symbolStatus];
+    GET "/api/v3/trades", "trades.recent", |_| 25, None, market::trades, names![symbol limit];
+    GET "/api/v3/historicalTrades", "trades.historical", |_| 25, None, market::trades,
+        names![symbol limit fromId];
+    GET "/api/v3/aggTrades", "trades.aggregate", |_| 4, None, market::aggregate_trades,
+        names![symbol fromId startTime endTime limit];
     GET "/api/v3/klines", "klines", |_| 2, None, market::candles, CANDLES;
     GET "/api/v3/uiKlines", "uiKlines", |_| 2, None, market::candles, CANDLES;
     GET "/api/v3/ticker/24hr", "ticker.24hr", |p| market::ticker_weight(p, 2, 40, 80), None,
-        market::ticker_24hr, &[&["symbol", "symbols", "type", "symbolStatus"]];
+        market::ticker_24hr,
+        names![symbol symbols type symbolStatus];
     GET "/api/v3/ticker/price", "ticker.price", |p| market::ticker_weight(p, 2, 4, 4), None,
-        market::ticker_price, &[&["symbol", "symbols", "symbolStatus"]];
+        market::ticker_price,
+        names![symbol symbols symbolStatus];
     GET "/api/v3/ticker/bookTicker", "ticker.book", |p| market::ticker_weight(p, 2, 4, 4), None,
-        market::ticker_book, &[&["symbol", "symbols", "symbolStatus"]];
-    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling, &[&["symbol", "symbols", "windowSize", "type", "symbolStatus"]];
+        market::ticker_book,
+        names![symbol symbols symbolStatus];
+    GET "/api/v3/ticker", "ticker", market::window_weight, None, market::ticker_rolling,
+        names![symbol symbols windowSize type symbolStatus];
     GET "/api/v3/ticker/tradingDay", "ticker.tradingDay", market::window_weight, None,
-        market::ticker_trading_day, &[&["symbol", "symbols", "timeZone", "type", "symbolStatus"]];
-    GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price, &[&["symbol"]];
-    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account, &[&["omitZeroBalances"]];
+        market::ticker_trading_day,
+        names![symbol symbols timeZone type symbolStatus];
+    GET "/api/v3/avgPrice", "avgPrice", |_| 2, None, market::average_price, names![symbol];
+    GET "/api/v3/account", "account.status", |_| 20, UserData, account::account,
+        names![omitZeroBalances];
     POST "/api/v3/order", "order.place", |_| 1, Trade, trading::place, ORDER;
     POST "/api/v3/order/test", "order.test", |_| 1, Trade, trading::test, TEST;
-    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "cancelRestrictions"]];
-    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order, &[&["symbol", "orderId", "origClientOrderId"]];
+    DELETE "/api/v3/order", "order.cancel", |_| 1, Trade, trading::cancel,
+        names![symbol orderId origClientOrderId newClientOrderId cancelRestrictions];
+    GET "/api/v3/order", "order.status", |_| 4, UserData, account::order,
+        names![symbol orderId origClientOrderId];
     POST "/api/v3/order/cancelReplace", "order.cancelReplace", |_| 1, Trade,
-        trading::cancel_replace, REPLACE;
+        trading::cancel_replace,
+        REPLACE;
     PUT "/api/v3/order/amend/keepPriority", "order.amend.keepPriority", |_| 4, Trade,
-        trading::amend, &[&["symbol", "orderId", "origClientOrderId", "newClientOrderId", "newQty"]];
+        trading::amend,
+        names![symbol orderId origClientOrderId newClientOrderId newQty];
     GET "/api/v3/openOrders", "openOrders.status", |p| with_symbol(p, 6, 80), UserData,
-        account::open_orders, &[&["symbol"]];
-    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all, &[&["symbol"]];
-    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders, &[&["symbol", "orderId", "startTime", "endTime", "limit"]];
-    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades, &[&["symbol", "orderId", "startTime", "endTime", "fromId", "limit"]];
+        account::open_orders,
+        names![symbol];
+    DELETE "/api/v3/openOrders", "openOrders.cancelAll", |_| 1, Trade, trading::cancel_all,
+        names![symbol];
+    GET "/api/v3/allOrders", "allOrders", |_| 20, UserData, account::all_orders,
+        names![symbol orderId startTime endTime limit];
+    GET "/api/v3/myTrades", "myTrades", |p| with_order(p, 5, 20), UserData, account::my_trades,
+        names![symbol orderId startTime endTime fromId limit];
     GET "/api/v3/myPreventedMatches", "myPreventedMatches", |p| with_order(p, 20, 2), UserData,
-        account::prevented_matches, &[&["symbol", "preventedMatchId", "orderId", "fromPreventedMatchId", "limit"]];
-    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData, account::commission, &[&["symbol"]];
+        account::prevented_matches,
+        names![symbol preventedMatchId orderId fromPreventedMatchId limit];
+    GET "/api/v3/account/commission", "account.commission", |_| 20, UserData, account::commission,
+        names![symbol];
     GET "/api/v3/rateLimit/order", "account.rateLimits.orders", |_| 40, UserData,
-        account::order_counts, &[];
+        account::order_counts,
+        names![];
     GET "/sapi/v1/asset/tradeFee", "", |_| 1, UserData, account::trade_fee, ANY;
     GET "/sapi/v1/capital/config/getall", "", |_| 10, UserData, general::empty_list, ANY;
     GET "/sapi/v1/margin/allPairs", "", |_| 1, None, general::empty_list, ANY;

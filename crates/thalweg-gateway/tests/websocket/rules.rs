@@ -61,7 +61,7 @@ async fn rule_1_the_signed_payload_is_the_raw_query_and_then_the_raw_body() {
         post(&fixture, &key, BUY, &signed_body).await.1["code"],
         -1022
     );
-    // What is in both has the value of the query.
+    // A name that is in both has the value of the query.
     let query = format!("{BUY}&price=8");
     let code = sign(&key.secret, &format!("{query}{body}"));
     let signed_body = format!("{body}&signature={code}");
@@ -229,14 +229,11 @@ async fn rule_6_ids_of_trades_count_by_symbol_and_go_on_after_a_restart() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rule_7_errors_have_their_status_code_and_exact_text() {
-    let fixture = Fixture::with(|config| config.gateway.orders_per_10s = 12).await;
-    let key = fixture.new_key(KeyKind::Hmac, 1);
-    fixture.place(2, Action::Ask, 1_000, 30).await;
+/// Returns orders that are refused, each with its code and text.
+fn refused() -> Vec<(String, i32, &'static str)> {
     let one = "type=LIMIT&timeInForce=GTC&quantity=1";
     let of = |rest: &str| format!("symbol=BTCUSDT&{rest}");
-    for (params, code, text) in [
+    vec![
         (
             of("side=BUY"),
             -1102,
@@ -300,7 +297,15 @@ async fn rule_7_errors_have_their_status_code_and_exact_text() {
             "Account has insufficient balance for requested action.",
         ),
         ("symbol=NONE&side=BUY".to_owned(), -1121, "Invalid symbol."),
-    ] {
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rule_7_errors_have_their_status_code_and_exact_text() {
+    let fixture = Fixture::with(|config| config.gateway.orders_per_10s = 12).await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    fixture.place(2, Action::Ask, 1_000, 30).await;
+    for (params, code, text) in refused() {
         let (status, body) = ask(&fixture, &key, ORDER, &params).await;
         let expected = json!({ "code": code, "msg": text });
         assert_eq!((status, body), (400, expected), "{params}");

@@ -8,7 +8,7 @@ use super::batch::{Batch, BatchHead};
 use super::halted::Halted;
 use super::kept::Kept;
 use super::leading::Outlet;
-use super::log::{Claim, CommandLog, Stored, Tail, Written};
+use super::log::{Claim, CommandLog, LogError, Stored, Tail, Written};
 use crate::durable::exchange::Exchange;
 use crate::durable::replicating::NotExecuted;
 
@@ -98,6 +98,11 @@ impl<S: Storage> Follower<S> {
         &mut self.exchange
     }
 
+    #[cfg(test)]
+    pub(super) const fn has_part_of_a_batch(&self) -> bool {
+        self.partial.is_some()
+    }
+
     /// Returns the present claim, as far as it is known.
     #[must_use]
     pub const fn seen(&self) -> Option<&Claim> {
@@ -130,6 +135,14 @@ impl<S: Storage> Follower<S> {
         };
         if !self.is_attached {
             self.attach(log, claim, tail)?;
+            if self.partial.is_some() {
+                // The batch that it has in part begins before what was read.
+                let pulse = Some(tail.pulse);
+                return Ok(Polled {
+                    pulse,
+                    ..Polled::default()
+                });
+            }
         }
         // Only a log that was put back to an earlier state has either of them.
         if tail.newest < self.newest || claim.epoch < self.epoch {
@@ -177,8 +190,18 @@ impl<S: Storage> Follower<S> {
         }
         let oldest = tail.batches.first().map(|stored| stored.index);
         let Some(found) = log.find(commands - 1)? else {
+            if let Some(first) = tail.batches.first().filter(|first| first.index == commands) {
+                // The log has given up those before; its digest says whether they were the same.
+                self.previous = read(first)?.head.previous;
+                self.is_attached = true;
+                return Ok(());
+            }
             return Err(match oldest {
                 Some(oldest) => behind(oldest),
+                // It had one when it was read.
+                None if tail.newest.is_some() => {
+                    LogError("batches were given up meanwhile".to_owned()).into()
+                }
                 None => self.ahead(claim.start.commands),
             });
         };
@@ -303,11 +326,11 @@ impl<S: Storage> Follower<S> {
     /// exchange, which writes through the outlet that `start` returns.
     pub(super) fn lead(
         self,
-        start: impl FnOnce(Claim, Kept) -> io::Result<Box<dyn Outlet>>,
+        start: impl FnOnce(Claim, Option<u64>, Kept) -> io::Result<Box<dyn Outlet>>,
     ) -> Result<Exchange<S>, Halted> {
         let claim = self.claimed.expect("the log is this replica's");
         let mut exchange = self.exchange;
-        let outlet = start(claim.clone(), self.kept);
+        let outlet = start(claim.clone(), self.newest, self.kept);
         let outlet = outlet.map_err(|error| Halted::Thread(error.to_string()))?;
         exchange.begin_to_lead(&claim, self.previous, outlet);
         Ok(exchange)

@@ -99,7 +99,7 @@ pub fn follow<S: Storage>(
             Err(halted) => return Err(halted),
         };
         if polled.may_lead {
-            let lead = |claim, kept| sequencing::start((log, claim), kept, wake);
+            let lead = |claim, newest, kept| sequencing::start(log, (claim, newest), kept, wake);
             return replica.lead(lead).map(Some);
         }
         let Polled {

@@ -156,8 +156,12 @@ pub trait CommandLog: Send {
     /// Puts `new` in the place of the claim `seen`, if that is still the present one.
     fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> Written;
 
-    /// Appends a batch, if `claim` is the present one and nothing has this index.
-    fn append(&mut self, claim: &Claim, index: u64, batch: &[u8]) -> Written;
+    /// Appends a batch, if `claim` is the present one, nothing has this index, and the batch with
+    /// the index `previous` is there; of `None`, if no batch was ever appended. Without the last of
+    /// these, an append that arrives late could come in again after it was
+    /// [forgotten](Self::forget).
+    fn append(&mut self, claim: &Claim, previous: Option<u64>, index: u64, batch: &[u8])
+    -> Written;
 
     /// Shows other replicas that the writer lives, if `claim` is the present one.
     fn beat(&mut self, claim: &Claim) -> Written;
@@ -175,7 +179,8 @@ pub trait CommandLog: Send {
     /// As [`read`](Self::read).
     fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError>;
 
-    /// Deletes the batches whose index is below `before`, if `claim` is the present one.
+    /// Deletes the batches whose index is below `before`, if `claim` is the present one. The newest
+    /// batch is never among them.
     fn forget(&mut self, claim: &Claim, before: u64) -> Written;
 
     /// Notes how many commands a replica has executed, for [`positions`](Self::positions).

@@ -7,8 +7,8 @@
 //! 3. An append that was refused, whose batch is not at its index, means that another replica has
 //!    claimed the log: nothing is appended, or acknowledged, any more.
 //!
-//! A batch that arrives late, after it was tried again, finds its index taken by itself. One that
-//! arrives after another claim is refused by the log.
+//! A batch that arrives late, after it was tried again, finds its index taken by itself, or the
+//! batch before it forgotten. One that arrives after another claim is refused by the log.
 
 use std::sync::Arc;
 
@@ -43,17 +43,20 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Sequencer {
     claim: Claim,
+    /// The index of the newest batch that is in the log.
+    newest: Option<u64>,
     index: u64,
     batch: Arc<Vec<u8>>,
     next: Next,
 }
 
 impl Sequencer {
-    /// Returns the writer under a claim that was granted.
+    /// Returns the writer under a claim that was granted, behind the batch with this index.
     #[must_use]
-    pub fn new(claim: Claim) -> Self {
+    pub fn new(claim: Claim, newest: Option<u64>) -> Self {
         Self {
             claim,
+            newest,
             index: 0,
             batch: Arc::default(),
             next: Next::Nothing,
@@ -90,7 +93,7 @@ impl Sequencer {
         match self.next {
             Next::Nothing => Step::Idle,
             Next::Stopped => Step::Fenced,
-            Next::Append => match log.append(&self.claim, self.index, &self.batch) {
+            Next::Append => match log.append(&self.claim, self.newest, self.index, &self.batch) {
                 Written::Acked => self.acked(),
                 Written::Fenced => self.check(true, "the append was refused".to_owned()),
                 Written::Unknown(why) => self.check(false, why),
@@ -112,6 +115,7 @@ impl Sequencer {
 
     fn acked(&mut self) -> Step {
         self.next = Next::Nothing;
+        self.newest = Some(self.index);
         Step::Acked
     }
 

@@ -58,7 +58,8 @@ struct Sequencing {
 /// Starts the thread under a claim that was granted. It ends with the exchange, or when another
 /// replica has claimed the log.
 pub(super) fn start(
-    (log, claim): (Box<dyn CommandLog>, Claim),
+    log: Box<dyn CommandLog>,
+    (claim, newest): (Claim, Option<u64>),
     kept: Kept,
     wake: Wake,
 ) -> io::Result<Box<dyn Outlet>> {
@@ -66,7 +67,7 @@ pub(super) fn start(
     let (acks, acked) = channel();
     let sequencing = Sequencing {
         log,
-        sequencer: Sequencer::new(claim),
+        sequencer: Sequencer::new(claim, newest),
         offers: to_write,
         acks,
         wake,
@@ -124,9 +125,10 @@ impl Sequencing {
 
     /// Notes now and then how far this replica is at least: for when it has stopped.
     fn note_position(&mut self) {
-        if self.noted.elapsed() >= NOTE_EVERY {
+        let (commands, _) = self.sequencer.last();
+        if commands > 0 && self.noted.elapsed() >= NOTE_EVERY {
             let holder = &self.sequencer.claim().holder;
-            let _ = (self.log).note_position(holder, self.sequencer.last().0);
+            let _ = self.log.note_position(holder, commands);
             self.noted = Instant::now();
         }
     }

@@ -140,7 +140,7 @@ fn options() -> Options {
         },
         journal: thalweg_journal::JournalOptions::default()
             .segment_bytes(24 << 10)
-            .block_bytes_max(8 << 10)
+            .block_bytes_max(4 << 10)
             .in_background(false),
         snapshot: SnapshotOptions {
             in_background: false,
@@ -177,12 +177,16 @@ impl Machine {
         self.has_diverged = false;
     }
 
-    pub(super) fn start(&mut self, seeded: Option<Seeded>) -> Result<(), String> {
+    pub(super) fn start(&mut self, seed: u64, seeded: Option<Seeded>) -> Result<(), String> {
         let (disk, publish) = (self.disk.clone(), self.recorder.closure());
         let opened = Exchange::open_in(disk, options(), publish);
         let (exchange, _) = match opened.map_err(|error| error.to_string()) {
             // It is tried again.
             Err(text) if text.contains("no storage space") => return Ok(()),
+            Err(text) if text.contains("the power is off") => {
+                self.crash(seed);
+                return Ok(());
+            }
             opened => opened?,
         };
         let faults = Faults {
@@ -206,18 +210,18 @@ impl Machine {
         };
         let mut kept = None;
         let mut claimed = None;
-        let exchange = replica.lead(|claim, has_kept| {
-            (kept, claimed) = (Some(has_kept), Some(claim));
+        let exchange = replica.lead(|claim, newest, has_kept| {
+            (kept, claimed) = (Some(has_kept), Some(Sequencer::new(claim, newest)));
             Ok(Box::new(outlet))
         })?;
         // Executed as a follower: no client is answered.
         let _ = self.recorder.take();
-        let (Some(kept), Some(claim)) = (kept, claimed) else {
+        let (Some(kept), Some(sequencer)) = (kept, claimed) else {
             return Ok(());
         };
         self.role = Role::Primary(Box::new(Primary {
             exchange,
-            sequencer: Sequencer::new(claim),
+            sequencer,
             hand,
             kept,
         }));

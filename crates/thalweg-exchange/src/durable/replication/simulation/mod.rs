@@ -18,10 +18,10 @@ mod world;
 use run::{Counts, run};
 pub(super) use world::SimLog;
 
-/// In the tests that always run. Every seeded fault shows within 50 seeds, wherever they begin.
+/// In the tests that always run. Most faults show within 50 seeds, a rare one within 800.
 const SEEDS: u64 = 1_000;
 /// Runs that a seeded fault has to be found in.
-const RUNS_FOR_FAULT: u64 = 300;
+const RUNS_FOR_FAULT: u64 = 1_500;
 
 /// A fault of the replicas or of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,8 @@ pub(super) enum Seeded {
     AcknowledgeUnwritten,
     /// The log does not compare claims when it appends.
     SkipClaim,
+    /// The log does not look for the batch before when it appends.
+    SkipPrevious,
     /// The log has a batch a second time, behind others.
     Replay,
     /// One replica executes something else than the others, and says so.
@@ -61,6 +63,7 @@ fn what_was_answered_is_in_the_log_once_and_no_two_replicas_answer() {
     for (what, count) in counts.by_name() {
         assert!(count > wanted / 20, "{what}: {counts:?}");
     }
+    assert!(counts.parts > wanted / 200, "{counts:?}");
 }
 
 /// Looks for a run that finds the fault in this way.
@@ -84,6 +87,11 @@ fn an_answer_before_the_append_is_found() {
 #[test]
 fn a_log_that_does_not_compare_claims_is_found() {
     finds(Seeded::SkipClaim, "under the claim");
+}
+
+#[test]
+fn a_batch_that_comes_in_again_after_it_was_forgotten_is_found() {
+    finds(Seeded::SkipPrevious, "the oldest batch is");
 }
 
 #[test]

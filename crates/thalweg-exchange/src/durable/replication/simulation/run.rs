@@ -40,6 +40,8 @@ pub(super) struct Counts {
     full_disks: u64,
     seeded_directories: u64,
     answered: u64,
+    /// Looks at the log by a machine that has a part of a batch.
+    pub(super) parts: u64,
 }
 
 impl Counts {
@@ -73,6 +75,7 @@ impl AddAssign for Counts {
         self.full_disks += other.full_disks;
         self.seeded_directories += other.seeded_directories;
         self.answered += other.answered;
+        self.parts += other.parts;
     }
 }
 
@@ -173,6 +176,10 @@ impl Run {
                     node.has_diverged = true;
                 }
             }
+            7 => {
+                let at = node.disk.operations() + 1 + self.random.below(60);
+                node.disk.fail_power_at(at);
+            }
             8 if self.seeded == Some(Seeded::Replay) && !self.has_replayed => {
                 self.log.world().replay();
                 self.has_replayed = true;
@@ -191,7 +198,7 @@ impl Run {
         }
         match &mut node.role {
             Role::Down => match self.random.below(4) {
-                0 => node.start(self.seeded),
+                0 => node.start(self.random.next_u64(), self.seeded),
                 _ => Ok(()),
             },
             Role::Follower(..) => self.follow(at),
@@ -221,6 +228,7 @@ impl Run {
             return Ok(());
         };
         let taken = replica.take(&mut self.log, &tail);
+        self.counts.parts += u64::from(replica.has_part_of_a_batch());
         let _ = node.recorder.take();
         let polled = match taken {
             Ok(polled) => polled,
@@ -251,7 +259,18 @@ impl Run {
             }
             halted if halted.may_pass() => Ok(()),
             // The log has given up what it needs: an operator copies another directory.
-            Halted::Behind { .. } => self.copy_directory(at),
+            Halted::Behind { commands, .. } => {
+                let oldest = self.log.world().oldest();
+                must(oldest.is_some_and(|oldest| oldest > *commands), || {
+                    format!("{halted}; the oldest batch is {oldest:?}")
+                })?;
+                self.copy_directory(at)
+            }
+            halted if halted.to_string().contains("the power is off") => {
+                self.machines[at].crash(self.random.next_u64());
+                self.counts.crashes += 1;
+                Ok(())
+            }
             halted => Err(format!("{} halts: {halted}", self.machines[at].name)),
         }
     }
@@ -284,9 +303,11 @@ impl Run {
         let text = failed.to_string();
         let is_fenced = text.contains("another replica has claimed");
         let is_full = text.contains("no storage space");
+        let is_off = text.contains("the power is off");
+        self.counts.crashes += u64::from(is_off);
         self.counts.stale_writers += u64::from(is_fenced);
         self.counts.full_disks += u64::from(is_full);
-        must(is_fenced || is_full, || text)?;
+        must(is_fenced || is_full || is_off, || text)?;
         self.machines[at].crash(self.random.next_u64());
         Ok(())
     }

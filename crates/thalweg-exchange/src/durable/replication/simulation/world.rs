@@ -12,7 +12,7 @@ use crate::durable::replication::log::{Claim, CommandLog, LogError, Stored, Tail
 #[derive(Clone, Debug)]
 enum Write {
     Claim(Option<Claim>, Claim),
-    Append(Claim, u64, Vec<u8>),
+    Append(Claim, Option<u64>, u64, Vec<u8>),
     Beat(Claim),
     Forget(Claim, u64),
 }
@@ -127,6 +127,11 @@ impl World {
         self.late_writes += u64::from(self.apply(write) == Written::Acked);
     }
 
+    /// Returns the index of the oldest batch that is kept.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.batches.first_key_value().map(|(index, _)| *index)
+    }
+
     /// Writes the bytes of an early batch once more, as the newest.
     pub(super) fn replay(&mut self) {
         let newest = self.batches.last_key_value().map(|(index, _)| *index);
@@ -145,9 +150,14 @@ impl World {
         let is_present = |claim: &Claim| self.claim.as_ref() == Some(claim);
         let holds = match &write {
             Write::Claim(seen, _) => self.claim == *seen,
-            Write::Append(claim, index, _) => {
+            Write::Append(claim, previous, index, _) => {
                 let compares = self.seeded != Some(Seeded::SkipClaim);
-                (!compares || is_present(claim)) && !self.batches.contains_key(index)
+                let is_next = match previous {
+                    _ if self.seeded == Some(Seeded::SkipPrevious) => true,
+                    Some(previous) => self.batches.contains_key(previous),
+                    None => self.history.is_empty(),
+                };
+                (!compares || is_present(claim)) && is_next && !self.batches.contains_key(index)
             }
             Write::Beat(claim) | Write::Forget(claim, _) => is_present(claim),
         };
@@ -161,7 +171,7 @@ impl World {
                 self.claim = Some(new);
                 self.claims += 1;
             }
-            Write::Append(_, index, bytes) => {
+            Write::Append(_, _, index, bytes) => {
                 let written_under = self.claim.as_ref().map_or(0, |claim| claim.epoch);
                 let seen = Seen {
                     bytes: bytes.clone(),
@@ -192,8 +202,15 @@ impl CommandLog for SimLog {
         self.write(Write::Claim(seen.cloned(), new.clone()))
     }
 
-    fn append(&mut self, claim: &Claim, index: u64, batch: &[u8]) -> Written {
-        self.write(Write::Append(claim.clone(), index, batch.to_vec()))
+    fn append(
+        &mut self,
+        claim: &Claim,
+        previous: Option<u64>,
+        index: u64,
+        batch: &[u8],
+    ) -> Written {
+        let batch = batch.to_vec();
+        self.write(Write::Append(claim.clone(), previous, index, batch))
     }
 
     fn beat(&mut self, claim: &Claim) -> Written {
