@@ -6,7 +6,7 @@
 //! there is none. `docs/market.md` is for users.
 
 mod delay;
-mod relay;
+pub(crate) mod relay;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};

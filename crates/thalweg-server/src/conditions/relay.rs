@@ -9,28 +9,36 @@
 //! 4. From [`Lines::flush`] on, everything is due at once. A server that stops flushes its lines,
 //!    and waits until what its sessions sent is delivered.
 //! 5. A relay ends at once when its owner says so, and keeps what the owner gave it until it ends.
+//! 6. Once a session has ended, all that it sent is read, and its client has one time for all: until
+//!    the last of it is due, and [`PARTING`]. So no client keeps what the owner gave by reading
+//!    slowly.
 
 use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadHalf};
 use tokio::net::UnixStream;
+use tokio::net::unix::OwnedReadHalf;
 use tokio::sync::watch;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::{Delay, Delays, Random};
 
-/// Bytes that wait in one direction: no more are read meanwhile.
-const WAITING_MAX: usize = 1 << 20;
+/// Bytes that wait in one direction of a client that has shown a key: no more are read meanwhile.
+pub(crate) const WAITING_MAX: usize = 1 << 20;
+/// Bytes that wait in one direction of another client.
+const WAITING_UNKNOWN_MAX: usize = 64 << 10;
 /// Bytes that are read at once.
-const READ_BYTES: usize = 16 << 10;
+pub(crate) const READ_BYTES: usize = 16 << 10;
 /// Bytes that a chunk counts beside its own, so that many small ones are bounded too.
 const CHUNK_COST: usize = 64;
-/// How long a client may stay open once its session has ended, and all was written.
+/// How long a client may stay open once its session has ended, and all is due.
 const PARTING: Duration = Duration::from_secs(1);
+/// How often a session is looked at whose bytes are not read.
+const LOOK: Duration = Duration::from_millis(250);
 /// How long a client may take nothing of what is due.
 const STALLED: Duration = Duration::from_secs(60);
 
@@ -43,13 +51,14 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// Makes a line with these delays, drawn from this seed.
+    /// Makes a line with these delays, drawn from this seed, of a client that has shown no key.
     pub fn line(&self, delays: Delays, seed: u64) -> Arc<Line> {
         Arc::new(Line {
             delays: Mutex::new(delays),
             seed,
             // ORDERING: Relaxed; a counter.
             number: self.next.fetch_add(1, Ordering::Relaxed),
+            waiting_max: Arc::new(WAITING_UNKNOWN_MAX.into()),
             is_flushed: self.is_flushed.clone(),
         })
     }
@@ -72,6 +81,8 @@ pub struct Line {
     seed: u64,
     /// The number of the line, so that no two draw the same.
     number: u64,
+    /// Bytes that may wait in each direction.
+    waiting_max: Arc<AtomicUsize>,
     is_flushed: watch::Sender<bool>,
 }
 
@@ -83,6 +94,12 @@ impl Line {
     /// Has bytes that come from now on take these delays.
     pub fn change(&self, delays: Delays) {
         *self.lock() = delays;
+    }
+
+    /// Lets more bytes wait: the client has shown a key.
+    pub fn trust(&self) {
+        // ORDERING: Relaxed; a limit that may be seen late.
+        self.waiting_max.store(WAITING_MAX, Ordering::Relaxed);
     }
 
     fn inbound(&self) -> Delay {
@@ -133,11 +150,16 @@ async fn run<S: AsyncRead + AsyncWrite>(
     let (from_session, to_session) = session.into_split();
     let seed = |side| Random::new([line.seed, line.number, side]);
     let mut random = (seed(0), seed(1));
-    let mut inward = Pump::new(is_flushed.clone(), None, |bytes: &[u8]| {
-        see(bytes);
-        line.inbound().draw(&mut random.0)
-    });
-    let outward = Pump::new(is_flushed, Some(STALLED), |_: &[u8]| {
+    let waiting_max = || Arc::clone(&line.waiting_max);
+    let mut inward = Pump::new(
+        (is_flushed.clone(), waiting_max()),
+        None,
+        |bytes: &[u8]| {
+            see(bytes);
+            line.inbound().draw(&mut random.0)
+        },
+    );
+    let outward = Pump::new((is_flushed, waiting_max()), Some(STALLED), |_: &[u8]| {
         line.outbound().draw(&mut random.1)
     });
     if !first.is_empty() {
@@ -153,10 +175,12 @@ async fn run<S: AsyncRead + AsyncWrite>(
     tokio::pin!(inward, outward);
     tokio::select! {
         ended = &mut outward => match ended {
-            Ok(()) => {
-                let _ = timeout(PARTING, inward).await;
+            Ok(deadline) => {
+                // What was flushed was due before.
+                let deadline = deadline.min(Instant::now() + PARTING);
+                let _ = timeout_at(deadline, inward).await;
             }
-            // The client is there, but takes nothing.
+            // The client is there, but takes nothing, or too slowly.
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {}
             // Rule 2.
             Err(_) => inward.await,
@@ -168,27 +192,58 @@ async fn run<S: AsyncRead + AsyncWrite>(
     }
 }
 
+/// The side that a direction reads.
+trait Source: AsyncRead + Unpin {
+    /// Waits until nothing is added to what can be read.
+    fn ended(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+}
+
+impl<S: AsyncRead> Source for &mut ReadHalf<S> {}
+
+impl Source for OwnedReadHalf {
+    async fn ended(&self) {
+        // It is also readable.
+        while (self.ready(Interest::READABLE).await).is_ok_and(|ready| !ready.is_read_closed()) {
+            sleep(LOOK).await;
+        }
+    }
+}
+
 /// One direction of a relay.
 struct Pump<D> {
     /// Chunks, and when they are due.
     waiting: VecDeque<(Instant, Vec<u8>)>,
+    /// Bytes of the first chunk that are written.
+    written: usize,
     /// Bytes that wait, as they are counted.
     cost: usize,
+    waiting_max: Arc<AtomicUsize>,
     last_due: Instant,
     is_flushed: watch::Receiver<bool>,
-    /// How long the other side may take nothing.
+    /// How long the other side may take nothing; `None` where it may for ever.
     stalled: Option<Duration>,
+    /// When something was written last.
+    last_write: Instant,
     draw: D,
 }
 
 impl<D: FnMut(&[u8]) -> Duration> Pump<D> {
-    fn new(is_flushed: watch::Receiver<bool>, stalled: Option<Duration>, draw: D) -> Self {
+    fn new(
+        (is_flushed, waiting_max): (watch::Receiver<bool>, Arc<AtomicUsize>),
+        stalled: Option<Duration>,
+        draw: D,
+    ) -> Self {
         Self {
             waiting: VecDeque::new(),
+            written: 0,
             cost: 0,
+            waiting_max,
             last_due: Instant::now(),
             is_flushed,
             stalled,
+            last_write: Instant::now(),
             draw,
         }
     }
@@ -199,74 +254,98 @@ impl<D: FnMut(&[u8]) -> Duration> Pump<D> {
         self.waiting.push_back((self.last_due, chunk));
     }
 
-    /// Copies to the end what is read: each chunk when it is due, in the order of reading.
+    /// Copies to the end what is read: each chunk when it is due, in the order of reading. Returns
+    /// how long the other side may stay open.
     ///
     /// # Errors
-    /// The other side is gone, or takes nothing for too long.
+    /// The other side is gone, takes nothing for too long, or not all in time once this one has
+    /// ended.
     async fn run(
         mut self,
-        mut from: impl AsyncRead + Unpin,
+        mut from: impl Source,
         mut to: impl AsyncWrite + Unpin,
-    ) -> io::Result<()> {
+    ) -> io::Result<Instant> {
         let mut buffer = vec![0; READ_BYTES];
-        let mut is_open = true;
-        while is_open || !self.waiting.is_empty() {
-            let due = self.waiting.front().map(|(due, _)| *due);
+        // Rule 6: the system holds what is left, which is bounded.
+        let mut is_ending = false;
+        let mut deadline = None;
+        while deadline.is_none() || !self.waiting.is_empty() {
+            // ORDERING: Relaxed; a limit that may be seen late.
+            let has_room = self.cost < self.waiting_max.load(Ordering::Relaxed);
+            let is_open = deadline.is_none();
             tokio::select! {
                 biased;
-                () = reached(due, &mut self.is_flushed), if due.is_some() => {
-                    let Some((_, chunk)) = self.waiting.pop_front() else {
-                        continue;
-                    };
-                    self.cost -= chunk.len() + CHUNK_COST;
-                    write(&mut to, &chunk, self.stalled).await?;
-                }
-                // A client that was reset sends no more, and what it sent before is delivered.
-                read = from.read(&mut buffer), if is_open && self.cost < WAITING_MAX => {
-                    let count = read.unwrap_or(0);
-                    is_open = count > 0;
-                    if is_open {
-                        self.push(buffer[..count].to_vec());
-                    }
-                }
+                written = self.write(&mut to, deadline), if !self.waiting.is_empty() => written?,
+                read = next(&mut from, &mut buffer, has_room || is_ending), if is_open => match read {
+                    None => is_ending = true,
+                    Some(0) => deadline = Some(self.last_due.max(Instant::now()) + PARTING),
+                    Some(count) => self.push(buffer[..count].to_vec()),
+                },
             }
         }
-        to.shutdown().await
+        to.shutdown().await?;
+        Ok(deadline.unwrap_or(self.last_due))
     }
-}
 
-/// Waits until a time, or until the lines are flushed.
-async fn reached(due: Option<Instant>, is_flushed: &mut watch::Receiver<bool>) {
-    tokio::select! {
-        () = sleep_until(due.unwrap_or_else(Instant::now)) => {}
-        _ = is_flushed.wait_for(|is| *is) => {}
-    }
-}
-
-async fn write(
-    to: &mut (impl AsyncWrite + Unpin),
-    mut bytes: &[u8],
-    stalled: Option<Duration>,
-) -> io::Result<()> {
-    while !bytes.is_empty() {
-        let written = to.write(bytes);
-        let count = match stalled {
-            Some(limit) => timeout(limit, written).await??,
+    /// Writes some of the first chunk when it is due. Safe to cancel.
+    async fn write(
+        &mut self,
+        to: &mut (impl AsyncWrite + Unpin),
+        deadline: Option<Instant>,
+    ) -> io::Result<()> {
+        let Some((due, chunk)) = self.waiting.front() else {
+            return Ok(());
+        };
+        reached(*due, &mut self.is_flushed).await;
+        let written = to.write(&chunk[self.written..]);
+        let count = match self.stalled {
             None => written.await?,
+            Some(stalled) => {
+                let limit = self.last_write.max(*due) + stalled;
+                timeout_at(deadline.unwrap_or(limit).min(limit), written).await??
+            }
         };
         if count == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        bytes = &bytes[count..];
+        (self.written, self.last_write) = (self.written + count, Instant::now());
+        if self.written == chunk.len() {
+            self.cost -= chunk.len() + CHUNK_COST;
+            self.written = 0;
+            self.waiting.pop_front();
+        }
+        Ok(())
     }
-    Ok(())
+}
+
+/// Reads, or waits for the end of what may not be read.
+async fn next(from: &mut impl Source, buffer: &mut [u8], may_read: bool) -> Option<usize> {
+    if may_read {
+        // A client that was reset sends no more, and what it sent before is delivered.
+        return Some(from.read(buffer).await.unwrap_or(0));
+    }
+    from.ended().await;
+    None
+}
+
+/// Waits until a time, or until the lines are flushed.
+async fn reached(due: Instant, is_flushed: &mut watch::Receiver<bool>) {
+    // A timer would wait for the next millisecond.
+    if due <= Instant::now() {
+        return;
+    }
+    tokio::select! {
+        () = sleep_until(due) => {}
+        _ = is_flushed.wait_for(|is| *is) => {}
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::pending;
 
-    use tokio::io::duplex;
+    use tokio::io::{DuplexStream, duplex};
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -282,8 +361,10 @@ mod tests {
     fn pump<D: FnMut(&[u8]) -> Duration>(draw: D) -> Pump<D> {
         let (sender, is_flushed) = watch::channel(false);
         std::mem::forget(sender);
-        Pump::new(is_flushed, None, draw)
+        Pump::new((is_flushed, Arc::new(WAITING_MAX.into())), None, draw)
     }
+
+    impl Source for DuplexStream {}
 
     #[tokio::test(start_paused = true)]
     async fn bytes_take_their_time_and_keep_their_order() {
@@ -480,5 +561,77 @@ mod tests {
         let read = session.read(&mut [0]).await;
         assert_eq!(read.expect("it is closed"), 0);
         lines.ended().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_of_a_session_that_has_ended_is_cut() {
+        // What the session sent is read when it ends, or not yet.
+        for sent in [100, WAITING_UNKNOWN_MAX + 50_000] {
+            let lines = Lines::default();
+            let (mut client, far) = duplex(16);
+            let line = line(&lines, Duration::ZERO, 5 * MS);
+            let session = relay(far, line, Vec::new(), |_| {}, pending());
+            let mut session = session.expect("there are sockets");
+            session.write_all(&vec![0; sent]).await.expect("it is open");
+            drop(session);
+            let mut received = 0;
+            // It takes something in each of the times that a client may take nothing.
+            while client.read(&mut [0; 10]).await.expect("it is open") > 0 {
+                received += 1;
+                assert!(
+                    received < 10,
+                    "it keeps its connection for {received} times"
+                );
+                tokio::time::sleep(STALLED / 2).await;
+            }
+            lines.ended().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_session_sent_arrives_after_its_end_however_much_waits() {
+        let lines = Lines::default();
+        let (mut client, far) = duplex(1 << 20);
+        let line = line(&lines, Duration::ZERO, 300 * MS);
+        let session = relay(far, line, Vec::new(), |_| {}, pending());
+        let mut session = session.expect("there are sockets");
+        let sent = vec![7; WAITING_UNKNOWN_MAX + 50_000];
+        session.write_all(&sent).await.expect("it is open");
+        drop(session);
+        let mut received = Vec::new();
+        client.read_to_end(&mut received).await.expect("it is open");
+        assert_eq!(received.len(), sent.len());
+    }
+
+    #[tokio::test]
+    async fn a_direction_without_delay_does_not_wait_for_a_timer() {
+        let (_lines, mut is_flushed) = watch::channel(false);
+        let is_at_once = tokio::select! {
+            biased;
+            () = reached(Instant::now(), &mut is_flushed) => true,
+            () = std::future::ready(()) => false,
+        };
+        assert!(is_at_once);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn less_waits_of_a_client_without_a_key() {
+        for limit in [WAITING_UNKNOWN_MAX, WAITING_MAX] {
+            let lines = Lines::default();
+            let line = line(&lines, LONGEST, LONGEST);
+            if limit == WAITING_MAX {
+                line.trust();
+            }
+            let (mut near, far) = duplex(1 << 10);
+            let session = relay(far, line, Vec::new(), |_| {}, pending());
+            let _session = session.expect("there are sockets");
+            let mut sent = 0;
+            while timeout(MS, near.write_all(&[0; 1 << 10])).await.is_ok() {
+                tokio::time::sleep(MS).await;
+                sent += 1 << 10;
+                assert!(sent <= limit + READ_BYTES, "{sent} bytes are taken");
+            }
+            assert!(sent > limit / 2, "only {sent} bytes are taken");
+        }
     }
 }
