@@ -39,6 +39,8 @@ pub(crate) struct Span {
     pub(crate) began_ns: Option<u64>,
     /// The time of the last event after that; `u64::MAX` where there is none.
     pub(crate) length_ns: u64,
+    /// How many events there are; `u64::MAX` where there is no end.
+    pub(crate) events: u64,
 }
 
 impl fmt::Display for Span {
@@ -68,24 +70,36 @@ impl fmt::Display for Span {
 }
 
 impl Beginning {
-    /// Returns the number of the event, counted from 0, or the time after the first event.
+    /// Returns the number of the event, counted from 0, or the time after the first event. A time
+    /// in the second in which the market begins is not before it: most times are given in seconds.
     ///
     /// # Errors
     /// The market has no such time, or ends before it.
     pub(crate) fn resolve(&self, span: Span) -> Result<Found, String> {
         let absent = || format!("--from {}: {span}", self.text);
         let after_ns = match (self.at, span.began_ns) {
+            (At::Event(number), _) if number > span.events => {
+                let (text, events) = (&self.text, span.events);
+                return Err(format!("--from {text}: the market has {events} events"));
+            }
             (At::Event(number), _) => return Ok(Found::Event(number - 1)),
             (At::After(after_ns), _) => Some(after_ns),
             (At::TimeOfDay(of_day), Some(began)) => {
-                Some((of_day + DAY_NS - began % DAY_NS) % DAY_NS)
+                let before = began / DAY_NS * DAY_NS;
+                since(before + of_day, began).or_else(|| since(before + DAY_NS + of_day, began))
             }
-            (At::Time(time), Some(began)) if began >= DAY_NS => time.checked_sub(began),
+            (At::Time(time), Some(began)) if began >= DAY_NS => since(time, began),
             _ => None,
         };
         let after_ns = after_ns.filter(|after| *after <= span.length_ns);
         after_ns.map(Found::AfterNs).ok_or_else(absent)
     }
+}
+
+/// Returns how long after the beginning a time is: 0 in the second of it, `None` before that.
+fn since(time: u64, began: u64) -> Option<u64> {
+    let is_in_second = time / SECOND_NS == began / SECOND_NS;
+    (time >= began || is_in_second).then(|| time.saturating_sub(began))
 }
 
 /// The beginning in a market.
@@ -258,6 +272,7 @@ mod tests {
             let span = Span {
                 began_ns,
                 length_ns,
+                events: 8,
             };
             beginning(text).expect("it is right").resolve(span)
         };
@@ -269,6 +284,27 @@ mod tests {
         assert_eq!(found("00:00:10", began, hour), after(6));
         assert_eq!(found("2015-05-01T00:01:00Z", began, hour), after(56));
         assert_eq!(found("09:31", Some(570 * MINUTE_NS), hour), after(60));
+        assert_eq!(found("8", None, 0), Ok(Found::Event(7)));
+        let error = found("9", None, 0).expect_err("there are 8");
+        assert_eq!(error, "--from 9: the market has 8 events");
+        // A recording begins some time after the second that names it, whatever its length.
+        let late = |began_ns| Some(began_ns + 4_000_000);
+        let day = 1_430_438_400 * SECOND_NS;
+        for began in [570 * MINUTE_NS, day + 570 * MINUTE_NS] {
+            assert_eq!(found("09:30", late(began), hour), after(0));
+            assert_eq!(found("09:30", late(began), 2 * DAY_NS), after(0));
+            let part = Ok(Found::AfterNs(6_000_000));
+            assert_eq!(found("09:30:00.01", late(began), hour), part);
+            // The first such time at or after the beginning.
+            let next = DAY_NS - SECOND_NS - 4_000_000;
+            let next = Ok(Found::AfterNs(next));
+            assert_eq!(found("09:29:59", late(began), 2 * DAY_NS), next);
+            assert!(found("09:29:59", late(began), hour).is_err());
+        }
+        let began = late(day + 570 * MINUTE_NS);
+        assert_eq!(found("2015-05-01T09:30:00Z", began, hour), after(0));
+        assert!(found("2015-05-01T09:29:59Z", began, hour).is_err());
+        let began = Some(day + 4 * SECOND_NS);
         // A recording may go beyond midnight.
         assert_eq!(found("00:10", Some(1_430 * MINUTE_NS), hour), after(1_200));
         for (text, began, why) in [

@@ -129,6 +129,7 @@ impl MarketOptions {
         let span = Span {
             began_ns: None,
             length_ns: u64::MAX,
+            events: u64::MAX,
         };
         let from = match self.found(span)? {
             None => market.opening(),
@@ -242,6 +243,7 @@ impl Events<'_> {
         Span {
             began_ns: self.began_ns.filter(|_| self.is_timed),
             length_ns: self.events.last().map_or(0, |last| last.due_ns),
+            events: self.events.len() as u64,
         }
     }
 

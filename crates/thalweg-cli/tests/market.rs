@@ -175,6 +175,7 @@ fn a_market_begins_at_a_time_of_its_recording() {
         serve(&[&[directory.as_str()], &market[..]].concat()).refused(&["--from", from, why]);
     };
     refused("9 o'clock", "or a time such as 90s after the first, 09:30");
+    refused("1M", "--from 1M: the market has ");
     for from in ["09:30", "1h", "2015-04-30T00:00:00Z"] {
         refused(from, "of 2015-05-01 00:00 UTC: 00:00:04 to 00:00:08");
     }

@@ -11,8 +11,8 @@ use crate::rest::{Endpoint, Security};
 use crate::seats::Seat;
 use crate::state::State;
 
-/// The header that names an API key, as it comes in a request.
-const API_KEY: &[u8] = b"x-mbx-apikey:";
+/// The header that names an API key, as it comes in a request: at the beginning of a line.
+const API_KEY: &[u8] = b"\r\nx-mbx-apikey:";
 
 /// Bytes that a header with an API key may have: it may come in two parts.
 const HEADER_BYTES: usize = 128;
@@ -28,8 +28,9 @@ pub(crate) fn with_latency(state: &State) -> Option<&Arc<Conditions>> {
     conditions.has_latency().then_some(conditions)
 }
 
-/// Puts a line before a connection, which is that of an API key from the request on whose header
-/// names it. The connection has its seat as long as its client's socket is open.
+/// Puts a line before a connection. A request already comes by the delay of the API key that its
+/// header names; whether it is signed is checked when it has come. The connection has its seat as
+/// long as its client's socket is open.
 ///
 /// # Errors
 /// The system has no sockets.
@@ -42,16 +43,13 @@ pub(crate) fn delayed(
     let general = conditions.general.unwrap_or_default();
     let line = state.lines.line(general, conditions.seed);
     let (state, own) = (Arc::clone(state), Arc::clone(&line));
-    let mut recent = Vec::new();
+    let mut recent = Recent::default();
     let see = move |bytes: &[u8]| {
-        recent.extend_from_slice(bytes);
-        if let Some(key) = api_key(&recent)
-            && let Some(key) = state.keys.find(key)
+        if let Some(key) = recent.api_key(bytes)
+            && let Some(key) = state.keys.find(&key)
         {
-            belong(&own, &state, &key);
+            change(&own, &state, &key);
         }
-        let older = recent.len().saturating_sub(HEADER_BYTES);
-        recent.drain(..older);
     };
     let seat = Arc::clone(seat);
     let evicted = async move { seat.evicted().await };
@@ -59,11 +57,33 @@ pub(crate) fn delayed(
     Ok((stream, line))
 }
 
-/// Has a connection take the delays of an API key, or of its user.
+/// Has a connection be that of an API key by which a request of it was signed.
 pub(crate) fn belong(line: &Line, state: &State, key: &ApiKey) {
+    change(line, state, key);
+    line.trust();
+}
+
+/// Has a connection take the delays of an API key, or of its user.
+fn change(line: &Line, state: &State, key: &ApiKey) {
     if let Some(conditions) = &state.conditions {
         let delays = conditions.delays(Some(key.name()), key.user.0);
         line.change(delays.unwrap_or_default());
+    }
+}
+
+/// The last bytes of a connection behind the last header with an API key.
+#[derive(Default)]
+struct Recent(Vec<u8>);
+
+impl Recent {
+    /// Returns the last API key that a header has named with these bytes.
+    fn api_key(&mut self, bytes: &[u8]) -> Option<String> {
+        self.0.extend_from_slice(bytes);
+        let key = api_key(&self.0).map(str::to_owned);
+        let kept = if key.is_some() { 0 } else { HEADER_BYTES };
+        let older = self.0.len().saturating_sub(kept);
+        self.0.drain(..older);
+        key
     }
 }
 
@@ -92,6 +112,18 @@ mod tests {
         let head = b"GET / HTTP/1.1\r\nHost: a\r\nX-MBX-APIKEY: abc\r\n\r\n";
         assert_eq!(api_key(head), Some("abc"));
         assert_eq!(api_key(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), None);
-        assert_eq!(api_key(b"X-MBX-APIKEY: ab"), None);
+        assert_eq!(api_key(b"\r\nX-MBX-APIKEY: ab"), None);
+        // That is none of a header.
+        assert_eq!(api_key(b"\r\n\r\nx=X-MBX-APIKEY: abc\r\n"), None);
+    }
+
+    /// The last bytes of a request were kept: its API key won over one by which the next was signed.
+    #[test]
+    fn a_header_counts_once_and_may_come_in_parts() {
+        let mut recent = Recent::default();
+        assert_eq!(recent.api_key(b"GET / HTTP/1.1\r\nX-MBX-AP"), None);
+        assert_eq!(recent.api_key(b"IKEY: abc\r\n").as_deref(), Some("abc"));
+        assert_eq!(recent.api_key(b"\r\n"), None);
+        assert_eq!(recent.api_key(b"GET / HTTP/1.1\r\n\r\n"), None);
     }
 }

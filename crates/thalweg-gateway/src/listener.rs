@@ -221,6 +221,9 @@ async fn call(
         let unit = unit.transpose()?.unwrap_or_default();
         let key = rest::authorize(state, row, &params, header(API_KEY));
         let key = key.inspect_err(|error| state.audit_refused(address, header(API_KEY), error))?;
+        if let (Some(line), Some(key)) = (head.extensions.get::<Arc<Line>>(), &key) {
+            conditions::belong(line, state, key);
+        }
         let fault = conditions::fault(state, row, key.as_deref());
         Ok((unit, key, fault))
     });

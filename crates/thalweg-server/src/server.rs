@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::accept::listen;
 use crate::audit::Audit;
+use crate::conditions::Conditions;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
 use crate::drop_copy::{self, CopyWriter, DropCopy};
@@ -39,6 +40,8 @@ use crate::shared::Shared;
 use crate::wall_clock::{SystemClock, TimeSource, WallClock};
 use crate::{http, metrics};
 
+/// The heartbeat that the client library asks for, if its program does not say otherwise.
+const CLIENT_HEARTBEAT_MS: u32 = 1_000;
 /// How long connections may take to end once they were sent a bye.
 const PARTING: Duration = Duration::from_secs(3);
 
@@ -143,6 +146,9 @@ impl Server {
         let feed = Arc::new(new_feed(&config));
         let (gateway_key, (copy_writer, copy)) = gateway_parts(&config, &feed)?;
         let conditions = flow.as_ref().and_then(|flow| flow.conditions.clone());
+        if let Some(conditions) = &conditions {
+            warn_of_silence(&config, conditions);
+        }
         let shared = Shared::new(config, keys, gateway_key, feed, conditions);
         let shared = Arc::new(shared);
         let config = &shared.config;
@@ -312,6 +318,20 @@ fn start_http(
 
 /// A key for the gateway, and both ends of its drop copy, where the configuration has one.
 type GatewayParts = (Option<String>, (Option<CopyWriter>, Option<DropCopy>));
+
+/// Warns of delays that are longer than clients may be silent.
+fn warn_of_silence(config: &Config, conditions: &Conditions) {
+    let heartbeat_ms = config.sessions.heartbeat_min_ms.max(CLIENT_HEARTBEAT_MS);
+    let silence_ms = u128::from(heartbeat_ms) * 3;
+    let in_ms = conditions.inbound_max().as_millis();
+    if in_ms >= silence_ms {
+        tracing::warn!(
+            in_ms,
+            silence_ms,
+            "the latency ends sessions of the client library: their heartbeats come too late"
+        );
+    }
+}
 
 fn gateway_parts(config: &Config, feed: &Feed) -> Result<GatewayParts, ServeError> {
     let has_gateway = config.gateway.listen.is_some();

@@ -150,6 +150,31 @@ async fn a_rejected_order_has_an_error_and_is_not_placed() {
     assert_eq!(client.ask(&asked).await["result"], json!([]));
 }
 
+/// Faults are drawn before parameters are checked; without one, the checks are the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_order_has_its_error_behind_a_line_unless_it_meets_a_fault() {
+    let mut wrong = test_order();
+    wrong["timeInForceX"] = "1".into();
+    for (reject, code, status) in [(0.0, -1104, 400), (1.0, -1008, 503)] {
+        let fixture = Fixture::behind(Conditions {
+            general: Some(delays(2, 1)),
+            faults: Faults {
+                reject,
+                ..Faults::default()
+            },
+            ..Conditions::default()
+        })
+        .await;
+        let key = fixture.new_key(KeyKind::Hmac, 1);
+        let params = signed(&key, wrong.clone());
+        let asked = json!({ "id": 1, "method": "order.place", "params": params });
+        let mut client = fixture.connect("/ws-api/v3").await;
+        let answer = client.ask(&asked).await;
+        let error = &answer["error"]["code"];
+        assert_eq!((error, &answer["status"]), (&json!(code), &json!(status)));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dropped_order_has_no_response() {
     let (fixture, key) = with_faults(Faults {

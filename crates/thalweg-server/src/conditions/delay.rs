@@ -42,6 +42,15 @@ pub struct Delays {
 }
 
 impl Delay {
+    /// Returns the mean, or the median.
+    pub(crate) const fn middle(&self) -> Duration {
+        match self {
+            Self::Fixed(middle)
+            | Self::Normal { mean: middle, .. }
+            | Self::LogNormal { median: middle, .. } => *middle,
+        }
+    }
+
     /// Draws a delay.
     pub(crate) fn draw(&self, random: &mut Random) -> Duration {
         let seconds = match self {

@@ -11,6 +11,7 @@ pub(crate) mod relay;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use thalweg_exchange::session::{Role, SessionKey};
 
@@ -104,6 +105,13 @@ impl Conditions {
         let own = api_key.and_then(|key| self.by_key.get(key));
         let own = own.or_else(|| self.by_key.get(&user.to_string()));
         own.or(self.general.as_ref()).copied()
+    }
+
+    /// Returns the longest delay of what clients send, by mean or median.
+    pub(crate) fn inbound_max(&self) -> Duration {
+        let all = self.general.iter().chain(self.by_key.values());
+        let middles = all.map(|delays| delays.inbound.middle());
+        middles.max().unwrap_or_default()
     }
 
     /// Returns the fault of the next command of a user, if it has one. The n-th command of a user
@@ -210,7 +218,7 @@ mod tests {
     #[test]
     fn an_api_key_comes_before_its_user_and_that_before_all() {
         let of = |ms| Delays {
-            inbound: Delay::Fixed(std::time::Duration::from_millis(ms)),
+            inbound: Delay::Fixed(Duration::from_millis(ms)),
             outbound: Delay::default(),
         };
         let by_key = [("7".to_owned(), of(2)), ("k".to_owned(), of(3))];
@@ -219,6 +227,7 @@ mod tests {
             by_key: by_key.into(),
             ..Conditions::default()
         };
+        assert_eq!(conditions.inbound_max(), Duration::from_millis(3));
         assert_eq!(conditions.delays(None, 8), Some(of(1)));
         assert_eq!(conditions.delays(Some("other"), 7), Some(of(2)));
         assert_eq!(conditions.delays(Some("k"), 7), Some(of(3)));
