@@ -9,9 +9,9 @@
 //! 4. From [`Lines::flush`] on, everything is due at once. A server that stops flushes its lines,
 //!    and waits until what its sessions sent is delivered.
 //! 5. A relay ends at once when its owner says so, and keeps what the owner gave it until it ends.
-//! 6. Once a session has ended, all that it sent is read, and its client has one time for all: until
-//!    the last of it is due, and [`PARTING`]. So no client keeps what the owner gave by reading
-//!    slowly.
+//! 6. Once a session has ended, all that it sent is read, and its client has one time for all:
+//!    until the last of it is due, and [`PARTING`]. So no client keeps what the owner gave by
+//!    reading slowly.
 
 use std::collections::VecDeque;
 use std::io;
@@ -271,12 +271,11 @@ impl<D: FnMut(&[u8]) -> Duration> Pump<D> {
         let mut deadline = None;
         while deadline.is_none() || !self.waiting.is_empty() {
             // ORDERING: Relaxed; a limit that may be seen late.
-            let has_room = self.cost < self.waiting_max.load(Ordering::Relaxed);
-            let is_open = deadline.is_none();
+            let may_read = is_ending || self.cost < self.waiting_max.load(Ordering::Relaxed);
             tokio::select! {
                 biased;
                 written = self.write(&mut to, deadline), if !self.waiting.is_empty() => written?,
-                read = next(&mut from, &mut buffer, has_room || is_ending), if is_open => match read {
+                read = next(&mut from, &mut buffer, may_read), if deadline.is_none() => match read {
                     None => is_ending = true,
                     Some(0) => deadline = Some(self.last_due.max(Instant::now()) + PARTING),
                     Some(count) => self.push(buffer[..count].to_vec()),
