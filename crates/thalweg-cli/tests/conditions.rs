@@ -17,7 +17,7 @@ use thalweg_exchange::{
 use thalweg_gateway::keys::{KeyKind, NewKey, create};
 
 use crate::market::wait_until;
-use crate::program::{Scratch, command};
+use crate::program::{Scratch, command, signal};
 use crate::serve::Serving;
 use crate::serve::client::{Client, Received, bytes_of, hello, submit_of};
 
@@ -270,4 +270,23 @@ fn each_user_and_each_api_key_has_its_delay() {
         assert!(response.starts_with("HTTP/1.1 200"), "{response}");
         assert!(begun.elapsed() >= least, "{:?}", begun.elapsed());
     }
+}
+
+#[test]
+fn a_delay_that_heartbeats_do_not_survive_is_warned_of() {
+    let scratch = Scratch::new();
+    let log = |latency: &str, name: &str| {
+        let more = ["--market", "made-up", "--latency", latency];
+        let serving = Serving::start_as(command(&[]), &scratch.path(name), &more);
+        wait_until(&serving, "commands", 1);
+        signal(serving.id(), 15);
+        let (code, log) = serving.ended();
+        assert_eq!(code, Some(0), "{log}");
+        log
+    };
+    let warning = "ends sessions of the client library";
+    let late = log("key=7:in=lognormal:3s:0.5", "late");
+    assert!(late.contains(warning), "{late}");
+    let early = log("in=2.9s,out=60s", "early");
+    assert!(!early.contains(warning), "{early}");
 }
