@@ -52,6 +52,9 @@ struct Entry {
     /// Whether it only reads.
     #[serde(default)]
     read_only: bool,
+    /// Whether a demonstration made it, for the person who started it.
+    #[serde(default)]
+    demo: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -345,14 +348,14 @@ pub struct NewKey {
     pub secret: String,
 }
 
-/// Returns the first HMAC key of a user that may trade, with its secret, if the file has one.
+/// Returns the key that a demonstration made for a user, with its secret, if the file has one.
 ///
 /// # Errors
 /// As of [`ApiKeys::read`].
-pub(crate) fn hmac_key(keys: &Path, user: UserId) -> Result<Option<NewKey>, GatewayError> {
+pub(crate) fn demo_key(keys: &Path, user: UserId) -> Result<Option<NewKey>, GatewayError> {
     let read = read_entries(keys)?;
     let mut entries = read.key.into_iter();
-    let is_it = |key: &Entry| key.kind == KeyKind::Hmac && key.user == user.0 && !key.read_only;
+    let is_it = |key: &Entry| key.demo && key.kind == KeyKind::Hmac && key.user == user.0;
     let Some(entry) = entries.find(is_it) else {
         return Ok(None);
     };
@@ -374,6 +377,21 @@ pub fn create(
     user: UserId,
     read_only: bool,
 ) -> Result<NewKey, GatewayError> {
+    let more = if read_only { "read_only = true\n" } else { "" };
+    create_with(keys, kind, user, more)
+}
+
+/// Makes a key of a demonstration, which [`demo_key`] finds again.
+pub(crate) fn create_demo(keys: &Path, user: UserId) -> Result<NewKey, GatewayError> {
+    create_with(keys, KeyKind::Hmac, user, "demo = true\n")
+}
+
+fn create_with(
+    keys: &Path,
+    kind: KeyKind,
+    user: UserId,
+    more: &str,
+) -> Result<NewKey, GatewayError> {
     let api_key = random_letters()?;
     let (secret, public) = match kind {
         KeyKind::Hmac => (secret_of(&master(&master_path(keys))?, &api_key), None),
@@ -392,9 +410,7 @@ pub fn create(
     if let Some(public) = public {
         text.push_str(&format!("public_key = \"\"\"\n{public}\"\"\"\n"));
     }
-    if read_only {
-        text.push_str("read_only = true\n");
-    }
+    text.push_str(more);
     text.push('\n');
     let failed = |source| GatewayError::File {
         path: keys.to_owned(),

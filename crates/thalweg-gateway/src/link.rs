@@ -132,7 +132,9 @@ impl Follower {
         }
         self.write_and_apply(time_us)?;
         if !self.is_ready && self.state.orders.is_compared() {
-            self.state.orders.forget_unsent()?;
+            for user in self.state.orders.forget_unsent() {
+                self.keep(user)?;
+            }
             self.is_ready = true;
         }
         Ok(())
@@ -160,7 +162,17 @@ impl Follower {
             self.steps.push(Step::Report(reported));
         }
         self.write_and_apply(time_us)?;
-        self.state.orders.compared(list.user)
+        if self.state.orders.close_unknown(list) {
+            self.keep(list.user)?;
+        }
+        self.state.orders.compared(list);
+        Ok(())
+    }
+
+    /// Writes all of a user, and waits until it is durable.
+    fn keep(&self, user: UserId) -> Result<(), GatewayError> {
+        let orders = &self.state.orders;
+        self.with_room(|| orders.commit(orders.keep(user)?))
     }
 
     /// Applies the log, and what the exchange has done since its last record.
@@ -277,22 +289,36 @@ impl Follower {
         }
     }
 
-    /// Writes the records, and waits until they are durable; after the start, for room too.
+    /// Writes the records, and waits until they are durable.
     fn write(&mut self) -> Result<(), GatewayError> {
-        let may_wait = self.is_ready;
+        let mut records = std::mem::take(&mut self.records);
         let orders = &self.state.orders;
-        let mut draining = self.state.draining();
-        let runtime = &self.runtime;
-        let mut pause = || {
-            let stop = draining.wait_for(|is| *is);
-            may_wait && runtime.block_on(async { timeout(ROOM_PAUSE, stop).await.is_err() })
-        };
         let mut last = None;
-        for record in self.records.drain(..) {
-            last = Some(with_room(&mut pause, || orders.append(&record))?);
+        for record in records.drain(..) {
+            last = Some(self.with_room(|| orders.append(&record))?);
         }
-        let commit = |last| with_room(&mut pause, || orders.commit(last));
-        last.map_or(Ok(()), commit)
+        if let Some(last) = last {
+            self.with_room(|| orders.commit(last))?;
+        }
+        self.records = records;
+        Ok(())
+    }
+
+    /// Calls the log; after the start, until it has room, or the gateway stops.
+    fn with_room<T>(
+        &self,
+        call: impl FnMut() -> Result<T, GatewayError>,
+    ) -> Result<T, GatewayError> {
+        let pause = || {
+            let wait = async {
+                let mut draining = self.state.draining();
+                timeout(ROOM_PAUSE, draining.wait_for(|is| *is))
+                    .await
+                    .is_err()
+            };
+            self.is_ready && self.runtime.block_on(wait)
+        };
+        with_room(pause, call)
     }
 
     fn apply(&mut self, time_us: i64) {

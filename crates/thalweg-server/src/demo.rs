@@ -29,25 +29,20 @@ impl Demo {
     /// Makes keys in a directory, in place of those of an earlier start.
     ///
     /// # Errors
-    /// The directory or the file cannot be made.
+    /// The directory or the file cannot be made; the directory is another user's, or others may
+    /// write into it: keys in it may be theirs.
     pub fn prepare(directory: &Path) -> Result<Self, ServeError> {
         let file = directory.join("keys.toml");
         let failed = |source| keys::KeysError::File {
             file: file.display().to_string(),
             source,
         };
-        // The keys of a demo that runs are not touched.
-        let exchange = Files::new(directory.join("exchange"));
-        if directory.join("exchange").is_dir() && matches!(exchange.lock(), Ok(None)) {
-            let place = exchange.place();
-            return Err(OpenError::Journal(JournalError::InUse { place }).into());
-        }
         let mut maker = fs::DirBuilder::new();
         maker.recursive(true);
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-        maker
-            .create(directory)
+        let made = maker.create(directory);
+        made.and_then(|()| check_private(directory))
             .map_err(|source| keys::KeysError::File {
                 file: directory.display().to_string(),
                 source: match directory.is_file() {
@@ -55,6 +50,12 @@ impl Demo {
                     false => source,
                 },
             })?;
+        // The keys of a demo that runs are not touched.
+        let exchange = Files::new(directory.join("exchange"));
+        if directory.join("exchange").is_dir() && matches!(exchange.lock(), Ok(None)) {
+            let place = exchange.place();
+            return Err(OpenError::Journal(JournalError::InUse { place }).into());
+        }
         match fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error))?,
             _ => {}
@@ -116,5 +117,66 @@ impl Demo {
             message.push_str(&format!("  {kind} {holder}  {text}\n"));
         }
         message
+    }
+}
+
+/// Returns an error for a directory into which others may have put keys or links.
+#[cfg(unix)]
+fn check_private(directory: &Path) -> io::Result<()> {
+    use std::os::unix::fs::MetadataExt as _;
+    let (link, found) = (fs::symlink_metadata(directory)?, fs::metadata(directory)?);
+    let owner = rustix::process::geteuid().as_raw();
+    let why = not_private(owner, [link.uid(), found.uid()], found.mode());
+    why.map_or(Ok(()), |why| {
+        Err(io::Error::new(io::ErrorKind::PermissionDenied, why))
+    })
+}
+
+#[cfg(not(unix))]
+fn check_private(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+/// Returns why a directory is not private to its owner; `found` has the owners of the link to it,
+/// if it is one, and of itself.
+#[cfg(unix)]
+fn not_private(owner: u32, found: [u32; 2], mode: u32) -> Option<&'static str> {
+    if found != [owner, owner] {
+        return Some("it is another user's: remove it, or give another directory");
+    }
+    let is_shared = mode & 0o022 != 0;
+    is_shared.then_some("others may write into it: remove it, or give another directory")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_into_which_others_may_write_is_refused() {
+        let name = format!("thalweg-demo-shared-{}", std::process::id());
+        let directory = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&directory);
+        assert!(Demo::prepare(&directory).is_ok());
+        for mode in [0o720, 0o702] {
+            let shared = fs::Permissions::from_mode(mode);
+            fs::set_permissions(&directory, shared).expect("it is there");
+            let refused = Demo::prepare(&directory).expect_err("it is shared");
+            assert!(
+                refused.to_string().contains("others may write"),
+                "{refused}"
+            );
+        }
+        fs::remove_dir_all(&directory).expect("it is there");
+    }
+
+    #[test]
+    fn a_directory_and_a_link_of_another_user_are_refused() {
+        assert_eq!(not_private(7, [7, 7], 0o40755), None);
+        for found in [[8, 8], [8, 7], [7, 8]] {
+            assert!(not_private(7, found, 0o40700).is_some(), "{found:?}");
+        }
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
 use crate::feed::{Feed, Tape};
-use crate::listing::{LIST_TAG, LISTED_MAX, Listing};
+use crate::listing::{Asked, LIST_TAG, LISTED_MAX, Listing};
 use crate::session::{Session, SessionId};
 
 /// Work of a command that is in flight and comes again.
@@ -369,7 +369,7 @@ impl<S: Storage> Driver<S> {
     /// is in its drop copy. Returns whether there was.
     pub(crate) fn list_open_orders(
         &mut self,
-        user: UserId,
+        asked: Asked,
         listing: &Listing,
     ) -> Result<bool, Failed> {
         if self.room()? == 0 {
@@ -377,7 +377,8 @@ impl<S: Storage> Driver<S> {
         }
         let most = LISTED_MAX + 1;
         // It may be answered at once.
-        listing.begin(user);
+        listing.begin(asked);
+        let (user, _) = asked;
         match self
             .exchange
             .query(Query::OpenOrders { user, most }, LIST_TAG)

@@ -21,7 +21,7 @@ use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId, SymbolSpec, UserId};
 use tokio::sync::Notify;
 
-use crate::listing::LISTED_MAX;
+use crate::listing::{Asked, LISTED_MAX};
 
 /// Entries that wait for the reader, of some 100 bytes each.
 const ENTRIES_MAX: usize = 1 << 18;
@@ -61,6 +61,8 @@ pub enum Copied {
 pub struct OpenOrdersOf {
     /// The owner.
     pub user: UserId,
+    /// The token of the question.
+    pub token: u64,
     /// The number of the next command then: those before it are executed, and what they reported
     /// came before this in the drop copy.
     pub number: u64,
@@ -218,7 +220,7 @@ impl CopyWriter {
     }
 
     /// Takes the open orders of a user as they are after the last outcome.
-    pub(crate) fn list(&mut self, user: UserId, answered: &Answered) {
+    pub(crate) fn list(&mut self, (user, token): Asked, answered: &Answered) {
         if self.is_behind {
             return;
         }
@@ -230,6 +232,7 @@ impl CopyWriter {
         orders.truncate(LISTED_MAX);
         self.entries.push(Copied::OpenOrders(Box::new(OpenOrdersOf {
             user,
+            token,
             number: answered.sequence,
             orders,
             is_cut,

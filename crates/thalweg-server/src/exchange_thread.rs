@@ -23,10 +23,10 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
+use thalweg_exchange::Command;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{Failed, Finished, Storage};
 use thalweg_exchange::session::{ClientSequence, Role};
-use thalweg_exchange::{Command, UserId};
 use tokio::sync::oneshot;
 
 use self::clocks::Clocks;
@@ -37,6 +37,7 @@ use crate::error::ServeError;
 use crate::flow::FlowRun;
 use crate::inbound::{After, Turn};
 use crate::lifecycle::Lifecycle;
+use crate::listing::Asked;
 use crate::output::Budget;
 use crate::publisher::{Mailbox, Outgoing};
 use crate::request::{NewSession, Request, Snapshot};
@@ -106,7 +107,7 @@ pub(crate) struct ExchangeThread<S: Storage> {
     /// The market that trades beside the sessions.
     flow: Option<Box<FlowRun>>,
     /// Users whose open orders the gateway has asked for.
-    listing: VecDeque<UserId>,
+    listing: VecDeque<Asked>,
     /// Commands that a turn has decoded: their memory is used again.
     commands: Vec<(ClientSequence, Command)>,
     clocks: Clocks,
@@ -314,7 +315,7 @@ impl<S: Storage> ExchangeThread<S> {
                     self.check(set);
                 }
                 Request::Clock(_) | Request::Limits(_) => {}
-                Request::OpenOrders(user) => self.listing.push_back(user),
+                Request::OpenOrders(user, token) => self.listing.push_back((user, token)),
                 Request::Stats(reply) => {
                     let snapshot = Snapshot {
                         stats: self.driver.stats(),
@@ -394,14 +395,14 @@ impl<S: Storage> ExchangeThread<S> {
     /// Asks for the open orders that the gateway wants, of a few users at a time.
     fn list_open_orders(&mut self, now: Instant) {
         let before = self.driver.work();
-        while let Some(user) = self.listing.front().copied()
+        while let Some(asked) = self.listing.front().copied()
             && !self.has_failed
         {
             if self.driver.work() - before >= SLICE_WORK {
                 self.is_woken = true;
                 return;
             }
-            let listed = self.driver.list_open_orders(user, &self.shared.listing);
+            let listed = self.driver.list_open_orders(asked, &self.shared.listing);
             if self.check(listed) == Some(false) {
                 // There is room when something in flight has ended.
                 self.tend_at.get_or_insert(now + TEND_AFTER);

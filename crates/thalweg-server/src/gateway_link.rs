@@ -23,9 +23,9 @@ impl OpenOrderLists {
     }
 
     /// Asks for the open orders of a user: they come as
-    /// [`Copied::OpenOrders`](crate::Copied::OpenOrders).
-    pub fn ask(&self, user: UserId) {
-        self.0.requests.send(Request::OpenOrders(user));
+    /// [`Copied::OpenOrders`](crate::Copied::OpenOrders), with the token.
+    pub fn ask(&self, user: UserId, token: u64) {
+        self.0.requests.send(Request::OpenOrders(user, token));
     }
 }
 

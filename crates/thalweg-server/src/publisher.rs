@@ -126,10 +126,10 @@ impl Publisher {
                 self.execution.passages.note(&executed.outcome);
             }
             Published::Answer { tag, answered } if tag == LIST_TAG => {
-                if let Some(user) = self.listing.end()
+                if let Some(asked) = self.listing.end()
                     && let Some(copy) = &mut self.copy
                 {
-                    copy.list(user, &answered);
+                    copy.list(asked, &answered);
                 }
             }
             Published::Answer { tag, answered } => {

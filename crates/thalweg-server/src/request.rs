@@ -56,7 +56,7 @@ pub(crate) enum Request {
     /// Limits of users without their own.
     Limits(UserLimits),
     /// Asks for the open orders of a user, on behalf of the gateway.
-    OpenOrders(UserId),
+    OpenOrders(UserId, u64),
     /// Asks for statistics.
     Stats(oneshot::Sender<Box<Snapshot>>),
     /// Takes no new commands, answers those that were taken, ends all sessions, and closes the

@@ -62,7 +62,7 @@ fn versions(workspace: &Workspace) -> Result<Vec<String>, String> {
     let mut lines = known()?;
     if lines.is_empty() {
         // A new machine has no lists.
-        workspace.output("apt-get", "update -qq")?;
+        workspace.output("apt-get", "update -qq -o Acquire::http::Timeout=20")?;
         lines = known()?;
     }
     Ok(read_versions(&lines))
@@ -118,7 +118,7 @@ fn fetch(workspace: &Workspace, folder: &Path, packages: &[String]) -> Result<()
     fs::create_dir_all(folder).map_err(failed)?;
     let mut download = workspace.command("apt-get");
     download
-        .args(["-qq", "download"])
+        .args(["-qq", "-o", "Acquire::http::Timeout=20", "download"])
         .args(packages)
         .current_dir(folder);
     let output = download

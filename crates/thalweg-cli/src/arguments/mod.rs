@@ -414,6 +414,8 @@ mod tests {
                 ("<PID>", "1"),
                 ("<SHELL>", "bash"),
                 ("<ADDRESS>", "[::1]:1"),
+                ("<URL>", "etcd://[::1]:1/exchange"),
+                ("<HOST:PORT>", "[::1]:1"),
             ];
             let text = with
                 .iter()

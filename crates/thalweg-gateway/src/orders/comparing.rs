@@ -37,7 +37,9 @@ pub(super) fn missing_reports(memory: &Memory, list: &OpenOrdersOf) -> Vec<Execu
         };
         let kinds = match memory.sent(listed.symbol, listed.order_id.0) {
             None => taken_in(listed),
-            Some(order) if order.status.is_open() => changed(order, listed),
+            Some(order) if order.status.is_open() || order.status == Status::Unknown => {
+                changed(order, listed)
+            }
             Some(_) => Vec::new(),
         };
         let reports = kinds.into_iter();
@@ -77,7 +79,7 @@ fn taken_in(listed: &OpenOrder) -> Vec<Execution> {
 
 /// Returns what happened to an open order since its last report, or since it was sent.
 fn changed(order: &Order, listed: &OpenOrder) -> Vec<Execution> {
-    let is_new = order.status == Status::Pending;
+    let is_new = matches!(order.status, Status::Pending | Status::Unknown);
     let waited = order.stop.is_some() && order.working_us == 0;
     let is_triggered = waited && listed.trigger.is_none();
     let reduced_by = order.lots - listed.size;
@@ -115,6 +117,7 @@ mod tests {
     use thalweg_testkit::Random;
 
     use super::super::User;
+    use super::super::session::Done;
     use super::*;
     use crate::error::ApiError;
     use crate::link::tests::{Fixture, SYMBOL, place_buy};
@@ -329,31 +332,249 @@ mod tests {
         fixture.end();
     }
 
-    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn an_order_whose_outcome_never_comes_gives_its_client_id_back() {
-        let mut fixture = Fixture::new("unanswered").await;
-        let followed = fixture.state().orders.user(USER);
-        compare(&mut fixture).await;
+    /// Puts an order on its way that no session sends.
+    fn unsent(fixture: &Fixture, client_id: &str) -> i64 {
+        let followed = user(fixture.state());
         let id = (1 << 52) + followed.memory().sequence + 1;
-        let order = Order::pending((USER, 1, id), "lost".to_owned(), (Action::Bid, 5, 6), 1);
+        let terms = (Action::Bid, 5, 6);
+        let order = Order::pending((USER, SYMBOL.0, id), client_id.to_owned(), terms, 1);
         followed.memory().insert(order.clone());
         let orders = &fixture.state().orders;
         let record = super::super::Record::Order(Box::new(order));
         let lsn = orders.append(&record).expect("there is room");
         orders.commit(lsn).expect("there is room");
+        id
+    }
+
+    /// Ends an order's command as a session does whose connection is gone.
+    fn lose_outcome(fixture: &Fixture, id: i64) {
+        let done = Done {
+            sender: tokio::sync::oneshot::channel().0,
+            placed: Some((user(fixture.state()), SYMBOL.0, id)),
+            lists: Arc::clone(&fixture.state().orders.lists),
+        };
+        done.settle(Err(ApiError::TIMEOUT));
+    }
+
+    /// Waits for some lists, and returns them. Other entries are dropped.
+    async fn lists(fixture: &mut Fixture, count: usize) -> Vec<Copied> {
+        let mut lists = Vec::new();
+        while lists.len() < count {
+            fixture.next().await;
+            let entries = std::mem::take(&mut fixture.entries).into_iter();
+            lists.extend(entries.filter(|entry| matches!(entry, Copied::OpenOrders(_))));
+        }
+        lists
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_whose_outcome_never_comes_gives_its_client_id_back() {
+        let mut fixture = Fixture::new("unanswered").await;
+        let followed = fixture.state().orders.user(USER);
+        compare(&mut fixture).await;
+        let id = unsent(&fixture, "lost");
         // While a list of before is on its way, which says nothing of it.
-        orders.lists.want(USER);
-        followed.memory().note_unanswered(1, id);
-        orders.lists.want(USER);
+        fixture.state().orders.lists.want(USER);
+        lose_outcome(&fixture, id);
         fixture.next().await;
         fixture.take(false);
         assert!(followed.memory().is_open_client(SYMBOL, "lost"));
-        compare(&mut fixture).await;
+        // Its end is kept when there is room.
+        let refused = &fixture.state().orders.log().refused;
+        refused.store(2, std::sync::atomic::Ordering::Relaxed);
+        while !fixture.state().orders.is_compared() {
+            fixture.next().await;
+            tokio::task::block_in_place(|| fixture.take(false));
+        }
         assert!(!followed.memory().is_open_client(SYMBOL, "lost"));
         assert_eq!(followed.memory().sent_by_client(SYMBOL, "lost"), None);
         let state = Arc::clone(fixture.state());
         let again = fixture.read_again(&state);
         assert_eq!(user(&again).memory().forget_unsent(), 0);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_second_list_of_one_question_does_not_answer_the_next_question() {
+        let mut fixture = Fixture::new("stale").await;
+        let state = Arc::clone(fixture.state());
+        let followed = state.orders.user(USER);
+        compare(&mut fixture).await;
+        // It is asked twice after a restart of the drop copy.
+        state.orders.lists.want(USER);
+        state.orders.list_again();
+        let old = lists(&mut fixture, 2).await;
+        // Then an order is executed whose reports are lost, and the outcome of another one is.
+        let before = state.orders.lists.executed(USER);
+        let placing = place_buy(&state, &followed, "rests");
+        while state.orders.lists.executed(USER) == before {
+            tokio::task::yield_now().await;
+        }
+        placing.abort();
+        let id = unsent(&fixture, "lost");
+        lose_outcome(&fixture, id);
+        for list in old {
+            fixture.entries = vec![list];
+            fixture.take(false);
+            let memory = followed.memory();
+            for name in ["rests", "lost"] {
+                let sent = memory.sent_by_client(SYMBOL, name);
+                let status = sent.map(|order| order.status);
+                assert_eq!(status, Some(Status::Pending), "{name}");
+            }
+        }
+        fixture.entries = lists(&mut fixture, 1).await;
+        fixture.take(false);
+        assert!(state.orders.is_compared());
+        let memory = followed.memory();
+        let rests = memory.sent_by_client(SYMBOL, "rests").expect("it rests");
+        assert_eq!(rests.status, Status::New);
+        assert_eq!(memory.sent_by_client(SYMBOL, "lost"), None);
+        assert_eq!(memory.open(None).count(), 1);
+        drop(memory);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_of_unknown_execution_is_open_again_under_its_name_when_it_is_listed() {
+        let fixture = Fixture::new("again").await;
+        let followed = fixture.state().orders.user(USER);
+        let id = unsent(&fixture, "one");
+        let mut memory = followed.memory();
+        assert_eq!(memory.close_unknown(id, 0), 1);
+        let listed = OpenOrder {
+            symbol: SYMBOL,
+            order_id: OrderId(id),
+            action: Action::Bid,
+            order_type: OrderType::Gtc,
+            flags: OrderFlags::NONE,
+            price: 5,
+            reserve_price: 0,
+            size: 6,
+            filled: 2,
+            hidden: 0,
+            trigger: None,
+            display: None,
+            good_till: None,
+        };
+        let list = OpenOrdersOf {
+            user: USER,
+            token: 0,
+            number: 9,
+            orders: vec![listed],
+            is_cut: false,
+        };
+        for report in missing_reports(&memory, &list) {
+            let reported = crate::reported::Reported {
+                number: thalweg_exchange::session::ReportNumber::default(),
+                report,
+                trade: None,
+                time_us: 1,
+                is_auction: false,
+            };
+            memory.apply(&reported, &fixture.state().symbols);
+        }
+        assert!(memory.is_open_client(SYMBOL, "one"));
+        let order = memory.order(SYMBOL, id).expect("it is shown");
+        let found = (order.status, order.filled, order.client_id.as_str());
+        assert_eq!(found, (Status::PartiallyFilled, 2, "one"));
+        assert_eq!(memory.all(SYMBOL, 0).len(), 1);
+        drop(memory);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_list_that_is_cut_ends_no_order() {
+        let mut fixture = Fixture::new("cut").await;
+        let state = Arc::clone(fixture.state());
+        let followed = state.orders.user(USER);
+        compare(&mut fixture).await;
+        let id = unsent(&fixture, "lost");
+        lose_outcome(&fixture, id);
+        let mut cut = lists(&mut fixture, 1).await;
+        let Copied::OpenOrders(list) = &mut cut[0] else {
+            panic!("it is a list");
+        };
+        list.is_cut = true;
+        fixture.entries = cut;
+        fixture.take(false);
+        assert!(state.orders.is_compared());
+        // Nor does the start.
+        assert_eq!(state.orders.forget_unsent(), []);
+        assert!(followed.memory().is_open_client(SYMBOL, "lost"));
+        state.orders.lists.want(USER);
+        compare(&mut fixture).await;
+        assert_eq!(followed.memory().sent_by_client(SYMBOL, "lost"), None);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn reports_of_before_a_users_first_command_are_made_up_for_by_a_list() {
+        for is_start in [false, true] {
+            let mut fixture = Fixture::new(&format!("first-{is_start}")).await;
+            let state = Arc::clone(fixture.state());
+            let followed = state.orders.user(USER);
+            compare(&mut fixture).await;
+            // Another session places an order, and the gateway has not seen its report.
+            let number = fixture.place(7, Action::Bid).await;
+            if is_start {
+                assert_eq!(state.orders.begin(&[USER]).len(), 1);
+            } else {
+                let placing = place_buy(&state, &followed, "first");
+                while followed.memory().last_report.is_none() {
+                    tokio::task::yield_now().await;
+                }
+                placing.abort();
+            }
+            fixture.until(number).await;
+            fixture.take(false);
+            compare(&mut fixture).await;
+            assert!(followed.memory().order(SYMBOL, 7).is_some(), "{is_start}");
+            fixture.end();
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn users_are_asked_for_in_the_order_in_which_they_are_wanted() {
+        let fixture = Fixture::new("queue").await;
+        let lists = &fixture.state().orders.lists;
+        let mut answer = OpenOrdersOf {
+            user: UserId(100),
+            token: u64::MAX,
+            number: 9,
+            orders: Vec::new(),
+            is_cut: false,
+        };
+        for user in (100..108).chain([50, 60, 40]) {
+            lists.want(UserId(user));
+        }
+        lists.done(UserId(100));
+        let is_asked = [50, 60, 40].map(|user| {
+            answer.user = UserId(user);
+            lists.answered(&answer).is_some()
+        });
+        assert_eq!(is_asked, [true, false, false]);
+        fixture.end();
+    }
+
+    #[tokio::test]
+    async fn a_query_of_a_user_who_is_not_compared_for_long_is_refused() {
+        let fixture = Fixture::new("long").await;
+        let state = fixture.state();
+        state.orders.user(USER);
+        tokio::time::pause();
+        assert_eq!(state.orders.compare(USER).await, Err(ApiError::TIMEOUT));
+        let key = Some(Arc::new(crate::keys::ApiKey::read_only(USER)));
+        let params = crate::params::Params::of_request("symbol=BTCUSDT", "").expect("one");
+        let call = crate::rest::Call {
+            state,
+            params: &params,
+            unit: crate::rest::TimeUnit::Milliseconds,
+            key,
+        };
+        let row = crate::rest::find(&hyper::Method::GET, "/api/v3/openOrders").expect("a row");
+        let answer = crate::rest::run(row, &call).await;
+        assert_eq!(answer.err(), Some(ApiError::TIMEOUT));
         fixture.end();
     }
 
@@ -437,11 +658,7 @@ mod tests {
             let known = followed.memory().open(None).count();
             assert_eq!(known, list.orders.len());
             opened += known;
-            fixture
-                .state()
-                .orders
-                .compared(USER)
-                .expect("there is room");
+            fixture.state().orders.compared(&list);
         }
         assert!(opened > 1_000, "{opened}");
         fixture.end();
@@ -455,6 +672,7 @@ mod tests {
         memory.insert(order);
         let mut list = OpenOrdersOf {
             user: USER,
+            token: 0,
             number: 9,
             orders: Vec::new(),
             is_cut: true,

@@ -2,15 +2,16 @@
 //! when they are followed first, and where their reports were lost.
 //!
 //! The exchange lists the open orders of a user at one place in the drop copy. A few users are
-//! asked for at a time, which bounds what waits there.
+//! asked for at a time, which bounds what waits there. Each question has a token: a list with a
+//! lower one may be of a place before the question, and answers nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, MutexGuard};
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Reports;
 use thalweg_exchange::session::{Role, SessionKey};
-use thalweg_server::OpenOrderLists;
+use thalweg_server::{OpenOrderLists, OpenOrdersOf};
 use tokio::sync::Notify;
 
 use super::lock;
@@ -21,16 +22,30 @@ const ASKED_MAX: usize = 8;
 /// A user whose list is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Asked {
+    /// The token of the question.
+    pub(super) token: u64,
     /// The last sequence of the gateway's session that had been executed before the list.
     pub(super) executed: i64,
     /// It is asked for once more after this one.
-    pub(super) is_again: bool,
+    is_again: bool,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
     asked: BTreeMap<UserId, Asked>,
     wanted: BTreeSet<UserId>,
+    /// The wanted ones, the one that has waited longest in front.
+    queue: VecDeque<UserId>,
+    /// The token of the next question.
+    next: u64,
+}
+
+impl Waiting {
+    fn push(&mut self, user: UserId) {
+        if self.wanted.insert(user) {
+            self.queue.push_back(user);
+        }
+    }
 }
 
 /// See the [module](self).
@@ -65,47 +80,56 @@ impl Lists {
         self.reports.session(key).last_executed.0 as i64
     }
 
-    /// Has a user's orders compared with a list that is made from now on.
-    pub(super) fn want(&self, user: UserId) {
+    /// Has a user's orders compared with a list that is made from now on. Returns its token, or one
+    /// below it and above those of all lists that were asked for before.
+    pub(super) fn want(&self, user: UserId) -> u64 {
         let mut waiting = self.lock();
+        let token = waiting.next;
         if let Some(asked) = waiting.asked.get_mut(&user) {
             asked.is_again = true;
-            return;
+            return token;
         }
-        waiting.wanted.insert(user);
+        waiting.push(user);
         self.ask(&mut waiting);
+        token
     }
 
     fn ask(&self, waiting: &mut Waiting) {
         while waiting.asked.len() < ASKED_MAX
-            && let Some(user) = waiting.wanted.pop_first()
+            && let Some(user) = waiting.queue.pop_front()
         {
+            waiting.wanted.remove(&user);
+            let token = waiting.next;
+            waiting.next += 1;
             let asked = Asked {
+                token,
                 executed: self.executed(user),
                 is_again: false,
             };
             waiting.asked.insert(user, asked);
-            self.exchange.ask(user);
+            self.exchange.ask(user, token);
         }
     }
 
     /// Asks again for all that are on their way: the drop copy has dropped entries. What had been
     /// executed stays that of the first time, since it may be the first list that comes.
     pub(super) fn ask_again(&self) {
-        let asked: Vec<UserId> = self.lock().asked.keys().copied().collect();
-        asked.into_iter().for_each(|user| self.exchange.ask(user));
+        for (user, asked) in &self.lock().asked {
+            self.exchange.ask(*user, asked.token);
+        }
     }
 
-    /// Returns the user's place, if its list is waited for.
-    pub(super) fn asked(&self, user: UserId) -> Option<Asked> {
-        self.lock().asked.get(&user).copied()
+    /// Returns the question that a list answers, if it is waited for.
+    pub(super) fn answered(&self, list: &OpenOrdersOf) -> Option<Asked> {
+        let asked = self.lock().asked.get(&list.user).copied();
+        asked.filter(|asked| list.token >= asked.token)
     }
 
     /// A user was compared with the list that was waited for.
     pub(super) fn done(&self, user: UserId) {
         let mut waiting = self.lock();
         if waiting.asked.remove(&user).is_some_and(|one| one.is_again) {
-            waiting.wanted.insert(user);
+            waiting.push(user);
         }
         self.ask(&mut waiting);
         drop(waiting);

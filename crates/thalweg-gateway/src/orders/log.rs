@@ -108,6 +108,9 @@ pub(crate) struct Log {
     directory: PathBuf,
     /// Bytes of records that were appended.
     bytes: Arc<AtomicU64>,
+    /// Records that find no room yet.
+    #[cfg(test)]
+    pub(super) refused: Arc<AtomicU64>,
 }
 
 impl Log {
@@ -128,6 +131,8 @@ impl Log {
             journal: journal.share(GroupCommit::default()),
             directory: directory.to_owned(),
             bytes: Arc::default(),
+            #[cfg(test)]
+            refused: Arc::default(),
         })
     }
 
@@ -174,12 +179,28 @@ impl Log {
     /// # Errors
     /// The log has failed, or its disk is full.
     pub(crate) fn append(&self, record: &Record) -> Result<Lsn, GatewayError> {
+        #[cfg(test)]
+        self.check_room()?;
         let bytes = record.encode();
         let build = |slot: &mut [u8]| slot.copy_from_slice(&bytes);
         let lsn = self.journal.append_bytes_with(bytes.len(), build)?;
         // ORDERING: Relaxed; a count alone.
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         Ok(lsn)
+    }
+
+    #[cfg(test)]
+    fn check_room(&self) -> Result<(), GatewayError> {
+        let one_less = |left: u64| left.checked_sub(1);
+        // ORDERING: Relaxed; a count alone.
+        let had = (self.refused).fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less);
+        had.map_or(Ok(()), |_| {
+            Err(GatewayError::Log(thalweg_journal::Error::Io {
+                file: "log".to_owned(),
+                what: "be written",
+                source: Arc::new(std::io::ErrorKind::StorageFull.into()),
+            }))
+        })
     }
 
     /// Waits until a record is durable. Blocks the thread.

@@ -43,8 +43,11 @@ pub(crate) struct Memory {
     /// The moves of this command and of those before it are not all kept.
     moved_before: u64,
     kept: usize,
-    /// Orders on their way of which the session gives no outcome any more.
-    unanswered: Vec<OrderKey>,
+    /// Orders on their way of which the session gives no outcome any more, each with the token of
+    /// the first list that may tell.
+    unanswered: Vec<(OrderKey, u64)>,
+    /// The last list of open orders was cut: what it lacks may be open.
+    pub(super) is_cut: bool,
     /// The last report that was applied; `None` before the first, or a beginning.
     pub(crate) last_report: Option<ReportNumber>,
     /// The sequence of the last command of the user's session.
@@ -75,6 +78,7 @@ impl Memory {
             moved_before: 0,
             kept,
             unanswered: Vec::new(),
+            is_cut: false,
             last_report: None,
             sequence: 0,
         }
@@ -111,16 +115,16 @@ impl Memory {
         };
     }
 
-    /// No outcome of an order's command will come.
-    pub(super) fn note_unanswered(&mut self, symbol: i32, id: i64) {
-        self.unanswered.push((symbol, id));
+    /// No outcome of an order's command will come: a list with this token or a higher one tells.
+    pub(super) fn note_unanswered(&mut self, symbol: i32, id: i64, token: u64) {
+        self.unanswered.push(((symbol, id), token));
     }
 
     /// Ends what is known of orders on their way that are not open, where all reports up to the
     /// command with sequence `executed`, and some more, are applied: the executed ones are of
-    /// unknown execution, and those without an outcome are forgotten, if `is_last`, since no list
-    /// that was asked for later will have them. Returns how many.
-    pub(super) fn close_unknown(&mut self, executed: i64, is_last: bool) -> usize {
+    /// unknown execution, and those without an outcome are forgotten that the list with this token
+    /// would have. Returns how many.
+    pub(super) fn close_unknown(&mut self, executed: i64, token: u64) -> usize {
         let of_unknown = |(key, order): (&OrderKey, &Order)| {
             let is_unknown = order.status == Status::Pending && key.1 - ORDER_IDS <= executed;
             is_unknown.then_some(*key)
@@ -132,10 +136,9 @@ impl Memory {
                 self.keep_closed(order);
             }
         }
-        if !is_last {
-            return unknown.len();
-        }
-        let mut unsent = std::mem::take(&mut self.unanswered);
+        let has_it = |one: &mut (OrderKey, u64)| one.1 <= token;
+        let answered = self.unanswered.extract_if(.., has_it);
+        let mut unsent: Vec<OrderKey> = answered.map(|(key, _)| key).collect();
         let is_pending = |order: &Order| order.status == Status::Pending;
         unsent.retain(|key| self.open.get(key).is_some_and(is_pending));
         unsent
@@ -144,10 +147,16 @@ impl Memory {
         unknown.len() + unsent.len()
     }
 
-    /// Forgets the orders that were never executed: those without a report. Returns how many.
+    /// Forgets the orders that were never executed: those without a report; after a list that was
+    /// cut, the next whole one tells. Returns how many.
     pub(crate) fn forget_unsent(&mut self) -> usize {
         let unsent = self.open.values().filter(|o| o.status == Status::Pending);
         let unsent: Vec<OrderKey> = unsent.map(|order| (order.symbol, order.id)).collect();
+        if self.is_cut {
+            self.unanswered
+                .extend(unsent.into_iter().map(|key| (key, 0)));
+            return 0;
+        }
         unsent
             .iter()
             .for_each(|(symbol, id)| self.forget(*symbol, *id));
@@ -169,7 +178,7 @@ impl Memory {
             // Another order with its id was refused.
             return None;
         }
-        if !self.open.contains_key(&key) {
+        if !self.open.contains_key(&key) && !self.reopen_unknown(key, report.kind) {
             if report.kind != Execution::New {
                 return None;
             }
@@ -206,6 +215,24 @@ impl Memory {
             id: reported.number.0,
             time_us: reported.time_us,
         })))
+    }
+
+    /// Has an order of unknown execution on its way again, where its first report comes after all.
+    fn reopen_unknown(&mut self, key: OrderKey, kind: Execution) -> bool {
+        let is_first = match kind {
+            Execution::Rejected(code) => !is_of_id(code),
+            kind => kind == Execution::New,
+        };
+        let closed = self.closed.get(&key);
+        if !is_first || closed.is_none_or(|order| order.status != Status::Unknown) {
+            return false;
+        }
+        self.by_end.retain(|other| *other != key);
+        if let Some(mut order) = self.closed.remove(&key) {
+            order.status = Status::Pending;
+            self.open.insert(key, order);
+        }
+        true
     }
 
     fn close(&mut self, key: OrderKey) {

@@ -283,13 +283,15 @@ impl Orders {
     /// Begins to follow users whose reports before now are not wanted. Returns records for the log.
     pub(crate) fn begin(&self, users: &[UserId]) -> Vec<Record> {
         let begin = |id: &UserId| {
-            let user = self.user(*id);
+            let user = self.insert(*id);
             let mut memory = user.memory();
             if memory.last_report.is_some() {
                 return None;
             }
             let last = ReportNumber(self.reports.next(*id).0 - 1);
             memory.last_report = Some(last);
+            // From now on: a list of before lacks what the reports did since.
+            self.lists.want(*id);
             Some(Record::Begin(*id, last))
         };
         users.iter().filter_map(begin).collect()
@@ -308,48 +310,52 @@ impl Orders {
     /// Returns the reports that are missing of a user's open orders; see [`comparing`]. All reports
     /// of before the list must be applied.
     pub(crate) fn missing_reports(&self, list: &OpenOrdersOf) -> Vec<ExecutionReport> {
-        let waited = self.lists.asked(list.user).and(self.tracked(list.user));
+        let waited = self.lists.answered(list).and(self.tracked(list.user));
         waited.map_or_else(Vec::new, |user| {
             comparing::missing_reports(&user.memory(), list)
         })
     }
 
-    /// Ends the comparison of a user, whose missing reports are applied. What becomes of orders
-    /// without a report is kept in the log.
-    ///
-    /// # Errors
-    /// The log takes nothing.
-    pub(crate) fn compared(&self, id: UserId) -> Result<(), GatewayError> {
-        let Some((user, asked)) = self.tracked(id).zip(self.lists.asked(id)) else {
-            return Ok(());
+    /// Ends what is known of orders without a report that a list lacks, if it is whole; the missing
+    /// reports must be applied. Returns whether there were any: the user is to be kept in the log
+    /// then, before it is [compared](Self::compared).
+    pub(crate) fn close_unknown(&self, list: &OpenOrdersOf) -> bool {
+        let Some((user, asked)) = self.tracked(list.user).zip(self.lists.answered(list)) else {
+            return false;
         };
         let closed = {
             let mut memory = user.memory();
-            memory.close_unknown(asked.executed, !asked.is_again)
+            memory.is_cut = list.is_cut;
+            match list.is_cut {
+                true => 0,
+                false => memory.close_unknown(asked.executed, asked.token),
+            }
         };
         if closed > 0 {
-            tracing::error!(user = %id, closed, "the execution of orders is unknown");
-            self.log.commit(self.keep(id)?)?;
+            tracing::error!(user = %user.id, closed, "the execution of orders is unknown");
         }
-        self.lists.done(id);
-        Ok(())
+        closed > 0
+    }
+
+    /// Ends the comparison of a user, if this is the list that was waited for.
+    pub(crate) fn compared(&self, list: &OpenOrdersOf) {
+        if self.lists.answered(list).is_some() {
+            self.lists.done(list.user);
+        }
     }
 
     /// Forgets the orders that were never executed: all that are executed must be compared, and
-    /// sessions not begun.
-    ///
-    /// # Errors
-    /// The log takes nothing.
-    pub(crate) fn forget_unsent(&self) -> Result<(), GatewayError> {
-        for user in self.followed() {
+    /// sessions not begun. Returns the users that had some: they are to be kept in the log, so that
+    /// the next start does not find those again among the ones that may be sent still.
+    pub(crate) fn forget_unsent(&self) -> Vec<UserId> {
+        let forget = |user: &Arc<User>| {
             let forgotten = user.memory().forget_unsent();
             if forgotten > 0 {
                 tracing::warn!(user = %user.id, forgotten, "orders of before were not executed");
-                // The next start does not find them again among those that may be sent still.
-                self.log.commit(self.keep(user.id)?)?;
             }
-        }
-        Ok(())
+            (forgotten > 0).then_some(user.id)
+        };
+        self.followed().iter().filter_map(forget).collect()
     }
 
     /// Applies a report, which is durable, and sends its event. Returns whether somebody follows.
@@ -435,14 +441,18 @@ impl Orders {
         self.user(user).events.subscribe()
     }
 
-    /// Waits until a user's orders are those that the exchange has open, for some time: they are
-    /// compared when the user is followed first, and where reports were lost.
-    pub(crate) async fn compare(&self, id: UserId) {
+    /// Waits until a user's orders are those that the exchange has open: they are compared when the
+    /// user is followed first, and where reports were lost.
+    ///
+    /// # Errors
+    /// -1007, after some time.
+    pub(crate) async fn compare(&self, id: UserId) -> Result<(), ApiError> {
         self.user(id);
-        if self.lists.has(id) {
-            let compared = self.lists.compared(id);
-            let _ = tokio::time::timeout(ANSWER_TIME, compared).await;
+        if !self.lists.has(id) {
+            return Ok(());
         }
+        let compared = tokio::time::timeout(ANSWER_TIME, self.lists.compared(id)).await;
+        compared.map_err(|_| ApiError::TIMEOUT)
     }
 
     /// Waits until a command is applied.
@@ -513,6 +523,7 @@ impl Orders {
         let last = ReportNumber(self.reports.next(id).0 - 1);
         let lsn = self.append_or_refuse(&Record::Begin(id, last))?;
         memory.last_report = Some(last);
+        self.lists.want(id);
         Ok(Some(lsn))
     }
 

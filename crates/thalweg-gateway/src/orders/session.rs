@@ -69,11 +69,13 @@ impl Done {
     /// Sends the outcome; the client may be gone. An order that was not executed is forgotten, and
     /// one of which that is not known is looked for among the open ones: the connection is gone,
     /// so it was executed before now, or never will be.
-    fn settle(self, outcome: Result<Executed, ApiError>) {
+    pub(super) fn settle(self, outcome: Result<Executed, ApiError>) {
         if let (Some((user, symbol, id)), Err(error)) = (self.placed, &outcome) {
             if *error == ApiError::TIMEOUT {
-                user.memory().note_unanswered(symbol, id);
-                self.lists.want(user.id);
+                // Under one lock: a list that is asked for before says nothing of it.
+                let mut memory = user.memory();
+                let token = self.lists.want(user.id);
+                memory.note_unanswered(symbol, id, token);
             } else {
                 user.memory().forget(symbol, id);
             }

@@ -302,14 +302,18 @@ pub(crate) fn weigh(
 }
 
 /// Answers a request that is weighed and authorized. Where the orders of its user are being
-/// compared with those of the exchange, that is waited for.
+/// compared with those of the exchange, that is waited for; if it takes long, orders are placed and
+/// cancelled, and queries are refused.
 ///
 /// # Errors
-/// -1101, -1104, and those of the endpoint.
+/// -1007, -1101, -1104, and those of the endpoint.
 pub(crate) async fn run(row: &Endpoint, call: &Call<'_>) -> Answer {
     row.check_names(call.params)?;
     if let Some(key) = &call.key {
-        call.state.orders.compare(key.user).await;
+        let compared = call.state.orders.compare(key.user).await;
+        if row.security == Security::UserData {
+            compared?;
+        }
     }
     (row.handler)(call).await
 }
