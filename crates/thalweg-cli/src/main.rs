@@ -2,6 +2,10 @@
 
 #![forbid(unsafe_code)]
 mod arguments;
+#[cfg(unix)]
+mod beginning;
+#[cfg(unix)]
+mod conditions;
 mod conform;
 #[cfg(target_os = "linux")]
 mod doctor;

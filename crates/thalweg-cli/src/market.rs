@@ -1,6 +1,8 @@
 //! The market of `thalweg exchange serve --market`.
 
 use crate::arguments::values::{self, RulesName};
+use crate::beginning::{Beginning, Found, Span, beginning};
+use crate::conditions::ConditionOptions;
 use crate::failure::Failure;
 use crate::message::counted;
 use crate::realflow::{Remainder, replay};
@@ -13,6 +15,7 @@ use std::sync::Arc;
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::{Command, CurrencyId, SymbolSpec, UserId, UserLimits};
 use thalweg_hash::xxh64;
+use thalweg_server::conditions::Conditions;
 use thalweg_server::demo::Demo;
 use thalweg_server::flow::{
     FLOW_USERS, Flow, FlowEvent, MadeUp, Pace, Recorded, Source, TimedEvent, rich_users,
@@ -33,9 +36,10 @@ pub(crate) struct MarketOptions {
     #[arg(long, value_name = "SPEED", value_parser = speed, default_value = "1x")]
     speed: Speed,
 
-    /// Execute the market's events before the N-th at once
-    #[arg(long, value_name = "N", value_parser = values::from_one)]
-    from: Option<u64>,
+    /// Execute the market's events before the N-th, or before a time, at once: 5000, 90s after the
+    /// first, 09:30 of its day (UTC where it has a date), 2015-05-01T01:30:00Z
+    #[arg(long, value_name = "N", value_parser = beginning)]
+    from: Option<Beginning>,
 
     /// Begin again at the end of a recording: its orders are cancelled, its money is restored
     #[arg(long = "loop")]
@@ -45,9 +49,12 @@ pub(crate) struct MarketOptions {
     #[arg(long, value_name = "FILE")]
     books: Option<PathBuf>,
 
-    /// Seed of a made-up market [default: 1]
+    /// Seed of a made-up market, of delays and faults [default: 1]
     #[arg(long, value_name = "N", value_parser = values::any)]
     seed: Option<u64>,
+
+    #[command(flatten)]
+    conditions: ConditionOptions,
 }
 
 /// How many times as fast as recorded; none for as fast as possible.
@@ -85,8 +92,8 @@ impl MarketOptions {
             .as_ref()
             .filter(|path| path.as_os_str() != "made-up");
         if let Some(file) = file {
-            if self.seed.is_some() {
-                return misuse("--seed goes with a made-up market");
+            if self.seed.is_some() && !self.conditions.are_given() {
+                return misuse("--seed goes with a made-up market, --latency or --faults");
             }
             return self.recorded(file, rules, &guests).map(Some);
         }
@@ -94,20 +101,42 @@ impl MarketOptions {
             return misuse("--loop and --books go with a recorded market: --market FILE");
         }
         if self.market.is_none() && !is_demo {
+            if self.conditions.are_given() {
+                return misuse("--latency and --faults need --market or --demo");
+            }
             let is_default = self.speed == Speed(Some(1.0));
             if self.from.is_some() || self.seed.is_some() || !is_default {
                 return misuse("--speed, --from and --seed need --market or --demo");
             }
             return Ok(None);
         }
-        Ok(Some(self.made_up(&Demo::symbols(), &guests)))
+        self.made_up(&Demo::symbols(), &guests).map(Some)
     }
 
-    fn made_up(&self, symbols: &[SymbolSpec], guests: &[UserId]) -> Flow {
+    fn conditions(&self) -> Result<Option<Arc<Conditions>>, Failure> {
+        self.conditions.open(self.seed.unwrap_or(SEED))
+    }
+
+    /// Returns where a market of this span begins, if that was asked for.
+    fn found(&self, span: Span) -> Result<Option<Found>, Failure> {
+        let found = self.from.as_ref().map(|from| from.resolve(span));
+        found.transpose().map_err(Failure::Misuse)
+    }
+
+    fn made_up(&self, symbols: &[SymbolSpec], guests: &[UserId]) -> Result<Flow, Failure> {
         let seed = self.seed.unwrap_or(SEED);
         let market = MadeUp::new(seed, symbols, guests);
-        let from = self.from.map_or(market.opening(), |from| from - 1);
-        Flow {
+        let span = Span {
+            began_ns: None,
+            length_ns: u64::MAX,
+            events: u64::MAX,
+        };
+        let from = match self.found(span)? {
+            None => market.opening(),
+            Some(Found::Event(event)) => event,
+            Some(Found::AfterNs(after_ns)) => MadeUp::event_after(after_ns),
+        };
+        Ok(Flow {
             name: "made-up".to_owned(),
             identity: xxh64(seed, format!("{symbols:?}{guests:?}").as_bytes()),
             pace: Pace {
@@ -115,17 +144,19 @@ impl MarketOptions {
                 from,
             },
             source: Source::MadeUp(market),
-        }
+            conditions: self.conditions()?,
+        })
     }
 
     fn recorded(&self, file: &Path, rules: RulesName, guests: &[UserId]) -> Result<Flow, Failure> {
         let options = Intended::whole(file.to_owned(), self.books.clone(), rules);
+        let conditions = self.conditions()?;
         let notes = Notes::new(false);
         let source = source::load(&options, Taken::Often, &notes)?;
         let name = source.name;
-        let mut events = Events::new(guests);
-        let mut remainders = source.recorded.remainders.iter().peekable();
         let times = &source.recorded.times_ns;
+        let mut events = Events::new(guests, !times.is_empty());
+        let mut remainders = source.recorded.remainders.iter().peekable();
         for (at, command) in source.feed.head.into_iter().enumerate() {
             while let Some(remainder) = remainders.next_if(|next| next.after_commands <= at) {
                 events.lower(remainder)?;
@@ -146,14 +177,20 @@ impl MarketOptions {
                 passed over"
             ));
         }
+        let from = match self.found(events.span())? {
+            None => 0,
+            Some(Found::Event(event)) => event,
+            Some(Found::AfterNs(after_ns)) => events.first_after(after_ns),
+        };
         Ok(Flow {
             name,
             identity: events.identity,
             pace: Pace {
                 speed: self.speed.0,
-                from: self.from.map_or(0, |from| from - 1),
+                from,
             },
             source: Source::Recorded(events.finish(self.is_loop)),
+            conditions,
         })
     }
 }
@@ -168,6 +205,7 @@ struct Events<'g> {
     guests: &'g [UserId],
     identity: u64,
     passed_over: u64,
+    is_timed: bool,
     /// The time of the first recorded command that is no set-up.
     began_ns: Option<u64>,
     /// The money that the recording has given its users.
@@ -175,12 +213,13 @@ struct Events<'g> {
 }
 
 impl Events<'_> {
-    fn new(guests: &[UserId]) -> Events<'_> {
+    fn new(guests: &[UserId], is_timed: bool) -> Events<'_> {
         Events {
             events: Vec::new(),
             guests,
             identity: 0,
             passed_over: 0,
+            is_timed,
             began_ns: None,
             money: BTreeMap::new(),
         }
@@ -197,6 +236,21 @@ impl Events<'_> {
         };
         self.identity = xxh64(self.identity, &text);
         self.events.push(TimedEvent { due_ns, event });
+    }
+
+    /// Returns when the recording was made; one without times begins at 0.
+    fn span(&self) -> Span {
+        Span {
+            began_ns: self.began_ns.filter(|_| self.is_timed),
+            length_ns: self.events.last().map_or(0, |last| last.due_ns),
+            events: self.events.len() as u64,
+        }
+    }
+
+    /// Returns the number of the first event at a time after the first one, or later.
+    fn first_after(&self, after_ns: u64) -> u64 {
+        let is_before = |event: &TimedEvent| event.due_ns < after_ns;
+        self.events.partition_point(is_before) as u64
     }
 
     fn lower(&mut self, remainder: &Remainder) -> Result<(), Failure> {

@@ -32,6 +32,8 @@ Examples:
       A market that trades by itself, with keys to try, on loopback addresses
   thalweg exchange serve --demo --market btc.csv.gz --speed 10x --loop
       A recorded market (docs/market.md) to trade against
+  thalweg exchange serve --demo --latency in=5ms,out=normal:5ms:1ms --faults drop=0.01
+      A market behind a slow network that loses orders, to test a trading program
   thalweg exchange serve --print-config > serve.toml
       The configuration with its defaults and comments, to be changed
   thalweg exchange serve /var/lib/thalweg --config serve.toml

@@ -2,6 +2,8 @@
 
 mod archive;
 mod bad_input;
+#[cfg(unix)]
+mod conditions;
 mod damages;
 mod doctor;
 mod doctor_compare;

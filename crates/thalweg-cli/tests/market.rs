@@ -6,8 +6,6 @@ use crate::program;
 use crate::serve::Serving;
 
 use program::{Scratch, command, serve, shared, thalweg};
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use thalweg_exchange::durable::History;
 use thalweg_exchange::{Event, OrderId};
 use thalweg_testkit::Random;
@@ -17,21 +15,10 @@ type Trade = (i64, i64, i64, i64);
 
 /// Returns a figure of the market, once it is there.
 fn figure(serving: &Serving, what: &str) -> u64 {
-    let name = format!("thalweg_flow_total{{what=\"{what}\"}} ");
-    loop {
-        let mut stream = TcpStream::connect(&serving.http).expect("it listens");
-        let request = b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
-        stream.write_all(request).expect("it reads");
-        let mut page = String::new();
-        stream.read_to_string(&mut page).expect("it answers");
-        let value = page.lines().find_map(|line| line.strip_prefix(&name));
-        if let Some(value) = value {
-            return value.parse().expect("a number");
-        }
-    }
+    serving.metric(&format!("thalweg_flow_total{{what=\"{what}\"}} "))
 }
 
-fn wait_until(serving: &Serving, what: &str, least: u64) {
+pub(crate) fn wait_until(serving: &Serving, what: &str, least: u64) {
     while figure(serving, what) < least {
         std::thread::yield_now();
     }
@@ -156,13 +143,41 @@ fn a_market_begins_again() {
     let directory = scratch.path("exchange");
     let more = ["--market", &file, "--speed", "max", "--loop"];
     let serving = Serving::start_as(command(&[]), &directory, &more);
-    // Up to 1,024 commands of the last laps may not be durable.
-    wait_until(&serving, "laps", 8);
+    // Up to 4,096 commands of the last laps may not be durable.
+    wait_until(&serving, "laps", 40);
     drop(serving);
     let (served, run) = (served(&directory), run(&file));
     assert!(!run.is_empty() && served.len() >= 4 * run.len());
     for lap in served.chunks_exact(run.len()).take(4) {
         assert_eq!(lap, run);
+    }
+}
+
+#[test]
+fn a_market_begins_at_a_time_of_its_recording() {
+    let scratch = Scratch::new();
+    let file = scratch.file("made.csv", messages(4_000).as_bytes());
+    let directory = scratch.path("exchange");
+    // From then on, an event is due each second.
+    let market = ["--market", &file, "--speed", "0.001x", "--from"];
+    let serving = Serving::start_as(
+        command(&[]),
+        &directory,
+        &[&market[..], &["2015-05-01T00:00:06Z"]].concat(),
+    );
+    // The recording begins 1,482 messages before, of which a part makes commands.
+    wait_until(&serving, "commands", 1_000);
+    assert_eq!(figure(&serving, "ended"), 0);
+    assert!(figure(&serving, "commands") < 2_000);
+    drop(serving);
+    let refused = |from: &str, why: &str| {
+        let market = [&market[..], &[from]].concat();
+        serve(&[&[directory.as_str()], &market[..]].concat()).refused(&["--from", from, why]);
+    };
+    refused("9 o'clock", "or a time such as 90s after the first, 09:30");
+    refused("1M", "--from 1M: the market has ");
+    for from in ["09:30", "1h", "2015-04-30T00:00:00Z"] {
+        refused(from, "of 2015-05-01 00:00 UTC: 00:00:04 to 00:00:08");
     }
 }
 
@@ -197,11 +212,63 @@ fn a_market_that_cannot_be_is_refused_before_anything_is_served() {
     );
     refused(
         &["--market", &good, "--seed", "3"],
-        &["--seed goes with a made-up market"],
+        &["--seed goes with a made-up market, --latency or --faults"],
     );
     refused(
         &["--market", "made-up", "--loop"],
         &["--loop and --books go with a recorded"],
     );
     refused(&["--speed", "2x"], &["need --market or --demo"]);
+}
+
+#[test]
+fn a_network_that_cannot_be_is_refused_with_the_option_its_part_and_its_limit() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let refused = |more: &[&str], texts: &[&str]| {
+        serve(&[&[directory.as_str()], more].concat()).refused(texts);
+    };
+    for option in [["--latency", "in=5ms"], ["--faults", "drop=0.1"]] {
+        refused(&option, &["--latency and --faults need --market or --demo"]);
+    }
+    let market = ["--market", "made-up"];
+    for (option, why) in [
+        (
+            ["--latency", "in=5"],
+            "in: `5` is not a time from 0s to 60s",
+        ),
+        (
+            ["--latency", "in=1ms,out=61s"],
+            "out: `61s` is not a time from 0s to 60s",
+        ),
+        (
+            ["--latency", "in=lognormal:5ms:9"],
+            "in: `9` is not a sigma from 0 to 5",
+        ),
+        (
+            ["--latency", "key=bob:in=1ms"],
+            "key: `bob` is neither the number of a user nor an API key of 64 characters",
+        ),
+        (
+            ["--latency", "up=1ms"],
+            "`up=1ms` begins with none of in=, out=",
+        ),
+        (
+            ["--faults", "drop=2"],
+            "drop: `2` is not a probability from 0 to 1",
+        ),
+        (
+            ["--faults", "drop=0.6,reject=0.6"],
+            "the probabilities are 1.2 together, 1 at most",
+        ),
+        (
+            ["--faults", "lose=1"],
+            "`lose=1` begins with none of drop=, reject=, disconnect=",
+        ),
+    ] {
+        refused(&[market, option].concat(), &[option[0], why]);
+    }
+    let twice = ["--latency", "in=5ms", "--latency", "out=5ms"];
+    let twice = [&market[..], &twice].concat();
+    refused(&twice, &["--latency: given twice for all"]);
 }

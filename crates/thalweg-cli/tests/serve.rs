@@ -8,7 +8,7 @@ use crate::program;
     dead_code,
     reason = "made for the tests of the server; this file needs a part of it"
 )]
-mod client;
+pub(crate) mod client;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,7 +29,7 @@ pub(crate) struct Serving {
     pub(crate) admin: SocketAddr,
     pub(crate) trade: String,
     pub(crate) http: String,
-    gateway: Option<String>,
+    pub(crate) gateway: Option<String>,
 }
 
 impl Serving {
@@ -77,6 +77,21 @@ impl Serving {
 
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Returns a figure of `/metrics`, once it is there.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        loop {
+            let mut stream = TcpStream::connect(&self.http).expect("it listens");
+            let request = b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+            stream.write_all(request).expect("it reads");
+            let mut page = String::new();
+            stream.read_to_string(&mut page).expect("it answers");
+            let value = page.lines().find_map(|line| line.strip_prefix(name));
+            if let Some(value) = value {
+                return value.trim().parse().expect("a number");
+            }
+        }
     }
 
     /// Returns the exit code and the log.

@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod checkpoint;
+mod conditions;
 pub mod decimal;
 pub mod demo;
 mod error;
@@ -232,10 +233,10 @@ impl Gateway {
         self.state.drain();
     }
 
-    /// Waits until the WebSockets are closed after [`drain`](Self::drain): half a second where
-    /// clients read, five at most.
+    /// Waits until the WebSockets are closed after [`drain`](Self::drain), and connections with
+    /// latency: half a second where clients read, five at most.
     pub async fn drained(&self) {
-        let closed = self.state.without_websockets();
+        let closed = self.state.drained();
         let _ = tokio::time::timeout(DRAINED_WITHIN, closed).await;
     }
 }

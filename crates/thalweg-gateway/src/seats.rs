@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
 use crate::limits::network;
 
@@ -37,7 +37,8 @@ struct Taken {
     has_key: bool,
     /// When its use began: a count.
     since: u64,
-    evicted: Arc<Notify>,
+    /// Dropped with the seat: all that wait for that are notified.
+    _taken: watch::Sender<()>,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +60,7 @@ pub(crate) struct Seats {
 pub(crate) struct Seat {
     seats: Arc<Seats>,
     id: u64,
-    evicted: Arc<Notify>,
+    is_taken: watch::Receiver<()>,
 }
 
 impl Plan {
@@ -102,7 +103,6 @@ impl Plan {
 
     fn remove(&mut self, id: u64) {
         if let Some(seat) = self.taken.remove(&id) {
-            seat.evicted.notify_one();
             self.leave(seat.address);
         }
     }
@@ -152,13 +152,13 @@ impl Seats {
             return None;
         }
         let id = plan.count();
-        let evicted = Arc::new(Notify::new());
+        let (sender, is_taken) = watch::channel(());
         let seat = Taken {
             address,
             is: Use::Waiting,
             has_key: false,
             since: id,
-            evicted: Arc::clone(&evicted),
+            _taken: sender,
         };
         plan.taken.insert(id, seat);
         *plan.by_address.entry(address).or_insert(0) += 1;
@@ -166,7 +166,7 @@ impl Seats {
         Some(Seat {
             seats: Arc::clone(self),
             id,
-            evicted,
+            is_taken,
         })
     }
 }
@@ -174,7 +174,8 @@ impl Seats {
 impl Seat {
     /// Waits until another connection has got the seat.
     pub(crate) async fn evicted(&self) {
-        self.evicted.notified().await;
+        // An error is that the sender is gone.
+        let _ = self.is_taken.clone().changed().await;
     }
 
     /// A request is at work, for a client's address. Returns whether the address has a seat.

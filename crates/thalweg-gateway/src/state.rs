@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg_server::conditions::{Conditions, Lines};
 use thalweg_server::{GatewayLine, GatewayLink, GatewayObserver, config};
 use tokio::sync::watch;
 
@@ -27,6 +28,10 @@ pub(crate) struct State {
     pub(crate) market: Market,
     pub(crate) orders: Orders,
     pub(crate) instruments: Arc<Followers>,
+    /// `None` where the network is as it is.
+    pub(crate) conditions: Option<Arc<Conditions>>,
+    /// The lines of connections with latency.
+    pub(crate) lines: Lines,
     pub(crate) seats: Arc<Seats>,
     pub(crate) figures: Figures,
     pub(crate) observer: GatewayObserver,
@@ -65,6 +70,8 @@ impl State {
             market: Market::new(),
             orders,
             instruments: Arc::new(Followers::new(config.instruments)),
+            conditions: link.conditions.clone(),
+            lines: Lines::default(),
             seats: Seats::new(config.connections_max),
             figures: Figures::new(config.access_log),
             observer: link.observer.clone(),
@@ -77,6 +84,7 @@ impl State {
     /// Has connections end in order.
     pub(crate) fn drain(&self) {
         self.draining.send_replace(true);
+        self.lines.flush();
     }
 
     /// Returns a receiver of whether the gateway is about to stop.
@@ -124,13 +132,14 @@ impl State {
         });
     }
 
-    /// Waits until no WebSocket is open.
-    pub(crate) async fn without_websockets(&self) {
+    /// Waits until no WebSocket is open, and no connection with latency.
+    pub(crate) async fn drained(&self) {
         // The sender is there as long as this.
         let _ = self
             .websockets
             .subscribe()
             .wait_for(|count| *count == 0)
             .await;
+        self.lines.ended().await;
     }
 }

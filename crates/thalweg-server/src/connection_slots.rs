@@ -69,13 +69,13 @@ pub(crate) struct ConnectionSlot {
 }
 
 /// How many connections a listener may have, of this number that may be open by the configuration,
-/// with this many files of the process.
-fn limits(connections_max: usize, files: Option<u64>) -> [usize; 2] {
+/// with this many files of the process, and of each connection.
+fn limits(connections_max: usize, files: Option<u64>, files_each: u64) -> [usize; 2] {
     let Some(files) = files else {
         return [connections_max; 2];
     };
     let left = files.saturating_sub(FILES_KEPT + HTTP_MAX as u64);
-    let left = usize::try_from(left).unwrap_or(usize::MAX);
+    let left = usize::try_from(left / files_each).unwrap_or(usize::MAX);
     let of_admin = (left / 8).clamp(1, connections_max);
     let of_trade = left.saturating_sub(of_admin).clamp(1, connections_max);
     [of_trade, of_admin]
@@ -103,12 +103,17 @@ fn open_files_max() -> Option<u64> {
 
 impl ConnectionSlots {
     /// Makes the slots, for the files that the process may have open: that limit is raised first.
-    pub(crate) fn new(connections_max: usize, readers_per_holder: usize) -> Self {
-        Self::with_files(connections_max, readers_per_holder, open_files_max())
+    pub(crate) fn new(connections_max: usize, readers_per_holder: usize, files_each: u64) -> Self {
+        let files = open_files_max();
+        Self::with_files(connections_max, readers_per_holder, (files, files_each))
     }
 
-    fn with_files(connections_max: usize, readers_per_holder: usize, files: Option<u64>) -> Self {
-        let max = limits(connections_max, files);
+    fn with_files(
+        connections_max: usize,
+        readers_per_holder: usize,
+        (files, files_each): (Option<u64>, u64),
+    ) -> Self {
+        let max = limits(connections_max, files, files_each);
         if max[ListenerKind::Trade as usize] < connections_max {
             tracing::warn!(
                 configured = connections_max,
@@ -223,7 +228,7 @@ mod tests {
         Arc::new(ConnectionSlots::with_files(
             connections_max,
             readers_per_holder,
-            None,
+            (None, 1),
         ))
     }
 
@@ -233,18 +238,19 @@ mod tests {
 
     #[test]
     fn files_are_left_for_the_journal_and_slots_for_administrators() {
-        assert_eq!(limits(8192, None), [8192, 8192]);
-        assert_eq!(limits(8192, Some(1 << 20)), [8192, 8192]);
-        for files in [0, 90, 97, 200, 1024, 4096] {
-            let [trade, admin] = limits(8192, Some(files));
-            let all = (trade + admin + HTTP_MAX) as u64 + FILES_KEPT;
-            assert!(
-                all <= files.max(FILES_KEPT + HTTP_MAX as u64 + 2),
-                "{files}"
-            );
-            assert!(trade >= 1 && admin >= 1, "{files}");
+        assert_eq!(limits(8192, None, 3), [8192, 8192]);
+        assert_eq!(limits(8192, Some(1 << 20), 1), [8192, 8192]);
+        let kept = FILES_KEPT + HTTP_MAX as u64;
+        for (files, each) in [0, 90, 97, 200, 1024, 4096]
+            .into_iter()
+            .flat_map(|files| [(files, 1), (files, 3)])
+        {
+            let [trade, admin] = limits(8192, Some(files), each);
+            let all = (trade + admin) as u64 * each + kept;
+            assert!(all <= files.max(kept + 2 * each), "{files}, {each}");
+            assert!(trade >= 1 && admin >= 1, "{files}, {each}");
         }
-        assert_eq!(limits(10, Some(1024)), [10, 10]);
+        assert_eq!(limits(10, Some(1024), 1), [10, 10]);
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Reports;
 
+use crate::conditions::Conditions;
 use crate::drop_copy::DropCopy;
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
@@ -43,6 +44,8 @@ pub struct GatewayLink {
     pub copy: DropCopy,
     /// See [`OpenOrderLists`].
     pub open_orders: OpenOrderLists,
+    /// The network between users and the exchange, where it is slow or loses commands.
+    pub conditions: Option<Arc<Conditions>>,
     /// See [`GatewayObserver`].
     pub observer: GatewayObserver,
     /// See [`Instruments`].

@@ -1,7 +1,9 @@
 //! The handshake: a hello is read and checked, and its connection is entered as a session or ended
 //! with a bye. The welcome comes from the thread of the exchange.
 
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,7 @@ use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use crate::conditions::{Line, relay};
 use crate::config::HEARTBEAT_MS_MAX;
 use crate::connection_slots::{ConnectionSlot, EVICTED, ListenerKind};
 use crate::counters::raise;
@@ -60,8 +63,20 @@ pub(crate) async fn receive(
     match handshake(&shared, &mut connection_slot, &mut stream, &mut bytes).await {
         Ok(None) => shared.counters.end(Ending::Done),
         Ok(Some(hello)) => {
-            let Ok(stream) = stream.into_std() else {
-                return shared.counters.end(Ending::Done);
+            let connection_slot = Arc::new(connection_slot);
+            let stream = match shared.line(hello.terms.key) {
+                None => stream.into_std(),
+                Some(line) => {
+                    let kept = Arc::clone(&connection_slot);
+                    relayed(stream, line, std::mem::take(&mut bytes), kept)
+                }
+            };
+            let stream = match stream {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, %peer, "a connection could not be taken");
+                    return shared.counters.end(Ending::Done);
+                }
             };
             let new = NewSession {
                 stream,
@@ -84,6 +99,23 @@ pub(crate) async fn receive(
             send_bye(&mut stream, why, &text).await;
         }
     }
+}
+
+/// Puts a line before a session; bytes behind the hello go through it too. The slot is kept as long
+/// as the client's socket.
+fn relayed(
+    stream: TcpStream,
+    line: Arc<Line>,
+    bytes: Vec<u8>,
+    slot: Arc<ConnectionSlot>,
+) -> io::Result<std::net::TcpStream> {
+    let keep = async move {
+        let _slot = slot;
+        std::future::pending().await
+    };
+    let session = relay(stream, line, bytes, |_| {}, keep)?;
+    // To a session, a stream of bytes is as good as another.
+    Ok(OwnedFd::from(session.into_std()?).into())
 }
 
 /// Sends a bye and closes.
@@ -196,6 +228,10 @@ fn examine(
     }
     if !listener.serves(hello.role) {
         return Err(HandshakeError::new(Ending::Listener, ""));
+    }
+    if hello.holder < 0 {
+        let text = format!("holder {}: holders are 0 and more", hello.holder);
+        return Err(HandshakeError::new(Ending::WrongKey, text));
     }
     let gateway = shared.gateway_hash(hello.key.0);
     let is_gateway = gateway.is_some() && hello.role == Role::Trade;

@@ -12,6 +12,7 @@ use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role};
 use thalweg_exchange::{Command, UserId};
 
+use crate::conditions::Fault;
 use crate::counters::raise;
 use crate::driver::Driver;
 use crate::feed::Requested;
@@ -230,6 +231,11 @@ impl<S: Storage> Turn<'_, S> {
     fn take_submit(&mut self, submit: &Submit<'_>, at: u64) -> Result<(), Stop> {
         let sequence = submit.sequence;
         let key = self.session.terms.key;
+        if let Some(conditions) = self.shared.conditions_of(key)
+            && let Some(fault) = conditions.fault(key.holder)
+        {
+            return self.fail(sequence, fault);
+        }
         if self.count == self.commands.len() {
             self.commands.push((sequence, Command::Nop));
         }
@@ -258,10 +264,28 @@ impl<S: Storage> Turn<'_, S> {
             self.driver.refuse(self.session, (sequence, &command), why);
             return Ok(());
         }
+        self.refuse(sequence, why);
+        Ok(())
+    }
+
+    fn refuse(&mut self, sequence: ClientSequence, why: Refusal) {
         self.session.free += 1;
         self.shared.counters.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         self.session.output.push(&refused);
+    }
+
+    /// Has a command meet a fault of the network.
+    fn fail(&mut self, sequence: ClientSequence, fault: Fault) -> Result<(), Stop> {
+        match fault {
+            Fault::Drop => self.session.free += 1,
+            Fault::Reject => self.refuse(sequence, Refusal::Resources),
+            Fault::Disconnect => {
+                let why = Ending::Done;
+                self.ending = Some(TurnEnding { why, text: None });
+                return Err(Stop::End);
+            }
+        }
         Ok(())
     }
 

@@ -17,6 +17,7 @@
 
 mod accept;
 mod audit;
+pub mod conditions;
 pub mod config;
 mod connect_limits;
 mod connection_slots;

@@ -380,6 +380,15 @@ impl Page {
             "How often a reader was notified that it missed messages.",
             read(&self.shared.feed.conflations),
         )?;
+        if let Some(conditions) = &self.shared.conditions {
+            to.counters(
+                ("faults", "Commands that met a fault of the network."),
+                "fault",
+                conditions
+                    .fault_counts()
+                    .map(|(fault, count)| (fault.to_owned(), count)),
+            )?;
+        }
         let Some(flow) = self.shared.flow.get() else {
             return Ok(());
         };

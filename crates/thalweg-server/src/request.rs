@@ -25,7 +25,7 @@ const STATS_TIME: Duration = Duration::from_secs(1);
 pub(crate) struct NewSession {
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) connection_slot: ConnectionSlot,
+    pub(crate) connection_slot: Arc<ConnectionSlot>,
     /// The bytes that came behind the hello.
     pub(crate) bytes: Vec<u8>,
     pub(crate) terms: Terms,

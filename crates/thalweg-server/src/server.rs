@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::accept::listen;
 use crate::audit::Audit;
+use crate::conditions::Conditions;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
 use crate::drop_copy::{self, CopyWriter, DropCopy};
@@ -39,6 +40,8 @@ use crate::shared::Shared;
 use crate::wall_clock::{STOPPED_MAX, SystemClock, TimeSource, WallClock};
 use crate::{http, metrics};
 
+/// The heartbeat that the client library asks for, if its program does not say otherwise.
+const CLIENT_HEARTBEAT_MS: u32 = 1_000;
 /// How long connections may take to end once they were sent a bye.
 const PARTING: Duration = Duration::from_secs(3);
 
@@ -142,7 +145,12 @@ impl Server {
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
         let feed = Arc::new(new_feed(&config));
         let (gateway_key, (copy_writer, copy)) = gateway_parts(&config, &feed)?;
-        let shared = Arc::new(Shared::new(config, keys, gateway_key, feed));
+        let conditions = flow.as_ref().and_then(|flow| flow.conditions.clone());
+        if let Some(conditions) = &conditions {
+            warn_of_silence(&config, conditions);
+        }
+        let shared = Shared::new(config, keys, gateway_key, feed, conditions);
+        let shared = Arc::new(shared);
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
@@ -212,6 +220,7 @@ impl Server {
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
             open_orders: OpenOrderLists::new(Arc::clone(&self.shared)),
+            conditions: self.shared.conditions.clone(),
             observer: GatewayObserver::new(
                 Arc::clone(&self.shared.gateway_rows),
                 &self.gateway_audit,
@@ -259,7 +268,10 @@ impl Server {
         let _ = shared
             .lifecycle
             .change_to(Lifecycle::Draining, "the server is to stop");
-        let finished = shared.requests.stop().await;
+        // Bytes that wait on lines go when the stop is asked for, not before.
+        let flush = async { shared.lines.flush() };
+        let (finished, ()) = tokio::join!(shared.requests.stop(), flush);
+        let _ = tokio::time::timeout(PARTING, shared.lines.ended()).await;
         let deadline = tokio::time::Instant::now() + PARTING;
         for mut listener in self.listeners {
             if tokio::time::timeout_at(deadline, &mut listener)
@@ -306,6 +318,20 @@ fn start_http(
 
 /// A key for the gateway, and both ends of its drop copy, where the configuration has one.
 type GatewayParts = (Option<String>, (Option<CopyWriter>, Option<DropCopy>));
+
+/// Warns of delays that are longer than clients may be silent.
+fn warn_of_silence(config: &Config, conditions: &Conditions) {
+    let heartbeat_ms = config.sessions.heartbeat_min_ms.max(CLIENT_HEARTBEAT_MS);
+    let silence_ms = u128::from(heartbeat_ms) * 3;
+    let in_ms = conditions.inbound_max().as_millis();
+    if in_ms >= silence_ms {
+        tracing::warn!(
+            in_ms,
+            silence_ms,
+            "the latency ends sessions of the client library: their heartbeats come too late"
+        );
+    }
+}
 
 fn gateway_parts(config: &Config, feed: &Feed) -> Result<GatewayParts, ServeError> {
     let has_gateway = config.gateway.listen.is_some();
@@ -465,8 +491,7 @@ fn open_flow<S: Storage>(
     let Some(flow) = flow else {
         return Ok(None);
     };
-    let answers_kept = shared.config.sessions.answers_kept;
-    let run = FlowRun::open(flow, exchange, Arc::clone(&counts), answers_kept)?;
+    let run = FlowRun::open(flow, exchange, Arc::clone(&counts))?;
     let _ = shared.flow.set(counts);
     Ok(Some(Box::new(run)))
 }

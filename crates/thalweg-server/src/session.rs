@@ -151,7 +151,8 @@ pub(crate) struct Session {
     pub(crate) terms: Terms,
     pub(crate) stream: TcpStream,
     pub(crate) peer: SocketAddr,
-    pub(crate) connection_slot: ConnectionSlot,
+    /// Shared with the relay of a session that has latency.
+    pub(crate) connection_slot: Arc<ConnectionSlot>,
     pub(crate) holder: HolderId,
     pub(crate) rate: Bucket,
     pub(crate) input: Input,
@@ -194,7 +195,7 @@ impl Session {
     /// Makes a session of a connection whose input and output are these, which begins with a read.
     pub(crate) fn new(
         terms: Terms,
-        (stream, peer, connection_slot): (TcpStream, SocketAddr, ConnectionSlot),
+        (stream, peer, connection_slot): (TcpStream, SocketAddr, Arc<ConnectionSlot>),
         (holder, rate): (HolderId, Bucket),
         input: Input,
         output: Output,
@@ -325,13 +326,13 @@ pub(crate) mod tests {
             wants_reports: false,
             heartbeat: Duration::from_secs(1),
         };
-        let slot = Arc::new(ConnectionSlots::new(8, 8)).take(ListenerKind::Trade);
+        let slot = Arc::new(ConnectionSlots::new(8, 8, 1)).take(ListenerKind::Trade);
         let session = Session::new(
             terms,
             (
                 TcpStream::from_std(stream),
                 peer,
-                slot.expect("one is free"),
+                Arc::new(slot.expect("one is free")),
             ),
             (
                 Scheduler::default().enter(key, now),

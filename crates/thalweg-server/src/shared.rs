@@ -7,7 +7,9 @@ use std::time::Instant;
 use subtle::ConstantTimeEq;
 use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
+use thalweg_exchange::session::SessionKey;
 
+use crate::conditions::{Conditions, Line, Lines, RELAYED_FILES};
 use crate::config::Config;
 use crate::connect_limits::ConnectLimits;
 use crate::connection_slots::ConnectionSlots;
@@ -44,6 +46,10 @@ pub(crate) struct Shared {
     /// The key by which a gateway in this process opens sessions, where there is one.
     gateway: Option<(String, KeyHash)>,
     pub(crate) requests: Requests,
+    /// `None` where the network is as it is.
+    pub(crate) conditions: Option<Arc<Conditions>>,
+    /// The lines of sessions with latency.
+    pub(crate) lines: Lines,
     /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
     pub(crate) time_set: Arc<AtomicI64>,
     pub(crate) connection_slots: Arc<ConnectionSlots>,
@@ -59,6 +65,7 @@ impl Shared {
         keys: Option<Keys>,
         gateway: Option<String>,
         feed: Arc<Feed>,
+        conditions: Option<Arc<Conditions>>,
     ) -> Self {
         let gateway = gateway.map(|key| (keys::hash(key.as_bytes()), key));
         let gateway = gateway.map(|(hash, key)| (key, hash));
@@ -66,7 +73,9 @@ impl Shared {
         let keys = keys.map(|keys| keys.with_gateway(hash));
         let lifecycle = Arc::new(StateCell::new("exchange", Lifecycle::Recovering));
         let readers = config.sessions.readers_per_holder as usize;
-        let slots = ConnectionSlots::new(config.server.connections_max, readers);
+        let has_latency = conditions.as_ref().is_some_and(|all| all.has_latency());
+        let files_each = if has_latency { RELAYED_FILES } else { 1 };
+        let slots = ConnectionSlots::new(config.server.connections_max, readers, files_each);
         let connect_limits = ConnectLimits::new(&config, Instant::now());
         Self {
             config,
@@ -82,12 +91,30 @@ impl Shared {
             keys: RwLock::new(keys.map(Arc::new)),
             gateway,
             requests: Requests::default(),
+            conditions,
+            lines: Lines::default(),
             time_set: Arc::new(AtomicI64::new(i64::MIN)),
             connection_slots: Arc::new(slots),
             connect_limits,
             log_welcomed: LogLimit::new(100, 1_000),
             log_refused: LogLimit::new(5, 50),
         }
+    }
+
+    /// Returns the network's conditions for a session, where there are some.
+    pub(crate) fn conditions_of(&self, key: SessionKey) -> Option<&Conditions> {
+        let conditions = self.conditions.as_deref()?;
+        let per_holder = self.config.sessions.per_holder;
+        Conditions::concerns(key, per_holder).then_some(conditions)
+    }
+
+    /// Returns a line for a session that has latency.
+    pub(crate) fn line(&self, key: SessionKey) -> Option<Arc<Line>> {
+        let conditions = self.conditions_of(key)?;
+        let delays = conditions.delays(None, key.holder)?;
+        let line = self.lines.line(delays, conditions.seed);
+        line.trust();
+        Some(line)
     }
 
     pub(crate) fn keys(&self) -> Option<Arc<Keys>> {

@@ -116,7 +116,7 @@ pub(crate) fn describe() -> Machine {
 }
 
 /// Formats seconds since 1970 as a date and a time of day.
-fn date(seconds: u64) -> String {
+pub(crate) fn date(seconds: u64) -> String {
     let is_leap =
         |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
     let (mut days, mut year) = (seconds / 86_400, 1970);

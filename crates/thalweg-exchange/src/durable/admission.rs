@@ -123,11 +123,15 @@ impl Admission {
         Ok(())
     }
 
-    /// Whether a session has as many commands in flight as it may.
+    /// Whether a session has as many commands in flight as it may. One of the program itself, whose
+    /// holder is below 0, has no limit: it asks for no answer a second time.
     #[inline]
     pub(super) fn is_full(&self, place: Place) -> bool {
         match place {
-            Place::Known(slot) => self.list[slot.0 as usize].in_flight >= self.limits.answers_kept,
+            Place::Known(slot) => {
+                let session = &self.list[slot.0 as usize];
+                session.in_flight >= self.limits.answers_kept && session.key.holder >= 0
+            }
             Place::New => false,
         }
     }

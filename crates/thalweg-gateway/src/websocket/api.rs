@@ -16,11 +16,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
+use thalweg_server::conditions::{Fault, Line};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use super::session::Session;
+use crate::conditions;
 use crate::error::ApiError;
 use crate::figures::{self, Class};
 use crate::keys::ApiKey;
@@ -95,6 +97,10 @@ struct Api {
     address: IpAddr,
     seat: Arc<Seat>,
     session: Session,
+    /// The line of a connection with latency.
+    line: Option<Arc<Line>>,
+    /// Whether the connection is to be cut, on purpose.
+    is_cut: bool,
 }
 
 impl Api {
@@ -141,7 +147,10 @@ impl Api {
             );
         }
         let Err(error) = begun else {
-            return Ok(());
+            return match self.is_cut {
+                true => Err(Close::Gone),
+                false => Ok(()),
+            };
         };
         let is_weighed = error.status != 429 && is_request;
         let text = respond.text(&self.state, None, &Err(error));
@@ -190,6 +199,9 @@ impl Api {
             if self.session.has_shown_key() {
                 self.seat.work(address);
             }
+            if let (Some(line), Some(Ok(key))) = (&self.line, self.session.key()) {
+                conditions::belong(line, &self.state, &key);
+            }
             let text = respond.text(&self.state, None, &Ok(answer));
             self.session.outbox.text(text);
             return Ok(());
@@ -202,7 +214,11 @@ impl Api {
         if key.is_some() {
             self.seat.work(address);
         }
+        let is_lost = self.is_lost(row, key.as_deref())?;
         let seen = seen.take();
+        if is_lost {
+            return Ok(());
+        }
         let (state, respond) = (Arc::clone(&self.state), respond.clone());
         let unit = self.session.time_unit;
         working.push(Box::pin(async move {
@@ -223,6 +239,23 @@ impl Api {
             respond.text(&state, user, &result)
         }));
         Ok(())
+    }
+
+    /// Has a signed request meet the network: its key's delays, and its fault. Returns whether it
+    /// is lost.
+    ///
+    /// # Errors
+    /// -1008: it is rejected on purpose.
+    fn is_lost(&mut self, row: &Endpoint, key: Option<&ApiKey>) -> Result<bool, ApiError> {
+        if let (Some(line), Some(key)) = (&self.line, key) {
+            conditions::belong(line, &self.state, key);
+        }
+        let fault = conditions::fault(&self.state, row, key);
+        self.is_cut = fault == Some(Fault::Disconnect);
+        match fault {
+            Some(Fault::Reject) => Err(ApiError::BUSY),
+            fault => Ok(fault.is_some()),
+        }
     }
 
     /// Checks the signature of a request; one without a key is made with that of the session.
@@ -277,7 +310,7 @@ fn is_id(json: &str) -> bool {
 pub(super) async fn serve<S: Io>(
     state: Arc<State>,
     socket: WebSocketStream<S>,
-    (address, seat): (IpAddr, Arc<Seat>),
+    (address, seat, line): (IpAddr, Arc<Seat>, Option<Arc<Line>>),
     with_limits: bool,
     time_unit: TimeUnit,
 ) {
@@ -296,6 +329,8 @@ pub(super) async fn serve<S: Io>(
         address,
         seat,
         session,
+        line,
+        is_cut: false,
     };
     let render = |item| match item {
         Item::Text(text) => text,

@@ -23,6 +23,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use thalweg_server::conditions::Line;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -81,6 +82,7 @@ pub(crate) fn accept(
         return of_error(&error);
     }
     let seat = request.extensions_mut().remove::<Arc<Seat>>();
+    let line = request.extensions_mut().remove::<Arc<Line>>();
     let Some(seat) = seat.filter(|seat| seat.work(address)) else {
         return of_error(&ApiError::BUSY);
     };
@@ -104,7 +106,8 @@ pub(crate) fn accept(
                         streams::serve(state, socket, names, is_combined, time_unit).await;
                     }
                     Served::Api { with_limits } => {
-                        api::serve(state, socket, (address, seat), with_limits, time_unit).await;
+                        let parts = (address, seat, line);
+                        api::serve(state, socket, parts, with_limits, time_unit).await;
                     }
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -17,7 +18,9 @@ use thalweg_gateway::Gateway;
 use thalweg_gateway::keys::{KeyKind, NewKey, create};
 use thalweg_journal::{Error, Journal, JournalOptions};
 use thalweg_server::Server;
+use thalweg_server::conditions::Conditions;
 use thalweg_server::config::Config;
+use thalweg_server::flow::{Flow, Pace, Recorded, Source};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -68,7 +71,35 @@ impl Fixture {
         let directory = scratch();
         std::fs::write(directory.join("symbols.toml"), symbols).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
-        let fixture = Self::open(directory, change).await;
+        Self::open(directory, change).await.filled().await
+    }
+
+    /// Starts behind a network with conditions.
+    pub(crate) async fn behind(conditions: Conditions) -> Self {
+        let directory = scratch();
+        std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
+        std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
+        // Conditions come with a market; this one does nothing.
+        let flow = Flow {
+            name: "empty".to_owned(),
+            identity: 4,
+            source: Source::Recorded(Recorded {
+                events: Vec::new(),
+                between: Vec::new(),
+            }),
+            pace: Pace {
+                speed: None,
+                from: 0,
+            },
+            conditions: Some(Arc::new(conditions)),
+        };
+        let opened = Self::open_with(directory, |_| (), Some(flow)).await;
+        opened.filled().await
+    }
+
+    /// Adds symbol and users.
+    async fn filled(self) -> Self {
+        let fixture = self;
         let spec = SymbolSpec {
             quote_scale: 1,
             ..SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20))
@@ -96,6 +127,14 @@ impl Fixture {
 
     /// Starts server and gateway on what is in a directory.
     async fn open(directory: PathBuf, change: impl FnOnce(&mut Config)) -> Self {
+        Self::open_with(directory, change, None).await
+    }
+
+    async fn open_with(
+        directory: PathBuf,
+        change: impl FnOnce(&mut Config),
+        flow: Option<Flow>,
+    ) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut config = Self::config();
         config.gateway.listen = Some(any);
@@ -106,7 +145,8 @@ impl Fixture {
         config.gateway.keys = Some(keys.clone());
         change(&mut config);
         let gateway_config = config.gateway.clone();
-        let mut server = Server::start(config, &exchange).await.expect("a server");
+        let server = Server::start_with(config, &exchange, flow).await;
+        let mut server = server.expect("a server");
         let link = server.gateway_link().expect("a gateway is configured");
         let gateway = Gateway::start(&gateway_config, &exchange, link).await;
         let gateway = gateway.expect("a gateway");

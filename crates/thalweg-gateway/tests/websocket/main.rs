@@ -3,6 +3,7 @@
 
 mod api;
 mod comparing;
+mod conditions;
 mod figures;
 mod fixture;
 mod hostile;

@@ -5,6 +5,7 @@ use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
 use thalweg_exchange::service::{EVENTS_IN_FLIGHT, EVENTS_KEPT};
 
 use super::*;
+use crate::conditions::relay;
 use crate::feed::{CHUNK_BYTES, INLET_BYTES_MAX};
 use crate::logs::LINES_MAX;
 use crate::publisher::Delivery;
@@ -159,7 +160,9 @@ fn the_page_for_operators_says_how_much_memory_the_defaults_take() {
         ("lines of the log, and of the audit", 2 * LINES_MAX * 4608),
     ];
     let sum = ("*sum*", parts.iter().map(|(_, bytes)| bytes).sum());
-    for (name, bytes) in parts.into_iter().chain([sum]) {
+    let relay = 2 * (relay::WAITING_MAX + relay::READ_BYTES);
+    let relay = ("its relay, with `--latency`", relay);
+    for (name, bytes) in parts.into_iter().chain([sum, relay]) {
         let begin = format!("| {name} |");
         let row = page.lines().find(|line| line.starts_with(&begin));
         let row = row.unwrap_or_else(|| panic!("there is no row {name}"));

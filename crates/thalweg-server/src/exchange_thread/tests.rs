@@ -29,7 +29,13 @@ fn thread() -> Thread {
 
 fn thread_with(driver: Driver<SimDisk>) -> Thread {
     let feed = Feed::new(Epoch(1), Channels::default(), 1, 2);
-    let shared = Arc::new(Shared::new(Config::default(), None, None, Arc::new(feed)));
+    let shared = Arc::new(Shared::new(
+        Config::default(),
+        None,
+        None,
+        Arc::new(feed),
+        None,
+    ));
     let poll = Poll::new().expect("there are files");
     let (_, requests) = mpsc::channel();
     ExchangeThread::new(shared, (poll, requests), (driver, Mailbox::default()), None)

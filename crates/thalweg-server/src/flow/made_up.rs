@@ -69,6 +69,12 @@ impl MadeUp {
         self.set_up.len() as u64 + self.symbols.len() as u64 * BLOCK * 8
     }
 
+    /// Returns the number of the first event that is due at a time after the first one, or later.
+    #[must_use]
+    pub const fn event_after(after_ns: u64) -> u64 {
+        after_ns.div_ceil(1_000_000_000 / EVENTS_PER_S)
+    }
+
     pub(super) fn step(&self, event: u64) -> Step {
         match self.set_up.get(event as usize) {
             Some(command) => Step::Command(command.clone()),

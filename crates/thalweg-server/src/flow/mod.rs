@@ -13,12 +13,14 @@ mod pace;
 mod recorded;
 mod run;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_exchange::durable::Executed;
 use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{Command, Event, ResultCode, State, UserId};
 
+use crate::conditions::Conditions;
 use crate::counters::{raise, read};
 
 pub use self::made_up::{MadeUp, rich_users};
@@ -121,6 +123,8 @@ pub struct Flow {
     pub source: Source,
     /// When they are executed.
     pub pace: Pace,
+    /// The network between users and the exchange, where it is slow or loses commands.
+    pub conditions: Option<Arc<Conditions>>,
 }
 
 impl Flow {

@@ -16,6 +16,10 @@ use crate::scheduler::{HolderId, Ticket};
 /// Events without a command after which others have their turn.
 const SKIPPED_TOGETHER: usize = 1 << 10;
 
+/// Commands that are not durable yet: as many as go into one write of the journal while the one
+/// before is synced.
+const IN_FLIGHT_MAX: u64 = 1 << 12;
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct FlowRun {
@@ -29,12 +33,13 @@ pub(crate) struct FlowRun {
     /// Whether it waits for room in the exchange.
     pub(crate) is_blocked: bool,
     has_ended: bool,
+    /// When it had its first turn since the start.
+    began: Option<Instant>,
     next: u64,
     /// The first event that was executed at its time, and that time.
     origin: Option<(u64, Instant)>,
     /// Whether others may have changed what rests before the server was started.
     has_past: bool,
-    in_flight_max: u64,
     batch: Vec<(ClientSequence, Command)>,
 }
 
@@ -47,7 +52,6 @@ impl FlowRun {
         flow: Flow,
         exchange: &Exchange<S>,
         counts: Arc<FlowCounts>,
-        answers_kept: u32,
     ) -> Result<Self, ServeError> {
         let key = flow.session();
         let reports = exchange.reports();
@@ -76,10 +80,10 @@ impl FlowRun {
             ticket: None,
             is_blocked: false,
             has_ended: false,
+            began: None,
             next,
             origin: None,
             has_past: exchange.number() > 1,
-            in_flight_max: answers_kept.into(),
             batch: Vec::new(),
         })
     }
@@ -95,6 +99,7 @@ impl FlowRun {
     }
 
     fn due_of_next(&self, now: Instant) -> Option<Instant> {
+        self.flow.pace.speed?;
         let (pace, due_ns) = (self.flow.pace, self.flow.source.due_ns(self.next));
         let origin = self.origin.unwrap_or((due_ns, now));
         pace.due(self.next, due_ns, origin)
@@ -110,7 +115,8 @@ impl FlowRun {
         most: usize,
         now: Instant,
     ) -> Result<usize, Failed> {
-        let room = self.in_flight_max.saturating_sub(self.counts.in_flight());
+        self.began.get_or_insert(now);
+        let room = IN_FLIGHT_MAX.saturating_sub(self.counts.in_flight());
         let most = most.min(room as usize);
         self.is_blocked = most == 0;
         let (mut submitted, mut skipped) = (0, 0);
@@ -177,8 +183,11 @@ impl FlowRun {
         if self.batch.is_empty() && !self.is_blocked {
             self.has_ended = true;
             raise(&self.counts.ended, 1);
-            let counts = self.counts.all();
-            tracing::info!(market = self.flow.name, ?counts, "the market has ended");
+            let (market, counts) = (&self.flow.name, self.counts.all());
+            let took_ms = self
+                .began
+                .map_or(0, |began| began.elapsed().as_millis() as u64);
+            tracing::info!(market, ?counts, took_ms, "the market has ended");
         }
     }
 }
@@ -258,6 +267,7 @@ mod tests {
 
     fn open(driver: &Driver<SimDisk>, is_loop: bool, identity: u64) -> Result<FlowRun, ServeError> {
         let flow = Flow {
+            conditions: None,
             name: "test".to_owned(),
             identity,
             source: Source::Recorded(recorded(is_loop)),
@@ -266,7 +276,7 @@ mod tests {
                 from: 0,
             },
         };
-        FlowRun::open(flow, driver.exchange(), Arc::default(), u32::MAX)
+        FlowRun::open(flow, driver.exchange(), Arc::default())
     }
 
     /// Takes turns of one command until this number was submitted, or no more are.

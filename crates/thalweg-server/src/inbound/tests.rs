@@ -42,7 +42,7 @@ impl Bench {
             assert!(driver.own(&command).expect("it goes on"));
         }
         Self {
-            shared: Shared::new(Config::default(), None, None, Arc::new(feed)),
+            shared: Shared::new(Config::default(), None, None, Arc::new(feed), None),
             driver,
             scheduler: Scheduler::default(),
             now: Instant::now(),

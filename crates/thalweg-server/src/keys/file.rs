@@ -79,6 +79,11 @@ impl Entry {
             (Role::Admin, ..) => return Err(format!("key `{name}` needs `admin` and no `user`")),
             _ => return Err(format!("key `{name}` needs `user` and no `admin`")),
         };
+        if holder < 0 {
+            return Err(format!(
+                "key `{name}` is of {holder}; 0 and more are possible"
+            ));
+        }
         let hash = hash_of(&self.sha256)
             .ok_or_else(|| format!("key `{name}`: sha256 is not 64 hexadecimal digits"))?;
         let name = name.clone();
@@ -193,6 +198,11 @@ mod tests {
             &entry("a", &format!("role = \"admin\"\nuser = 7\n{hash}")),
             "keys.toml:1: key `a` needs `admin` and no `user`",
         );
+        for (role, holder) in [("admin", "admin"), ("trade", "user"), ("read", "user")] {
+            let negative = format!("role = \"{role}\"\n{holder} = -1\n{hash}");
+            let why = "keys.toml:1: key `a` is of -1; 0 and more are possible";
+            refused(&entry("a", &negative), why);
+        }
         refused(
             &entry("a", &format!("role = \"trade\"\n{hash}")),
             "keys.toml:1: key `a` needs `user` and no `admin`",

@@ -6,6 +6,7 @@
 #![cfg(unix)]
 
 mod client;
+mod conditions;
 mod deferred_cancels;
 mod disconnect;
 mod disk;

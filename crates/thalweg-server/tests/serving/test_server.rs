@@ -9,7 +9,9 @@ use thalweg_exchange::codec::session::Welcome;
 use thalweg_exchange::durable::{Files, Finished, SimDisk};
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, SymbolId, SymbolSpec, UserId};
+use thalweg_server::conditions::Conditions;
 use thalweg_server::config::Config;
+use thalweg_server::flow::{Flow, Pace, Recorded, Source};
 use thalweg_server::{Addresses, ServeError, Server, SystemClock};
 use tokio::runtime::{Builder, Runtime};
 
@@ -31,6 +33,8 @@ pub(crate) enum Place {
     Directory,
     Disk(SimDisk),
     Limited(Limited),
+    /// In the server's directory, behind a network with conditions.
+    Behind(Arc<Conditions>),
     /// In the server's directory, by another clock.
     Time(JumpingClock),
 }
@@ -118,6 +122,23 @@ impl TestServer {
             }
             Place::Limited(disk) => {
                 runtime.block_on(Server::start_in(config, disk.clone(), SystemClock))
+            }
+            Place::Behind(conditions) => {
+                // Conditions come with a market; this one does nothing.
+                let flow = Flow {
+                    name: "empty".to_owned(),
+                    identity: 4,
+                    source: Source::Recorded(Recorded {
+                        events: Vec::new(),
+                        between: Vec::new(),
+                    }),
+                    pace: Pace {
+                        speed: None,
+                        from: 0,
+                    },
+                    conditions: Some(Arc::clone(conditions)),
+                };
+                runtime.block_on(Server::start_with(config, &self.directory, Some(flow)))
             }
             Place::Time(time) => {
                 let files = Files::new(&self.directory);
