@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(api_key(b"\r\n\r\nx=X-MBX-APIKEY: abc\r\n"), None);
     }
 
-    /// The last bytes of a request were kept: its API key won over one by which the next was signed.
+    /// The last bytes of a request were kept: its API key won over the one that signed the next.
     #[test]
     fn a_header_counts_once_and_may_come_in_parts() {
         let mut recent = Recent::default();

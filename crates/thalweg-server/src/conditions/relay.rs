@@ -176,7 +176,7 @@ async fn run<S: AsyncRead + AsyncWrite>(
     tokio::select! {
         ended = &mut outward => match ended {
             Ok(deadline) => {
-                // What was flushed was due before.
+                // Flushed bytes were due before.
                 let deadline = deadline.min(Instant::now() + PARTING);
                 let _ = timeout_at(deadline, inward).await;
             }
@@ -564,7 +564,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_of_a_session_that_has_ended_is_cut() {
-        // What the session sent is read when it ends, or not yet.
+        // The session's bytes are read when it ends, or not yet.
         for sent in [100, WAITING_UNKNOWN_MAX + 50_000] {
             let lines = Lines::default();
             let (mut client, far) = duplex(16);
