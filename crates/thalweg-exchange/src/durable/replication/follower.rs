@@ -25,7 +25,7 @@ pub struct Polled {
     pub may_lead: bool,
 }
 
-/// See the [module](self).
+/// Reads the log, checks the chain, executes, and takes over.
 #[derive(Debug)]
 pub struct Follower<S: Storage> {
     exchange: Exchange<S>,

@@ -39,7 +39,7 @@ pub enum Step {
     Fenced,
 }
 
-/// See the [module](self).
+/// Appends a batch until it is known to be in the log, or another replica has claimed that.
 #[derive(Debug)]
 pub struct Sequencer {
     claim: Claim,
