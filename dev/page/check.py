@@ -8,6 +8,7 @@ import argparse
 import atexit
 import hashlib
 import hmac
+import os
 import signal
 import socket
 import subprocess
@@ -286,14 +287,21 @@ def break_connection(browser, options, server, port):
     server.send_signal(signal.SIGCONT)
     browser.wait("no banner", f"{banner}.hidden", 6)
     seen = len(browser.errors)
-    server.kill()
-    server.wait()
-    browser.wait("a banner", f"/connection was lost/.test({banner}.innerText)", 6)
-    server, _, _ = serve(options, port)
-    browser.wait("a market again", awaited(
-        f"{{ const s = {STATE}; return s.streams.state === 'live' && s.book?.last > 0; }}"))
-    # The keys of a demo are new at each start.
-    browser.wait("a refused key", "/Not logged on/.test(document.body.innerText)")
+    for keys_are_kept in [True, False]:
+        server.kill()
+        server.wait()
+        browser.wait("a banner", f"/connection was lost/.test({banner}.innerText)", 6)
+        if not keys_are_kept:
+            os.remove(options.directory + "/api-keys.toml")
+        server, _, _ = serve(options, port)
+        browser.wait("a market again", awaited(
+            f"{{ const s = {STATE}; return s.streams.state === 'live' && s.book?.last > 0; }}"))
+        refused = "/Not logged on/.test(document.body.innerText)"
+        if keys_are_kept:
+            browser.wait("orders again", "!document.getElementById('submit').disabled")
+            assert not browser.run(refused)
+        else:
+            browser.wait("a refused key", refused)
     browser.wait("no banner", f"{banner}.hidden")
     check_book(browser)
     lost = [error for error in browser.errors[seen:] if "ERR_CONNECTION_REFUSED" not in error]

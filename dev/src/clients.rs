@@ -6,13 +6,14 @@ use std::process::Command;
 use std::{env, fs};
 
 use crate::plan::{Outcome, Step};
+use crate::testing;
 use crate::workspace::Workspace;
 
 /// The step of `cargo dev clients` and of the gate.
 pub(crate) const STEP: Step = Step {
     name: "clients",
     summary: "five trading programs trade; kills; the gateway's guide (Python, Node, PyPI, npm)",
-    has_own_folder: false,
+    has_own_folder: true,
     run: |workspace| trade(workspace, 20),
 };
 
@@ -35,7 +36,7 @@ pub(crate) fn trade(workspace: &Workspace, kills: u32) -> Result<Outcome, String
         Err(why) => return instead(workspace, why),
     };
     let modules = modules(workspace, &sources, &folder)?;
-    workspace.run(&mut workspace.cargo("build --package thalweg-cli"))?;
+    testing::build_program(workspace)?;
     let directory = folder.join("exchange");
     let _ = fs::remove_dir_all(&directory);
     let mut trade = Command::new(&python);
@@ -185,7 +186,7 @@ pub(crate) fn for_longer(workspace: &Workspace) -> Result<(), String> {
     if let Outcome::Skipped(why) = trade(workspace, 20)? {
         skipped(&why)?;
     }
-    workspace.run(&mut workspace.cargo("build --package thalweg-cli"))?;
+    testing::build_program(workspace)?;
     for slow in &SLOW {
         let folder = workspace.target.join("clients").join(slow.script);
         let python = match slow.install(workspace, &folder) {

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use crate::plan::{Outcome, Step};
+use crate::testing;
 use crate::workspace::Workspace;
 
 /// The names under which a Chromium may be installed.
@@ -13,7 +14,7 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "c
 pub(crate) const STEP: Step = Step {
     name: "page",
     summary: "the gateway's page trades and comes back (Python, Chromium; axe's rules with npm)",
-    has_own_folder: false,
+    has_own_folder: true,
     run: |workspace| step(workspace, false),
 };
 
@@ -35,7 +36,7 @@ fn step(workspace: &Workspace, with_screenshots: bool) -> Result<Outcome, String
     let Some(browser) = BROWSERS.into_iter().find(works) else {
         return Ok(Outcome::Skipped("no chromium".to_owned()));
     };
-    workspace.run(&mut workspace.cargo("build --package thalweg-cli"))?;
+    testing::build_program(workspace)?;
     let folder = workspace.target.join("page");
     let directory = folder.join("exchange");
     let _ = fs::remove_dir_all(&directory);

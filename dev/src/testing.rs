@@ -57,6 +57,16 @@ fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
     run_linted(workspace, TESTS, |_| (), &[])
 }
 
+/// Builds the program `thalweg` as the step `test` does, so that nothing is built twice.
+pub(crate) fn build_program(workspace: &Workspace) -> Result<(), String> {
+    let line = "build --workspace --all-features --bin thalweg";
+    let mut command = match Linted::new(workspace)? {
+        Some(linted) => linted.cargo(line),
+        None => workspace.cargo(line),
+    };
+    workspace.run(&mut command)
+}
+
 /// Runs the tests of these names, or all, with the programs of [`Linted`], if clippy is installed.
 /// `change` changes the command.
 pub(crate) fn run_linted(
