@@ -15,8 +15,7 @@ pub(crate) struct Step {
     pub(crate) name: &'static str,
     /// One line: what it checks.
     pub(crate) summary: &'static str,
-    /// Whether it waits for no other step: it builds in a folder of its own, or needs the program
-    /// alone, which is built first.
+    /// Whether it builds in a folder of its own, so that it waits for no other step's build.
     pub(crate) has_own_folder: bool,
     /// An error is the reason of the failure.
     pub(crate) run: fn(&Workspace) -> Result<Outcome, String>,

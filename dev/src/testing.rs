@@ -59,7 +59,7 @@ fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
 
 /// Builds the program `thalweg` as the step `test` does, so that nothing is built twice.
 pub(crate) fn build_program(workspace: &Workspace) -> Result<(), String> {
-    let line = "build --workspace --all-features --bin thalweg";
+    let line = "test --workspace --all-features --no-run --test executable";
     let mut command = match Linted::new(workspace)? {
         Some(linted) => linted.cargo(line),
         None => workspace.cargo(line),
