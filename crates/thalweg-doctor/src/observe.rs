@@ -303,7 +303,8 @@ mod tests {
             events: false,
             ..Options::default()
         };
-        let evidence = observe(&target, &options).unwrap().evidence;
+        let evidence = observe(&target, &options);
+        let evidence = evidence.expect("it runs").evidence;
         let value = |name| evidence.value(name).unwrap_or_else(|| panic!("{name}"));
         let (running, waiting) = (value("state.running"), value("state.waiting"));
         assert!(running <= value("cpu.used") + 1e-9, "{running}");

@@ -41,16 +41,16 @@ fn code() {
 fn ignored() {
     let script = "trap '' CHLD PIPE; exec \"$0\" as-doctor sh -c \
                   'grep SigIgn /proc/self/status; exit 7'";
-    let this = std::env::current_exe().unwrap();
+    let this = std::env::current_exe().expect("a test has a file");
     let output = std::process::Command::new("bash")
         .args(["-c", script])
         .arg(this)
         .output()
-        .unwrap();
+        .expect("it starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(7), "{output:?}");
     let mask = said.trim().strip_prefix("SigIgn:").expect(&said).trim();
-    let mask = u64::from_str_radix(mask, 16).unwrap();
+    let mask = u64::from_str_radix(mask, 16).expect("a mask in hexadecimal digits");
     let is_ignored = |signal: i32| mask >> (signal - 1) & 1 == 1;
     assert!(is_ignored(libc::SIGPIPE), "{mask:x}");
     assert!(!is_ignored(libc::SIGUSR1), "{mask:x}");

@@ -181,15 +181,19 @@ fn a_reader_waits_while_all_are_given_too_much_market_data() {
     assert!(thread.readers.is_idle(*reader));
 }
 
+/// Returns the thread of a primary that writes this log.
+fn primary_of(log: &OneLog) -> Thread {
+    let options = Options {
+        wake: Wake(Some(Arc::new(|| ()))),
+        ..Options::default()
+    };
+    thread_with(driver_of(log.lead(options)))
+}
+
 #[test]
 fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_it_does() {
     let log = OneLog::default();
-    let wake = Wake(Some(Arc::new(|| ())));
-    let options = Options {
-        wake,
-        ..Options::default()
-    };
-    let mut thread = thread_with(driver_of(log.lead(options)));
+    let mut thread = primary_of(&log);
     let lifecycle = Arc::clone(&thread.shared.lifecycle);
     let ready = lifecycle.change_to(Lifecycle::Ready, "the test begins");
     ready.expect("it recovers");
@@ -216,12 +220,7 @@ fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_i
 #[test]
 fn a_stop_does_not_wait_for_a_command_log_for_ever() {
     let log = OneLog::default();
-    let wake = Wake(Some(Arc::new(|| ())));
-    let options = Options {
-        wake,
-        ..Options::default()
-    };
-    let mut thread = thread_with(driver_of(log.lead(options)));
+    let mut thread = primary_of(&log);
     log.is_away.store(true, Ordering::Relaxed);
     assert!(thread.driver.own(&Command::Nop).expect("it goes on"));
     let (reply, _) = oneshot::channel();
