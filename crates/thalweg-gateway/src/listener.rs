@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -88,7 +88,14 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             pause = ACCEPT_PAUSE;
             continue;
         };
-        let arrival = state.connection_rate.arrive(peer.ip());
+        // Those of all clients of a proxy are no more one stranger's than those of this machine.
+        let is_proxy = state.proxy == Some(peer.ip().to_canonical());
+        let from = if is_proxy {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            peer.ip()
+        };
+        let arrival = state.connection_rate.arrive(from);
         pause = arrival.pause;
         if !arrival.is_taken {
             state.figures.cut("too often");
@@ -178,7 +185,7 @@ fn client_address(headers: &HeaderMap, peer: SocketAddr, proxy: Option<IpAddr>) 
     let Some(forwarded) = headers.get_all(FORWARDED).iter().next_back() else {
         return peer;
     };
-    if proxy.map(|proxy| proxy.to_canonical()) != Some(peer) {
+    if proxy != Some(peer) {
         WARNED.call_once(|| {
             tracing::warn!(
                 %peer,

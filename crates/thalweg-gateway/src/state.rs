@@ -77,7 +77,7 @@ impl State {
             conditions: link.conditions.clone(),
             lines: Lines::default(),
             seats: Seats::new(config.connections_max),
-            proxy: config.proxy,
+            proxy: config.proxy.map(|proxy| proxy.to_canonical()),
             figures: Figures::new(config.access_log),
             observer: link.observer.clone(),
             connection_rate: link.connection_rate.clone(),
