@@ -13,7 +13,6 @@ const USAGE: &str = "\
 usage: score --doctor COMMAND [options]
   --doctor COMMAND   what stands before each program; words are split at spaces
   --only NAME        only this case, or this folder; may be given again
-  --load N           N threads compute meanwhile; only wrong and sure verdicts fail then
   --as USER          run each case as this user too, and compare the first verdicts
   --repeat K         run each case K times (1)
   --seconds S        how long each program runs (1.5)
@@ -38,7 +37,6 @@ fn run() -> Result<u8, String> {
         cases: home.join("cases"),
         out: home.join("../../target/doctor-cases"),
         seconds: 1.5,
-        load: 0,
         repeat: 1,
         user: None,
     };
@@ -54,7 +52,6 @@ fn run() -> Result<u8, String> {
         match argument.as_str() {
             "--doctor" => options.doctor = value.split_whitespace().map(str::to_owned).collect(),
             "--only" => only.push(value),
-            "--load" => options.load = number(&argument, &value)?,
             "--as" => options.user = Some(value),
             "--repeat" => options.repeat = number(&argument, &value)?,
             "--seconds" => options.seconds = number(&argument, &value)?,

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Sender, TryRecvError, channel};
-use std::{fmt, fs, thread};
+use std::{fmt, fs};
 
 /// The options of a scoring run.
 #[derive(Debug, Clone)]
@@ -20,8 +19,6 @@ pub(crate) struct Options {
     pub(crate) out: PathBuf,
     /// The time that each program runs, in seconds.
     pub(crate) seconds: f64,
-    /// The number of threads of this process that compute meanwhile.
-    pub(crate) load: usize,
     /// The number of times that each case runs.
     pub(crate) repeat: usize,
     /// The user as whom each case also runs.
@@ -39,10 +36,9 @@ pub(crate) fn score(
     mut show: impl FnMut(&Row),
 ) -> Result<Tally, String> {
     let stage = Stage::new(options)?;
-    let mut tally = Tally::new(options.load > 0);
+    let mut tally = Tally::default();
     for case in cases {
         let missing = stage.build(case)?;
-        let _load = Load::start(options.load);
         for _ in 0..options.repeat {
             let users = [None].into_iter().chain(options.user.as_deref().map(Some));
             for user in users {
@@ -57,31 +53,6 @@ pub(crate) fn score(
         }
     }
     Ok(tally)
-}
-
-/// A guard for threads that compute until it is dropped.
-struct Load {
-    _alive: Vec<Sender<()>>,
-}
-
-impl Load {
-    fn start(threads: usize) -> Load {
-        let start = |_| {
-            let (alive, end) = channel::<()>();
-            thread::spawn(move || {
-                let mut sum = 0u64;
-                while end.try_recv() != Err(TryRecvError::Disconnected) {
-                    for number in 0..100_000u64 {
-                        sum = std::hint::black_box(sum.rotate_left(5) ^ number);
-                    }
-                }
-            });
-            alive
-        };
-        Load {
-            _alive: (0..threads).map(start).collect(),
-        }
-    }
 }
 
 /// The folder of a case's program.
@@ -496,20 +467,12 @@ pub(crate) struct Score {
 }
 
 /// All runs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Tally {
     rows: Vec<Row>,
-    under_load: bool,
 }
 
 impl Tally {
-    pub(crate) fn new(under_load: bool) -> Tally {
-        Tally {
-            rows: Vec::new(),
-            under_load,
-        }
-    }
-
     pub(crate) fn add(&mut self, row: Row) {
         self.rows.push(row);
     }
@@ -541,21 +504,17 @@ impl Tally {
         (pairs.clone().filter(same).count(), pairs.count())
     }
 
-    /// Returns the exit code. 0: no complaint. 1: wrong verdicts (under a load: wrong and sure), or
-    /// another user gets too many different verdicts. 2: no score was possible.
+    /// Returns the exit code. 0: no complaint. 1: wrong verdicts, or another user gets too many
+    /// different verdicts. 2: no score was possible.
     pub(crate) fn exit_code(&self) -> u8 {
         let scores = self.scores();
-        let wrong = |score: &Score| match self.under_load {
-            true => score.wrong_and_sure,
-            false => score.of - score.right,
-        };
         let own = scores.iter().filter(|((_, user), _)| user.is_none());
         let (same, pairs) = self.same();
         if scores.values().all(|score| score.of == 0) {
             2
         } else {
             let differs = (same as f64) < SAME_SHARE_MIN * pairs as f64;
-            u8::from(own.map(|(_, score)| wrong(score)).sum::<usize>() > 0 || differs)
+            u8::from(own.map(|(_, it)| it.of - it.right).sum::<usize>() > 0 || differs)
         }
     }
 

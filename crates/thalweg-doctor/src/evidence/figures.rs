@@ -3,7 +3,7 @@
 use crate::evidence::{Evidence, Quality, Topic, places};
 use crate::probe::blocked::Cause;
 use crate::probe::futex::ThreadTotals;
-use crate::probe::perf::{Counter, Perf};
+use crate::probe::perf::Perf;
 use crate::probe::samples::{self, KernelShares, Samples};
 use crate::probe::syscall::Class;
 use crate::probe::timeline::Thread;
@@ -49,7 +49,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     figures.put("time.wall", wall_s, "CLOCK_MONOTONIC");
     match ended {
         Some(ended) => figures.usage(ended.used, "wait4"),
-        None => figures.usage(watch.usage.total(), "/proc/*/stat and io"),
+        None => figures.usage(watch.usage.total(), "/proc/*/stat"),
     }
     figures.threads();
     figures.schedule(ended);
@@ -58,7 +58,6 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     figures.waits();
     figures.goroutines(has_goroutines);
     figures.host();
-    figures.hardware();
     match figures.blindness() {
         Some(why) => without_events(&figures.evidence, &why),
         None => figures.evidence,
@@ -77,7 +76,7 @@ const RAN_MIN: f64 = 0.5;
 /// reason `why` they did not.
 fn without_events(evidence: &Evidence, why: &str) -> Evidence {
     let stays = |name: &str| {
-        let groups = ["time.", "cpu.", "io.", "processes.", "host.", "fault.m"];
+        let groups = ["time.", "cpu.", "processes.", "host.", "fault.m"];
         groups.iter().any(|group| name.starts_with(group)) && name != "host.wait_others"
     };
     let mut left = Evidence::new();
@@ -92,19 +91,10 @@ fn without_events(evidence: &Evidence, why: &str) -> Evidence {
 
 const SWITCH: &str = "PERF_RECORD_SWITCH";
 
-/// A thread counts as a spinner if it was running or runnable for this share of its life, and spun
-/// in the following share of its samples.
-const SPINNER_BUSY_SHARE: f64 = 0.9;
-const SPINNER_PAUSE_SHARE: f64 = 0.25;
-const SPINNER_TICKS_MIN: u64 = 20;
-
-const CALLS: &[(&str, &[Class])] = &[
-    ("call.yield", &[Class::Yield]),
-    ("call.futex", &[Class::Futex]),
-    ("call.sleep", &[Class::Sleep]),
-    ("call.poll", &[Class::Poll]),
-    ("call.io", &[Class::File, Class::Stream, Class::Disk]),
-];
+/// A thread is busy if it was running or runnable for this share of its life.
+const BUSY_SHARE: f64 = 0.9;
+/// The minimum number of samples beside calls for a statement on which calls they are.
+const CALL_TICKS_MIN: u64 = 20;
 
 /// Estimates the yields of a program that yields in a loop, which is sampled where it returns from
 /// the call. The estimate is the share of its own time next to that call, plus, of the kernel's
@@ -118,7 +108,7 @@ fn yields_by_code(ticks: &Samples, user_share: f64, call_share: f64) -> f64 {
 
 fn is_busy(thread: &Thread) -> bool {
     let busy_ns = thread.ran_ns + thread.waited_ns;
-    busy_ns as f64 > SPINNER_BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
+    busy_ns as f64 > BUSY_SHARE * (busy_ns + thread.blocked_ns) as f64
 }
 
 const SYSCALL: &str = "/proc/*/task/*/syscall";
@@ -235,8 +225,6 @@ impl Collector<'_> {
             ("cpu.system_share", share),
             ("fault.minor", used.faults_minor as f64 / wall_s),
             ("fault.major", used.faults_major as f64 / wall_s),
-            ("io.read", used.bytes_read as f64 / wall_s),
-            ("io.written", used.bytes_written as f64 / wall_s),
         ] {
             self.evidence.put(name, value, quality, source);
         }
@@ -291,19 +279,8 @@ impl Collector<'_> {
             let cores = self.others_cores();
             self.sampled("host.others", cores, "/proc/stat, less the program's");
         }
-        match (before.pressure_s, after.pressure_s) {
-            (Some(before), Some(after)) => {
-                let share = ((after - before) / wall_s).clamp(0.0, 1.0);
-                self.put("host.pressure", share, "/proc/pressure/cpu: some");
-            }
-            _ => self.lack("host.pressure", "the kernel has no /proc/pressure/cpu"),
-        }
         let throttled = (after.throttled_since(before) / wall_s).clamp(0.0, 1.0);
         self.put("host.throttled_share", throttled, "cpu.stat of its groups");
-        self.lack(
-            "io.delay_share",
-            "the kernel's delay accounting is not read",
-        );
     }
 
     fn schedule(&mut self, ended: Option<&Ended>) {
@@ -329,7 +306,6 @@ impl Collector<'_> {
         let busy_ns = (known.ran_ns + waited_ns).max(1) as f64;
         let busy = all.ran_ns as f64 * busy_ns / known.ran_ns.max(1) as f64;
         self.waited("threads.busy", busy / 1e9 / self.wall_s);
-        self.waited("run.wait_share", waited_ns as f64 / busy_ns);
         self.waited("run.wait_peers", known.waited_peers_ns as f64 / busy_ns);
         // Where it is not recorded which thread has a core that another one had to leave, it may be
         // the doctor, or no thread during a switch: threads wait for others no longer than others
@@ -344,8 +320,8 @@ impl Collector<'_> {
         self.switches(ended);
     }
 
-    /// Adds the numbers of switches. Where records paused, `wait4` gives the full number, unless
-    /// the records show that there are processes which were not waited for.
+    /// Adds the figures of switches. Where records paused, `wait4` gives the full number, unless the
+    /// records show that there are processes which were not waited for.
     fn switches(&mut self, ended: Option<&Ended>) {
         let totals = self.watch.timeline.totals;
         let known = totals.switches_blocked + totals.switches_preempted;
@@ -357,15 +333,6 @@ impl Collector<'_> {
             waited.unwrap_or((totals.switches_blocked, totals.switches_preempted));
         let runs = (blocked + preempted).max(1) as f64;
         let (per_s, ran_us) = (1.0 / self.wall_s, totals.all.ran_ns as f64 / 1e3);
-        for (name, value) in [
-            ("switch.blocked", blocked as f64 * per_s),
-            ("switch.preempted", preempted as f64 * per_s),
-        ] {
-            match waited {
-                Some(_) => self.put(name, value, "wait4"),
-                None => self.switched(name, value, SWITCH),
-            }
-        }
         self.switched("switch.run_us", ran_us / runs, SWITCH);
         let to_disk = self.blocks_for(Cause::Disk) / (totals.switches_blocked.max(1)) as f64;
         let handed = blocked as f64 * per_s * (1.0 - to_disk).max(0.0);
@@ -419,7 +386,6 @@ impl Collector<'_> {
             let others = self.others_cores();
             let by_others = (wait * others / (others + peers).max(1e-9)).min(others);
             for (name, value) in [
-                ("run.wait_share", wait),
                 ("run.wait_peers", wait - by_others),
                 ("host.wait_others", by_others),
             ] {
@@ -430,17 +396,12 @@ impl Collector<'_> {
             let [voluntary, involuntary] =
                 [ended.switches_voluntary, ended.switches_involuntary].map(|count| count as f64);
             let run_us = self.cpu_s * 1e6 / (voluntary + involuntary).max(1.0);
-            self.put("switch.blocked", voluntary / self.wall_s, "wait4");
-            self.put("switch.preempted", involuntary / self.wall_s, "wait4");
             self.put("switch.run_us", run_us, "wait4");
         }
         for name in [
             "state.waiting",
-            "run.wait_share",
             "run.wait_peers",
             "host.wait_others",
-            "switch.blocked",
-            "switch.preempted",
             "switch.run_us",
         ] {
             self.evidence.lack(name, format!("perf_event_open: {why}"));
@@ -457,7 +418,7 @@ impl Collector<'_> {
         let ticks = &self.watch.samples;
         if ticks.all == 0 {
             let why = self.why_missing("cpu-clock", "no tick");
-            for name in ["spin.cpu_share", "threads.spinners", "yield.cpu_share"] {
+            for name in ["spin.cpu_share", "yield.cpu_share"] {
                 self.evidence.lack(name, format!("cpu-clock: {why}"));
             }
             return self.kernel_by_cost();
@@ -468,15 +429,6 @@ impl Collector<'_> {
         let scale = if has_kernel { 1.0 } else { user_share };
         let spin = ticks.pause as f64 / ticks.all as f64 * scale;
         self.sampled("spin.cpu_share", spin, "cpu-clock, bytes of the code");
-        let spins = |(tid, thread): &(i32, &Thread)| {
-            let of = ticks.threads.get(tid).copied().unwrap_or_default();
-            is_busy(thread)
-                && of.all >= SPINNER_TICKS_MIN
-                && of.pause as f64 >= SPINNER_PAUSE_SHARE * of.all as f64
-        };
-        let spinners = self.all_threads().filter(spins).count();
-        let source = "PERF_RECORD_SWITCH, cpu-clock";
-        self.sampled("threads.spinners", spinners as f64, source);
         if let Some(shares) = kernel {
             let source = "cpu-clock, stacks of the kernel";
             self.sampled("fault.cpu_share", shares.fault, source);
@@ -521,16 +473,15 @@ impl Collector<'_> {
         let Some(calls) = &watch.calls else {
             let why = self.why_missing("sys_enter", "it was not counted");
             let why = format!("sys_enter: {why}");
-            for name in ["call.all", "call.yield", "call.io"] {
+            for name in ["call.all", "call.yield"] {
                 self.evidence.lack(name, &why);
             }
             self.polls_by_code(&why);
-            return self.calls_by_blocks(&why);
+            return self.futex_by_blocks(&why);
         };
         self.called("call.all", calls.count());
-        for &(name, classes) in CALLS {
-            self.called(name, calls.count_of(classes));
-        }
+        self.called("call.yield", calls.count_of(Class::Yield));
+        self.called("call.futex", calls.count_of(Class::Futex));
         let busy = calls.busy_share();
         self.sampled("poll.busy_share", busy, "raw_syscalls:sys_enter: timeouts");
     }
@@ -539,7 +490,7 @@ impl Collector<'_> {
     /// waiting, and the calls that they are sampled next to are the calls that they make.
     fn polls_by_code(&mut self, why: &str) {
         let ticks = &self.watch.samples;
-        if ticks.calls < SPINNER_TICKS_MIN {
+        if ticks.calls < CALL_TICKS_MIN {
             return self.evidence.lack("poll.busy_share", why);
         }
         let of = |tid: i32| ticks.threads.get(&tid).map_or(0, |of| of.polls);
@@ -550,25 +501,16 @@ impl Collector<'_> {
         self.sampled("poll.busy_share", share.min(1.0), source);
     }
 
-    /// Estimates calls without a count of them: a thread blocks in the calls in which it is seen,
-    /// and another thread calls futex once more to wake it, unless a timeout does.
-    fn calls_by_blocks(&mut self, why: &str) {
-        let watch = self.watch;
-        let wakes = watch.waits.wake_share().unwrap_or(1.0);
-        let counts = [
-            (1.0 + wakes) * self.blocks_for(Cause::Futex),
-            self.blocks_for(Cause::Sleep),
-            self.blocks_for(Cause::Poll),
-        ];
-        for (name, count) in ["call.futex", "call.sleep", "call.poll"].iter().zip(counts) {
-            match watch.perf.is_ok() {
-                true => {
-                    let source = "PERF_RECORD_SWITCH, /proc/*/task/*/syscall: calls that block";
-                    self.sampled(name, count / self.wall_s, source);
-                }
-                false => self.evidence.lack(name, why),
-            }
+    /// Estimates calls of futex without a count of them: a thread blocks in the calls in which it is
+    /// seen, and another thread calls futex once more to wake it, unless a timeout does.
+    fn futex_by_blocks(&mut self, why: &str) {
+        if self.watch.perf.is_err() {
+            return self.lack("call.futex", why);
         }
+        let wakes = self.watch.waits.wake_share().unwrap_or(1.0);
+        let count = (1.0 + wakes) * self.blocks_for(Cause::Futex);
+        let source = "PERF_RECORD_SWITCH, /proc/*/task/*/syscall: calls that block";
+        self.sampled("call.futex", count / self.wall_s, source);
     }
 
     /// Estimates how often threads blocked for a cause, by the samples of each thread.
@@ -587,32 +529,6 @@ impl Collector<'_> {
             true => self.sampled(name, per_s, &format!("{source} for a part of the time")),
             false => self.recorded(name, per_s, source),
         }
-    }
-
-    fn hardware(&mut self) {
-        let count = |counter| {
-            let count = self.watch.perf.as_ref().ok()?.count(counter)?;
-            Some(count as f64)
-        };
-        let cycles = count(Counter::Cycles).filter(|&cycles| cycles > 0.0);
-        let ipc = count(Counter::Instructions)
-            .zip(cycles)
-            .map(|(count, cycles)| count / cycles);
-        let misses = count(Counter::Misses).filter(|_| self.cpu_s > 0.0);
-        let misses = misses.map(|count| count / self.cpu_s);
-        let why = self.why_missing("hardware", "it did not run");
-        let why = format!("hardware counters: {why}");
-        for (name, value, source) in [
-            ("hardware.ipc", ipc, "PERF_COUNT_HW_INSTRUCTIONS"),
-            ("hardware.miss_rate", misses, "PERF_COUNT_HW_CACHE_MISSES"),
-        ] {
-            match value {
-                Some(value) => self.put(name, value, source),
-                None => self.lack(name, &why),
-            }
-        }
-        let why = "the top-down events of the processor are not read";
-        self.lack("hardware.memory_share", why);
     }
 
     fn waits(&mut self) {
@@ -659,7 +575,6 @@ impl Collector<'_> {
     /// Adds the figures of threads that queue for a lock.
     fn lock_queues(&mut self) {
         let (waits, wakes) = (&self.watch.waits, &self.watch.wakes);
-        let most = waits.words.waiters_max();
         let totals = |thread: &Thread| ThreadTotals {
             ran_ns: thread.ran_ns,
             blocks: thread.blocks,
@@ -668,7 +583,6 @@ impl Collector<'_> {
         let threads = threads.map(|(tid, thread)| (tid, totals(thread))).collect();
         let queue = waits.words.queue(wakes, &threads, self.wall_s);
         let waiters = queue.as_ref().map(|queue| queue.waiters);
-        self.sampled_or("lock.waiters_max", most, SYSCALL, NO_FUTEX);
         self.sampled_or("lock.waiters", waiters, SYSCALL, NO_FUTEX);
         let source = "/proc/*/task/*/syscall, sched_waking or PERF_RECORD_SWITCH";
         let (locked, why) = match &queue {

@@ -191,9 +191,8 @@ pub(crate) struct FutexWords {
     timed: bool,
     /// The rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
-    waiters_max: f64,
-    round: HashMap<Place, f64>,
-    round_files: HashMap<(u64, u64), f64>,
+    /// The words at which threads wait in this round.
+    round: HashSet<Place>,
     round_tids: Vec<(i32, Doing)>,
 }
 
@@ -223,7 +222,7 @@ impl FutexWords {
         }
         let doing = Doing::WaitsAt(place, syscall::awaits_lock(arguments));
         self.round_tids.push((tid, doing));
-        *self.round.entry(place).or_default() += scale;
+        self.round.insert(place);
         QueueId::Queue(place)
     }
 
@@ -231,7 +230,6 @@ impl FutexWords {
     pub(crate) fn add_file(&mut self, file: (u64, u64), scale: f64) -> QueueId {
         if self.files.len() < WORDS_MAX || self.files.contains_key(&file) {
             self.files.entry(file).or_default().0 += scale;
-            *self.round_files.entry(file).or_default() += scale;
         }
         QueueId::File(file)
     }
@@ -310,8 +308,8 @@ impl FutexWords {
     /// Ends a round of samples; `running` is whether a thread was seen to run in it.
     pub(crate) fn end_round(&mut self, running: bool) {
         self.rounds += 1.0;
-        for place in self.round.keys() {
-            let Some(word) = self.words.get_mut(place).filter(|it| it.tids.len() > 1) else {
+        for place in self.round.drain() {
+            let Some(word) = self.words.get_mut(&place).filter(|it| it.tids.len() > 1) else {
                 continue;
             };
             word.rounds += 1.0;
@@ -336,15 +334,6 @@ impl FutexWords {
                 *self.waited.entry(tid).or_default() += 1.0;
             }
         }
-        let at_words = self.round.drain().map(|(_, waiters)| waiters);
-        let most = at_words.chain(self.round_files.drain().map(|(_, waiters)| waiters));
-        self.waiters_max = most.fold(self.waiters_max, f64::max);
-    }
-
-    /// Returns the largest number of threads seen waiting at one word or file; `None` if none was
-    /// seen.
-    pub(crate) fn waiters_max(&self) -> Option<f64> {
-        (self.waiters_max > 0.0).then_some(self.waiters_max)
     }
 
     /// Returns the longest queue at a lock; if there is none, the longest queue. The program was
@@ -1055,7 +1044,6 @@ mod tests {
         let line = line.expect("seen at a lock");
         assert_eq!((line.waiters, line.locked), (4.0, Some(1.0)));
         assert!(line.place.contains("inode 7"), "{line:?}");
-        assert_eq!(seen.waiters_max(), Some(4.0));
     }
 
     /// Another program holds it, and the main thread blocks often meanwhile.

@@ -3,80 +3,13 @@
 use crate::probe::memory::{Frame, Memory};
 use cpp_demangle::{DemangleOptions, Symbol};
 use object::read::{ObjectSegment as _, ObjectSymbol as _};
-use object::{Object as _, ReadCache, SymbolKind};
+use object::{Object as _, SymbolKind};
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
-/// The size of the parts in which a file is read. A table has a name of about 25 bytes for each of
-/// its functions.
-const PART_BYTES: usize = 64 << 10;
-/// The maximum size of a file with names, and of the names themselves. A browser with all debug
-/// information has some GiB. A larger file is not read; of more names only the first are.
-const FILE_BYTES_MAX: u64 = 4 << 30;
-const NAMES_BYTES_MAX: usize = 1 << 30;
-
-/// A file that is read in parts, as many short reads are adjacent.
-struct Parts {
-    file: File,
-    at: u64,
-    part: Vec<u8>,
-    part_at: u64,
-}
-
-impl Parts {
-    fn of(file: File) -> Parts {
-        Parts {
-            file,
-            at: 0,
-            part: Vec::new(),
-            part_at: 0,
-        }
-    }
-
-    /// Returns the bytes from `at` on that are in the current part.
-    fn known(&self) -> &[u8] {
-        let from = self.at.checked_sub(self.part_at);
-        let from = from.and_then(|from| usize::try_from(from).ok());
-        from.and_then(|from| self.part.get(from..)).unwrap_or(&[])
-    }
-}
-
-impl Read for Parts {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.known().is_empty() && into.len() >= PART_BYTES {
-            let bytes = self.file.read_at(into, self.at)?;
-            self.at += bytes as u64;
-            return Ok(bytes);
-        }
-        if self.known().is_empty() {
-            self.part.resize(PART_BYTES, 0);
-            let bytes = self.file.read_at(&mut self.part, self.at);
-            self.part.truncate(*bytes.as_ref().unwrap_or(&0));
-            self.part_at = self.at;
-            bytes?;
-        }
-        let known = self.known();
-        let bytes = known.len().min(into.len());
-        into[..bytes].copy_from_slice(&known[..bytes]);
-        self.at += bytes as u64;
-        Ok(bytes)
-    }
-}
-
-impl Seek for Parts {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let (from, by) = match to {
-            SeekFrom::Start(at) => (at, 0),
-            SeekFrom::Current(by) => (self.at, by),
-            SeekFrom::End(by) => (self.file.metadata()?.len(), by),
-        };
-        let at = from.checked_add_signed(by);
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
-    }
-}
+/// The maximum size of a file with names, which is read as a whole. A larger one has no names here.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// A function: its start, its size in bytes if known, and the position of its name in the table of
 /// names.
@@ -100,10 +33,10 @@ impl Table {
     ) -> Table {
         let mut names = String::new();
         let mut functions: Vec<Function> = functions
-            .map_while(|(start, bytes, name)| {
+            .map(|(start, bytes, name)| {
                 let from = names.len();
                 names.push_str(name);
-                (from < NAMES_BYTES_MAX).then_some((start, bytes, (from, names.len())))
+                (start, bytes, (from, names.len()))
             })
             .collect();
         functions.sort_by_key(|&(start, bytes, _)| (start, std::cmp::Reverse(bytes)));
@@ -119,12 +52,8 @@ impl Table {
     /// Reads the symbols of a program or library; there are none where there is no file, or where
     /// it cannot be read.
     fn of_file(file: Option<File>) -> Table {
-        let small = |file: &File| file.metadata().is_ok_and(|it| it.len() <= FILE_BYTES_MAX);
-        let Some(file) = file.filter(small) else {
-            return Table::default();
-        };
-        let cache = ReadCache::new(Parts::of(file));
-        let Ok(object) = object::File::parse(&cache) else {
+        let content = file.and_then(content).unwrap_or_default();
+        let Ok(object) = object::File::parse(&*content) else {
             return Table::default();
         };
         let symbols = object.symbols().chain(object.dynamic_symbols());
@@ -170,6 +99,20 @@ impl Table {
         let (start, _, address) = self.segments.iter().find(within)?;
         self.find(offset - start + address)
     }
+}
+
+/// Returns the content of a file that is not too large. It is read from its beginning: the position
+/// belongs to all who hold this file open.
+fn content(file: File) -> Option<Vec<u8>> {
+    let bytes = file.metadata().ok()?.len();
+    let mut content = vec![
+        0;
+        usize::try_from(bytes)
+            .ok()
+            .filter(|_| bytes <= FILE_BYTES_MAX)?
+    ];
+    file.read_exact_at(&mut content, 0).ok()?;
+    Some(content)
 }
 
 /// Returns the name as the source has it, for Rust and C++.
@@ -255,28 +198,6 @@ mod tests {
         assert_eq!(table.find(10_000), Some("b"));
         assert_eq!(table.find_offset(55), Some("a"));
         assert_eq!(table.find_offset(1_000), None);
-    }
-
-    #[test]
-    fn a_file_in_parts_is_the_file() {
-        let path = std::env::current_exe().unwrap();
-        let whole = fs::read(&path).unwrap();
-        let mut parts = Parts::of(File::open(path).unwrap());
-        let far = PART_BYTES as u64 * 3 - 7;
-        let end = whole.len() as u64;
-        let places = [0, 100, 90, far, far + 20, 5, end - 9];
-        for (at, bytes) in places
-            .into_iter()
-            .zip([8, 300, 5, 50, 9, 2 * PART_BYTES, 9])
-        {
-            parts.seek(SeekFrom::Start(at)).unwrap();
-            let mut read = vec![0; bytes];
-            parts.read_exact(&mut read).unwrap();
-            let from = at as usize;
-            assert!(read == whole[from..from + bytes], "{bytes} bytes at {at}");
-        }
-        assert_eq!(parts.read(&mut [0; 9]).unwrap(), 0, "nothing after the end");
-        assert_eq!(parts.seek(SeekFrom::End(-4)).unwrap(), end - 4);
     }
 
     /// A test's own function may be inlined.

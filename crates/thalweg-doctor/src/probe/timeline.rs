@@ -324,7 +324,6 @@ impl Timeline {
                 self.switched_in(pid, tid, core, span);
             }
             What::Lost(records) => self.totals.lost += records,
-            What::Throttled => self.totals.throttled += 1,
             _ => {}
         }
     }

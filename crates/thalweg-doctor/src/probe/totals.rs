@@ -61,7 +61,6 @@ pub(crate) struct Totals {
     pub(crate) switches_preempted: u64,
     pub(crate) others_ns: u64,
     pub(crate) lost: u64,
-    pub(crate) throttled: u64,
 }
 
 impl Totals {

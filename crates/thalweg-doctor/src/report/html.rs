@@ -451,7 +451,7 @@ mod tests {
     fn hostile_names_cannot_become_markup() {
         let mut evidence = Evidence::new();
         evidence.put("state.running", 0.9, Quality::Exact, HOSTILE);
-        evidence.lack("hardware.ipc", HOSTILE);
+        evidence.lack("call.futex", HOSTILE);
         let mut report = report(HOSTILE, evidence);
         let exhibit = Exhibit {
             metric: "state.running",
@@ -551,7 +551,7 @@ mod tests {
             next: format!("step {place}"),
         });
         report.verdicts = verdicts.collect();
-        assert!(report.verdicts.len() >= 20);
+        assert!(report.verdicts.len() >= 19);
         let page = page(&report, &Recording::default());
         for (place, verdict) in report.verdicts.iter().enumerate() {
             let card = format!("<h2>{}. {}</h2>", place + 1, verdict.id.name());
@@ -566,7 +566,7 @@ mod tests {
     fn figures_have_value_unit_threshold_quality_and_source() {
         let mut evidence = Evidence::new();
         evidence.put("fault.minor", 250_000.0, Quality::Exact, "rusage");
-        evidence.lack("hardware.ipc", "no counters");
+        evidence.lack("call.futex", "no counters");
         let page = page(&report("a", evidence), &Recording::default());
         let cell = |name: &str, text: &str| {
             format!("<td role=\"cell\" class=\"{name}\" data-name=\"{name}\">{text}</td>")

@@ -20,12 +20,11 @@ const BLOCKED: [(&str, f64); 3] = values! {
 
 /// The figures that let a clue of the lists below be the weakest.
 const BASE: &[(&str, f64)] = &values! {
-    cpu.used 1.0, cpu.usable 2.0, cpu.system_share 0.8, threads.busy 8.0, threads.spinners 2.0,
+    cpu.used 1.0, cpu.usable 2.0, cpu.system_share 0.8, threads.busy 8.0,
     run.wait_peers 0.9, fault.minor 1e6, fault.cpu_share 0.1, call.all 1e6, call.futex 0.0,
     call.yield 0.0, call.cpu_share 0.1, spin.cpu_share 0.1, switch.handed 1e6, switch.run_us 1.0,
-    lock.waiters 4.0, lock.held_share 1.0, lock.goroutines 4.0, hardware.memory_share 0.8,
-    hardware.ipc 0.1, io.delay_share 0.9, futex.wake_share 0.6, futex.timeout_us 1_000.0,
-    sleep.us 10.0, host.others 0.1
+    lock.waiters 4.0, lock.held_share 1.0, lock.goroutines 4.0, futex.wake_share 0.6,
+    futex.timeout_us 1_000.0, sleep.us 10.0, host.others 0.1
 };
 
 const CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.4), ("call.yield", 0.0)];
@@ -39,7 +38,6 @@ const BURSTS: &[(&str, f64)] = &values! {
 };
 const LOCKED: &[(&str, f64)] = &[("call.futex", 500.0)];
 const NO_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.0)];
-const FAULTS: &[(&str, f64)] = &[("fault.cpu_share", 0.4)];
 
 macro_rules! blocked {
     ($($name:literal $value:literal),*) => {
@@ -86,33 +84,18 @@ fn borders(id: Id) -> Vec<Border> {
             [crowd(FOR, &[]), brief(AGAINST, BASE), spins.to_vec()].concat()
         }
         Id::CpuCompute => vec![
-            ("hardware.memory_share", 0.15, 0.3, AGAINST, NO_CALLS),
             ("lock.goroutines", 0.5, 1.0, AGAINST, NO_CALLS_LOCKED),
             ("call.futex", 100.0, 200.0, AGAINST, NO_CALLS),
         ],
-        Id::MemoryBound => vec![
-            ("hardware.memory_share", 0.15, 0.3, FOR, NO_CALLS),
-            ("hardware.ipc", 1.4, 0.7, FOR, NO_CALLS),
-        ],
-        Id::PageFaults => vec![
-            ("fault.minor", 10_000.0, 20_000.0, FOR, FAULTS),
-            ("fault.major", 50.0, 100.0, FOR, blocked!("block.disk" 1.0)),
-        ],
+        Id::PageFaults => vec![("fault.major", 50.0, 100.0, FOR, blocked!("block.disk" 1.0))],
         Id::YieldStorm => vec![("call.yield", 25_000.0, 50_000.0, FOR, YIELDS)],
-        Id::SpinStarvesPeer => vec![
-            ("run.wait_peers", 0.1, 0.2, FOR, SPINS),
-            ("threads.busy", 1.2, 2.4, FOR, SPINS),
-        ],
+        Id::SpinStarvesPeer => vec![("run.wait_peers", 0.1, 0.2, FOR, SPINS)],
         Id::SpinBurnsCpu => vec![
-            ("threads.spinners", 0.5, 1.0, FOR, SPINS),
             ("run.wait_peers", 0.1, 0.2, AGAINST, SPINS),
             ("export.full_share", 0.05, 0.1, AGAINST, BURSTS),
             ("export.burst", 0.5, 1.0, AGAINST, BURSTS),
         ],
-        Id::SyscallBound => vec![
-            ("cpu.system_share", 0.2, 0.4, FOR, CALLS),
-            ("switch.handed", 1e5, 2e5, AGAINST, CALLS),
-        ],
+        Id::SyscallBound => vec![("switch.handed", 1e5, 2e5, AGAINST, CALLS)],
         Id::SchedChurn => vec![
             ("switch.run_us", 50.0, 25.0, FOR, CALLS),
             ("switch.handed", 2_500.0, 5_000.0, FOR, BRIEF),
@@ -121,7 +104,7 @@ fn borders(id: Id) -> Vec<Border> {
         _ => waits(id),
     };
     match id {
-        Id::CpuCompute | Id::MemoryBound => {
+        Id::CpuCompute => {
             all.extend(crowd(AGAINST, LOCKED));
             all.extend(lock(AGAINST, NO_CALLS_LOCKED));
         }
@@ -202,7 +185,6 @@ fn waits(id: Id) -> Vec<Border> {
             ("state.blocked_us", 5e4, 1e5, AGAINST, stream),
             ("host.others", 1.6, 1.9, AGAINST, waits_only),
             ("block.disk", 0.5, 0.25, AGAINST, waits_only),
-            ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
         ],
         Id::FutexParking => vec![
             ("futex.wake_share", 0.25, 0.5, FOR, PARKED),
@@ -252,8 +234,7 @@ fn stands(rule: &Rule, &(name, from, to, speaks_for, with): &Border) -> bool {
 /// Returns all clues of a rule; a clue may occur in several places.
 fn clues(rule: &Rule) -> Vec<Clue> {
     let mut all = rule.needs.to_vec();
-    let weighed = rule.raises.iter().chain(rule.contradicts);
-    all.extend(weighed.flat_map(|weighed| weighed.clues));
+    all.extend(rule.contradicts.iter().flat_map(|weighed| weighed.clues));
     if let Claim::Parts(parts) = rule.claim {
         all.extend(parts.iter().flat_map(|(_, clues)| *clues));
     }
@@ -293,7 +274,6 @@ fn slipped(rule: &Rule, wrong: Clue, factor: f64) -> Rule {
     Rule {
         claim,
         needs: all(rule.needs),
-        raises: weighed(rule.raises),
         contradicts: weighed(rule.contradicts),
         ..*rule
     }

@@ -67,10 +67,6 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
     for need in rule.needs {
         confidence *= need.holds(evidence).unwrap_or(WITHOUT_NEED);
     }
-    for weighed in rule.raises {
-        let holds = together(weighed, evidence).unwrap_or(0.0);
-        confidence = confidence.powf(1.0 - weighed.weight * holds);
-    }
     for weighed in rule.contradicts {
         confidence *= match together(weighed, evidence) {
             Some(holds) => 1.0 - weighed.weight * holds,
@@ -163,8 +159,7 @@ fn is_suspect(weighed: &Weighed, evidence: &Evidence) -> bool {
 /// Returns the figures that the claim rests on, and the clues that hold at least by half.
 fn speaking_for(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     let mut shown = claim_exhibits(rule, evidence);
-    let raises = rule.raises.iter().flat_map(|weighed| weighed.clues);
-    for clue in rule.needs.iter().chain(raises) {
+    for clue in rule.needs {
         if clue.holds(evidence).is_some_and(|holds| holds >= 0.5) {
             show(&mut shown, exhibit(clue, evidence));
         }
@@ -259,8 +254,7 @@ pub(super) fn looked_at(rule: &Rule) -> Vec<&'static str> {
             names.extend(parts.iter().flat_map(|part| part.figures()));
         }
     }
-    let weighed = rule.raises.iter().chain(rule.contradicts);
-    clues.extend(weighed.flat_map(|weighed| weighed.clues));
+    clues.extend(rule.contradicts.iter().flat_map(|weighed| weighed.clues));
     for clue in clues {
         match clue.figure {
             Quantity::One(name) => names.push(name),
