@@ -212,7 +212,7 @@ metrics! {
         "how long all of its threads are blocked at a time, on average over that time";
 
     "run.wait_peers" "share"
-        "part of the time that threads wanted a core that a thread of the same program had";
+        "of the time that threads wanted a core no other program had, what a peer had it";
     "switch.handed" "1/s" "times a thread blocked, and not for a disk, per second";
     "switch.run_us" "µs" "how long a thread ran between two switches, on average";
 
@@ -240,6 +240,7 @@ metrics! {
     "block.other" "share" "part of the blocked time in anything else";
     "sleep.us" "µs"
         "how long a sleep lasts until the thread is woken: the mean over all sleeps";
+    "futex.cpu_share" "share" "part of the processor time spent in calls of futex";
     "futex.wake_share" "share"
         "part of block.futex that another thread ended, rather than a timeout";
     "futex.timeout_us" "µs"

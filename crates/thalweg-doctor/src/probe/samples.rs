@@ -47,6 +47,7 @@ pub(crate) struct KernelShares {
     pub(crate) fault: f64,
     pub(crate) call: f64,
     pub(crate) yields: f64,
+    pub(crate) futex: f64,
 }
 
 /// The activity of a sample: its own code, a page fault, or a call of this name.
@@ -185,7 +186,11 @@ impl Samples {
                 Doing::Fault => shares.fault += share,
                 Doing::Call(name) => {
                     shares.call += share;
-                    shares.yields += if name == "sched_yield" { share } else { 0.0 };
+                    match &*name {
+                        "sched_yield" => shares.yields += share,
+                        "futex" => shares.futex += share,
+                        _ => {}
+                    }
                 }
                 Doing::Own => {}
             }

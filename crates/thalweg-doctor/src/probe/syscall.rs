@@ -1,5 +1,6 @@
 //! Classifies and counts system calls.
 
+use rustix::time::ClockId;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -138,9 +139,40 @@ pub(crate) fn may_await_lock(arguments: &Arguments) -> bool {
     arguments[2] as u32 == u32::MAX
 }
 
-/// Returns whether a futex call has a timeout.
-pub(crate) fn futex_is_timed(arguments: &Arguments) -> bool {
-    arguments[3] != 0
+/// When a wait ends if nothing else ends it: after this many ns, or at this time of the monotonic
+/// clock.
+pub(crate) type Timeouts = (Option<u64>, Option<u64>);
+
+/// Returns the timeout of a futex call. One that cannot be read counts as over.
+pub(crate) fn futex_timeout_ns(
+    arguments: &Arguments,
+    words: impl Fn(u64) -> Option<Words>,
+) -> Timeouts {
+    if arguments[3] == 0 {
+        return (None, None);
+    }
+    let ns = words(arguments[3]).and_then(|words| time_ns(words, 1));
+    let real_ns = |clock| {
+        let time = rustix::time::clock_gettime(clock);
+        time_ns([time.tv_sec, time.tv_nsec], 1).unwrap_or(0)
+    };
+    match (operation(arguments), ns) {
+        (_, None) => (Some(0), None),
+        (0, ns) => (ns, None),
+        (_, Some(ns)) if arguments[1] & CLOCK_REALTIME != 0 => {
+            let now_ns = real_ns(ClockId::Monotonic);
+            let left_ns = ns.saturating_sub(real_ns(ClockId::Realtime));
+            (None, Some(now_ns.saturating_add(left_ns)))
+        }
+        (_, ns) => (None, ns),
+    }
+}
+
+/// Converts seconds and a fraction in units of `part_ns` to ns; `None` if one is negative.
+fn time_ns([seconds, rest]: Words, part_ns: u64) -> Option<u64> {
+    let (seconds, rest) = (u64::try_from(seconds).ok()?, u64::try_from(rest).ok()?);
+    let seconds_ns = seconds.saturating_mul(1_000_000_000);
+    Some(seconds_ns.saturating_add(rest.saturating_mul(part_ns)))
 }
 
 /// Two words of a program's memory.
@@ -189,16 +221,10 @@ pub(crate) fn poll_timeout_ns(
     match timeout {
         // A negative value means no timeout.
         Timeout::Ms(at) => Some(u64::try_from(arguments[at] as i32).ok()? * 1_000_000),
-        Timeout::At(at, part_ns) => {
-            let [seconds, rest] = words(arguments[at]).filter(|_| arguments[at] != 0)?;
-            let (seconds, rest) = (u64::try_from(seconds).ok()?, u64::try_from(rest).ok()?);
-            let rest_ns = rest.saturating_mul(part_ns);
-            Some(
-                seconds
-                    .saturating_mul(1_000_000_000)
-                    .saturating_add(rest_ns),
-            )
-        }
+        Timeout::At(at, part_ns) => time_ns(
+            words(arguments[at]).filter(|_| arguments[at] != 0)?,
+            part_ns,
+        ),
     }
 }
 
@@ -471,6 +497,21 @@ mod tests {
         assert_eq!(tally.count_of(Class::Yield), 1_000.0);
         let none = tally.count_of(Class::Futex);
         assert!(none == 0.0 && none.is_sign_positive(), "{none}");
+    }
+
+    #[test]
+    fn a_futex_has_a_timeout_or_a_time() {
+        let timeout = |operation, address| {
+            let words = |at| (at == 0x7f00).then_some([3, 5]);
+            futex_timeout_ns(&[0, operation, 0, address, 0, 0], words)
+        };
+        assert_eq!(timeout(PRIVATE, 0), (None, None));
+        assert_eq!(timeout(PRIVATE, 0x7f00), (Some(3_000_000_005), None));
+        assert_eq!(timeout(PRIVATE | 9, 0x7f00), (None, Some(3_000_000_005)));
+        assert_eq!(timeout(PRIVATE, 1), (Some(0), None), "it cannot be read");
+        // That moment of the clock of the world is long over.
+        let (after_ns, at_ns) = timeout(PRIVATE | CLOCK_REALTIME | 9, 0x7f00);
+        assert!(after_ns.is_none() && at_ns <= Some(crate::sys::now_ns()));
     }
 
     /// `selectNow` of Java in a loop was judged SYSCALL-BOUND, because only the class of its calls

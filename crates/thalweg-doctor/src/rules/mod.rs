@@ -5,8 +5,6 @@
 //! next. Every threshold names its origin. The rules are in the files below; the engine that weighs
 //! them has no knowledge of individual rules.
 
-#[cfg(test)]
-mod borders;
 mod engine;
 mod table;
 #[cfg(test)]

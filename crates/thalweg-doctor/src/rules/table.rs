@@ -152,6 +152,18 @@ const PEERS_WAIT: Clue = clue! {
     run.wait_peers > 0.2, "its own threads wait for a core for a fifth of the time they want one"
 };
 
+/// A peer can wait for the core of a spinning thread where there are fewer cores than threads.
+const STARVED: Weighed = weighed(
+    0.8,
+    &[
+        PEERS_WAIT,
+        clue! {
+            threads.busy / cpu.usable from 1.0, 1.2,
+            "more threads want to run than there are cores"
+        },
+    ],
+);
+
 /// Faults that a disk serves, which are a different problem than reading.
 const MAJOR_FAULTS: Clue = clue! {
     fault.major > 100.0,
@@ -205,7 +217,7 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::SpinStarvesPeer,
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
-        needs: &[PEERS_WAIT],
+        needs: STARVED.clues,
         contradicts: &[ONE_LOCK],
         places: &[Topic::Functions],
         next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
@@ -218,7 +230,7 @@ pub(crate) const RUNNING: &[Rule] = &[
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
         contradicts: &[
-            weighed(0.8, &[PEERS_WAIT]),
+            STARVED,
             ONE_LOCK,
             // A core that no thread wants delays no message. A queue without room does.
             TOO_SHORT.by(0.3),
@@ -347,7 +359,6 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::FutexCalls, &[]),
         ]),
         curve: Curve::Overhead,
-        needs: &[MANY_FUTEX],
         contradicts: &[ONE_LOCK],
         blind: &[(
             "lock.held_share",

@@ -282,10 +282,10 @@ fn absent_figures_lower_confidence_and_are_named() {
     for name in ["fault.cpu_share", "call.cpu_share", "spin.cpu_share"] {
         let less = without(&whole, &[name]);
         let rule = |id| *rules().iter().find(|rule| rule.id == id).expect("a rule");
-        let all = weigh(rule(Id::CpuCompute), &evidence(&[]));
-        let blind = weigh(rule(Id::CpuCompute), &without(&evidence(&[]), &[name]));
+        let all = weigh(rule(Id::CpuCompute), &evidence(&[])).0;
+        let blind = weigh(rule(Id::CpuCompute), &without(&evidence(&[]), &[name])).0;
         assert!(blind.confidence < all.confidence, "{name}");
-        let open = weigh(rule(Id::CpuCompute), &less).cannot_tell.join("\n");
+        let open = weigh(rule(Id::CpuCompute), &less).0.cannot_tell.join("\n");
         assert!(open.contains(&format!("{name} is absent (not here)")));
     }
     assert_eq!(judge(&Evidence::new()), []);
@@ -332,7 +332,7 @@ fn every_kind_has_a_rule_and_every_rule_is_sound() {
         }
         // A text that appears only if a figure is high is not filled in.
         let places = rule.next.matches('{').count() - rule.next.matches('>').count();
-        let filled = weigh(rule, &Evidence::new()).next;
+        let filled = weigh(rule, &Evidence::new()).0.next;
         assert_eq!(filled.matches("unknown").count(), places, "{filled}");
     }
 }
@@ -474,6 +474,38 @@ fn where_goroutines_may_wait_unseen_it_is_not_sure() {
     first(Id::CpuCompute, &alone);
 }
 
+/// `stress-ng --mutex`, as recorded as root: its real-time threads leave the doctor no core to see
+/// who waits. It was SYSCALL-BOUND at 0.87 where few calls were counted, as the time of calls was
+/// divided by their number, and at 0.74 where many were: parking came second only because it is not
+/// known whether the threads wait for a lock.
+#[test]
+fn an_answer_is_not_sure_beside_one_that_could_not_be_checked() {
+    let mutex = values! {
+        state.running 0.9, state.waiting 0.05, state.blocked 0.05, cpu.used 1.7,
+        cpu.system_share 0.95, call.cpu_share 0.92, futex.cpu_share 0.36, yield.cpu_share 0.07,
+        call.all 90_300.0, call.yield 20_100.0, threads.busy 2.2, run.wait_peers 0.25,
+        switch.handed 9_920.0, switch.run_us 167.0
+    };
+    for counted in [28_500.0, 0.0] {
+        let mutex = [&mutex[..], &[("call.futex", counted)]].concat();
+        let unseen = without(&evidence(&mutex), &["lock.waiters", "lock.held_share"]);
+        let found = judge(&unseen);
+        assert!(found.iter().all(|it| it.confidence <= 0.6), "{found:?}");
+        assert!(confidence(Id::FutexParking, &unseen) > 0.4, "{found:?}");
+    }
+}
+
+/// Java's `onSpinWait` beside a thread that computes, on two cores that others have for most of the
+/// time, as recorded without root: there are no more threads than cores.
+#[test]
+fn a_spinning_thread_starves_no_peer_that_has_a_core_of_its_own() {
+    let spin = values! {
+        spin.cpu_share 0.5, threads.busy 1.96, run.wait_peers 0.5, cpu.used 0.43
+    };
+    assert_eq!(confidence(Id::SpinStarvesPeer, &evidence(&spin)), 0.0);
+    first(Id::SpinBurnsCpu, &evidence(&spin));
+}
+
 /// Java sleeps in futex, and no thread wakes a sleeper. This is made by hand: for such a program
 /// the probes still report `lock.held_share` 0.05 where threads take turns in a fixed order.
 #[test]
@@ -549,7 +581,7 @@ fn polls_that_do_not_wait_are_spins() {
     assert!(spins.next.starts_with("Poll with a timeout"), "{spins:?}");
     assert!(confidence(Id::SyscallBound, &evidence(&calls(0.99))) < 0.1);
     first(Id::SyscallBound, &evidence(&calls(0.45)));
-    let starved = [("run.wait_peers", 0.5)];
+    let starved = [("run.wait_peers", 0.5), ("threads.busy", 3.0)];
     first(
         Id::SpinStarvesPeer,
         &evidence(&[&calls(0.99)[..], &starved].concat()),
@@ -644,7 +676,7 @@ proptest! {
             .filter(|(rule, clue)| looks_once(rule, clue))
             .collect();
         let (rule, clue) = all[chosen.index(all.len())];
-        let before = weigh(rule, &evidence).confidence;
+        let before = weigh(rule, &evidence).0.confidence;
         let name = clue.figure.name();
         let better = match evidence.value(name) {
             Some(value) => value + step * (clue.to - clue.from),
@@ -653,7 +685,7 @@ proptest! {
         };
         let mut more = evidence.clone();
         more.put(name, better, Quality::Exact, "more");
-        let after = weigh(rule, &more).confidence;
+        let after = weigh(rule, &more).0.confidence;
         prop_assert!(after >= before - 1e-12, "{:?} {name}: {before} to {after}", rule.id);
     }
 
@@ -671,7 +703,7 @@ proptest! {
             let weighed = |value: f64| {
                 let mut evidence = evidence.clone();
                 evidence.put(name, value, Quality::Exact, "any");
-                weigh(rule, &evidence).confidence
+                weigh(rule, &evidence).0.confidence
             };
             let (less, more) = (weighed(share), weighed((share + more).min(1.0)));
             prop_assert!(more >= less - 1e-12, "{:?}: {less} to {more}", id);
