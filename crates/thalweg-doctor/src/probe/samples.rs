@@ -198,14 +198,15 @@ impl Samples {
         known.then_some(shares)
     }
 
-    /// Returns the number of samples by activity and function. A call is named by the function that
-    /// the program is in, if the kernel's part of the stack is hidden.
+    /// Returns the number of samples by activity and function, with the place in the function where
+    /// most were. A call is named by the function that the program is in, if the kernel's part of
+    /// the stack is hidden.
     pub(crate) fn functions(
         &self,
         symbols: &mut Symbols,
         memory: &Memory,
-    ) -> HashMap<(Doing, String), u64> {
-        let mut functions = HashMap::new();
+    ) -> HashMap<(Doing, String), (u64, Frame)> {
+        let mut functions: HashMap<_, (u64, Frame, u64)> = HashMap::new();
         for (stack, &count) in self.stacks.values().flatten() {
             let (mut doing, _) = doing(stack, symbols, memory);
             let mut own = stack
@@ -225,9 +226,17 @@ impl Samples {
             if calls && doing == Doing::Own {
                 doing = Doing::Call(function.clone());
             }
-            *functions.entry((doing, function)).or_default() += count;
+            let found = functions.entry((doing, function));
+            let (all, place, most) = found.or_insert((0, caller, 0));
+            *all += count;
+            if count > *most {
+                (*place, *most) = (caller, count);
+            }
         }
-        functions
+        let known = functions.into_iter();
+        known
+            .map(|(name, (all, place, _))| (name, (all, place)))
+            .collect()
     }
 
     /// Finds loops that wait and call functions meanwhile, by the functions' names. A thread that

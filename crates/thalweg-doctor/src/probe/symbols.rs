@@ -1,12 +1,15 @@
 //! Reads the names of functions.
 
 use crate::probe::memory::{Frame, Memory};
+use crate::probe::procfs;
+use addr2line::gimli::{self, Dwarf, EndianSlice, NativeEndian, SectionId};
 use cpp_demangle::{DemangleOptions, Symbol};
-use object::read::{ObjectSegment as _, ObjectSymbol as _};
+use object::read::{ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
 use object::{Object as _, SymbolKind};
+use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 /// The maximum size of a file with names, which is read as a whole. A larger one has no names here.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -69,6 +72,28 @@ impl Table {
         }
     }
 
+    /// Reads the names of code that a runtime generated, if it lists them as `perf` expects it. Only
+    /// a list of root, of this user or of the process's user is believed.
+    fn of_generated(pid: i32) -> Table {
+        let user = fs::metadata(format!("/proc/{pid}")).map(|it| it.uid());
+        let owners = [0, rustix::process::geteuid().as_raw(), user.unwrap_or(0)];
+        let file = procfs::open(format!("/tmp/perf-{pid}.map"), OFlags::NOFOLLOW).ok();
+        let is_known = |it: &File| it.metadata().is_ok_and(|it| owners.contains(&it.uid()));
+        let content = file.filter(is_known).and_then(content).unwrap_or_default();
+        Table::of_list(&String::from_utf8_lossy(&content))
+    }
+
+    /// Parses lines of a start, a size and a name.
+    fn of_list(text: &str) -> Table {
+        let function = |line| {
+            let mut words = str::splitn(line, 3, ' ');
+            let mut number = || u64::from_str_radix(words.next()?, 16).ok();
+            Some((number()?, number()?, words.next()?.trim()))
+        };
+        let functions = text.lines().filter_map(function);
+        Table::sorted(functions, Vec::new())
+    }
+
     /// Reads the kernel's symbols; there are none if it hides their addresses.
     fn of_kernel() -> Table {
         let text = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
@@ -92,12 +117,16 @@ impl Table {
         (bytes == 0 || address - start < bytes).then(|| &self.names[from..to])
     }
 
-    fn find_offset(&self, offset: u64) -> Option<&str> {
+    fn address(&self, offset: u64) -> Option<u64> {
         let within = |(start, bytes, _): &&(u64, u64, u64)| {
             (*start..start.saturating_add(*bytes)).contains(&offset)
         };
         let (start, _, address) = self.segments.iter().find(within)?;
-        self.find(offset - start + address)
+        Some(offset - start + address)
+    }
+
+    fn find_offset(&self, offset: u64) -> Option<&str> {
+        self.find(self.address(offset)?)
     }
 }
 
@@ -113,6 +142,20 @@ fn content(file: File) -> Option<Vec<u8>> {
     ];
     file.read_exact_at(&mut content, 0).ok()?;
     Some(content)
+}
+
+/// Returns the source file and line of an address in a program or library.
+fn line_of(content: &[u8], address: u64) -> Option<String> {
+    let object = object::File::parse(content).ok()?;
+    let section = |id: SectionId| {
+        let section = object.section_by_name(id.name());
+        let data = section.and_then(|it| it.data().ok()).unwrap_or_default();
+        Ok::<_, gimli::Error>(EndianSlice::new(data, NativeEndian))
+    };
+    let context = addr2line::Context::from_dwarf(Dwarf::load(section).ok()?).ok()?;
+    let place = context.find_location(address).ok()??;
+    let file = place.file?.rsplit('/').next()?;
+    Some(format!("{file}:{}", place.line?))
 }
 
 /// Returns the name as the source has it, for Rust and C++.
@@ -133,6 +176,8 @@ fn demangled(name: &str) -> String {
 pub(crate) struct Symbols {
     kernel: Option<Table>,
     files: HashMap<u32, Table>,
+    /// The names of generated code, by process.
+    generated: HashMap<i32, Table>,
 }
 
 impl Symbols {
@@ -150,8 +195,23 @@ impl Symbols {
                     .or_insert_with(table)
                     .find_offset(offset)
             }
-            Frame::Made(_) => None,
+            Frame::Made(pid, address) => {
+                let table = || Table::of_generated(pid);
+                self.generated
+                    .entry(pid)
+                    .or_insert_with(table)
+                    .find(address)
+            }
         }
+    }
+
+    /// Returns the source file and line of a frame, where its own file has debug information.
+    pub(crate) fn line(&self, frame: Frame, memory: &Memory) -> Option<String> {
+        let Frame::Code(file, offset) = frame else {
+            return None;
+        };
+        let address = self.files.get(&file)?.address(offset)?;
+        line_of(&content(memory.file(file)?)?, address)
     }
 
     /// Returns whether any of the code that was seen to run is that of a Go program.
@@ -179,7 +239,7 @@ impl Symbols {
                 let path = memory.path(file);
                 format!("[{}]", path.rsplit('/').next().unwrap_or(path))
             }
-            Frame::Made(_) => "[unknown]".into(),
+            Frame::Made(..) => "[unknown]".into(),
         }
     }
 }
@@ -198,6 +258,38 @@ mod tests {
         assert_eq!(table.find(10_000), Some("b"));
         assert_eq!(table.find_offset(55), Some("a"));
         assert_eq!(table.find_offset(1_000), None);
+    }
+
+    #[test]
+    fn generated_code_has_the_names_of_its_list() {
+        let list = "7f00 20 LazyCompile:*turn /srv/a b.js:3\n7f20 8 Stub:x\nnonsense\n";
+        let table = Table::of_list(list);
+        assert_eq!(table.find(0x7f1f), Some("LazyCompile:*turn /srv/a b.js:3"));
+        assert_eq!(table.find(0x7f20), Some("Stub:x"));
+        assert_eq!((table.find(0x7f28), table.find(0x7eff)), (None, None));
+    }
+
+    /// A C program of one function, built by `gcc -g`, where there is a compiler.
+    #[test]
+    fn a_place_has_a_file_and_a_line() {
+        let folder = std::env::temp_dir().join(format!("thalweg-lines-{}", std::process::id()));
+        fs::create_dir(&folder).expect("it is new");
+        let (source, program) = (folder.join("work.c"), folder.join("work"));
+        fs::write(&source, "int sum;\nint main(void) {\n  return sum;\n}\n").expect("room");
+        let mut compiler = std::process::Command::new("cc");
+        compiler.arg("-g").arg("-o").arg(&program).arg(&source);
+        let built = compiler.status().is_ok_and(|status| status.success());
+        let content = built.then(|| fs::read(&program).expect("it was built"));
+        fs::remove_dir_all(folder).expect("it is ours");
+        let Some(content) = content else {
+            return println!("skipped: no C compiler");
+        };
+        let object = object::File::parse(&*content).expect("a program");
+        let main = object.symbols().find(|it| it.name() == Ok("main"));
+        let address = main.expect("it has a main").address();
+        assert_eq!(line_of(&content, address).as_deref(), Some("work.c:2"));
+        assert_eq!(line_of(&content, 1), None);
+        assert_eq!(line_of(b"no program", address), None);
     }
 
     /// A test's own function may be inlined.

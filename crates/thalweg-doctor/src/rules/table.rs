@@ -390,7 +390,8 @@ pub(crate) const BLOCKED: &[Rule] = &[
         required: &["lock.waiters"],
         needs: ONE_LOCK.clues,
         limits: &["threads that pass a turn round look the same"],
-        places: &[Topic::Queue],
+        // While others wait, what runs is what the holder does.
+        places: &[Topic::Queue, Topic::Functions],
         next: "Hold the lock for less: move work out of it, split it into shards, give each \
                thread a copy and merge, or hand over by messages.",
         ..Rule::EMPTY
