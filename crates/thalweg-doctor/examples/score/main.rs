@@ -16,7 +16,6 @@ usage: score --doctor COMMAND [options]
   --as USER          run each case as this user too, and compare the first verdicts
   --repeat K         run each case K times (1)
   --seconds S        how long each program runs (1.5)
-  --format FORMAT    text or json
   --out DIR          where programs are built and run (target/doctor-cases)
 exit code: 0 all right, 1 wrong verdicts, 2 nothing could be scored";
 
@@ -40,7 +39,7 @@ fn run() -> Result<u8, String> {
         repeat: 1,
         user: None,
     };
-    let (mut only, mut json) = (Vec::new(), false);
+    let mut only = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         if argument == "--help" {
@@ -55,7 +54,6 @@ fn run() -> Result<u8, String> {
             "--as" => options.user = Some(value),
             "--repeat" => options.repeat = number(&argument, &value)?,
             "--seconds" => options.seconds = number(&argument, &value)?,
-            "--format" if value == "json" || value == "text" => json = value == "json",
             "--out" => options.out = PathBuf::from(value),
             _ => return Err(format!("{argument} {value} is not understood\n{USAGE}")),
         }
@@ -73,18 +71,9 @@ fn run() -> Result<u8, String> {
         return Err(format!("no case and no folder of one is called {word}"));
     }
     cases.retain(|case| only.is_empty() || only.iter().any(|word| is(case, word)));
-    if !json {
-        println!("{}", heading());
-    }
-    let tally = score(&cases, &options, |row| {
-        if !json {
-            println!("{row}");
-        }
-    })?;
-    match json {
-        true => println!("{:#}", tally.json()),
-        false => print!("\n{tally}"),
-    }
+    println!("{}", heading());
+    let tally = score(&cases, &options, |row| println!("{row}"))?;
+    print!("\n{tally}");
     Ok(tally.exit_code())
 }
 

@@ -1,7 +1,7 @@
 //! Scores a doctor: builds programs whose bottleneck is known, runs them under the doctor, and
 //! compares its first verdict with the known cause.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ pub(crate) fn score(
 }
 
 /// The folder of a case's program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Folder {
     /// Authors of rules may look at these cases.
@@ -135,7 +135,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Case>, String> {
 }
 
 /// The part of a verdict that is scored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Verdict {
     /// The kind of bottleneck.
     pub(crate) id: String,
@@ -370,8 +370,7 @@ const SAME_SHARE_MIN: f64 = 0.8;
 const DECLINED: &str = "CONTAMINATED";
 
 /// The outcome of a case.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
     /// The verdicts, the most likely first.
     Verdicts(Vec<Verdict>),
@@ -382,7 +381,7 @@ pub(crate) enum Outcome {
 }
 
 /// A run of a case.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Row {
     name: String,
     folder: Folder,
@@ -454,7 +453,7 @@ pub(crate) fn heading() -> String {
 }
 
 /// The number of right runs among all runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Score {
     /// The number of runs whose first verdict is right.
     pub(crate) right: usize,
@@ -467,7 +466,7 @@ pub(crate) struct Score {
 }
 
 /// All runs.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     rows: Vec<Row>,
 }
@@ -516,19 +515,6 @@ impl Tally {
             let differs = (same as f64) < SAME_SHARE_MIN * pairs as f64;
             u8::from(own.map(|(_, it)| it.of - it.right).sum::<usize>() > 0 || differs)
         }
-    }
-
-    /// Returns all rows and scores as JSON.
-    pub(crate) fn json(&self) -> serde_json::Value {
-        let scores = self.scores().into_iter().map(|((folder, user), score)| {
-            serde_json::json!({ "folder": folder, "user": user, "score": score })
-        });
-        let (same, pairs) = self.same();
-        serde_json::json!({
-            "rows": self.rows,
-            "scores": scores.collect::<Vec<_>>(),
-            "same_first_verdict": { "same": same, "of": pairs },
-        })
     }
 }
 

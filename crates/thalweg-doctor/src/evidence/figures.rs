@@ -342,8 +342,8 @@ impl Collector<'_> {
         self.switches(ended);
     }
 
-    /// Adds the figures of switches. Where records paused, `wait4` gives the full number, unless the
-    /// records show that there are processes which were not waited for.
+    /// Adds the figures of switches. Where records paused, `wait4` gives the full number, unless
+    /// the records show that there are processes which were not waited for.
     fn switches(&mut self, ended: Option<&Ended>) {
         let totals = self.watch.timeline.totals;
         let known = totals.switches_blocked + totals.switches_preempted;
@@ -382,8 +382,9 @@ impl Collector<'_> {
         perf.is_ok_and(|perf| perf.missing("sched_wakeup").is_none())
     }
 
-    /// Adds the waits for a core after a wake-up, which only the kernel's counts show: switches show
-    /// them as blocked. The program waited with its threads as often as it was blocked with them.
+    /// Adds the waits for a core after a wake-up, which only the kernel's counts show: switches
+    /// show them as blocked. The program waited with its threads as often as it was blocked with
+    /// them.
     fn add_unseen_waits(&self, all: Sums, known: &mut Sums) {
         let (mut unseen_ns, mut blocked_ns, mut lived_ns) = (0, 0, 0);
         for (_, thread) in self.all_threads() {
@@ -557,8 +558,8 @@ impl Collector<'_> {
         self.sampled("poll.busy_share", share.min(1.0), source);
     }
 
-    /// Estimates calls of futex without a count of them: a thread blocks in the calls in which it is
-    /// seen, and another thread calls futex once more to wake it, unless a timeout does.
+    /// Estimates calls of futex without a count of them: a thread blocks in the calls in which it
+    /// is seen, and another thread calls futex once more to wake it, unless a timeout does.
     fn futex_by_blocks(&mut self, why: &str) {
         if self.watch.perf.is_err() {
             return self.lack("call.futex", why);

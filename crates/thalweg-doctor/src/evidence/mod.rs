@@ -33,6 +33,17 @@ pub enum Quality {
     Absent,
 }
 
+impl Quality {
+    /// Returns the name, as JSON has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Quality::Exact => "exact",
+            Quality::Sampled => "sampled",
+            Quality::Absent => "absent",
+        }
+    }
+}
+
 /// One figure, or the reason why it is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reading {

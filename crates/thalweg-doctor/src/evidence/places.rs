@@ -104,7 +104,7 @@ fn tool(function: &str) -> Option<&'static str> {
         ),
         (
             "[unknown]",
-            "code made at run time: the runtime's own profiler names its functions",
+            "names for code made at run time: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit",
         ),
     ];
     let known = tools

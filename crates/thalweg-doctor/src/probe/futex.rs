@@ -521,9 +521,9 @@ impl Wakes {
     }
 
     /// Returns the share of the wake-ups between threads of which both wake a third one, or are
-    /// woken by it, and the threads that take part in wake-ups. Senders and receivers wake only each
-    /// other, as adjacent stages do: they have no such share. Of threads that take turns, each wakes
-    /// any other.
+    /// woken by it, and the threads that take part in wake-ups. Senders and receivers wake only
+    /// each other, as adjacent stages do: they have no such share. Of threads that take turns, each
+    /// wakes any other.
     fn in_turns(&self) -> Option<(f64, HashSet<i32>)> {
         let all: f64 = self.pairs.values().sum();
         if all < SIDE_WAKES_MIN {

@@ -27,8 +27,8 @@ pub(crate) enum Frame {
     Kernel(u64),
     /// The number of a file, and the offset in it.
     Code(u32, u64),
-    /// Code that is in no file, of this process: it was generated at run time, or the process is not
-    /// known.
+    /// Code that is in no file, of this process: it was generated at run time, or the process is
+    /// not known.
     Made(i32, u64),
 }
 

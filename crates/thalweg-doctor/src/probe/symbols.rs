@@ -72,8 +72,8 @@ impl Table {
         }
     }
 
-    /// Reads the names of code that a runtime generated, if it lists them as `perf` expects it. Only
-    /// a list of root, of this user or of the process's user is believed.
+    /// Reads the names of code that a runtime generated, if it lists them as `perf` expects it.
+    /// Only a list of root, of this user or of the process's user is believed.
     fn of_generated(pid: i32) -> Table {
         let user = fs::metadata(format!("/proc/{pid}")).map(|it| it.uid());
         let owners = [0, rustix::process::geteuid().as_raw(), user.unwrap_or(0)];

@@ -259,11 +259,6 @@ fn line(row: &Row<'_>, thresholds: bool) -> String {
     let (value, unit) = row
         .value
         .map_or_else(|| ("–".to_owned(), ""), |value| (number(value), row.unit));
-    let quality = match row.quality {
-        Quality::Exact => "exact",
-        Quality::Sampled => "sampled",
-        Quality::Absent => "absent",
-    };
     let mut cells = cell("value", &value) + &cell("unit", unit);
     if thresholds {
         let threshold = row.threshold.map(|(text, is_missed)| match is_missed {
@@ -272,7 +267,7 @@ fn line(row: &Row<'_>, thresholds: bool) -> String {
         });
         cells += &cell("threshold", &threshold.unwrap_or_default());
     }
-    cells += &cell("quality", quality);
+    cells += &cell("quality", row.quality.name());
     cells += &cell("source", &plain(row.source));
     format!(
         "<tr role=\"row\"><th role=\"rowheader\" scope=\"row\">{}<small>{}</small></th>\

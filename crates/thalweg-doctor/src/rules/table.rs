@@ -434,8 +434,8 @@ pub(crate) const BLOCKED: &[Rule] = &[
 
 /// No thread hands the lock on: another program holds it.
 const NO_HAND_OVERS: Clue = clue! { lock.held_share from 0.5, 0.25, HANDED_ON };
-const HANDED_ON: &str = "half of the waits are for what another of these threads has, and hands on: \
-                         those who wake wait there too, or the word is that of a taken lock \
+const HANDED_ON: &str = "half of the waits are for what another of these threads has, and hands \
+                         on: those who wake wait there too, or the word is that of a taken lock \
                          (Drepper, Futexes Are Tricky)";
 const FEW_FUTEX: Clue = clue! { call.futex from 50.0, 25.0, TIMERS };
 const SOON_TIMED_OUT: Clue = clue! { futex.timeout_us from 40_000.0, 20_000.0, TIMERS };
