@@ -508,6 +508,7 @@ impl Collector<'_> {
     /// Estimates the figures without stacks of the kernel: page faults from the cost of one on this
     /// machine, and calls from the remaining time in the kernel.
     fn kernel_by_cost(&mut self) {
+        self.lack("futex.cpu_share", "there are no stacks of the kernel");
         let Some(cost_s) = samples::fault_cost_s() else {
             let why = "the cost of a page fault could not be measured";
             self.lack("fault.cpu_share", why);

@@ -316,8 +316,7 @@ fn reading(
     }
 }
 
-/// Replaces the names in braces in a text by figures; `{name>text}` is replaced by the text if the
-/// figure is more than a half.
+/// Replaces the names in braces in a text by figures.
 fn filled_in(text: &str, evidence: &Evidence) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -326,7 +325,6 @@ fn filled_in(text: &str, evidence: &Evidence) -> String {
         filled.push_str(before);
         let figure = match name.split_once(':') {
             Some((name, _)) => evidence.reading(name).map(|reading| reading.source.clone()),
-            None if name.contains('>') => Some(where_most(name, evidence)),
             None => evidence.value(name).map(|value| format!("{value:.0}")),
         };
         filled.push_str(&figure.unwrap_or_else(|| "unknown".to_owned()));
@@ -343,10 +341,4 @@ fn places(rule: &Rule, evidence: &Evidence) -> Vec<String> {
         .flat_map(|&topic| evidence.places(topic))
         .cloned()
         .collect()
-}
-
-fn where_most(condition: &str, evidence: &Evidence) -> String {
-    let (name, text) = condition.split_once('>').unwrap_or((condition, ""));
-    let is_most = evidence.value(name) > Some(0.5);
-    if is_most { text } else { "" }.to_owned()
 }

@@ -181,8 +181,7 @@ pub struct Rule {
     pub limits: &'static [&'static str],
     /// The places that it names.
     pub places: &'static [Topic],
-    /// The next step. `{name}` is replaced by a figure, `{name:source}` by its source, and
-    /// `{name>text}` by the text where the figure is more than a half.
+    /// The next step. `{name}` is replaced by a figure, and `{name:source}` by its source.
     pub next: &'static str,
 }
 

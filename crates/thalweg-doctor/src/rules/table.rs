@@ -220,9 +220,9 @@ pub(crate) const RUNNING: &[Rule] = &[
         needs: STARVED.clues,
         contradicts: &[ONE_LOCK],
         places: &[Topic::Functions],
-        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
-               where threads outnumber cores: park at once, or use no more spinning threads than \
-               the {cpu.usable} cores here, each with a core of its own.",
+        next: "Do not spin where threads outnumber cores: park at once, poll with a timeout, or \
+               use no more spinning threads than the {cpu.usable} cores here, each with a core of \
+               its own.",
         ..Rule::EMPTY
     },
     Rule {
@@ -237,9 +237,9 @@ pub(crate) const RUNNING: &[Rule] = &[
         ],
         limits: &["whether the latency that spinning buys is worth a core"],
         places: &[Topic::Functions],
-        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Bound the spin: \
-               for about as long as a wake-up takes (5 to 50 µs; thalweg machine measures it), \
-               then park. If latency is worth a core, leave it.",
+        next: "Bound the spin: for about as long as a wake-up takes (5 to 50 µs; thalweg machine \
+               measures it), then park, or poll with a timeout. If latency is worth a core, leave \
+               it.",
         ..Rule::EMPTY
     },
     Rule {

