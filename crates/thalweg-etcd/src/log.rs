@@ -6,7 +6,7 @@
 //! | `<prefix>/beat` | a counter of the writer's |
 //! | `<prefix>/log/<index, 16 hexadecimal digits>` | a batch |
 //! | `<prefix>/newest` | the index of the newest batch, as in its key; empty before the first |
-//! | `<prefix>/replica/<name>` | how many commands a replica has executed, when, in ms, and why it has halted, if it has |
+//! | `<prefix>/replica/<name>` | commands a replica has executed, when (ms), why it has halted |
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};

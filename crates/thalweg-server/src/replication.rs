@@ -350,6 +350,8 @@ pub(crate) mod tests {
         pub(crate) is_away: Arc<AtomicBool>,
         /// Whether each look shows a sign of a writer.
         pub(crate) is_alive: Arc<AtomicBool>,
+        /// Why a replica has halted.
+        pub(crate) halt: Arc<Mutex<Option<String>>>,
         tail: Arc<Mutex<Tail>>,
     }
 
@@ -357,6 +359,16 @@ pub(crate) mod tests {
         /// Returns a replica that follows the log.
         pub(crate) fn follow(&self, holder: &str, options: Options) -> Held<SimDisk> {
             self.follow_with(holder, options, |_| ())
+        }
+
+        /// Has a batch in the log that is none.
+        pub(crate) fn damage(&self) {
+            self.write(|tail| {
+                let last = tail.batches.last();
+                let index = last.map_or(0, |last| last.index + 1);
+                let bytes = vec![0; 9];
+                tail.batches.push(Stored { index, bytes });
+            });
         }
 
         /// Returns a replica that follows the log, and publishes by this closure.
@@ -447,6 +459,12 @@ pub(crate) mod tests {
         }
 
         fn note_position(&mut self, _: &str, _: u64) -> Written {
+            Written::Acked
+        }
+
+        fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+            let halt = format!("{replica} after {commands}: {why}");
+            *self.halt.lock().expect("no panic") = Some(halt);
             Written::Acked
         }
 

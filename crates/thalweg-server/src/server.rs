@@ -364,8 +364,8 @@ fn new_feed(config: &Config) -> Feed {
     )
 }
 
-/// Each start of an exchange on one machine needs an epoch of its own, later than all before, and time has not been the same
-/// before.
+/// Returns the epoch of a start on one machine: each start needs its own, later than all before, and
+/// time has not been the same before.
 fn new_epoch() -> Epoch {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Epoch(now.unwrap_or_default().as_nanos() as u64)

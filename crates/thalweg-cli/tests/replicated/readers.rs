@@ -1,6 +1,6 @@
-//! Readers at a follower, in three programs with a log in real etcd: they are served from what it has
-//! executed, others find the primary by it, and its readers stay when it takes over, with market
-//! data that begins anew.
+//! Readers at a follower, in three programs with a log in real etcd: they are served from what it
+//! has executed, others find the primary by it, and its readers stay when it takes over, with
+//! market data that begins anew.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use thalweg_client::exchange::codec::session::QueryResult;
 use thalweg_client::exchange::market::{Epoch, FeedCheck, Replica};
 use thalweg_client::exchange::{SymbolId, UserId};
 use thalweg_client::{
-    BlockingEvents, BlockingReadClient, BlockingTradeClient, Event, SessionQuery,
+    BlockingEvents, BlockingReadClient, BlockingTradeClient, Event, Outcome, SessionQuery,
 };
 
 use super::has_etcd;

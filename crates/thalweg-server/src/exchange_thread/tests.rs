@@ -243,24 +243,54 @@ fn objection(thread: &mut Thread, role: Role) -> Option<(Ending, String)> {
     objection.map(|(why, text)| (why, text.into_owned()))
 }
 
-#[test]
-fn a_replica_takes_readers_and_keeps_them_when_it_takes_over() {
-    let log = OneLog::default();
+fn turn(thread: &mut Thread) {
+    thread.is_woken = true;
+    thread.tend(Instant::now());
+    std::thread::yield_now();
+}
+
+/// Returns the thread of a replica that follows the one of this log, which has found its place.
+fn follower_of(log: &OneLog) -> Thread {
     drop(log.lead(Options::default()));
     // ORDERING: Relaxed; flags of a test.
     log.is_alive.store(true, Ordering::Relaxed);
     let mut thread = thread_with(driver_of(log.follow("two", Options::default())));
-    let lifecycle = Arc::clone(&thread.shared.lifecycle);
+    let lifecycle = &thread.shared.lifecycle;
     let follows = lifecycle.change_to(Lifecycle::Following, "the test begins");
     follows.expect("it recovers");
-    let turn = |thread: &mut Thread| {
-        thread.is_woken = true;
-        thread.tend(Instant::now());
-        std::thread::yield_now();
-    };
     while thread.driver.held().primary() != Some("one") {
         turn(&mut thread);
     }
+    thread
+}
+
+#[test]
+fn a_replica_that_halts_ends_its_sessions_and_says_why() {
+    let log = OneLog::default();
+    let mut thread = follower_of(&log);
+    let (_, entered) = enter(&mut thread, 1, 1);
+    log.damage();
+    while !thread.has_failed {
+        turn(&mut thread);
+    }
+    assert_eq!(thread.shared.lifecycle.get(), Lifecycle::Failed);
+    let session = thread.sessions.get(entered[0].0);
+    let ending = session.expect("it may read its bye").output.ending();
+    assert_eq!(ending, Some(Ending::Failed));
+    let figures = thread.shared.replica().expect("it is a replica");
+    assert!(figures.has_halted && figures.stats.lag > 0, "{figures:?}");
+    let halt = log.halt.lock().expect("no panic").clone();
+    let error = thread.driver.close().expect_err("it has halted");
+    assert_eq!(halt, Some(format!("two after 0: {error}")));
+    let text = "the batch at command 0 of the log cannot be read: ";
+    assert!(error.to_string().starts_with(text), "{error}");
+}
+
+#[test]
+fn a_replica_takes_readers_and_keeps_them_when_it_takes_over() {
+    let log = OneLog::default();
+    let mut thread = follower_of(&log);
+    let lifecycle = Arc::clone(&thread.shared.lifecycle);
     let (_, entered) = enter(&mut thread, 1, 1);
     let id = entered[0].0;
     let not_primary = |text: &str| Some((Ending::NotPrimary, text.to_owned()));

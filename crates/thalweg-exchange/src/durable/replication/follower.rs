@@ -164,10 +164,11 @@ impl<S: Storage> Follower<S> {
             self.exchange.follow_claim(claim);
         }
         self.seen = Some(claim.clone());
-        self.end = match tail.batches.last() {
-            Some(last) if Some(last.index) == tail.newest => read(last)?.end(),
-            _ => tail.newest.map_or(0, |newest| newest + 1),
+        let after = |newest: u64| match tail.batches.last() {
+            Some(last) if last.index == newest => read(last).map_or(newest + 1, |last| last.end()),
+            _ => newest + 1,
         };
+        self.end = tail.newest.map_or(0, after);
         for stored in &tail.batches {
             self.execute(stored, claim)?;
         }
