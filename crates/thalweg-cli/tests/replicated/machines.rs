@@ -1,7 +1,7 @@
 //! Three nodes of etcd and three replicas, each a program of its own.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,6 +15,8 @@ use crate::served_kills::served::Folder;
 pub(crate) const MACHINES: usize = 3;
 /// How often a test looks at the log, which has other work.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long an answer by HTTP is waited for.
+const HTTP_TIME: Duration = Duration::from_secs(5);
 const PREFIX: &str = "test/exchange";
 
 /// Returns free ports. Another program may take one before it is used; then the test fails.
@@ -23,6 +25,18 @@ fn free_ports(count: usize) -> Vec<u16> {
     let listeners: Vec<TcpListener> = listeners.collect();
     let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
     listeners.iter().map(port).collect()
+}
+
+fn get(address: &str, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    // A program that is stopped takes connections.
+    stream.set_read_timeout(Some(HTTP_TIME))?;
+    stream.write_all(
+        format!("GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").as_bytes(),
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 fn signal(child: &Child, name: &str) {
@@ -164,7 +178,7 @@ impl<'p> Machines<'p> {
             place,
             url: etcd.url(),
             log: etcd.log(),
-            ports: free_ports(2 * MACHINES),
+            ports: free_ports(3 * MACHINES),
             programs: Vec::new(),
         };
         for at in 0..MACHINES {
@@ -178,9 +192,22 @@ impl<'p> Machines<'p> {
         self.place.within.join(format!("machine-{at}"))
     }
 
-    fn address(&self, listener: &str, at: usize) -> String {
-        let first = if listener == "trade" { 0 } else { MACHINES };
+    /// Returns the address of a listener, `trade`, `admin` or `http`, of a machine.
+    pub(crate) fn address(&self, listener: &str, at: usize) -> String {
+        let listeners = ["trade", "admin", "http"];
+        let found = listeners.iter().position(|name| *name == listener);
+        let first = found.expect("a listener") * MACHINES;
         format!("127.0.0.1:{}", self.ports[first + at])
+    }
+
+    /// Returns the URL of the command log.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns what a machine serves by HTTP, with its head; nothing where it does not answer.
+    pub(crate) fn get(&self, at: usize, path: &str) -> String {
+        get(&self.address("http", at), path).unwrap_or_default()
     }
 
     /// Returns the addresses of all machines, for clients.
@@ -196,7 +223,12 @@ impl<'p> Machines<'p> {
         let trade = self.address("trade", at);
         program.args(["--trade", &trade, "--advertise", &trade]);
         program.args(["--admin", &self.address("admin", at)]);
-        program.args(["--http", "127.0.0.1:0", "--replicate", &self.url]);
+        program.args([
+            "--http",
+            &self.address("http", at),
+            "--replicate",
+            &self.url,
+        ]);
         if at == 0 {
             program.arg("--bootstrap");
         }
@@ -206,7 +238,8 @@ impl<'p> Machines<'p> {
 
     /// Waits until a machine is the primary and serves clients: another one than `before`.
     pub(crate) fn wait_for_primary(&mut self, before: Option<usize>) -> usize {
-        let trade: Vec<String> = (0..MACHINES).map(|at| self.address("trade", at)).collect();
+        let all = |listener| (0..MACHINES).map(|at| self.address(listener, at)).collect();
+        let [trade, http]: [Vec<String>; 2] = ["trade", "http"].map(all);
         let (log, mut looked) = (&mut self.log, Instant::now());
         self.place.wait("a primary", || {
             if looked.elapsed() < LOOK_EVERY {
@@ -222,8 +255,9 @@ impl<'p> Machines<'p> {
             let found = found
                 .filter(|found| Some(*found) != before)
                 .ok_or(claim.epoch)?;
-            let connected = TcpStream::connect(&claim.holder);
-            connected.map(|_| found).map_err(|_| claim.epoch)
+            let ready = get(&http[found], "/readyz").unwrap_or_default();
+            let is_ready = ready.starts_with("HTTP/1.1 200");
+            is_ready.then_some(found).ok_or(claim.epoch)
         })
     }
 

@@ -9,6 +9,7 @@
 #![cfg(unix)]
 
 mod machines;
+mod readers;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
