@@ -52,7 +52,7 @@ pub(crate) fn feed_epoch(claim: u64, leads: bool) -> Epoch {
     Epoch(OF_CLAIM | claim.min(u64::from(u32::MAX >> 1)) << 32 | u64::from(own))
 }
 
-/// What the clock and the limits of a primary go on from.
+/// The state that the clock and the limits of a primary go on from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Led {
     /// The exchange's time.

@@ -151,8 +151,7 @@ impl Server {
         if let Some(conditions) = &conditions {
             warn_of_silence(&config, conditions);
         }
-        let shared = Shared::new(config, keys, gateway_key, feed, conditions);
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared::new(config, keys, gateway_key, feed, conditions));
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
@@ -186,15 +185,11 @@ impl Server {
             helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
         }
         // Not before: a client that comes meanwhile is refused by the system, and comes again.
-        let mut listeners = Vec::new();
-        for (kind, listener) in bound.listen()? {
-            listeners.push(tokio::spawn(listen(Arc::clone(&shared), kind, listener)));
-        }
-        // Unless it has failed meanwhile.
+        let listeners = start_listeners(&shared, bound)?;
         if !is_replica {
-            let _ = shared
-                .lifecycle
-                .change_to(Lifecycle::Ready, "the listeners are open");
+            let why = "the listeners are open";
+            // Unless it has failed meanwhile.
+            let _ = shared.lifecycle.change_to(Lifecycle::Ready, why);
         }
         log_warnings(&shared.config);
         log_opening(&recovered);
@@ -325,6 +320,16 @@ fn start_http(
     })
 }
 
+/// Starts the listeners for sessions.
+fn start_listeners(
+    shared: &Arc<Shared>,
+    bound: BoundListeners,
+) -> Result<Vec<JoinHandle<()>>, ServeError> {
+    let listeners = bound.listen()?.into_iter();
+    let start = |(kind, listener)| tokio::spawn(listen(Arc::clone(shared), kind, listener));
+    Ok(listeners.map(start).collect())
+}
+
 /// A key for the gateway, and both ends of its drop copy, where the configuration has one.
 type GatewayParts = (Option<String>, (Option<CopyWriter>, Option<DropCopy>));
 
@@ -364,8 +369,8 @@ fn new_feed(config: &Config) -> Feed {
     )
 }
 
-/// Returns the epoch of a start on one machine: each start needs its own, later than all before, and
-/// time has not been the same before.
+/// Returns the epoch of a start on one machine: each start needs its own, later than all before,
+/// and time has not been the same before.
 fn new_epoch() -> Epoch {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Epoch(now.unwrap_or_default().as_nanos() as u64)
