@@ -1,6 +1,7 @@
 //! A server as a replica: it follows the command log until it is the primary.
 
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use thalweg::state::StateCell;
 use thalweg_exchange::durable::replication::{CommandLog, FollowOptions, Follower, Looked, follow};
 use thalweg_exchange::durable::{Exchange, Options, Published, Recovered, Storage};
 
+use crate::catch_up::CatchUp;
 use crate::error::ServeError;
 use crate::lifecycle::Lifecycle;
 use crate::request::Request;
@@ -20,6 +22,9 @@ pub struct Replication {
     pub log: Box<dyn CommandLog>,
     /// How it is followed.
     pub options: FollowOptions,
+    /// Where it gives copies of itself to other replicas; none for the address of `trade.listen`,
+    /// and any free port.
+    pub peer_listen: Option<SocketAddr>,
 }
 
 impl fmt::Debug for Replication {
@@ -34,11 +39,17 @@ impl Replication {
     /// Opens the exchange and follows the log. Returns it when it is the primary: it publishes by
     /// this closure from then on. Returns as well by how much the wall clock may be ahead of it.
     pub(crate) fn open<S: Storage>(
-        self,
+        mut self,
         (storage, options): (S, Options),
+        catch_up: Option<CatchUp>,
         publish: impl FnMut(Published<'_>) + Send + 'static,
         (lifecycle, requests): (&StateCell<Lifecycle>, &Receiver<Request>),
     ) -> Result<(Exchange<S>, Recovered, Duration), ServeError> {
+        if let Some(catch_up) = catch_up
+            && !catch_up.prepare(&options, &mut *self.log, |time| goes_on(requests, time))?
+        {
+            return Err(ServeError::Panicked);
+        }
         let (exchange, recovered) = Exchange::open_in(storage, options, |_| ())?;
         let _ = lifecycle.change_to(Lifecycle::Following, "the journal was executed");
         let holder = &self.options.holder;
@@ -156,6 +167,7 @@ pub(crate) mod tests {
     pub(crate) struct OneLog {
         pub(crate) is_away: Arc<AtomicBool>,
         tail: Arc<Mutex<Tail>>,
+        peers: Arc<Mutex<Vec<(String, String)>>>,
     }
 
     impl OneLog {
@@ -220,8 +232,8 @@ pub(crate) mod tests {
             Ok(Vec::new())
         }
 
-        fn forget(&mut self, _: &Claim, _: u64) -> Written {
-            Written::Acked
+        fn forget(&mut self, _: &Claim, before: u64) -> Written {
+            self.write(|tail| tail.batches.retain(|stored| stored.index >= before))
         }
 
         fn note_position(&mut self, _: &str, _: u64) -> Written {
@@ -230,6 +242,16 @@ pub(crate) mod tests {
 
         fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
             Ok(Vec::new())
+        }
+
+        fn note_peer(&mut self, replica: &str, place: &str) -> Written {
+            let mut peers = self.peers.lock().expect("no panic");
+            peers.push((replica.to_owned(), place.to_owned()));
+            Written::Acked
+        }
+
+        fn peers(&mut self) -> Result<Vec<(String, String)>, LogError> {
+            Ok(self.peers.lock().expect("no panic").clone())
         }
     }
 

@@ -33,6 +33,7 @@ use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
+use crate::catch_up::{CatchUp, PeerListener};
 use crate::replication::Replication;
 use crate::report_readers::LastReader;
 use crate::request::Request;
@@ -60,6 +61,8 @@ pub struct Server {
     /// For the lines of a gateway.
     gateway_audit: Arc<Audit>,
     copy: Option<DropCopy>,
+    /// That of a replica.
+    peers: Option<PeerListener>,
     /// Dropped with the server, wherever that happens.
     _abandon: Abandon,
 }
@@ -119,8 +122,20 @@ impl Server {
             Some(archive) => files.archiving(archive),
             None => files,
         };
-        let replication = Some(replication);
-        Self::start_all(config, files, SystemClock, (None, replication)).await
+        let listen = replication.peer_listen;
+        let address = listen.unwrap_or((config.trade.listen.ip(), 0).into());
+        let listener = PeerListener::start(address, files.clone()).await;
+        let listener = listener.map_err(|source| ServeError::Listen {
+            what: "peer",
+            address,
+            source,
+        })?;
+        let place = (directory, config.journal.archive.is_some());
+        let catch_up = CatchUp::new(place, &replication.options.holder, &listener);
+        let replication = Some((replication, catch_up));
+        let mut started = Self::start_all(config, files, SystemClock, (None, replication)).await?;
+        started.peers = Some(listener);
+        Ok(started)
     }
 
     /// Starts a server in any storage, such as a simulated disk, by any clock.
@@ -139,7 +154,7 @@ impl Server {
         config: Config,
         storage: S,
         time: impl TimeSource,
-        (flow, replication): (Option<Flow>, Option<Replication>),
+        (flow, replication): (Option<Flow>, Option<Replica>),
     ) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
@@ -199,6 +214,7 @@ impl Server {
             audit: audit_thread,
             gateway_audit,
             copy,
+            peers: None,
             _abandon: abandon,
         })
     }
@@ -283,6 +299,7 @@ impl Server {
         }
         self.helpers.iter().for_each(JoinHandle::abort);
         drop(self.http);
+        drop(self.peers);
         let finished = finished?;
         drop(self.gateway_audit);
         // Its lines are written when the last thread that makes some has ended.
@@ -393,6 +410,9 @@ fn log_opening(recovered: &Recovered) {
     );
 }
 
+/// A replica, and how it catches up where it can.
+type Replica = (Replication, CatchUp);
+
 /// Also gives by how much the wall clock may be ahead of the exchange's time.
 type Opening = oneshot::Receiver<Result<(Recovered, Duration), ServeError>>;
 
@@ -401,7 +421,7 @@ fn open<S: Storage>(
     shared: &Arc<Shared>,
     storage: S,
     audit: Audit,
-    (copy, flow, replication): (Option<CopyWriter>, Option<Flow>, Option<Replication>),
+    (copy, flow, replication): (Option<CopyWriter>, Option<Flow>, Option<Replica>),
 ) -> std::io::Result<Opening> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -467,15 +487,15 @@ fn open<S: Storage>(
 fn open_exchange<S: Storage>(
     (storage, options): (S, Options),
     publish: impl FnMut(Published<'_>) + Send + 'static,
-    replication: Option<Replication>,
+    replication: Option<Replica>,
     (shared, requests): (&Shared, &mpsc::Receiver<Request>),
 ) -> Result<(Exchange<S>, Recovered, Duration), ServeError> {
-    let Some(replication) = replication else {
+    let Some((replication, catch_up)) = replication else {
         let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
         return Ok((exchange, recovered, STOPPED_MAX));
     };
     let parts = (&*shared.lifecycle, requests);
-    let opened = replication.open((storage, options), publish, parts)?;
+    let opened = replication.open((storage, options), Some(catch_up), publish, parts)?;
     // Another machine has served others since this one started.
     shared.feed.begin_epoch(new_epoch());
     Ok(opened)

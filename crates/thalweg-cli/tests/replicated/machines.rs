@@ -155,16 +155,19 @@ pub(crate) struct Machines<'p> {
     url: String,
     log: EtcdLog,
     ports: Vec<u16>,
+    /// Bytes of batches that the command log keeps.
+    log_bytes: u64,
     programs: Vec<Child>,
 }
 
 impl<'p> Machines<'p> {
-    pub(crate) fn start(place: &'p Folder, etcd: &Etcd<'_>) -> Self {
+    pub(crate) fn start(place: &'p Folder, etcd: &Etcd<'_>, log_bytes: u64) -> Self {
         let mut machines = Self {
             place,
             url: etcd.url(),
             log: etcd.log(),
             ports: free_ports(2 * MACHINES),
+            log_bytes,
             programs: Vec::new(),
         };
         for at in 0..MACHINES {
@@ -197,6 +200,7 @@ impl<'p> Machines<'p> {
         program.args(["--trade", &trade, "--advertise", &trade]);
         program.args(["--admin", &self.address("admin", at)]);
         program.args(["--http", "127.0.0.1:0", "--replicate", &self.url]);
+        program.args(["--log-bytes", &self.log_bytes.to_string()]);
         if at == 0 {
             program.arg("--bootstrap");
         }
@@ -230,9 +234,13 @@ impl<'p> Machines<'p> {
     /// Kills the primary. Returns which it was.
     pub(crate) fn kill_primary(&mut self) -> usize {
         let primary = self.wait_for_primary(None);
-        self.programs[primary].kill().expect("it runs");
-        self.programs[primary].wait().expect("it was killed");
+        self.kill(primary);
         primary
+    }
+
+    pub(crate) fn kill(&mut self, at: usize) {
+        self.programs[at].kill().expect("it runs");
+        self.programs[at].wait().expect("it was killed");
     }
 
     /// Stops the primary for a while. Returns which it was.

@@ -4,6 +4,8 @@
 //! Every acknowledged command must be in the journal of each machine once, with the same number;
 //! other commands once or not at all; and all machines must come to the same state.
 //!
+//! Another run stops two machines until the log begins behind what they have: each gets a copy.
+//!
 //! `THALWEG_REPLICATED_ROUNDS=50` has all of it happen 50 times.
 
 #![cfg(unix)]
@@ -58,7 +60,7 @@ fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
     std::fs::create_dir_all(&place.exchange).expect("there is room");
     place.configure("[exchange]\nclock_ms = 0\n");
     let mut etcd = Etcd::start(&place);
-    let mut machines = Machines::start(&place, &etcd);
+    let mut machines = Machines::start(&place, &etcd, 256 << 20);
     machines.wait_for_primary(None);
     set_up(&machines.addresses("admin"));
     let mut clients = Clients::start(&machines.addresses("trade"));
@@ -106,4 +108,44 @@ fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
     }
     println!("{executed} commands answered");
     assert!(executed >= 2_000);
+}
+
+#[test]
+fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
+    if !has_etcd() {
+        println!("skipped: no etcd");
+        return;
+    }
+    let place = Folder::new("catching-up");
+    std::fs::create_dir_all(&place.exchange).expect("there is room");
+    place.configure("[exchange]\nclock_ms = 0\n");
+    let etcd = Etcd::start(&place);
+    let mut machines = Machines::start(&place, &etcd, 64 << 10);
+    let primary = machines.wait_for_primary(None);
+    set_up(&machines.addresses("admin"));
+    let mut clients = Clients::start(&machines.addresses("trade"));
+    clients.trade(500, &place);
+    let followers: Vec<usize> = (0..MACHINES).filter(|at| *at != primary).collect();
+    for at in &followers {
+        machines.kill(*at);
+    }
+    // The log keeps a part of them.
+    clients.trade(2_000, &place);
+    std::fs::remove_dir_all(machines.directory(followers[0])).expect("it was one");
+    let began = Instant::now();
+    for at in &followers {
+        machines.start_again(*at);
+    }
+    clients.trade(500, &place);
+    let outcomes = clients.end(&place);
+    let positions = machines.end();
+    println!("commands {positions:?}, at the end after {:?}", began.elapsed());
+    for at in &followers {
+        let aside = machines.directory(*at).join("before-catch-up");
+        assert!(aside.is_dir(), "machine {at} has a copy of another one");
+    }
+    let journal = compared(&machines);
+    for (outcomes, user) in outcomes.iter().zip(1..) {
+        check_commands(user, outcomes, &journal);
+    }
 }
