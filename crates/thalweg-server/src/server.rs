@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::accept::listen;
 use crate::audit::Audit;
+use crate::catch_up::{CatchUp, PeerListener};
 use crate::conditions::Conditions;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
@@ -33,7 +34,6 @@ use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
-use crate::catch_up::{CatchUp, PeerListener};
 use crate::replication::Replication;
 use crate::report_readers::LastReader;
 use crate::request::Request;

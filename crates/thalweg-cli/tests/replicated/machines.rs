@@ -1,14 +1,14 @@
 //! Three nodes of etcd and three replicas, each a program of its own.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use thalweg_etcd::{Address, EtcdLog};
 use thalweg_exchange::durable::replication::CommandLog;
+use thalweg_testkit::etcd::{Cluster, free_ports};
 
 use crate::served_kills::served::Folder;
 
@@ -16,14 +16,6 @@ pub(crate) const MACHINES: usize = 3;
 /// How often a test looks at the log, which has other work.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PREFIX: &str = "test/exchange";
-
-/// Returns free ports. Another program may take one before it is used; then the test fails.
-fn free_ports(count: usize) -> Vec<u16> {
-    let listeners = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    let listeners: Vec<TcpListener> = listeners.collect();
-    let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
-    listeners.iter().map(port).collect()
-}
 
 fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
@@ -39,66 +31,20 @@ fn log_of(place: &Folder) -> File {
 /// A cluster of etcd.
 pub(crate) struct Etcd<'p> {
     place: &'p Folder,
-    nodes: Vec<Child>,
-    clients: Vec<u16>,
-    peers: Vec<u16>,
+    cluster: Cluster,
 }
 
 impl<'p> Etcd<'p> {
     pub(crate) fn start(place: &'p Folder) -> Self {
-        let ports = free_ports(2 * MACHINES);
-        let (clients, peers) = ports.split_at(MACHINES);
-        let mut etcd = Self {
-            place,
-            nodes: Vec::new(),
-            clients: clients.to_vec(),
-            peers: peers.to_vec(),
-        };
-        for at in 0..MACHINES {
-            let node = etcd.spawn(at);
-            etcd.nodes.push(node);
-        }
+        let cluster = Cluster::start(&place.within).expect("it starts");
+        let etcd = Self { place, cluster };
         let mut log = etcd.log();
         place.wait("etcd", || log.read(0).map_err(|_| 0));
         etcd
     }
 
-    fn spawn(&self, at: usize) -> Child {
-        let url = |ports: &[u16], at: usize| format!("http://127.0.0.1:{}", ports[at]);
-        let (client, peer) = (url(&self.clients, at), url(&self.peers, at));
-        let member = |at| format!("n{at}={}", url(&self.peers, at));
-        let cluster: Vec<String> = (0..MACHINES).map(member).collect();
-        let mut program = Command::new("etcd");
-        program.args(["--name", &format!("n{at}")]);
-        program
-            .arg("--data-dir")
-            .arg(self.place.within.join(format!("etcd-{at}")));
-        program.args([
-            "--listen-client-urls",
-            &client,
-            "--advertise-client-urls",
-            &client,
-        ]);
-        program.args([
-            "--listen-peer-urls",
-            &peer,
-            "--initial-advertise-peer-urls",
-            &peer,
-        ]);
-        program.args(["--initial-cluster", &cluster.join(",")]);
-        program.args(["--heartbeat-interval", "60", "--election-timeout", "300"]);
-        let log = File::create(self.place.within.join(format!("etcd-{at}.log")));
-        program
-            .stdout(Stdio::null())
-            .stderr(log.expect("there is room"));
-        program.spawn().expect("it starts")
-    }
-
     pub(crate) fn url(&self) -> String {
-        let hosts: Vec<String> = (self.clients.iter())
-            .map(|port| format!("127.0.0.1:{port}"))
-            .collect();
-        format!("etcd://{}/{PREFIX}", hosts.join(","))
+        self.cluster.url(PREFIX)
     }
 
     pub(crate) fn log(&self) -> EtcdLog {
@@ -106,46 +52,16 @@ impl<'p> Etcd<'p> {
         EtcdLog::new(address).expect("a poll")
     }
 
-    /// Returns whether a node says that it is the leader.
-    fn is_leader(&self, at: usize) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.clients[at])) else {
-            return false;
-        };
-        let request = "POST /v3/maintenance/status HTTP/1.1\r\nHost: etcd\r\nContent-Length: 2\r\n\
-                       Connection: close\r\n\r\n{}";
-        let mut answer = String::new();
-        let asked = stream.write_all(request.as_bytes());
-        if asked.is_err() || stream.read_to_string(&mut answer).is_err() {
-            return false;
-        }
-        let text = |name: &str| {
-            let (_, rest) = answer.split_once(&format!("\"{name}\":\""))?;
-            rest.split('"').next()
-        };
-        text("leader").is_some_and(|leader| leader != "0" && text("member_id") == Some(leader))
-    }
-
     /// Kills the leader. Returns which it was.
     pub(crate) fn kill_leader(&mut self) -> usize {
-        let leader = (self.place).wait("a leader", || {
-            (0..MACHINES).find(|at| self.is_leader(*at)).ok_or(0)
-        });
-        self.nodes[leader].kill().expect("it runs");
-        self.nodes[leader].wait().expect("it was killed");
+        let cluster = &mut self.cluster;
+        let leader = self.place.wait("a leader", || cluster.leader().ok_or(0));
+        cluster.kill(leader).expect("it runs");
         leader
     }
 
     pub(crate) fn start_again(&mut self, at: usize) {
-        self.nodes[at] = self.spawn(at);
-    }
-}
-
-impl Drop for Etcd<'_> {
-    fn drop(&mut self) {
-        for node in &mut self.nodes {
-            let _ = node.kill();
-            let _ = node.wait();
-        }
+        self.cluster.start_again(at).expect("it starts");
     }
 }
 
@@ -166,7 +82,7 @@ impl<'p> Machines<'p> {
             place,
             url: etcd.url(),
             log: etcd.log(),
-            ports: free_ports(2 * MACHINES),
+            ports: free_ports(2 * MACHINES).expect("there are free ports"),
             log_bytes,
             programs: Vec::new(),
         };

@@ -12,7 +12,6 @@
 
 mod machines;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::served_kills::clients::{Clients, set_up};
@@ -20,15 +19,11 @@ use crate::served_kills::served::Folder;
 use crate::served_kills::{Journaled, check_commands, replay};
 use machines::{Etcd, MACHINES, Machines};
 use thalweg_client::exchange::snapshot::state_hash;
+use thalweg_testkit::etcd::Cluster;
 
 const ROUNDS: u64 = 1;
 /// How long a primary is stopped.
 const STOPPED: Duration = Duration::from_secs(3);
-
-fn has_etcd() -> bool {
-    let found = Command::new("etcd").arg("--version").output();
-    found.is_ok_and(|output| output.status.success())
-}
 
 /// Executes the journal of each machine by itself: all are the same. Returns the commands.
 fn compared(machines: &Machines<'_>) -> Journaled {
@@ -49,7 +44,7 @@ fn compared(machines: &Machines<'_>) -> Journaled {
 
 #[test]
 fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
-    if !has_etcd() {
+    if !Cluster::is_installed() {
         println!("skipped: no etcd");
         return;
     }
@@ -112,7 +107,7 @@ fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
 
 #[test]
 fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
-    if !has_etcd() {
+    if !Cluster::is_installed() {
         println!("skipped: no etcd");
         return;
     }
@@ -139,7 +134,10 @@ fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
     clients.trade(500, &place);
     let outcomes = clients.end(&place);
     let positions = machines.end();
-    println!("commands {positions:?}, at the end after {:?}", began.elapsed());
+    println!(
+        "commands {positions:?}, at the end after {:?}",
+        began.elapsed()
+    );
     for at in &followers {
         let aside = machines.directory(*at).join("before-catch-up");
         assert!(aside.is_dir(), "machine {at} has a copy of another one");

@@ -172,7 +172,9 @@ mod tests {
             let (mut exchange, _) = Exchange::open(directory, options(), |_| ()).expect("it opens");
             for uid in uids {
                 let command = Command::AddUser { uid: UserId(uid) };
-                exchange.submit(Origin::Engine, &command, 0).expect("it is taken");
+                exchange
+                    .submit(Origin::Engine, &command, 0)
+                    .expect("it is taken");
             }
             exchange.close().expect("it is closed");
         }
@@ -199,14 +201,22 @@ mod tests {
             let mut left = steps;
             let done = replace_by(directory, &mut || {
                 left -= 1;
-                if left < 0 { Err(io::Error::other("the end")) } else { Ok(()) }
+                if left < 0 {
+                    Err(io::Error::other("the end"))
+                } else {
+                    Ok(())
+                }
             });
             match commands(directory) {
                 Some(found) => assert!([OLD, NEW].contains(&found), "{steps}: {found}"),
                 None => refused += 1,
             }
             if done.is_err() && directory.join(PART).exists() {
-                assert_eq!(commands(directory), Some(OLD), "a copy that is not whole is nothing");
+                assert_eq!(
+                    commands(directory),
+                    Some(OLD),
+                    "a copy that is not whole is nothing"
+                );
                 replace(directory).expect("it is done again");
             } else {
                 finish(directory).expect("it goes on");
@@ -217,7 +227,11 @@ mod tests {
                 assert!(!directory.join(name).exists(), "{name}");
             }
             let aside = directory.join(ASIDE);
-            assert_eq!(commands(&aside), Some(OLD), "{steps}: what was there is kept");
+            assert_eq!(
+                commands(&aside),
+                Some(OLD),
+                "{steps}: what was there is kept"
+            );
             if done.is_ok() {
                 assert!(steps > 8, "each file is a step");
                 break;

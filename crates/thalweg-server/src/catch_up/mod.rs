@@ -45,7 +45,11 @@ impl fmt::Display for CatchUpError {
                 asked.try_for_each(|(replica, error)| write!(f, "; {replica}: {error}"))
             }
             Self::Directory { place, source } => {
-                write!(f, "{}: a copy cannot be put there: {source}", place.display())
+                write!(
+                    f,
+                    "{}: a copy cannot be put there: {source}",
+                    place.display()
+                )
             }
         }
     }
@@ -116,7 +120,11 @@ impl CatchUp {
                 Ok(Some(_)) if self.has_archive => return Ok(true),
                 Err(_) => LOG_AGAIN,
                 Ok(Some(oldest)) => {
-                    tracing::warn!(commands, oldest, "the log begins behind what this replica has");
+                    tracing::warn!(
+                        commands,
+                        oldest,
+                        "the log begins behind what this replica has"
+                    );
                     match self.run(options, (log, oldest)) {
                         Ok(_) => continue,
                         Err(error @ CatchUpError::Directory { .. }) => return Err(error),
@@ -190,7 +198,9 @@ impl CatchUp {
         log: &mut dyn CommandLog,
     ) -> Result<u64, CopyError> {
         let began = Instant::now();
-        let tail = log.read(u64::MAX).map_err(|error| CopyError::Halted(error.into()))?;
+        let tail = log
+            .read(u64::MAX)
+            .map_err(|error| CopyError::Halted(error.into()))?;
         let start = tail.claim.map_or(0, |claim| claim.start.commands);
         // The newest batch checks the copy.
         let until = tail.newest.unwrap_or(start);

@@ -129,16 +129,24 @@ impl<S: Storage> Giver<S> {
         };
         let until = u64::from_le_bytes(until.try_into().expect("it has that length"));
         let (began, mut sent) = (Instant::now(), 0);
-        let mut answer = Answer { stream, has_begun: false };
+        let mut answer = Answer {
+            stream,
+            has_begun: false,
+        };
         let pace = |bytes: usize| {
             sent += bytes as u64;
             let due = Duration::from_nanos(sent.saturating_mul(1_000_000_000 / RATE_BYTES_PER_S));
-            while let Some(left) = due.checked_sub(began.elapsed()).filter(|left| !left.is_zero()) {
+            while let Some(left) = due
+                .checked_sub(began.elapsed())
+                .filter(|left| !left.is_zero())
+            {
                 thread::park_timeout(left);
             }
         };
         match send(&self.storage, until, &mut answer, pace) {
-            Ok(Copied { commands, bytes, .. }) => {
+            Ok(Copied {
+                commands, bytes, ..
+            }) => {
                 let took_ms = began.elapsed().as_millis() as u64;
                 tracing::info!(commands, bytes, took_ms, "another replica has a copy");
                 Ok(())
@@ -189,10 +197,14 @@ pub(super) fn fetch<S: Storage>(
     (storage, options): (&S, &Options),
 ) -> Result<Copied, CopyError> {
     let stream = |text: &str| CopyError::Stream(text.to_owned());
-    let (address, key) = place.split_once(' ').ok_or_else(|| stream("the place has no key"))?;
+    let (address, key) = place
+        .split_once(' ')
+        .ok_or_else(|| stream("the place has no key"))?;
     let key = read_key(key).ok_or_else(|| stream("the place has no key of 64 digits"))?;
     let mut addresses = address.to_socket_addrs()?;
-    let address = addresses.next().ok_or_else(|| stream("its name has no address"))?;
+    let address = addresses
+        .next()
+        .ok_or_else(|| stream("its name has no address"))?;
     let mut connection = TcpStream::connect_timeout(&address, CONNECT_TIME)?;
     connection.set_read_timeout(Some(SILENCE_MAX))?;
     connection.set_write_timeout(Some(SILENCE_MAX))?;

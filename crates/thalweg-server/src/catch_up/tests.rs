@@ -45,11 +45,18 @@ fn primary() -> (SimDisk, OneLog) {
     let (exchange, _) = opened.expect("the disk is empty");
     let mut follow_options = FollowOptions::new("one:1");
     follow_options.bootstrap = true;
-    let led = follow(exchange, Box::new(log.clone()), &follow_options, |_, _, _| true);
+    let led = follow(
+        exchange,
+        Box::new(log.clone()),
+        &follow_options,
+        |_, _, _| true,
+    );
     let mut exchange = led.expect("it does not halt").expect("it leads");
     for uid in 0..USERS {
         let command = Command::AddUser { uid: UserId(uid) };
-        exchange.submit(Origin::Engine, &command, 0).expect("it is taken");
+        exchange
+            .submit(Origin::Engine, &command, 0)
+            .expect("it is taken");
         exchange.drain().expect("it is acknowledged");
     }
     exchange.close().expect("it ends in order");
@@ -74,11 +81,15 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     let (disk, mut log) = primary();
     let place = Place::new("catches-up");
     let (mut exchange, _) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
-    exchange.submit(Origin::Engine, &Command::Nop, 0).expect("it is taken");
+    exchange
+        .submit(Origin::Engine, &Command::Nop, 0)
+        .expect("it is taken");
     exchange.close().expect("it ends in order");
     let before = opened(&place);
 
-    let listener = PeerListener::start(ANYWHERE, disk.clone()).await.expect("a free port");
+    let listener = PeerListener::start(ANYWHERE, disk.clone())
+        .await
+        .expect("a free port");
     let error = run(&place, &log, &listener).expect_err("there is no peer");
     let text = "no other replica that is far enough has noted where it gives copies";
     assert_eq!(error.to_string(), text);
@@ -87,13 +98,17 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     // The replica itself, another key, and a port at which none listens.
     let (address, _) = right.split_once(' ').expect("there is a key");
     let wrong = format!("{address} {}", "0".repeat(64));
-    let gone = PeerListener::start(ANYWHERE, disk.clone()).await.expect("a free port");
+    let gone = PeerListener::start(ANYWHERE, disk.clone())
+        .await
+        .expect("a free port");
     let away = gone.place("127.0.0.1");
     drop(gone);
     for (replica, place) in [("two:2", &right), ("three:3", &wrong), ("four:4", &away)] {
         let _ = log.note_peer(replica, place);
     }
-    let error = run(&place, &log, &listener).expect_err("no peer gives a copy").to_string();
+    let error = run(&place, &log, &listener)
+        .expect_err("no peer gives a copy")
+        .to_string();
     let text = "no replica has given a copy that fits the log; three:3: the stream of the copy: \
                 it was refused: the key is not that of this replica; four:4: the stream of the copy";
     assert!(error.starts_with(text), "{error}");
@@ -108,8 +123,7 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     assert!(prepare(true));
     assert_eq!(opened(&place), before, "an archive is of one journal");
     assert!(prepare(false));
-    let (mut exchange, recovered) =
-        Exchange::open_in(disk, options(), |_| ()).expect("it opens");
+    let (mut exchange, recovered) = Exchange::open_in(disk, options(), |_| ()).expect("it opens");
     exchange.drain().expect("it is well");
     assert_eq!(opened(&place), (USERS as u64, recovered.digest.value()));
     let aside = Place(place.0.join("before-catch-up"));
@@ -123,13 +137,19 @@ async fn a_copy_that_does_not_fit_the_log_replaces_nothing() {
     let (mut exchange, _) = Exchange::open_in(other.clone(), options(), |_| ()).expect("it opens");
     for uid in 100..100 + USERS {
         let command = Command::AddUser { uid: UserId(uid) };
-        exchange.submit(Origin::Engine, &command, 0).expect("it is taken");
+        exchange
+            .submit(Origin::Engine, &command, 0)
+            .expect("it is taken");
     }
     exchange.close().expect("it ends in order");
-    let listener = PeerListener::start(ANYWHERE, other).await.expect("a free port");
+    let listener = PeerListener::start(ANYWHERE, other)
+        .await
+        .expect("a free port");
     let _ = log.note_peer("one:1", &listener.place("127.0.0.1"));
     let place = Place::new("does-not-fit");
-    let error = run(&place, &log, &listener).expect_err("it is another exchange's").to_string();
+    let error = run(&place, &log, &listener)
+        .expect_err("it is another exchange's")
+        .to_string();
     let text = "no replica has given a copy that fits the log; one:1: command 28 in the journal of \
                 this replica is another one than in the log";
     assert!(error.starts_with(text), "{error}");

@@ -150,7 +150,11 @@ impl HeadForm {
     fn check(&self) -> Result<(), CopyError> {
         let version = self.version.get().into();
         let fields = [
-            ("magic number", u64::from_le_bytes(self.magic), u64::from_le_bytes(MAGIC)),
+            (
+                "magic number",
+                u64::from_le_bytes(self.magic),
+                u64::from_le_bytes(MAGIC),
+            ),
             ("head's sum", self.sum.get(), sum_of(self.as_bytes(), 0)),
             ("version", version, COPY_VERSION.into()),
             ("reserved field", self.reserved.get().into(), 0),
@@ -204,7 +208,11 @@ fn sum_of(form: &[u8], seed: u64) -> u64 {
 fn check_fields(fields: &[(&'static str, u64, u64)]) -> Result<(), CopyError> {
     let wrong = fields.iter().find(|(_, found, expected)| found != expected);
     wrong.map_or(Ok(()), |&(what, found, expected)| {
-        Err(CopyError::Field { what, found, expected })
+        Err(CopyError::Field {
+            what,
+            found,
+            expected,
+        })
     })
 }
 

@@ -76,9 +76,11 @@ pub fn receive<S: Storage>(
     // It makes the directory.
     let mut journal = Journal::<[u8], S>::open_in(storage.clone(), journal)?;
     let header = receive_snapshot(storage, input, (snapshot, bytes))?;
-    check_fields(&[
-        ("journal of the snapshot", header.journal, head.journal.get()),
-    ])?;
+    check_fields(&[(
+        "journal of the snapshot",
+        header.journal,
+        head.journal.get(),
+    )])?;
     let mut records = Vec::new();
     let mut next = snapshot;
     loop {
@@ -106,7 +108,11 @@ pub fn receive<S: Storage>(
     }
     let _durable = journal.commit()?;
     let commands = next;
-    Ok(Copied { snapshot, commands, bytes })
+    Ok(Copied {
+        snapshot,
+        commands,
+        bytes,
+    })
 }
 
 /// Receives the file of a snapshot, with this number of commands and of bytes.

@@ -52,7 +52,11 @@ pub fn send<S: Storage>(
     chunk.send_form(out)?;
     out.flush()?;
     let commands = chunk.first;
-    Ok(Copied { snapshot, commands, bytes })
+    Ok(Copied {
+        snapshot,
+        commands,
+        bytes,
+    })
 }
 
 /// Returns the header of the newest whole snapshot with at most `until` commands.

@@ -34,14 +34,23 @@ fn lead(disk: &SimDisk, log: &SimLog, users: std::ops::Range<u64>) -> u64 {
     let (exchange, _) = opened.expect("it opens");
     let mut follow_options = FollowOptions::new("first");
     follow_options.bootstrap = true;
-    let followed = follow(exchange, Box::new(log.clone()), &follow_options, |_, _, time| {
-        std::thread::park_timeout(time);
-        true
-    });
+    let followed = follow(
+        exchange,
+        Box::new(log.clone()),
+        &follow_options,
+        |_, _, time| {
+            std::thread::park_timeout(time);
+            true
+        },
+    );
     let mut exchange = followed.expect("it does not halt").expect("it leads");
     for uid in users {
-        let command = Command::AddUser { uid: UserId(uid as i64) };
-        exchange.submit(Origin::Engine, &command, 0).expect("it is taken");
+        let command = Command::AddUser {
+            uid: UserId(uid as i64),
+        };
+        exchange
+            .submit(Origin::Engine, &command, 0)
+            .expect("it is taken");
         exchange.drain().expect("it is acknowledged");
     }
     let hash = state_hash(exchange.state());
@@ -95,8 +104,14 @@ fn a_copy_goes_on_with_the_log_where_that_begins_behind_it() {
     let needed = [0, EARLY, EARLY + 6, EARLY + 7, USERS].map(needs_copy);
     assert_eq!(needed, [oldest, oldest, oldest, None, None]);
     assert_eq!(commands_in(&disk, &options()).expect("it opens"), USERS);
-    assert_eq!(commands_in(&SimDisk::new(), &options()).expect("it is empty"), 0);
-    assert_eq!(check(copy.clone(), options(), &mut log).expect("it fits"), USERS);
+    assert_eq!(
+        commands_in(&SimDisk::new(), &options()).expect("it is empty"),
+        0
+    );
+    assert_eq!(
+        check(copy.clone(), options(), &mut log).expect("it fits"),
+        USERS
+    );
     assert_eq!(lead(&copy, &log, 0..0), hash);
 }
 
@@ -110,7 +125,10 @@ fn a_copy_that_the_log_has_nothing_behind_is_not_relied_on() {
     let text = "the copy has 60 commands, and the log has no batch after them to check it by";
     assert_eq!(error.to_string(), text);
     let error = send(&SimDisk::new(), 9, &mut Vec::new(), |_| ()).expect_err("there is nothing");
-    assert_eq!(error.to_string(), "sim: no whole snapshot has 9 commands or fewer");
+    assert_eq!(
+        error.to_string(),
+        "sim: no whole snapshot has 9 commands or fewer"
+    );
 }
 
 #[test]
@@ -128,7 +146,10 @@ fn a_copy_of_another_history_is_refused() {
     let (copy, _) = received(&bytes).expect("it is whole");
     // Its last commands are those of the log, those before its snapshot are not.
     let error = check(copy, options(), &mut log).expect_err("it is another history");
-    assert!(matches!(error, CopyError::Halted(Halted::Differs { .. })), "{error}");
+    assert!(
+        matches!(error, CopyError::Halted(Halted::Differs { .. })),
+        "{error}"
+    );
 }
 
 #[test]
