@@ -104,7 +104,7 @@ impl CatchUp {
         directory::finish(&self.directory).map_err(|source| self.failed(source))?;
         let (mut silence, mut is_noted) = (Trouble::default(), false);
         loop {
-            // What does not open is reported when the exchange is.
+            // A journal that does not open is reported when the exchange is opened.
             let files = Files::new(&self.directory);
             let commands = commands_in(&files, options).unwrap_or(u64::MAX);
             is_noted = is_noted || log.note_peer(&self.holder, &self.place) == Written::Acked;

@@ -1,7 +1,8 @@
 //! Replicas as peers: each gives copies of itself to those that have its key.
 //!
-//! A request is a magic number, the number of commands up to which the copy may go, and the key. The
-//! answer is a byte: [`COPY`], with the copy behind it, or [`REFUSED`], with the reason as text.
+//! A request is a magic number, the number of commands up to which the copy may go, and the key.
+//! The answer is a byte: [`COPY`], with the copy behind it, or [`REFUSED`], with the reason as
+//! text.
 //!
 //! The key is random, and drawn at each start. It is in the command log, where other replicas find
 //! it: so those that may read the log, and with it what users have sent, may have a copy.

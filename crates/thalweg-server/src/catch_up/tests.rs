@@ -110,7 +110,8 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
         .expect_err("no peer gives a copy")
         .to_string();
     let text = "no replica has given a copy that fits the log; three:3: the stream of the copy: \
-                it was refused: the key is not that of this replica; four:4: the stream of the copy";
+                it was refused: the key is not that of this replica; four:4: the stream of the \
+                copy";
     assert!(error.starts_with(text), "{error}");
     assert_eq!(opened(&place), before);
 

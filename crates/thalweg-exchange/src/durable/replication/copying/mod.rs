@@ -2,9 +2,9 @@
 //! snapshot, and the commands of the journal after it.
 //!
 //! # Format
-//! A head, the bytes of the snapshot's file, and chunks of commands, each with a sum; the last chunk
-//! is empty. So a stream that ends early is seen, and so is each byte that has changed: the snapshot
-//! has sums of its own.
+//! A head, the bytes of the snapshot's file, and chunks of commands, each with a sum; the last
+//! chunk is empty. So a stream that ends early is seen, and so is each byte that has changed: the
+//! snapshot has sums of its own.
 //!
 //! # Rules
 //! 1. The sender reads what it has on disk, with all checks of a reader, and stops nothing: it
