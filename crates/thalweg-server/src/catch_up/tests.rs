@@ -156,3 +156,13 @@ async fn a_copy_that_does_not_fit_the_log_replaces_nothing() {
     assert!(error.starts_with(text), "{error}");
     assert!(!place.0.join("before-catch-up").exists());
 }
+
+#[test]
+fn texts_name_the_directory() {
+    let error = CatchUpError::Directory {
+        place: PathBuf::from("/srv/exchange"),
+        source: io::Error::other("no room"),
+    };
+    let text = "/srv/exchange: a copy cannot be put there: no room";
+    assert_eq!(error.to_string(), text);
+}
