@@ -11,9 +11,9 @@ use super::machines::{Etcd, wait};
 use crate::experiment::serve::loader::Plan;
 use crate::runner::{Ran, Run, text};
 
-/// Bytes of a batch's head, and of the record of an order with its length.
+/// Bytes of a batch's head, and of a record with its length: the mean of the flow that is sent.
 const HEAD_BYTES: usize = 56;
-const RECORD_BYTES: usize = 92;
+const RECORD_BYTES: usize = 69;
 
 /// Appends batches by a plan's rate; returns the figures of its metrics.
 pub(super) fn run(plan: &Plan) -> Ran {

@@ -103,10 +103,10 @@ impl CatchUp {
     ) -> Result<bool, CatchUpError> {
         directory::finish(&self.directory).map_err(|source| self.failed(source))?;
         let (mut silence, mut is_noted) = (Trouble::default(), false);
+        // A journal that does not open is reported when the exchange is opened.
+        let files = Files::new(&self.directory);
+        let mut commands = commands_in(&files, options).unwrap_or(u64::MAX);
         loop {
-            // A journal that does not open is reported when the exchange is opened.
-            let files = Files::new(&self.directory);
-            let commands = commands_in(&files, options).unwrap_or(u64::MAX);
             is_noted = is_noted || log.note_peer(&self.holder, &self.place) == Written::Acked;
             let found = match is_noted {
                 true => gap(log, commands),
@@ -126,7 +126,10 @@ impl CatchUp {
                         "the log begins behind what this replica has"
                     );
                     match self.run(options, (log, oldest)) {
-                        Ok(_) => continue,
+                        Ok(copied) => {
+                            commands = copied;
+                            continue;
+                        }
                         Err(error @ CatchUpError::Directory { .. }) => return Err(error),
                         Err(error) => {
                             let again_s = PEERS_AGAIN.as_secs();

@@ -136,7 +136,7 @@ impl<S: Storage> Giver<S> {
         };
         let pace = |bytes: usize| {
             sent += bytes as u64;
-            let due = Duration::from_nanos(sent.saturating_mul(1_000_000_000 / RATE_BYTES_PER_S));
+            let due = Duration::from_secs_f64(sent as f64 / RATE_BYTES_PER_S as f64);
             while let Some(left) = due
                 .checked_sub(began.elapsed())
                 .filter(|left| !left.is_zero())
