@@ -59,6 +59,13 @@ impl ServeError {
         matches!(self, Self::Failed(Failed::Fenced { .. }))
     }
 
+    /// Returns whether the command log begins behind what this replica has: started again, it gets
+    /// a copy of another one.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        matches!(self, Self::Halted(Halted::Behind { .. }))
+    }
+
     pub(crate) fn audit(file: Option<&Path>, source: io::Error) -> Self {
         let file = file.map_or_else(String::new, |file| file.display().to_string());
         Self::Audit { file, source }

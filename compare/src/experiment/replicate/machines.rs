@@ -139,10 +139,8 @@ impl Machines {
     pub(super) fn administer(&mut self, commands: &[Command]) -> Result<(), String> {
         let primary = self.primary()?;
         let admin = self.children[primary].admin.ok_or("it has none")?;
-        wait("an administrator", || {
-            TcpStream::connect(admin).map(drop).map_err(text)
-        })?;
-        administer(admin, commands)
+        // It may not serve yet; what is sent again has its first answer.
+        wait("an administrator", || administer(admin, commands))
     }
 
     pub(super) fn kill(&mut self, at: usize) -> Result<(), String> {

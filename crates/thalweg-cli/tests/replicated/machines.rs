@@ -162,13 +162,21 @@ impl<'p> Machines<'p> {
     /// Stops the primary for a while. Returns which it was.
     pub(crate) fn stop_primary(&mut self) -> usize {
         let primary = self.wait_for_primary(None);
-        signal(&self.programs[primary], "-STOP");
+        self.stop(primary);
         primary
+    }
+
+    pub(crate) fn stop(&mut self, at: usize) {
+        signal(&self.programs[at], "-STOP");
+    }
+
+    pub(crate) fn resume(&mut self, at: usize) {
+        signal(&self.programs[at], "-CONT");
     }
 
     /// Lets a machine go on that was stopped. Returns its exit code.
     pub(crate) fn go_on(&mut self, at: usize) -> Option<i32> {
-        signal(&self.programs[at], "-CONT");
+        self.resume(at);
         self.ended(at)
     }
 

@@ -120,17 +120,15 @@ fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
     set_up(&machines.addresses("admin"));
     let mut clients = Clients::start(&machines.addresses("trade"));
     clients.trade(500, &place);
-    let followers: Vec<usize> = (0..MACHINES).filter(|at| *at != primary).collect();
-    for at in &followers {
-        machines.kill(*at);
-    }
+    let [new, late] = [1, 2].map(|further| (primary + further) % MACHINES);
+    machines.kill(new);
+    machines.stop(late);
     // The log keeps a part of them.
     clients.trade(2_000, &place);
-    std::fs::remove_dir_all(machines.directory(followers[0])).expect("it was one");
+    std::fs::remove_dir_all(machines.directory(new)).expect("it was one");
     let began = Instant::now();
-    for at in &followers {
-        machines.start_again(*at);
-    }
+    machines.start_again(new);
+    machines.resume(late);
     clients.trade(500, &place);
     let outcomes = clients.end(&place);
     let positions = machines.end();
@@ -138,8 +136,8 @@ fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
         "commands {positions:?}, at the end after {:?}",
         began.elapsed()
     );
-    for at in &followers {
-        let aside = machines.directory(*at).join("before-catch-up");
+    for at in [new, late] {
+        let aside = machines.directory(at).join("before-catch-up");
         assert!(aside.is_dir(), "machine {at} has a copy of another one");
     }
     let journal = compared(&machines);
