@@ -6,7 +6,7 @@
 //! | `<prefix>/beat` | a counter of the writer's |
 //! | `<prefix>/log/<index, 16 hexadecimal digits>` | a batch |
 //! | `<prefix>/newest` | the index of the newest batch, as in its key; empty before the first |
-//! | `<prefix>/replica/<name>` | how many commands a replica has executed, and when, in ms |
+//! | `<prefix>/replica/<name>` | commands a replica has executed, when (ms), why it has halted |
 //! | `<prefix>/peer/<name>` | where others get a copy of a replica |
 
 use std::io;
@@ -63,6 +63,8 @@ pub struct Position {
     pub commands: u64,
     /// When it has noted that, by its own clock, in milliseconds since 1970.
     pub noted_ms: u64,
+    /// Why it has halted then, if it has.
+    pub halted: Option<String>,
 }
 
 /// A command log in an etcd cluster.
@@ -170,16 +172,16 @@ impl EtcdLog {
     /// No majority answers in time, or what is there is not ours.
     pub fn noted(&mut self) -> Result<Vec<Position>, LogError> {
         let position = |(replica, value): (String, String)| {
-            let numbers = value.split_once(' ').and_then(|(commands, noted_ms)| {
-                Some((commands.parse().ok()?, noted_ms.parse().ok()?))
-            });
-            let Some((commands, noted_ms)) = numbers else {
+            let mut words = value.splitn(3, ' ');
+            let mut number = || words.next().and_then(|word| word.parse().ok());
+            let (Some(commands), Some(noted_ms)) = (number(), number()) else {
                 return Err(LogError(format!("the position of {replica} is no number")));
             };
             Ok(Position {
                 replica,
                 commands,
                 noted_ms,
+                halted: words.next().map(str::to_owned),
             })
         };
         self.under("replica")?.into_iter().map(position).collect()
@@ -194,6 +196,14 @@ impl EtcdLog {
         let entries = entries.into_iter();
         let noted = entries.map(|entry| (text(&entry.key[first.len()..]), text(&entry.value)));
         Ok(noted.collect())
+    }
+
+    fn note(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+        let key = self.key(&format!("replica/{replica}"));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_millis();
+        let value = format!("{commands} {now}{why}");
+        self.write(&[], &[put(&key, value.as_bytes())])
     }
 
     /// Returns the first index of a batch in a range, without its end.
@@ -345,10 +355,11 @@ impl CommandLog for EtcdLog {
     }
 
     fn note_position(&mut self, replica: &str, commands: u64) -> Written {
-        let key = self.key(&format!("replica/{replica}"));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.unwrap_or_default().as_millis();
-        self.write(&[], &[put(&key, format!("{commands} {now}").as_bytes())])
+        self.note(replica, commands, "")
+    }
+
+    fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+        self.note(replica, commands, &format!(" {why}"))
     }
 
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {

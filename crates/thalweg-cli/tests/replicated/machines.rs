@@ -1,6 +1,7 @@
 //! Three nodes of etcd and three replicas, each a program of its own.
 
 use std::fs::File;
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -15,7 +16,21 @@ use crate::served_kills::served::Folder;
 pub(crate) const MACHINES: usize = 3;
 /// How often a test looks at the log, which has other work.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long an answer by HTTP is waited for.
+const HTTP_TIME: Duration = Duration::from_secs(5);
 const PREFIX: &str = "test/exchange";
+
+fn get(address: &str, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    // A program that is stopped takes connections.
+    stream.set_read_timeout(Some(HTTP_TIME))?;
+    stream.write_all(
+        format!("GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").as_bytes(),
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
 
 fn signal(child: &Child, name: &str) {
     let id = child.id().to_string();
@@ -82,7 +97,7 @@ impl<'p> Machines<'p> {
             place,
             url: etcd.url(),
             log: etcd.log(),
-            ports: free_ports(2 * MACHINES).expect("there are free ports"),
+            ports: free_ports(3 * MACHINES).expect("there are free ports"),
             log_bytes,
             programs: Vec::new(),
         };
@@ -97,9 +112,22 @@ impl<'p> Machines<'p> {
         self.place.within.join(format!("machine-{at}"))
     }
 
-    fn address(&self, listener: &str, at: usize) -> String {
-        let first = if listener == "trade" { 0 } else { MACHINES };
+    /// Returns the address of a listener, `trade`, `admin` or `http`, of a machine.
+    pub(crate) fn address(&self, listener: &str, at: usize) -> String {
+        let listeners = ["trade", "admin", "http"];
+        let found = listeners.iter().position(|name| *name == listener);
+        let first = found.expect("a listener") * MACHINES;
         format!("127.0.0.1:{}", self.ports[first + at])
+    }
+
+    /// Returns the URL of the command log.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns what a machine serves by HTTP, with its head; nothing where it does not answer.
+    pub(crate) fn get(&self, at: usize, path: &str) -> String {
+        get(&self.address("http", at), path).unwrap_or_default()
     }
 
     /// Returns the addresses of all machines, for clients.
@@ -115,7 +143,12 @@ impl<'p> Machines<'p> {
         let trade = self.address("trade", at);
         program.args(["--trade", &trade, "--advertise", &trade]);
         program.args(["--admin", &self.address("admin", at)]);
-        program.args(["--http", "127.0.0.1:0", "--replicate", &self.url]);
+        program.args([
+            "--http",
+            &self.address("http", at),
+            "--replicate",
+            &self.url,
+        ]);
         program.args(["--log-bytes", &self.log_bytes.to_string()]);
         if at == 0 {
             program.arg("--bootstrap");
@@ -126,7 +159,8 @@ impl<'p> Machines<'p> {
 
     /// Waits until a machine is the primary and serves clients: another one than `before`.
     pub(crate) fn wait_for_primary(&mut self, before: Option<usize>) -> usize {
-        let trade: Vec<String> = (0..MACHINES).map(|at| self.address("trade", at)).collect();
+        let all = |listener| (0..MACHINES).map(|at| self.address(listener, at)).collect();
+        let [trade, http]: [Vec<String>; 2] = ["trade", "http"].map(all);
         let (log, mut looked) = (&mut self.log, Instant::now());
         self.place.wait("a primary", || {
             if looked.elapsed() < LOOK_EVERY {
@@ -142,8 +176,9 @@ impl<'p> Machines<'p> {
             let found = found
                 .filter(|found| Some(*found) != before)
                 .ok_or(claim.epoch)?;
-            let connected = TcpStream::connect(&claim.holder);
-            connected.map(|_| found).map_err(|_| claim.epoch)
+            let ready = get(&http[found], "/readyz").unwrap_or_default();
+            let is_ready = ready.starts_with("HTTP/1.1 200");
+            is_ready.then_some(found).ok_or(claim.epoch)
         })
     }
 

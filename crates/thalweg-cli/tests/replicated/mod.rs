@@ -11,6 +11,7 @@
 #![cfg(unix)]
 
 mod machines;
+mod readers;
 
 use std::time::{Duration, Instant};
 

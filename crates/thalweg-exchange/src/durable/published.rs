@@ -34,6 +34,14 @@ pub enum Published<'p> {
     },
     /// A command was executed.
     Outcome(Executed<'p>),
+    /// A replica follows the writer of the command log that has claimed it, or has claimed it
+    /// itself: what is published from now on was written under this claim, or later.
+    Claimed {
+        /// The number of the claim, higher than those of all claims before.
+        epoch: u64,
+        /// Whether this replica writes the log from now on.
+        leads: bool,
+    },
     /// A query was answered.
     Answer {
         /// The note of the caller that asked.

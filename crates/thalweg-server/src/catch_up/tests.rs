@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use thalweg_exchange::durable::replication::{FollowOptions, follow};
+use thalweg_exchange::durable::replication::{FollowOptions, Followed, Following};
 use thalweg_exchange::durable::{Exchange, JournalOptions, Origin, SimDisk};
 use thalweg_exchange::{Command, UserId};
 
@@ -45,13 +45,12 @@ fn primary() -> (SimDisk, OneLog) {
     let (exchange, _) = opened.expect("the disk is empty");
     let mut follow_options = FollowOptions::new("one:1");
     follow_options.bootstrap = true;
-    let led = follow(
-        exchange,
-        Box::new(log.clone()),
-        &follow_options,
-        |_, _, _| true,
-    );
-    let mut exchange = led.expect("it does not halt").expect("it leads");
+    let following = Following::start(exchange, Box::new(log.clone()), follow_options);
+    let mut following = following.expect("there are threads");
+    while following.turn().expect("it does not halt") != Followed::Leads {
+        std::thread::yield_now();
+    }
+    let mut exchange = following.into_exchange();
     for uid in 0..USERS {
         let command = Command::AddUser { uid: UserId(uid) };
         exchange

@@ -39,7 +39,7 @@ mod simulation;
 
 pub use self::batch::{BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX};
 pub use self::follower::{Follower, Polled};
-pub use self::following::{FollowOptions, Looked, follow};
+pub use self::following::{FollowOptions, Followed, Following, Looked, ReplicaStats};
 pub use self::halted::Halted;
 pub use self::log::{Claim, CommandLog, LogError, Start, Stored, Tail, Written};
 pub use self::sequencer::{Sequencer, Step};

@@ -10,7 +10,7 @@ use crate::durable::exchange::Exchange;
 use crate::durable::options::Options;
 use crate::durable::record::Origin;
 use crate::durable::replication::simulation::SimLog;
-use crate::durable::replication::{CommandLog, FollowOptions, follow};
+use crate::durable::replication::{CommandLog, FollowOptions, Followed, Following};
 use crate::ids::UserId;
 use crate::snapshot::state_hash;
 
@@ -34,16 +34,12 @@ fn lead(disk: &SimDisk, log: &SimLog, users: std::ops::Range<u64>) -> u64 {
     let (exchange, _) = opened.expect("it opens");
     let mut follow_options = FollowOptions::new("first");
     follow_options.bootstrap = true;
-    let followed = follow(
-        exchange,
-        Box::new(log.clone()),
-        &follow_options,
-        |_, _, time| {
-            std::thread::park_timeout(time);
-            true
-        },
-    );
-    let mut exchange = followed.expect("it does not halt").expect("it leads");
+    let following = Following::start(exchange, Box::new(log.clone()), follow_options);
+    let mut following = following.expect("there are threads");
+    while following.turn().expect("it does not halt") != Followed::Leads {
+        std::thread::yield_now();
+    }
+    let mut exchange = following.into_exchange();
     for uid in users {
         let command = Command::AddUser {
             uid: UserId(uid as i64),
