@@ -369,16 +369,9 @@ pub(crate) fn figures(evidence: &Evidence) -> String {
     let mut text = String::new();
     for (name, reading) in evidence.readings() {
         let unit = evidence::named(name).map_or("", |metric| metric.unit);
-        let value = match reading.value {
-            Some(value) => quantity(value, unit),
-            None => "absent".to_owned(),
-        };
-        let quality = match reading.quality {
-            Quality::Exact => "exact",
-            Quality::Sampled => "sampled",
-            Quality::Absent => "",
-        };
-        let source = plain(&reading.source);
+        let value = reading.value.map(|value| quantity(value, unit));
+        let value = value.unwrap_or_default();
+        let (quality, source) = (reading.quality.name(), plain(&reading.source));
         text += &format!("{name:<22} {value:>20}  {quality:<8} {source}\n");
     }
     text

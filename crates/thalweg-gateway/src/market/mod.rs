@@ -50,7 +50,7 @@ use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};
 pub(crate) use self::ticker::Ticker;
-use self::topics::Topics;
+use self::topics::{Progress, Topics};
 pub(crate) use self::trade::{AggregateTrade, Trade, Trades};
 pub(crate) use self::units::{Units, percent};
 use crate::time_unit::now_us;
@@ -59,8 +59,6 @@ use crate::time_unit::now_us;
 const TICK: Duration = Duration::from_millis(100);
 /// Ticks in a second.
 const TICKS: u64 = 10;
-/// Events that are published before others of the runtime have a turn.
-const PUBLISHED_TOGETHER: usize = 256;
 
 /// The changes of the command that ends next.
 #[derive(Debug, Default)]
@@ -288,11 +286,12 @@ impl Market {
                 _ = ticks.tick() => self.tick(now_us()),
                 () = self.has_changed.notified() => self.flush(now_us()),
             };
-            for some in events.chunks(PUBLISHED_TOGETHER) {
-                self.topics.publish(some);
+            let mut progress = Progress::default();
+            while !self.topics.publish(&events, &mut progress) {
                 // The connections write meanwhile.
                 tokio::task::yield_now().await;
             }
+            tokio::task::yield_now().await;
         }
     }
 

@@ -8,6 +8,8 @@ use thalweg_exchange::market::{
 };
 
 use super::{SYMBOL, trade};
+use crate::market::stream::StreamEvent;
+use crate::market::topics::Progress;
 use crate::market::units::Unit;
 use crate::market::{Item, Kind, Label, Market, Outbox, Subscription, Units};
 use crate::time_unit::TimeUnit;
@@ -43,14 +45,19 @@ fn level(side: Action, price: i64, volume: i64) -> Message {
     }
 }
 
+fn publish(market: &Market, events: &[StreamEvent]) {
+    let mut progress = Progress::default();
+    while !market.topics.publish(events, &mut progress) {}
+}
+
 /// Ends a command, and has its events published.
 fn end(market: &Market, number: u64, time_us: i64) {
     market.end(number, time_us);
-    market.topics.publish(&market.flush(time_us));
+    publish(market, &market.flush(time_us));
 }
 
 fn tick(market: &Market, time_us: i64) {
-    market.topics.publish(&market.tick(time_us));
+    publish(market, &market.tick(time_us));
 }
 
 struct Follower<'m> {
@@ -329,7 +336,7 @@ fn events_that_none_publishes_are_bounded_and_their_followers_cut() {
         market.trade(&trade(id, START_US, 10, 1));
         market.end(id as u64, START_US);
     }
-    market.topics.publish(&market.flush(START_US));
+    publish(&market, &market.flush(START_US));
     assert!(follower.texts().is_empty());
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let why = runtime.expect("a runtime").block_on(follower.outbox.cut());
