@@ -12,11 +12,11 @@ use thalweg_client::{
     BlockingEvents, BlockingReadClient, BlockingTradeClient, Event, Outcome, SessionQuery,
 };
 
-use super::has_etcd;
 use super::machines::{Etcd, MACHINES, Machines};
 use crate::program::thalweg;
 use crate::served_kills::clients::{command, options, set_up};
 use crate::served_kills::served::Folder;
+use thalweg_testkit::etcd::Cluster;
 
 const SYMBOL: SymbolId = SymbolId(1);
 const USER: i64 = 1;
@@ -222,7 +222,7 @@ fn account(machines: &Machines<'_>, at: usize) -> String {
 
 #[test]
 fn a_follower_serves_readers_and_keeps_them_when_it_takes_over() {
-    if !has_etcd() {
+    if !Cluster::is_installed() {
         println!("skipped: no etcd");
         return;
     }
@@ -230,7 +230,7 @@ fn a_follower_serves_readers_and_keeps_them_when_it_takes_over() {
     std::fs::create_dir_all(&place.exchange).expect("there is room");
     place.configure("[exchange]\nclock_ms = 0\n");
     let etcd = Etcd::start(&place);
-    let mut machines = Machines::start(&place, &etcd);
+    let mut machines = Machines::start(&place, &etcd, 256 << 20);
     let primary = machines.wait_for_primary(None);
     set_up(&machines.addresses("admin"));
     // It knows one follower alone, which names the primary.
