@@ -427,7 +427,7 @@ fn log_opening(recovered: &Recovered) {
 /// The findings when the exchange was opened.
 type Opening = oneshot::Receiver<Result<Recovered, ServeError>>;
 
-/// A command log, how this replica catches up with it, and where it is waited for that it writes it.
+/// A command log, how this replica catches up, and where it is waited for that it writes the log.
 type ToFollow = (Replication, CatchUp, oneshot::Sender<Led>);
 
 /// Opens the exchange on its thread, since that may take minutes.
