@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod blocks;
 mod clients;
 mod counts;
 #[cfg(test)]
