@@ -37,18 +37,39 @@ fn run(workspace: &Workspace) -> Result<Outcome, String> {
         workspace.say(format_args!("{name}: {} files", list.lines().count()))?;
         let manifest = folder.join("Cargo.toml");
         let text = read(&workspace.root.join(&manifest))?;
-        for key in DESCRIBED_BY {
-            if !text.lines().any(|line| line.starts_with(key)) {
-                return Err(format!("{}: it has no `{key}`", manifest.display()));
-            }
+        let program = workspace.root.join(folder.join("src/lib.rs"));
+        let source = fs::read_to_string(program).unwrap_or_default();
+        if let Some(missing) = undescribed(&text, &source) {
+            return Err(format!("{}: it has no `{missing}`", manifest.display()));
         }
     }
     compile_alone(workspace)?;
     Ok(Outcome::Passed)
 }
 
-/// The keys by which a registry describes a crate.
-const DESCRIBED_BY: [&str; 4] = ["description", "categories", "keywords", "rust-version"];
+/// Beginnings of lines of a manifest by which a registry describes a crate, and makes its
+/// documentation.
+const DESCRIBED_BY: [&str; 7] = [
+    "description",
+    "readme",
+    "categories",
+    "keywords",
+    "rust-version",
+    "[package.metadata.docs.rs]",
+    "targets",
+];
+
+/// The line of a library with features: items say which feature they need.
+const BADGES: &str = "#![cfg_attr(docsrs, feature(doc_cfg))]";
+
+/// Returns what a manifest, or the library's first file, does not have of that.
+fn undescribed(manifest: &str, library: &str) -> Option<&'static str> {
+    let lacks = |text: &str, begin: &str| !text.lines().any(|line| line.starts_with(begin));
+    let missing = DESCRIBED_BY.iter().find(|key| lacks(manifest, key));
+    let needs_badges = !library.is_empty() && !lacks(manifest, "[features]");
+    let has_none = needs_badges && lacks(library, BADGES);
+    missing.copied().or(has_none.then_some(BADGES))
+}
 
 /// Name and folder of every crate that may be published.
 pub(crate) fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
@@ -75,7 +96,7 @@ pub(crate) fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
 }
 
 /// Crates that are packed and compiled without the rest of the workspace.
-const ALONE: [&str; 5] = [
+pub(crate) const ALONE: [&str; 5] = [
     "thalweg",
     "thalweg-measure",
     "thalweg-hash",
@@ -276,6 +297,19 @@ mod tests {
         assert!(!found.iter().any(|(name, _)| {
             ["dev", "thalweg-compare", "counts", "guide"].contains(&name.as_str())
         }));
+    }
+
+    #[test]
+    fn what_a_manifest_lacks_is_named() {
+        let whole: String = DESCRIBED_BY.map(|key| format!("{key} = 1\n")).concat();
+        assert_eq!(undescribed(&whole, "//! A.\n"), None);
+        for key in DESCRIBED_BY {
+            let part = whole.replace(&format!("{key} = 1\n"), "");
+            assert_eq!(undescribed(&part, ""), Some(key));
+        }
+        let featured = whole + "[features]\n";
+        assert_eq!(undescribed(&featured, "//! A.\n"), Some(BADGES));
+        assert_eq!(undescribed(&featured, BADGES), None);
     }
 
     #[test]
