@@ -136,7 +136,9 @@ impl<'w> Alone<'w> {
         for name in ALONE {
             let file = target.join(format!("package/{name}-{VERSION}.crate"));
             let mut unpack = workspace.command("tar");
-            workspace.run(unpack.arg("-xzf").arg(file).arg("-C").arg(&crates))?;
+            // Files in packages are of 2006. Without times of today cargo would take what it
+            // compiled of them in an earlier run.
+            workspace.run(unpack.arg("-xzmf").arg(file).arg("-C").arg(&crates))?;
         }
         Ok(Self {
             workspace,
