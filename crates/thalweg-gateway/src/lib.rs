@@ -65,6 +65,7 @@ mod seats;
 pub mod signature;
 mod stalling;
 mod state;
+mod stream_counts;
 pub mod symbols;
 mod time_unit;
 mod trade_ids;

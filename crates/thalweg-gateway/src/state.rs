@@ -17,6 +17,7 @@ use crate::limits::Limits;
 use crate::market::Market;
 use crate::orders::Orders;
 use crate::seats::Seats;
+use crate::stream_counts::StreamCounts;
 use crate::symbols::Symbols;
 pub(crate) use crate::time_unit::now_us;
 
@@ -35,6 +36,7 @@ pub(crate) struct State {
     pub(crate) seats: Arc<Seats>,
     /// The address whose `X-Forwarded-For` is read.
     pub(crate) proxy: Option<IpAddr>,
+    pub(crate) stream_counts: StreamCounts,
     pub(crate) figures: Figures,
     pub(crate) observer: GatewayObserver,
     pub(crate) connection_rate: ConnectionRate,
@@ -78,6 +80,7 @@ impl State {
             lines: Lines::default(),
             seats: Seats::new(config.connections_max),
             proxy: config.proxy.map(|proxy| proxy.to_canonical()),
+            stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),
             observer: link.observer.clone(),
             connection_rate: link.connection_rate.clone(),
