@@ -47,6 +47,15 @@ const TOO_FEW_CORES: Weighed = weighed(
     ],
 );
 
+/// A quota stops the threads.
+const STOPPED: Weighed = weighed(
+    0.5,
+    &[clue! {
+        host.throttled_share > 0.1,
+        "what a quota stops waits too, and no other thread is to blame"
+    }],
+);
+
 pub(crate) const MACHINE: &[Rule] = &[
     Rule {
         id: Id::Contaminated,
@@ -55,13 +64,7 @@ pub(crate) const MACHINE: &[Rule] = &[
             &[Part::Queue],
         ),
         curve: Curve::Disturbance,
-        contradicts: &[weighed(
-            0.5,
-            &[clue! {
-                host.throttled_share > 0.1,
-                "what a quota stops waits too, and no other program is to blame"
-            }],
-        )],
+        contradicts: &[STOPPED],
         blind: &[
             (
                 "host.wait_others",
@@ -95,7 +98,7 @@ pub(crate) const MACHINE: &[Rule] = &[
         curve: Curve::Overhead,
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
-        contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK],
+        contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK, STOPPED],
         places: &[Topic::Functions],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
                std::thread::available_parallelism or nproc), and give them the work in turns.",

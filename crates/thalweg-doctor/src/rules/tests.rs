@@ -506,6 +506,19 @@ fn a_spinning_thread_starves_no_peer_that_has_a_core_of_its_own() {
     first(Id::SpinBurnsCpu, &evidence(&spin));
 }
 
+/// `pigz -p 2` with a quota of 0.3 cores, as recorded beside other programs: there are as many
+/// threads as cores. It was OVERSUBSCRIBED, as the quota counts as the cores that it may use.
+#[test]
+fn threads_that_a_quota_stops_are_not_too_many() {
+    let stopped = values! {
+        state.running 0.3, state.waiting 0.69, cpu.used 0.295, cpu.usable 0.3, threads.busy 2.33,
+        run.wait_peers 0.5, host.throttled_share 0.29
+    };
+    let found = judge(&evidence(&stopped));
+    let others = found.iter().find(|it| it.id != Id::Contaminated);
+    assert_eq!(others.map(|it| it.id), Some(Id::Throttled), "{found:?}");
+}
+
 /// Java sleeps in futex, and no thread wakes a sleeper. This is made by hand: for such a program
 /// the probes still report `lock.held_share` 0.05 where threads take turns in a fixed order.
 #[test]
