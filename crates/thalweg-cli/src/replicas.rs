@@ -28,6 +28,22 @@ pub(crate) struct ReplicaOptions {
     /// machines can reach that]
     #[arg(long, value_name = "HOST:PORT", requires = "replicate")]
     advertise: Option<String>,
+
+    /// Where this replica gives others copies of its snapshot and journal [default: the address of
+    /// trade.listen, any free port]
+    #[arg(long, value_name = "ADDRESS", requires = "replicate")]
+    peer_listen: Option<SocketAddr>,
+
+    /// Bytes of batches that the command log keeps: a replica that is further behind gets a copy of
+    /// another one
+    #[arg(
+        long,
+        value_name = "BYTES",
+        requires = "replicate",
+        default_value_t = 256 << 20,
+        value_parser = clap::value_parser!(u64).range(64 << 10..=1 << 30)
+    )]
+    log_bytes: u64,
 }
 
 impl ReplicaOptions {
@@ -43,8 +59,12 @@ impl ReplicaOptions {
         let mut options = FollowOptions::new(holder);
         options.bootstrap = self.bootstrap;
         options.log = format!("{}/{}", address.endpoints.join(","), address.prefix);
-        let log = Box::new(log(address)?);
-        Ok(Some(Replication { log, options }))
+        options.kept_bytes_max = self.log_bytes as usize;
+        Ok(Some(Replication {
+            log: Box::new(log(address)?),
+            options,
+            peer_listen: self.peer_listen,
+        }))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -31,6 +32,9 @@ pub struct Replication {
     pub log: Box<dyn CommandLog>,
     /// How it is followed.
     pub options: FollowOptions,
+    /// Where it gives copies of itself to other replicas; none for the address of `trade.listen`,
+    /// and any free port.
+    pub peer_listen: Option<SocketAddr>,
 }
 
 impl fmt::Debug for Replication {
@@ -52,7 +56,7 @@ pub(crate) fn feed_epoch(claim: u64, leads: bool) -> Epoch {
     Epoch(OF_CLAIM | claim.min(u64::from(u32::MAX >> 1)) << 32 | u64::from(own))
 }
 
-/// What the clock and the limits of a primary go on from.
+/// The state that the clock and the limits of a primary go on from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Led {
     /// The exchange's time.
@@ -86,7 +90,7 @@ impl<S: Storage> Replica<S> {
         replication: Replication,
         led: oneshot::Sender<Led>,
     ) -> Result<Self, Halted> {
-        let Replication { log, options } = replication;
+        let Replication { log, options, .. } = replication;
         let commands = exchange.number();
         tracing::info!(holder = %options.holder, commands, "the replica follows the log");
         Ok(Self {
@@ -109,12 +113,8 @@ impl<S: Storage> Replica<S> {
     /// The replica has halted, or the server is to end.
     pub(crate) fn attach(&mut self, requests: &Receiver<Request>) -> Result<(), ServeError> {
         while self.following.claim().is_none() {
-            match requests.recv_timeout(ATTACH_EVERY) {
-                Ok(Request::Abandon | Request::Stop(_)) | Err(RecvTimeoutError::Disconnected) => {
-                    return Err(ServeError::Panicked);
-                }
-                // Statistics are those of an exchange that serves.
-                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            if !goes_on(requests, ATTACH_EVERY) {
+                return Err(ServeError::Panicked);
             }
             self.turn(Instant::now());
             if let Some(halted) = self.halted.take() {
@@ -321,6 +321,22 @@ impl LastClock {
     }
 }
 
+/// Waits, and takes requests meanwhile. Returns false where the server ends.
+pub(crate) fn goes_on(requests: &Receiver<Request>, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match requests.recv_timeout(left) {
+            Ok(Request::Abandon | Request::Stop(_)) | Err(RecvTimeoutError::Disconnected) => {
+                return false;
+            }
+            // Statistics are those of an exchange that serves.
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => return true,
+        }
+    }
+}
+
 /// Warns that there is no log where this replica, which has commands, expects one.
 fn warn_unclaimed(log: &str, commands: u64) {
     tracing::warn!(
@@ -353,6 +369,7 @@ pub(crate) mod tests {
         /// Why a replica has halted.
         pub(crate) halt: Arc<Mutex<Option<String>>>,
         tail: Arc<Mutex<Tail>>,
+        peers: Arc<Mutex<Vec<(String, String)>>>,
     }
 
     impl OneLog {
@@ -384,7 +401,12 @@ pub(crate) mod tests {
             options.bootstrap = holder == "one";
             let log = Box::new(self.clone());
             let (led, _) = oneshot::channel();
-            let replica = Replica::start(exchange, Replication { log, options }, led);
+            let replication = Replication {
+                log,
+                options,
+                peer_listen: None,
+            };
+            let replica = Replica::start(exchange, replication, led);
             Held::Replica(Box::new(replica.expect("there are threads")))
         }
 
@@ -454,8 +476,8 @@ pub(crate) mod tests {
             Ok(Vec::new())
         }
 
-        fn forget(&mut self, _: &Claim, _: u64) -> Written {
-            Written::Acked
+        fn forget(&mut self, _: &Claim, before: u64) -> Written {
+            self.write(|tail| tail.batches.retain(|stored| stored.index >= before))
         }
 
         fn note_position(&mut self, _: &str, _: u64) -> Written {
@@ -470,6 +492,16 @@ pub(crate) mod tests {
 
         fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
             Ok(Vec::new())
+        }
+
+        fn note_peer(&mut self, replica: &str, place: &str) -> Written {
+            let mut peers = self.peers.lock().expect("no panic");
+            peers.push((replica.to_owned(), place.to_owned()));
+            Written::Acked
+        }
+
+        fn peers(&mut self) -> Result<Vec<(String, String)>, LogError> {
+            Ok(self.peers.lock().expect("no panic").clone())
         }
     }
 

@@ -19,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::accept::listen;
 use crate::audit::Audit;
+use crate::catch_up::{CatchUp, PeerListener};
 use crate::conditions::Conditions;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
@@ -34,7 +35,7 @@ use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
-use crate::replication::{Held, Led, Replica, Replication};
+use crate::replication::{Held, Led, Replica, Replication, goes_on};
 use crate::report_readers::LastReader;
 use crate::request::Request;
 use crate::shared::Shared;
@@ -61,6 +62,8 @@ pub struct Server {
     /// For the lines of a gateway.
     gateway_audit: Arc<Audit>,
     copy: Option<DropCopy>,
+    /// That of a replica.
+    peers: Option<PeerListener>,
     /// Dropped with the server, wherever that happens.
     _abandon: Abandon,
 }
@@ -121,8 +124,20 @@ impl Server {
             Some(archive) => files.archiving(archive),
             None => files,
         };
-        let replication = Some(replication);
-        Self::start_all(config, files, SystemClock, (None, replication)).await
+        let listen = replication.peer_listen;
+        let address = listen.unwrap_or((config.trade.listen.ip(), 0).into());
+        let listener = PeerListener::start(address, files.clone()).await;
+        let listener = listener.map_err(|source| ServeError::Listen {
+            what: "peer",
+            address,
+            source,
+        })?;
+        let place = (directory, config.journal.archive.is_some());
+        let catch_up = CatchUp::new(place, &replication.options.holder, &listener);
+        let replication = Some((replication, catch_up));
+        let mut started = Self::start_all(config, files, SystemClock, (None, replication)).await?;
+        started.peers = Some(listener);
+        Ok(started)
     }
 
     /// Starts a server in any storage, such as a simulated disk, by any clock.
@@ -141,7 +156,7 @@ impl Server {
         config: Config,
         storage: S,
         time: impl TimeSource,
-        (flow, replication): (Option<Flow>, Option<Replication>),
+        (flow, replication): (Option<Flow>, Option<(Replication, CatchUp)>),
     ) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
@@ -151,8 +166,7 @@ impl Server {
         if let Some(conditions) = &conditions {
             warn_of_silence(&config, conditions);
         }
-        let shared = Shared::new(config, keys, gateway_key, feed, conditions);
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared::new(config, keys, gateway_key, feed, conditions));
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
@@ -165,7 +179,7 @@ impl Server {
         // A thread that panics drops the sender.
         let (led, leads) = oneshot::channel();
         let is_replica = replication.is_some();
-        let replication = replication.map(|replication| (replication, led));
+        let replication = replication.map(|(replication, catch_up)| (replication, catch_up, led));
         let parts = (copy_writer, flow, replication);
         let opening = open(&shared, storage, audit, parts).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
@@ -186,15 +200,11 @@ impl Server {
             helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
         }
         // Not before: a client that comes meanwhile is refused by the system, and comes again.
-        let mut listeners = Vec::new();
-        for (kind, listener) in bound.listen()? {
-            listeners.push(tokio::spawn(listen(Arc::clone(&shared), kind, listener)));
-        }
-        // Unless it has failed meanwhile.
+        let listeners = start_listeners(&shared, bound)?;
         if !is_replica {
-            let _ = shared
-                .lifecycle
-                .change_to(Lifecycle::Ready, "the listeners are open");
+            let why = "the listeners are open";
+            // Unless it has failed meanwhile.
+            let _ = shared.lifecycle.change_to(Lifecycle::Ready, why);
         }
         log_warnings(&shared.config);
         log_opening(&recovered);
@@ -208,6 +218,7 @@ impl Server {
             audit: audit_thread,
             gateway_audit,
             copy,
+            peers: None,
             _abandon: abandon,
         })
     }
@@ -292,6 +303,7 @@ impl Server {
         }
         self.helpers.iter().for_each(JoinHandle::abort);
         drop(self.http);
+        drop(self.peers);
         let finished = finished?;
         drop(self.gateway_audit);
         // Its lines are written when the last thread that makes some has ended.
@@ -323,6 +335,16 @@ fn start_http(
         address,
         source,
     })
+}
+
+/// Starts the listeners for sessions.
+fn start_listeners(
+    shared: &Arc<Shared>,
+    bound: BoundListeners,
+) -> Result<Vec<JoinHandle<()>>, ServeError> {
+    let listeners = bound.listen()?.into_iter();
+    let start = |(kind, listener)| tokio::spawn(listen(Arc::clone(shared), kind, listener));
+    Ok(listeners.map(start).collect())
 }
 
 /// A key for the gateway, and both ends of its drop copy, where the configuration has one.
@@ -364,8 +386,8 @@ fn new_feed(config: &Config) -> Feed {
     )
 }
 
-/// Returns the epoch of a start on one machine: each start needs its own, later than all before, and
-/// time has not been the same before.
+/// Returns the epoch of a start on one machine: each start needs its own, later than all before,
+/// and time has not been the same before.
 fn new_epoch() -> Epoch {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Epoch(now.unwrap_or_default().as_nanos() as u64)
@@ -405,8 +427,8 @@ fn log_opening(recovered: &Recovered) {
 /// The findings when the exchange was opened.
 type Opening = oneshot::Receiver<Result<Recovered, ServeError>>;
 
-/// A command log, and where it is waited for that this replica writes it.
-type ToFollow = (Replication, oneshot::Sender<Led>);
+/// A command log, how this replica catches up, and where it is waited for that it writes the log.
+type ToFollow = (Replication, CatchUp, oneshot::Sender<Led>);
 
 /// Opens the exchange on its thread, since that may take minutes.
 fn open<S: Storage>(
@@ -483,10 +505,15 @@ fn open_exchange<S: Storage>(
     replication: Option<ToFollow>,
     (lifecycle, requests): (&StateCell<Lifecycle>, &mpsc::Receiver<Request>),
 ) -> Result<(Held<S>, Recovered), ServeError> {
-    let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
-    let Some((replication, led)) = replication else {
+    let Some((mut replication, catch_up, led)) = replication else {
+        let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
         return Ok((exchange.into(), recovered));
     };
+    let pause = |time| goes_on(requests, time);
+    if !catch_up.prepare(&options, &mut *replication.log, pause)? {
+        return Err(ServeError::Panicked);
+    }
+    let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
     let _ = lifecycle.change_to(Lifecycle::Following, "the journal was executed");
     let mut replica = Replica::start(exchange, replication, led)?;
     replica.attach(requests)?;

@@ -34,8 +34,8 @@ pub enum Published<'p> {
     },
     /// A command was executed.
     Outcome(Executed<'p>),
-    /// A replica follows the writer of the command log that has claimed it, or has claimed it
-    /// itself: what is published from now on was written under this claim, or later.
+    /// A replica has seen that another one has claimed the command log, or has claimed it itself
+    /// and executed all of it: it does not go back to an earlier claim.
     Claimed {
         /// The number of the claim, higher than those of all claims before.
         epoch: u64,

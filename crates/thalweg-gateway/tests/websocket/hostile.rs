@@ -135,7 +135,8 @@ async fn the_connections_of_an_address_have_65536_streams_at_most() {
     let mut last = fixture.connect("/ws").await;
     let one = json!({ "method": "SUBSCRIBE", "params": ["btcusdt@trade"], "id": 1 });
     let response = last.ask(&one).await;
-    let text = "Invalid request: at most 65536 streams an address";
+    let text =
+        "Invalid request: at most 65536 streams an address, of all 524288, or 64 a connection";
     assert_eq!(response["msg"], text);
     // What a connection leaves, others may have: also when it ends.
     let request = json!({ "method": "UNSUBSCRIBE", "params": names, "id": 1 });

@@ -8,8 +8,9 @@
 //! encoded, in the inlet. The feed's task takes all that is there, follows it with a replica of
 //! each book, and sends it on in chunks that all readers share. A reader that is further behind
 //! than the ring is long starts again from snapshots of the replicas, and gets a message with what
-//! it missed. So do all where the [epoch](Feed::epoch) changes; the numbers go on then. While a reader is behind by an eighth of the ring, chunks are sent when they are
-//! full, or after a millisecond.
+//! it missed. So do all where the [epoch](Feed::epoch) changes; the numbers go on then. While a
+//! reader is behind by an eighth of the ring, chunks are sent when they are full, or after a
+//! millisecond.
 //!
 //! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the tape drops messages and puts
 //! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds

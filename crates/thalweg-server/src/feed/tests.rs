@@ -403,7 +403,7 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
         readers.each_ref().map(|reader| reader.replicas.len()),
         [2, 1, 1]
     );
-    // Numbers go on: a reader that was behind the ring misses as many as it is told.
+    // Numbers go on: a reader that was behind the ring gets the exact count.
     let mut late = Reader::new(&market, &[]);
     late.read();
     let before = market.feed.books().sequence;

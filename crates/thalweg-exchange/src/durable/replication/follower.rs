@@ -46,6 +46,8 @@ pub struct Follower<S: Storage> {
     end: u64,
     /// Batches that the log has, as far as this replica has read them.
     kept: Kept,
+    /// Whether the digest before a batch was compared with the own one.
+    is_compared: bool,
     faults: Faults,
 }
 
@@ -80,6 +82,7 @@ impl<S: Storage> Follower<S> {
             partial: None,
             end: 0,
             kept: Kept::new(kept_bytes_max),
+            is_compared: false,
             faults,
         }
     }
@@ -88,6 +91,11 @@ impl<S: Storage> Follower<S> {
     #[must_use]
     pub const fn exchange(&self) -> &Exchange<S> {
         &self.exchange
+    }
+
+    /// Returns whether the digest of all commands was compared with that of a batch of the log.
+    pub(super) const fn is_compared(&self) -> bool {
+        self.is_compared
     }
 
     /// Returns the exchange: for owners that end it.
@@ -271,6 +279,7 @@ impl<S: Storage> Follower<S> {
                     written,
                 });
             }
+            self.is_compared = true;
         }
         self.partial = Some(stored.index);
         let done = match is_partial {

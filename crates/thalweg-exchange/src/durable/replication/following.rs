@@ -1,7 +1,7 @@
 //! Following a log in real time, until this replica takes over.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
@@ -84,7 +84,7 @@ pub enum Looked {
     Waits(String),
 }
 
-/// What came of a [turn](Following::turn).
+/// The outcome of a [turn](Following::turn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
     /// Nothing: the log is still being looked at.
@@ -140,7 +140,11 @@ impl Looks {
         let (looked, looks) = channel();
         let run = move || {
             while let Ok((mut log, errand)) = received.recv() {
-                thread::sleep(errand.after);
+                // Nothing is sent meanwhile, since the log is here.
+                let waited = received.recv_timeout(errand.after);
+                if matches!(waited, Err(RecvTimeoutError::Disconnected)) {
+                    return;
+                }
                 let began = Instant::now();
                 if let Some(commands) = errand.position {
                     // For people: the next one comes soon.
@@ -310,6 +314,9 @@ impl<S: Storage> Following<S> {
             Ok(polled) => polled,
             Err(halted) if halted.may_pass() => {
                 self.silence.forget();
+                if matches!(halted, Halted::NoRoom) {
+                    self.answered = Instant::now();
+                }
                 self.looked = Looked::Waits(halted.to_string());
                 self.look(look.log, LOOK_EVERY);
                 return Ok(Followed::Executed(0));

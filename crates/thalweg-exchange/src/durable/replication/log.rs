@@ -212,6 +212,15 @@ pub trait CommandLog: Send {
     /// # Errors
     /// As [`read`](Self::read).
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError>;
+
+    /// Notes where others get a copy of a replica, for [`peers`](Self::peers).
+    fn note_peer(&mut self, replica: &str, place: &str) -> Written;
+
+    /// Returns the replicas that have noted where others get a copy of them, by name.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn peers(&mut self) -> Result<Vec<(String, String)>, LogError>;
 }
 
 impl From<BatchError> for LogError {

@@ -19,10 +19,13 @@
 //!    ([`Halted`]).
 //! 6. *Exactly once.* Client sequences are in the replicated tables: what a client sends to the new
 //!    primary again has its first answer.
+//! 7. *Catch-up.* The log keeps a tail only. A replica that needs what is before gets a
+//!    [copy](copying) of another one, checks it against the log, and goes on with that.
 //!
 //! `docs/replication.md` says what is promised, and how it is operated.
 
 pub(in crate::durable) mod batch;
+pub mod copying;
 mod follower;
 mod following;
 mod halted;
