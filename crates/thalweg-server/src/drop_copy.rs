@@ -172,6 +172,7 @@ pub(crate) struct CopyWriter {
     /// The last command whose end is in the queue, and one more.
     ended: u64,
     is_behind: bool,
+    is_half_full: bool,
 }
 
 /// Makes both ends.
@@ -190,6 +191,7 @@ pub(crate) fn new(epoch: Epoch) -> (CopyWriter, DropCopy) {
         next_command: 0,
         ended: 0,
         is_behind: true,
+        is_half_full: false,
     };
     let taken = VecDeque::new();
     (writer, DropCopy { inner, taken })
@@ -343,6 +345,22 @@ impl CopyWriter {
     pub(crate) fn hand_over(&mut self) {
         let inner = Arc::clone(&self.inner);
         let mut queue = inner.queue();
+        self.hand_over_to(&mut queue);
+        self.is_half_full = !self.is_behind && queue.waiting() > ENTRIES_MAX / 2;
+        let has_entries = !queue.entries.is_empty();
+        drop(queue);
+        if has_entries {
+            inner.filled.notify_one();
+        }
+    }
+
+    /// Returns whether half of the entries wait for the reader that may: those who cause many are
+    /// to pause.
+    pub(crate) const fn is_half_full(&self) -> bool {
+        self.is_half_full
+    }
+
+    fn hand_over_to(&mut self, queue: &mut Queue) {
         if queue.is_abandoned {
             (self.builder, self.entries) = (None, VecDeque::new());
             self.short.clear();
@@ -364,15 +382,11 @@ impl CopyWriter {
         let waiting = queue.waiting();
         if waiting > 0 && waiting + self.entries.len() > ENTRIES_MAX {
             self.fall_behind();
-            return;
-        }
-        if queue.entries.is_empty() {
+        } else if queue.entries.is_empty() {
             std::mem::swap(&mut queue.entries, &mut self.entries);
         } else {
             queue.entries.append(&mut self.entries);
         }
-        drop(queue);
-        inner.filled.notify_one();
     }
 
     /// Begins anew: the books are to come in place of what was dropped.
@@ -673,5 +687,26 @@ mod tests {
         writer.copy_books(1);
         writer.fall_behind();
         assert!(writer.unsent.is_empty() && !writer.is_restarting);
+    }
+
+    #[tokio::test]
+    async fn a_copy_is_half_full_until_the_reader_has_worked_it_off() {
+        let (mut writer, mut copy) = started();
+        writer.entries.resize(ENTRIES_MAX / 2 - 3, Copied::End(0));
+        writer.hand_over();
+        assert!(!writer.is_half_full());
+        writer.entries.push_back(Copied::End(0));
+        writer.hand_over();
+        assert!(writer.is_half_full());
+        let mut piece = Vec::new();
+        for _ in 0..3 {
+            assert!(copy.next(&mut piece).await);
+        }
+        writer.hand_over();
+        assert!(!writer.is_half_full());
+        // One that is behind gets nothing: none need pause for it.
+        writer.entries.resize(ENTRIES_MAX, Copied::End(0));
+        writer.hand_over();
+        assert!(writer.is_behind && !writer.is_half_full());
     }
 }
