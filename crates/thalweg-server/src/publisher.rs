@@ -11,6 +11,7 @@ use thalweg_exchange::codec::session::{
     encode_server_frame, numbered_report, server_frame_bytes,
 };
 use thalweg_exchange::durable::{Executed, Failed, Origin, Published};
+use thalweg_exchange::market::Epoch;
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answered, QueryReply};
 use thalweg_exchange::session::{Role, SessionKey};
@@ -23,6 +24,7 @@ use crate::feed::{Feed, Tape};
 use crate::flow::FlowCounts;
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 use crate::listing::{LIST_TAG, Listing};
+use crate::replication::feed_epoch;
 use crate::report_readers::{LastReader, ReportReaders};
 
 /// Something for a session or for a user.
@@ -113,6 +115,8 @@ pub(crate) struct Publisher {
     pub(crate) feed: Arc<Feed>,
     /// `None` before a session wants market data, and after an outcome was missing.
     pub(crate) tape: Option<Box<Tape>>,
+    /// Whether commands are those of another replica, which answers them.
+    pub(crate) follows: bool,
     /// Where a market trades beside the sessions: its session and its counts.
     pub(crate) flow: Option<(SessionKey, Arc<FlowCounts>)>,
     /// Where a gateway runs in this process.
@@ -138,6 +142,10 @@ impl Publisher {
             Published::Outcome(executed) => {
                 self.outcome(&executed);
                 self.execution.passages.note(&executed.outcome);
+            }
+            Published::Claimed { epoch, leads } => {
+                self.follows = !leads;
+                self.begin_epoch(feed_epoch(epoch, leads));
             }
             Published::Answer { tag, answered } if tag == LIST_TAG => {
                 if let Some(asked) = self.listing.end()
@@ -165,6 +173,17 @@ impl Publisher {
                 mailbox.failed = Some(failed.clone());
             }
             _ => {}
+        }
+    }
+
+    /// Has market data begin anew.
+    fn begin_epoch(&mut self, epoch: Epoch) {
+        self.feed.begin_epoch(epoch);
+        if let Some(tape) = self.feed.take_start() {
+            self.tape = Some(tape);
+        }
+        if let Some(tape) = &mut self.tape {
+            tape.begin_epoch(epoch);
         }
     }
 
@@ -203,6 +222,7 @@ impl Publisher {
         });
         if let Origin::Session { key, sequence } = executed.origin
             && flow != Some(true)
+            && !self.follows
         {
             let answer = Answer {
                 sequence,

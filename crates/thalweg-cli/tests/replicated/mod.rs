@@ -4,13 +4,15 @@
 //! Every acknowledged command must be in the journal of each machine once, with the same number;
 //! other commands once or not at all; and all machines must come to the same state.
 //!
+//! Another run stops two machines until the log begins behind what they have: each gets a copy.
+//!
 //! `THALWEG_REPLICATED_ROUNDS=50` has all of it happen 50 times.
 
 #![cfg(unix)]
 
 mod machines;
+mod readers;
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::served_kills::clients::{Clients, set_up};
@@ -18,15 +20,11 @@ use crate::served_kills::served::Folder;
 use crate::served_kills::{Journaled, check_commands, replay};
 use machines::{Etcd, MACHINES, Machines};
 use thalweg_client::exchange::snapshot::state_hash;
+use thalweg_testkit::etcd::Cluster;
 
 const ROUNDS: u64 = 1;
 /// How long a primary is stopped.
 const STOPPED: Duration = Duration::from_secs(3);
-
-fn has_etcd() -> bool {
-    let found = Command::new("etcd").arg("--version").output();
-    found.is_ok_and(|output| output.status.success())
-}
 
 /// Executes the journal of each machine by itself: all are the same. Returns the commands.
 fn compared(machines: &Machines<'_>) -> Journaled {
@@ -47,7 +45,7 @@ fn compared(machines: &Machines<'_>) -> Journaled {
 
 #[test]
 fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
-    if !has_etcd() {
+    if !Cluster::is_installed() {
         println!("skipped: no etcd");
         return;
     }
@@ -58,7 +56,7 @@ fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
     std::fs::create_dir_all(&place.exchange).expect("there is room");
     place.configure("[exchange]\nclock_ms = 0\n");
     let mut etcd = Etcd::start(&place);
-    let mut machines = Machines::start(&place, &etcd);
+    let mut machines = Machines::start(&place, &etcd, 256 << 20);
     machines.wait_for_primary(None);
     set_up(&machines.addresses("admin"));
     let mut clients = Clients::start(&machines.addresses("trade"));
@@ -106,4 +104,45 @@ fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
     }
     println!("{executed} commands answered");
     assert!(executed >= 2_000);
+}
+
+#[test]
+fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
+    if !Cluster::is_installed() {
+        println!("skipped: no etcd");
+        return;
+    }
+    let place = Folder::new("catching-up");
+    std::fs::create_dir_all(&place.exchange).expect("there is room");
+    place.configure("[exchange]\nclock_ms = 0\n");
+    let etcd = Etcd::start(&place);
+    let mut machines = Machines::start(&place, &etcd, 64 << 10);
+    let primary = machines.wait_for_primary(None);
+    set_up(&machines.addresses("admin"));
+    let mut clients = Clients::start(&machines.addresses("trade"));
+    clients.trade(500, &place);
+    let [new, late] = [1, 2].map(|further| (primary + further) % MACHINES);
+    machines.kill(new);
+    machines.stop(late);
+    // The log keeps a part of them.
+    clients.trade(2_000, &place);
+    std::fs::remove_dir_all(machines.directory(new)).expect("it was one");
+    let began = Instant::now();
+    machines.start_again(new);
+    machines.resume(late);
+    clients.trade(500, &place);
+    let outcomes = clients.end(&place);
+    let positions = machines.end();
+    println!(
+        "commands {positions:?}, at the end after {:?}",
+        began.elapsed()
+    );
+    for at in [new, late] {
+        let aside = machines.directory(at).join("before-catch-up");
+        assert!(aside.is_dir(), "machine {at} has a copy of another one");
+    }
+    let journal = compared(&machines);
+    for (outcomes, user) in outcomes.iter().zip(1..) {
+        check_commands(user, outcomes, &journal);
+    }
 }
