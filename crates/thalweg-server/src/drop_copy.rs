@@ -1,12 +1,12 @@
 //! The drop copy: all market data, execution reports and administrators' commands in one order, for
 //! a gateway in the same process.
 //!
-//! The publisher appends on the exchange's thread and never waits. The reader takes some
-//! [`PIECE`] entries at a time, so that it never has much to make durable before it shows the first.
-//! At most [`ENTRIES_MAX`] entries wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
-//! what is left it gets [`Copied::Restart`] and the books anew, some at a time. Administrators' commands are kept
-//! in short: see [`Copied::Admin`]. Reports that were dropped can be had from
-//! [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
+//! The publisher appends on the exchange's thread and never waits. The reader takes some [`PIECE`]
+//! entries at a time, so that it never has much to make durable before it shows the first. At most
+//! [`ENTRIES_MAX`] entries wait to be taken: beyond that messages and reports are dropped, and once
+//! the reader has taken what is left it gets [`Copied::Restart`] and the books anew, some at a
+//! time. Administrators' commands are kept in short: see [`Copied::Admin`]. Reports that were
+//! dropped can be had from [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
@@ -35,8 +35,8 @@ const LEVELS_TOGETHER: usize = 1 << 12;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Copied {
-    /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow, perhaps
-    /// between other commands, and [`Restarted`](Self::Restarted).
+    /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow,
+    /// perhaps between other commands, and [`Restarted`](Self::Restarted).
     Restart,
     /// All books came since the [restart](Self::Restart): symbols without one are gone.
     Restarted,
@@ -126,7 +126,7 @@ impl DropCopy {
                 if self.taken.is_empty() {
                     std::mem::swap(&mut queue.entries, &mut self.taken);
                 }
-                // What was given out before counts until now.
+                // Entries that were given out before count until now.
                 queue.taken = self.taken.len();
                 if self.taken.is_empty() && queue.is_closed {
                     return false;
