@@ -32,7 +32,7 @@ use crate::error::ApiError;
 use crate::params::{Params, unescape};
 use crate::response::{HttpResponse, of_error, of_status};
 use crate::seats::Seat;
-use crate::state::State;
+use crate::state::{State, now_us};
 use crate::time_unit::TimeUnit;
 
 /// The longest message of a client.
@@ -77,8 +77,7 @@ pub(crate) fn accept(
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return response;
     };
-    let now = crate::state::now_us();
-    if let Err(error) = state.limits.weigh(address, CONNECT_WEIGHT, now) {
+    if let Err(error) = state.limits.weigh(address, CONNECT_WEIGHT, now_us()) {
         return of_error(&error);
     }
     let seat = request.extensions_mut().remove::<Arc<Seat>>();
