@@ -174,13 +174,12 @@ impl Server {
         let gateway_audit = Arc::new(audit.clone());
         let mut bound = BoundListeners::bind(config)?;
         let addresses = bound.addresses()?;
-        let mut helpers = Vec::new();
         let http = start_http(&shared, &mut bound, addresses)?;
         // A thread that panics drops the sender.
         let (led, leads) = oneshot::channel();
         let is_replica = replication.is_some();
-        let replication = replication.map(|(replication, catch_up)| (replication, catch_up, led));
-        let parts = (copy_writer, flow, replication);
+        let to_follow = replication.map(|(log, catch_up)| (log, catch_up, led));
+        let parts = (copy_writer, flow, to_follow);
         let opening = open(&shared, storage, audit, parts).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
@@ -191,7 +190,7 @@ impl Server {
             return Err(error.into());
         }
         let feed = Arc::clone(&shared.feed);
-        helpers.push(tokio::spawn(async move { feed.run().await }));
+        let mut helpers = vec![tokio::spawn(async move { feed.run().await })];
         if is_replica {
             helpers.push(tokio::spawn(lead(Arc::clone(&shared), time, leads)));
         } else {
