@@ -28,7 +28,7 @@ use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
-use crate::gateway_link::{GatewayLink, OpenOrderLists};
+use crate::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists};
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
 use crate::keys;
@@ -238,6 +238,8 @@ impl Server {
             session: self.shared.config.sessions.per_holder,
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
+            open_orders_max: self.recovered.limits.open_orders,
+            connection_rate: ConnectionRate::new(Arc::clone(&self.shared)),
             open_orders: OpenOrderLists::new(Arc::clone(&self.shared)),
             conditions: self.shared.conditions.clone(),
             observer: GatewayObserver::new(
