@@ -15,6 +15,7 @@ use super::gate::{Gate, pace};
 use super::in_flight::InFlight;
 use super::options::{Options, SyncMode};
 use super::published::{Published, Reported};
+use super::replicating::LAG_MAX;
 use super::replication::leading::Replication;
 use super::snapshots::{SnapshotMade, SnapshotStats, Snapshots};
 use super::stage_times::StageTimes;
@@ -95,6 +96,8 @@ pub(super) struct Owner {
     pub(super) is_failure_published: bool,
     /// Commands in the journal that are not durable.
     pub(super) lag: u64,
+    /// The lag from which on it waits for the disk.
+    pub(super) lag_max: u64,
 }
 
 impl Owner {
@@ -112,6 +115,7 @@ impl Owner {
             work: 0,
             is_failure_published: false,
             lag: 0,
+            lag_max: LAG_MAX,
         }
     }
 }
