@@ -15,7 +15,6 @@ use super::gate::{Gate, pace};
 use super::in_flight::InFlight;
 use super::options::{Options, SyncMode};
 use super::published::{Published, Reported};
-use super::replicating::LAG_MAX;
 use super::replication::leading::Replication;
 use super::snapshots::{SnapshotMade, SnapshotStats, Snapshots};
 use super::stage_times::StageTimes;
@@ -26,6 +25,9 @@ use crate::digest::Digest;
 use crate::engine::state::State;
 use crate::service::{self, EVENTS_IN_FLIGHT, Foresight, Stamping};
 use crate::session::Refusal;
+
+/// Acknowledged commands that the local disk may lag behind by: no further batch is written then.
+const LAG_MAX: u64 = 1 << 20;
 
 /// How often an owner that is idle flushes at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(5);

@@ -36,9 +36,9 @@ pub enum Published<'p> {
     Outcome(Executed<'p>),
     /// The exchange follows a command log: outcomes are of commands that others answer.
     Following,
-    /// What comes from now on was executed under this claim of the command log: of another
-    /// replica, under which the next batch was written or behind which there is nothing yet, or of
-    /// this one, which has executed all that was before. It does not go back to an earlier claim.
+    /// Commands from now on are under this claim of the command log: of another replica, under
+    /// which the next batch was written or behind which there is nothing yet, or of this one, which
+    /// has executed all that was before. It does not go back to an earlier claim.
     Claimed {
         /// The number of the claim, higher than those of all claims before.
         epoch: u64,

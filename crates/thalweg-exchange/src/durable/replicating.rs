@@ -19,8 +19,6 @@ use super::submission::{Admitted, Submission};
 use crate::command::Command;
 use crate::snapshot::state_hash;
 
-/// Acknowledged commands that the local disk may lag behind by: no further batch is written then.
-pub(super) const LAG_MAX: u64 = 1 << 20;
 /// How long an exchange that is to end waits for the log to acknowledge a batch.
 pub(super) const LOG_SILENT_MAX: Duration = Duration::from_secs(5);
 
