@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::{env, fs, iter, process};
 
+use crate::api;
 use crate::clients;
 use crate::counts;
 use crate::fuzz;
@@ -60,6 +61,7 @@ const AFTER: &[Step] = &[
         run: fuzz::step,
     },
     package::STEP,
+    api::STEP,
     Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, unoptimised, and its program",

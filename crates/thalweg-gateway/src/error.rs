@@ -79,6 +79,8 @@ errors! {
     TIMESTAMP_AHEAD = 400, -1021, "Timestamp for this request was 1000ms ahead of the server's \
         time.";
     SIGNATURE = 400, -1022, "Signature for this request is not valid.";
+    FOLLOWERS = 400, -1034, "Too many concurrent connections; current limit is '16 user data \
+        streams of a user'.";
     ILLEGAL_CHARS = 400, -1100, "Illegal characters found in a parameter.";
     TOO_MANY_PARAMETERS = 400, -1101, "Too many parameters sent for this endpoint.";
     DUPLICATE_PARAMETER = 400, -1101, "Duplicate values for a parameter detected.";
@@ -139,6 +141,12 @@ impl ApiError {
 
     pub(crate) fn too_many(expected: usize, received: usize) -> Self {
         let msg = format!("Too many parameters; expected '{expected}' and received '{received}'.");
+        Self::with_text(-1101, msg)
+    }
+
+    pub(crate) fn too_many_values(name: &str, most: usize) -> Self {
+        let msg =
+            format!("Too many values sent for parameter '{name}', maximum allowed up to {most}.");
         Self::with_text(-1101, msg)
     }
 

@@ -51,6 +51,8 @@ pub(crate) struct Outgoing {
     pub(crate) deliveries: Vec<Delivery>,
     /// The bytes of answers and reports.
     pub(crate) bytes: Vec<u8>,
+    /// Sessions, and the reports that their commands have left in the drop copy.
+    pub(crate) copied: Vec<(SessionKey, usize)>,
     /// The number of the first command that was not published.
     pub(crate) next_command: u64,
     pub(crate) failed: Option<Failed>,
@@ -78,7 +80,16 @@ impl Outgoing {
         self.deliveries.push(Delivery::Answers { tag, key, bytes });
     }
 
-    fn append(&mut self, other: &mut Self) {
+    /// Notes reports of a session's command that a gateway follows.
+    pub(crate) fn copied(&mut self, key: SessionKey, reports: usize) {
+        match self.copied.last_mut() {
+            Some((last, count)) if *last == key => *count += reports,
+            _ => self.copied.push((key, reports)),
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.copied.append(&mut other.copied);
         if self.deliveries.is_empty() {
             std::mem::swap(&mut self.deliveries, &mut other.deliveries);
             std::mem::swap(&mut self.bytes, &mut other.bytes);
@@ -189,6 +200,11 @@ impl Publisher {
         }
         if let Some(copy) = &mut self.copy {
             copy.take(executed);
+            if let Origin::Session { key, .. } = executed.origin
+                && !executed.reports.is_empty()
+            {
+                self.outgoing.copied(key, executed.reports.len());
+            }
         }
         if let Some(tape) = &mut self.tape
             && let Err(error) = tape.take(outcome)

@@ -41,11 +41,12 @@ use tokio::time::MissedTickBehavior;
 
 pub(crate) use self::candle::{Candle, Candles, Range};
 use self::depth::DepthSnapshot;
-pub(crate) use self::depth::Level;
+pub(crate) use self::depth::{BestLevels, Level};
 use self::entry::Entry;
 pub(crate) use self::interval::{DAY, HOUR, Interval, MINUTE};
-use self::outbox::Budget;
-pub(crate) use self::outbox::{Item, Outbox, SharedEvent, Subscription};
+#[cfg(test)]
+pub(crate) use self::outbox::TEXT_BYTES_TOTAL;
+pub(crate) use self::outbox::{Budget, Item, Outbox, SharedEvent, Subscription, TEXT_BYTES_FREE};
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};
@@ -66,8 +67,10 @@ struct Pending {
     messages: Vec<Message>,
     trades: Vec<Trade>,
     books: Vec<Snapshot>,
-    /// Symbols that are gone, unless their books are among these.
+    /// Symbols whose books have not come since a restart: those that do not come are gone.
     unseen: BTreeSet<SymbolId>,
+    /// All books have come.
+    is_restarted: bool,
 }
 
 /// See the [module](self).
@@ -111,13 +114,19 @@ impl Market {
         Arc::clone(entry.or_insert_with(new))
     }
 
-    /// Forgets all books: those that are there follow.
+    /// All books follow, in place of those of before.
     pub(crate) fn restart(&self) {
         let mut pending = lock(&self.pending);
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         pending.messages.clear();
         pending.books.clear();
         pending.unseen = entries.keys().copied().collect();
+        pending.is_restarted = false;
+    }
+
+    /// All books have followed: the others are gone when the command ends.
+    pub(crate) fn restarted(&self) {
+        lock(&self.pending).is_restarted = true;
     }
 
     /// Takes a book, from which messages go on.
@@ -177,11 +186,10 @@ impl Market {
         self.number.store(number, Ordering::Relaxed);
         let mut pending = std::mem::take(&mut *lock(&self.pending));
         let mut changed = self.apply(number, time_us, &mut pending);
-        if changed.is_empty() {
-            return;
+        if !changed.is_empty() {
+            lock(&self.changed).append(&mut changed);
+            self.has_changed.notify_one();
         }
-        lock(&self.changed).append(&mut changed);
-        self.has_changed.notify_one();
         pending.messages.clear();
         pending.trades.clear();
         pending.books.clear();
@@ -200,7 +208,11 @@ impl Market {
             lock(&self.entry_or_new(symbol)).trades(time_us, own);
             changed.insert(symbol);
         }
-        for symbol in std::mem::take(&mut pending.unseen) {
+        let gone = match std::mem::take(&mut pending.is_restarted) {
+            true => std::mem::take(&mut pending.unseen),
+            false => BTreeSet::new(),
+        };
+        for symbol in gone {
             lock(&self.entry_or_new(symbol))
                 .market
                 .depth
@@ -293,6 +305,11 @@ impl Market {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Returns what counts the bytes that wait for all connections.
+    pub(crate) const fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// Returns the outbox of a new connection.

@@ -16,7 +16,7 @@ use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use crate::instruments;
 use crate::market::{Item, Kind, Label, Outbox, Subscription, Units};
 use crate::state::{State, now_us};
-use crate::stream_counts::PER_ADDRESS_MAX;
+use crate::stream_counts::{FREE, PER_ADDRESS_MAX, TOTAL_MAX};
 use crate::symbols::Symbol;
 use crate::time_unit::TimeUnit;
 
@@ -199,8 +199,10 @@ impl Streams {
             weight += own;
             meant.push((name, meaning, own));
         }
-        if !state.stream_counts.add(self.address, weight) {
-            let text = format!("at most {PER_ADDRESS_MAX} streams an address");
+        let own = self.names.values().map(|named| named.weight).sum();
+        if !state.stream_counts.add(self.address, own, weight) {
+            let all = format!("of all {TOTAL_MAX}, or {FREE} a connection");
+            let text = format!("at most {PER_ADDRESS_MAX} streams an address, {all}");
             return Err((TOO_MANY, text));
         }
         self.topics.append(&mut topics);

@@ -104,6 +104,29 @@ fn a_report_to_many_sessions_is_charged() {
     assert_eq!(session.output.len(), 2 * NUMBERED_REPORT_BYTES);
 }
 
+#[test]
+fn reports_that_a_gateway_follows_are_charged_to_the_sender_of_their_command() {
+    let mut thread = thread();
+    let (sender, _own) = enter(&mut thread, 1, 2);
+    let (other, _others) = enter(&mut thread, 2, 1);
+    for (reports, finish) in [(100, 800), (1, 808)] {
+        let mut published = Outgoing::default();
+        published.copied(SessionKey::new(Role::Trade, 1, 1), reports);
+        // A session that is gone.
+        published.copied(SessionKey::new(Role::Trade, 3, 0), 50);
+        let mut mailbox = thread.mailbox.lock().expect("no thread has panicked");
+        mailbox.append(&mut published);
+        drop(mailbox);
+        thread.deliver();
+        assert_eq!(thread.scheduler.finish(sender), finish);
+        assert_eq!(thread.scheduler.finish(other), 0);
+    }
+    // Nothing is left, also where no answers are.
+    assert!(thread.outgoing.copied.is_empty());
+    let mailbox = thread.mailbox.lock().expect("no thread has panicked");
+    assert!(mailbox.copied.is_empty());
+}
+
 /// Two sessions of a user, and one of another: each gets its own answers and its user's reports, in
 /// the order in which they were published.
 #[test]
