@@ -588,7 +588,13 @@ mod tests {
         first.hang();
         let second = follow_to_the_end("second", &log);
         assert_eq!((second.number(), log.world().claims), (1, 2));
-        let failed = first.idle().expect_err("another one has taken over");
+        // It finds that out at its next write or heartbeat.
+        let failed = loop {
+            match first.idle() {
+                Err(failed) => break failed,
+                Ok(_) => thread::yield_now(),
+            }
+        };
         assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
     }
 
