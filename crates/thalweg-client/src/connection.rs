@@ -229,18 +229,23 @@ impl Connection {
 
     /// Makes an attempt at an address, and at the primary that a replica there names.
     async fn establish_from(&mut self, address: String) -> Result<TcpStream, DisconnectReason> {
-        let mut established = self.establish_at(address).await;
+        let (begin, each) = (Instant::now(), self.protocol.options().time_at_each());
+        let mut established = self.establish_at(address, each).await;
         for _ in 0..HOPS_MAX {
             let Some(primary) = established.as_ref().err().and_then(primary_named) else {
                 break;
             };
-            established = self.establish_at(primary).await;
+            let left = self.protocol.options().time_at_named(begin.elapsed());
+            established = self.establish_at(primary, left).await;
         }
         established
     }
 
-    async fn establish_at(&mut self, address: String) -> Result<TcpStream, DisconnectReason> {
-        let after = self.protocol.options().time_at_each();
+    async fn establish_at(
+        &mut self,
+        address: String,
+        after: Duration,
+    ) -> Result<TcpStream, DisconnectReason> {
         match timeout(after, self.handshake(&address)).await {
             Ok(stream) => stream,
             Err(_) => Err(DisconnectReason::NoWelcome { address, after }),

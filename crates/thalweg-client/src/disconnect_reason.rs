@@ -65,8 +65,8 @@ pub enum DisconnectReason {
         /// The one that answers.
         found: u64,
     },
-    /// One of several servers has fewer reports than were received: another one has taken over
-    /// from it, which it does not know yet.
+    /// A replica, or one of several servers, has fewer reports than were received: it is behind, or
+    /// another one has taken over from it, which it does not know yet.
     Stale {
         /// The last report that was received.
         received: ReportNumber,

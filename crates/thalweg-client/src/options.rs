@@ -41,7 +41,8 @@ pub struct Options {
     /// How long either side may be silent; the server has the last word.
     pub heartbeat: Duration,
     /// How long an attempt to connect may take, the welcome included: of several addresses, each
-    /// has its part of it, or half a second if that is more.
+    /// has its part of it, or half a second if that is more, and a primary that is named there what
+    /// is left of that, or half a second.
     pub connect_timeout: Duration,
     /// How long attempts to get the first connection go on, each as long as
     /// [`connect_timeout`](Self::connect_timeout), with the waits between them that a lost one has.
@@ -90,16 +91,18 @@ impl Options {
         }
     }
 
-    /// Whether there are several addresses.
-    pub(crate) fn has_others(&self) -> bool {
-        self.address.contains(',')
-    }
-
     /// Returns how long an attempt at one of the addresses may take.
     pub(crate) fn time_at_each(&self) -> Duration {
         let addresses = 1 + self.address.matches(',').count() as u32;
         let part = self.connect_timeout / addresses;
         part.max(EACH_LEAST).min(self.connect_timeout)
+    }
+
+    /// Returns how long an attempt at the primary that a replica has named may take, where the
+    /// attempt at that replica has taken this time.
+    pub(crate) fn time_at_named(&self, spent: Duration) -> Duration {
+        let left = self.time_at_each().saturating_sub(spent);
+        left.max(EACH_LEAST).min(self.connect_timeout)
     }
 
     /// Above which sequence a session begins that remembers none.
@@ -152,5 +155,14 @@ mod tests {
         assert_eq!(each("a:1,b:1", 5_000), 2_500);
         assert_eq!(each("a:1, b:1, c:1", 1_200), 500);
         assert_eq!(each("a:1,b:1", 300), 300);
+        let named = |ms, spent_ms| {
+            let mut options = Options::new("a:1,b:1", 1);
+            options.connect_timeout = Duration::from_millis(ms);
+            let time = options.time_at_named(Duration::from_millis(spent_ms));
+            time.as_millis()
+        };
+        assert_eq!(named(5_000, 100), 2_400);
+        assert_eq!(named(5_000, 2_400), 500);
+        assert_eq!(named(300, 200), 300);
     }
 }

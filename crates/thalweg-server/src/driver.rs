@@ -178,6 +178,11 @@ impl<S: Storage> Driver<S> {
         Ok(())
     }
 
+    /// Returns the users whose orders go with a session that has ended, and wait for room.
+    pub(crate) const fn deferred_cancels(&self) -> &BTreeSet<UserId> {
+        &self.deferred_cancels
+    }
+
     /// Cancels the orders that go with a user's session, now or as soon as there is room.
     pub(crate) fn disconnect(&mut self, user: UserId) -> Result<(), Failed> {
         self.deferred_cancels.insert(user);
@@ -262,11 +267,7 @@ impl<S: Storage> Driver<S> {
                     }));
                 }
                 Err(SubmitError::Refused(why)) => {
-                    *unexecuted += match why {
-                        // As above.
-                        Refusal::NotExecuted | Refusal::SequenceReused => PENDING_WORK,
-                        _ => 1,
-                    };
+                    *unexecuted += refusal_work(why);
                     refused.push((at, sequence, why));
                 }
                 Err(SubmitError::Failed(error)) => failed = Some(error),
@@ -476,6 +477,14 @@ impl<S: Storage> Driver<S> {
             self.submit_deferred()?;
         }
         Ok(self.exchange.into_exchange()?.close()?)
+    }
+}
+
+/// Returns the work of a refusal: some are due to a look at all that are in flight.
+const fn refusal_work(why: Refusal) -> u64 {
+    match why {
+        Refusal::NotExecuted | Refusal::SequenceReused | Refusal::Resources => PENDING_WORK,
+        _ => 1,
     }
 }
 

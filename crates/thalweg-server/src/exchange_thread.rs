@@ -23,10 +23,10 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
-use thalweg_exchange::Command;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{Failed, Finished, Storage};
 use thalweg_exchange::session::{ClientSequence, Role};
+use thalweg_exchange::{Command, UserId};
 use tokio::sync::oneshot;
 
 use self::clocks::Clocks;
@@ -68,6 +68,8 @@ const CONNECTION_WORK: u64 = 256;
 const TEND_AFTER: Duration = Duration::from_millis(5);
 /// The pause between two turns of a session whose holder fills the gateway's drop copy.
 const COPY_PAUSE: Duration = Duration::from_millis(10);
+/// How long the figures of a replica are not noted again, at most: less than shows that it hangs.
+const NOTE_AFTER: Duration = Duration::from_millis(500);
 /// How long a session that has ended may take what waits for it: less than the server waits for its
 /// connections when it stops.
 const LAST_TIME: Duration = Duration::from_secs(2);
@@ -79,6 +81,9 @@ const PARTING: Duration = Duration::from_secs(3);
 const LOG_SILENT_MAX: Duration = Duration::from_secs(2);
 /// The text of a bye then.
 const CUT_OFF: &str = "the command log does not answer here";
+
+/// Users that are listed in a line of the log, at most.
+const LISTED: usize = 100;
 
 /// How far the thread is with a stop that it was asked for.
 enum Stopping {
@@ -122,6 +127,8 @@ pub(crate) struct ExchangeThread<S: Storage> {
     clocks: Clocks,
     /// When the driver is to be tended.
     tend_at: Option<Instant>,
+    /// When the figures of a replica are to be noted again.
+    note_at: Option<Instant>,
     is_woken: bool,
     has_failed: bool,
     /// Whether the command log has not answered for long.
@@ -175,6 +182,7 @@ impl<S: Storage> ExchangeThread<S> {
             listing: VecDeque::new(),
             commands: Vec::new(),
             tend_at: None,
+            note_at: None,
             is_woken: true,
             has_failed: false,
             is_cut_off: false,
@@ -238,7 +246,7 @@ impl<S: Storage> ExchangeThread<S> {
         let tick = has_clocks.then(|| self.clocks.due());
         let asleep = self.asleep.first().map(|(at, _)| *at);
         let flow = self.flow_due(now);
-        let due = [tick, asleep, self.tend_at, flow]
+        let due = [tick, asleep, self.tend_at, self.note_at, flow]
             .into_iter()
             .flatten()
             .min()?;
@@ -292,8 +300,24 @@ impl<S: Storage> ExchangeThread<S> {
         }
         let shared = Arc::clone(&self.shared);
         let _ = (shared.lifecycle).change_to(Lifecycle::Failed, "the exchange has stopped");
+        let left = self.users_left();
+        if !left.is_empty() {
+            let first: Vec<i64> = left.iter().take(LISTED).map(|user| user.0).collect();
+            let text = "orders that go with a session are not cancelled by this server any more";
+            tracing::warn!(users = left.len(), ?first, "{text}");
+        }
+        if let Some(mut figures) = self.driver.held().figures() {
+            figures.stats.leads = false;
+            self.shared.note_replica(figures);
+        }
         let ended = self.sessions.end_all(Ending::Failed);
         ended.for_each(|id| self.note_dirty(id));
+    }
+
+    /// Returns the users whose orders go with a session, which are not cancelled yet.
+    fn users_left(&self) -> BTreeSet<UserId> {
+        let deferred = self.driver.deferred_cancels().iter().copied();
+        deferred.chain(self.sessions.cancelling()).collect()
     }
 
     fn check<T>(&mut self, result: Result<T, Failed>) -> Option<T> {
@@ -393,7 +417,8 @@ impl<S: Storage> ExchangeThread<S> {
 
     /// Publishes what became durable, and does what is due.
     fn tend(&mut self, now: Instant) {
-        let is_due = self.tend_at.take_if(|at| *at <= now).is_some();
+        let is_due = self.tend_at.take_if(|at| *at <= now).is_some()
+            | self.note_at.take_if(|at| *at <= now).is_some();
         if !(std::mem::take(&mut self.is_woken) || is_due) || self.has_failed {
             return;
         }
@@ -421,10 +446,11 @@ impl<S: Storage> ExchangeThread<S> {
             let why = "this replica is the primary";
             let _ = self.shared.lifecycle.change_to(Lifecycle::Ready, why);
         }
-        if figures.has_halted {
-            self.fail();
+        self.note_at = Some(now + NOTE_AFTER);
+        match figures.has_halted {
+            true => self.fail(),
+            false => self.shared.note_replica(figures),
         }
-        self.shared.note_replica(figures);
     }
 
     /// Ends the sessions where the command log has not answered for long, and takes them again when

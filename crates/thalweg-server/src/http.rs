@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use http_body_util::Full;
@@ -107,7 +107,7 @@ async fn answer(
         "/healthz" if metrics.is_healthy() => text(StatusCode::OK, "ok\n"),
         "/healthz" => text(StatusCode::SERVICE_UNAVAILABLE, "failed\n"),
         "/readyz" => {
-            let (is_ready, shown) = metrics.readiness();
+            let (is_ready, shown) = metrics.readiness(Instant::now());
             let status = match is_ready {
                 true => StatusCode::OK,
                 false => StatusCode::SERVICE_UNAVAILABLE,

@@ -53,15 +53,19 @@ impl Metrics {
     }
 
     /// Whether commands are taken, and a text: the name of the state, and the figures of a replica.
-    pub(crate) fn readiness(&self) -> (bool, String) {
+    pub(crate) fn readiness(&self, now: Instant) -> (bool, String) {
         let state = self.shared.lifecycle.get();
-        let mut text = format!("{}\n", state.name());
-        if let Some(replica) = self.shared.replica() {
+        let replica = self.shared.replica(now);
+        let is_ready = state == Lifecycle::Ready;
+        let is_hung = is_ready && replica.as_ref().is_some_and(|(_, is_hung)| *is_hung);
+        let name = if is_hung { "hung" } else { state.name() };
+        let mut text = format!("{name}\n");
+        if let Some((replica, _)) = replica {
             for Figure { name, value, .. } in replica_figures(&replica) {
                 text.push_str(&format!("{name} {value}\n"));
             }
         }
-        (state == Lifecycle::Ready, text)
+        (is_ready && !is_hung, text)
     }
 
     /// Returns the page, which may be 200 ms old.
@@ -281,7 +285,7 @@ impl Collector for Page {
         let mut to = Writer(encoder);
         self.server(&mut to)?;
         self.market(&mut to)?;
-        if let Some(replica) = self.shared.replica() {
+        if let Some((replica, _)) = self.shared.replica(Instant::now()) {
             for Figure { name, help, value } in replica_figures(&replica) {
                 to.gauge(&format!("replication_{name}"), help, value)?;
             }

@@ -143,6 +143,7 @@ impl Publisher {
                 self.outcome(&executed);
                 self.execution.passages.note(&executed.outcome);
             }
+            Published::Following => self.follows = true,
             Published::Claimed { epoch, leads } => {
                 self.follows = !leads;
                 self.begin_epoch(feed_epoch(epoch, leads));

@@ -23,6 +23,9 @@ use crate::wall_clock::{AHEAD_MAX, STOPPED_MAX};
 /// Set in epochs of market data that come from claims: they are above those that come from clocks.
 const OF_CLAIM: u64 = 1 << 63;
 
+/// For how long the figures of a replica whose thread goes on are the same ones, at most.
+const HUNG: Duration = Duration::from_secs(2);
+
 /// How often it is seen whether the log was read, before anything is served.
 const ATTACH_EVERY: Duration = Duration::from_millis(2);
 
@@ -106,17 +109,22 @@ impl<S: Storage> Replica<S> {
         })
     }
 
-    /// Waits until the place of this replica in the log is found, and it is known which exchange
-    /// that is; takes requests meanwhile.
+    /// Waits until readers may be served: all that the log has is executed, or cannot be for now.
+    /// Takes requests meanwhile, and has its figures noted.
     ///
     /// # Errors
     /// The replica has halted, or the server is to end.
-    pub(crate) fn attach(&mut self, requests: &Receiver<Request>) -> Result<(), ServeError> {
-        while self.following.claim().is_none() {
+    pub(crate) fn attach(
+        &mut self,
+        requests: &Receiver<Request>,
+        mut note: impl FnMut(ReplicaFigures),
+    ) -> Result<(), ServeError> {
+        while !self.following.may_serve() {
             if !goes_on(requests, ATTACH_EVERY) {
                 return Err(ServeError::Panicked);
             }
             self.turn(Instant::now());
+            note(self.figures());
             if let Some(halted) = self.halted.take() {
                 return Err(halted.into());
             }
@@ -141,9 +149,11 @@ impl<S: Storage> Replica<S> {
             }
         };
         self.log_writer();
+        const NO_ROOM: &str = "the disk has no room for the commands of the log";
         let looked = self.following.looked();
         let error = match looked {
             Looked::Waits(error) => Some(&error[..]),
+            Looked::NoRoom => Some(NO_ROOM),
             _ => None,
         };
         self.silence.note_log(error, now);
@@ -154,6 +164,14 @@ impl<S: Storage> Replica<S> {
         let is_up_to_date = executed == 0 && *looked == Looked::Claimed;
         let time = self.following.exchange().state().risk.clock();
         self.clock.note(time, is_up_to_date, now);
+    }
+
+    fn figures(&self) -> ReplicaFigures {
+        ReplicaFigures {
+            stats: self.following.stats(),
+            has_halted: self.halted.is_some(),
+            noted: Instant::now(),
+        }
     }
 
     fn log_lead(&mut self, now: Instant) {
@@ -264,10 +282,7 @@ impl<S: Storage> Held<S> {
     pub(crate) fn figures(&self) -> Option<ReplicaFigures> {
         match self {
             Self::Alone(_) => None,
-            Self::Replica(replica) => Some(ReplicaFigures {
-                stats: replica.following.stats(),
-                has_halted: replica.halted.is_some(),
-            }),
+            Self::Replica(replica) => Some(replica.figures()),
         }
     }
 
@@ -291,6 +306,16 @@ impl<S: Storage> Held<S> {
 pub(crate) struct ReplicaFigures {
     pub(crate) stats: ReplicaStats,
     pub(crate) has_halted: bool,
+    /// When they were so.
+    pub(crate) noted: Instant,
+}
+
+impl ReplicaFigures {
+    /// Returns whether the exchange's thread, which is woken for them, hangs. Another replica takes
+    /// over from a primary then.
+    pub(crate) fn is_hung(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.noted) >= HUNG
+    }
 }
 
 /// When a replica has executed the time that a living primary has set.
@@ -360,7 +385,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A log in memory with one replica, which does not answer while it is away.
+    /// A log in memory with one replica, which does not answer while it is away. It gives one batch
+    /// at a time.
     #[derive(Clone, Default)]
     pub(crate) struct OneLog {
         pub(crate) is_away: Arc<AtomicBool>,
@@ -386,6 +412,23 @@ pub(crate) mod tests {
                 let bytes = vec![0; 9];
                 tail.batches.push(Stored { index, bytes });
             });
+        }
+
+        /// Returns the second replica, and the outcome of its wait for readers. `note` is called
+        /// with each of its figures.
+        fn attach(
+            &self,
+            note: impl FnMut(ReplicaFigures),
+        ) -> (Held<SimDisk>, Result<(), ServeError>) {
+            // ORDERING: Relaxed; a flag of a test.
+            self.is_alive.store(true, Ordering::Relaxed);
+            let mut held = self.follow("two", Options::default());
+            let (_sender, requests) = channel();
+            let Held::Replica(replica) = &mut held else {
+                panic!("it is a replica");
+            };
+            let attached = replica.attach(&requests, note);
+            (held, attached)
         }
 
         /// Returns a replica that follows the log, and publishes by this closure.
@@ -463,6 +506,7 @@ pub(crate) mod tests {
             };
             tail.newest = tail.batches.last().map(|stored| stored.index);
             tail.batches.retain(|stored| stored.index >= from);
+            tail.batches.truncate(1);
             Ok(tail)
         }
 
@@ -531,12 +575,6 @@ pub(crate) mod tests {
         let log = OneLog::default();
         let mut first = log.lead(Options::default());
         assert_eq!(first.primary(), None);
-        let add = |held: &mut Held<SimDisk>, uid| {
-            let command = Command::AddUser { uid: UserId(uid) };
-            let taken = held.submit(Origin::Engine, &command, 0);
-            taken.expect("it is taken");
-            held.drain().expect("it is acknowledged");
-        };
         (0..5).for_each(|uid| add(&mut first, uid));
         let Held::Replica(leading) = &first else {
             panic!("it is a replica");
@@ -589,6 +627,46 @@ pub(crate) mod tests {
         assert_eq!(asked(&mut second, &answers, 5), (6, true));
         let figures = second.figures().expect("it is a replica");
         assert_eq!(figures.stats, stats(6, 0, true, 2));
+    }
+
+    fn add(held: &mut Held<SimDisk>, uid: i64) {
+        let command = Command::AddUser { uid: UserId(uid) };
+        let taken = held.submit(Origin::Engine, &command, 0);
+        taken.expect("it is taken");
+        held.drain().expect("it is acknowledged");
+    }
+
+    #[test]
+    fn readers_are_served_when_all_is_executed_or_the_log_does_not_answer() {
+        let log = OneLog::default();
+        let mut first = log.lead(Options::default());
+        (0..5).for_each(|uid| add(&mut first, uid));
+        drop(first);
+        let (second, attached) = log.attach(|_| ());
+        attached.expect("it goes on");
+        assert_eq!(second.number(), 5);
+        drop(second);
+        // It knows which exchange it is, and there the log is lost.
+        let (second, attached) = log.attach(|figures| {
+            let is_away = figures.stats.epoch > 0;
+            // ORDERING: Relaxed; a flag of a test.
+            log.is_away.store(is_away, Ordering::Relaxed);
+        });
+        attached.expect("it goes on");
+        assert!((1..5).contains(&second.number()), "{}", second.number());
+    }
+
+    #[test]
+    fn a_replica_that_halts_at_its_start_has_figures_that_say_so() {
+        let log = OneLog::default();
+        let mut first = log.lead(Options::default());
+        add(&mut first, 1);
+        drop(first);
+        log.damage();
+        let mut noted = Vec::new();
+        let (_, attached) = log.attach(|figures| noted.push(figures.has_halted));
+        attached.expect_err("the batch is none");
+        assert_eq!(noted.last(), Some(&true));
     }
 
     #[test]

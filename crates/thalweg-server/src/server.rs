@@ -8,7 +8,6 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Waker};
-use thalweg::state::StateCell;
 use thalweg_exchange::UserLimits;
 use thalweg_exchange::durable::{
     Exchange, Files, Finished, Options, Published, Recovered, Storage,
@@ -466,7 +465,7 @@ fn open<S: Storage>(
         let publish = move |published: Published<'_>| publisher.take(published);
         // Before it follows: metrics are asked for meanwhile.
         shared.requests.open(sender, Arc::clone(&waker));
-        let parts = (&*shared.lifecycle, &requests);
+        let parts = (&*shared, &requests);
         let opened = open_exchange((storage, options), publish, replication, parts);
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
@@ -499,12 +498,12 @@ fn open<S: Storage>(
     Ok(opening)
 }
 
-/// Opens the exchange; of a replica, once it has found its place in the log.
+/// Opens the exchange; of a replica, once it may serve readers.
 fn open_exchange<S: Storage>(
     (storage, options): (S, Options),
     publish: impl FnMut(Published<'_>) + Send + 'static,
     replication: Option<ToFollow>,
-    (lifecycle, requests): (&StateCell<Lifecycle>, &mpsc::Receiver<Request>),
+    (shared, requests): (&Shared, &mpsc::Receiver<Request>),
 ) -> Result<(Held<S>, Recovered), ServeError> {
     let Some((mut replication, catch_up, led)) = replication else {
         let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
@@ -515,9 +514,10 @@ fn open_exchange<S: Storage>(
         return Err(ServeError::Panicked);
     }
     let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
-    let _ = lifecycle.change_to(Lifecycle::Following, "the journal was executed");
+    let why = "the journal was executed";
+    let _ = shared.lifecycle.change_to(Lifecycle::Following, why);
     let mut replica = Replica::start(exchange, replication, led)?;
-    replica.attach(requests)?;
+    replica.attach(requests, |figures| shared.note_replica(figures))?;
     Ok((Held::Replica(Box::new(replica)), recovered))
 }
 

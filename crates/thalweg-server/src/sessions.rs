@@ -133,6 +133,11 @@ impl Sessions {
         self.by_key.insert(key, id)
     }
 
+    /// Returns the users whose orders go with a session.
+    pub(crate) fn cancelling(&self) -> impl Iterator<Item = UserId> {
+        self.cancelling.keys().copied()
+    }
+
     /// Takes a session out of the tables. Returns the user whose orders go with it, if it was the
     /// last that asked for that.
     pub(crate) fn leave(&mut self, id: SessionId) -> Option<UserId> {

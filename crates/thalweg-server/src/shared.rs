@@ -110,10 +110,14 @@ impl Shared {
         *self.replica.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
     }
 
-    /// Returns the figures of a replica, as they were noted last.
-    pub(crate) fn replica(&self) -> Option<ReplicaFigures> {
+    /// Returns the figures of a replica, as they were noted last, and whether its thread hangs: it
+    /// may not be the primary any more then.
+    pub(crate) fn replica(&self, now: Instant) -> Option<(ReplicaFigures, bool)> {
         let replica = self.replica.lock().unwrap_or_else(PoisonError::into_inner);
-        replica.clone()
+        let mut figures = replica.clone()?;
+        let is_hung = figures.is_hung(now);
+        figures.stats.leads &= !is_hung;
+        Some((figures, is_hung))
     }
 
     /// Returns the network's conditions for a session, where there are some.

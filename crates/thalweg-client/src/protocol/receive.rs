@@ -5,13 +5,17 @@ use thalweg_exchange::codec::session::{
     decode_server_frame,
 };
 use thalweg_exchange::codec::{CodecError, Family, decode_message, decode_snapshot, peek};
-use thalweg_exchange::market::Snapshot;
+use thalweg_exchange::market::{Epoch, Snapshot};
 use thalweg_exchange::session::ReportNumber;
 
 use super::Protocol;
 use crate::disconnect_reason::DisconnectReason;
 use crate::event::Event;
 use crate::outcome::Outcome;
+
+/// Epochs of the market data of a replicated exchange are not below this one. It forgets no report:
+/// a replica that has fewer than another one is behind.
+const REPLICATED: Epoch = Epoch(1 << 63);
 
 /// The first frame of an exchange is shorter than this: a welcome or a bye.
 const FIRST_FRAME_BYTES_MAX: u32 = 4_096;
@@ -144,7 +148,7 @@ impl Protocol {
         }
         let last = ReportNumber(welcome.next_report.0.saturating_sub(1));
         if let Some(received) = self.report.filter(|received| *received > last)
-            && self.options.has_others()
+            && (self.options.address.contains(',') || welcome.epoch >= REPLICATED)
         {
             return Err(DisconnectReason::Stale { received, last });
         }
@@ -206,5 +210,60 @@ impl Protocol {
         let from = gap.from.max(next);
         self.events
             .push_back(Event::ReportGap(ReportGap { from, ..gap }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use thalweg_exchange::codec::session::{encode_server_frame, server_frame_bytes};
+    use thalweg_exchange::market::Channels;
+    use thalweg_exchange::session::{ClientSequence, Role};
+
+    use super::*;
+    use crate::options::Options;
+    use crate::store::MemoryStore;
+
+    /// Returns what a reader that has five reports makes of a welcome with three of them.
+    fn welcomed(address: &str, epoch: u64) -> Result<(), DisconnectReason> {
+        let mut options = Options::new(address, 7);
+        options.reports_after = Some(ReportNumber(5));
+        let store = Box::new(MemoryStore::default());
+        let protocol = Protocol::new(Role::Read, options, store, Arc::default());
+        let mut protocol = protocol.expect("memory is read");
+        protocol.connected();
+        let welcome = ServerFrame::Welcome(Welcome {
+            version: 1,
+            heartbeat_ms: 0,
+            holder: 7,
+            last_executed: ClientSequence(0),
+            next_report: ReportNumber(4),
+            next_command: 9,
+            in_flight_max: 1,
+            frame_bytes_max: 1 << 16,
+            rate_max: 0,
+            epoch: Epoch(epoch),
+            channels: Channels::default(),
+            exchange: 1,
+        });
+        let mut bytes = vec![0; server_frame_bytes(&welcome)];
+        encode_server_frame(&welcome, &mut bytes).expect("there is room");
+        protocol.received(&bytes)
+    }
+
+    #[test]
+    fn a_replica_that_is_behind_what_was_received_is_left_whatever_the_number_of_addresses() {
+        let replica = (1 << 63) + (1 << 32);
+        for (address, epoch) in [("a:1", replica), ("a:1,b:1", replica), ("a:1,b:1", 9)] {
+            let reason = welcomed(address, epoch).expect_err("it has fewer reports");
+            assert!(reason.may_return());
+            let DisconnectReason::Stale { received, last } = reason else {
+                panic!("{reason}");
+            };
+            assert_eq!((received, last), (ReportNumber(5), ReportNumber(3)));
+        }
+        // One machine that does not sync may have forgotten some.
+        welcomed("a:1", 9).expect("it is taken");
     }
 }

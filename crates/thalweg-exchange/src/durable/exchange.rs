@@ -26,6 +26,9 @@ use crate::engine::state::State;
 use crate::service::{self, EVENTS_IN_FLIGHT, Foresight, Stamping};
 use crate::session::Refusal;
 
+/// Acknowledged commands that the local disk may lag behind by: no further batch is written then.
+const LAG_MAX: u64 = 1 << 20;
+
 /// How often an owner that is idle flushes at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(5);
 
@@ -95,6 +98,8 @@ pub(super) struct Owner {
     pub(super) is_failure_published: bool,
     /// Commands in the journal that are not durable.
     pub(super) lag: u64,
+    /// The lag from which on it waits for the disk.
+    pub(super) lag_max: u64,
 }
 
 impl Owner {
@@ -112,6 +117,7 @@ impl Owner {
             work: 0,
             is_failure_published: false,
             lag: 0,
+            lag_max: LAG_MAX,
         }
     }
 }

@@ -250,6 +250,14 @@ impl InFlight {
         });
         position.map(|position| &*self.at(position))
     }
+
+    /// Returns whether a command of a session is in flight.
+    pub(super) fn has_of(&self, session: u32) -> bool {
+        (self.published..self.taken).any(|position| {
+            let slot = &self.slots[position & (self.capacity - 1)];
+            slot.question.is_none() && slot.note.session == session
+        })
+    }
 }
 
 #[cfg(test)]

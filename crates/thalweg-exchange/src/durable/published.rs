@@ -34,8 +34,11 @@ pub enum Published<'p> {
     },
     /// A command was executed.
     Outcome(Executed<'p>),
-    /// A replica has seen that another one has claimed the command log, or has claimed it itself
-    /// and executed all of it: it does not go back to an earlier claim.
+    /// The exchange follows a command log: outcomes are of commands that others answer.
+    Following,
+    /// Commands from now on are under this claim of the command log: of another replica, under
+    /// which the next batch was written or behind which there is nothing yet, or of this one, which
+    /// has executed all that was before. It does not go back to an earlier claim.
     Claimed {
         /// The number of the claim, higher than those of all claims before.
         epoch: u64,

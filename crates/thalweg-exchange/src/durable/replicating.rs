@@ -19,8 +19,6 @@ use super::submission::{Admitted, Submission};
 use crate::command::Command;
 use crate::snapshot::state_hash;
 
-/// Acknowledged commands that the local disk may lag behind by: no further batch is written then.
-const LAG_MAX: u64 = 1 << 20;
 /// How long an exchange that is to end waits for the log to acknowledge a batch.
 pub(super) const LOG_SILENT_MAX: Duration = Duration::from_secs(5);
 
@@ -50,8 +48,9 @@ impl<S: Storage> Exchange<S> {
     /// published.
     pub(super) fn releasable(&mut self) -> u64 {
         // The sequencer has another replica take over where nothing was taken from it for long.
-        if self.owner.lag < LAG_MAX {
-            self.journal_acked();
+        match self.owner.lag < self.owner.lag_max {
+            true => self.journal_acked(),
+            false => self.look_for_fence(),
         }
         let journaled = self.journaled();
         let durable = self.committer.commit(journaled);
@@ -113,6 +112,28 @@ impl<S: Storage> Exchange<S> {
         self.gate.lack().is_some()
     }
 
+    /// Stops where the sequencer has ended: another replica takes over. Takes nothing from it.
+    fn look_for_fence(&mut self) {
+        if let Replication::Leading(leading) = &self.replication
+            && leading.has_ended()
+        {
+            let epoch = leading.epoch();
+            self.gate.fail(Failed::Fenced { epoch });
+        }
+    }
+
+    /// Has the disk lag too far behind, as one that hangs.
+    #[cfg(test)]
+    pub(super) const fn hang(&mut self) {
+        self.owner.lag_max = 0;
+    }
+
+    /// Returns whether this exchange writes the log, and a command of the session with this slot
+    /// has not been acknowledged. Where another replica has taken over, it never will be.
+    pub(super) fn has_unacknowledged(&self, session: u32) -> bool {
+        matches!(self.replication, Replication::Leading(_)) && self.in_flight.has_of(session)
+    }
+
     /// Journals the batch under way, if it was acknowledged.
     fn journal_acked(&mut self) {
         let Replication::Leading(leading) = &mut self.replication else {
@@ -145,7 +166,7 @@ impl<S: Storage> Exchange<S> {
             return;
         };
         let is_published = self.digest.outcomes() == leading.acked;
-        let may = self.owner.lag < LAG_MAX && self.gate.failed().is_none();
+        let may = self.owner.lag < self.owner.lag_max && self.gate.failed().is_none();
         if is_published && may && leading.is_due() {
             let now = SystemTime::now().duration_since(UNIX_EPOCH);
             let time = now.map_or(0, |now| now.as_millis() as i64);
@@ -172,24 +193,29 @@ impl<S: Storage> Exchange<S> {
     /// Follows a log from now on: submitted commands are those of the log.
     pub(super) fn begin_to_follow(&mut self) {
         self.replication = Replication::Following;
+        (self.publish)(Published::Following);
     }
 
-    /// Notes the claim of another replica, under which what follows was written.
-    pub(super) fn follow_claim(&mut self, claim: &Claim) {
-        self.publish_claim(claim, false);
-    }
-
-    fn publish_claim(&mut self, claim: &Claim, leads: bool) {
+    /// Has the identity of the exchange whose log it follows.
+    pub(super) const fn be_replica_of(&mut self, claim: &Claim) {
         self.identity = claim.identity;
-        let epoch = claim.epoch;
-        (self.publish)(Published::Claimed { epoch, leads });
+    }
+
+    /// Publishes the claim of another replica, under which what follows was written.
+    pub(super) fn follow_claim(&mut self, epoch: u64) {
+        (self.publish)(Published::Claimed {
+            epoch,
+            leads: false,
+        });
     }
 
     /// Writes the log from now on, under this claim, behind the batch with this checksum.
     pub(super) fn begin_to_lead(&mut self, claim: &Claim, previous: u64, outlet: Box<dyn Outlet>) {
         let leading = Leading::new(outlet, claim.epoch, previous, self.owner.number);
         self.replication = Replication::Leading(Box::new(leading));
-        self.publish_claim(claim, true);
+        self.be_replica_of(claim);
+        let epoch = claim.epoch;
+        (self.publish)(Published::Claimed { epoch, leads: true });
     }
 
     /// Has everything published by this closure from now on.

@@ -263,6 +263,8 @@ impl<S: Storage> Exchange<S> {
         command: &Command,
     ) -> Result<Admitted, SubmitError> {
         let frame_bytes = record_bytes(command);
+        // The log may have other commands of the session, if it has another writer now.
+        let is_final = !self.has_unacknowledged(slot.0);
         let too_long = |_| SubmitError::TooLong {
             bytes: frame_bytes,
             bytes_max: FRAME_BYTES_MAX,
@@ -281,6 +283,7 @@ impl<S: Storage> Exchange<S> {
                 Some(slot) if slot.note.check == check => Ok(Admitted::Pending {
                     number: slot.number,
                 }),
+                _ if !is_final => Err(Refusal::Resources.into()),
                 Some(_) => Err(Refusal::SequenceReused.into()),
                 None => Err(Refusal::NotExecuted.into()),
             },

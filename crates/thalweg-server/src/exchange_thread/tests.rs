@@ -4,7 +4,6 @@ use std::net::TcpStream;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
-use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
 use thalweg_exchange::durable::{Options, SimDisk, Wake};
 use thalweg_exchange::market::{Channels, Epoch};
@@ -14,6 +13,7 @@ use super::*;
 use crate::config::Config;
 use crate::driver::tests::{driver, driver_of};
 use crate::feed::Feed;
+use crate::metrics::Metrics;
 use crate::output::Output;
 use crate::publisher::Delivery;
 use crate::replication::tests::OneLog;
@@ -241,6 +241,47 @@ fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_i
 }
 
 #[test]
+fn a_primary_whose_thread_hangs_or_has_failed_does_not_say_that_it_is_one() {
+    let mut thread = primary_of(&OneLog::default());
+    let ready = (thread.shared.lifecycle).change_to(Lifecycle::Ready, "the test begins");
+    ready.expect("it recovers");
+    let now = Instant::now();
+    turn(&mut thread);
+    let metrics = Metrics::new(Arc::clone(&thread.shared));
+    let shown = |at| {
+        let (is_ready, text) = metrics.readiness(at);
+        let lines: Vec<&str> = text.lines().take(2).collect();
+        (is_ready, lines.join(", "))
+    };
+    assert_eq!(shown(now), (true, "ready, primary 1".to_owned()));
+    let later = now + Duration::from_secs(60);
+    assert_eq!(shown(later), (false, "hung, primary 0".to_owned()));
+    assert!(thread.note_at.is_some(), "it looks again by itself");
+    thread.fail();
+    assert_eq!(shown(now), (false, "failed, primary 0".to_owned()));
+}
+
+#[test]
+fn users_whose_orders_stay_are_known_when_the_exchange_fails() {
+    let mut thread = thread();
+    let entered: Vec<_> = (1..=3).map(|user| enter(&mut thread, user, 2)).collect();
+    for (_, sessions) in &entered[..2] {
+        let session = thread.sessions.get(sessions[1].0).expect("it has entered");
+        session.terms.cancels_on_disconnect = true;
+        thread.sessions.enter(sessions[1].0);
+    }
+    let users = |all: &[i64]| all.iter().map(|user| UserId(*user)).collect();
+    assert_eq!(thread.users_left(), users(&[1, 2]));
+    // Its orders were cancelled.
+    thread.leave(entered[0].1[1].0);
+    assert_eq!(thread.users_left(), users(&[2]));
+    // The next one ends when it is too late.
+    thread.fail();
+    thread.leave(entered[1].1[1].0);
+    assert_eq!(thread.driver.exchange().number(), 1);
+}
+
+#[test]
 fn a_stop_does_not_wait_for_a_command_log_for_ever() {
     let log = OneLog::default();
     let mut thread = primary_of(&log);
@@ -300,7 +341,10 @@ fn a_replica_that_halts_ends_its_sessions_and_says_why() {
     let session = thread.sessions.get(entered[0].0);
     let ending = session.expect("it may read its bye").output.ending();
     assert_eq!(ending, Some(Ending::Failed));
-    let figures = thread.shared.replica().expect("it is a replica");
+    let (figures, _) = thread
+        .shared
+        .replica(Instant::now())
+        .expect("it is a replica");
     assert!(figures.has_halted && figures.stats.lag > 0, "{figures:?}");
     let halt = log.halt.lock().expect("no panic").clone();
     let error = thread.driver.close().expect_err("it has halted");

@@ -34,6 +34,8 @@ pub(super) struct Books {
     entries: BTreeMap<SymbolId, Entry>,
     /// The number of the last message of the feed.
     pub(super) sequence: u64,
+    /// The newest epoch.
+    epoch: Epoch,
     ring: broadcast::Sender<Chunk>,
     ring_chunks: usize,
     scratch: Snapshot,
@@ -46,6 +48,7 @@ impl Books {
             levels: if levels == 0 { usize::MAX } else { levels },
             entries: BTreeMap::new(),
             sequence: 0,
+            epoch: Epoch(0),
             ring: broadcast::Sender::new(ring_chunks),
             ring_chunks,
             scratch: Snapshot::default(),
@@ -56,6 +59,7 @@ impl Books {
     pub(super) fn follow(&mut self, bytes: &[u8], is_restart: bool) {
         for mark in marks(bytes) {
             self.sequence = self.sequence.max(mark.number);
+            self.epoch = self.epoch.max(mark.epoch);
             let symbol = mark.symbol;
             let entry = self.entries.entry(symbol).or_insert_with(|| Entry {
                 replica: Replica::new(symbol),
@@ -101,17 +105,21 @@ impl Books {
         self.entries.range(from..).next().map(|(symbol, _)| *symbol)
     }
 
-    /// The book of a symbol, if there is one.
+    /// Returns the book of a symbol, if there is one in the newest epoch. Where there is one in an
+    /// older epoch, the symbol was removed, or its snapshot follows in the ring.
     pub(super) fn snapshot(&mut self, symbol: SymbolId) -> Option<Made> {
         let (sequence, channels, levels) = (self.sequence, self.channels, self.levels);
         let entry = self.entries.get_mut(&symbol)?;
+        if entry.replica.epoch()? != self.epoch {
+            return None;
+        }
         if let Some(made) = &entry.made {
             return Some(made.clone());
         }
         let into = &mut self.scratch;
         let replica = &entry.replica;
         into.symbol = symbol;
-        into.epoch = replica.epoch()?;
+        into.epoch = self.epoch;
         into.channels = channels;
         into.sequence = FeedSequence(sequence);
         into.as_of = replica.sequence();

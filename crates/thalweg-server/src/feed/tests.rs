@@ -424,6 +424,32 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
 }
 
 #[test]
+fn a_symbol_that_was_removed_has_no_snapshot_of_an_older_epoch() {
+    let mut market = Market::new(4);
+    market.turn();
+    market.run(Command::RemoveSymbol {
+        symbol: SymbolId(2),
+    });
+    market.turn();
+    market.feed.begin_epoch(Epoch(12));
+    market.tape.begin_epoch(Epoch(12));
+    market.turn();
+    let mut all = Reader::new(&market, &[]);
+    let mut named = Reader::new(&market, &[2]);
+    (all.read(), named.read());
+    let epochs: Vec<_> = all.replicas.iter().map(Replica::epoch).collect();
+    assert_eq!(epochs, [Some(Epoch(12))]);
+    assert_eq!(named.replicas.len(), 0);
+    // One that comes back is there again.
+    let pair = SymbolSpec::pair(SymbolId(2), CurrencyId(12), CurrencyId(20));
+    market.run(Command::AddSymbols(Arc::new([pair])));
+    market.bids(2, 3);
+    market.turn();
+    named.read();
+    market.same(named.replica(SymbolId(2)));
+}
+
+#[test]
 fn pieces_end_with_a_command() {
     let mut market = Market::new(16);
     market.turn();

@@ -21,6 +21,8 @@ pub struct Polled {
     pub pulse: Option<u64>,
     /// Whether there was nothing more to read.
     pub is_complete: bool,
+    /// Whether all that the log had is executed.
+    pub is_at_end: bool,
     /// Whether the log is this replica's, and it has executed all of it.
     pub may_lead: bool,
 }
@@ -31,6 +33,8 @@ pub struct Follower<S: Storage> {
     exchange: Exchange<S>,
     /// The present claim, as far as this replica knows.
     seen: Option<Claim>,
+    /// The epoch of the claim that was published last; 0 for none.
+    published: u64,
     /// The claim that it has made, as long as that may count.
     claimed: Option<Claim>,
     /// Whether it is known where in the log it is.
@@ -74,6 +78,7 @@ impl<S: Storage> Follower<S> {
         Self {
             exchange,
             seen: None,
+            published: 0,
             claimed: None,
             is_attached: false,
             previous: 0,
@@ -168,9 +173,7 @@ impl<S: Storage> Follower<S> {
             return Err(self.ahead(tail.newest.unwrap_or(claim.start.commands)));
         }
         let is_own = self.claimed.as_ref() == Some(claim);
-        if !is_own && self.seen.as_ref().map(|seen| seen.nonce) != Some(claim.nonce) {
-            self.exchange.follow_claim(claim);
-        }
+        self.exchange.be_replica_of(claim);
         self.seen = Some(claim.clone());
         let after = |newest: u64| match tail.batches.last() {
             Some(last) if last.index == newest => read(last).map_or(newest + 1, |last| last.end()),
@@ -182,12 +185,25 @@ impl<S: Storage> Follower<S> {
         }
         let _ = self.exchange.idle()?;
         let is_complete = tail.batches.is_empty() && self.partial.is_none();
+        let is_at_end = self.partial.is_none() && self.newest == tail.newest;
+        if is_complete && !is_own {
+            self.follow_claim(claim.epoch);
+        }
         Ok(Polled {
             executed: self.exchange.number() - before,
             pulse: Some(tail.pulse),
             is_complete,
+            is_at_end: is_complete || is_at_end,
             may_lead: is_own && is_complete,
         })
+    }
+
+    /// Publishes a claim before what was written under it, once.
+    fn follow_claim(&mut self, epoch: u64) {
+        if epoch > self.published {
+            self.published = epoch;
+            self.exchange.follow_claim(epoch);
+        }
     }
 
     fn ahead(&self, end: u64) -> Halted {
@@ -281,6 +297,7 @@ impl<S: Storage> Follower<S> {
             }
             self.is_compared = true;
         }
+        self.follow_claim(batch.head.epoch);
         self.partial = Some(stored.index);
         let done = match is_partial {
             true => number - stored.index,

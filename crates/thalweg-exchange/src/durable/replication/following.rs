@@ -17,6 +17,9 @@ use crate::durable::options::Wake;
 /// How often the log is looked at where there is nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// How long the log may not answer before a replica serves readers with what it has.
+const SILENT: Duration = Duration::from_secs(2);
+
 /// How a replica follows.
 #[derive(Clone, Debug)]
 pub struct FollowOptions {
@@ -80,8 +83,10 @@ pub enum Looked {
     Unclaimed,
     /// A replica has it.
     Claimed,
-    /// It did not answer, or could not be executed for now.
+    /// It did not answer.
     Waits(String),
+    /// It answered, and the disk of this replica has no room for what it has.
+    NoRoom,
 }
 
 /// The outcome of a [turn](Following::turn).
@@ -177,6 +182,8 @@ pub struct Following<S: Storage> {
     looks: Option<Looks>,
     silence: Silence,
     looked: Looked,
+    /// Whether it has executed all that the log had, once.
+    was_at_end: bool,
     /// When the log answered last.
     answered: Instant,
     noted: Option<Instant>,
@@ -211,6 +218,7 @@ impl<S: Storage> Following<S> {
             looks: Some(looks),
             silence: Silence::default(),
             looked: Looked::Nothing,
+            was_at_end: false,
             answered: Instant::now(),
             noted: None,
             claims: 0,
@@ -247,6 +255,19 @@ impl<S: Storage> Following<S> {
     #[must_use]
     pub const fn looked(&self) -> &Looked {
         &self.looked
+    }
+
+    /// Returns whether readers may be served: this replica has executed all that the log had, once,
+    /// or knows which exchange it is and cannot get there for now, since its disk has no room or
+    /// the log has not answered for 2 s.
+    #[must_use]
+    pub fn may_serve(&self) -> bool {
+        let cannot = match self.looked {
+            Looked::NoRoom => true,
+            Looked::Waits(_) => self.answered.elapsed() >= SILENT,
+            _ => false,
+        };
+        self.leads() || self.was_at_end || cannot && self.claim().is_some()
     }
 
     /// Returns whether this replica is the primary.
@@ -314,10 +335,13 @@ impl<S: Storage> Following<S> {
             Ok(polled) => polled,
             Err(halted) if halted.may_pass() => {
                 self.silence.forget();
-                if matches!(halted, Halted::NoRoom) {
-                    self.answered = Instant::now();
-                }
-                self.looked = Looked::Waits(halted.to_string());
+                self.looked = match halted {
+                    Halted::NoRoom => {
+                        self.answered = Instant::now();
+                        Looked::NoRoom
+                    }
+                    halted => Looked::Waits(halted.to_string()),
+                };
                 self.look(look.log, LOOK_EVERY);
                 return Ok(Followed::Executed(0));
             }
@@ -328,6 +352,7 @@ impl<S: Storage> Following<S> {
             }
         };
         self.answered = Instant::now();
+        self.was_at_end |= polled.is_at_end;
         if polled.may_lead {
             self.looks = None;
             let wake = self.exchange().options.wake.clone();
@@ -379,8 +404,9 @@ mod tests {
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
-    use crate::durable::{JournalOptions, SimDisk};
+    use crate::durable::{Admitted, JournalOptions, SimDisk};
     use crate::ids::UserId;
+    use crate::session::{ClientSequence, Refusal, Role, SessionKey};
     use crate::snapshot::state_hash;
 
     const USERS: i64 = 20;
@@ -547,6 +573,131 @@ mod tests {
             }
         };
         assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+    }
+
+    #[test]
+    fn a_primary_whose_disk_hangs_learns_that_it_was_replaced() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let options = Options {
+            wake: Wake(Some(Arc::new(|| ()))),
+            ..Options::default()
+        };
+        let mut first = follow_with((&SimDisk::new(), options), "first", &log);
+        add(&mut first, 1);
+        first.hang();
+        let second = follow_to_the_end("second", &log);
+        assert_eq!((second.number(), log.world().claims), (1, 2));
+        // It finds that out at its next write or heartbeat.
+        let failed = loop {
+            match first.idle() {
+                Err(failed) => break failed,
+                Ok(_) => thread::yield_now(),
+            }
+        };
+        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+    }
+
+    #[test]
+    fn a_claim_is_published_before_what_was_written_under_it() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let mut first = follow_to_the_end("first", &log);
+        (0..2).for_each(|uid| add(&mut first, uid));
+        drop(first);
+        let mut second = follow_to_the_end("second", &log);
+        add(&mut second, 2);
+        let (sender, published) = mpsc::channel();
+        let publish = move |published: Published<'_>| {
+            let _ = sender.send(match published {
+                Published::Following => "following".to_owned(),
+                Published::Claimed { epoch, leads } => format!("claim {epoch}, leads: {leads}"),
+                Published::Outcome(executed) => executed.outcome.sequence.to_string(),
+                _ => return,
+            });
+        };
+        let opened = Exchange::open_in(SimDisk::new(), Options::default(), publish);
+        let (exchange, _) = opened.expect("it opens");
+        let mut third = Follower::new(exchange, 1 << 20);
+        let mut reader = log.clone();
+        while !third.poll(&mut reader).expect("it goes on").is_at_end {
+            thread::yield_now();
+        }
+        assert_eq!(third.exchange().identity(), second.identity());
+        let published: Vec<String> = published.try_iter().collect();
+        let (one, two) = ("claim 1, leads: false", "claim 2, leads: false");
+        assert_eq!(published, ["following", one, "0", "1", two, "2"]);
+        second.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn a_refusal_is_final_only_when_all_that_it_is_due_to_is_in_the_log() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let mut first = follow_to_the_end("first", &log);
+        add(&mut first, 1);
+        let key = SessionKey::new(Role::Trade, 1, 0);
+        let send = |exchange: &mut Exchange<SimDisk>, sequence, uid| {
+            let sequence = ClientSequence(sequence);
+            exchange.submit(Origin::Session { key, sequence }, &user(uid), 0)
+        };
+        log.world().cut_off = Some("first".to_owned());
+        let taken = send(&mut first, 6, 1);
+        assert!(matches!(taken, Ok(Admitted::New { .. })), "{taken:?}");
+        for (sequence, uid) in [(5, 1), (6, 2)] {
+            // Another replica may have executed it, and this one does not know yet.
+            let refused = send(&mut first, sequence, uid);
+            let Err(SubmitError::Refused(why)) = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!(why, Refusal::Resources);
+        }
+        log.world().cut_off = None;
+        first.drain().expect("it is acknowledged");
+        for (sequence, uid, final_why) in [
+            (5, 1, Refusal::NotExecuted),
+            (6, 2, Refusal::SequenceReused),
+        ] {
+            let refused = send(&mut first, sequence, uid);
+            let Err(SubmitError::Refused(why)) = refused else {
+                panic!("{refused:?}");
+            };
+            assert_eq!(why, final_why);
+        }
+        first.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn a_full_disk_of_a_follower_is_no_silence_of_the_log() {
+        let log = SimLog::new(0, None);
+        log.world().is_well = true;
+        let mut first = follow_to_the_end("first", &log);
+        let account = |user| AccountSpec::new(UserId(user), Vec::new());
+        let long = Command::AddAccounts((2..1_000).map(account).collect());
+        for _ in 0..150 {
+            let taken = first.submit(Origin::Engine, &long, 0);
+            taken.expect("it is taken");
+            first.drain().expect("it is acknowledged");
+        }
+        let (disk, options) = (SimDisk::new(), FollowOptions::new("second"));
+        let journal = JournalOptions::default().segment_bytes(1 << 20);
+        let durable = Options {
+            journal: journal.in_background(false),
+            ..Options::default()
+        };
+        let opened = Exchange::open_in(disk.clone(), durable, |_| ());
+        let (exchange, _) = opened.expect("it opens");
+        (0..10_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
+        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let mut following = following.expect("there are threads");
+        while *following.looked() != Looked::NoRoom {
+            following.turn().expect("it may pass");
+            thread::yield_now();
+        }
+        assert_eq!(following.stats().silent_for, Duration::ZERO);
+        assert!(following.may_serve());
+        drop(following);
+        first.close().expect("it ends in order");
     }
 
     #[test]

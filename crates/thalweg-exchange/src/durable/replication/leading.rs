@@ -16,6 +16,11 @@ pub(in crate::durable) trait Outlet: Send {
     /// Another replica has claimed the log.
     fn poll(&mut self) -> Result<bool, Fenced>;
 
+    /// Returns whether nothing is written any more: another replica takes over.
+    fn has_ended(&self) -> bool {
+        false
+    }
+
     /// Returns why the log does not answer, where it does not.
     fn trouble(&self) -> Option<Trouble> {
         None
@@ -43,6 +48,10 @@ impl Outlet for Gone {
 
     fn poll(&mut self) -> Result<bool, Fenced> {
         Err(Fenced)
+    }
+
+    fn has_ended(&self) -> bool {
+        true
     }
 }
 
@@ -101,6 +110,10 @@ impl Leading {
             self.acked = under_way.end;
             under_way.bytes
         }))
+    }
+
+    pub(in crate::durable) fn has_ended(&self) -> bool {
+        self.outlet.has_ended()
     }
 
     pub(in crate::durable) fn trouble(&self) -> Option<Trouble> {

@@ -4,7 +4,7 @@
 //! is woken for that, does not look for acknowledgements any more, as on a disk that hangs.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -37,6 +37,8 @@ type Offer = (u64, Arc<Vec<u8>>);
 struct Health {
     /// How often the owner of the exchange has looked for an acknowledgement.
     polls: AtomicU64,
+    /// Whether the thread has ended.
+    has_ended: AtomicBool,
     /// Whether the log answers.
     trouble: Mutex<Option<Trouble>>,
 }
@@ -72,6 +74,11 @@ impl Outlet for Channels {
             // so long that another replica takes over.
             Err(TryRecvError::Disconnected) => Err(Fenced),
         }
+    }
+
+    fn has_ended(&self) -> bool {
+        // ORDERING: Relaxed, pairs with the store in run_to_end(); a flag alone.
+        self.health.has_ended.load(Ordering::Relaxed)
     }
 
     fn trouble(&self) -> Option<Trouble> {
@@ -140,7 +147,7 @@ pub(super) fn start(
         woken: now,
     };
     let thread = thread::Builder::new().name("sequencer".into());
-    thread.spawn(move || sequencing.run())?;
+    thread.spawn(move || sequencing.run_to_end())?;
     let acks = acked;
     Ok(Box::new(Channels {
         offers,
@@ -150,7 +157,14 @@ pub(super) fn start(
 }
 
 impl Sequencing {
-    fn run(mut self) {
+    fn run_to_end(mut self) {
+        self.run();
+        // ORDERING: Relaxed, pairs with the load in has_ended(); a flag alone.
+        self.health.has_ended.store(true, Ordering::Relaxed);
+        self.wake();
+    }
+
+    fn run(&mut self) {
         loop {
             let goes_on = match self.offers.recv_timeout(BEAT) {
                 Ok((index, batch)) => {
