@@ -2,6 +2,7 @@
 //! and shuttle can use it as well.
 
 pub mod counting;
+pub mod linearizable;
 mod random;
 
 use std::env;
