@@ -10,12 +10,19 @@ use std::time::{Duration, Instant};
 use thalweg_etcd::{Address, EtcdLog};
 use thalweg_exchange::durable::replication::CommandLog;
 
+use super::network::{ETCD, Network};
 use crate::served_kills::served::Folder;
 
 pub(crate) const MACHINES: usize = 3;
 /// How often a test looks at the log, which has other work.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 const PREFIX: &str = "test/exchange";
+
+/// Kills a program at once, and waits for its end.
+fn kill(child: &mut Child) {
+    child.kill().expect("it runs");
+    child.wait().expect("it was killed");
+}
 
 /// Returns free ports. Another program may take one before it is used; then the test fails.
 fn free_ports(count: usize) -> Vec<u16> {
@@ -39,17 +46,19 @@ fn log_of(place: &Folder) -> File {
 /// A cluster of etcd.
 pub(crate) struct Etcd<'p> {
     place: &'p Folder,
+    host: &'static str,
     nodes: Vec<Child>,
     clients: Vec<u16>,
     peers: Vec<u16>,
 }
 
 impl<'p> Etcd<'p> {
-    pub(crate) fn start(place: &'p Folder) -> Self {
+    pub(crate) fn start(place: &'p Folder, network: Option<Network>) -> Self {
         let ports = free_ports(2 * MACHINES);
         let (clients, peers) = ports.split_at(MACHINES);
         let mut etcd = Self {
             place,
+            host: network.map_or("127.0.0.1", |_| ETCD),
             nodes: Vec::new(),
             clients: clients.to_vec(),
             peers: peers.to_vec(),
@@ -64,7 +73,7 @@ impl<'p> Etcd<'p> {
     }
 
     fn spawn(&self, at: usize) -> Child {
-        let url = |ports: &[u16], at: usize| format!("http://127.0.0.1:{}", ports[at]);
+        let url = |ports: &[u16], at: usize| format!("http://{}:{}", self.host, ports[at]);
         let (client, peer) = (url(&self.clients, at), url(&self.peers, at));
         let member = |at| format!("n{at}={}", url(&self.peers, at));
         let cluster: Vec<String> = (0..MACHINES).map(member).collect();
@@ -96,7 +105,7 @@ impl<'p> Etcd<'p> {
 
     pub(crate) fn url(&self) -> String {
         let hosts: Vec<String> = (self.clients.iter())
-            .map(|port| format!("127.0.0.1:{port}"))
+            .map(|port| format!("{}:{port}", self.host))
             .collect();
         format!("etcd://{}/{PREFIX}", hosts.join(","))
     }
@@ -108,7 +117,7 @@ impl<'p> Etcd<'p> {
 
     /// Returns whether a node says that it is the leader.
     fn is_leader(&self, at: usize) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.clients[at])) else {
+        let Ok(mut stream) = TcpStream::connect((self.host, self.clients[at])) else {
             return false;
         };
         let request = "POST /v3/maintenance/status HTTP/1.1\r\nHost: etcd\r\nContent-Length: 2\r\n\
@@ -125,14 +134,15 @@ impl<'p> Etcd<'p> {
         text("leader").is_some_and(|leader| leader != "0" && text("member_id") == Some(leader))
     }
 
-    /// Kills the leader. Returns which it was.
-    pub(crate) fn kill_leader(&mut self) -> usize {
-        let leader = (self.place).wait("a leader", || {
+    /// Waits until there is a leader. Returns which it is.
+    pub(crate) fn leader(&self) -> usize {
+        (self.place).wait("a leader", || {
             (0..MACHINES).find(|at| self.is_leader(*at)).ok_or(0)
-        });
-        self.nodes[leader].kill().expect("it runs");
-        self.nodes[leader].wait().expect("it was killed");
-        leader
+        })
+    }
+
+    pub(crate) fn kill(&mut self, at: usize) {
+        kill(&mut self.nodes[at]);
     }
 
     pub(crate) fn start_again(&mut self, at: usize) {
@@ -152,16 +162,18 @@ impl Drop for Etcd<'_> {
 /// The replicas.
 pub(crate) struct Machines<'p> {
     place: &'p Folder,
-    url: String,
+    network: Option<Network>,
+    pub(crate) url: String,
     log: EtcdLog,
     ports: Vec<u16>,
     programs: Vec<Child>,
 }
 
 impl<'p> Machines<'p> {
-    pub(crate) fn start(place: &'p Folder, etcd: &Etcd<'_>) -> Self {
+    pub(crate) fn start(place: &'p Folder, etcd: &Etcd<'_>, network: Option<Network>) -> Self {
         let mut machines = Self {
             place,
+            network,
             url: etcd.url(),
             log: etcd.log(),
             ports: free_ports(2 * MACHINES),
@@ -178,9 +190,11 @@ impl<'p> Machines<'p> {
         self.place.within.join(format!("machine-{at}"))
     }
 
-    fn address(&self, listener: &str, at: usize) -> String {
+    pub(crate) fn address(&self, listener: &str, at: usize) -> String {
         let first = if listener == "trade" { 0 } else { MACHINES };
-        format!("127.0.0.1:{}", self.ports[first + at])
+        let loopback = || "127.0.0.1".to_owned();
+        let host = self.network.map_or_else(loopback, |_| Network::host(at));
+        format!("{host}:{}", self.ports[first + at])
     }
 
     /// Returns the addresses of all machines, for clients.
@@ -190,7 +204,11 @@ impl<'p> Machines<'p> {
     }
 
     fn spawn(&self, at: usize) -> Child {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+        let path = env!("CARGO_BIN_EXE_thalweg");
+        let mut program = match self.network {
+            Some(_) => Network::on(at, path),
+            None => Command::new(path),
+        };
         program.args(["exchange", "serve"]).arg(self.directory(at));
         program.arg("--config").arg(self.place.config());
         let trade = self.address("trade", at);
@@ -227,25 +245,32 @@ impl<'p> Machines<'p> {
         })
     }
 
-    /// Kills the primary. Returns which it was.
-    pub(crate) fn kill_primary(&mut self) -> usize {
-        let primary = self.wait_for_primary(None);
-        self.programs[primary].kill().expect("it runs");
-        self.programs[primary].wait().expect("it was killed");
-        primary
+    pub(crate) fn kill(&mut self, at: usize) {
+        kill(&mut self.programs[at]);
     }
 
-    /// Stops the primary for a while. Returns which it was.
-    pub(crate) fn stop_primary(&mut self) -> usize {
-        let primary = self.wait_for_primary(None);
-        signal(&self.programs[primary], "-STOP");
-        primary
+    /// Stops a machine, until it is let go on.
+    pub(crate) fn stop(&mut self, at: usize) {
+        signal(&self.programs[at], "-STOP");
     }
 
-    /// Lets a machine go on that was stopped. Returns its exit code.
-    pub(crate) fn go_on(&mut self, at: usize) -> Option<i32> {
+    pub(crate) fn go_on(&mut self, at: usize) {
         signal(&self.programs[at], "-CONT");
-        self.ended(at)
+    }
+
+    /// Asks a machine to end in order, and waits for that.
+    pub(crate) fn end_in_order(&mut self, at: usize) {
+        signal(&self.programs[at], "-TERM");
+        let code = self.ended(at);
+        let is_in_order = matches!(code, Some(0 | 143));
+        assert!(is_in_order, "machine {at} ended with {code:?}");
+    }
+
+    /// Waits for the end of a machine, and starts it again, which must have found itself fenced.
+    pub(crate) fn wait_for_fenced(&mut self, at: usize) {
+        let code = self.ended(at);
+        assert_eq!(code, Some(3), "machine {at} is fenced");
+        self.start_again(at);
     }
 
     fn ended(&mut self, at: usize) -> Option<i32> {
@@ -301,10 +326,7 @@ impl<'p> Machines<'p> {
             .into_iter()
             .chain((0..MACHINES).filter(|at| *at != primary))
         {
-            signal(&self.programs[at], "-TERM");
-            let code = self.ended(at);
-            let is_in_order = matches!(code, Some(0 | 143));
-            assert!(is_in_order, "machine {at} ended with {code:?}");
+            self.end_in_order(at);
         }
         positions
     }
