@@ -63,7 +63,7 @@ struct Arguments {
     /// Length of runs and size of loads, in parts of the full ones [default: 1, quick 0.2].
     #[arg(long, value_name = "FACTOR", value_parser = scale)]
     scale: Option<f64>,
-    /// The experiment `serve` starts this program again, as the process that it measures.
+    /// Experiments start this program again, as the process that they measure.
     #[arg(long, hide = true, num_args = 1..)]
     child: Option<Vec<String>>,
 }
@@ -80,7 +80,8 @@ fn scale(text: &str) -> Result<f64, String> {
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     if let Some(child) = &arguments.child {
-        return experiment::serve::child(child);
+        let replica = experiment::replicate::child(child);
+        return replica.unwrap_or_else(|| experiment::serve::child(child));
     }
     match run(&arguments) {
         Ok(text) => match io::stdout().write_all(text.as_bytes()) {

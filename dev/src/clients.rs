@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 pub(crate) const STEP: Step = Step {
     name: "clients",
     summary: "five trading programs trade; kills; the gateway's guide (Python, Node, PyPI, npm)",
-    has_own_folder: false,
+    has_own_folder: true,
     run: |workspace| trade(workspace, 20),
 };
 

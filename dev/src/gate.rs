@@ -1,7 +1,9 @@
 //! `cargo dev gate`: what a change passes before it lands. Steps whose tool is not there say so.
 
+use std::path::Path;
 use std::{env, fs, iter, process};
 
+use crate::api;
 use crate::clients;
 use crate::counts;
 use crate::fuzz;
@@ -59,10 +61,11 @@ const AFTER: &[Step] = &[
         run: fuzz::step,
     },
     package::STEP,
+    api::STEP,
     Step {
         name: "fresh-clone",
         summary: "a clone of HEAD runs the commands of the README, unoptimised, and its program",
-        has_own_folder: false,
+        has_own_folder: true,
         run: fresh_clone,
     },
 ];
@@ -225,6 +228,21 @@ fn unoptimised(command: &str) -> String {
         .replace("exchange sweep", "exchange sweep --commands 100k")
 }
 
+/// Puts what the step `lint` has built into another folder, where cargo finds the crates of others.
+/// Compiled files are linked, since nothing writes into one; cargo writes into its own notes.
+fn share_dependencies(workspace: &Workspace, to: &Path) -> Result<(), String> {
+    let (from, to) = (workspace.target.join("debug"), to.join("debug"));
+    let _ = fs::remove_dir_all(&to);
+    fs::create_dir_all(&to).map_err(|error| format!("{}: {error}", to.display()))?;
+    for (folder, how) in [("deps", "-al"), ("build", "-a"), (".fingerprint", "-a")] {
+        let folder = from.join(folder);
+        if folder.is_dir() {
+            workspace.run(workspace.command("cp").arg(how).arg(&folder).arg(&to))?;
+        }
+    }
+    Ok(())
+}
+
 fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     if let Err(why) = workspace.output("git", "rev-parse HEAD") {
         let why = why.lines().next().unwrap_or_default().to_owned();
@@ -244,6 +262,8 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
     )?;
     let readme = fs::read_to_string(clone.join("README.md"));
     let readme = readme.map_err(|error| format!("README.md of HEAD: {error}"))?;
+    let built = Scratch(workspace.target.join("clone"));
+    share_dependencies(workspace, &built.0)?;
     let installed = scratch.0.join("installed");
     let path = env::var_os("PATH").unwrap_or_default();
     let path = iter::once(installed.join("bin")).chain(env::split_paths(&path));
@@ -264,8 +284,7 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
             .current_dir(&clone)
             .env("PATH", &path)
             .env("CARGO_INSTALL_ROOT", &installed)
-            // The dependencies of the tests are built there.
-            .env("CARGO_TARGET_DIR", &workspace.target);
+            .env("CARGO_TARGET_DIR", &built.0);
         workspace.run(&mut command)?;
     }
     Ok(Outcome::Passed)

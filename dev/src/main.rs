@@ -4,6 +4,8 @@
 
 #![forbid(unsafe_code)]
 
+mod api;
+mod blocks;
 mod clients;
 mod counts;
 #[cfg(test)]
@@ -39,6 +41,8 @@ cargo dev clients --slow those that soak runs: freqtrade and nautilus_trader, to
 cargo dev page           the gateway's page in a browser; --screenshots writes those of docs/
 cargo dev targets        what compiles and runs on other systems and on the oldest Rust, with
                          compilers from Debian
+cargo dev api            the libraries' public items against crates/*/public-api.txt; --update
+                         writes these
 cargo dev soak --minutes N  the long forms of the tests for that time, with new seeds (or --seed S)
 cargo dev counts --update  makes what is counted the baseline
 
@@ -65,6 +69,8 @@ fn main() -> ExitCode {
         "clients" => run(rest, &[clients::STEP]),
         "page" if rest == ["--screenshots"] => run(&[], &[page::SCREENSHOTS]),
         "page" => run(rest, &[page::STEP]),
+        "api" if rest == ["--update"] => run(&[], &[api::UPDATE]),
+        "api" => run(rest, &[api::STEP]),
         "targets" => run(rest, &[targets::WHOLE]),
         "counts" => counts::command(rest),
         "soak" => here().and_then(|workspace| soak::command(&workspace, rest)),

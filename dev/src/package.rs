@@ -1,18 +1,19 @@
-//! The crates as `cargo publish` would pack them: what is in them, and that a program which has
-//! nothing but them compiles.
+//! The crates as `cargo publish` would pack them: what is in them, and that the code of the guide
+//! compiles with nothing but them.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, io, process};
+use std::process::Command;
+use std::{env, fs, process};
 
+use crate::blocks::modules;
 use crate::plan::{Outcome, Step};
-use crate::readme;
 use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::{Scratch, Workspace};
 
 /// The step of the gate.
 pub(crate) const STEP: Step = Step {
     name: "package",
-    summary: "packed crates hold licences and README, and compile in an empty folder alone",
+    summary: "packed crates hold licences and README; the guide compiles with them alone",
     has_own_folder: false,
     run,
 };
@@ -35,20 +36,40 @@ fn run(workspace: &Workspace) -> Result<Outcome, String> {
         }
         workspace.say(format_args!("{name}: {} files", list.lines().count()))?;
         let manifest = folder.join("Cargo.toml");
-        let text = fs::read_to_string(workspace.root.join(&manifest));
-        let text = text.map_err(|error| format!("{}: {error}", manifest.display()))?;
-        for key in DESCRIBED_BY {
-            if !text.lines().any(|line| line.starts_with(key)) {
-                return Err(format!("{}: it has no `{key}`", manifest.display()));
-            }
+        let text = read(&workspace.root.join(&manifest))?;
+        let program = workspace.root.join(folder.join("src/lib.rs"));
+        let source = fs::read_to_string(program).unwrap_or_default();
+        if let Some(missing) = undescribed(&text, &source) {
+            return Err(format!("{}: it has no `{missing}`", manifest.display()));
         }
     }
     compile_alone(workspace)?;
     Ok(Outcome::Passed)
 }
 
-/// The keys by which a registry describes a crate.
-const DESCRIBED_BY: [&str; 4] = ["description", "categories", "keywords", "rust-version"];
+/// Beginnings of lines of a manifest by which a registry describes a crate, and makes its
+/// documentation.
+const DESCRIBED_BY: [&str; 7] = [
+    "description",
+    "readme",
+    "categories",
+    "keywords",
+    "rust-version",
+    "[package.metadata.docs.rs]",
+    "targets",
+];
+
+/// The line of a library with features: items say which feature they need.
+const BADGES: &str = "#![cfg_attr(docsrs, feature(doc_cfg))]";
+
+/// Returns what a manifest, or the library's first file, does not have of that.
+fn undescribed(manifest: &str, library: &str) -> Option<&'static str> {
+    let lacks = |text: &str, begin: &str| !text.lines().any(|line| line.starts_with(begin));
+    let missing = DESCRIBED_BY.iter().find(|key| lacks(manifest, key));
+    let needs_badges = !library.is_empty() && !lacks(manifest, "[features]");
+    let has_none = needs_badges && lacks(library, BADGES);
+    missing.copied().or(has_none.then_some(BADGES))
+}
 
 /// Name and folder of every crate that may be published.
 pub(crate) fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
@@ -75,7 +96,7 @@ pub(crate) fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
 }
 
 /// Crates that are packed and compiled without the rest of the workspace.
-const ALONE: [&str; 5] = [
+pub(crate) const ALONE: [&str; 5] = [
     "thalweg",
     "thalweg-measure",
     "thalweg-hash",
@@ -83,94 +104,181 @@ const ALONE: [&str; 5] = [
     "thalweg-task",
 ];
 
-/// A program for rings alone, without features.
-const RINGS: &str = "use thalweg::ring::{Layout, Ticket, spsc};\n\nfn main() {\n    \
+/// A crate for rings alone, without features.
+const RINGS: &str = "use thalweg::ring::{Layout, Ticket, spsc};\n\npub fn rings() {\n    \
     let (mut tx, mut rx) = spsc(4, Layout::Packed).expect(\"a small ring\");\n    \
     tx.try_push(1).expect(\"there is room\");\n    assert_eq!(rx.try_pop(), Ok(1));\n    \
     assert!(Ticket::<u8>::new(4, Layout::Packed).is_ok());\n}\n";
 
-/// Compiles programs in an empty folder, with the packed crates and what these need from the
-/// registry: rings without features, then what the README of each crate shows.
-fn compile_alone(workspace: &Workspace) -> Result<(), String> {
-    let folder = env::temp_dir().join(format!("thalweg-packed-{}", process::id()));
-    let scratch = Scratch(folder);
-    let target = workspace.target.join("packed");
-    let mut pack = workspace.cargo("package --quiet --allow-dirty --no-verify --target-dir");
-    pack.arg(&target);
-    for name in ALONE {
-        pack.args(["--package", name]);
-    }
-    workspace.run(&mut pack)?;
-    let crates = scratch.0.join("crates");
-    let failed = |error: io::Error| format!("{}: {error}", scratch.0.display());
-    fs::create_dir_all(&crates).map_err(failed)?;
-    for name in ALONE {
-        let file = target.join(format!("package/{name}-{VERSION}.crate"));
-        let mut unpack = workspace.command("tar");
-        workspace.run(unpack.arg("-xzf").arg(file).arg("-C").arg(&crates))?;
-    }
-    write_program(
-        workspace,
-        &scratch.0,
-        &["thalweg"],
-        ", default-features = false",
-    )?;
-    let source = scratch.0.join("src/main.rs");
-    fs::write(&source, RINGS).map_err(failed)?;
-    check(workspace, &scratch.0, &target)?;
-    write_program(workspace, &scratch.0, &ALONE, "")?;
-    for name in ALONE {
-        let page = crates.join(format!("{name}-{VERSION}/README.md"));
-        let page = fs::read_to_string(page).map_err(failed)?;
-        for program in readme::programs(&page)? {
-            fs::write(&source, program).map_err(failed)?;
-            check(workspace, &scratch.0, &target)?;
-        }
-    }
-    Ok(())
+/// An empty folder with the packed crates, and crates that depend on nothing of ours but these.
+pub(crate) struct Alone<'w> {
+    workspace: &'w Workspace,
+    folder: Scratch,
+    target: PathBuf,
 }
 
-/// The crate by which records of a journal are derived.
-const RECORDS: &str = "zerocopy = { version = \"0.8\", features = [\"derive\"] }\n";
+impl<'w> Alone<'w> {
+    /// Packs the crates and unpacks them into a new folder.
+    ///
+    /// # Errors
+    /// Cargo, tar or the file system fails.
+    pub(crate) fn new(workspace: &'w Workspace) -> Result<Self, String> {
+        let folder = Scratch(env::temp_dir().join(format!("thalweg-packed-{}", process::id())));
+        let target = workspace.target.join("packed");
+        let mut pack = workspace.cargo("package --quiet --allow-dirty --no-verify --target-dir");
+        pack.arg(&target);
+        for name in ALONE {
+            pack.args(["--package", name]);
+        }
+        workspace.run(&mut pack)?;
+        let crates = folder.0.join("crates");
+        fs::create_dir_all(&crates).map_err(|error| format!("{}: {error}", crates.display()))?;
+        for name in ALONE {
+            let file = target.join(format!("package/{name}-{VERSION}.crate"));
+            let mut unpack = workspace.command("tar");
+            // Files in packages are of 2006. Without times of today cargo would take what it
+            // compiled of them in an earlier run.
+            workspace.run(unpack.arg("-xzmf").arg(file).arg("-C").arg(&crates))?;
+        }
+        Ok(Self {
+            workspace,
+            folder,
+            target,
+        })
+    }
+
+    /// Writes a crate with the code of every page about these crates: chapters of the guide, with
+    /// the crates that they migrate from, and the READMEs in the packages.
+    ///
+    /// # Errors
+    /// A page cannot be read or has no code, or the crate cannot be written.
+    pub(crate) fn write_pages(&self) -> Result<(), String> {
+        let guide = self.workspace.root.join("docs/guide");
+        let readmes = ALONE.map(|name| {
+            let place = format!("crates/{name}-{VERSION}/README.md");
+            (place.clone(), self.folder.0.join(place))
+        });
+        let chapters = CHAPTERS.map(|name| (name.to_owned(), guide.join("src").join(name)));
+        let mut source = "//! Pages.\n#![allow(warnings)]\n".to_owned();
+        for (page, path) in chapters.into_iter().chain(readmes) {
+            source += &modules(&page, &read(&path)?)?;
+        }
+        self.write(&dependencies(&read(&guide.join("Cargo.toml"))?), &source)
+    }
+
+    /// Writes the crate's manifest, with its dependencies, and its only source file.
+    fn write(&self, dependencies: &str, source: &str) -> Result<(), String> {
+        let patches =
+            ALONE.map(|name| format!("{name} = {{ path = \"crates/{name}-{VERSION}\" }}\n"));
+        let manifest = format!(
+            "[package]\nname = \"thalweg-pages\"\nedition = \"2024\"\nrust-version = \"{OLDEST}\"\n\
+             [workspace]\n[dependencies]\n{dependencies}[patch.crates-io]\n{}",
+            patches.concat()
+        );
+        let folder = &self.folder.0;
+        let write = || {
+            fs::create_dir_all(folder.join("src"))?;
+            // The versions that the workspace is tested with.
+            fs::copy(
+                self.workspace.root.join("Cargo.lock"),
+                folder.join("Cargo.lock"),
+            )?;
+            fs::write(folder.join("Cargo.toml"), manifest)?;
+            fs::write(folder.join("src/lib.rs"), source)
+        };
+        write().map_err(|error| format!("{}: {error}", folder.display()))
+    }
+
+    /// Returns cargo, to be run in the folder.
+    pub(crate) fn cargo(&self, line: &str) -> Command {
+        let mut cargo = self.workspace.cargo(line);
+        cargo
+            .current_dir(&self.folder.0)
+            .env("CARGO_TARGET_DIR", self.target.join("build"));
+        cargo
+    }
+}
+
+/// Compiles, with the packed crates and what these need from the registry, rings without features,
+/// then the code of every page. Clippy finds what the library of the oldest Rust does not have.
+fn compile_alone(workspace: &Workspace) -> Result<(), String> {
+    let alone = Alone::new(workspace)?;
+    let without = format!("thalweg = {{ version = \"{VERSION}\", default-features = false }}\n");
+    alone.write(&without, RINGS)?;
+    workspace.compile(&mut alone.cargo("check --quiet"))?;
+    if !workspace.works("clippy-driver", "--version") {
+        workspace.say("without clippy, what is newer than the oldest Rust is not found")?;
+        alone.write_pages()?;
+        return workspace.compile(&mut alone.cargo("check --quiet"));
+    }
+    let lint = || alone.cargo(LINT);
+    alone.write("", NEWER)?;
+    let output = lint()
+        .output()
+        .map_err(|error| format!("clippy: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || !said.contains("current MSRV") {
+        return Err(format!(
+            "clippy lets pass what is newer than {OLDEST}: {said}"
+        ));
+    }
+    alone.write_pages()?;
+    workspace.compile(&mut lint())
+}
+
+/// The command that compiles, and finds what is newer than a crate's `rust-version`.
+const LINT: &str = "clippy --quiet -- --allow clippy::all --deny clippy::incompatible_msrv";
+
+/// A crate that the oldest Rust cannot compile.
+const NEWER: &str = "pub fn lock(file: &std::fs::File) {\n    let _ = file.lock();\n}\n";
+
+/// The chapters of the guide that need no other crates of ours.
+const CHAPTERS: [&str; 12] = [
+    "start.md",
+    "channels.md",
+    "pipelines.md",
+    "bus.md",
+    "tasks.md",
+    "journal.md",
+    "measuring.md",
+    "tools.md",
+    "from_crossbeam.md",
+    "from_tokio.md",
+    "from_flume.md",
+    "from_disruptor.md",
+];
+
+/// Returns the dependencies of the guide, without those that are not packed.
+fn dependencies(manifest: &str) -> String {
+    let section = manifest
+        .split("[dev-dependencies]\n")
+        .nth(1)
+        .unwrap_or_default();
+    let name = |line: &str| line.split([' ', '.']).next().unwrap_or_default().to_owned();
+    let lines = section.lines().take_while(|line| !line.is_empty());
+    let needed = lines.filter(|line| !line.starts_with("thalweg") || ALONE.contains(&&*name(line)));
+    let needed = needed.map(|line| {
+        let version = if line.starts_with("zerocopy") {
+            "0.8"
+        } else {
+            VERSION
+        };
+        let version = format!("version = \"{version}\"");
+        line.replace(".workspace = true", &format!(" = {{ {version} }}"))
+            .replace("workspace = true", &version)
+            + "\n"
+    });
+    needed.collect()
+}
 
 /// The version of all crates.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Writes the manifest of a program that depends on packed crates.
-fn write_program(
-    workspace: &Workspace,
-    folder: &Path,
-    names: &[&str],
-    more: &str,
-) -> Result<(), String> {
-    let dependencies = names
-        .iter()
-        .map(|name| format!("{name} = {{ version = \"{VERSION}\"{more} }}\n"));
-    let patches = ALONE
-        .iter()
-        .map(|name| format!("{name} = {{ path = \"crates/{name}-{VERSION}\" }}\n"));
-    let manifest = format!(
-        "[package]\nname = \"alone\"\nedition = \"2024\"\n[workspace]\n[dependencies]\n{}{}\
-         [patch.crates-io]\n{}",
-        dependencies.collect::<String>(),
-        if names.len() > 1 { RECORDS } else { "" },
-        patches.collect::<String>()
-    );
-    let write = || {
-        fs::create_dir_all(folder.join("src"))?;
-        // The versions that the workspace is tested with.
-        fs::copy(workspace.root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
-        fs::write(folder.join("Cargo.toml"), manifest)
-    };
-    write().map_err(|error| format!("{}: {error}", folder.display()))
-}
+/// The oldest Rust of the packed crates.
+const OLDEST: &str = "1.88";
 
-fn check(workspace: &Workspace, folder: &Path, target: &Path) -> Result<(), String> {
-    let mut check = workspace.cargo("check --quiet");
-    check
-        .current_dir(folder)
-        .env("CARGO_TARGET_DIR", target.join("build"));
-    workspace.compile(&mut check)
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -191,5 +299,47 @@ mod tests {
         assert!(!found.iter().any(|(name, _)| {
             ["dev", "thalweg-compare", "counts", "guide"].contains(&name.as_str())
         }));
+    }
+
+    #[test]
+    fn what_a_manifest_lacks_is_named() {
+        let whole: String = DESCRIBED_BY.map(|key| format!("{key} = 1\n")).concat();
+        assert_eq!(undescribed(&whole, "//! A.\n"), None);
+        for key in DESCRIBED_BY {
+            let part = whole.replace(&format!("{key} = 1\n"), "");
+            assert_eq!(undescribed(&part, ""), Some(key));
+        }
+        let featured = whole + "[features]\n";
+        assert_eq!(undescribed(&featured, "//! A.\n"), Some(BADGES));
+        assert_eq!(undescribed(&featured, BADGES), None);
+    }
+
+    #[test]
+    fn chapters_without_code_or_with_other_crates_are_left_out() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide");
+        for entry in fs::read_dir(folder.join("src")).unwrap() {
+            let entry = entry.unwrap();
+            let text = fs::read_to_string(entry.path()).unwrap();
+            let needs_others = text.contains("thalweg_exchange") || text.contains("thalweg_client");
+            let is_packed = text.contains("```rust") && !needs_others;
+            let name = entry.file_name();
+            let is_listed = CHAPTERS.iter().any(|chapter| **chapter == *name);
+            assert_eq!(is_listed, is_packed, "{}", entry.path().display());
+        }
+    }
+
+    #[test]
+    fn dependencies_are_those_of_the_guide_with_versions() {
+        let manifest = "[lib]\n\n[dev-dependencies]\nflume = \"0.12\"\n\
+            thalweg = { workspace = true, features = [\"metrics\"] }\n\
+            thalweg-client.workspace = true\nthalweg-hash.workspace = true\n\
+            zerocopy = { workspace = true, features = [\"derive\"] }\n\n[lints]\n";
+        let lines = [
+            "flume = \"0.12\"",
+            &format!("thalweg = {{ version = \"{VERSION}\", features = [\"metrics\"] }}"),
+            &format!("thalweg-hash = {{ version = \"{VERSION}\" }}"),
+            "zerocopy = { version = \"0.8\", features = [\"derive\"] }\n",
+        ];
+        assert_eq!(dependencies(manifest), lines.join("\n"));
     }
 }

@@ -14,7 +14,7 @@ const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "c
 pub(crate) const STEP: Step = Step {
     name: "page",
     summary: "the gateway's page trades and comes back (Python, Chromium; axe's rules with npm)",
-    has_own_folder: false,
+    has_own_folder: true,
     run: |workspace| step(workspace, false),
 };
 

@@ -8,6 +8,7 @@ pub(crate) mod gateway;
 pub mod hash;
 pub(crate) mod journal;
 pub(crate) mod pipeline;
+pub(crate) mod replicate;
 pub mod serve;
 pub mod tasks;
 
@@ -38,6 +39,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     journal::EXPERIMENT,
     serve::EXPERIMENT,
     serve::FAIRNESS,
+    replicate::EXPERIMENT,
     tasks::EXPERIMENT,
     bus::EXPERIMENT,
 ];

@@ -56,7 +56,7 @@ const P50: usize = 1;
 const SERVER: usize = 4;
 
 /// A saturating session has this many commands without an answer.
-const WINDOW: usize = 256;
+pub(crate) const WINDOW: usize = 256;
 
 fn cases(settings: &Settings) -> Vec<Case> {
     let time = |ms: u64| Duration::from_nanos(settings.count(ms * 1_000_000));

@@ -28,6 +28,22 @@ pub(crate) struct ReplicaOptions {
     /// machines can reach that]
     #[arg(long, value_name = "HOST:PORT", requires = "replicate")]
     advertise: Option<String>,
+
+    /// Where this replica gives others copies of its snapshot and journal [default: the address of
+    /// trade.listen, any free port]
+    #[arg(long, value_name = "ADDRESS", requires = "replicate")]
+    peer_listen: Option<SocketAddr>,
+
+    /// Bytes of batches that the command log keeps: a replica that is further behind gets a copy of
+    /// another one
+    #[arg(
+        long,
+        value_name = "BYTES",
+        requires = "replicate",
+        default_value_t = 256 << 20,
+        value_parser = clap::value_parser!(u64).range(64 << 10..=1 << 30)
+    )]
+    log_bytes: u64,
 }
 
 impl ReplicaOptions {
@@ -43,8 +59,12 @@ impl ReplicaOptions {
         let mut options = FollowOptions::new(holder);
         options.bootstrap = self.bootstrap;
         options.log = format!("{}/{}", address.endpoints.join(","), address.prefix);
-        let log = Box::new(log(address)?);
-        Ok(Some(Replication { log, options }))
+        options.kept_bytes_max = self.log_bytes as usize;
+        Ok(Some(Replication {
+            log: Box::new(log(address)?),
+            options,
+            peer_listen: self.peer_listen,
+        }))
     }
 }
 
@@ -93,6 +113,19 @@ impl Found {
     fn age_s(&self, position: &Position) -> u64 {
         self.now_ms.saturating_sub(position.noted_ms) / 1_000
     }
+
+    fn is_primary(&self, position: &Position) -> bool {
+        (self.claim.as_ref()).is_some_and(|claim| claim.holder == position.replica)
+    }
+
+    /// Returns how many commands of the log a replica had not executed when it noted its position:
+    /// none at the primary, which has executed them first.
+    fn behind(&self, position: &Position) -> u64 {
+        match self.is_primary(position) {
+            true => 0,
+            false => self.commands.saturating_sub(position.commands),
+        }
+    }
 }
 
 fn look(log: &mut EtcdLog) -> Result<Found, LogError> {
@@ -139,11 +172,14 @@ fn text(found: &Found) -> String {
         claim.holder, claim.epoch, found.commands, claim.identity
     );
     for position in &found.replicas {
-        let behind = found.commands.saturating_sub(position.commands);
+        let behind = found.behind(position);
         let (name, age) = (&position.replica, found.age_s(position));
-        let _ = match *name == claim.holder {
-            true => writeln!(text, "replica {name}: primary, seen {age} s ago"),
-            false => writeln!(
+        let _ = match &position.halted {
+            Some(why) => writeln!(text, "replica {name}: halted {age} s ago: {why}"),
+            None if found.is_primary(position) => {
+                writeln!(text, "replica {name}: primary, seen {age} s ago")
+            }
+            None => writeln!(
                 text,
                 "replica {name}: {behind} commands behind, {age} s ago"
             ),
@@ -157,7 +193,10 @@ fn json(found: &Found) -> String {
     let replicas = found.replicas.iter().map(|position| {
         serde_json::json!({
             "name": position.replica,
+            "role": if found.is_primary(position) { "primary" } else { "follower" },
             "commands": position.commands,
+            "behind": found.behind(position),
+            "halted": position.halted,
             "age_s": found.age_s(position),
         })
     });
@@ -201,6 +240,7 @@ mod tests {
             replica: replica.to_owned(),
             commands,
             noted_ms,
+            halted: (replica == "c:1").then(|| "no".to_owned()),
         };
         let found = Found {
             claim: Some(Claim {
@@ -212,12 +252,24 @@ mod tests {
             }),
             commands: 90,
             newest: Some(80),
-            replicas: vec![position("a:1", 85, 99_100), position("b:1", 40, 39_000)],
+            replicas: vec![
+                position("a:1", 85, 99_100),
+                position("b:1", 40, 39_000),
+                position("c:1", 40, 98_000),
+            ],
             now_ms: 100_000,
         };
         let expected = "primary a:1, epoch 3\ncommands 90, exchange 00000000000000ab\n\
-            replica a:1: primary, seen 0 s ago\nreplica b:1: 50 commands behind, 61 s ago\n";
+            replica a:1: primary, seen 0 s ago\nreplica b:1: 50 commands behind, 61 s ago\n\
+            replica c:1: halted 2 s ago: no\n";
         assert_eq!(text(&found), expected);
-        assert!(json(&found).contains(r#"{"age_s":61,"commands":40,"name":"b:1"}"#));
+        let json: serde_json::Value = serde_json::from_str(&json(&found)).expect("it is JSON");
+        let replica = serde_json::json!({
+            "age_s": 61, "behind": 50, "commands": 40, "halted": null, "name": "b:1",
+            "role": "follower",
+        });
+        assert_eq!(json["replicas"][1], replica);
+        assert_eq!(json["replicas"][0]["role"], "primary");
+        assert_eq!(json["replicas"][2]["halted"], "no");
     }
 }

@@ -10,7 +10,9 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use thalweg_exchange::UserId;
 use thalweg_exchange::session::Role;
 use thalweg_gateway::Gateway;
@@ -179,7 +181,7 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         return Ok(Finding::Fine);
     }
     let mut config = configuration(options)?;
-    let replication = replication(options, &config)?;
+    let replication = replica(options, &config)?;
     let is_reference = matches!(config.exchange.rules, config::RulesName::Reference);
     let flow = options.market.open(options.demo, is_reference)?;
     if replication.is_some() && (flow.is_some() || config.gateway.listen.is_some()) {
@@ -200,7 +202,7 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         demo = Some((made, names));
     }
     let no_thread = |error| Failure::Misuse(format!("no thread for the log: {error}"));
-    let _logs = logs::start(&config.server).map_err(no_thread)?;
+    let logs = logs::start(&config.server).map_err(no_thread)?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(config.server.worker_threads)
         .thread_name("connections")
@@ -208,20 +210,39 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         .build();
     let runtime =
         runtime.map_err(|error| Failure::Misuse(format!("no threads for connections: {error}")))?;
+    let has_archive = config.journal.archive.is_some();
     let parts = (demo, flow, replication);
     let ended = runtime.block_on(run(options.format, config, directory, parts));
     // The remaining tasks wait for events that will not arrive.
     runtime.shutdown_background();
-    ended
+    drop(logs);
+    match ended {
+        Err(Failure::Serve(error)) if error.is_behind() && !has_archive => Err(start_again(error)),
+        ended => ended,
+    }
+}
+
+/// Starts the program anew in this process: a replica that the log has left behind gets a copy of
+/// another one at its start. Returns only if that is not possible.
+fn start_again(behind: ServeError) -> Failure {
+    eprintln!("thalweg: {behind}");
+    let program = std::env::current_exe();
+    let failed = program.map(|program| {
+        let words = std::env::args_os().skip(1);
+        Command::new(program).args(words).exec()
+    });
+    let (Ok(error) | Err(error)) = failed;
+    eprintln!("thalweg: it cannot be started again: {error}");
+    Failure::Serve(behind)
 }
 
 #[cfg(feature = "etcd")]
-fn replication(options: &Serve, config: &Config) -> Result<Option<Replication>, Failure> {
+fn replica(options: &Serve, config: &Config) -> Result<Option<Replication>, Failure> {
     options.replica.replication(config)
 }
 
 #[cfg(not(feature = "etcd"))]
-fn replication(_: &Serve, _: &Config) -> Result<Option<Replication>, Failure> {
+fn replica(_: &Serve, _: &Config) -> Result<Option<Replication>, Failure> {
     Ok(None)
 }
 

@@ -22,6 +22,8 @@ const READ_BYTES: usize = 1 << 16;
 const CHECKS: u32 = 4;
 /// Silence of this number of heartbeats ends a connection.
 const SILENT_HEARTBEATS: u32 = 3;
+/// How often in a row an attempt goes on at the primary that a replica names.
+const HOPS_MAX: usize = 2;
 
 /// A session's connection, or the attempt to get one.
 pub(crate) struct Connection {
@@ -214,14 +216,26 @@ impl Connection {
         let addresses: Vec<&str> = listed.split(',').map(str::trim).collect();
         for _ in 1..addresses.len() {
             let address = addresses[self.address % addresses.len()];
-            match self.establish_at(address.to_owned()).await {
+            match self.establish_from(address.to_owned()).await {
                 Err(reason) if reason.may_return() => self.address += 1,
                 established => return established,
             }
         }
         let address = addresses[self.address % addresses.len()].to_owned();
-        let established = self.establish_at(address).await;
+        let established = self.establish_from(address).await;
         self.address += usize::from(established.is_err());
+        established
+    }
+
+    /// Makes an attempt at an address, and at the primary that a replica there names.
+    async fn establish_from(&mut self, address: String) -> Result<TcpStream, DisconnectReason> {
+        let mut established = self.establish_at(address).await;
+        for _ in 0..HOPS_MAX {
+            let Some(primary) = established.as_ref().err().and_then(primary_named) else {
+                break;
+            };
+            established = self.establish_at(primary).await;
+        }
         established
     }
 
@@ -384,6 +398,18 @@ impl Connection {
             }
             self.given = number.unwrap_or(self.given);
         }
+    }
+}
+
+/// Returns the address of the primary, where a replica that is none has ended the connection and
+/// knows it.
+fn primary_named(reason: &DisconnectReason) -> Option<String> {
+    match reason {
+        DisconnectReason::Bye {
+            why: Ending::NotPrimary,
+            text,
+        } if !text.is_empty() => Some(text.clone()),
+        _ => None,
     }
 }
 

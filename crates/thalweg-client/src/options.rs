@@ -15,8 +15,10 @@ const EACH_LEAST: Duration = Duration::from_millis(500);
 #[non_exhaustive]
 pub struct Options {
     /// Host and port, such as `127.0.0.1:7411`. Of a replicated exchange, those of all replicas,
-    /// with commas between them: an attempt to connect tries one after the other, of which the
-    /// primary answers, and begins with the one after that to which a connection was lost.
+    /// with commas between them: an attempt to connect tries one after the other, and begins with
+    /// the one after that to which a connection was lost. Where a replica names the primary, it
+    /// goes on there at once, whether that is in the list or not. Every replica welcomes read
+    /// sessions; commands are for the primary.
     pub address: String,
     /// The user, or of an admin session the id of its key.
     pub holder: i64,

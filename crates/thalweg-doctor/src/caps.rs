@@ -92,8 +92,7 @@ fn events(own: i32) -> Vec<Row> {
     };
     let clock_cost = if whole { CLOCK_COST } else { CLOCK_COST_OWN };
     let kernel = unless(is(|perf| perf.kernel), 2);
-    let [clock, wake, call, hardware] =
-        ["cpu-clock", "sched_wakeup", "sys_enter", "hardware"].map(missing);
+    let [clock, wake, call] = ["cpu-clock", "sched_wakeup", "sys_enter"].map(missing);
     let switch = "when each thread ran, waited for a core and was blocked";
     vec![
         ("PERF_RECORD_SWITCH", switch, refused, SWITCH_COST),
@@ -117,12 +116,6 @@ fn events(own: i32) -> Vec<Row> {
             WAKE_COST,
         ),
         ("sys_enter", "number and kinds of calls", call, CALL_COST),
-        (
-            "hardware counters",
-            "cycles, misses",
-            hardware,
-            "not measured: none here",
-        ),
     ]
 }
 

@@ -80,7 +80,7 @@ fn report(value: f64, exit: Option<Ending>) -> Value {
     let mut evidence = Evidence::new();
     for metric in METRICS {
         match (metric.name, metric.unit) {
-            ("hardware.memory_share" | "io.delay_share", _) => evidence.lack(metric.name, "none"),
+            ("lock.goroutines", _) => evidence.lack(metric.name, "none"),
             (name, "share") => evidence.put(name, value, Quality::Exact, "by hand"),
             (name, _) => evidence.put(name, 50_000.0, Quality::Exact, "by hand"),
         }
@@ -201,15 +201,8 @@ fn table() -> String {
                 Quantity::Ratio(over, under) => format!("`{over}` / `{under}`"),
             };
             let sign = if clue.to > clue.from { '>' } else { '<' };
-            let kind = match clue.origin {
-                Origin::Measured(_) => "measured: ",
-                Origin::Kernel(_) => "kernel: ",
-                Origin::Literature(_) => "literature: ",
-                Origin::Definition(_) => "",
-            };
-            let (from, to) = (clue.from as f32, clue.to as f32);
-            let text = clue.origin.text();
-            let row = format!("| {figure} | {from} | {sign} {to} | {how} | {kind}{text} |\n");
+            let (from, to, text) = (clue.from as f32, clue.to as f32, clue.origin);
+            let row = format!("| {figure} | {from} | {sign} {to} | {how} | {text} |\n");
             if !rows.contains(&row) {
                 rows.push(row);
             }
@@ -221,11 +214,9 @@ fn table() -> String {
             }
         }
         rule.needs.iter().for_each(|clue| add(clue, "needed"));
-        for (list, how) in [(rule.raises, "raises"), (rule.contradicts, "against")] {
-            for weighed in list {
-                let how = format!("{how}, {}", weighed.weight);
-                weighed.clues.iter().for_each(|clue| add(clue, &how));
-            }
+        for weighed in rule.contradicts {
+            let how = format!("against, {}", weighed.weight);
+            weighed.clues.iter().for_each(|clue| add(clue, &how));
         }
         if !rows.is_empty() {
             text += &format!("| **{}** | | | | |\n", rule.id.name());

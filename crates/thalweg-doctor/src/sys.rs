@@ -26,9 +26,6 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// The unit of `ru_inblock` and `ru_oublock`.
-const BLOCK_BYTES: u64 = 512;
-
 /// The resources that processes used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Used {
@@ -36,9 +33,6 @@ pub(crate) struct Used {
     pub(crate) system_s: f64,
     pub(crate) faults_minor: u64,
     pub(crate) faults_major: u64,
-    /// The bytes read from and written to a disk.
-    pub(crate) bytes_read: u64,
-    pub(crate) bytes_written: u64,
 }
 
 /// The result of `wait4` for a process that ended.
@@ -111,8 +105,6 @@ pub(crate) fn reap(pid: i32) -> io::Result<Option<Ended>> {
             system_s: seconds(usage.ru_stime),
             faults_minor: count(usage.ru_minflt),
             faults_major: count(usage.ru_majflt),
-            bytes_read: count(usage.ru_inblock) * BLOCK_BYTES,
-            bytes_written: count(usage.ru_oublock) * BLOCK_BYTES,
         },
         rss_max_bytes: count(usage.ru_maxrss) * 1024,
         switches_voluntary: count(usage.ru_nvcsw),

@@ -6,7 +6,8 @@
 //! | `<prefix>/beat` | a counter of the writer's |
 //! | `<prefix>/log/<index, 16 hexadecimal digits>` | a batch |
 //! | `<prefix>/newest` | the index of the newest batch, as in its key; empty before the first |
-//! | `<prefix>/replica/<name>` | how many commands a replica has executed, and when, in ms |
+//! | `<prefix>/replica/<name>` | commands a replica has executed, when (ms), why it has halted |
+//! | `<prefix>/peer/<name>` | where others get a copy of a replica |
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,6 +25,8 @@ use crate::message::{
 const BATCHES: usize = 8;
 /// How far before an index a batch that holds it is looked for first.
 const WINDOW: u64 = 64;
+/// Replicas whose notes are read at most.
+const REPLICAS: usize = 100;
 /// Keys that one read returns at most.
 const KEYS: usize = 256;
 /// Writes, and bytes of them, after which the history of values that were replaced or deleted is
@@ -60,6 +63,8 @@ pub struct Position {
     pub commands: u64,
     /// When it has noted that, by its own clock, in milliseconds since 1970.
     pub noted_ms: u64,
+    /// Why it has halted then, if it has.
+    pub halted: Option<String>,
 }
 
 /// A command log in an etcd cluster.
@@ -166,27 +171,39 @@ impl EtcdLog {
     /// # Errors
     /// No majority answers in time, or what is there is not ours.
     pub fn noted(&mut self) -> Result<Vec<Position>, LogError> {
-        let (first, end) = (self.key("replica/"), self.key("replica0"));
-        let entries = self
-            .read_all(&[range(&first, &end, 100, false)])?
-            .pop()
-            .unwrap_or_default();
-        let position = |entry: Entry| {
-            let replica = String::from_utf8_lossy(&entry.key[first.len()..]).into_owned();
-            let value = String::from_utf8_lossy(&entry.value);
-            let numbers = value.split_once(' ').and_then(|(commands, noted_ms)| {
-                Some((commands.parse().ok()?, noted_ms.parse().ok()?))
-            });
-            let Some((commands, noted_ms)) = numbers else {
+        let position = |(replica, value): (String, String)| {
+            let mut words = value.splitn(3, ' ');
+            let mut number = || words.next().and_then(|word| word.parse().ok());
+            let (Some(commands), Some(noted_ms)) = (number(), number()) else {
                 return Err(LogError(format!("the position of {replica} is no number")));
             };
             Ok(Position {
                 replica,
                 commands,
                 noted_ms,
+                halted: words.next().map(str::to_owned),
             })
         };
-        entries.into_iter().map(position).collect()
+        self.under("replica")?.into_iter().map(position).collect()
+    }
+
+    /// Returns what is noted under a key for each replica, by name.
+    fn under(&mut self, key: &str) -> Result<Vec<(String, String)>, LogError> {
+        let (first, end) = (self.key(&format!("{key}/")), self.key(&format!("{key}0")));
+        let request = range(&first, &end, REPLICAS, false);
+        let entries = self.read_all(&[request])?.pop().unwrap_or_default();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let entries = entries.into_iter();
+        let noted = entries.map(|entry| (text(&entry.key[first.len()..]), text(&entry.value)));
+        Ok(noted.collect())
+    }
+
+    fn note(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+        let key = self.key(&format!("replica/{replica}"));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_millis();
+        let value = format!("{commands} {now}{why}");
+        self.write(&[], &[put(&key, value.as_bytes())])
     }
 
     /// Returns the first index of a batch in a range, without its end.
@@ -338,15 +355,25 @@ impl CommandLog for EtcdLog {
     }
 
     fn note_position(&mut self, replica: &str, commands: u64) -> Written {
-        let key = self.key(&format!("replica/{replica}"));
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now = now.unwrap_or_default().as_millis();
-        self.write(&[], &[put(&key, format!("{commands} {now}").as_bytes())])
+        self.note(replica, commands, "")
+    }
+
+    fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+        self.note(replica, commands, &format!(" {why}"))
     }
 
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
         let noted = self.noted()?.into_iter();
         Ok(noted.map(|one| (one.replica, one.commands)).collect())
+    }
+
+    fn note_peer(&mut self, replica: &str, place: &str) -> Written {
+        let key = self.key(&format!("peer/{replica}"));
+        self.write(&[], &[put(&key, place.as_bytes())])
+    }
+
+    fn peers(&mut self) -> Result<Vec<(String, String)>, LogError> {
+        self.under("peer")
     }
 }
 

@@ -302,3 +302,20 @@ fn the_work_of_a_look_does_not_grow_with_the_log() {
     };
     assert_eq!(work(1_000), work(5_000));
 }
+
+#[test]
+fn notes_of_replicas_are_read_by_name() {
+    let noted = [
+        ("x/peer/a:1", "h:9 key"),
+        ("x/peer/b:2", "i:9 other"),
+        ("x/replica/a:1", "5 7000"),
+    ];
+    let keys = noted.map(|(key, value)| (key.as_bytes().to_vec(), value.as_bytes().to_vec()));
+    let (member, _) = store(keys.into());
+    let mut log = log(&[&member]);
+    let text = |(replica, place): (&str, &str)| (replica.to_owned(), place.to_owned());
+    let peers = [("a:1", "h:9 key"), ("b:2", "i:9 other")].map(text);
+    assert_eq!(log.peers().expect("it answers"), peers);
+    let positions = log.positions().expect("it answers");
+    assert_eq!(positions, [("a:1".to_owned(), 5)]);
+}

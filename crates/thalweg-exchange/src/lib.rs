@@ -15,6 +15,7 @@
 #![doc = include_str!("../examples/trade.rs")]
 //! ```
 #![forbid(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The random commands of the tests name this crate as its users do.
 #[cfg(test)]

@@ -4,9 +4,10 @@
 //! 1. A checkpoint is written into the log, in turns, between other records. Each turn writes as
 //!    much as came since the one before, and [`TURN_BYTES`] at least: clients do not wait long, and
 //!    a checkpoint always comes to its end.
-//! 2. The parts of one user or symbol are all of it at the place of the first part: reports and
-//!    trades come from the same thread, and a user's lock is held for the first part. Orders that
-//!    come between the parts of their user are taken into both.
+//! 2. The parts of one user or symbol are all of it at the place of the first part: they are copied
+//!    then, under its lock, and appended by their position, over as many turns as they take. No
+//!    other user or symbol begins between them. Orders, reports and trades that come between are
+//!    applied again behind the last part.
 //! 3. Segments are removed when the checkpoint is whole and durable: those before its beginning.
 //!
 //! *Why it works.* Read from any place before the beginning of a whole checkpoint, the log gives
@@ -21,9 +22,10 @@ use thalweg_exchange::{SymbolId, UserId};
 use thalweg_journal::Lsn;
 
 use crate::GatewayError;
-use crate::market::{Candles, Interval, Trades};
+use crate::market::{Candles, Interval, Trade, Trades};
 use crate::orders::{Kept, Memory, Record};
 use crate::state::State;
+use crate::symbols::Symbols;
 use crate::trade_ids::TradeIds;
 
 /// Bytes of a checkpoint in a turn.
@@ -42,12 +44,16 @@ struct UnderWay {
     /// Bytes of it so far.
     bytes: u64,
     left: Vec<Part>,
+    /// The parts of one that has begun.
+    parts: std::vec::IntoIter<Kept>,
 }
 
 /// Writes checkpoints.
 #[derive(Debug)]
 pub(crate) struct Checkpoints {
     every_bytes: u64,
+    /// Bytes of a checkpoint in a turn.
+    turn_bytes: u64,
     /// Bytes that were appended since the last one was whole, before the log was opened.
     before_bytes: u64,
     /// Bytes of all records when the last one was whole.
@@ -63,6 +69,7 @@ impl Checkpoints {
     pub(crate) const fn new(every_bytes: u64) -> Self {
         Self {
             every_bytes,
+            turn_bytes: TURN_BYTES,
             before_bytes: 0,
             whole_at: 0,
             turned_at: 0,
@@ -85,6 +92,26 @@ impl Checkpoints {
         }
     }
 
+    #[cfg(test)]
+    pub(crate) const fn set_turn_bytes(&mut self, bytes: u64) {
+        self.turn_bytes = bytes;
+    }
+
+    /// Appends what is left of the user or symbol that has begun: another one is to come now.
+    pub(crate) fn finish_begun(&mut self, state: &State) -> Result<(), GatewayError> {
+        let log = state.orders.log();
+        if let Some(under_way) = &mut self.under_way {
+            let begun_at = log.appended_bytes();
+            // One that cannot be appended now is there when this is called again.
+            while let Some(part) = under_way.parts.as_slice().first() {
+                log.append(&Record::Kept(part.clone()))?;
+                under_way.parts.next();
+            }
+            under_way.bytes += log.appended_bytes() - begun_at;
+        }
+        Ok(())
+    }
+
     fn due_bytes(&self) -> u64 {
         self.every_bytes.max(self.kept_bytes)
     }
@@ -103,25 +130,30 @@ impl Checkpoints {
                 first: log.append(&Record::Kept(Kept::Begin))?,
                 bytes: 0,
                 left: users.chain(symbols.into_iter().map(Part::Symbol)).collect(),
+                parts: Vec::new().into_iter(),
             });
         }
         let Some(under_way) = &mut self.under_way else {
             return Ok(());
         };
-        let turn_bytes = TURN_BYTES.max(begun_at - self.turned_at);
-        while let Some(part) = under_way.left.pop() {
-            match part {
-                Part::User(user) => drop(state.orders.keep(user)?),
-                Part::Symbol(symbol) => each_part((state, ids), symbol, |part| {
-                    log.append(&Record::Kept(part)).map(drop)
-                })?,
-            }
-            if log.appended_bytes() - begun_at >= turn_bytes {
+        let turn_bytes = self.turn_bytes.max(begun_at - self.turned_at);
+        let mut is_over = false;
+        while !is_over {
+            if let Some(part) = under_way.parts.next() {
+                log.append(&Record::Kept(part))?;
+            } else if let Some(next) = under_way.left.pop() {
+                let parts = match next {
+                    Part::User(user) => state.orders.begin_to_keep(user)?.1,
+                    Part::Symbol(symbol) => parts_of((state, ids), symbol),
+                };
+                under_way.parts = parts.into_iter();
+            } else {
                 break;
             }
+            is_over = log.appended_bytes() - begun_at >= turn_bytes;
         }
         under_way.bytes += log.appended_bytes() - begun_at;
-        if under_way.left.is_empty() {
+        if under_way.left.is_empty() && under_way.parts.len() == 0 {
             log.commit(log.append(&Record::Kept(Kept::End))?)?;
             log.retain_from(under_way.first)?;
             (self.whole_at, self.before_bytes) = (log.appended_bytes(), 0);
@@ -132,32 +164,33 @@ impl Checkpoints {
     }
 }
 
-/// Gives all parts of a symbol.
-fn each_part<E>(
-    (state, ids): (&State, &TradeIds),
-    symbol: SymbolId,
-    mut give: impl FnMut(Kept) -> Result<(), E>,
-) -> Result<(), E> {
+/// Returns all parts of a symbol.
+fn parts_of((state, ids): (&State, &TradeIds), symbol: SymbolId) -> Vec<Kept> {
     let (trades, candles) = state.market.read(symbol, |market| {
         (market.trades.clone(), market.candles.clone())
     });
-    give(Kept::Symbol {
+    let mut parts = vec![Kept::Symbol {
         symbol,
         last: ids.last.get(&symbol).copied().unwrap_or(0),
         millis: candles.millis(),
-    })?;
-    for trade in trades.from(i64::MIN) {
-        give(Kept::Trade(*trade))?;
-    }
-    for trade in trades.aggregate_from(i64::MIN) {
-        give(Kept::Aggregate(*trade))?;
-    }
+    }];
+    parts.extend(trades.from(i64::MIN).copied().map(Kept::Trade));
+    let aggregate = trades.aggregate_from(i64::MIN).copied();
+    parts.extend(aggregate.map(Kept::Aggregate));
     for interval in Interval::all() {
-        for candle in candles.traded(interval) {
-            give(Kept::Candle(interval.index() as u8, *candle))?;
-        }
+        let candles = candles.traded(interval).into_iter();
+        parts.extend(candles.map(|candle| Kept::Candle(interval.index() as u8, *candle)));
     }
-    give(Kept::SymbolEnd)
+    parts.push(Kept::SymbolEnd);
+    parts
+}
+
+/// A user of whom not all parts were read.
+struct KeptUser {
+    user: UserId,
+    memory: Memory,
+    /// Records about the user that came between the parts.
+    later: Vec<Record>,
 }
 
 /// A symbol of which not all parts were read.
@@ -166,6 +199,8 @@ struct KeptSymbol {
     last: i64,
     trades: Trades,
     candles: Candles,
+    /// Trades that came between the parts.
+    later: Vec<(Trade, TradeId)>,
 }
 
 /// Applies the records of the log as it is read.
@@ -173,7 +208,7 @@ pub(crate) struct Replay<'s> {
     state: &'s State,
     ids: &'s mut TradeIds,
     checkpoints: &'s mut Checkpoints,
-    user: Option<(UserId, Memory)>,
+    user: Option<KeptUser>,
     symbol: Option<Box<KeptSymbol>>,
     /// Bytes since the last checkpoint began, if one did.
     begun_bytes: Option<u64>,
@@ -203,34 +238,65 @@ impl<'s> Replay<'s> {
         if let Some(begun) = &mut self.begun_bytes {
             *begun += bytes;
         }
-        let orders = &self.state.orders;
         match record {
-            Record::Order(order) => {
-                if let Some((id, memory)) = &mut self.user
-                    && *id == order.user
-                {
-                    memory.insert((*order).clone());
-                }
-                orders.user(order.user).memory().insert(*order);
-            }
-            Record::Report(reported) => {
-                let user = orders.user(reported.report.owner);
-                drop(user.memory().apply(&reported, &self.state.symbols));
-            }
             Record::Trade(trade, index) => {
                 let command = trade.command;
-                self.ids.restore(trade, TradeId { command, index });
-                self.state.market.trade(&trade);
+                self.trade(trade, TradeId { command, index });
             }
-            Record::Begin(user, number) => orders.user(user).memory().last_report = Some(number),
             Record::Kept(part) => self.take(part),
+            record => {
+                let id = match &record {
+                    Record::Order(order) => order.user,
+                    Record::Report(reported) => reported.report.owner,
+                    Record::Begin(user, _) => *user,
+                    _ => return,
+                };
+                let user = self.state.orders.user(id);
+                if let Some(kept) = self.user.as_mut().filter(|kept| kept.user == id) {
+                    kept.later.push(record.clone());
+                }
+                apply_to(&mut user.memory(), record, &self.state.symbols);
+            }
+        }
+    }
+
+    fn trade(&mut self, trade: Trade, id: TradeId) {
+        if let Some(kept) = self.symbol.as_mut().filter(|of| of.symbol == trade.symbol) {
+            kept.later.push((trade, id));
+        }
+        self.ids.restore(trade, id);
+        self.state.market.trade(&trade);
+    }
+
+    fn end_user(&mut self) {
+        let Some(mut kept) = self.user.take() else {
+            return;
+        };
+        for record in kept.later {
+            apply_to(&mut kept.memory, record, &self.state.symbols);
+        }
+        self.state.orders.restore(kept.user, kept.memory);
+    }
+
+    fn end_symbol(&mut self) {
+        let Some(of) = self.symbol.take() else {
+            return;
+        };
+        self.ids.last.insert(of.symbol, of.last);
+        self.state.market.restore(of.symbol, of.trades, of.candles);
+        for (trade, id) in of.later {
+            self.trade(trade, id);
         }
     }
 
     fn take(&mut self, part: Kept) {
         let Self { user, symbol, .. } = self;
         match (part, user, symbol) {
-            (Kept::Begin, ..) => self.begun_bytes = Some(0),
+            (Kept::Begin, ..) => {
+                // What was not whole then is of one that a crash tore.
+                (self.user, self.symbol) = (None, None);
+                self.begun_bytes = Some(0);
+            }
             (Kept::End, ..) => {
                 if let Some(bytes) = self.begun_bytes.take() {
                     self.has_whole = true;
@@ -248,15 +314,15 @@ impl<'s> Replay<'s> {
             ) => {
                 let mut memory = self.state.orders.memory();
                 memory.begin(last_report, sequence);
-                self.user = Some((user, memory));
+                self.user = Some(KeptUser {
+                    user,
+                    memory,
+                    later: Vec::new(),
+                });
             }
-            (Kept::Order(order), Some((_, memory)), _) => memory.restore(*order),
-            (Kept::Fill(fill), Some((_, memory)), _) => memory.keep_fill(fill),
-            (Kept::UserEnd, user, _) => {
-                if let Some((user, memory)) = user.take() {
-                    self.state.orders.restore(user, memory);
-                }
-            }
+            (Kept::Order(order), Some(kept), _) => kept.memory.restore(*order),
+            (Kept::Fill(fill), Some(kept), _) => kept.memory.keep_fill(fill),
+            (Kept::UserEnd, ..) => self.end_user(),
             (
                 Kept::Symbol {
                     symbol,
@@ -270,17 +336,13 @@ impl<'s> Replay<'s> {
                     last,
                     trades: Trades::default(),
                     candles: Candles::kept_at(millis),
+                    later: Vec::new(),
                 }));
             }
             (Kept::Trade(trade), _, Some(of)) => of.trades.keep(trade),
             (Kept::Aggregate(trade), _, Some(of)) => of.trades.keep_aggregate(trade),
             (Kept::Candle(at, candle), _, Some(of)) => of.candles.keep(at, candle),
-            (Kept::SymbolEnd, _, symbol) => {
-                if let Some(of) = symbol.take() {
-                    self.ids.last.insert(of.symbol, of.last);
-                    self.state.market.restore(of.symbol, of.trades, of.candles);
-                }
-            }
+            (Kept::SymbolEnd, ..) => self.end_symbol(),
             // The first part was removed with its segment: a whole checkpoint follows.
             _ => {}
         }
@@ -302,9 +364,18 @@ impl<'s> Replay<'s> {
     }
 }
 
+/// Applies a record about a user to its memory.
+fn apply_to(memory: &mut Memory, record: Record, symbols: &Symbols) {
+    match record {
+        Record::Order(order) => memory.insert(*order),
+        Record::Report(reported) => drop(memory.apply(&reported, symbols)),
+        Record::Begin(_, number) => memory.last_report = Some(number),
+        Record::Trade(..) | Record::Kept(_) => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
     use std::path::Path;
 
     use thalweg_exchange::execution::{Execution, ExecutionReport};
@@ -325,11 +396,7 @@ mod tests {
             parts.extend(state.orders.user(user).memory().parts(user));
         }
         for symbol in state.market.symbols() {
-            let given: Result<(), Infallible> = each_part((state, ids), symbol, |part| {
-                parts.push(part);
-                Ok(())
-            });
-            given.expect("it cannot fail");
+            parts.extend(parts_of((state, ids), symbol));
         }
         parts
     }
@@ -379,6 +446,51 @@ mod tests {
         matches!(record, Record::Kept(_))
     }
 
+    /// Returns the records of a log with checkpoints, and with orders of `USER` that come while it
+    /// is written, and after it; some have names of others.
+    fn with_orders(fixture: &Fixture) -> Vec<Record> {
+        let mut records = Vec::new();
+        let read = fixture
+            .state()
+            .orders
+            .read(|record, _| records.push(record));
+        read.expect("it is whole");
+        let is_user = |record: &Record| match record {
+            Record::Kept(Kept::User { user, .. }) => *user == USER,
+            _ => false,
+        };
+        let begun = records.iter().rposition(is_user).expect("it is written");
+        let mut all: Vec<Record> = records[..begun].to_vec();
+        for (at, record) in records[begun..].iter().enumerate() {
+            all.push(record.clone());
+            if at % 3 == 1 {
+                let key = (USER, SYMBOL.0, (1 << 52) + at as i64);
+                let name = format!("o{}", at / 2);
+                let order = Order::pending(key, name, (Action::Bid, 5, 6), 1);
+                all.push(Record::Order(Box::new(order)));
+            }
+        }
+        all
+    }
+
+    /// Compares what the log says with what it would say without checkpoints, up to each place in
+    /// `step`.
+    fn check_cuts(fixture: &mut Fixture, records: &[Record], step: usize) {
+        let is = |wanted: Kept| move |record: &Record| *record == Record::Kept(wanted.clone());
+        for length in (1..=records.len()).step_by(step).chain([records.len()]) {
+            let cut = &records[..length];
+            let plain: Vec<Record> = cut.iter().filter(|one| !is_kept(one)).cloned().collect();
+            let expected = replayed(&fixture.another(false), &plain);
+            assert_eq!(replayed(&fixture.another(false), cut), expected, "{length}");
+            let Some(end) = cut.iter().rposition(is(Kept::End)) else {
+                continue;
+            };
+            let begun = cut[..end].iter().rposition(is(Kept::Begin)).expect("one");
+            let found = replayed(&fixture.another(false), &cut[begun / 2..]);
+            assert_eq!(found, expected, "{length}");
+        }
+    }
+
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn whatever_a_crash_leaves_of_a_checkpoint_the_log_says_the_same() {
         let mut fixture = Fixture::new("checkpoint").await;
@@ -390,42 +502,51 @@ mod tests {
             let reports = reports(at, owner);
             fixture.follow(reports.iter());
         }
-        let mut records = Vec::new();
-        let read = fixture
-            .state()
-            .orders
-            .read(|record, _| records.push(record));
-        read.expect("it is whole");
-        let is = |wanted: Kept| move |record: &Record| *record == Record::Kept(wanted.clone());
-        // Orders come while their user is written, and after it.
-        let is_user = |record: &Record| match record {
-            Record::Kept(Kept::User { user, .. }) => *user == USER,
-            _ => false,
-        };
-        let begun = records.iter().rposition(is_user).expect("it is written");
-        let mut with_orders: Vec<Record> = records[..begun].to_vec();
-        for (at, record) in records[begun..].iter().enumerate() {
-            with_orders.push(record.clone());
-            if at % 3 == 1 {
-                let key = (USER, SYMBOL.0, (1 << 52) + at as i64);
-                let order = Order::pending(key, format!("o{at}"), (Action::Bid, 5, 6), 1);
-                with_orders.push(Record::Order(Box::new(order)));
-            }
-        }
-        let whole = records.iter().filter(|record| is(Kept::End)(record));
+        let records = with_orders(&fixture);
+        let whole = records
+            .iter()
+            .filter(|record| **record == Record::Kept(Kept::End));
         assert!(whole.count() > 1, "a checkpoint comes after another");
-        for length in 1..=with_orders.len() {
-            let cut = &with_orders[..length];
-            let plain: Vec<Record> = cut.iter().filter(|one| !is_kept(one)).cloned().collect();
-            let expected = replayed(&fixture.another(false), &plain);
-            assert_eq!(replayed(&fixture.another(false), cut), expected, "{length}");
-            let Some(end) = cut.iter().rposition(is(Kept::End)) else {
-                continue;
-            };
-            let begun = cut[..end].iter().rposition(is(Kept::Begin)).expect("one");
-            let found = replayed(&fixture.another(false), &cut[begun / 2..]);
-            assert_eq!(found, expected, "{length}");
-        }
+        check_cuts(&mut fixture, &records, 1);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn reports_and_trades_between_the_parts_of_a_checkpoint_are_not_lost() {
+        let mut fixture = Fixture::new("turns").await;
+        fixture.state().orders.user(USER);
+        fixture.state().orders.user(UserId(2));
+        fixture.checkpoints_each(1);
+        fixture.short_turns();
+        let (mut at, mut turns) = (0, 0);
+        let is_end = |record: &Record| *record == Record::Kept(Kept::End);
+        let records = loop {
+            for _ in 0..20 {
+                let before = fixture.state().orders.log().appended_bytes();
+                let reports = reports(at, UserId(1 + at as i64 % 2));
+                fixture.follow(reports.iter());
+                // As much of the checkpoint as came, and a part: not a user or symbol at once.
+                let after = fixture.state().orders.log().appended_bytes();
+                assert!(after - before < 3_000, "{}", after - before);
+                (at, turns) = (at + 1, turns + 1);
+            }
+            if turns == 100 {
+                // Another user comes in the midst of one: it is whole nevertheless.
+                fixture.keep(UserId(2));
+            }
+            let records = with_orders(&fixture);
+            if records.iter().filter(|record| is_end(record)).count() > 1 {
+                break records;
+            }
+            assert!(turns < 10_000, "a checkpoint comes to its end");
+        };
+        // Reports came between the parts of their user, trades between those of their symbol.
+        let between = records.windows(3).filter(|three| {
+            is_kept(&three[0]) && !is_kept(&three[1]) && !matches!(three[1], Record::Order(_))
+        });
+        assert!(between.count() > 10);
+        let step = records.len() / 40 + 1;
+        check_cuts(&mut fixture, &records, step);
         fixture.end();
     }
 

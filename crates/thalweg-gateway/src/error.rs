@@ -79,6 +79,8 @@ errors! {
     TIMESTAMP_AHEAD = 400, -1021, "Timestamp for this request was 1000ms ahead of the server's \
         time.";
     SIGNATURE = 400, -1022, "Signature for this request is not valid.";
+    FOLLOWERS = 400, -1034, "Too many concurrent connections; current limit is '16 user data \
+        streams of a user'.";
     ILLEGAL_CHARS = 400, -1100, "Illegal characters found in a parameter.";
     TOO_MANY_PARAMETERS = 400, -1101, "Too many parameters sent for this endpoint.";
     DUPLICATE_PARAMETER = 400, -1101, "Duplicate values for a parameter detected.";

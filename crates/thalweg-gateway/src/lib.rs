@@ -64,6 +64,7 @@ mod rest;
 mod seats;
 pub mod signature;
 mod state;
+mod stream_counts;
 pub mod symbols;
 mod time_unit;
 mod trade_ids;

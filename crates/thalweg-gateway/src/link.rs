@@ -44,7 +44,7 @@ pub(crate) fn follow(
 ) -> io::Result<oneshot::Receiver<Result<(), GatewayError>>> {
     let (ready, is_ready) = oneshot::channel();
     let runtime = runtime.clone();
-    let run = move || Follower::new(state, runtime).run(&copy, ready);
+    let run = move || Follower::new(state, runtime).run(copy, ready);
     let named = thread::Builder::new().name("gateway-copy".into());
     named.spawn(run)?;
     Ok(is_ready)
@@ -86,7 +86,7 @@ impl Follower {
         }
     }
 
-    fn run(mut self, copy: &DropCopy, ready: oneshot::Sender<Result<(), GatewayError>>) {
+    fn run(mut self, mut copy: DropCopy, ready: oneshot::Sender<Result<(), GatewayError>>) {
         let runtime = self.runtime.clone();
         let mut entries = Vec::new();
         let mut ready = Some(ready);
@@ -170,9 +170,16 @@ impl Follower {
     }
 
     /// Writes all of a user, and waits until it is durable.
-    fn keep(&self, user: UserId) -> Result<(), GatewayError> {
-        let orders = &self.state.orders;
-        self.with_room(|| orders.commit(orders.keep(user)?))
+    fn keep(&mut self, user: UserId) -> Result<(), GatewayError> {
+        let state = Arc::clone(&self.state);
+        let checkpoints = Checkpoints::new(state.checkpoint_bytes);
+        let mut checkpoints = std::mem::replace(&mut self.checkpoints, checkpoints);
+        let kept = self.with_room(|| {
+            checkpoints.finish_begun(&state)?;
+            state.orders.commit(state.orders.keep(user)?)
+        });
+        self.checkpoints = checkpoints;
+        kept
     }
 
     /// Applies the log, and what the exchange has done since its last record.
@@ -403,6 +410,7 @@ fn is_no_room(error: &GatewayError) -> bool {
 fn apply_copied(state: &State, copied: Copied, time_us: i64) {
     match copied {
         Copied::Restart => state.market.restart(),
+        Copied::Restarted => state.market.restarted(),
         Copied::Symbol(symbol) => state.symbols.add(symbol.0, symbol.1),
         Copied::Book(book) => {
             state.orders.note_best(book.symbol, best_of(&book));
@@ -537,6 +545,16 @@ pub(crate) mod tests {
         /// Has a checkpoint begin each `bytes` of the log.
         pub(crate) fn checkpoints_each(&mut self, bytes: u64) {
             self.follower.checkpoints = Checkpoints::new(bytes);
+        }
+
+        /// Has turns of checkpoints write as little as may be.
+        pub(crate) fn short_turns(&mut self) {
+            self.follower.checkpoints.set_turn_bytes(1);
+        }
+
+        /// Writes all of a user, whatever of a checkpoint is there.
+        pub(crate) fn keep(&mut self, user: UserId) {
+            self.follower.keep(user).expect("there is room");
         }
 
         /// Follows reports that are made up.
@@ -714,7 +732,7 @@ pub(crate) mod tests {
         assert_eq!(signed(), Some(ApiError::BAD_KEY));
         assert!(state.orders.account(&user).await.is_ok());
         let (ready, _is_ready) = oneshot::channel();
-        let following = thread::spawn(move || follower.run(&copy, ready));
+        let following = thread::spawn(move || follower.run(copy, ready));
         drop(server);
         let joined = tokio::task::spawn_blocking(|| following.join()).await;
         joined.expect("a thread").expect("it does not panic");

@@ -17,6 +17,7 @@ use crate::limits::Limits;
 use crate::market::Market;
 use crate::orders::Orders;
 use crate::seats::Seats;
+use crate::stream_counts::StreamCounts;
 use crate::symbols::Symbols;
 pub(crate) use crate::time_unit::now_us;
 
@@ -33,6 +34,7 @@ pub(crate) struct State {
     /// The lines of connections with latency.
     pub(crate) lines: Lines,
     pub(crate) seats: Arc<Seats>,
+    pub(crate) stream_counts: StreamCounts,
     pub(crate) figures: Figures,
     pub(crate) observer: GatewayObserver,
     /// Bytes of the log between two checkpoints at least.
@@ -73,6 +75,7 @@ impl State {
             conditions: link.conditions.clone(),
             lines: Lines::default(),
             seats: Seats::new(config.connections_max),
+            stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),
             observer: link.observer.clone(),
             checkpoint_bytes: config.checkpoint_bytes,

@@ -4,7 +4,10 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::format::{BLOCK_BYTES_LIMIT, BLOCK_HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_LIMIT};
+use crate::format::{
+    BLOCK_BYTES_LIMIT, BLOCK_HEADER_BYTES, NUMBER_LIMIT, PAGE_BYTES, SEGMENT_BYTES_LIMIT,
+};
+use crate::lsn::Lsn;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Segments that a load may leave before they are durable.
@@ -23,6 +26,7 @@ pub struct JournalOptions {
     /// Segments that may wait to be durable without a thread: none outside tests.
     pub(crate) left_here_max: usize,
     pub(crate) journal: Option<u64>,
+    pub(crate) first: Lsn,
     pub(crate) faults: Faults,
 }
 
@@ -35,6 +39,7 @@ impl Default for JournalOptions {
             in_background: true,
             left_here_max: 0,
             journal: None,
+            first: Lsn::FIRST,
             faults: Faults::default(),
         }
     }
@@ -79,6 +84,14 @@ impl JournalOptions {
     #[must_use]
     pub fn journal_number(mut self, number: u64) -> JournalOptions {
         self.journal = Some(number);
+        self
+    }
+
+    /// Sets the number of the first record of a new journal (default: [`Lsn::FIRST`]), such as one
+    /// that continues a copy of what was before.
+    #[must_use]
+    pub fn first(mut self, first: Lsn) -> JournalOptions {
+        self.first = first;
         self
     }
 
@@ -128,6 +141,13 @@ impl JournalOptions {
             return refuse(format!(
                 "segment_bytes is {bytes}; blocks of {} bytes need {room} to {SEGMENT_BYTES_LIMIT}",
                 self.block_bytes_max
+            ));
+        }
+        if !(Lsn::FIRST.number()..NUMBER_LIMIT / 2).contains(&self.first.number()) {
+            let first = self.first;
+            return refuse(format!(
+                "the first record is {first}; 1 to {} are possible",
+                NUMBER_LIMIT / 2 - 1
             ));
         }
         Ok(self)

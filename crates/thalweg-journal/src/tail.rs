@@ -295,14 +295,14 @@ fn create<S: Storage>(
         journal: options.number(),
         number: 1,
         epoch,
-        first: Some(Lsn::FIRST),
+        first: Some(options.first),
         segment_bytes: options.segment_bytes,
         record_bytes,
         previous_crc: 0,
     };
     let Prepared { file, .. } = prepare(storage, &header, Demand::COMMIT, options.faults)?;
     let name = format!("{}/{}", storage.place(), segment_name(1));
-    let first = Lsn::FIRST;
+    let first = options.first;
     Ok(Directory {
         used: VecDeque::from([Known { number: 1, first }]),
         prepared: Vec::new(),

@@ -351,4 +351,9 @@ fn impossible_options_are_refused() {
         error_of(default().block_bytes_max(8192).segment_bytes(8192)),
         "segment_bytes is 8192; blocks of 8192 bytes need 12288 to 1099511627776"
     );
+    for first in [0, 1 << 63] {
+        let text = error_of(default().first(Lsn::new(first)));
+        let begin = format!("the first record is {first}; 1 to ");
+        assert!(text.starts_with(&begin), "{text}");
+    }
 }

@@ -24,6 +24,36 @@ fn numbers(reader: &mut Reader<SimDisk>) -> Vec<u64> {
 }
 
 #[test]
+fn a_new_journal_begins_with_any_record() {
+    let disk = SimDisk::new();
+    let options = options().first(Lsn::new(1_001));
+    let mut journal: Journal<u64, _> =
+        Journal::open_in(disk.clone(), options.clone()).expect("it is new");
+    assert_eq!(
+        (journal.next(), journal.durable().get()),
+        (Lsn::new(1_001), Lsn::new(1_000))
+    );
+    for number in 1_001..=30_000_u64 {
+        let lsn = journal
+            .append_with(|slot| *slot = number)
+            .expect("the disk is well");
+        assert_eq!(lsn, Lsn::new(number));
+    }
+    let _ = journal.commit().expect("the disk is well");
+    drop(journal);
+    let journal: Journal<u64, _> = Journal::open_in(disk.clone(), options).expect("it is there");
+    let recovery = journal.recovery();
+    assert_eq!(
+        (recovery.first, recovery.last),
+        (Lsn::new(1_001), Lsn::new(30_000))
+    );
+    let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("it is there");
+    assert!(numbers(&mut reader).into_iter().eq(1_001..=30_000));
+    let error = Reader::open_in(disk, Lsn::new(1_000)).expect_err("it is none of its records");
+    assert!(matches!(error, Error::NoRecord { .. }), "{error}");
+}
+
+#[test]
 fn readers_begin_at_any_record() {
     let disk = SimDisk::new();
     let mut journal = open(&disk);

@@ -17,8 +17,10 @@ use std::sync::Arc;
 
 use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
+use crate::error::ServeError;
 use crate::feed::{Feed, Tape};
 use crate::listing::{Asked, LIST_TAG, LISTED_MAX, Listing};
+use crate::replication::Held;
 use crate::session::{Session, SessionId};
 
 /// Work of a command that is in flight and comes again.
@@ -28,7 +30,7 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// See the [module](self).
 pub(crate) struct Driver<S: Storage> {
-    exchange: Exchange<S>,
+    exchange: Held<S>,
     counters: Arc<Counters>,
     audit: Audit,
     /// Queries without an answer, by tag: the session, and the number that its client has given.
@@ -56,9 +58,9 @@ pub(crate) struct Driver<S: Storage> {
 }
 
 impl<S: Storage> Driver<S> {
-    pub(crate) fn new(exchange: Exchange<S>, counters: Arc<Counters>, audit: Audit) -> Self {
+    pub(crate) fn new(exchange: impl Into<Held<S>>, counters: Arc<Counters>, audit: Audit) -> Self {
         Self {
-            exchange,
+            exchange: exchange.into(),
             counters,
             audit,
             asked: HashMap::new(),
@@ -76,8 +78,20 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    pub(crate) const fn exchange(&self) -> &Exchange<S> {
+    pub(crate) fn exchange(&self) -> &Exchange<S> {
         &self.exchange
+    }
+
+    /// Returns the exchange with its part in replication.
+    pub(crate) const fn held(&self) -> &Held<S> {
+        &self.exchange
+    }
+
+    /// Executes what is new in the log of a replica, unless it is to end.
+    pub(crate) fn follow(&mut self, now: Instant) {
+        if !self.is_draining {
+            self.exchange.turn(now);
+        }
     }
 
     /// Begins with market data, if nothing is in flight: outcomes follow the returned tape from now
@@ -187,7 +201,8 @@ impl<S: Storage> Driver<S> {
     /// Returns why new commands of a session are not taken now. Those that were taken before have
     /// their answers all the same: a refusal would say that they were not executed.
     fn closed_to(&self, key: SessionKey) -> Option<Refusal> {
-        if self.is_draining {
+        // A replica that follows welcomes no session with commands.
+        if self.is_draining || !self.exchange.leads() {
             return Some(Refusal::Draining);
         }
         // The deferred mass cancel would cancel orders that came after.
@@ -405,7 +420,8 @@ impl<S: Storage> Driver<S> {
         }
         // As many as may in one command; others have their turn before the next one.
         let mut goes_on = false;
-        if !self.is_draining
+        let may_submit = !self.is_draining && self.exchange.leads();
+        if may_submit
             && let Some(command) = self.exchange.left_over()
             && self.exchange.work() != self.tended
             && self.exchange.room()? > 0
@@ -416,7 +432,7 @@ impl<S: Storage> Driver<S> {
         self.exchange.idle()?;
         self.room()?;
         self.log_failures();
-        if self.exchange.left_over().is_some() {
+        if may_submit && self.exchange.left_over().is_some() {
             return Ok(Some(if goes_on { Duration::ZERO } else { RETRY }));
         }
         let retry = self.has_deferred().then_some(RETRY);
@@ -449,14 +465,17 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Ends with a last snapshot. Waits for the disk.
-    pub(crate) fn close(mut self) -> Result<Finished, Failed> {
+    ///
+    /// # Errors
+    /// The exchange has stopped, or the replica has halted, before or meanwhile.
+    pub(crate) fn close(mut self) -> Result<Finished, ServeError> {
         let mut left = usize::MAX;
         while self.deferred_cancels.len() < left {
             left = self.deferred_cancels.len();
             self.exchange.drain_while_room()?;
             self.submit_deferred()?;
         }
-        self.exchange.close()
+        Ok(self.exchange.into_exchange()?.close()?)
     }
 }
 

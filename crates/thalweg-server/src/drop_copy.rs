@@ -1,13 +1,14 @@
 //! The drop copy: all market data, execution reports and administrators' commands in one order, for
 //! a gateway in the same process.
 //!
-//! The publisher appends on the exchange's thread and never waits. At most [`ENTRIES_MAX`] entries
-//! wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
-//! what is left it gets [`Copied::Restart`] and the books anew. Administrators' commands are kept
+//! The publisher appends on the exchange's thread and never waits. The reader takes some
+//! [`PIECE`] entries at a time, so that it never has much to make durable before it shows the first.
+//! At most [`ENTRIES_MAX`] entries wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
+//! what is left it gets [`Copied::Restart`] and the books anew, some at a time. Administrators' commands are kept
 //! in short: see [`Copied::Admin`]. Reports that were dropped can be had from
 //! [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -25,14 +26,20 @@ use crate::listing::{Asked, LISTED_MAX};
 
 /// Entries that wait for the reader, of some 100 bytes each.
 const ENTRIES_MAX: usize = 1 << 18;
+/// Entries that the reader takes together, and the rest of the last one's command.
+const PIECE: usize = 1 << 12;
+/// Levels of books that are copied in a hand-over, after which no further book is.
+const LEVELS_TOGETHER: usize = 1 << 12;
 
 /// One entry of a drop copy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Copied {
-    /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow, and
-    /// those not among them are gone.
+    /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow, perhaps
+    /// between other commands, and [`Restarted`](Self::Restarted).
     Restart,
+    /// All books came since the [restart](Self::Restart): symbols without one are gone.
+    Restarted,
     /// A symbol that is there when the exchange is opened.
     Symbol(Box<(SymbolSpec, TradingLimits)>),
     /// The book of a symbol, from which messages go on.
@@ -74,9 +81,17 @@ pub struct OpenOrdersOf {
 
 #[derive(Debug, Default)]
 struct Queue {
-    entries: Vec<Copied>,
+    entries: VecDeque<Copied>,
+    /// Entries that the reader has, and has not given out.
+    taken: usize,
     is_closed: bool,
     is_abandoned: bool,
+}
+
+impl Queue {
+    fn waiting(&self) -> usize {
+        self.entries.len() + self.taken
+    }
 }
 
 #[derive(Debug, Default)]
@@ -93,33 +108,46 @@ impl Inner {
 
 /// The reader's end.
 #[derive(Debug)]
-pub struct DropCopy(Arc<Inner>);
+pub struct DropCopy {
+    inner: Arc<Inner>,
+    /// Entries that were taken from the queue together, and are given out in pieces.
+    taken: VecDeque<Copied>,
+}
 
 impl DropCopy {
-    /// Waits for entries and puts them into `entries`, whose content is dropped. Returns false when
-    /// the exchange is closed and all was taken. Safe to cancel.
-    pub async fn next(&self, entries: &mut Vec<Copied>) -> bool {
+    /// Waits for entries and puts some of them into `entries`, whose content is dropped: 4,096, and
+    /// those that follow up to the next [end](Copied::End) of a command. Returns false when the
+    /// exchange is closed and all was taken. Safe to cancel.
+    pub async fn next(&mut self, entries: &mut Vec<Copied>) -> bool {
         entries.clear();
         loop {
             {
-                let mut queue = self.0.queue();
-                if !queue.entries.is_empty() {
-                    std::mem::swap(&mut queue.entries, entries);
-                    return true;
+                let mut queue = self.inner.queue();
+                if self.taken.is_empty() {
+                    std::mem::swap(&mut queue.entries, &mut self.taken);
                 }
-                if queue.is_closed {
+                // What was given out before counts until now.
+                queue.taken = self.taken.len();
+                if self.taken.is_empty() && queue.is_closed {
                     return false;
                 }
             }
-            self.0.filled.notified().await;
+            if !self.taken.is_empty() {
+                let behind = self.taken.iter().skip(PIECE - 1);
+                let to_end = behind.take_while(|entry| !matches!(entry, Copied::End(_)));
+                let length = (PIECE + to_end.count()).min(self.taken.len());
+                entries.extend(self.taken.drain(..length));
+                return true;
+            }
+            self.inner.filled.notified().await;
         }
     }
 }
 
 impl Drop for DropCopy {
     fn drop(&mut self) {
-        let mut queue = self.0.queue();
-        queue.entries = Vec::new();
+        let mut queue = self.inner.queue();
+        (queue.entries, queue.taken) = (VecDeque::new(), 0);
         queue.is_abandoned = true;
     }
 }
@@ -132,8 +160,11 @@ pub(crate) struct CopyWriter {
     /// `None` before the exchange is open, after an outcome was missing, and without a reader.
     builder: Option<Box<Builder>>,
     symbols: BTreeSet<SymbolId>,
+    /// Those whose books are to come after a restart; their messages are left out until then.
+    unsent: BTreeSet<SymbolId>,
+    is_restarting: bool,
     /// Entries since the last hand-over.
-    entries: Vec<Copied>,
+    entries: VecDeque<Copied>,
     /// Commands for a reader that is behind: those of a topic as one, with its place.
     short: HashMap<Topic, (u64, Command)>,
     shortened: u64,
@@ -151,14 +182,17 @@ pub(crate) fn new(epoch: Epoch) -> (CopyWriter, DropCopy) {
         epoch,
         builder: None,
         symbols: BTreeSet::new(),
-        entries: Vec::new(),
+        unsent: BTreeSet::new(),
+        is_restarting: false,
+        entries: VecDeque::new(),
         short: HashMap::new(),
         shortened: 0,
         next_command: 0,
         ended: 0,
         is_behind: true,
     };
-    (writer, DropCopy(inner))
+    let taken = VecDeque::new();
+    (writer, DropCopy { inner, taken })
 }
 
 impl CopyWriter {
@@ -169,10 +203,14 @@ impl CopyWriter {
             let spec = *book.spec();
             let limits = state.risk.limits(spec.id).unwrap_or(TradingLimits::NONE);
             self.symbols.insert(spec.id);
-            self.entries.push(Copied::Symbol(Box::new((spec, limits))));
+            self.entries
+                .push_back(Copied::Symbol(Box::new((spec, limits))));
         }
         let builder = Builder::from_books(&state.matching, self.epoch, MarketOptions::default());
         self.builder = Some(Box::new(builder));
+        // Nothing else waits for this thread yet.
+        self.restart();
+        self.copy_books(usize::MAX);
         self.hand_over();
     }
 
@@ -195,10 +233,11 @@ impl CopyWriter {
         let before = self.entries.len();
         if !self.is_behind {
             if matches!(command, Command::Uncross { .. }) {
-                self.entries.push(Copied::Auction);
+                self.entries.push_back(Copied::Auction);
             }
-            self.entries
-                .extend(messages.iter().map(|m| Copied::Message(*m)));
+            let unsent = &self.unsent;
+            let sent = messages.iter().filter(|m| !unsent.contains(&m.symbol));
+            self.entries.extend(sent.map(|m| Copied::Message(*m)));
             let reports = executed.reports.iter();
             let reports = reports.map(|one| Copied::Report(one.number, one.report()));
             self.entries.extend(reports);
@@ -207,11 +246,13 @@ impl CopyWriter {
             self.note_symbols(command);
             match self.is_behind {
                 true => self.keep_short(command),
-                false => self.entries.push(Copied::Admin(Box::new(command.clone()))),
+                false => self
+                    .entries
+                    .push_back(Copied::Admin(Box::new(command.clone()))),
             }
         }
         if self.entries.len() > before && !self.is_behind {
-            self.entries.push(Copied::End(number));
+            self.entries.push_back(Copied::End(number));
             self.ended = number + 1;
         }
         if self.entries.len() > ENTRIES_MAX && !self.is_behind {
@@ -230,20 +271,34 @@ impl CopyWriter {
         };
         let is_cut = orders.len() > LISTED_MAX;
         orders.truncate(LISTED_MAX);
-        self.entries.push(Copied::OpenOrders(Box::new(OpenOrdersOf {
-            user,
-            token,
-            number: answered.sequence,
-            orders,
-            is_cut,
-        })));
+        self.entries
+            .push_back(Copied::OpenOrders(Box::new(OpenOrdersOf {
+                user,
+                token,
+                number: answered.sequence,
+                orders,
+                is_cut,
+            })));
     }
 
     fn note_symbols(&mut self, command: &Command) {
         match command {
-            Command::AddSymbols(specs) => self.symbols.extend(specs.iter().map(|spec| spec.id)),
-            Command::RemoveSymbol { symbol } => drop(self.symbols.remove(symbol)),
-            Command::Reset => self.symbols.clear(),
+            Command::AddSymbols(specs) => {
+                let ids = specs.iter().map(|spec| spec.id);
+                self.symbols.extend(ids.clone());
+                if self.is_restarting {
+                    // It may be one of before.
+                    self.unsent.extend(ids);
+                }
+            }
+            Command::RemoveSymbol { symbol } => {
+                self.symbols.remove(symbol);
+                self.unsent.remove(symbol);
+            }
+            Command::Reset => {
+                self.symbols.clear();
+                self.unsent.clear();
+            }
             _ => {}
         }
     }
@@ -251,10 +306,12 @@ impl CopyWriter {
     /// Drops all but the administrators' commands.
     fn fall_behind(&mut self) {
         self.is_behind = true;
+        self.is_restarting = false;
+        self.unsent.clear();
         for entry in std::mem::take(&mut self.entries) {
             match entry {
                 Copied::Admin(command) => self.keep_short(&command),
-                Copied::Symbol(_) => self.entries.push(entry),
+                Copied::Symbol(_) => self.entries.push_back(entry),
                 _ => {}
             }
         }
@@ -287,50 +344,73 @@ impl CopyWriter {
         let inner = Arc::clone(&self.inner);
         let mut queue = inner.queue();
         if queue.is_abandoned {
-            (self.builder, self.entries) = (None, Vec::new());
+            (self.builder, self.entries) = (None, VecDeque::new());
             self.short.clear();
             return;
         }
-        if self.is_behind && queue.entries.is_empty() {
+        if self.is_behind && queue.waiting() == 0 {
             self.restart();
         }
+        if self.is_restarting && !self.is_behind {
+            self.copy_books(LEVELS_TOGETHER);
+        }
         if self.ended < self.next_command && self.next_command > 0 && !self.is_behind {
-            self.entries.push(Copied::End(self.next_command - 1));
+            self.entries.push_back(Copied::End(self.next_command - 1));
             self.ended = self.next_command;
         }
         if self.entries.is_empty() || self.is_behind {
             return;
         }
-        if queue.entries.is_empty() {
-            std::mem::swap(&mut queue.entries, &mut self.entries);
-        } else if queue.entries.len() + self.entries.len() <= ENTRIES_MAX {
-            queue.entries.append(&mut self.entries);
-        } else {
+        let waiting = queue.waiting();
+        if waiting > 0 && waiting + self.entries.len() > ENTRIES_MAX {
             self.fall_behind();
             return;
+        }
+        if queue.entries.is_empty() {
+            std::mem::swap(&mut queue.entries, &mut self.entries);
+        } else {
+            queue.entries.append(&mut self.entries);
         }
         drop(queue);
         inner.filled.notify_one();
     }
 
-    /// Puts the books in place of what was dropped.
+    /// Begins anew: the books are to come in place of what was dropped.
     fn restart(&mut self) {
-        let Some(builder) = &self.builder else {
+        if self.builder.is_none() {
             return;
-        };
+        }
         let mut short: Vec<(u64, Command)> = self.short.drain().map(|(_, one)| one).collect();
         short.sort_unstable_by_key(|(place, _)| *place);
         let short = short.into_iter();
         (self.entries).extend(short.map(|(_, command)| Copied::Admin(Box::new(command))));
-        self.entries.push(Copied::Restart);
-        for symbol in &self.symbols {
+        self.entries.push_back(Copied::Restart);
+        self.unsent.clone_from(&self.symbols);
+        (self.is_behind, self.is_restarting) = (false, true);
+        self.ended = 0;
+    }
+
+    /// Copies books that are to come, until they have this number of levels together.
+    fn copy_books(&mut self, levels_max: usize) {
+        let Some(builder) = &self.builder else {
+            return;
+        };
+        let mut levels = 0;
+        while levels < levels_max
+            && let Some(symbol) = self.unsent.pop_first()
+        {
             let mut book = Box::<Snapshot>::default();
-            if builder.snapshot(*symbol, usize::MAX, &mut book) {
-                self.entries.push(Copied::Book(book));
+            if builder.snapshot(symbol, usize::MAX, &mut book) {
+                levels += book.bids.len() + book.asks.len() + 1;
+                self.entries.push_back(Copied::Book(book));
             }
         }
-        self.is_behind = false;
+        // Those that come next are of later commands.
         self.ended = 0;
+        if self.unsent.is_empty() {
+            self.entries.push_back(Copied::Restarted);
+            self.is_restarting = false;
+        }
     }
 }
 
@@ -411,6 +491,11 @@ mod tests {
     ];
 
     #[test]
+    fn an_entry_has_120_bytes_at_most() {
+        assert!(size_of::<Copied>() <= 120, "{}", size_of::<Copied>());
+    }
+
+    #[test]
     fn a_users_mass_cancels_are_not_kept_for_a_reader_that_is_behind() {
         let (mut writer, _copy) = started();
         writer.fall_behind();
@@ -440,9 +525,9 @@ mod tests {
             take(&mut writer, &Command::Halt { symbol });
         }
         assert_eq!((writer.entries.len(), writer.short.len()), (0, 5));
-        copy.0.queue().entries.clear();
+        copy.inner.queue().entries.clear();
         writer.hand_over();
-        let entries = std::mem::take(&mut copy.0.queue().entries);
+        let entries = std::mem::take(&mut copy.inner.queue().entries);
         let commands = entries.iter().filter_map(|entry| match entry {
             Copied::Admin(command) => Some((**command).clone()),
             _ => None,
@@ -488,13 +573,105 @@ mod tests {
         assert_eq!(writer.entries.len(), ENTRIES_MAX + 1);
         writer.entries.clear();
         // All that the queue has is taken: then the books come anew, after the commands.
-        copy.0.queue().entries.clear();
+        copy.inner.queue().entries.clear();
         writer.hand_over();
-        let entries = std::mem::take(&mut copy.0.queue().entries);
+        let entries = std::mem::take(&mut copy.inner.queue().entries);
+        let entries = Vec::from(entries);
         let is_whole = matches!(
             entries[..],
-            [Copied::Admin(_), Copied::Restart, Copied::End(2)]
+            [
+                Copied::Admin(_),
+                Copied::Restart,
+                Copied::Restarted,
+                Copied::End(2)
+            ]
         );
         assert!(is_whole, "{entries:?}");
+    }
+
+    #[tokio::test]
+    async fn the_reader_takes_whole_commands_in_pieces_and_all_that_wait_count() {
+        let (mut writer, mut copy) = started();
+        let mut piece = Vec::new();
+        assert!(copy.next(&mut piece).await);
+        let waiting = |copy: &DropCopy| copy.inner.queue().waiting();
+        // Commands of three entries each, more than two pieces.
+        let commands = PIECE as u64;
+        for number in 0..commands {
+            let books = [(); 2].map(|()| Copied::Auction);
+            writer.entries.extend(books);
+            writer.entries.push_back(Copied::End(number));
+        }
+        writer.hand_over();
+        // The reader has the first two entries still.
+        assert_eq!(waiting(&copy), 3 * PIECE + piece.len());
+        let mut seen = 0;
+        let mut left = 3 * PIECE;
+        while seen < commands {
+            assert!(copy.next(&mut piece).await);
+            assert!(piece.len() <= PIECE + 2, "{}", piece.len());
+            assert!(matches!(piece.last(), Some(Copied::End(_))));
+            let ends = piece.iter().filter(|entry| matches!(entry, Copied::End(_)));
+            seen += ends.count() as u64;
+            // The piece counts while the reader works on it.
+            assert_eq!(waiting(&copy), left);
+            left -= piece.len();
+            // More may come meanwhile, behind those that wait.
+            take(&mut writer, &DEPOSIT);
+            writer.hand_over();
+            left += 2;
+        }
+        // A reader that has not given out everything is not sent the books anew.
+        writer.fall_behind();
+        writer.hand_over();
+        assert!(writer.is_behind);
+    }
+
+    #[tokio::test]
+    async fn after_a_restart_few_books_come_in_a_hand_over_and_messages_behind_their_own() {
+        let (mut writer, mut copy) = started();
+        let symbols =
+            (1..=5).map(|id| SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2)));
+        let specs: Vec<SymbolSpec> = symbols.collect();
+        take(&mut writer, &Command::AddSymbols(specs[..4].into()));
+        writer.hand_over();
+        let mut piece = Vec::new();
+        assert!(copy.next(&mut piece).await);
+        copy.inner.queue().taken = 0;
+        writer.fall_behind();
+        writer.restart();
+        writer.copy_books(2);
+        assert_eq!(writer.unsent.len(), 2);
+        let books = |entries: &VecDeque<Copied>| -> Vec<i32> {
+            let books = entries.iter().filter_map(|entry| match entry {
+                Copied::Book(book) => Some(book.symbol.0),
+                Copied::Restarted => Some(0),
+                _ => None,
+            });
+            books.collect()
+        };
+        assert_eq!(books(&writer.entries), [1, 2]);
+        // One that goes has no book, and one that comes has: it may be one of before.
+        take(
+            &mut writer,
+            &Command::RemoveSymbol {
+                symbol: SymbolId(3),
+            },
+        );
+        take(&mut writer, &Command::AddSymbols(specs[4..].into()));
+        writer.copy_books(1);
+        assert_eq!(books(&writer.entries), [1, 2, 4]);
+        writer.copy_books(1);
+        assert_eq!(books(&writer.entries), [1, 2, 4, 5, 0]);
+        assert!(!writer.is_restarting);
+        // All is followed by the end of its command.
+        writer.hand_over();
+        let last = copy.inner.queue().entries.back().cloned();
+        assert!(matches!(last, Some(Copied::End(_))), "{last:?}");
+        // One that falls behind meanwhile begins anew.
+        writer.restart();
+        writer.copy_books(1);
+        writer.fall_behind();
+        assert!(writer.unsent.is_empty() && !writer.is_restarting);
     }
 }

@@ -7,6 +7,7 @@ use std::{error, fmt, io};
 use thalweg_exchange::durable::replication::Halted;
 use thalweg_exchange::durable::{Failed, OpenError};
 
+use crate::catch_up::CatchUpError;
 use crate::config::ConfigError;
 use crate::keys::KeysError;
 use crate::session_capacity::TooManySessions;
@@ -23,7 +24,7 @@ pub enum ServeError {
     Sessions(TooManySessions),
     /// An address cannot be listened on.
     Listen {
-        /// The listener: `trade`, `admin` or `http`.
+        /// The listener: `trade`, `admin` or `http`, or `peer` of a replica.
         what: &'static str,
         /// The address.
         address: SocketAddr,
@@ -43,6 +44,8 @@ pub enum ServeError {
     Market(String),
     /// The replica does not execute the command log any more.
     Halted(Halted),
+    /// The directory of the replica takes no copy of another one.
+    CatchUp(CatchUpError),
     /// The exchange has stopped.
     Failed(Failed),
     /// A thread of the server has panicked, which means a fault in this crate.
@@ -54,6 +57,13 @@ impl ServeError {
     #[must_use]
     pub const fn is_fenced(&self) -> bool {
         matches!(self, Self::Failed(Failed::Fenced { .. }))
+    }
+
+    /// Returns whether the command log begins behind what this replica has: started again, it gets
+    /// a copy of another one.
+    #[must_use]
+    pub const fn is_behind(&self) -> bool {
+        matches!(self, Self::Halted(Halted::Behind { .. }))
     }
 
     pub(crate) fn audit(file: Option<&Path>, source: io::Error) -> Self {
@@ -82,6 +92,7 @@ impl fmt::Display for ServeError {
             Self::Open(error) => error.fmt(f),
             Self::Market(text) => f.write_str(text),
             Self::Halted(halted) => halted.fmt(f),
+            Self::CatchUp(error) => error.fmt(f),
             Self::Failed(failed) => failed.fmt(f),
             Self::Panicked => f.write_str("a thread of the server has panicked"),
         }
@@ -97,6 +108,7 @@ impl error::Error for ServeError {
             Self::Listen { source, .. } | Self::Audit { source, .. } => Some(source),
             Self::Open(error) => Some(error),
             Self::Halted(halted) => Some(halted),
+            Self::CatchUp(error) => Some(error),
             Self::Failed(failed) => Some(failed),
             Self::Market(_) | Self::Panicked => None,
         }
@@ -130,6 +142,12 @@ impl From<OpenError> for ServeError {
 impl From<Halted> for ServeError {
     fn from(halted: Halted) -> Self {
         Self::Halted(halted)
+    }
+}
+
+impl From<CatchUpError> for ServeError {
+    fn from(error: CatchUpError) -> Self {
+        Self::CatchUp(error)
     }
 }
 

@@ -218,8 +218,7 @@ impl<S: Storage> ExchangeThread<S> {
             self.look_at_clocks(now);
             if let Some(reply) = self.stop(now) {
                 // The caller may not wait for it any more.
-                let closed = self.driver.close().map_err(ServeError::from);
-                let _ = reply.send(closed);
+                let _ = reply.send(self.driver.close());
                 return;
             }
         }
@@ -396,6 +395,10 @@ impl<S: Storage> ExchangeThread<S> {
         if !(std::mem::take(&mut self.is_woken) || is_due) || self.has_failed {
             return;
         }
+        self.follow_log(now);
+        if self.has_failed {
+            return;
+        }
         let tended = self.driver.tend();
         let delay = self.check(tended).flatten();
         self.tend_at = delay.map(|delay| now + delay);
@@ -403,6 +406,23 @@ impl<S: Storage> ExchangeThread<S> {
         self.look_at_log(now);
         self.start_market_data();
         self.unblock();
+    }
+
+    /// Executes what is new in the command log where this replica follows it, and takes commands
+    /// from when it is the primary.
+    fn follow_log(&mut self, now: Instant) {
+        self.driver.follow(now);
+        let Some(figures) = self.driver.held().figures() else {
+            return;
+        };
+        if figures.stats.leads && self.shared.lifecycle.is(Lifecycle::Following) {
+            let why = "this replica is the primary";
+            let _ = self.shared.lifecycle.change_to(Lifecycle::Ready, why);
+        }
+        if figures.has_halted {
+            self.fail();
+        }
+        self.shared.note_replica(figures);
     }
 
     /// Ends the sessions where the command log has not answered for long, and takes them again when

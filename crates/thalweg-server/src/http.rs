@@ -107,12 +107,12 @@ async fn answer(
         "/healthz" if metrics.is_healthy() => text(StatusCode::OK, "ok\n"),
         "/healthz" => text(StatusCode::SERVICE_UNAVAILABLE, "failed\n"),
         "/readyz" => {
-            let (is_ready, name) = metrics.readiness();
+            let (is_ready, shown) = metrics.readiness();
             let status = match is_ready {
                 true => StatusCode::OK,
                 false => StatusCode::SERVICE_UNAVAILABLE,
             };
-            text(status, format!("{name}\n"))
+            text(status, shown)
         }
         "/metrics" => match metrics.page().await {
             Ok(body) => of_type(StatusCode::OK, OPEN_METRICS, body),

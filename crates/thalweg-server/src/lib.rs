@@ -17,6 +17,7 @@
 
 mod accept;
 mod audit;
+mod catch_up;
 pub mod conditions;
 pub mod config;
 mod connect_limits;
@@ -61,6 +62,7 @@ mod trouble;
 mod wall_clock;
 
 pub use self::audit::GatewayLine;
+pub use self::catch_up::CatchUpError;
 pub use self::drop_copy::{Copied, DropCopy, OpenOrdersOf};
 pub use self::error::ServeError;
 pub use self::gateway_link::{GatewayLink, OpenOrderLists};

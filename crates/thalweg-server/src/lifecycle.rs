@@ -5,8 +5,8 @@ thalweg::states! {
     pub(crate) enum Lifecycle {
         /// The journal is read.
         Recovering "recovering" => [Following, Ready, Failed],
-        /// The log of another replica is executed: this one is no primary.
-        Following "following" => [Ready, Failed],
+        /// The log of another replica is executed: readers are served, and no commands are taken.
+        Following "following" => [Ready, Draining, Failed],
         /// Clients are served.
         Ready "ready" => [CutOff, Draining, Failed],
         /// The command log does not answer: sessions are ended, and none is taken.

@@ -24,6 +24,7 @@ use crate::gateway_observer::{GatewayRow, RowLabels, RowValues};
 use crate::histogram::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::lifecycle::Lifecycle;
 use crate::logs;
+use crate::replication::ReplicaFigures;
 use crate::request::Snapshot;
 use crate::shared::Shared;
 
@@ -51,10 +52,16 @@ impl Metrics {
         !self.shared.lifecycle.is(Lifecycle::Failed)
     }
 
-    /// Whether clients are served, and the name of the state.
-    pub(crate) fn readiness(&self) -> (bool, &'static str) {
+    /// Whether commands are taken, and a text: the name of the state, and the figures of a replica.
+    pub(crate) fn readiness(&self) -> (bool, String) {
         let state = self.shared.lifecycle.get();
-        (state == Lifecycle::Ready, state.name())
+        let mut text = format!("{}\n", state.name());
+        if let Some(replica) = self.shared.replica() {
+            for Figure { name, value, .. } in replica_figures(&replica) {
+                text.push_str(&format!("{name} {value}\n"));
+            }
+        }
+        (state == Lifecycle::Ready, text)
     }
 
     /// Returns the page, which may be 200 ms old.
@@ -168,6 +175,51 @@ impl Writer<'_> {
     }
 }
 
+/// A figure of a replica.
+struct Figure {
+    name: &'static str,
+    help: &'static str,
+    value: f64,
+}
+
+/// Returns the figures of a replica, each as it is after `thalweg_replication_`.
+fn replica_figures(replica: &ReplicaFigures) -> [Figure; 6] {
+    let stats = &replica.stats;
+    let figure = |name, help, value| Figure { name, help, value };
+    [
+        figure(
+            "primary",
+            "1 where this replica is the primary, 0 where it follows.",
+            f64::from(stats.leads),
+        ),
+        figure(
+            "epoch",
+            "The number of the present claim of the command log, as far as it is known.",
+            stats.epoch as f64,
+        ),
+        figure(
+            "acknowledged_commands",
+            "Commands that the log has acknowledged, as far as this replica knows.",
+            stats.commands as f64,
+        ),
+        figure(
+            "lag_commands",
+            "How many of them are not executed here, at least.",
+            stats.lag as f64,
+        ),
+        figure(
+            "halted",
+            "1 where this replica has halted: it executes nothing more, and ends.",
+            f64::from(replica.has_halted),
+        ),
+        figure(
+            "log_silent_seconds",
+            "For how long the log has not answered; 0 where it answers.",
+            stats.silent_for.as_secs_f64(),
+        ),
+    ]
+}
+
 /// Writes a figure of the gateway.
 fn gateway_row(row: &GatewayRow, to: &mut Writer<'_>) -> fmt::Result {
     let name = format!("gateway_{}", row.name);
@@ -229,6 +281,11 @@ impl Collector for Page {
         let mut to = Writer(encoder);
         self.server(&mut to)?;
         self.market(&mut to)?;
+        if let Some(replica) = self.shared.replica() {
+            for Figure { name, help, value } in replica_figures(&replica) {
+                to.gauge(&format!("replication_{name}"), help, value)?;
+            }
+        }
         let snapshot = self.snapshot.as_ref();
         let stats = snapshot.and_then(|snapshot| snapshot.stats.as_ref());
         let commands = stats.map_or(0, |stats| stats.number);
@@ -264,7 +321,7 @@ impl Page {
         let shared = &self.shared;
         let counters = &shared.counters;
         let is_ready = f64::from(shared.lifecycle.is(Lifecycle::Ready));
-        to.gauge("ready", "1 while clients are served.", is_ready)?;
+        to.gauge("ready", "1 while commands are taken.", is_ready)?;
         let snapshot = self.snapshot.as_ref();
         let counts = snapshot.map_or([0; 3], |snapshot| snapshot.sessions);
         let sessions = Role::ALL.iter().zip(counts);

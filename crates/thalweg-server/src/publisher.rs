@@ -11,6 +11,7 @@ use thalweg_exchange::codec::session::{
     encode_server_frame, numbered_report, server_frame_bytes,
 };
 use thalweg_exchange::durable::{Executed, Failed, Origin, Published};
+use thalweg_exchange::market::Epoch;
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answered, QueryReply};
 use thalweg_exchange::session::{Role, SessionKey};
@@ -23,6 +24,7 @@ use crate::feed::{Feed, Tape};
 use crate::flow::FlowCounts;
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 use crate::listing::{LIST_TAG, Listing};
+use crate::replication::feed_epoch;
 use crate::report_readers::{LastReader, ReportReaders};
 
 /// Something for a session or for a user.
@@ -49,6 +51,8 @@ pub(crate) struct Outgoing {
     pub(crate) deliveries: Vec<Delivery>,
     /// The bytes of answers and reports.
     pub(crate) bytes: Vec<u8>,
+    /// Sessions, and the reports that their commands have left in the drop copy.
+    pub(crate) copied: Vec<(SessionKey, usize)>,
     /// The number of the first command that was not published.
     pub(crate) next_command: u64,
     pub(crate) failed: Option<Failed>,
@@ -76,7 +80,16 @@ impl Outgoing {
         self.deliveries.push(Delivery::Answers { tag, key, bytes });
     }
 
-    fn append(&mut self, other: &mut Self) {
+    /// Notes reports of a session's command that a gateway follows.
+    pub(crate) fn copied(&mut self, key: SessionKey, reports: usize) {
+        match self.copied.last_mut() {
+            Some((last, count)) if *last == key => *count += reports,
+            _ => self.copied.push((key, reports)),
+        }
+    }
+
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.copied.append(&mut other.copied);
         if self.deliveries.is_empty() {
             std::mem::swap(&mut self.deliveries, &mut other.deliveries);
             std::mem::swap(&mut self.bytes, &mut other.bytes);
@@ -99,6 +112,8 @@ pub(crate) struct Publisher {
     pub(crate) feed: Arc<Feed>,
     /// `None` before a session wants market data, and after an outcome was missing.
     pub(crate) tape: Option<Box<Tape>>,
+    /// Whether commands are those of another replica, which answers them.
+    pub(crate) follows: bool,
     /// Where a market trades beside the sessions: its session and its counts.
     pub(crate) flow: Option<(SessionKey, Arc<FlowCounts>)>,
     /// Where a gateway runs in this process.
@@ -124,6 +139,10 @@ impl Publisher {
             Published::Outcome(executed) => {
                 self.outcome(&executed);
                 self.execution.passages.note(&executed.outcome);
+            }
+            Published::Claimed { epoch, leads } => {
+                self.follows = !leads;
+                self.begin_epoch(feed_epoch(epoch, leads));
             }
             Published::Answer { tag, answered } if tag == LIST_TAG => {
                 if let Some(asked) = self.listing.end()
@@ -153,6 +172,17 @@ impl Publisher {
         }
     }
 
+    /// Has market data begin anew.
+    fn begin_epoch(&mut self, epoch: Epoch) {
+        self.feed.begin_epoch(epoch);
+        if let Some(tape) = self.feed.take_start() {
+            self.tape = Some(tape);
+        }
+        if let Some(tape) = &mut self.tape {
+            tape.begin_epoch(epoch);
+        }
+    }
+
     fn hand_over(&mut self) {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
         mailbox.append(&mut self.outgoing);
@@ -169,6 +199,11 @@ impl Publisher {
         }
         if let Some(copy) = &mut self.copy {
             copy.take(executed);
+            if let Origin::Session { key, .. } = executed.origin
+                && !executed.reports.is_empty()
+            {
+                self.outgoing.copied(key, executed.reports.len());
+            }
         }
         if let Some(tape) = &mut self.tape
             && let Err(error) = tape.take(outcome)
@@ -183,6 +218,7 @@ impl Publisher {
         });
         if let Origin::Session { key, sequence } = executed.origin
             && flow != Some(true)
+            && !self.follows
         {
             let answer = Answer {
                 sequence,

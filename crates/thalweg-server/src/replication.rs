@@ -1,18 +1,30 @@
 //! A server as a replica: it follows the command log until it is the primary.
 
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use thalweg::state::StateCell;
-use thalweg_exchange::durable::replication::{CommandLog, FollowOptions, Follower, Looked, follow};
-use thalweg_exchange::durable::{Exchange, Options, Published, Recovered, Storage};
+use thalweg_exchange::UserLimits;
+use thalweg_exchange::durable::replication::{
+    CommandLog, FollowOptions, Followed, Following, Halted, Looked, ReplicaStats,
+};
+use thalweg_exchange::durable::{Exchange, Storage};
+use thalweg_exchange::market::Epoch;
+use tokio::sync::oneshot;
 
 use crate::error::ServeError;
-use crate::lifecycle::Lifecycle;
 use crate::request::Request;
 use crate::trouble::{Due, Trouble};
 use crate::wall_clock::{AHEAD_MAX, STOPPED_MAX};
+
+/// Set in epochs of market data that come from claims: they are above those that come from clocks.
+const OF_CLAIM: u64 = 1 << 63;
+
+/// How often it is seen whether the log was read, before anything is served.
+const ATTACH_EVERY: Duration = Duration::from_millis(2);
 
 /// The command log of a replicated exchange, and how this replica follows it.
 pub struct Replication {
@@ -20,6 +32,9 @@ pub struct Replication {
     pub log: Box<dyn CommandLog>,
     /// How it is followed.
     pub options: FollowOptions,
+    /// Where it gives copies of itself to other replicas; none for the address of `trade.listen`,
+    /// and any free port.
+    pub peer_listen: Option<SocketAddr>,
 }
 
 impl fmt::Debug for Replication {
@@ -30,50 +45,252 @@ impl fmt::Debug for Replication {
     }
 }
 
-impl Replication {
-    /// Opens the exchange and follows the log. Returns it when it is the primary: it publishes by
-    /// this closure from then on. Returns as well by how much the wall clock may be ahead of it.
-    pub(crate) fn open<S: Storage>(
-        self,
-        (storage, options): (S, Options),
-        publish: impl FnMut(Published<'_>) + Send + 'static,
-        (lifecycle, requests): (&StateCell<Lifecycle>, &Receiver<Request>),
-    ) -> Result<(Exchange<S>, Recovered, Duration), ServeError> {
-        let (exchange, recovered) = Exchange::open_in(storage, options, |_| ())?;
-        let _ = lifecycle.change_to(Lifecycle::Following, "the journal was executed");
-        let holder = &self.options.holder;
-        tracing::info!(%holder, commands = recovered.commands, "the replica follows the log");
-        let (mut writer, mut clock) = (None, LastClock::default());
-        let (mut silence, mut unclaimed) = (Trouble::default(), Trouble::default());
-        let expects_log = recovered.commands > 0 && !self.options.bootstrap;
-        let pause = |replica: &Follower<S>, looked: &Looked, time: Duration| {
-            log_writer(replica, &mut writer);
-            let error = match looked {
-                Looked::Waits(error) => Some(&error[..]),
-                _ => None,
-            };
-            silence.note_log(error, Instant::now());
-            let is_unclaimed = expects_log && *looked == Looked::Unclaimed;
-            if let Some(Due::Lasts(_)) = unclaimed.note(is_unclaimed, Instant::now()) {
-                warn_unclaimed(&self.options.log, recovered.commands);
-            }
-            let has_waited = !time.is_zero() && *looked == Looked::Claimed;
-            clock.note(
-                replica.exchange().state().risk.clock(),
-                has_waited,
-                Instant::now(),
-            );
-            goes_on(requests, time)
-        };
-        let Some(mut exchange) = follow(exchange, self.log, &self.options, pause)? else {
-            return Err(ServeError::Panicked);
-        };
-        let recovered = exchange.recovered_again(recovered);
-        let commands = recovered.commands;
-        tracing::info!(%holder, commands, "the replica is the primary now");
-        exchange.publish_by(publish);
-        Ok((exchange, recovered, clock.ahead_max(Instant::now())))
+/// Returns the epoch of the market data of a replica under a claim. It is above those of all
+/// replicas under earlier claims, whatever their clocks say; that of the primary is above those of
+/// the replicas that follow it, which have one each.
+pub(crate) fn feed_epoch(claim: u64, leads: bool) -> Epoch {
+    let own = match leads {
+        true => u32::MAX,
+        false => RandomState::new().hash_one(claim) as u32 >> 1,
+    };
+    Epoch(OF_CLAIM | claim.min(u64::from(u32::MAX >> 1)) << 32 | u64::from(own))
+}
+
+/// The state that the clock and the limits of a primary go on from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Led {
+    /// The exchange's time.
+    pub(crate) time: Option<i64>,
+    pub(crate) limits: UserLimits,
+    /// By how much the wall clock may be ahead of it.
+    pub(crate) ahead_max: Duration,
+}
+
+/// A replica that follows the log until it is the primary.
+#[derive(Debug)]
+pub(crate) struct Replica<S: Storage> {
+    following: Following<S>,
+    options: FollowOptions,
+    /// Whether there must be a log.
+    expects_log: bool,
+    /// The epoch of the claim that was logged last.
+    logged: Option<u64>,
+    silence: Trouble,
+    unclaimed: Trouble,
+    clock: LastClock,
+    halted: Option<Halted>,
+    /// Where it is waited for that this replica leads.
+    led: Option<oneshot::Sender<Led>>,
+}
+
+impl<S: Storage> Replica<S> {
+    /// Follows the log.
+    pub(crate) fn start(
+        exchange: Exchange<S>,
+        replication: Replication,
+        led: oneshot::Sender<Led>,
+    ) -> Result<Self, Halted> {
+        let Replication { log, options, .. } = replication;
+        let commands = exchange.number();
+        tracing::info!(holder = %options.holder, commands, "the replica follows the log");
+        Ok(Self {
+            following: Following::start(exchange, log, options.clone())?,
+            expects_log: commands > 0 && !options.bootstrap,
+            options,
+            logged: None,
+            silence: Trouble::default(),
+            unclaimed: Trouble::default(),
+            clock: LastClock::default(),
+            halted: None,
+            led: Some(led),
+        })
     }
+
+    /// Waits until the place of this replica in the log is found, and it is known which exchange
+    /// that is; takes requests meanwhile.
+    ///
+    /// # Errors
+    /// The replica has halted, or the server is to end.
+    pub(crate) fn attach(&mut self, requests: &Receiver<Request>) -> Result<(), ServeError> {
+        while self.following.claim().is_none() {
+            if !goes_on(requests, ATTACH_EVERY) {
+                return Err(ServeError::Panicked);
+            }
+            self.turn(Instant::now());
+            if let Some(halted) = self.halted.take() {
+                return Err(halted.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Executes what is new in the log, and takes over where it is time for that, unless it has
+    /// halted.
+    fn turn(&mut self, now: Instant) {
+        if self.halted.is_some() {
+            return;
+        }
+        let executed = match self.following.turn() {
+            Ok(Followed::Executed(commands)) => commands,
+            Ok(Followed::Leads) => return self.log_lead(now),
+            Ok(_) => return,
+            Err(halted) => {
+                tracing::error!(error = %halted, "the replica has halted");
+                self.halted = Some(halted);
+                return;
+            }
+        };
+        self.log_writer();
+        let looked = self.following.looked();
+        let error = match looked {
+            Looked::Waits(error) => Some(&error[..]),
+            _ => None,
+        };
+        self.silence.note_log(error, now);
+        let is_unclaimed = self.expects_log && *looked == Looked::Unclaimed;
+        if let Some(Due::Lasts(_)) = self.unclaimed.note(is_unclaimed, now) {
+            warn_unclaimed(&self.options.log, self.following.exchange().number());
+        }
+        let is_up_to_date = executed == 0 && *looked == Looked::Claimed;
+        let time = self.following.exchange().state().risk.clock();
+        self.clock.note(time, is_up_to_date, now);
+    }
+
+    fn log_lead(&mut self, now: Instant) {
+        let exchange = self.following.exchange();
+        let (holder, commands) = (&self.options.holder, exchange.number());
+        tracing::info!(%holder, commands, "the replica is the primary now");
+        let led = Led {
+            time: exchange.state().risk.clock(),
+            limits: exchange.state().risk.limits_of_all(),
+            ahead_max: self.clock.ahead_max(now),
+        };
+        if let Some(waiting) = self.led.take() {
+            // The server may have been given up.
+            let _ = waiting.send(led);
+        }
+    }
+
+    /// Logs who writes the log, where that has changed.
+    fn log_writer(&mut self) {
+        if let Some(claim) = self.following.claim()
+            && self.logged != Some(claim.epoch)
+        {
+            tracing::info!(primary = %claim.holder, epoch = claim.epoch, "another primary");
+            self.logged = Some(claim.epoch);
+        }
+    }
+
+    /// Returns the address of the primary; empty where that is not known, or is this replica that
+    /// is none yet.
+    fn primary(&self) -> &str {
+        let claim = self.following.claim();
+        let holder = claim.map_or("", |claim| &claim.holder[..]);
+        match holder == self.options.holder {
+            true => "",
+            false => holder,
+        }
+    }
+}
+
+/// The exchange of a server.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a server has one")]
+pub(crate) enum Held<S: Storage> {
+    /// That of one machine.
+    Alone(Exchange<S>),
+    /// That of a replica.
+    Replica(Box<Replica<S>>),
+}
+
+impl<S: Storage> From<Exchange<S>> for Held<S> {
+    fn from(exchange: Exchange<S>) -> Self {
+        Self::Alone(exchange)
+    }
+}
+
+impl<S: Storage> Deref for Held<S> {
+    type Target = Exchange<S>;
+
+    #[inline]
+    fn deref(&self) -> &Exchange<S> {
+        match self {
+            Self::Alone(exchange) => exchange,
+            Self::Replica(replica) => replica.following.exchange(),
+        }
+    }
+}
+
+impl<S: Storage> DerefMut for Held<S> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Exchange<S> {
+        match self {
+            Self::Alone(exchange) => exchange,
+            Self::Replica(replica) => replica.following.exchange_mut(),
+        }
+    }
+}
+
+impl<S: Storage> Held<S> {
+    /// Returns the replica that follows another one, where this is one.
+    fn follower(&self) -> Option<&Replica<S>> {
+        match self {
+            Self::Replica(replica) if !replica.following.leads() => Some(replica),
+            _ => None,
+        }
+    }
+
+    /// Returns whether commands are executed when they are submitted.
+    pub(crate) fn leads(&self) -> bool {
+        self.follower().is_none()
+    }
+
+    /// Returns the address of the primary, empty where that is not known, where this replica
+    /// follows it.
+    pub(crate) fn primary(&self) -> Option<&str> {
+        self.follower().map(Replica::primary)
+    }
+
+    /// Executes what is new in the log, where this is a replica that follows it.
+    pub(crate) fn turn(&mut self, now: Instant) {
+        if let Self::Replica(replica) = self
+            && !replica.following.leads()
+        {
+            replica.turn(now);
+        }
+    }
+
+    /// Returns the figures of a replica.
+    pub(crate) fn figures(&self) -> Option<ReplicaFigures> {
+        match self {
+            Self::Alone(_) => None,
+            Self::Replica(replica) => Some(ReplicaFigures {
+                stats: replica.following.stats(),
+                has_halted: replica.halted.is_some(),
+            }),
+        }
+    }
+
+    /// Returns the exchange, for its end.
+    ///
+    /// # Errors
+    /// The replica has halted.
+    pub(crate) fn into_exchange(self) -> Result<Exchange<S>, Halted> {
+        match self {
+            Self::Alone(exchange) => Ok(exchange),
+            Self::Replica(replica) => match replica.halted {
+                Some(halted) => Err(halted),
+                None => Ok(replica.following.into_exchange()),
+            },
+        }
+    }
+}
+
+/// The figures of a replica, for metrics.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplicaFigures {
+    pub(crate) stats: ReplicaStats,
+    pub(crate) has_halted: bool,
 }
 
 /// When a replica has executed the time that a living primary has set.
@@ -104,14 +321,19 @@ impl LastClock {
     }
 }
 
-/// Logs who writes the log, where that has changed.
-fn log_writer<S: Storage>(replica: &Follower<S>, writer: &mut Option<u64>) {
-    let epoch = replica.seen().map(|claim| claim.epoch);
-    if *writer != epoch
-        && let Some(claim) = replica.seen()
-    {
-        tracing::info!(primary = %claim.holder, epoch = claim.epoch, "another primary");
-        *writer = epoch;
+/// Waits, and takes requests meanwhile. Returns false where the server ends.
+pub(crate) fn goes_on(requests: &Receiver<Request>, time: Duration) -> bool {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        match requests.recv_timeout(left) {
+            Ok(Request::Abandon | Request::Stop(_)) | Err(RecvTimeoutError::Disconnected) => {
+                return false;
+            }
+            // Statistics are those of an exchange that serves.
+            Ok(_) => {}
+            Err(RecvTimeoutError::Timeout) => return true,
+        }
     }
 }
 
@@ -125,29 +347,16 @@ fn warn_unclaimed(log: &str, commands: u64) {
     );
 }
 
-/// Waits, and takes requests meanwhile. Returns false where the server ends.
-fn goes_on(requests: &Receiver<Request>, time: Duration) -> bool {
-    let until = Instant::now() + time;
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        match requests.recv_timeout(left) {
-            Ok(Request::Abandon | Request::Stop(_)) | Err(RecvTimeoutError::Disconnected) => {
-                return false;
-            }
-            // Statistics are those of a primary; its clock and its limits are in the log.
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) => return true,
-        }
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::mpsc::channel;
     use std::sync::{Arc, Mutex};
 
-    use thalweg_exchange::durable::SimDisk;
     use thalweg_exchange::durable::replication::{Claim, LogError, Stored, Tail, Written};
+    use thalweg_exchange::durable::{Options, Origin, Published, SimDisk};
+    use thalweg_exchange::service::{Answered, Query, QueryReply};
+    use thalweg_exchange::{Command, UserId};
 
     use super::*;
 
@@ -155,18 +364,60 @@ pub(crate) mod tests {
     #[derive(Clone, Default)]
     pub(crate) struct OneLog {
         pub(crate) is_away: Arc<AtomicBool>,
+        /// Whether each look shows a sign of a writer.
+        pub(crate) is_alive: Arc<AtomicBool>,
+        /// Why a replica has halted.
+        pub(crate) halt: Arc<Mutex<Option<String>>>,
         tail: Arc<Mutex<Tail>>,
+        peers: Arc<Mutex<Vec<(String, String)>>>,
     }
 
     impl OneLog {
-        /// Returns an exchange that writes the log.
-        pub(crate) fn lead(&self, options: Options) -> Exchange<SimDisk> {
-            let opened = Exchange::open_in(SimDisk::new(), options, |_| ());
+        /// Returns a replica that follows the log.
+        pub(crate) fn follow(&self, holder: &str, options: Options) -> Held<SimDisk> {
+            self.follow_with(holder, options, |_| ())
+        }
+
+        /// Has a batch in the log that is none.
+        pub(crate) fn damage(&self) {
+            self.write(|tail| {
+                let last = tail.batches.last();
+                let index = last.map_or(0, |last| last.index + 1);
+                let bytes = vec![0; 9];
+                tail.batches.push(Stored { index, bytes });
+            });
+        }
+
+        /// Returns a replica that follows the log, and publishes by this closure.
+        fn follow_with(
+            &self,
+            holder: &str,
+            options: Options,
+            publish: impl FnMut(Published<'_>) + Send + 'static,
+        ) -> Held<SimDisk> {
+            let opened = Exchange::open_in(SimDisk::new(), options, publish);
             let (exchange, _) = opened.expect("the disk is empty");
-            let mut options = FollowOptions::new("one");
-            options.bootstrap = true;
-            let led = follow(exchange, Box::new(self.clone()), &options, |_, _, _| true);
-            led.expect("it does not halt").expect("it leads")
+            let mut options = FollowOptions::new(holder);
+            options.bootstrap = holder == "one";
+            let log = Box::new(self.clone());
+            let (led, _) = oneshot::channel();
+            let replication = Replication {
+                log,
+                options,
+                peer_listen: None,
+            };
+            let replica = Replica::start(exchange, replication, led);
+            Held::Replica(Box::new(replica.expect("there are threads")))
+        }
+
+        /// Returns a replica that writes the log.
+        pub(crate) fn lead(&self, options: Options) -> Held<SimDisk> {
+            let mut held = self.follow("one", options);
+            while !held.leads() {
+                held.turn(Instant::now());
+                std::thread::yield_now();
+            }
+            held
         }
 
         fn tail(&self) -> Result<std::sync::MutexGuard<'_, Tail>, LogError> {
@@ -204,7 +455,12 @@ pub(crate) mod tests {
         }
 
         fn read(&mut self, from: u64) -> Result<Tail, LogError> {
-            let mut tail = self.tail()?.clone();
+            let mut tail = {
+                let mut tail = self.tail()?;
+                // ORDERING: Relaxed; a flag of a test.
+                tail.pulse += u64::from(self.is_alive.load(Ordering::Relaxed));
+                tail.clone()
+            };
             tail.newest = tail.batches.last().map(|stored| stored.index);
             tail.batches.retain(|stored| stored.index >= from);
             Ok(tail)
@@ -220,17 +476,146 @@ pub(crate) mod tests {
             Ok(Vec::new())
         }
 
-        fn forget(&mut self, _: &Claim, _: u64) -> Written {
-            Written::Acked
+        fn forget(&mut self, _: &Claim, before: u64) -> Written {
+            self.write(|tail| tail.batches.retain(|stored| stored.index >= before))
         }
 
         fn note_position(&mut self, _: &str, _: u64) -> Written {
             Written::Acked
         }
 
+        fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+            let halt = format!("{replica} after {commands}: {why}");
+            *self.halt.lock().expect("no panic") = Some(halt);
+            Written::Acked
+        }
+
         fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
             Ok(Vec::new())
         }
+
+        fn note_peer(&mut self, replica: &str, place: &str) -> Written {
+            let mut peers = self.peers.lock().expect("no panic");
+            peers.push((replica.to_owned(), place.to_owned()));
+            Written::Acked
+        }
+
+        fn peers(&mut self) -> Result<Vec<(String, String)>, LogError> {
+            Ok(self.peers.lock().expect("no panic").clone())
+        }
+    }
+
+    #[test]
+    fn epochs_of_market_data_grow_with_claims_and_are_above_those_of_clocks() {
+        let mut last = Epoch(i64::MAX as u64);
+        for claim in [1, 2, 3, 1 << 20, u64::from(u32::MAX >> 1)] {
+            let following = [0; 2].map(|_| feed_epoch(claim, false));
+            let leading = feed_epoch(claim, true);
+            assert!(following.iter().all(|own| *own > last && *own < leading));
+            last = leading;
+        }
+    }
+
+    /// Returns what a query about a user is answered.
+    fn asked(held: &mut Held<SimDisk>, answers: &Receiver<Answered>, uid: i64) -> (u64, bool) {
+        held.query(Query::User(UserId(uid)), 0)
+            .expect("there is room");
+        held.idle().expect("it goes on");
+        let answered = answers.try_recv().expect("it is answered at once");
+        let is_known = matches!(answered.answer, QueryReply::User(_));
+        (answered.sequence, is_known)
+    }
+
+    #[test]
+    fn a_replica_answers_queries_from_its_own_state_names_the_primary_and_takes_over() {
+        let log = OneLog::default();
+        let mut first = log.lead(Options::default());
+        assert_eq!(first.primary(), None);
+        let add = |held: &mut Held<SimDisk>, uid| {
+            let command = Command::AddUser { uid: UserId(uid) };
+            let taken = held.submit(Origin::Engine, &command, 0);
+            taken.expect("it is taken");
+            held.drain().expect("it is acknowledged");
+        };
+        (0..5).for_each(|uid| add(&mut first, uid));
+        let Held::Replica(leading) = &first else {
+            panic!("it is a replica");
+        };
+        let stats = |commands, lag, leads, epoch| ReplicaStats {
+            leads,
+            epoch,
+            commands,
+            lag,
+            silent_for: Duration::ZERO,
+        };
+        assert_eq!(leading.following.stats(), stats(5, 0, true, 1));
+        // The primary writes nothing more, and shows that it lives.
+        drop(first);
+        // ORDERING: Relaxed; a flag of a test.
+        log.is_alive.store(true, Ordering::Relaxed);
+        let (sender, answers) = channel();
+        let (claims, claimed) = channel();
+        let publish = move |published: Published<'_>| match published {
+            Published::Answer { answered, .. } => sender.send(answered).expect("it is read"),
+            Published::Claimed { epoch, leads } => {
+                claims.send((epoch, leads)).expect("it is read");
+            }
+            _ => {}
+        };
+        let mut second = log.follow_with("two", Options::default(), publish);
+        while second.number() < 5 {
+            second.turn(Instant::now());
+            std::thread::yield_now();
+        }
+        assert_eq!(second.primary(), Some("one"));
+        assert!(!second.leads());
+        assert_eq!(asked(&mut second, &answers, 4), (5, true));
+        assert_eq!(asked(&mut second, &answers, 5), (5, false));
+        let figures = second.figures().expect("it is a replica");
+        assert_eq!(
+            (figures.stats, figures.has_halted),
+            (stats(5, 0, false, 1), false)
+        );
+        assert_eq!(claimed.try_iter().collect::<Vec<_>>(), [(1, false)]);
+        // ORDERING: Relaxed; a flag of a test.
+        log.is_alive.store(false, Ordering::Relaxed);
+        while !second.leads() {
+            second.turn(Instant::now());
+            std::thread::yield_now();
+        }
+        assert_eq!(claimed.try_iter().collect::<Vec<_>>(), [(2, true)]);
+        assert_eq!(second.primary(), None);
+        add(&mut second, 5);
+        assert_eq!(asked(&mut second, &answers, 5), (6, true));
+        let figures = second.figures().expect("it is a replica");
+        assert_eq!(figures.stats, stats(6, 0, true, 2));
+    }
+
+    #[test]
+    fn a_replica_behind_a_log_that_does_not_answer_says_for_how_long() {
+        let log = OneLog::default();
+        drop(log.lead(Options::default()));
+        // ORDERING: Relaxed; flags of a test.
+        log.is_alive.store(true, Ordering::Relaxed);
+        let mut second = log.follow("two", Options::default());
+        let mut look = |is_away: bool| {
+            log.is_away.store(is_away, Ordering::Relaxed);
+            loop {
+                second.turn(Instant::now());
+                let figures = second.figures().expect("it is a replica");
+                let Held::Replica(replica) = &second else {
+                    panic!("it is a replica");
+                };
+                let is_claimed = *replica.following.looked() == Looked::Claimed;
+                if is_away != figures.stats.silent_for.is_zero() && is_away != is_claimed {
+                    return;
+                }
+                std::thread::yield_now();
+            }
+        };
+        look(false);
+        look(true);
+        look(false);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Waker};
+use thalweg::state::StateCell;
 use thalweg_exchange::UserLimits;
 use thalweg_exchange::durable::{
     Exchange, Files, Finished, Options, Published, Recovered, Storage,
@@ -18,6 +19,7 @@ use tokio::task::JoinHandle;
 
 use crate::accept::listen;
 use crate::audit::Audit;
+use crate::catch_up::{CatchUp, PeerListener};
 use crate::conditions::Conditions;
 use crate::config::{Config, durable_options};
 use crate::driver::Driver;
@@ -33,7 +35,7 @@ use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
-use crate::replication::Replication;
+use crate::replication::{Held, Led, Replica, Replication, goes_on};
 use crate::report_readers::LastReader;
 use crate::request::Request;
 use crate::shared::Shared;
@@ -60,6 +62,8 @@ pub struct Server {
     /// For the lines of a gateway.
     gateway_audit: Arc<Audit>,
     copy: Option<DropCopy>,
+    /// That of a replica.
+    peers: Option<PeerListener>,
     /// Dropped with the server, wherever that happens.
     _abandon: Abandon,
 }
@@ -103,12 +107,13 @@ impl Server {
         Self::start_all(config, files, SystemClock, (flow, None)).await
     }
 
-    /// Starts a replica: follows the command log, and returns when this one is the primary and
-    /// ready for clients. Until then its listeners refuse connections.
+    /// Starts a replica, and returns when it has found its place in the command log and follows
+    /// that. Until it is the primary, it serves those who only read, and names the primary to
+    /// others. Where it [halts](thalweg_exchange::durable::replication::Halted) later, it has
+    /// [failed](Self::failed), and [`stop`](Self::stop) says why.
     ///
     /// # Errors
-    /// As [`start`](Self::start); and the log cannot be executed here, see
-    /// [`Halted`](thalweg_exchange::durable::replication::Halted).
+    /// As [`start`](Self::start); and the log cannot be executed here.
     pub async fn start_replicated(
         config: Config,
         directory: &Path,
@@ -119,8 +124,20 @@ impl Server {
             Some(archive) => files.archiving(archive),
             None => files,
         };
-        let replication = Some(replication);
-        Self::start_all(config, files, SystemClock, (None, replication)).await
+        let listen = replication.peer_listen;
+        let address = listen.unwrap_or((config.trade.listen.ip(), 0).into());
+        let listener = PeerListener::start(address, files.clone()).await;
+        let listener = listener.map_err(|source| ServeError::Listen {
+            what: "peer",
+            address,
+            source,
+        })?;
+        let place = (directory, config.journal.archive.is_some());
+        let catch_up = CatchUp::new(place, &replication.options.holder, &listener);
+        let replication = Some((replication, catch_up));
+        let mut started = Self::start_all(config, files, SystemClock, (None, replication)).await?;
+        started.peers = Some(listener);
+        Ok(started)
     }
 
     /// Starts a server in any storage, such as a simulated disk, by any clock.
@@ -139,7 +156,7 @@ impl Server {
         config: Config,
         storage: S,
         time: impl TimeSource,
-        (flow, replication): (Option<Flow>, Option<Replication>),
+        (flow, replication): (Option<Flow>, Option<(Replication, CatchUp)>),
     ) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
@@ -149,8 +166,7 @@ impl Server {
         if let Some(conditions) = &conditions {
             warn_of_silence(&config, conditions);
         }
-        let shared = Shared::new(config, keys, gateway_key, feed, conditions);
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared::new(config, keys, gateway_key, feed, conditions));
         let config = &shared.config;
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.counters))
@@ -161,10 +177,13 @@ impl Server {
         let mut helpers = Vec::new();
         let http = start_http(&shared, &mut bound, addresses)?;
         // A thread that panics drops the sender.
+        let (led, leads) = oneshot::channel();
+        let is_replica = replication.is_some();
+        let replication = replication.map(|(replication, catch_up)| (replication, catch_up, led));
         let parts = (copy_writer, flow, replication);
         let opening = open(&shared, storage, audit, parts).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
-        let (recovered, ahead_max) = opening.await.map_err(|_| ServeError::Panicked)??;
+        let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         if let Some(keys) = shared.keys()
             && let Err(error) = shared.check_sessions(&keys)
         {
@@ -173,20 +192,20 @@ impl Server {
         }
         let feed = Arc::clone(&shared.feed);
         helpers.push(tokio::spawn(async move { feed.run().await }));
-        let clock = WallClock::new(time, recovered.time, ahead_max);
-        helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
-        if let Some(limits) = first_limits(&shared.config, recovered.limits) {
-            shared.requests.send(Request::Limits(limits));
+        if is_replica {
+            helpers.push(tokio::spawn(lead(Arc::clone(&shared), time, leads)));
+        } else {
+            set_limits(&shared, recovered.limits);
+            let clock = WallClock::new(time, recovered.time, STOPPED_MAX);
+            helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
         }
         // Not before: a client that comes meanwhile is refused by the system, and comes again.
-        let mut listeners = Vec::new();
-        for (kind, listener) in bound.listen()? {
-            listeners.push(tokio::spawn(listen(Arc::clone(&shared), kind, listener)));
+        let listeners = start_listeners(&shared, bound)?;
+        if !is_replica {
+            let why = "the listeners are open";
+            // Unless it has failed meanwhile.
+            let _ = shared.lifecycle.change_to(Lifecycle::Ready, why);
         }
-        // Unless it has failed meanwhile.
-        let _ = shared
-            .lifecycle
-            .change_to(Lifecycle::Ready, "the listeners are open");
         log_warnings(&shared.config);
         log_opening(&recovered);
         Ok(Self {
@@ -199,6 +218,7 @@ impl Server {
             audit: audit_thread,
             gateway_audit,
             copy,
+            peers: None,
             _abandon: abandon,
         })
     }
@@ -283,6 +303,7 @@ impl Server {
         }
         self.helpers.iter().for_each(JoinHandle::abort);
         drop(self.http);
+        drop(self.peers);
         let finished = finished?;
         drop(self.gateway_audit);
         // Its lines are written when the last thread that makes some has ended.
@@ -314,6 +335,16 @@ fn start_http(
         address,
         source,
     })
+}
+
+/// Starts the listeners for sessions.
+fn start_listeners(
+    shared: &Arc<Shared>,
+    bound: BoundListeners,
+) -> Result<Vec<JoinHandle<()>>, ServeError> {
+    let listeners = bound.listen()?.into_iter();
+    let start = |(kind, listener)| tokio::spawn(listen(Arc::clone(shared), kind, listener));
+    Ok(listeners.map(start).collect())
 }
 
 /// A key for the gateway, and both ends of its drop copy, where the configuration has one.
@@ -355,8 +386,8 @@ fn new_feed(config: &Config) -> Feed {
     )
 }
 
-/// Each start needs an epoch of its own, later than all before, and time has not been the same
-/// before.
+/// Returns the epoch of a start on one machine: each start needs its own, later than all before,
+/// and time has not been the same before.
 fn new_epoch() -> Epoch {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     Epoch(now.unwrap_or_default().as_nanos() as u64)
@@ -393,15 +424,18 @@ fn log_opening(recovered: &Recovered) {
     );
 }
 
-/// Also gives by how much the wall clock may be ahead of the exchange's time.
-type Opening = oneshot::Receiver<Result<(Recovered, Duration), ServeError>>;
+/// The findings when the exchange was opened.
+type Opening = oneshot::Receiver<Result<Recovered, ServeError>>;
+
+/// A command log, how this replica catches up, and where it is waited for that it writes the log.
+type ToFollow = (Replication, CatchUp, oneshot::Sender<Led>);
 
 /// Opens the exchange on its thread, since that may take minutes.
 fn open<S: Storage>(
     shared: &Arc<Shared>,
     storage: S,
     audit: Audit,
-    (copy, flow, replication): (Option<CopyWriter>, Option<Flow>, Option<Replication>),
+    (copy, flow, replication): (Option<CopyWriter>, Option<Flow>, Option<ToFollow>),
 ) -> std::io::Result<Opening> {
     let poll = Poll::new()?;
     let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
@@ -418,6 +452,7 @@ fn open<S: Storage>(
             outgoing: Outgoing::default(),
             feed: Arc::clone(&shared.feed),
             tape: None,
+            follows: false,
             flow: watched,
             copy,
             listing: shared.listing.clone(),
@@ -430,9 +465,9 @@ fn open<S: Storage>(
         let publish = move |published: Published<'_>| publisher.take(published);
         // Before it follows: metrics are asked for meanwhile.
         shared.requests.open(sender, Arc::clone(&waker));
-        let parts = (storage, options);
-        let opened = open_exchange(parts, publish, replication, (&shared, &requests));
-        let (exchange, recovered, ahead_max) = match opened {
+        let parts = (&*shared.lifecycle, &requests);
+        let opened = open_exchange((storage, options), publish, replication, parts);
+        let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 let _ = reply.send(Err(error));
@@ -447,9 +482,9 @@ fn open<S: Storage>(
             }
         };
         let _ = shared.reports.set(exchange.reports());
-        shared.feed.set_waker(Arc::clone(&waker));
+        shared.feed.set_waker(waker);
         // The caller waits no more where the start was given up.
-        if reply.send(Ok((recovered, ahead_max))).is_err() {
+        if reply.send(Ok(recovered)).is_err() {
             return;
         }
         let driver = Driver::new(exchange, Arc::clone(&shared.counters), audit);
@@ -463,22 +498,26 @@ fn open<S: Storage>(
     Ok(opening)
 }
 
-/// Opens the exchange; of a replica, once it is the primary.
+/// Opens the exchange; of a replica, once it has found its place in the log.
 fn open_exchange<S: Storage>(
     (storage, options): (S, Options),
     publish: impl FnMut(Published<'_>) + Send + 'static,
-    replication: Option<Replication>,
-    (shared, requests): (&Shared, &mpsc::Receiver<Request>),
-) -> Result<(Exchange<S>, Recovered, Duration), ServeError> {
-    let Some(replication) = replication else {
+    replication: Option<ToFollow>,
+    (lifecycle, requests): (&StateCell<Lifecycle>, &mpsc::Receiver<Request>),
+) -> Result<(Held<S>, Recovered), ServeError> {
+    let Some((mut replication, catch_up, led)) = replication else {
         let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
-        return Ok((exchange, recovered, STOPPED_MAX));
+        return Ok((exchange.into(), recovered));
     };
-    let parts = (&*shared.lifecycle, requests);
-    let opened = replication.open((storage, options), publish, parts)?;
-    // Another machine has served others since this one started.
-    shared.feed.begin_epoch(new_epoch());
-    Ok(opened)
+    let pause = |time| goes_on(requests, time);
+    if !catch_up.prepare(&options, &mut *replication.log, pause)? {
+        return Err(ServeError::Panicked);
+    }
+    let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
+    let _ = lifecycle.change_to(Lifecycle::Following, "the journal was executed");
+    let mut replica = Replica::start(exchange, replication, led)?;
+    replica.attach(requests)?;
+    Ok((Held::Replica(Box::new(replica)), recovered))
 }
 
 /// Makes a market go on in an exchange that was opened.
@@ -512,6 +551,22 @@ fn first_limits(config: &Config, now: UserLimits) -> Option<UserLimits> {
         "sessions.open_orders_max is not applied: the exchange has a limit already"
     );
     None
+}
+
+/// Submits the limits of users without their own, where they are to be set.
+fn set_limits(shared: &Shared, now: UserLimits) {
+    if let Some(limits) = first_limits(&shared.config, now) {
+        shared.requests.send(Request::Limits(limits));
+    }
+}
+
+/// Submits limits and times from when this replica is the primary.
+async fn lead(shared: Arc<Shared>, time: impl TimeSource, led: oneshot::Receiver<Led>) {
+    // The server may end before.
+    if let Ok(led) = led.await {
+        set_limits(&shared, led.limits);
+        set_clock(shared, WallClock::new(time, led.time, led.ahead_max)).await;
+    }
 }
 
 /// Submits the time to the exchange, at an interval.

@@ -1,7 +1,7 @@
 //! The state that all connections of a server share.
 
 use std::sync::atomic::AtomicI64;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::Instant;
 
 use subtle::ConstantTimeEq;
@@ -21,6 +21,7 @@ use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
 use crate::listing::Listing;
+use crate::replication::ReplicaFigures;
 use crate::report_readers::ReportReaders;
 use crate::request::{Request, Requests};
 use crate::session_capacity::{self, TooManySessions};
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) gateway_rows: Arc<GatewayRows>,
     pub(crate) listing: Listing,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
+    /// The figures of a replica.
+    replica: Mutex<Option<ReplicaFigures>>,
     /// Once the exchange is open.
     pub(crate) reports: OnceLock<Reports>,
     /// `None` where no keys are needed.
@@ -87,6 +90,7 @@ impl Shared {
             gateway_rows: Arc::default(),
             listing: Listing::default(),
             lifecycle,
+            replica: Mutex::default(),
             reports: OnceLock::new(),
             keys: RwLock::new(keys.map(Arc::new)),
             gateway,
@@ -99,6 +103,17 @@ impl Shared {
             log_welcomed: LogLimit::new(100, 1_000),
             log_refused: LogLimit::new(5, 50),
         }
+    }
+
+    /// Notes the figures of a replica.
+    pub(crate) fn note_replica(&self, figures: ReplicaFigures) {
+        *self.replica.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+    }
+
+    /// Returns the figures of a replica, as they were noted last.
+    pub(crate) fn replica(&self) -> Option<ReplicaFigures> {
+        let replica = self.replica.lock().unwrap_or_else(PoisonError::into_inner);
+        replica.clone()
     }
 
     /// Returns the network's conditions for a session, where there are some.

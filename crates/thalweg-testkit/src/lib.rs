@@ -2,6 +2,7 @@
 //! and shuttle can use it as well.
 
 pub mod counting;
+pub mod etcd;
 pub mod linearizable;
 mod random;
 

@@ -1,10 +1,12 @@
-//! Figures of pipelines and buses for a program that watches this one from outside.
+//! Figures of pipelines, buses and [channels with a name](crate::channel::Builder::name) for a
+//! program that watches this one from outside.
 //!
-//! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when a pipeline or
-//! bus is built, or `export_to` does ([pipeline](crate::pipeline::PipelineBuilder::export_to),
-//! [bus](crate::bus::BusBuilder::export_to)), a thread of its own writes its figures into a file
-//! there, ten times a second and once more at the end. The directory should be in memory, such as
-//! one under `/dev/shm`, and used by this user alone. `thalweg doctor` makes one, and reads it. The
+//! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when one of them
+//! is built, or `export_to` does ([pipeline](crate::pipeline::PipelineBuilder::export_to),
+//! [bus](crate::bus::BusBuilder::export_to), [channel](crate::channel::Named::export_to)), a thread
+//! of its own writes its figures into a file there, ten times a second and once more at the end.
+//! The directory should be in memory, such as one under `/dev/shm`, and used by this user alone.
+//! `thalweg top` shows it, `thalweg doctor` makes one, and reads it. The
 //! [format](https://github.com/thalweg-rs/thalweg/blob/main/docs/export-format.md) is documented.
 //!
 //! ```
@@ -26,7 +28,7 @@
 //! ```
 //!
 //! # Cost
-//! Without the variable a read of the environment for each pipeline and bus. With it one thread for
+//! Without the variable a read of the environment for each of them. With it one thread for
 //! all of them, which wakes a hundred times a second and reads counters that are there anyway.
 //! Nothing waits for it.
 //!
@@ -52,7 +54,7 @@ use crate::ring::sync::IS_MODEL;
 /// The environment variable that names the directory.
 pub const VARIABLE: &str = "THALWEG_EXPORT";
 
-/// The most pipelines and buses of a process that are exported, since their files stay.
+/// The most pipelines, buses and channels of a process that are exported, since their files stay.
 pub const EXPORTS_MAX: u64 = 256;
 
 /// The version of the format.
@@ -302,7 +304,7 @@ pub(crate) type Held = Option<Arc<dyn Any + Send + Sync>>;
 
 /// Something with figures.
 pub(crate) trait Source: Send {
-    /// Pipeline or bus.
+    /// Pipeline, bus or channel.
     fn kind(&self) -> &'static str;
 
     /// Looks at what changes from moment to moment.

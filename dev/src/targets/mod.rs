@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::package::Alone;
 use crate::plan::{Outcome, Step};
 use crate::workspace::{Tally, Workspace};
 use debian::Compiler;
@@ -35,74 +36,50 @@ enum Extent {
 }
 
 /// A crate with features: a row of the table.
+#[derive(Clone, Copy)]
 struct Build {
-    label: &'static str,
     package: &'static str,
-    features: &'static str,
+    /// Features in place of those by default.
+    features: Option<&'static str>,
+}
+
+const fn whole(package: &'static str) -> Build {
+    let features = None;
+    Build { package, features }
+}
+
+const fn with(package: &'static str, features: &'static str) -> Build {
+    let features = Some(features);
+    Build { package, features }
 }
 
 impl Build {
-    const fn of(package: &'static str) -> Self {
-        Self {
-            label: package,
-            package,
-            features: "",
+    fn label(&self) -> String {
+        match self.features {
+            None => self.package.to_owned(),
+            Some("") => format!("{}, no features", self.package),
+            Some(features) => format!("{}, {features}", self.package),
         }
     }
 }
 
-const NO_FEATURES: &str = "--no-default-features";
-
-const RINGS: Build = Build {
-    label: "thalweg, no features",
-    package: "thalweg",
-    features: NO_FEATURES,
-};
-
-const CHANNELS: Build = Build {
-    label: "thalweg, std",
-    package: "thalweg",
-    features: "--no-default-features --features std",
-};
-
-const STREAMS: Build = Build {
-    label: "thalweg, stream",
-    package: "thalweg",
-    features: "--no-default-features --features stream",
-};
-
-const CLOCK: Build = Build {
-    label: "thalweg-measure, no features",
-    package: "thalweg-measure",
-    features: NO_FEATURES,
-};
-
-const JSON: Build = Build {
-    label: "thalweg-measure, json",
-    package: "thalweg-measure",
-    features: "--no-default-features --features json",
-};
-
-const PLAIN_HASH: Build = Build {
-    label: "thalweg-hash, no features",
-    package: "thalweg-hash",
-    features: NO_FEATURES,
-};
-
-const THALWEG: Build = Build::of("thalweg");
-const HASH: Build = Build::of("thalweg-hash");
-const MEASURE: Build = Build::of("thalweg-measure");
-const JOURNAL: Build = Build::of("thalweg-journal");
-const TASK: Build = Build::of("thalweg-task");
-const EXCHANGE: Build = Build::of("thalweg-exchange");
-const CLIENT: Build = Build::of("thalweg-client");
-const SERVER: Build = Build::of("thalweg-server");
-const DOCTOR: Build = Build::of("thalweg-doctor");
+const RINGS: Build = with("thalweg", "");
+const PLAIN_HASH: Build = with("thalweg-hash", "");
+const HASH: Build = whole("thalweg-hash");
+const EXCHANGE: Build = whole("thalweg-exchange");
 
 /// Crates that need no more than their sources: `thalweg-gateway`, and with it the program, has C
-/// code of its crate `ring`.
-const ALL: [Build; 9] = [
-    THALWEG, HASH, MEASURE, JOURNAL, TASK, EXCHANGE, CLIENT, SERVER, DOCTOR,
+/// code of its crate `ring`. The first five compile on the oldest Rust, the first seven on Windows.
+const ALL: &[Build] = &[
+    whole("thalweg"),
+    HASH,
+    whole("thalweg-measure"),
+    whole("thalweg-journal"),
+    whole("thalweg-task"),
+    EXCHANGE,
+    whole("thalweg-client"),
+    whole("thalweg-server"),
+    whole("thalweg-doctor"),
 ];
 
 /// A system that this one is not: a column of the table.
@@ -134,21 +111,21 @@ const SYSTEMS: [System; 6] = [
         title: "aarch64-linux",
         triple: ARM_LINUX,
         library: "std",
-        builds: &ALL,
+        builds: ALL,
         extent: Extent::Whole,
     },
     System {
         title: "aarch64-apple",
         triple: "aarch64-apple-darwin",
         library: "std",
-        builds: &ALL,
+        builds: ALL,
         extent: Extent::Whole,
     },
     System {
         title: "x86_64-windows",
         triple: "x86_64-pc-windows-msvc",
         library: "std",
-        builds: &[THALWEG, HASH, MEASURE, JOURNAL, TASK, EXCHANGE, CLIENT],
+        builds: ALL.split_at(7).0,
         extent: Extent::Whole,
     },
     System {
@@ -164,12 +141,17 @@ const SYSTEMS: [System; 6] = [
 const ARM_LINUX: &str = "aarch64-unknown-linux-gnu";
 
 /// Features of crates, each alone, on this system.
-const FEATURES: [Build; 6] = [RINGS, CHANNELS, STREAMS, CLOCK, PLAIN_HASH, JSON];
+const FEATURES: [Build; 6] = [
+    RINGS,
+    with("thalweg", "std"),
+    with("thalweg", "stream"),
+    with("thalweg-measure", ""),
+    PLAIN_HASH,
+    with("thalweg-measure", "json"),
+];
 
 /// The oldest Rust, 1.88, on which these crates compile.
 const OLDEST: u32 = 88;
-
-const ON_OLDEST: [Build; 5] = [THALWEG, HASH, MEASURE, JOURNAL, TASK];
 
 /// The oldest compiler that may stand in for it, with these features, which are stable in 1.88:
 /// the first six for the crates themselves, the last for `hdrhistogram` as well.
@@ -220,7 +202,12 @@ impl Bench<'_> {
         let mut cargo = self.workspace.cargo(command);
         cargo
             .args(["--quiet", "--package", build.package])
-            .args(build.features.split_whitespace())
+            .args(build.features.map(|_| "--no-default-features"))
+            .args(
+                build
+                    .features
+                    .map(|features| format!("--features={features}")),
+            )
             .env(
                 "CARGO_TARGET_DIR",
                 self.workspace.target.join("targets/build"),
@@ -236,7 +223,7 @@ impl Bench<'_> {
             Ok(_) => return Cell::Checked,
             Err(_) => "errors",
         };
-        let (label, package) = (build.label, build.package);
+        let (label, package) = (build.label(), build.package);
         let line = format!("{title}: {label}: {failure} in {package} or what it needs");
         // The table says it again.
         let _ = self.workspace.say(line);
@@ -251,7 +238,7 @@ impl Bench<'_> {
         };
         for build in builds {
             let cell = self.checked("here", build, &mut self.cargo("check", build));
-            table.set(build.label, "here", cell);
+            table.set(&build.label(), "here", cell);
         }
     }
 
@@ -263,7 +250,7 @@ impl Bench<'_> {
             command
         };
         let tests = self.workspace.run_tests(command, &[]);
-        table.set(RINGS.label, "here", ran(tests));
+        table.set(&RINGS.label(), "here", ran(tests));
     }
 
     fn systems(&self, compiler: &Compiler, table: &mut Table) -> Result<(), String> {
@@ -272,7 +259,7 @@ impl Bench<'_> {
                 let mut check = self.cargo("check", build);
                 let check = for_system(&mut check, compiler, system.triple, system.library);
                 let cell = self.checked(system.title, build, check);
-                table.set(build.label, system.title, cell);
+                table.set(&build.label(), system.title, cell);
             }
         }
         self.reject_std(compiler)?;
@@ -294,7 +281,7 @@ impl Bench<'_> {
             .and_then(|()| write("src/lib.rs", "#![no_std]\nextern crate std;\n"))
             .map_err(|error| format!("{}: {error}", folder.display()))?;
         let system = &SYSTEMS[0];
-        let mut check = self.cargo("check", &Build::of("seeded"));
+        let mut check = self.cargo("check", &whole("seeded"));
         let check = for_system(&mut check, compiler, system.triple, system.library);
         let output = check.current_dir(&folder).output();
         let output = output.map_err(|error| format!("cargo: {error}"))?;
@@ -328,7 +315,7 @@ impl Bench<'_> {
                 command
             };
             let tests = self.workspace.run_tests(command, names);
-            table.set(build.label, "aarch64-linux", ran(tests));
+            table.set(&build.label(), "aarch64-linux", ran(tests));
         }
     }
 
@@ -357,8 +344,8 @@ impl Bench<'_> {
             OLDEST => "Rust 1.88".to_owned(),
             older => format!("Rust 1.{older} (*)"),
         };
-        for build in &ON_OLDEST {
-            let mut check = self.cargo("check", build);
+        // Warnings of an old compiler are no failure.
+        let compiles = |mut check: Command| {
             check
                 .arg("--ignore-rust-version")
                 .env("RUSTC", &compiler.rustc);
@@ -367,13 +354,20 @@ impl Bench<'_> {
                     .env("THALWEG_FEATURES", STABLE_SINCE)
                     .env("RUSTC_BOOTSTRAP", "1");
             }
-            // Warnings of an old compiler are no failure.
-            let cell = match self.workspace.compile(&mut check) {
-                Ok(()) => Cell::Checked,
-                Err(_) => Cell::Failed,
-            };
-            table.set(build.label, &title, cell);
+            self.workspace.compile(&mut check)
+        };
+        for build in ALL.split_at(5).0 {
+            let cell = compiles(self.cargo("check", build));
+            table.set(&build.label(), &title, cell.into());
         }
+        let pages = Alone::new(self.workspace).and_then(|alone| {
+            alone.write_pages()?;
+            compiles(alone.cargo("check --quiet"))
+        });
+        if let Err(why) = &pages {
+            let _ = self.workspace.say(why);
+        }
+        table.set("the guide, packed crates", &title, pages.into());
         if compiler.minor < OLDEST {
             table.note(format!(
                 "(*) with what is stable in 1.{OLDEST}: {STABLE_SINCE}"
@@ -392,7 +386,7 @@ const EMULATOR: &str = "qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 const EMULATED: &[(&Build, &[&str], &[&str])] = &[
     (&HASH, &["--lib", "--test", "suite"], &[]),
     (
-        &THALWEG,
+        &ALL[0],
         &["--lib", "--test", "suite"],
         &["ring", "channel", "wait"],
     ),

@@ -15,6 +15,12 @@ pub(super) enum Cell {
     Failed,
 }
 
+impl From<Result<(), String>> for Cell {
+    fn from(compiled: Result<(), String>) -> Self {
+        compiled.map_or(Self::Failed, |()| Self::Checked)
+    }
+}
+
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

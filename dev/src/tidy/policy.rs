@@ -136,8 +136,10 @@ const MEASURED: &[&str] = &[
     "thalweg-task",
     "thalweg-exchange",
     "thalweg-client",
+    "thalweg-etcd",
     "thalweg-server",
     "thalweg-gateway",
+    "thalweg-testkit",
     "counts",
 ];
 

@@ -180,6 +180,37 @@ impl Child {
         trade.map_or(Err("the child did not start".to_owned()), |_| Ok(child))
     }
 
+    /// Starts a child with these words, which listens at these addresses, trade and admin, when it
+    /// does, and says nothing.
+    pub(crate) fn start_at(
+        words: &[String],
+        directory: Scratch,
+        [trade, admin]: [SocketAddr; 2],
+    ) -> Result<Child, String> {
+        let mut process = Command::new(std::env::current_exe().map_err(text)?)
+            .arg("--child")
+            .args(words)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(text)?;
+        let stdin = process.stdin.take();
+        Ok(Child {
+            process,
+            _stdin: stdin,
+            _directory: directory,
+            trade,
+            admin: Some(admin),
+            gateway: None,
+        })
+    }
+
+    /// Kills it, as by `kill -9`.
+    pub(crate) fn kill(&mut self) -> io::Result<()> {
+        self.process.kill()?;
+        self.process.wait().map(drop)
+    }
+
     /// Returns its resident memory; 0 where the system does not say.
     pub(crate) fn memory_bytes(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()));

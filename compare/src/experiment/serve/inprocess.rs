@@ -192,12 +192,13 @@ fn open_new(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
 }
 
 /// The directory of an exchange that ended without a last snapshot.
-struct Left {
-    place: Scratch,
-    commands: u64,
+pub(crate) struct Left {
+    pub(crate) place: Scratch,
+    pub(crate) commands: u64,
 }
 
-fn leave(commands: u64) -> Result<Left, String> {
+/// Has an exchange take this number of commands of a flow, and end as in a crash.
+pub(crate) fn leave(commands: u64) -> Result<Left, String> {
     let place = Scratch::new("recovery");
     let mut exchange = open_new(&place.0, SyncMode::Always)?;
     let commands_before = exchange.number();

@@ -1,5 +1,7 @@
 //! The loader is one thread with all sessions.
 
+use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 use thalweg_measure::clock::Clock;
@@ -40,12 +42,21 @@ fn start(work: &str, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Ses
     if let Some(admin) = child.admin {
         administer(admin, &set_up(users.clone()))?;
     }
+    let sessions = connect_all(child.trade, users, wants_reports)?;
+    Ok((child, sessions))
+}
+
+/// Connects a session of each user.
+pub(crate) fn connect_all(
+    to: SocketAddr,
+    users: Range<i64>,
+    wants_reports: bool,
+) -> Result<Vec<Session>, String> {
     let sessions = users.map(|user| {
         let mut orders = Orders::of(user);
-        Session::connect(child.trade, user, wants_reports, move || orders.command())
+        Session::connect(to, user, wants_reports, move || orders.command())
     });
-    let sessions = sessions.collect::<Result<Vec<_>, String>>()?;
-    Ok((child, sessions))
+    sessions.collect()
 }
 
 /// A run under way.

@@ -1,7 +1,7 @@
 //! The page of queues: a line for each, as many columns as there is room for, and more about the
 //! chosen one.
 
-use super::queues::{Order, Queue, State};
+use super::queues::{CHANNEL, Order, Queue, State};
 use crate::message::{counted, grouped};
 use crate::terminal::line::{Line, Tone};
 use thalweg_measure::table::{Nanoseconds, three_digits};
@@ -235,6 +235,12 @@ impl View {
             None => "waits: a mean, without percentiles".to_owned(),
         };
         let losses = match queue.losses {
+            Some(it) if queue.kind == CHANNEL => format!(
+                "dropped {}, discarded {}; refused, and given back {}",
+                grouped(it.lost),
+                grouped(it.discarded),
+                grouped(it.refused)
+            ),
             Some(it) => format!(
                 "lost {}: refused {}, timed out {}, evicted {}; discarded {}",
                 grouped(it.lost),

@@ -1,4 +1,5 @@
-//! The queues of the programs that export to a directory, in one form for pipelines and buses.
+//! The queues of the programs that export to a directory, in one form for pipelines, buses and
+//! channels.
 
 use std::time::Duration;
 use thalweg_doctor::evidence::export::{Exported, File, Inbox, LatencySummary, Stage, between};
@@ -14,6 +15,9 @@ const FULL_MIN: f64 = 0.1;
 const IDLE_MAX: f64 = 0.5;
 /// A mean wait below this is that of a hand-over between two threads.
 const SHORT_NS: f64 = 10_000.0;
+
+/// The kind of a channel with a name.
+pub(super) const CHANNEL: &str = "channel";
 
 /// The state of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,10 +38,10 @@ pub(super) struct Losses {
     pub(super) discarded: u64,
 }
 
-/// A queue: what waits to be sent into a ring, for a stage, or in an inbox.
+/// A queue: what waits to be sent into a ring, for a stage, or in an inbox or channel.
 #[derive(Clone, Debug)]
 pub(super) struct Queue {
-    /// The process, the number of the pipeline or bus in it, and the queue in that.
+    /// The process, the number of the pipeline, bus or channel in it, and the queue in that.
     pub(super) id: (u32, u64, usize),
     pub(super) kind: &'static str,
     pub(super) name: String,
@@ -91,6 +95,7 @@ impl Queue {
             _ if self.wait_mean_ns.is_none_or(|ns| ns <= 0.0) && self.depth == 0 => {
                 "nothing waits".to_owned()
             }
+            _ if self.kind == CHANNEL => self.cause_in_channel(),
             (_, None) if self.full >= FULL_MIN => {
                 format!("the ring is full {} of the time", percent(self.full))
             }
@@ -119,6 +124,21 @@ impl Queue {
     }
 }
 
+impl Queue {
+    fn cause_in_channel(&self) -> String {
+        if self.out_per_s <= 0.0 {
+            "no receiver takes anything out".to_owned()
+        } else if self.full >= FULL_MIN {
+            let share = self.full * 100.0;
+            format!("full {share:.0} % of the time: receivers are slower than senders")
+        } else if self.wait_mean_ns.is_some_and(|ns| ns < SHORT_NS) {
+            "a hand-over between threads".to_owned()
+        } else {
+            format!("bursts: up to {} at once", self.depth_max)
+        }
+    }
+}
+
 /// Returns the queues of these files. Figures of the time between two listings are those since
 /// `before`.
 pub(super) fn queues(before: &[Exported], now: &[File]) -> Vec<Queue> {
@@ -143,6 +163,7 @@ pub(super) fn queues(before: &[Exported], now: &[File]) -> Vec<Queue> {
         match whole.kind.as_str() {
             "pipeline" => base.pipeline(&mut queues),
             "bus" => base.bus(&mut queues),
+            CHANNEL => queues.extend(base.channel()),
             _ => {}
         }
     }
@@ -256,6 +277,26 @@ impl Base<'_> {
             let queue = self.queue(at, "inbox", format!("inbox {}", inbox.inbox));
             queues.push(self.inbox(inbox, recent, queue));
         }
+    }
+
+    /// Returns the queue of a channel. Nothing is known of the work of its ends.
+    fn channel(self) -> Option<Queue> {
+        let inbox = self.whole.inboxes.first()?;
+        let recent = self.lately.inboxes.first().unwrap_or(inbox);
+        let queue = self.inbox(
+            inbox,
+            recent,
+            self.queue(0, CHANNEL, self.whole.name.clone()),
+        );
+        // Elements that newer ones replaced have waited, too.
+        let received = recent.events as f64 / (recent.events + recent.evicted).max(1) as f64;
+        Some(Queue {
+            busy: None,
+            wait_mean_ns: queue.wait_mean_ns.map(|ns| ns * received),
+            work_mean_ns: None,
+            consumers: None,
+            ..queue
+        })
     }
 
     fn inbox(self, inbox: &Inbox, recent: &Inbox, queue: Queue) -> Queue {
@@ -454,6 +495,36 @@ mod tests {
         let mut alone = bus;
         alone.inboxes[0].consumers = 0;
         assert_eq!(queues(&[], &[file(alone)])[0].cause(), "it has no consumer");
+    }
+
+    #[test]
+    fn a_channel_has_its_name_and_no_work() {
+        let document = include_str!("../../../../docs/export-format.md");
+        let section = document.find("## A channel").expect("a section");
+        let begin = document[section..].find("```json\n").expect("an example") + 8;
+        let text = &document[section + begin..];
+        let end = text.find("```").expect("it ends");
+        let channel: Exported = serde_json::from_str(&text[..end]).expect("it is JSON");
+        let found = queues(&[], &[file(channel.clone())]);
+        let queue = &found[0];
+        assert_eq!(queue.title(), "4711-2 orders");
+        assert_eq!((queue.kind, queue.busy, queue.depth), ("channel", None, 60));
+        assert_eq!(queue.wait_mean_ns, Some(50_000.0));
+        assert_eq!(
+            queue.cause(),
+            "full 30 % of the time: receivers are slower than senders"
+        );
+        let mut lossy = channel.clone();
+        lossy.inboxes[0].evicted = 1_000_000;
+        let waits = queues(&[], &[file(lossy)]);
+        assert_eq!(waits[0].wait_mean_ns, Some(25_000.0));
+        let mut stuck = channel.clone();
+        stuck.inboxes[0].events = 0;
+        let causes = queues(&[], &[file(stuck)]);
+        assert_eq!(causes[0].cause(), "no receiver takes anything out");
+        let mut ended = channel;
+        ended.has_ended = true;
+        assert_eq!(queues(&[], &[file(ended)])[0].cause(), "it has ended");
     }
 
     #[test]

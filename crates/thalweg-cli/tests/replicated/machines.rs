@@ -1,14 +1,15 @@
 //! Three nodes of etcd and three replicas, each a program of its own.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use thalweg_etcd::{Address, EtcdLog};
 use thalweg_exchange::durable::replication::CommandLog;
+use thalweg_testkit::etcd::{Cluster, free_ports};
 
 use super::network::{ETCD, Network};
 use crate::served_kills::served::Folder;
@@ -16,20 +17,20 @@ use crate::served_kills::served::Folder;
 pub(crate) const MACHINES: usize = 3;
 /// How often a test looks at the log, which has other work.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// How long an answer by HTTP is waited for.
+const HTTP_TIME: Duration = Duration::from_secs(5);
 const PREFIX: &str = "test/exchange";
 
-/// Kills a program at once, and waits for its end.
-fn kill(child: &mut Child) {
-    child.kill().expect("it runs");
-    child.wait().expect("it was killed");
-}
-
-/// Returns free ports. Another program may take one before it is used; then the test fails.
-fn free_ports(count: usize) -> Vec<u16> {
-    let listeners = (0..count).map(|_| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-    let listeners: Vec<TcpListener> = listeners.collect();
-    let port = |listener: &TcpListener| listener.local_addr().expect("it is bound").port();
-    listeners.iter().map(port).collect()
+fn get(address: &str, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    // A program that is stopped takes connections.
+    stream.set_read_timeout(Some(HTTP_TIME))?;
+    stream.write_all(
+        format!("GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").as_bytes(),
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
 
 fn signal(child: &Child, name: &str) {
@@ -46,68 +47,21 @@ fn log_of(place: &Folder) -> File {
 /// A cluster of etcd.
 pub(crate) struct Etcd<'p> {
     place: &'p Folder,
-    host: &'static str,
-    nodes: Vec<Child>,
-    clients: Vec<u16>,
-    peers: Vec<u16>,
+    cluster: Cluster,
 }
 
 impl<'p> Etcd<'p> {
     pub(crate) fn start(place: &'p Folder, network: Option<Network>) -> Self {
-        let ports = free_ports(2 * MACHINES);
-        let (clients, peers) = ports.split_at(MACHINES);
-        let mut etcd = Self {
-            place,
-            host: network.map_or("127.0.0.1", |_| ETCD),
-            nodes: Vec::new(),
-            clients: clients.to_vec(),
-            peers: peers.to_vec(),
-        };
-        for at in 0..MACHINES {
-            let node = etcd.spawn(at);
-            etcd.nodes.push(node);
-        }
+        let host = network.map_or("127.0.0.1", |_| ETCD);
+        let cluster = Cluster::start_at(&place.within, host).expect("it starts");
+        let etcd = Self { place, cluster };
         let mut log = etcd.log();
         place.wait("etcd", || log.read(0).map_err(|_| 0));
         etcd
     }
 
-    fn spawn(&self, at: usize) -> Child {
-        let url = |ports: &[u16], at: usize| format!("http://{}:{}", self.host, ports[at]);
-        let (client, peer) = (url(&self.clients, at), url(&self.peers, at));
-        let member = |at| format!("n{at}={}", url(&self.peers, at));
-        let cluster: Vec<String> = (0..MACHINES).map(member).collect();
-        let mut program = Command::new("etcd");
-        program.args(["--name", &format!("n{at}")]);
-        program
-            .arg("--data-dir")
-            .arg(self.place.within.join(format!("etcd-{at}")));
-        program.args([
-            "--listen-client-urls",
-            &client,
-            "--advertise-client-urls",
-            &client,
-        ]);
-        program.args([
-            "--listen-peer-urls",
-            &peer,
-            "--initial-advertise-peer-urls",
-            &peer,
-        ]);
-        program.args(["--initial-cluster", &cluster.join(",")]);
-        program.args(["--heartbeat-interval", "60", "--election-timeout", "300"]);
-        let log = File::create(self.place.within.join(format!("etcd-{at}.log")));
-        program
-            .stdout(Stdio::null())
-            .stderr(log.expect("there is room"));
-        program.spawn().expect("it starts")
-    }
-
     pub(crate) fn url(&self) -> String {
-        let hosts: Vec<String> = (self.clients.iter())
-            .map(|port| format!("{}:{port}", self.host))
-            .collect();
-        format!("etcd://{}/{PREFIX}", hosts.join(","))
+        self.cluster.url(PREFIX)
     }
 
     pub(crate) fn log(&self) -> EtcdLog {
@@ -115,47 +69,18 @@ impl<'p> Etcd<'p> {
         EtcdLog::new(address).expect("a poll")
     }
 
-    /// Returns whether a node says that it is the leader.
-    fn is_leader(&self, at: usize) -> bool {
-        let Ok(mut stream) = TcpStream::connect((self.host, self.clients[at])) else {
-            return false;
-        };
-        let request = "POST /v3/maintenance/status HTTP/1.1\r\nHost: etcd\r\nContent-Length: 2\r\n\
-                       Connection: close\r\n\r\n{}";
-        let mut answer = String::new();
-        let asked = stream.write_all(request.as_bytes());
-        if asked.is_err() || stream.read_to_string(&mut answer).is_err() {
-            return false;
-        }
-        let text = |name: &str| {
-            let (_, rest) = answer.split_once(&format!("\"{name}\":\""))?;
-            rest.split('"').next()
-        };
-        text("leader").is_some_and(|leader| leader != "0" && text("member_id") == Some(leader))
-    }
-
     /// Waits until there is a leader. Returns which it is.
     pub(crate) fn leader(&self) -> usize {
-        (self.place).wait("a leader", || {
-            (0..MACHINES).find(|at| self.is_leader(*at)).ok_or(0)
-        })
+        let cluster = &self.cluster;
+        self.place.wait("a leader", || cluster.leader().ok_or(0))
     }
 
     pub(crate) fn kill(&mut self, at: usize) {
-        kill(&mut self.nodes[at]);
+        self.cluster.kill(at).expect("it runs");
     }
 
     pub(crate) fn start_again(&mut self, at: usize) {
-        self.nodes[at] = self.spawn(at);
-    }
-}
-
-impl Drop for Etcd<'_> {
-    fn drop(&mut self) {
-        for node in &mut self.nodes {
-            let _ = node.kill();
-            let _ = node.wait();
-        }
+        self.cluster.start_again(at).expect("it starts");
     }
 }
 
@@ -163,20 +88,28 @@ impl Drop for Etcd<'_> {
 pub(crate) struct Machines<'p> {
     place: &'p Folder,
     network: Option<Network>,
-    pub(crate) url: String,
+    url: String,
     log: EtcdLog,
     ports: Vec<u16>,
+    /// Bytes of batches that the command log keeps.
+    log_bytes: u64,
     programs: Vec<Child>,
 }
 
 impl<'p> Machines<'p> {
-    pub(crate) fn start(place: &'p Folder, etcd: &Etcd<'_>, network: Option<Network>) -> Self {
+    pub(crate) fn start(
+        place: &'p Folder,
+        etcd: &Etcd<'_>,
+        network: Option<Network>,
+        log_bytes: u64,
+    ) -> Self {
         let mut machines = Self {
             place,
             network,
             url: etcd.url(),
             log: etcd.log(),
-            ports: free_ports(2 * MACHINES),
+            ports: free_ports(3 * MACHINES).expect("there are free ports"),
+            log_bytes,
             programs: Vec::new(),
         };
         for at in 0..MACHINES {
@@ -190,11 +123,24 @@ impl<'p> Machines<'p> {
         self.place.within.join(format!("machine-{at}"))
     }
 
+    /// Returns the address of a listener, `trade`, `admin` or `http`, of a machine.
     pub(crate) fn address(&self, listener: &str, at: usize) -> String {
-        let first = if listener == "trade" { 0 } else { MACHINES };
+        let listeners = ["trade", "admin", "http"];
+        let found = listeners.iter().position(|name| *name == listener);
+        let first = found.expect("a listener") * MACHINES;
         let loopback = || "127.0.0.1".to_owned();
         let host = self.network.map_or_else(loopback, |_| Network::host(at));
         format!("{host}:{}", self.ports[first + at])
+    }
+
+    /// Returns the URL of the command log.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Returns what a machine serves by HTTP, with its head; nothing where it does not answer.
+    pub(crate) fn get(&self, at: usize, path: &str) -> String {
+        get(&self.address("http", at), path).unwrap_or_default()
     }
 
     /// Returns the addresses of all machines, for clients.
@@ -214,7 +160,13 @@ impl<'p> Machines<'p> {
         let trade = self.address("trade", at);
         program.args(["--trade", &trade, "--advertise", &trade]);
         program.args(["--admin", &self.address("admin", at)]);
-        program.args(["--http", "127.0.0.1:0", "--replicate", &self.url]);
+        program.args([
+            "--http",
+            &self.address("http", at),
+            "--replicate",
+            &self.url,
+        ]);
+        program.args(["--log-bytes", &self.log_bytes.to_string()]);
         if at == 0 {
             program.arg("--bootstrap");
         }
@@ -224,7 +176,8 @@ impl<'p> Machines<'p> {
 
     /// Waits until a machine is the primary and serves clients: another one than `before`.
     pub(crate) fn wait_for_primary(&mut self, before: Option<usize>) -> usize {
-        let trade: Vec<String> = (0..MACHINES).map(|at| self.address("trade", at)).collect();
+        let all = |listener| (0..MACHINES).map(|at| self.address(listener, at)).collect();
+        let [trade, http]: [Vec<String>; 2] = ["trade", "http"].map(all);
         let (log, mut looked) = (&mut self.log, Instant::now());
         self.place.wait("a primary", || {
             if looked.elapsed() < LOOK_EVERY {
@@ -240,21 +193,29 @@ impl<'p> Machines<'p> {
             let found = found
                 .filter(|found| Some(*found) != before)
                 .ok_or(claim.epoch)?;
-            let connected = TcpStream::connect(&claim.holder);
-            connected.map(|_| found).map_err(|_| claim.epoch)
+            let ready = get(&http[found], "/readyz").unwrap_or_default();
+            let is_ready = ready.starts_with("HTTP/1.1 200");
+            is_ready.then_some(found).ok_or(claim.epoch)
         })
     }
 
-    pub(crate) fn kill(&mut self, at: usize) {
-        kill(&mut self.programs[at]);
+    /// Kills the primary. Returns which it was.
+    pub(crate) fn kill_primary(&mut self) -> usize {
+        let primary = self.wait_for_primary(None);
+        self.kill(primary);
+        primary
     }
 
-    /// Stops a machine, until it is let go on.
+    pub(crate) fn kill(&mut self, at: usize) {
+        self.programs[at].kill().expect("it runs");
+        self.programs[at].wait().expect("it was killed");
+    }
+
     pub(crate) fn stop(&mut self, at: usize) {
         signal(&self.programs[at], "-STOP");
     }
 
-    pub(crate) fn go_on(&mut self, at: usize) {
+    pub(crate) fn resume(&mut self, at: usize) {
         signal(&self.programs[at], "-CONT");
     }
 

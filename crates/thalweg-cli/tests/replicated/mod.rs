@@ -8,6 +8,8 @@
 //! more sessions see of one order is linearizable, and a subscriber to market data hears of every
 //! gap.
 //!
+//! Another run stops two machines until the log begins behind what they have: each gets a copy.
+//!
 //! `THALWEG_REPLICATED_ROUNDS=50` has each fault happen 50 times.
 
 #![cfg(unix)]
@@ -16,14 +18,15 @@ mod feed;
 mod machines;
 mod network;
 mod packaging;
+mod readers;
 mod registers;
 
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use thalweg_client::exchange::snapshot::state_hash;
 use thalweg_client::{BlockingTicket, BlockingTradeClient, Outcome};
+use thalweg_testkit::etcd;
 
 use crate::archive::{commands_of, shell};
 use crate::served_kills::clients::{Clients, command, keys, options, set_up};
@@ -71,11 +74,6 @@ impl Fault {
     ];
 }
 
-fn has_etcd() -> bool {
-    let found = Command::new("etcd").arg("--version").output();
-    found.is_ok_and(|output| output.status.success())
-}
-
 /// Executes the journal of each machine by itself: all are the same. Returns the commands.
 fn compared(machines: &Machines<'_>) -> Journaled {
     let found: Vec<_> = (0..MACHINES)
@@ -109,7 +107,7 @@ struct Cluster<'p> {
 impl<'p> Cluster<'p> {
     fn start(place: &'p Folder, network: Option<Network>) -> Self {
         let etcd = Etcd::start(place, network);
-        let mut machines = Machines::start(place, &etcd, network);
+        let mut machines = Machines::start(place, &etcd, network, 256 << 20);
         machines.wait_for_primary(None);
         set_up(&machines.addresses("admin"));
         Self {
@@ -182,6 +180,8 @@ impl<'p> Cluster<'p> {
             if let Ok((client, _)) = BlockingTradeClient::connect(options)
                 && let Ok(ticket) = client.submit(command(LATE_USER, 0))
                 && ticket.wait().result().is_some()
+                // It may have been sent on by a replica that no longer is the primary.
+                && self.machines.wait_for_primary(None) == primary
             {
                 return (primary, client);
             }
@@ -213,7 +213,7 @@ impl<'p> Cluster<'p> {
                     let elapsed = began.elapsed();
                     (elapsed >= STOPPED).then_some(()).ok_or(elapsed.as_secs())
                 });
-                self.machines.go_on(primary);
+                self.machines.resume(primary);
             }
         }
         self.machines.wait_for_fenced(primary);
@@ -231,7 +231,7 @@ impl<'p> Cluster<'p> {
         assert_eq!(restart, "sudo systemctl restart thalweg-replica\n");
         assert_eq!(look, again);
         let place = self.place;
-        let line = look.replace("\"$LOG\"", &self.machines.url);
+        let line = look.replace("\"$LOG\"", self.machines.url());
         // Where etcd is slow to answer, an operator asks again.
         let look = || {
             place.wait("a status", || {
@@ -262,7 +262,7 @@ const NAME: &str = "replicated::what_a_replicated_exchange_acknowledged_is_on_ev
 
 #[test]
 fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
-    if !has_etcd() {
+    if !etcd::Cluster::is_installed() {
         println!("skipped: no etcd");
         return;
     }
@@ -335,4 +335,45 @@ fn rounds(network: Option<Network>) {
     // Each fault that replaces a primary begins another feed.
     assert!(feeds as u64 > rounds * 4, "{feeds}");
     assert!(!late.is_empty());
+}
+
+#[test]
+fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
+    if !etcd::Cluster::is_installed() {
+        println!("skipped: no etcd");
+        return;
+    }
+    let place = Folder::new("catching-up");
+    std::fs::create_dir_all(&place.exchange).expect("there is room");
+    place.configure("[exchange]\nclock_ms = 0\n");
+    let etcd = Etcd::start(&place, None);
+    let mut machines = Machines::start(&place, &etcd, None, 64 << 10);
+    let primary = machines.wait_for_primary(None);
+    set_up(&machines.addresses("admin"));
+    let mut clients = Clients::start(&machines.addresses("trade"));
+    clients.trade(500, &place);
+    let [new, late] = [1, 2].map(|further| (primary + further) % MACHINES);
+    machines.kill(new);
+    machines.stop(late);
+    // The log keeps a part of them.
+    clients.trade(2_000, &place);
+    std::fs::remove_dir_all(machines.directory(new)).expect("it was one");
+    let began = Instant::now();
+    machines.start_again(new);
+    machines.resume(late);
+    clients.trade(500, &place);
+    let outcomes = clients.end(&place);
+    let positions = machines.end();
+    println!(
+        "commands {positions:?}, at the end after {:?}",
+        began.elapsed()
+    );
+    for at in [new, late] {
+        let aside = machines.directory(at).join("before-catch-up");
+        assert!(aside.is_dir(), "machine {at} has a copy of another one");
+    }
+    let journal = compared(&machines);
+    for (outcomes, user) in outcomes.iter().zip(1..) {
+        check_commands(user, outcomes, &journal);
+    }
 }

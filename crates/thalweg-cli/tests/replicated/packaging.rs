@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::has_etcd;
+use thalweg_testkit::etcd::Cluster;
+
 use crate::program::{Scratch, thalweg};
 
 fn folder() -> PathBuf {
@@ -91,7 +92,7 @@ fn the_command_lines_of_units_and_containers_are_those_of_their_programs() {
     // A data directory apart, both are the same.
     let options = |words: &[String]| [&words[1..4], &words[5..]].concat();
     assert_eq!(options(&unit), options(&container));
-    match has_etcd() {
+    match Cluster::is_installed() {
         true => is_taken_by_etcd(&unit[1..]),
         false => println!("skipped: no etcd that takes its options"),
     }

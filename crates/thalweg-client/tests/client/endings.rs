@@ -86,6 +86,50 @@ async fn of_several_addresses_the_one_that_answers_is_used() {
 }
 
 #[tokio::test]
+async fn a_replica_that_is_not_the_primary_names_it_and_commands_go_there_once() {
+    // The primary is lost in the midst of a command; until it is back, none is named.
+    let primary = Mock::new([Fault::AfterReading(200)]);
+    let named = bye(Ending::NotPrimary, &primary.address.to_string());
+    let unnamed = bye(Ending::NotPrimary, "");
+    let follower = Mock::new([
+        Fault::Reject(named.clone()),
+        Fault::Reject(unnamed),
+        Fault::Reject(named),
+    ]);
+    let (client, _) = TradeClient::connect(options(&follower))
+        .await
+        .expect("the primary is named");
+    for order in 1..20 {
+        let outcome = client.submit(cancel(order)).await.expect("it is open");
+        let outcome = outcome.await;
+        assert!(matches!(outcome, Outcome::Executed { .. }), "{outcome}");
+    }
+    assert_eq!(
+        (primary.executed().len(), follower.executed().len()),
+        (19, 0)
+    );
+    assert_eq!(follower.world().begun, 3);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn replicas_that_name_each_other_are_left_after_two_steps() {
+    let second = Mock::new([]);
+    let plan = |to: &Mock| vec![Fault::Reject(bye(Ending::NotPrimary, &to.address.to_string())); 4];
+    let first = Mock::new(plan(&second));
+    second.world().plan = plan(&first).into();
+    let reason = TradeClient::connect(options(&first)).await;
+    let reason = reason.expect_err("there is no primary");
+    let text = format!(
+        "the exchange closed the connection: this replica is not the primary: {}",
+        second.address
+    );
+    assert_eq!(reason.to_string(), text);
+    assert!(reason.may_return());
+    assert_eq!((first.world().begun, second.world().begun), (2, 1));
+}
+
+#[tokio::test]
 async fn a_hello_that_is_answered_by_something_else() {
     for (answer, text) in [
         (

@@ -1,4 +1,4 @@
-// CPU-COMPUTE, or MEMORY-BOUND where counters show it: records of 28 bytes are copied into a buffer
+// CPU-COMPUTE: records of 28 bytes are copied into a buffer
 // that the cache holds, and each copy is read back at once. The copy is two stores of 16 bytes, at 0
 // and 12; each load needs both of them, and the processor waits until they are in the cache. With
 // 32 bytes the stores are at 0 and 16, and each load is forwarded from one.

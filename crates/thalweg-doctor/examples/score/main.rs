@@ -13,11 +13,9 @@ const USAGE: &str = "\
 usage: score --doctor COMMAND [options]
   --doctor COMMAND   what stands before each program; words are split at spaces
   --only NAME        only this case, or this folder; may be given again
-  --load N           N threads compute meanwhile; only wrong and sure verdicts fail then
   --as USER          run each case as this user too, and compare the first verdicts
   --repeat K         run each case K times (1)
   --seconds S        how long each program runs (1.5)
-  --format FORMAT    text or json
   --out DIR          where programs are built and run (target/doctor-cases)
 exit code: 0 all right, 1 wrong verdicts, 2 nothing could be scored";
 
@@ -38,11 +36,10 @@ fn run() -> Result<u8, String> {
         cases: home.join("cases"),
         out: home.join("../../target/doctor-cases"),
         seconds: 1.5,
-        load: 0,
         repeat: 1,
         user: None,
     };
-    let (mut only, mut json) = (Vec::new(), false);
+    let mut only = Vec::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         if argument == "--help" {
@@ -54,11 +51,9 @@ fn run() -> Result<u8, String> {
         match argument.as_str() {
             "--doctor" => options.doctor = value.split_whitespace().map(str::to_owned).collect(),
             "--only" => only.push(value),
-            "--load" => options.load = number(&argument, &value)?,
             "--as" => options.user = Some(value),
             "--repeat" => options.repeat = number(&argument, &value)?,
             "--seconds" => options.seconds = number(&argument, &value)?,
-            "--format" if value == "json" || value == "text" => json = value == "json",
             "--out" => options.out = PathBuf::from(value),
             _ => return Err(format!("{argument} {value} is not understood\n{USAGE}")),
         }
@@ -76,18 +71,9 @@ fn run() -> Result<u8, String> {
         return Err(format!("no case and no folder of one is called {word}"));
     }
     cases.retain(|case| only.is_empty() || only.iter().any(|word| is(case, word)));
-    if !json {
-        println!("{}", heading());
-    }
-    let tally = score(&cases, &options, |row| {
-        if !json {
-            println!("{row}");
-        }
-    })?;
-    match json {
-        true => println!("{:#}", tally.json()),
-        false => print!("\n{tally}"),
-    }
+    println!("{}", heading());
+    let tally = score(&cases, &options, |row| println!("{row}"))?;
+    print!("\n{tally}");
     Ok(tally.exit_code())
 }
 

@@ -1,13 +1,12 @@
 //! Scores a doctor: builds programs whose bottleneck is known, runs them under the doctor, and
 //! compares its first verdict with the known cause.
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc::{Sender, TryRecvError, channel};
-use std::{fmt, fs, thread};
+use std::{fmt, fs};
 
 /// The options of a scoring run.
 #[derive(Debug, Clone)]
@@ -20,8 +19,6 @@ pub(crate) struct Options {
     pub(crate) out: PathBuf,
     /// The time that each program runs, in seconds.
     pub(crate) seconds: f64,
-    /// The number of threads of this process that compute meanwhile.
-    pub(crate) load: usize,
     /// The number of times that each case runs.
     pub(crate) repeat: usize,
     /// The user as whom each case also runs.
@@ -39,10 +36,9 @@ pub(crate) fn score(
     mut show: impl FnMut(&Row),
 ) -> Result<Tally, String> {
     let stage = Stage::new(options)?;
-    let mut tally = Tally::new(options.load > 0);
+    let mut tally = Tally::default();
     for case in cases {
         let missing = stage.build(case)?;
-        let _load = Load::start(options.load);
         for _ in 0..options.repeat {
             let users = [None].into_iter().chain(options.user.as_deref().map(Some));
             for user in users {
@@ -59,33 +55,8 @@ pub(crate) fn score(
     Ok(tally)
 }
 
-/// A guard for threads that compute until it is dropped.
-struct Load {
-    _alive: Vec<Sender<()>>,
-}
-
-impl Load {
-    fn start(threads: usize) -> Load {
-        let start = |_| {
-            let (alive, end) = channel::<()>();
-            thread::spawn(move || {
-                let mut sum = 0u64;
-                while end.try_recv() != Err(TryRecvError::Disconnected) {
-                    for number in 0..100_000u64 {
-                        sum = std::hint::black_box(sum.rotate_left(5) ^ number);
-                    }
-                }
-            });
-            alive
-        };
-        Load {
-            _alive: (0..threads).map(start).collect(),
-        }
-    }
-}
-
 /// The folder of a case's program.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Folder {
     /// Authors of rules may look at these cases.
@@ -164,7 +135,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<Case>, String> {
 }
 
 /// The part of a verdict that is scored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(crate) struct Verdict {
     /// The kind of bottleneck.
     pub(crate) id: String,
@@ -399,8 +370,7 @@ const SAME_SHARE_MIN: f64 = 0.8;
 const DECLINED: &str = "CONTAMINATED";
 
 /// The outcome of a case.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
     /// The verdicts, the most likely first.
     Verdicts(Vec<Verdict>),
@@ -411,7 +381,7 @@ pub(crate) enum Outcome {
 }
 
 /// A run of a case.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone)]
 pub(crate) struct Row {
     name: String,
     folder: Folder,
@@ -483,7 +453,7 @@ pub(crate) fn heading() -> String {
 }
 
 /// The number of right runs among all runs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Score {
     /// The number of runs whose first verdict is right.
     pub(crate) right: usize,
@@ -496,20 +466,12 @@ pub(crate) struct Score {
 }
 
 /// All runs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Tally {
     rows: Vec<Row>,
-    under_load: bool,
 }
 
 impl Tally {
-    pub(crate) fn new(under_load: bool) -> Tally {
-        Tally {
-            rows: Vec::new(),
-            under_load,
-        }
-    }
-
     pub(crate) fn add(&mut self, row: Row) {
         self.rows.push(row);
     }
@@ -541,35 +503,18 @@ impl Tally {
         (pairs.clone().filter(same).count(), pairs.count())
     }
 
-    /// Returns the exit code. 0: no complaint. 1: wrong verdicts (under a load: wrong and sure), or
-    /// another user gets too many different verdicts. 2: no score was possible.
+    /// Returns the exit code. 0: no complaint. 1: wrong verdicts, or another user gets too many
+    /// different verdicts. 2: no score was possible.
     pub(crate) fn exit_code(&self) -> u8 {
         let scores = self.scores();
-        let wrong = |score: &Score| match self.under_load {
-            true => score.wrong_and_sure,
-            false => score.of - score.right,
-        };
         let own = scores.iter().filter(|((_, user), _)| user.is_none());
         let (same, pairs) = self.same();
         if scores.values().all(|score| score.of == 0) {
             2
         } else {
             let differs = (same as f64) < SAME_SHARE_MIN * pairs as f64;
-            u8::from(own.map(|(_, score)| wrong(score)).sum::<usize>() > 0 || differs)
+            u8::from(own.map(|(_, it)| it.of - it.right).sum::<usize>() > 0 || differs)
         }
-    }
-
-    /// Returns all rows and scores as JSON.
-    pub(crate) fn json(&self) -> serde_json::Value {
-        let scores = self.scores().into_iter().map(|((folder, user), score)| {
-            serde_json::json!({ "folder": folder, "user": user, "score": score })
-        });
-        let (same, pairs) = self.same();
-        serde_json::json!({
-            "rows": self.rows,
-            "scores": scores.collect::<Vec<_>>(),
-            "same_first_verdict": { "same": same, "of": pairs },
-        })
     }
 }
 

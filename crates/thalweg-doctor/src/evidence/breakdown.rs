@@ -170,16 +170,16 @@ fn busy_of_calls(evidence: &Evidence) -> Option<f64> {
 /// The time of a futex call that blocks or wakes, in seconds: 2.6 to 7.4 µs (Zen 3, KVM).
 const FUTEX_S: f64 = 5e-6;
 
-/// Returns the share of futex calls among all calls but `sched_yield`; where calls are not counted,
-/// it is estimated from the time of futex calls that block or wake.
+/// Returns the share of futex calls in the time of all calls but `sched_yield`: from samples,
+/// otherwise from their number.
 fn futex_of_calls(evidence: &Evidence) -> Option<f64> {
-    if evidence.value("call.all").is_none() {
-        let calls = evidence.value("cpu.used")? * calls(evidence)?;
-        let futex = evidence.value("call.futex")? * FUTEX_S;
-        return (calls > 0.0).then(|| (futex / calls).clamp(0.0, 1.0));
-    }
-    let all = evidence.value("call.all")? - evidence.value("call.yield").unwrap_or(0.0);
-    Some((evidence.value("call.futex")? / all.max(1.0)).clamp(0.0, 1.0))
+    let by_count = || {
+        let used = evidence.value("cpu.used")?.max(1e-6);
+        Some(evidence.value("call.futex")? * FUTEX_S / used)
+    };
+    let futex = evidence.value("futex.cpu_share").or_else(by_count)?;
+    let calls = calls(evidence)?;
+    (calls > 0.0).then(|| (futex / calls).clamp(0.0, 1.0))
 }
 
 /// A state of the program.
@@ -288,7 +288,7 @@ mod tests {
         let evidence = evidence(&values! {
             state.running 0.5, state.waiting 0.2, state.blocked 0.3, host.throttled_share 0.15,
             fault.cpu_share 0.1, spin.cpu_share 0.2, yield.cpu_share 0.1, call.cpu_share 0.4,
-            call.all 1_000.0, call.futex 400.0, call.yield 200.0, poll.busy_share 0.5,
+            call.all 1_000.0, futex.cpu_share 0.15, call.yield 200.0, poll.busy_share 0.5,
             block.futex 0.3, block.disk 0.05, block.file_lock 0.05, block.stream 0.1,
             block.sleep 0.1, block.poll 0.1, block.child 0.1, block.other 0.2
         });
@@ -389,11 +389,11 @@ mod tests {
     }
 
     #[test]
-    fn calls_of_futex_are_split_where_they_are_counted() {
-        let figures = [("state.running", 1.0), ("cpu.system_share", 0.5)];
+    fn calls_of_futex_are_split_by_their_time() {
+        let figures = values! { state.running 1.0, cpu.system_share 0.5 };
         assert_eq!(of(&figures)[0].parts[1].part, "system calls");
-        let counted = [("call.all", 1_000.0), ("call.futex", 250.0)];
-        let spent = of(&[figures, counted].concat());
+        let sampled = values! { futex.cpu_share 0.125, call.all 1_000.0, call.futex 900.0 };
+        let spent = of(&[&figures[..], &sampled].concat());
         let parts: Vec<&str> = spent[0].parts.iter().map(|piece| piece.part).collect();
         assert_eq!(parts, ["computing", "other system calls", "calls of futex"]);
     }

@@ -33,7 +33,7 @@ pub fn between(before: &[Exported], after: &[Exported]) -> Vec<Exported> {
     changed.collect()
 }
 
-/// The figures of a pipeline or a bus. A field that a file does not contain is 0 or empty.
+/// The figures of a pipeline, bus or channel. A field that a file does not contain is 0 or empty.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Exported {
@@ -41,8 +41,10 @@ pub struct Exported {
     pub(crate) format: String,
     /// The version of the format.
     pub(crate) version: u32,
-    /// The kind: `pipeline`, `bus` or `latencies`.
+    /// The kind: `pipeline`, `bus`, `channel` or `latencies`.
     pub kind: String,
+    /// The name of a channel.
+    pub name: String,
     /// The id of the process in its own PID namespace.
     pub process: u32,
     /// The number within the process; the first pipeline or bus is 1.
@@ -74,7 +76,7 @@ pub struct Exported {
     pub unsent_mean_ns: f64,
     /// The stages of a pipeline.
     pub stages: Vec<Stage>,
-    /// The inboxes of a bus.
+    /// The inboxes of a bus, or a channel as if it were the only one.
     pub inboxes: Vec<Inbox>,
     /// The latencies that the program measured itself.
     pub latencies: Vec<Named>,

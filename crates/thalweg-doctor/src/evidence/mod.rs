@@ -33,6 +33,17 @@ pub enum Quality {
     Absent,
 }
 
+impl Quality {
+    /// Returns the name, as JSON has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Quality::Exact => "exact",
+            Quality::Sampled => "sampled",
+            Quality::Absent => "absent",
+        }
+    }
+}
+
 /// One figure, or the reason why it is absent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Reading {
@@ -201,8 +212,6 @@ metrics! {
     "cpu.system_share" "share" "part of the processor time spent in the kernel";
     "threads.max" "threads" "most threads alive at once, of all its processes";
     "threads.busy" "threads" "threads that ran or waited for a core, on average";
-    "threads.spinners" "threads"
-        "threads that ran or waited for a core nearly all the time they lived, and spun";
     "processes.started" "processes" "processes started, the command included";
     "processes.left" "processes" "processes that went on when the command had ended";
 
@@ -213,12 +222,9 @@ metrics! {
     "state.blocked_us" "µs"
         "how long all of its threads are blocked at a time, on average over that time";
 
-    "run.wait_share" "share" "part of the time that threads wanted a core and had none";
     "run.wait_peers" "share"
-        "part of the time that threads wanted a core that a thread of the same program had";
-    "switch.blocked" "1/s" "times a thread blocked, per second";
+        "of the time that threads wanted a core no other program had, what a peer had it";
     "switch.handed" "1/s" "times a thread blocked, and not for a disk, per second";
-    "switch.preempted" "1/s" "times a thread that could run lost its core, per second";
     "switch.run_us" "µs" "how long a thread ran between two switches, on average";
 
     "fault.minor" "1/s" "page faults answered from memory, per second";
@@ -229,9 +235,6 @@ metrics! {
     "call.cpu_share" "share" "part of the processor time spent in system calls";
     "call.yield" "1/s" "calls of sched_yield, per second";
     "call.futex" "1/s" "calls of futex, per second; without root, those that block or wake";
-    "call.sleep" "1/s" "calls of nanosleep, and polls without descriptors, per second";
-    "call.poll" "1/s" "calls of poll, select and epoll_wait, per second";
-    "call.io" "1/s" "calls that read, write or sync files, pipes or sockets, per second";
 
     "spin.cpu_share" "share"
         "part of the processor time in loops that wait, or beside a pause instruction";
@@ -248,6 +251,7 @@ metrics! {
     "block.other" "share" "part of the blocked time in anything else";
     "sleep.us" "µs"
         "how long a sleep lasts until the thread is woken: the mean over all sleeps";
+    "futex.cpu_share" "share" "part of the processor time spent in calls of futex";
     "futex.wake_share" "share"
         "part of block.futex that another thread ended, rather than a timeout";
     "futex.timeout_us" "µs"
@@ -258,15 +262,9 @@ metrics! {
 
     "lock.waiters" "threads"
         "threads that wait for the busiest lock, or else at the busiest futex, on average";
-    "lock.waiters_max" "threads"
-        "most threads seen waiting at the same futex, or for the same file's lock";
     "lock.held_share" "share"
         "how far they wait for what one of them holds: a lock, rather than a condition";
     "lock.goroutines" "goroutines" "goroutines that wait for a lock: absent in programs of Go";
-
-    "io.read" "bytes/s" "bytes read from a disk, per second";
-    "io.written" "bytes/s" "bytes written towards a disk, per second";
-    "io.delay_share" "share" "part of the time that threads waited for a disk (delay accounting)";
 
     "host.steal_share" "share" "part of the machine's time that the host gave to other machines";
     "host.others" "cores" "cores that other programs used meanwhile";
@@ -274,13 +272,6 @@ metrics! {
         "part of the time that threads waited for a core that another program had";
     "host.throttled_share" "share"
         "part of the time in which a quota kept the program from running";
-    "host.pressure" "share"
-        "part of the time in which something of the machine waited for a core (PSI)";
-
-    "hardware.ipc" "1" "instructions per cycle";
-    "hardware.miss_rate" "1/s" "misses of the last cache, per second of processor time";
-    "hardware.memory_share" "share"
-        "part of the pipeline's slots that waited for memory (top-down level 1)";
 
     "export.arrival" "1/s" "messages that came, per second, as the program exports it";
     "export.service" "1/s" "messages that its slowest stage could serve, per second";

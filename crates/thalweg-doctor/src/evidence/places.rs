@@ -3,6 +3,7 @@
 
 use crate::evidence::{Evidence, Topic};
 use crate::probe::futex::LockQueue;
+use crate::probe::memory::Frame;
 use crate::probe::samples::Doing;
 use crate::probe::timeline::Thread;
 use crate::probe::watch::Watch;
@@ -17,9 +18,9 @@ const NAME_MAX: usize = 56;
 /// Adds the places to the evidence.
 pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
     let functions = (watch.samples).functions(&mut watch.symbols, &watch.memory);
-    let all = functions.values().sum::<u64>().max(1) as f64;
-    let mut topics: HashMap<Topic, HashMap<String, f64>> = HashMap::new();
-    for ((doing, function), count) in functions {
+    let all = functions.values().map(|it| it.0).sum::<u64>().max(1) as f64;
+    let mut topics: HashMap<Topic, HashMap<String, (f64, Option<Frame>)>> = HashMap::new();
+    for ((doing, function), (count, frame)) in functions {
         let function = shortened(&function);
         let (topic, name) = match doing {
             Doing::Own => (Topic::Functions, function),
@@ -27,20 +28,25 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
             Doing::Call(call) if call == function => (Topic::Calls, call),
             Doing::Call(call) => (Topic::Calls, format!("{call} from {function}")),
         };
-        *topics.entry(topic).or_default().entry(name).or_default() += count as f64 / all;
+        let place = topics.entry(topic).or_default().entry(name).or_default();
+        *place = (place.0 + count as f64 / all, Some(frame));
     }
     let waits = watch.waits.places();
     let all = waits.values().sum::<f64>();
     let waits = waits
         .into_iter()
-        .map(|(name, weight)| (name, weight / all.max(1e-9)));
+        .map(|(name, weight)| (name, (weight / all.max(1e-9), None)));
     topics.insert(Topic::Waits, waits.collect());
     for (topic, places) in topics {
         let mut places: Vec<_> = places.into_iter().collect();
-        places.retain(|(_, share)| *share >= SHARE_MIN);
-        places.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        places.retain(|(_, (share, _))| *share >= SHARE_MIN);
+        places.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
         places.truncate(PLACES);
-        let text = |(name, share): (String, f64)| format!("{name} {:.0} %", 100.0 * share);
+        let line = |frame| watch.symbols.line(frame, &watch.memory);
+        let text = |(name, (share, frame)): (String, (f64, Option<Frame>))| {
+            let line = frame.and_then(line).map(|line| format!(" ({line})"));
+            format!("{name}{} {:.0} %", line.unwrap_or_default(), 100.0 * share)
+        };
         evidence.put_places(topic, places.into_iter().map(text).collect());
     }
     let hint = evidence
@@ -98,7 +104,7 @@ fn tool(function: &str) -> Option<&'static str> {
         ),
         (
             "[unknown]",
-            "code made at run time: the runtime's own profiler names its functions",
+            "names for code made at run time: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit",
         ),
     ];
     let known = tools

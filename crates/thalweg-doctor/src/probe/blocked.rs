@@ -43,7 +43,8 @@ pub(crate) struct Wait {
     pub(crate) arguments: Arguments,
     /// The stack pointer; 0 if it is in no call.
     pub(crate) stack: u64,
-    /// For a poll, the timeout, and the time until a timer that it polls expires.
+    /// For a poll or a futex, the timeout, and the time at which it, or a timer that is polled,
+    /// expires.
     pub(crate) timeout_ns: Option<u64>,
     pub(crate) timer_at_ns: Option<u64>,
 }
@@ -115,17 +116,26 @@ impl Files {
             Class::FileLock if locked.is_some() => Cause::FileLock,
             Class::FileLock | Class::Yield | Class::Other => Cause::Other,
         };
-        let polls = number.filter(|_| class == Class::Poll);
         let words = |at| syscall::words_at(pid, at);
-        let left = polls.and_then(|number| left_ns(pid, number, &arguments));
+        let (timeout_ns, timer_at_ns) = match (class, number) {
+            (Class::Poll, Some(number)) => {
+                let left = left_ns(pid, number, &arguments);
+                let timeout_ns = syscall::poll_timeout_ns(number, &arguments, words);
+                (
+                    timeout_ns,
+                    left.map(|left_ns| now_ns().saturating_add(left_ns)),
+                )
+            }
+            (Class::Futex, _) => syscall::futex_timeout_ns(&arguments, words),
+            _ => (None, None),
+        };
         Seen::Blocked(Wait {
             cause,
             call: number,
             arguments,
             stack,
-            timeout_ns: polls
-                .and_then(|number| syscall::poll_timeout_ns(number, &arguments, words)),
-            timer_at_ns: left.map(|left_ns| now_ns().saturating_add(left_ns)),
+            timeout_ns,
+            timer_at_ns,
         })
     }
 }

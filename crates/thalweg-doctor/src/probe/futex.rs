@@ -8,9 +8,6 @@ use std::collections::{HashMap, HashSet, VecDeque};
 const WORDS_MAX: usize = 4_096;
 /// The number of distinct awaited values from which on a word is a counter; a lock has one value.
 const VALUES_MANY: usize = 4;
-/// The factor that turns the one-sided share of wake-ups into a share: for threads that take turns
-/// it is between a third and a half.
-const ONE_SIDED_SCALE: f64 = 2.0;
 /// Threads with the first share of the program's run time are all possible wakers; below the second
 /// share there is room for a thread that only wakes.
 const RAN_ALL: f64 = 0.9;
@@ -191,9 +188,8 @@ pub(crate) struct FutexWords {
     timed: bool,
     /// The rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
-    waiters_max: f64,
-    round: HashMap<Place, f64>,
-    round_files: HashMap<(u64, u64), f64>,
+    /// The words at which threads wait in this round.
+    round: HashSet<Place>,
     round_tids: Vec<(i32, Doing)>,
 }
 
@@ -223,7 +219,7 @@ impl FutexWords {
         }
         let doing = Doing::WaitsAt(place, syscall::awaits_lock(arguments));
         self.round_tids.push((tid, doing));
-        *self.round.entry(place).or_default() += scale;
+        self.round.insert(place);
         QueueId::Queue(place)
     }
 
@@ -231,7 +227,6 @@ impl FutexWords {
     pub(crate) fn add_file(&mut self, file: (u64, u64), scale: f64) -> QueueId {
         if self.files.len() < WORDS_MAX || self.files.contains_key(&file) {
             self.files.entry(file).or_default().0 += scale;
-            *self.round_files.entry(file).or_default() += scale;
         }
         QueueId::File(file)
     }
@@ -310,8 +305,8 @@ impl FutexWords {
     /// Ends a round of samples; `running` is whether a thread was seen to run in it.
     pub(crate) fn end_round(&mut self, running: bool) {
         self.rounds += 1.0;
-        for place in self.round.keys() {
-            let Some(word) = self.words.get_mut(place).filter(|it| it.tids.len() > 1) else {
+        for place in self.round.drain() {
+            let Some(word) = self.words.get_mut(&place).filter(|it| it.tids.len() > 1) else {
                 continue;
             };
             word.rounds += 1.0;
@@ -336,15 +331,6 @@ impl FutexWords {
                 *self.waited.entry(tid).or_default() += 1.0;
             }
         }
-        let at_words = self.round.drain().map(|(_, waiters)| waiters);
-        let most = at_words.chain(self.round_files.drain().map(|(_, waiters)| waiters));
-        self.waiters_max = most.fold(self.waiters_max, f64::max);
-    }
-
-    /// Returns the largest number of threads seen waiting at one word or file; `None` if none was
-    /// seen.
-    pub(crate) fn waiters_max(&self) -> Option<f64> {
-        (self.waiters_max > 0.0).then_some(self.waiters_max)
     }
 
     /// Returns the longest queue at a lock; if there is none, the longest queue. The program was
@@ -413,10 +399,8 @@ impl FutexWords {
                 *alone.entry(tid).or_default() += word.waits;
             }
         }
-        let (locked, tids) = match wakes.one_sided() {
-            Some((share, tids)) => ((share * ONE_SIDED_SCALE).min(1.0), tids),
-            None => (RAN_APART, alone.keys().copied().collect()),
-        };
+        let unknown = || (RAN_APART, alone.keys().copied().collect());
+        let (locked, tids) = wakes.in_turns().unwrap_or_else(unknown);
         let ran_ns = |tid: &i32| deeds.get(tid).map_or(0, |it| it.ran_ns) as f64;
         let mean_ns = tids.iter().map(ran_ns).sum::<f64>() / tids.len().max(1) as f64;
         let in_turn = |tid: &&i32| alone.contains_key(tid) && ran_ns(tid) >= mean_ns / 2.0;
@@ -516,7 +500,7 @@ fn locked(word: &Queue, deeds: &HashMap<i32, ThreadTotals>) -> Option<f64> {
 const PAIRS_MAX: usize = 4_096;
 /// The minimum number of wake-ups for a statement on which thread wakes which.
 const SIDE_WAKES_MIN: f64 = 8.0;
-/// The minimum share of the wake-ups between threads that makes a thread a party of a lock.
+/// The minimum share of the wake-ups that two threads need to count as a pair.
 const SIDE_PART_MIN: f64 = 0.02;
 
 /// The wake-ups of the threads of the program, by waker.
@@ -536,11 +520,11 @@ impl Wakes {
         }
     }
 
-    /// Returns the minimum share of the wake-ups between threads that stay on one side when the
-    /// threads are divided into two sides, and the threads that take part in them. The wake-ups of
-    /// senders and receivers all cross the sides and leave no share; threads that take turns leave
-    /// a third or more.
-    fn one_sided(&self) -> Option<(f64, HashSet<i32>)> {
+    /// Returns the share of the wake-ups between threads of which both wake a third one, or are
+    /// woken by it, and the threads that take part in wake-ups. Senders and receivers wake only
+    /// each other, as adjacent stages do: they have no such share. Of threads that take turns, each
+    /// wakes any other.
+    fn in_turns(&self) -> Option<(f64, HashSet<i32>)> {
         let all: f64 = self.pairs.values().sum();
         if all < SIDE_WAKES_MIN {
             return None;
@@ -549,74 +533,15 @@ impl Wakes {
         for (&(a, b), count) in &self.pairs {
             *pairs.entry((a.min(b), a.max(b))).or_default() += count;
         }
-        let mut pairs: Vec<_> = pairs.into_iter().collect();
-        pairs.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        let sides = divide(&pairs);
-        let mut parts: HashMap<i32, f64> = HashMap::new();
-        let mut same = 0.0;
-        for ((a, b), count) in pairs {
-            if sides[&a] == sides[&b] {
-                same += count;
-            }
-            *parts.entry(a).or_default() += count;
-            *parts.entry(b).or_default() += count;
-        }
-        parts.retain(|_, count| *count >= SIDE_PART_MIN * all);
-        Some((same / all, parts.into_keys().collect()))
+        pairs.retain(|_, count| *count >= SIDE_PART_MIN * all);
+        let tids: HashSet<i32> = pairs.keys().flat_map(|&(a, b)| [a, b]).collect();
+        let is_pair = |a: i32, b: i32| pairs.contains_key(&(a.min(b), a.max(b)));
+        let has_third = |&(&(a, b), _): &(&(i32, i32), &f64)| {
+            tids.iter().any(|&tid| is_pair(a, tid) && is_pair(b, tid))
+        };
+        let turns = pairs.iter().filter(has_third).map(|(_, count)| count);
+        Some((turns.sum::<f64>() / all, tids))
     }
-}
-
-/// Divides threads into two sides, so that few wake-ups stay on one: each thread goes to the side
-/// where it has the fewest, until no change is a gain. The heaviest pairs are placed first.
-fn divide(pairs: &[((i32, i32), f64)]) -> HashMap<i32, bool> {
-    let mut near: HashMap<i32, Vec<(i32, f64)>> = HashMap::new();
-    let mut order = Vec::new();
-    for &((a, b), count) in pairs {
-        for (from, to) in [(a, b), (b, a)] {
-            let of = near.entry(from).or_default();
-            if of.is_empty() {
-                order.push(from);
-            }
-            of.push((to, count));
-        }
-    }
-    let mut sides = HashMap::new();
-    for &first in &order {
-        let mut open = vec![first];
-        while let Some(tid) = open.pop().filter(|tid| !sides.contains_key(tid)) {
-            sides.insert(tid, gain(&sides, &near[&tid]) < 0.0);
-            open.extend(near[&tid].iter().rev().map(|&(to, _)| to));
-            open.retain(|tid| !sides.contains_key(tid));
-        }
-    }
-    // Each change reduces the wake-ups that stay on a side, so this ends; the bound limits the
-    // time.
-    for _ in 0..order.len() {
-        let mut changed = false;
-        for tid in &order {
-            let side = sides[tid];
-            let sign = if side { 1.0 } else { -1.0 };
-            if sign * gain(&sides, &near[tid]) > 0.0 {
-                sides.insert(*tid, !side);
-                changed = true;
-            }
-        }
-        if !changed {
-            break;
-        }
-    }
-    sides
-}
-
-/// Returns how many more wake-ups a thread has with the threads on one side than with those on the
-/// other.
-fn gain(sides: &HashMap<i32, bool>, near: &[(i32, f64)]) -> f64 {
-    let signed = |&(tid, count): &(i32, f64)| match sides.get(&tid) {
-        Some(true) => count,
-        Some(false) => -count,
-        None => 0.0,
-    };
-    near.iter().map(signed).sum()
 }
 
 /// The maximum time until a woken thread gets a core, if one is free: 5 to 50 µs (Zen 4, KVM).
@@ -1014,7 +939,7 @@ mod tests {
         let mut wakes = Wakes::default();
         (0..60).for_each(|turn| wakes.add(1 + turn % 5, 1 + turn / 5 % 4));
         assert!(
-            wakes.one_sided().expect("wakes were recorded").0 > 0.25,
+            wakes.in_turns().expect("wakes were recorded").0 > 0.5,
             "as of threads in turn"
         );
         let waiting = |running: fn(u64) -> bool| {
@@ -1055,7 +980,6 @@ mod tests {
         let line = line.expect("seen at a lock");
         assert_eq!((line.waiters, line.locked), (4.0, Some(1.0)));
         assert!(line.place.contains("inode 7"), "{line:?}");
-        assert_eq!(seen.waiters_max(), Some(4.0));
     }
 
     /// Another program holds it, and the main thread blocks often meanwhile.
@@ -1144,7 +1068,7 @@ mod tests {
     }
 
     fn share(pairs: &[(i32, i32, usize)]) -> f64 {
-        wakes(pairs).one_sided().expect("enough wakes").0
+        wakes(pairs).in_turns().expect("enough wakes").0
     }
 
     #[test]
@@ -1161,12 +1085,14 @@ mod tests {
             let pairs = (0..threads).flat_map(|a| (0..threads).map(move |b| (a, b, 3)));
             share(&pairs.filter(|(a, b, _)| a != b).collect::<Vec<_>>())
         };
-        assert!((turns(3) - 1.0 / 3.0).abs() < 1e-9, "{}", turns(3));
-        assert!((turns(6) - 6.0 / 15.0).abs() < 1e-9, "{}", turns(6));
+        assert_eq!((turns(3), turns(6)), (1.0, 1.0));
         let (_, threads) = wakes(&[(1, 2, 9), (2, 3, 9), (3, 1, 9)])
-            .one_sided()
-            .unwrap();
+            .in_turns()
+            .expect("enough wakes");
         assert_eq!(threads, HashSet::from([1, 2, 3]));
+        // A thread that woke each of them once, when they began, is no party.
+        let begun = [(1, 2, 90), (2, 1, 90), (9, 1, 1), (9, 2, 1)];
+        assert_eq!(share(&begun), 0.0);
     }
 
     const BLOCKS: What = What::Out { preempted: false };

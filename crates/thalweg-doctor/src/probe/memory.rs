@@ -27,8 +27,9 @@ pub(crate) enum Frame {
     Kernel(u64),
     /// The number of a file, and the offset in it.
     Code(u32, u64),
-    /// Code that is in no file: it was generated at run time, or the process is not known.
-    Made(u64),
+    /// Code that is in no file, of this process: it was generated at run time, or the process is
+    /// not known.
+    Made(i32, u64),
 }
 
 /// A range of a process's code, and the number of its file.
@@ -200,11 +201,11 @@ impl Memory {
         let after = parts.partition_point(|part| part.start <= address);
         let found = after.checked_sub(1).map(|at| &parts[at]);
         let Some(found) = found.filter(|found| address - found.start < found.bytes) else {
-            return Frame::Made(address);
+            return Frame::Made(pid, address);
         };
         let source = &mut self.files[found.file as usize];
         if !source.is_file() {
-            return Frame::Made(address);
+            return Frame::Made(pid, address);
         }
         source.ran = true;
         Frame::Code(found.file, address - found.start + found.file_offset)
@@ -249,7 +250,7 @@ impl Memory {
         };
         let file = match frame {
             Frame::Code(number, offset) => self.file(number).map(|file| (file, offset)),
-            Frame::Kernel(_) | Frame::Made(_) => None,
+            Frame::Kernel(_) | Frame::Made(..) => None,
         };
         let of_file = file.and_then(|(file, offset)| read(&file, offset));
         let live = || read(&File::open(format!("/proc/{pid}/mem")).ok()?, address);
@@ -303,9 +304,9 @@ mod tests {
         memory.add(1, code(0x5000, "/bin/a"), 0);
         memory.add(1, code(0x7000, "[vdso]"), 0);
         assert_eq!(memory.frame(1, 0x5010), Frame::Code(0, 0x210));
-        assert_eq!(memory.frame(1, 0x6000), Frame::Made(0x6000));
-        assert_eq!(memory.frame(1, 0x7010), Frame::Made(0x7010));
-        assert_eq!(memory.frame(2, 0x5010), Frame::Made(0x5010));
+        assert_eq!(memory.frame(1, 0x6000), Frame::Made(1, 0x6000));
+        assert_eq!(memory.frame(1, 0x7010), Frame::Made(1, 0x7010));
+        assert_eq!(memory.frame(2, 0x5010), Frame::Made(2, 0x5010));
         assert_eq!(memory.path(0), "/bin/a");
         assert_eq!(memory.mapped(1, "/a"), Some(0x5000..0x6000));
         assert_eq!(
@@ -324,7 +325,7 @@ mod tests {
         assert_eq!(memory.files().collect::<Vec<_>>(), [0], "only this has run");
         assert_eq!(memory.frame(2, 0x5000), Frame::Code(1, 0x200));
         memory.clear(2);
-        assert_eq!(memory.frame(2, 0x5000), Frame::Made(0x5000));
+        assert_eq!(memory.frame(2, 0x5000), Frame::Made(2, 0x5000));
     }
 
     /// Creates a mapping of a file at a path, mapped this many ns from now, by a process that does

@@ -8,13 +8,12 @@ use crate::probe::overhead::CallCost;
 use crate::probe::record::{Event, Kind, parse};
 use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
     PERF_COUNT_SW_BPF_OUTPUT, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN,
     PERF_SAMPLE_CPU, PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_RAW, PERF_SAMPLE_TID,
-    PERF_SAMPLE_TIME, PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, perf_event_attr,
+    PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 use std::fs::{self, File};
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd};
 
 /// The size of the ring buffer of one core: with the right to lock memory, and without.
@@ -31,14 +30,6 @@ enum Scope {
     Program,
 }
 
-/// An event that is counted over all threads, and not recorded one by one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Counter {
-    Cycles,
-    Instructions,
-    Misses,
-}
-
 /// The open events and their ring buffers.
 #[derive(Debug)]
 pub(crate) struct Perf {
@@ -50,7 +41,6 @@ pub(crate) struct Perf {
     carriers: Vec<File>,
     others: Vec<(Kind, File)>,
     kinds: Vec<(u64, Kind)>,
-    counters: Vec<(Counter, File)>,
     hooks: Option<EbpfPrograms>,
     /// The time of a system call before the programs at calls were attached.
     plain_call_s: f64,
@@ -111,7 +101,6 @@ impl Perf {
             attributes.set_inherit(u64::from(!whole));
             perf.add(&attributes, Kind::Switches, tids, &cores)?;
         }
-        perf.add_hardware(tids);
         Ok(perf)
     }
 
@@ -123,7 +112,6 @@ impl Perf {
             carriers: Vec::new(),
             others: Vec::new(),
             kinds: Vec::new(),
-            counters: Vec::new(),
             hooks: None,
             plain_call_s: 0.0,
             ebpf_switches: false,
@@ -254,44 +242,12 @@ impl Perf {
         self.scope == Scope::Machine
     }
 
-    fn add_counter(
-        &mut self,
-        attributes: &perf_event_attr,
-        counter: Counter,
-        tids: &[i32],
-    ) -> io::Result<()> {
-        for &tid in tids {
-            match sys::open_event(attributes, tid, -1) {
-                Err(error) if is_gone(&error) => {}
-                event => self.counters.push((counter, event?)),
-            }
-        }
-        Ok(())
-    }
-
-    fn add_hardware(&mut self, tids: &[i32]) {
-        let counters = [
-            (Counter::Cycles, PERF_COUNT_HW_CPU_CYCLES),
-            (Counter::Instructions, PERF_COUNT_HW_INSTRUCTIONS),
-            (Counter::Misses, PERF_COUNT_HW_CACHE_MISSES),
-        ];
-        for (counter, config) in counters {
-            let mut attributes = attributes(PERF_TYPE_HARDWARE, config.into());
-            attributes.set_inherit(1);
-            attributes.set_exclude_kernel(u64::from(!self.kernel));
-            if let Err(error) = self.add_counter(&attributes, counter, tids) {
-                self.missing.push(("hardware", error.to_string()));
-            }
-        }
-    }
-
     /// Starts or stops all events.
     pub(crate) fn set_counting(&mut self, on: bool) {
         let pace = if on { Pace::Each } else { Pace::Blind };
         self.set_pace(pace, false);
         let others = self.others.iter().filter(|(kind, _)| !self.is_costly(kind));
-        let counters = self.counters.iter().map(|(_, event)| event);
-        let others = others.map(|(_, event)| event).chain(counters);
+        let others = others.map(|(_, event)| event);
         for event in self.carriers.iter().chain(others) {
             // An event of a thread that is gone has nothing to count.
             let _ = sys::set_counting(event, on);
@@ -353,18 +309,6 @@ impl Perf {
         }
     }
 
-    /// Returns the count so far, if this is counted.
-    pub(crate) fn count(&self, counter: Counter) -> Option<u64> {
-        let mut total = None;
-        for (_, event) in self.counters.iter().filter(|(of, _)| *of == counter) {
-            let mut count = [0; 8];
-            let mut event: &File = event;
-            event.read_exact(&mut count).ok()?;
-            total = Some(total.unwrap_or(0) + u64::from_ne_bytes(count));
-        }
-        total
-    }
-
     /// Returns files that become readable when a ring buffer fills up.
     pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.carriers.iter().map(|owner| owner.as_fd())
@@ -392,9 +336,9 @@ fn call_s() -> f64 {
 const TICKS_HZ: u64 = 997;
 const STACK_DEPTH: u16 = 64;
 
-pub(crate) fn attributes(of: u32, config: u64) -> perf_event_attr {
+pub(crate) fn attributes(config: u64) -> perf_event_attr {
     let mut attributes = perf_event_attr {
-        type_: of,
+        type_: PERF_TYPE_SOFTWARE,
         config,
         sample_type: u64::from(
             PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
@@ -409,7 +353,7 @@ pub(crate) fn attributes(of: u32, config: u64) -> perf_event_attr {
 }
 
 fn carrier(kernel: bool) -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
+    let mut attributes = attributes(PERF_COUNT_SW_DUMMY.into());
     attributes.set_task(1);
     attributes.set_comm(1);
     attributes.set_comm_exec(1);
@@ -420,14 +364,14 @@ fn carrier(kernel: bool) -> perf_event_attr {
 }
 
 pub(crate) fn switches(kernel: bool) -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
+    let mut attributes = attributes(PERF_COUNT_SW_DUMMY.into());
     attributes.set_context_switch(1);
     attributes.set_exclude_kernel(u64::from(!kernel));
     attributes
 }
 
 pub(crate) fn clock(kernel: bool) -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.into());
+    let mut attributes = attributes(PERF_COUNT_SW_CPU_CLOCK.into());
     attributes.sample_type |= u64::from(PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN);
     attributes.set_freq(1);
     attributes.__bindgen_anon_1.sample_freq = TICKS_HZ;
@@ -439,7 +383,7 @@ pub(crate) fn clock(kernel: bool) -> perf_event_attr {
 
 /// Returns the attributes of the event that eBPF programs write to.
 pub(crate) fn output() -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_BPF_OUTPUT.into());
+    let mut attributes = attributes(PERF_COUNT_SW_BPF_OUTPUT.into());
     attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);
     attributes.__bindgen_anon_1.sample_period = 1;
     attributes

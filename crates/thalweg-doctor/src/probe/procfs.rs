@@ -38,8 +38,6 @@ impl Used {
             system_s: s(self.system_s, other.system_s),
             faults_minor: n(self.faults_minor, other.faults_minor),
             faults_major: n(self.faults_major, other.faults_major),
-            bytes_read: n(self.bytes_read, other.bytes_read),
-            bytes_written: n(self.bytes_written, other.bytes_written),
         }
     }
 }
@@ -49,45 +47,32 @@ impl Used {
 struct Account {
     parent: i32,
     own: Used,
-    /// The usage of the children that it waited for, and of theirs. The kernel reports bytes as one
-    /// sum over a process and these children: that sum is stored here.
+    /// The usage of the children that it waited for, and of theirs.
     waited: Used,
 }
 
 impl Account {
     fn of(pid: i32) -> Option<Account> {
-        let stat = text(format!("/proc/{pid}/stat"))?;
-        let io = text(format!("/proc/{pid}/io")).unwrap_or_default();
-        Account::parse(&stat, &io)
+        Account::parse(&text(format!("/proc/{pid}/stat"))?)
     }
 
-    fn parse(stat: &str, io: &str) -> Option<Account> {
+    fn parse(stat: &str) -> Option<Account> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         // The first field here is the third of the file.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
         let tick_s = 1.0 / rustix::param::clock_ticks_per_second() as f64;
-        let bytes = |name: &str| {
-            let line = io.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|value| value.trim().parse().ok())
-                .unwrap_or(0)
-        };
         let used = |user, system, minor, major| {
             Some(Used {
                 user_s: field(user)? as f64 * tick_s,
                 system_s: field(system)? as f64 * tick_s,
                 faults_minor: field(minor)?,
                 faults_major: field(major)?,
-                ..Used::default()
             })
         };
         Some(Account {
             parent: i32::try_from(field(4)?).ok()?,
             own: used(14, 15, 10, 12)?,
-            waited: Used {
-                bytes_read: bytes("read_bytes:"),
-                bytes_written: bytes("write_bytes:"),
-                ..used(16, 17, 11, 13)?
-            },
+            waited: used(16, 17, 11, 13)?,
         })
     }
 
@@ -260,16 +245,13 @@ mod tests {
     #[test]
     fn fields_are_counted_as_the_manual_does() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 101 9 3 2 250 50 100 200 20 0 1 0 1 1 1";
-        let io = "rchar: 5\nread_bytes: 4096\nwrite_bytes: 512\n";
-        let used = Account::parse(stat, io).unwrap();
+        let used = Account::parse(stat).unwrap();
         assert_eq!(used.parent, 1);
         assert_eq!((used.own.faults_minor, used.own.faults_major), (101, 3));
         assert_eq!((used.waited.faults_minor, used.waited.faults_major), (9, 2));
-        let bytes = (used.waited.bytes_read, used.waited.bytes_written);
-        assert_eq!(bytes, (4096, 512));
         assert!((used.own.user_s / used.own.system_s - 5.0).abs() < 1e-9);
         assert!((used.waited.user_s / used.waited.system_s - 0.5).abs() < 1e-9);
-        assert_eq!(Account::parse("", ""), None);
+        assert_eq!(Account::parse(""), None);
     }
 
     #[test]

@@ -6,7 +6,6 @@ use perf_event_open_sys::bindings::{
     PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
     PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
     PERF_RECORD_MMAP2, PERF_RECORD_SAMPLE, PERF_RECORD_SWITCH, PERF_RECORD_SWITCH_CPU_WIDE,
-    PERF_RECORD_THROTTLE,
 };
 
 /// An event on a core.
@@ -58,9 +57,8 @@ pub(crate) enum What {
         arguments: Arguments,
         weight: u64,
     },
-    /// The kernel had no room for this number of records, or stopped an event for a moment.
+    /// The kernel had no room for this number of records.
     Lost(u64),
-    Throttled,
 }
 
 /// A part of a program's memory that holds code.
@@ -190,7 +188,6 @@ fn other(kind: u32, misc: u32, body: &[u8]) -> Option<Event> {
             body.u64()?;
             What::Lost(body.u64()?)
         }
-        PERF_RECORD_THROTTLE => What::Throttled,
         _ => return None,
     };
     Some(Event {

@@ -1,82 +1,18 @@
 //! Reads the names of functions.
 
 use crate::probe::memory::{Frame, Memory};
+use crate::probe::procfs;
+use addr2line::gimli::{self, Dwarf, EndianSlice, NativeEndian, SectionId};
 use cpp_demangle::{DemangleOptions, Symbol};
-use object::read::{ObjectSegment as _, ObjectSymbol as _};
-use object::{Object as _, ReadCache, SymbolKind};
+use object::read::{ObjectSection as _, ObjectSegment as _, ObjectSymbol as _};
+use object::{Object as _, SymbolKind};
+use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
-/// The size of the parts in which a file is read. A table has a name of about 25 bytes for each of
-/// its functions.
-const PART_BYTES: usize = 64 << 10;
-/// The maximum size of a file with names, and of the names themselves. A browser with all debug
-/// information has some GiB. A larger file is not read; of more names only the first are.
-const FILE_BYTES_MAX: u64 = 4 << 30;
-const NAMES_BYTES_MAX: usize = 1 << 30;
-
-/// A file that is read in parts, as many short reads are adjacent.
-struct Parts {
-    file: File,
-    at: u64,
-    part: Vec<u8>,
-    part_at: u64,
-}
-
-impl Parts {
-    fn of(file: File) -> Parts {
-        Parts {
-            file,
-            at: 0,
-            part: Vec::new(),
-            part_at: 0,
-        }
-    }
-
-    /// Returns the bytes from `at` on that are in the current part.
-    fn known(&self) -> &[u8] {
-        let from = self.at.checked_sub(self.part_at);
-        let from = from.and_then(|from| usize::try_from(from).ok());
-        from.and_then(|from| self.part.get(from..)).unwrap_or(&[])
-    }
-}
-
-impl Read for Parts {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.known().is_empty() && into.len() >= PART_BYTES {
-            let bytes = self.file.read_at(into, self.at)?;
-            self.at += bytes as u64;
-            return Ok(bytes);
-        }
-        if self.known().is_empty() {
-            self.part.resize(PART_BYTES, 0);
-            let bytes = self.file.read_at(&mut self.part, self.at);
-            self.part.truncate(*bytes.as_ref().unwrap_or(&0));
-            self.part_at = self.at;
-            bytes?;
-        }
-        let known = self.known();
-        let bytes = known.len().min(into.len());
-        into[..bytes].copy_from_slice(&known[..bytes]);
-        self.at += bytes as u64;
-        Ok(bytes)
-    }
-}
-
-impl Seek for Parts {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let (from, by) = match to {
-            SeekFrom::Start(at) => (at, 0),
-            SeekFrom::Current(by) => (self.at, by),
-            SeekFrom::End(by) => (self.file.metadata()?.len(), by),
-        };
-        let at = from.checked_add_signed(by);
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
-    }
-}
+/// The maximum size of a file with names, which is read as a whole. A larger one has no names here.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// A function: its start, its size in bytes if known, and the position of its name in the table of
 /// names.
@@ -100,10 +36,10 @@ impl Table {
     ) -> Table {
         let mut names = String::new();
         let mut functions: Vec<Function> = functions
-            .map_while(|(start, bytes, name)| {
+            .map(|(start, bytes, name)| {
                 let from = names.len();
                 names.push_str(name);
-                (from < NAMES_BYTES_MAX).then_some((start, bytes, (from, names.len())))
+                (start, bytes, (from, names.len()))
             })
             .collect();
         functions.sort_by_key(|&(start, bytes, _)| (start, std::cmp::Reverse(bytes)));
@@ -119,12 +55,8 @@ impl Table {
     /// Reads the symbols of a program or library; there are none where there is no file, or where
     /// it cannot be read.
     fn of_file(file: Option<File>) -> Table {
-        let small = |file: &File| file.metadata().is_ok_and(|it| it.len() <= FILE_BYTES_MAX);
-        let Some(file) = file.filter(small) else {
-            return Table::default();
-        };
-        let cache = ReadCache::new(Parts::of(file));
-        let Ok(object) = object::File::parse(&cache) else {
+        let content = file.and_then(content).unwrap_or_default();
+        let Ok(object) = object::File::parse(&*content) else {
             return Table::default();
         };
         let symbols = object.symbols().chain(object.dynamic_symbols());
@@ -138,6 +70,28 @@ impl Table {
             is_go: object.section_by_name(".go.buildinfo").is_some(),
             ..Table::sorted(functions, segments.collect())
         }
+    }
+
+    /// Reads the names of code that a runtime generated, if it lists them as `perf` expects it.
+    /// Only a list of root, of this user or of the process's user is believed.
+    fn of_generated(pid: i32) -> Table {
+        let user = fs::metadata(format!("/proc/{pid}")).map(|it| it.uid());
+        let owners = [0, rustix::process::geteuid().as_raw(), user.unwrap_or(0)];
+        let file = procfs::open(format!("/tmp/perf-{pid}.map"), OFlags::NOFOLLOW).ok();
+        let is_known = |it: &File| it.metadata().is_ok_and(|it| owners.contains(&it.uid()));
+        let content = file.filter(is_known).and_then(content).unwrap_or_default();
+        Table::of_list(&String::from_utf8_lossy(&content))
+    }
+
+    /// Parses lines of a start, a size and a name.
+    fn of_list(text: &str) -> Table {
+        let function = |line| {
+            let mut words = str::splitn(line, 3, ' ');
+            let mut number = || u64::from_str_radix(words.next()?, 16).ok();
+            Some((number()?, number()?, words.next()?.trim()))
+        };
+        let functions = text.lines().filter_map(function);
+        Table::sorted(functions, Vec::new())
     }
 
     /// Reads the kernel's symbols; there are none if it hides their addresses.
@@ -163,13 +117,45 @@ impl Table {
         (bytes == 0 || address - start < bytes).then(|| &self.names[from..to])
     }
 
-    fn find_offset(&self, offset: u64) -> Option<&str> {
+    fn address(&self, offset: u64) -> Option<u64> {
         let within = |(start, bytes, _): &&(u64, u64, u64)| {
             (*start..start.saturating_add(*bytes)).contains(&offset)
         };
         let (start, _, address) = self.segments.iter().find(within)?;
-        self.find(offset - start + address)
+        Some(offset - start + address)
     }
+
+    fn find_offset(&self, offset: u64) -> Option<&str> {
+        self.find(self.address(offset)?)
+    }
+}
+
+/// Returns the content of a file that is not too large. It is read from its beginning: the position
+/// belongs to all who hold this file open.
+fn content(file: File) -> Option<Vec<u8>> {
+    let bytes = file.metadata().ok()?.len();
+    let mut content = vec![
+        0;
+        usize::try_from(bytes)
+            .ok()
+            .filter(|_| bytes <= FILE_BYTES_MAX)?
+    ];
+    file.read_exact_at(&mut content, 0).ok()?;
+    Some(content)
+}
+
+/// Returns the source file and line of an address in a program or library.
+fn line_of(content: &[u8], address: u64) -> Option<String> {
+    let object = object::File::parse(content).ok()?;
+    let section = |id: SectionId| {
+        let section = object.section_by_name(id.name());
+        let data = section.and_then(|it| it.data().ok()).unwrap_or_default();
+        Ok::<_, gimli::Error>(EndianSlice::new(data, NativeEndian))
+    };
+    let context = addr2line::Context::from_dwarf(Dwarf::load(section).ok()?).ok()?;
+    let place = context.find_location(address).ok()??;
+    let file = place.file?.rsplit('/').next()?;
+    Some(format!("{file}:{}", place.line?))
 }
 
 /// Returns the name as the source has it, for Rust and C++.
@@ -190,6 +176,8 @@ fn demangled(name: &str) -> String {
 pub(crate) struct Symbols {
     kernel: Option<Table>,
     files: HashMap<u32, Table>,
+    /// The names of generated code, by process.
+    generated: HashMap<i32, Table>,
 }
 
 impl Symbols {
@@ -207,8 +195,23 @@ impl Symbols {
                     .or_insert_with(table)
                     .find_offset(offset)
             }
-            Frame::Made(_) => None,
+            Frame::Made(pid, address) => {
+                let table = || Table::of_generated(pid);
+                self.generated
+                    .entry(pid)
+                    .or_insert_with(table)
+                    .find(address)
+            }
         }
+    }
+
+    /// Returns the source file and line of a frame, where its own file has debug information.
+    pub(crate) fn line(&self, frame: Frame, memory: &Memory) -> Option<String> {
+        let Frame::Code(file, offset) = frame else {
+            return None;
+        };
+        let address = self.files.get(&file)?.address(offset)?;
+        line_of(&content(memory.file(file)?)?, address)
     }
 
     /// Returns whether any of the code that was seen to run is that of a Go program.
@@ -236,7 +239,7 @@ impl Symbols {
                 let path = memory.path(file);
                 format!("[{}]", path.rsplit('/').next().unwrap_or(path))
             }
-            Frame::Made(_) => "[unknown]".into(),
+            Frame::Made(..) => "[unknown]".into(),
         }
     }
 }
@@ -258,25 +261,35 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_parts_is_the_file() {
-        let path = std::env::current_exe().unwrap();
-        let whole = fs::read(&path).unwrap();
-        let mut parts = Parts::of(File::open(path).unwrap());
-        let far = PART_BYTES as u64 * 3 - 7;
-        let end = whole.len() as u64;
-        let places = [0, 100, 90, far, far + 20, 5, end - 9];
-        for (at, bytes) in places
-            .into_iter()
-            .zip([8, 300, 5, 50, 9, 2 * PART_BYTES, 9])
-        {
-            parts.seek(SeekFrom::Start(at)).unwrap();
-            let mut read = vec![0; bytes];
-            parts.read_exact(&mut read).unwrap();
-            let from = at as usize;
-            assert!(read == whole[from..from + bytes], "{bytes} bytes at {at}");
-        }
-        assert_eq!(parts.read(&mut [0; 9]).unwrap(), 0, "nothing after the end");
-        assert_eq!(parts.seek(SeekFrom::End(-4)).unwrap(), end - 4);
+    fn generated_code_has_the_names_of_its_list() {
+        let list = "7f00 20 LazyCompile:*turn /srv/a b.js:3\n7f20 8 Stub:x\nnonsense\n";
+        let table = Table::of_list(list);
+        assert_eq!(table.find(0x7f1f), Some("LazyCompile:*turn /srv/a b.js:3"));
+        assert_eq!(table.find(0x7f20), Some("Stub:x"));
+        assert_eq!((table.find(0x7f28), table.find(0x7eff)), (None, None));
+    }
+
+    /// A C program of one function, built by `gcc -g`, where there is a compiler.
+    #[test]
+    fn a_place_has_a_file_and_a_line() {
+        let folder = std::env::temp_dir().join(format!("thalweg-lines-{}", std::process::id()));
+        fs::create_dir(&folder).expect("it is new");
+        let (source, program) = (folder.join("work.c"), folder.join("work"));
+        fs::write(&source, "int sum;\nint main(void) {\n  return sum;\n}\n").expect("room");
+        let mut compiler = std::process::Command::new("cc");
+        compiler.arg("-g").arg("-o").arg(&program).arg(&source);
+        let built = compiler.status().is_ok_and(|status| status.success());
+        let content = built.then(|| fs::read(&program).expect("it was built"));
+        fs::remove_dir_all(folder).expect("it is ours");
+        let Some(content) = content else {
+            return println!("skipped: no C compiler");
+        };
+        let object = object::File::parse(&*content).expect("a program");
+        let main = object.symbols().find(|it| it.name() == Ok("main"));
+        let address = main.expect("it has a main").address();
+        assert_eq!(line_of(&content, address).as_deref(), Some("work.c:2"));
+        assert_eq!(line_of(&content, 1), None);
+        assert_eq!(line_of(b"no program", address), None);
     }
 
     /// A test's own function may be inlined.

@@ -1,5 +1,6 @@
 //! Classifies and counts system calls.
 
+use rustix::time::ClockId;
 use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -138,9 +139,40 @@ pub(crate) fn may_await_lock(arguments: &Arguments) -> bool {
     arguments[2] as u32 == u32::MAX
 }
 
-/// Returns whether a futex call has a timeout.
-pub(crate) fn futex_is_timed(arguments: &Arguments) -> bool {
-    arguments[3] != 0
+/// When a wait ends if nothing else ends it: after this many ns, or at this time of the monotonic
+/// clock.
+pub(crate) type Timeouts = (Option<u64>, Option<u64>);
+
+/// Returns the timeout of a futex call. One that cannot be read counts as over.
+pub(crate) fn futex_timeout_ns(
+    arguments: &Arguments,
+    words: impl Fn(u64) -> Option<Words>,
+) -> Timeouts {
+    if arguments[3] == 0 {
+        return (None, None);
+    }
+    let ns = words(arguments[3]).and_then(|words| time_ns(words, 1));
+    let real_ns = |clock| {
+        let time = rustix::time::clock_gettime(clock);
+        time_ns([time.tv_sec, time.tv_nsec], 1).unwrap_or(0)
+    };
+    match (operation(arguments), ns) {
+        (_, None) => (Some(0), None),
+        (0, ns) => (ns, None),
+        (_, Some(ns)) if arguments[1] & CLOCK_REALTIME != 0 => {
+            let now_ns = real_ns(ClockId::Monotonic);
+            let left_ns = ns.saturating_sub(real_ns(ClockId::Realtime));
+            (None, Some(now_ns.saturating_add(left_ns)))
+        }
+        (_, ns) => (None, ns),
+    }
+}
+
+/// Converts seconds and a fraction in units of `part_ns` to ns; `None` if one is negative.
+fn time_ns([seconds, rest]: Words, part_ns: u64) -> Option<u64> {
+    let (seconds, rest) = (u64::try_from(seconds).ok()?, u64::try_from(rest).ok()?);
+    let seconds_ns = seconds.saturating_mul(1_000_000_000);
+    Some(seconds_ns.saturating_add(rest.saturating_mul(part_ns)))
 }
 
 /// Two words of a program's memory.
@@ -189,16 +221,10 @@ pub(crate) fn poll_timeout_ns(
     match timeout {
         // A negative value means no timeout.
         Timeout::Ms(at) => Some(u64::try_from(arguments[at] as i32).ok()? * 1_000_000),
-        Timeout::At(at, part_ns) => {
-            let [seconds, rest] = words(arguments[at]).filter(|_| arguments[at] != 0)?;
-            let (seconds, rest) = (u64::try_from(seconds).ok()?, u64::try_from(rest).ok()?);
-            let rest_ns = rest.saturating_mul(part_ns);
-            Some(
-                seconds
-                    .saturating_mul(1_000_000_000)
-                    .saturating_add(rest_ns),
-            )
-        }
+        Timeout::At(at, part_ns) => time_ns(
+            words(arguments[at]).filter(|_| arguments[at] != 0)?,
+            part_ns,
+        ),
     }
 }
 
@@ -331,10 +357,10 @@ impl CallCounts {
         self.all.count()
     }
 
-    /// Returns the number of calls of some classes.
-    pub(crate) fn count_of(&self, classes: &[Class]) -> f64 {
+    /// Returns the number of calls of a class.
+    pub(crate) fn count_of(&self, of: Class) -> f64 {
         let calls = self.all.calls.iter();
-        let wanted = calls.filter(|((number, _), _)| classes.contains(&class(*number)));
+        let wanted = calls.filter(|((number, _), _)| class(*number) == of);
         wanted.map(|(_, calls)| calls).sum::<f64>() + 0.0
     }
 
@@ -468,9 +494,24 @@ mod tests {
         tally.end_window(2_000, 1_000_000, 300.0);
         tally.end();
         assert_eq!(tally.count(), 2_000.0);
-        assert_eq!(tally.count_of(&[Class::Yield]), 1_000.0);
-        let none = tally.count_of(&[Class::Futex, Class::Poll]);
+        assert_eq!(tally.count_of(Class::Yield), 1_000.0);
+        let none = tally.count_of(Class::Futex);
         assert!(none == 0.0 && none.is_sign_positive(), "{none}");
+    }
+
+    #[test]
+    fn a_futex_has_a_timeout_or_a_time() {
+        let timeout = |operation, address| {
+            let words = |at| (at == 0x7f00).then_some([3, 5]);
+            futex_timeout_ns(&[0, operation, 0, address, 0, 0], words)
+        };
+        assert_eq!(timeout(PRIVATE, 0), (None, None));
+        assert_eq!(timeout(PRIVATE, 0x7f00), (Some(3_000_000_005), None));
+        assert_eq!(timeout(PRIVATE | 9, 0x7f00), (None, Some(3_000_000_005)));
+        assert_eq!(timeout(PRIVATE, 1), (Some(0), None), "it cannot be read");
+        // That moment of the clock of the world is long over.
+        let (after_ns, at_ns) = timeout(PRIVATE | CLOCK_REALTIME | 9, 0x7f00);
+        assert!(after_ns.is_none() && at_ns <= Some(crate::sys::now_ns()));
     }
 
     /// `selectNow` of Java in a loop was judged SYSCALL-BOUND, because only the class of its calls
@@ -484,7 +525,7 @@ mod tests {
         }
         tally.end_window(400, 1_000, 0.0);
         tally.end();
-        assert_eq!(tally.count_of(&[Class::Poll]), 400.0);
+        assert_eq!(tally.count_of(Class::Poll), 400.0);
         assert_eq!(tally.busy_share(), 0.75);
         assert_eq!(CallCounts::default().busy_share(), 0.0);
     }
@@ -519,7 +560,7 @@ mod tests {
             tally.add(number, &NONE, 1.0);
             tally.end_window(calls, 1_000, 0.0);
             tally.end_pause(4_000, 0.0);
-            [Class::File, Class::Yield].map(|class| tally.count_of(&[class]))
+            [Class::File, Class::Yield].map(|class| tally.count_of(class))
         };
         assert_eq!(window(YIELD, 7), [0.0, 7.0]);
         assert_eq!(
@@ -530,6 +571,6 @@ mod tests {
         let [reads, yields] = window(YIELD, 300);
         assert_eq!((reads, yields), (500.0 + 200.0, 7.0 + 300.0 + 600.0));
         tally.end();
-        assert_eq!(tally.count_of(&[Class::Yield]), yields + 1_200.0);
+        assert_eq!(tally.count_of(Class::Yield), yields + 1_200.0);
     }
 }

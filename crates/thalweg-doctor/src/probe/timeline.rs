@@ -88,6 +88,10 @@ pub(crate) struct Thread {
     pub(crate) ran_ns: u64,
     pub(crate) waited_ns: u64,
     pub(crate) blocked_ns: u64,
+    /// The time for which it waited for a core that no switch shows, as it had been woken, and what
+    /// the kernel had counted beyond the switches at the first sample.
+    pub(crate) unseen_ns: u64,
+    counted_before_ns: Option<u64>,
     /// The time at which it was first sampled asleep, in a span that the records have not ended
     /// yet.
     pub(crate) slept_ns: Option<u64>,
@@ -118,6 +122,13 @@ impl Thread {
         });
         let since = now.since(before);
         (self.ran_ns, self.waited_ns, self.blocks) = (since.ran_ns, since.waited_ns, since.runs);
+    }
+
+    /// Compares the time that it waited for a core with what the kernel counts.
+    pub(crate) fn see_waits(&mut self, now: Scheduled) {
+        let more_ns = now.waited_ns.saturating_sub(self.waited_ns);
+        let before_ns = *self.counted_before_ns.get_or_insert(more_ns);
+        self.unseen_ns = more_ns.saturating_sub(before_ns);
     }
 
     fn lived_ns(&self) -> [u64; 3] {
@@ -324,7 +335,6 @@ impl Timeline {
                 self.switched_in(pid, tid, core, span);
             }
             What::Lost(records) => self.totals.lost += records,
-            What::Throttled => self.totals.throttled += 1,
             _ => {}
         }
     }
@@ -712,6 +722,22 @@ mod tests {
         assert!(others < 0.01 && waiting < 0.01, "{others} {waiting}");
         let (others, waiting) = yielding(50_000);
         assert!(others > 0.9 && waiting > 0.9, "{others} {waiting}");
+    }
+
+    #[test]
+    fn waits_that_no_switch_shows_are_what_the_kernel_counts_more() {
+        let counted = |waited_ns| Scheduled {
+            waited_ns,
+            ..Scheduled::default()
+        };
+        let mut thread = Thread::default();
+        thread.see_waits(counted(5_000));
+        assert_eq!(thread.unseen_ns, 0, "it was before the observation");
+        thread.see_waits(counted(7_000));
+        assert_eq!(thread.unseen_ns, 2_000);
+        thread.waited_ns = 1_500;
+        thread.see_waits(counted(8_000));
+        assert_eq!(thread.unseen_ns, 1_500, "it was preempted for the rest");
     }
 
     fn event(time_ns: u64, what: What) -> Event {

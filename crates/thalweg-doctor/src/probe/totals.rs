@@ -26,6 +26,32 @@ impl Sums {
         self.waited_others_ns += more.waited_others_ns;
     }
 
+    /// Returns the time of all three states.
+    pub(crate) fn all_ns(&self) -> u64 {
+        self.running_ns + self.waiting_ns + self.blocked_ns
+    }
+
+    pub(crate) fn waited_ns(&self) -> u64 {
+        self.waited_peers_ns + self.waited_others_ns
+    }
+
+    /// Returns the part that peers had of the time in which a thread wanted a core that no other
+    /// program had.
+    pub(crate) fn peers_share(&self) -> f64 {
+        let wanted_ns = self.ran_ns + self.waited_peers_ns;
+        self.waited_peers_ns as f64 / wanted_ns.max(1) as f64
+    }
+
+    /// Adds time that threads seemed to be blocked, and waited for a core: a part `alone` of it all
+    /// threads were blocked, and in a part `others` other programs had the core.
+    pub(crate) fn add_unseen(&mut self, unseen_ns: f64, alone: f64, others: f64) {
+        let moved_ns = ((unseen_ns * alone) as u64).min(self.blocked_ns);
+        self.blocked_ns -= moved_ns;
+        self.waiting_ns += moved_ns;
+        self.waited_others_ns += (unseen_ns * others) as u64;
+        self.waited_peers_ns += (unseen_ns * (1.0 - others)) as u64;
+    }
+
     /// Adds the increase since `before`, times `factor`.
     pub(crate) fn repeat(&mut self, before: &Sums, factor: f64) {
         for (now, before) in [
@@ -61,7 +87,6 @@ pub(crate) struct Totals {
     pub(crate) switches_preempted: u64,
     pub(crate) others_ns: u64,
     pub(crate) lost: u64,
-    pub(crate) throttled: u64,
 }
 
 impl Totals {
@@ -110,5 +135,43 @@ impl Totals {
     pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
         let squares = self.blocked_square + (self.blocked_since_ns as f64).powi(2);
         (self.all.blocked_ns > 0).then(|| squares / self.all.blocked_ns as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server without root, on a machine where others have the cores: it was BLOCKING-IO, as its
+    /// waits for a core after a wake-up were taken for waits for the client.
+    #[test]
+    fn who_was_woken_and_has_no_core_is_not_blocked() {
+        let mut sums = Sums {
+            running_ns: 200,
+            blocked_ns: 800,
+            ran_ns: 200,
+            ..Sums::default()
+        };
+        sums.add_unseen(600.0, 1.0, 0.75);
+        assert_eq!((sums.waiting_ns, sums.blocked_ns), (600, 200));
+        assert_eq!((sums.waited_others_ns, sums.waited_peers_ns), (450, 150));
+        assert_eq!((sums.all_ns(), sums.waited_ns()), (1_000, 600));
+        // Other threads ran for half of that time.
+        sums.add_unseen(200.0, 0.5, 1.0);
+        assert_eq!((sums.waiting_ns, sums.blocked_ns), (700, 100));
+    }
+
+    /// Eight processes that compute beside other programs, as recorded: each waits for its peers
+    /// for most of the time that no other program has the core. It was CPU-COMPUTE.
+    #[test]
+    fn others_do_not_hide_a_crowd() {
+        let sums = Sums {
+            ran_ns: 57,
+            waited_peers_ns: 225,
+            waited_others_ns: 718,
+            ..Sums::default()
+        };
+        assert!((sums.peers_share() - 0.8).abs() < 0.01, "{sums:?}");
+        assert_eq!(Sums::default().peers_share(), 0.0);
     }
 }

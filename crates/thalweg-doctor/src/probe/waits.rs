@@ -84,18 +84,13 @@ pub(crate) struct Waits {
     /// The rounds in which every thread of the program was blocked, by the cause of the wait that
     /// ended first: the other threads waited for that thread.
     pub(crate) critical: HashMap<Cause, f64>,
-    /// Among the waits at a futex, those that a timeout ended: no thread did, as none ran.
-    pub(crate) timed: f64,
-    /// The length of these waits, summed over all samples, and the number of waits whose length is
-    /// known.
+    /// By cause, the waits that a timeout or a timer ended, as its time had come, and those that
+    /// have one, but were over at the sample: their end may have any cause.
+    ends: HashMap<Cause, (f64, f64)>,
+    /// The length of the waits at a futex that a timeout ended, summed over all samples, and the
+    /// number of those whose length is known.
     timed_ns: f64,
     timed_known: f64,
-    /// The waits that have a timeout, but were over at the sample: their end may have any cause.
-    pub(crate) open: f64,
-    /// Among the waits in a poll, those that a timeout or a timer ended, and those of which this is
-    /// not known.
-    polls_timed: f64,
-    polls_open: f64,
     /// The blocked rounds by thread, call and wait channel.
     stacks: HashMap<Place, f64>,
     /// The wait channel and the file or peer, by thread, call and its first argument.
@@ -131,8 +126,10 @@ impl Waits {
             };
             let looked_ns = now_ns();
             let scheduled = Scheduled::of(thread.pid, tid);
-            if let Some(scheduled) = scheduled.filter(|_| by_state) {
-                thread.account(scheduled, self.rounds == 1);
+            match scheduled {
+                Some(scheduled) if by_state => thread.account(scheduled, self.rounds == 1),
+                Some(scheduled) if timed => thread.see_waits(scheduled),
+                _ => {}
             }
             match self.files.wait(thread.pid, tid) {
                 Seen::Blocked(wait) => {
@@ -307,17 +304,15 @@ impl Waits {
     fn charge(&mut self, look: &ThreadSample, weight: f64, timed: bool, timeline: &Timeline) {
         let (tid, wait) = (look.tid, &look.wait);
         *self.critical.entry(wait.cause).or_default() += weight;
-        if wait.cause == Cause::Futex && syscall::futex_is_timed(&wait.arguments) {
-            match look.woken {
-                true => self.open += weight,
-                false => self.add_timed(look, weight, timeline.now_ns),
-            }
-        }
-        if wait.cause == Cause::Poll {
-            match look.woken {
-                true => self.polls_open += weight,
-                false if timed => self.polls_timed += weight,
-                false => {}
+        let (by_timeout, open) = self.ends.entry(wait.cause).or_default();
+        if look.woken && (wait.timeout_ns.is_some() || wait.timer_at_ns.is_some()) {
+            *open += weight;
+        } else if timed {
+            *by_timeout += weight;
+            let since_ns = look.since_ns.filter(|_| wait.cause == Cause::Futex);
+            if let Some(since_ns) = since_ns {
+                self.timed_ns += weight * timeline.now_ns.saturating_sub(since_ns) as f64;
+                self.timed_known += weight;
             }
         }
         if let Some(thread) = timeline.threads.get(&tid) {
@@ -328,37 +323,17 @@ impl Waits {
         }
     }
 
-    /// Counts a wait at a futex that a timeout ended.
-    fn add_timed(&mut self, look: &ThreadSample, weight: f64, now_ns: u64) {
-        self.timed += weight;
-        if let Some(since_ns) = look.since_ns {
-            self.timed_ns += weight * now_ns.saturating_sub(since_ns) as f64;
-            self.timed_known += weight;
-        }
-    }
-
     /// Returns the mean length of the waits at a futex that a timeout ends, in µs, weighted by
     /// their time.
     pub(crate) fn timeout_us(&self) -> Option<f64> {
         (self.timed_known >= 0.5).then(|| self.timed_ns / self.timed_known / 1e3)
     }
 
-    /// Returns the share of the waits at a futex that a thread ended, if it is known. A thread
-    /// ended a wait without a timeout. No thread ended a wait with a timeout that was still pending
-    /// while none ran.
-    pub(crate) fn wake_share(&self) -> Option<f64> {
-        let timed = self.part_of(Cause::Futex, self.timed, self.open)?;
-        Some(1.0 - timed)
-    }
-
-    /// Returns the share of the waits in a poll that a timeout or a timer ended, because its time
-    /// had come.
-    pub(crate) fn timer_share(&self) -> Option<f64> {
-        self.part_of(Cause::Poll, self.polls_timed, self.polls_open)
-    }
-
-    fn part_of(&self, cause: Cause, timed: f64, open: f64) -> Option<f64> {
-        let known = self.critical.get(&cause).copied().unwrap_or(0.0) - open;
+    /// Returns the share of the waits for a cause that a timeout or a timer ended, because its time
+    /// had come, if it is known.
+    pub(crate) fn timed_share(&self, cause: Cause) -> Option<f64> {
+        let (timed, open) = self.ends.get(&cause)?;
+        let known = self.critical.get(&cause)? - open;
         (known >= 0.5).then(|| (timed / known).clamp(0.0, 1.0))
     }
 
@@ -498,7 +473,7 @@ mod tests {
             call: u64::try_from(call).ok(),
             arguments: [0, 0, 0, timeout, 0, 0],
             stack: 0,
-            timeout_ns: None,
+            timeout_ns: (timeout > 0).then_some(timeout),
             timer_at_ns: None,
         }
     }
@@ -568,12 +543,15 @@ mod tests {
         let waits = |timeout, woken| {
             let one = (1, wait(Cause::Futex, libc::SYS_futex, timeout), woken);
             let seen = charged(&[one], Some(1));
-            (seen.timed, seen.open)
+            seen.ends[&Cause::Futex]
         };
         assert_eq!(waits(0, false), (0.0, 0.0));
         assert_eq!(waits(0, true), (0.0, 0.0));
         assert_eq!(waits(0x7f00, false), (1.0, 0.0));
         assert_eq!(waits(0x7f00, true), (0.0, 1.0));
+        // Two threads of node that wait for each other with a timeout of 50 ms: as `nobody`, who
+        // cannot see that one of them waits for a core, every wait had ended by its timeout.
+        assert_eq!(waits(50_000_000, false), (0.0, 0.0));
     }
 
     /// A heartbeat was judged BLOCKING-IO at 0.57.
@@ -597,7 +575,7 @@ mod tests {
             timeline.advance(9_000_000);
             seen.end_idle(first, &timeline);
             assert_eq!(seen.critical, HashMap::from([(Cause::Poll, 1.0)]));
-            seen.polls_timed
+            seen.ends[&Cause::Poll].0
         };
         assert_eq!(ended(Some(8_000_000), None, Some(1)), 1.0, "its timeout");
         assert_eq!(ended(None, Some(9_000_000), Some(1)), 1.0, "its timer");

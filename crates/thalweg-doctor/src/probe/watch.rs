@@ -22,6 +22,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
+/// The share of one core that sampling `/proc` may cost.
+const COST_SHARE: f64 = 0.02;
 /// The minimum time between two samples of `/proc`.
 const SAMPLE_NS_MIN: u64 = 10_000_000;
 /// The factor by which samples are more frequent between two gaps in the records.
@@ -42,8 +44,6 @@ fn own_cpu_s() -> f64 {
 pub struct Options {
     /// The time that a program that was asked to end may take to do so before it is killed.
     pub grace: Duration,
-    /// The share of one core that sampling `/proc` may cost.
-    pub cost_share: f64,
     /// Whether the kernel's events are used. Without them, `/proc` is the only source.
     pub events: bool,
 }
@@ -52,7 +52,6 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             grace: Duration::from_secs(5),
-            cost_share: 0.02,
             events: true,
         }
     }
@@ -91,7 +90,6 @@ pub(crate) struct Watch {
     early: Vec<Event>,
     next_sample_ns: u64,
     next_host_ns: u64,
-    cost_share: f64,
 }
 
 impl Watch {
@@ -134,7 +132,6 @@ impl Watch {
             early: Vec::new(),
             next_sample_ns: 0,
             next_host_ns: 0,
-            cost_share: options.cost_share,
         };
         for &(pid, tid) in threads {
             if watch.timeline.adopt(pid, tid, &tree::name(pid, tid)) {
@@ -196,7 +193,7 @@ impl Watch {
             self.next_host_ns = began_ns + HOST_NS;
         }
         let cost_s = cpu_s(ClockId::ThreadCPUTime) - before_s;
-        let pause_ns = (cost_s * 1e9 / self.cost_share) as u64;
+        let pause_ns = (cost_s * 1e9 / COST_SHARE) as u64;
         // Samples between two gaps are more frequent, as samples in gaps do not count.
         let is_window = self.timeline.gaps_ns() > 0 && self.budget.is_on();
         let pause_ns = pause_ns.max(SAMPLE_NS_MIN) / if is_window { WINDOW_SAMPLES } else { 1 };

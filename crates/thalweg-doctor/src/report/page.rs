@@ -313,7 +313,7 @@ fn questions(report: &Report, room: &Room) -> Vec<String> {
             "             "
         };
         let question = plain(question);
-        lines.extend(asked(head, &question, &report.evidence, room.lines.min(2)));
+        lines.extend(asked(head, &question, room.lines.min(2)));
     }
     let more = all.len().saturating_sub(room.questions);
     if more > 0 {
@@ -324,9 +324,9 @@ fn questions(report: &Report, room: &Room) -> Vec<String> {
 
 /// Returns a question in at most `most` lines. Its reason is not shortened: names are shortened
 /// instead.
-fn asked(head: &str, question: &str, evidence: &Evidence, most: usize) -> Vec<String> {
+fn asked(head: &str, question: &str, most: usize) -> Vec<String> {
     let (names, why) = question.split_once(": ").unwrap_or((question, ""));
-    let names = families(names, evidence);
+    let names: Vec<&str> = names.split(", ").collect();
     let text = |count: usize| {
         let cut = if count < names.len() { ", …" } else { "" };
         let colon = if why.is_empty() { "" } else { ": " };
@@ -335,27 +335,6 @@ fn asked(head: &str, question: &str, evidence: &Evidence, most: usize) -> Vec<St
     let fits = |count: &usize| wrapped(head, &text(*count), usize::MAX).len() <= most;
     let count = (1..=names.len()).rev().find(fits).unwrap_or(1);
     wrapped(head, &text(count), most)
-}
-
-/// Returns the names of figures; `block.*` replaces all that begin so, if there are three or more.
-fn families(names: &str, evidence: &Evidence) -> Vec<String> {
-    let listed: Vec<&str> = names.split(", ").collect();
-    let family = |name: &str| -> Option<String> {
-        let first = name.split_once('.')?.0;
-        let is_its = |name: &&str| name.split_once('.').is_some_and(|(it, _)| it == first);
-        let all = evidence.readings().map(|(name, _)| name);
-        let all: Vec<&str> = all.filter(is_its).collect();
-        let is_whole = all.len() >= 3 && all.iter().all(|name| listed.contains(name));
-        is_whole.then(|| format!("{first}.*"))
-    };
-    let mut shown: Vec<String> = Vec::new();
-    for name in &listed {
-        let name = family(name).unwrap_or_else(|| (*name).to_owned());
-        if !shown.contains(&name) {
-            shown.push(name);
-        }
-    }
-    shown
 }
 
 /// Returns the words of a text that may be names of figures.
@@ -369,16 +348,9 @@ pub(crate) fn figures(evidence: &Evidence) -> String {
     let mut text = String::new();
     for (name, reading) in evidence.readings() {
         let unit = evidence::named(name).map_or("", |metric| metric.unit);
-        let value = match reading.value {
-            Some(value) => quantity(value, unit),
-            None => "absent".to_owned(),
-        };
-        let quality = match reading.quality {
-            Quality::Exact => "exact",
-            Quality::Sampled => "sampled",
-            Quality::Absent => "",
-        };
-        let source = plain(&reading.source);
+        let value = reading.value.map(|value| quantity(value, unit));
+        let value = value.unwrap_or_default();
+        let (quality, source) = (reading.quality.name(), plain(&reading.source));
         text += &format!("{name:<22} {value:>20}  {quality:<8} {source}\n");
     }
     text

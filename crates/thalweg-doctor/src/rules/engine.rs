@@ -28,37 +28,39 @@ const LEAST: f64 = 0.1;
 const BRIEF_S: f64 = 0.1;
 
 /// Returns the verdicts of the rules on the figures, the most likely first.
+///
+/// The first is not sure where the second is about as likely, or would be if no figure that could
+/// refute it were absent.
 pub(super) fn judge(rules: &[&Rule], evidence: &Evidence) -> Vec<Verdict> {
-    let mut found: Vec<Verdict> = rules.iter().map(|rule| weigh(rule, evidence)).collect();
-    let disturbance = found.iter().find(|verdict| verdict.id == Id::Contaminated);
-    let disturbance = disturbance.map_or(0.0, |verdict| verdict.confidence);
+    let mut found: Vec<_> = rules.iter().map(|it| weigh(it, evidence)).collect();
+    let disturbance = found.iter().find(|(it, _)| it.id == Id::Contaminated);
+    let disturbance = disturbance.map_or(0.0, |(it, _)| it.confidence);
     let scale = 1.0 - (1.0 - CONTAMINATED_MAX) * (disturbance / CONTAMINATED_FROM).min(1.0);
-    for verdict in &mut found {
+    for (verdict, possible) in &mut found {
         if verdict.id != Id::Contaminated {
             verdict.confidence *= scale;
+            *possible *= scale;
         }
         verdict.confidence = (verdict.confidence * 100.0).floor() / 100.0;
     }
-    found.retain(|verdict| verdict.confidence >= LEAST);
-    found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-    doubt(&mut found);
-    found
-}
-
-/// Limits the confidence where the second answer is about as likely as the first.
-fn doubt(found: &mut [Verdict]) {
-    let [first, second, ..] = &mut *found else {
-        return;
+    found.retain(|(verdict, _)| verdict.confidence >= LEAST);
+    found.sort_by(|(a, _), (b, _)| b.confidence.total_cmp(&a.confidence));
+    let second = found.iter().skip(1).map(|(_, it)| *it).fold(0.0, f64::max);
+    let is_near =
+        |(it, _): &(Verdict, f64)| it.id != Id::Contaminated && it.confidence - second < MARGIN;
+    let most = match found.len() > 1 && found.first().is_some_and(is_near) {
+        true => UNDECIDED_MAX,
+        false => 1.0,
     };
-    if first.confidence - second.confidence < MARGIN && first.id != Id::Contaminated {
-        for verdict in found {
-            verdict.confidence = verdict.confidence.min(UNDECIDED_MAX);
-        }
+    for (verdict, _) in &mut found {
+        verdict.confidence = verdict.confidence.min(most);
     }
+    found.into_iter().map(|(verdict, _)| verdict).collect()
 }
 
-/// Returns the verdict of one rule, whatever its confidence.
-pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
+/// Returns the verdict of one rule, whatever its confidence, and the confidence that it could have
+/// if no figure that could refute it were absent.
+pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> (Verdict, f64) {
     let mut confidence = rule.curve.at(claimed(rule.claim, evidence));
     let lacks = |name: &&str| evidence.value(name).is_none();
     if rule.required.iter().any(lacks) {
@@ -66,10 +68,6 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
     }
     for need in rule.needs {
         confidence *= need.holds(evidence).unwrap_or(WITHOUT_NEED);
-    }
-    for weighed in rule.raises {
-        let holds = together(weighed, evidence).unwrap_or(0.0);
-        confidence = confidence.powf(1.0 - weighed.weight * holds);
     }
     for weighed in rule.contradicts {
         confidence *= match together(weighed, evidence) {
@@ -82,12 +80,13 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
     if rule.contradicts.iter().any(|it| is_suspect(it, evidence)) {
         confidence = confidence.min(UNDECIDED_MAX);
     }
+    let possible = confidence;
     let unchecked = rule.blind.iter().filter(|(name, _)| lacks(name)).count();
     confidence *= WITHOUT_CHECK.powi(i32::try_from(unchecked).unwrap_or(i32::MAX));
     if let Some(wall) = evidence.value("time.wall") {
         confidence *= (wall / BRIEF_S).clamp(0.0, 1.0);
     }
-    Verdict {
+    let verdict = Verdict {
         id: rule.id,
         confidence: confidence.clamp(0.0, 1.0),
         evidence: speaking_for(rule, evidence),
@@ -95,7 +94,8 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
         cannot_tell: open_questions(rule, evidence),
         places: places(rule, evidence),
         next: filled_in(rule.next, evidence),
-    }
+    };
+    (verdict, possible)
 }
 
 /// Returns whether the figure of a clue is one of the rule's blind spots.
@@ -163,8 +163,7 @@ fn is_suspect(weighed: &Weighed, evidence: &Evidence) -> bool {
 /// Returns the figures that the claim rests on, and the clues that hold at least by half.
 fn speaking_for(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     let mut shown = claim_exhibits(rule, evidence);
-    let raises = rule.raises.iter().flat_map(|weighed| weighed.clues);
-    for clue in rule.needs.iter().chain(raises) {
+    for clue in rule.needs {
         if clue.holds(evidence).is_some_and(|holds| holds >= 0.5) {
             show(&mut shown, exhibit(clue, evidence));
         }
@@ -259,8 +258,7 @@ pub(super) fn looked_at(rule: &Rule) -> Vec<&'static str> {
             names.extend(parts.iter().flat_map(|part| part.figures()));
         }
     }
-    let weighed = rule.raises.iter().chain(rule.contradicts);
-    clues.extend(weighed.flat_map(|weighed| weighed.clues));
+    clues.extend(rule.contradicts.iter().flat_map(|weighed| weighed.clues));
     for clue in clues {
         match clue.figure {
             Quantity::One(name) => names.push(name),
@@ -318,8 +316,7 @@ fn reading(
     }
 }
 
-/// Replaces the names in braces in a text by figures; `{name>text}` is replaced by the text if the
-/// figure is more than a half.
+/// Replaces the names in braces in a text by figures.
 fn filled_in(text: &str, evidence: &Evidence) -> String {
     let mut filled = String::new();
     let mut rest = text;
@@ -328,7 +325,6 @@ fn filled_in(text: &str, evidence: &Evidence) -> String {
         filled.push_str(before);
         let figure = match name.split_once(':') {
             Some((name, _)) => evidence.reading(name).map(|reading| reading.source.clone()),
-            None if name.contains('>') => Some(where_most(name, evidence)),
             None => evidence.value(name).map(|value| format!("{value:.0}")),
         };
         filled.push_str(&figure.unwrap_or_else(|| "unknown".to_owned()));
@@ -345,10 +341,4 @@ fn places(rule: &Rule, evidence: &Evidence) -> Vec<String> {
         .flat_map(|&topic| evidence.places(topic))
         .cloned()
         .collect()
-}
-
-fn where_most(condition: &str, evidence: &Evidence) -> String {
-    let (name, text) = condition.split_once('>').unwrap_or((condition, ""));
-    let is_most = evidence.value(name) > Some(0.5);
-    if is_most { text } else { "" }.to_owned()
 }

@@ -5,8 +5,6 @@
 //! next. Every threshold names its origin. The rules are in the files below; the engine that weighs
 //! them has no knowledge of individual rules.
 
-#[cfg(test)]
-mod borders;
 mod engine;
 mod table;
 #[cfg(test)]
@@ -16,32 +14,6 @@ pub mod verdict;
 use crate::evidence::breakdown::Part;
 use crate::evidence::{Evidence, Topic};
 use crate::rules::verdict::{Id, Verdict};
-
-/// The origin of a threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Origin {
-    /// It was measured, as the text describes.
-    Measured(&'static str),
-    /// It is from the kernel's documentation or source.
-    Kernel(&'static str),
-    /// It is from a book or paper.
-    Literature(&'static str),
-    /// It follows from the definition of the terms.
-    Definition(&'static str),
-}
-
-impl Origin {
-    /// Returns the text of the origin.
-    #[must_use]
-    pub fn text(self) -> &'static str {
-        let (Origin::Measured(text)
-        | Origin::Kernel(text)
-        | Origin::Literature(text)
-        | Origin::Definition(text)) = self;
-        text
-    }
-}
 
 /// A figure, or one figure divided by another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,8 +58,8 @@ pub struct Clue {
     /// The value from which on it holds: the threshold. It is below `from` if smaller values are
     /// evidence.
     pub to: f64,
-    /// The origin of the threshold.
-    pub origin: Origin,
+    /// The origin of the threshold: a measurement, the literature, or the meaning of the terms.
+    pub origin: &'static str,
 }
 
 impl Clue {
@@ -106,36 +78,6 @@ impl Clue {
             Quantity::One(_) => format!("{sign} {}", self.to),
             Quantity::Ratio(_, under) => format!("{sign} {} × {under}", self.to),
         }
-    }
-}
-
-/// Creates a clue that holds fully from the threshold on, and not at all below its half.
-const fn above(name: &'static str, threshold: f64, origin: Origin) -> Clue {
-    ramp(Quantity::One(name), threshold / 2.0, threshold, origin)
-}
-
-/// Creates a clue that holds fully up to the threshold, and not at all from its double on.
-const fn below(name: &'static str, threshold: f64, origin: Origin) -> Clue {
-    ramp(Quantity::One(name), threshold * 2.0, threshold, origin)
-}
-
-/// Like [`above`], for a quotient.
-const fn above_ratio(
-    over: &'static str,
-    under: &'static str,
-    threshold: f64,
-    origin: Origin,
-) -> Clue {
-    let figure = Quantity::Ratio(over, under);
-    ramp(figure, threshold / 2.0, threshold, origin)
-}
-
-const fn ramp(figure: Quantity, from: f64, to: f64, origin: Origin) -> Clue {
-    Clue {
-        figure,
-        from,
-        to,
-        origin,
     }
 }
 
@@ -230,8 +172,6 @@ pub struct Rule {
     pub required: &'static [&'static str],
     /// The clues that must all hold. An absent one reduces the confidence to six tenths.
     pub needs: &'static [Clue],
-    /// The evidence that supports it.
-    pub raises: &'static [Weighed],
     /// The evidence that contradicts it.
     pub contradicts: &'static [Weighed],
     /// The figures that could refute it. An absent one reduces the confidence to 85 %; the text
@@ -241,8 +181,7 @@ pub struct Rule {
     pub limits: &'static [&'static str],
     /// The places that it names.
     pub places: &'static [Topic],
-    /// The next step. `{name}` is replaced by a figure, `{name:source}` by its source, and
-    /// `{name>text}` by the text where the figure is more than a half.
+    /// The next step. `{name}` is replaced by a figure, and `{name:source}` by its source.
     pub next: &'static str,
 }
 
@@ -254,7 +193,6 @@ impl Rule {
         curve: Curve::Overhead,
         required: &[],
         needs: &[],
-        raises: &[],
         contradicts: &[],
         blind: &[],
         limits: &[],

@@ -3,42 +3,33 @@
 use crate::evidence::Topic;
 use crate::evidence::breakdown::Part;
 use crate::rules::verdict::Id;
-use crate::rules::{
-    Claim, Clue, Curve, Origin, Quantity, Rule, Weighed, above, above_ratio, below, ramp, weighed,
-};
+use crate::rules::{Claim, Clue, Curve, Quantity, Rule, Weighed, weighed};
 
-/// Makes a clue: a figure, its threshold, and the origin of the threshold.
+/// Makes a clue: a figure, its threshold, and the origin of the threshold. It begins to hold at the
+/// half of a lower bound, and at the double of an upper one, unless this is given.
 macro_rules! clue {
-    { $g:ident.$n:ident > $to:literal, $($origin:tt)* } => {
-        above(concat!(stringify!($g), ".", stringify!($n)), $to, origin!($($origin)*))
+    { @ $figure:expr, $from:expr, $to:expr, $origin:expr } => {
+        Clue { figure: $figure, from: $from, to: $to, origin: $origin }
     };
-    { $g:ident.$n:ident < $to:literal, $($origin:tt)* } => {
-        below(concat!(stringify!($g), ".", stringify!($n)), $to, origin!($($origin)*))
+    { $g:ident.$n:ident > $to:literal, $origin:expr } => {
+        clue! { $g.$n from $to / 2.0, $to, $origin }
     };
-    { $g:ident.$n:ident / $h:ident.$m:ident > $to:literal, $($origin:tt)* } => {
-        above_ratio(
-            concat!(stringify!($g), ".", stringify!($n)),
-            concat!(stringify!($h), ".", stringify!($m)),
-            $to,
-            origin!($($origin)*),
-        )
+    { $g:ident.$n:ident < $to:literal, $origin:expr } => {
+        clue! { $g.$n from $to * 2.0, $to, $origin }
     };
-    { $g:ident.$n:ident from $from:literal to $to:literal, $($origin:tt)* } => {
-        ramp(
-            Quantity::One(concat!(stringify!($g), ".", stringify!($n))),
-            $from,
-            $to,
-            origin!($($origin)*),
-        )
+    { $g:ident.$n:ident from $from:expr, $to:expr, $origin:expr } => {
+        clue! { @ Quantity::One(concat!(stringify!($g), ".", stringify!($n))), $from, $to, $origin }
     };
-}
-
-macro_rules! origin {
-    ($kind:ident $text:literal) => {
-        Origin::$kind($text)
+    { $g:ident.$n:ident / $h:ident.$m:ident > $to:literal, $origin:expr } => {
+        clue! { $g.$n / $h.$m from $to / 2.0, $to, $origin }
     };
-    ($named:ident) => {
-        $named
+    { $g:ident.$n:ident / $h:ident.$m:ident from $from:expr, $to:expr, $origin:expr } => {
+        clue! {
+            @ Quantity::Ratio(
+                concat!(stringify!($g), ".", stringify!($n)),
+                concat!(stringify!($h), ".", stringify!($m)),
+            ), $from, $to, $origin
+        }
     };
 }
 
@@ -47,12 +38,11 @@ const TOO_FEW_CORES: Weighed = weighed(
     0.6,
     &[
         clue! {
-            threads.busy / cpu.usable > 1.5, Definition
+            threads.busy / cpu.usable > 1.5,
             "at 1.5 threads a core each has two thirds of a core at best"
         },
         clue! {
-            run.wait_peers > 0.3, Definition
-            "1.5 threads a core wait for each other for a third of the time"
+            run.wait_peers > 0.3, "1.5 threads a core wait for each other for a third of the time"
         },
     ],
 );
@@ -68,7 +58,7 @@ pub(crate) const MACHINE: &[Rule] = &[
         contradicts: &[weighed(
             0.5,
             &[clue! {
-                host.throttled_share > 0.1, Definition
+                host.throttled_share > 0.1,
                 "what a quota stops waits too, and no other program is to blame"
             }],
         )],
@@ -128,22 +118,21 @@ pub(crate) const MACHINE: &[Rule] = &[
 const SPINNING: Weighed = weighed(
     0.6,
     &[clue! {
-        spin.cpu_share > 0.25, Definition
-        "a quarter of the time is worth an answer of its own"
+        spin.cpu_share > 0.25, "a quarter of the time is worth an answer of its own"
     }],
 );
 
 /// A large share of the calls end in a switch to another thread.
 const SWITCHING_CALLS: Clue = clue! {
-    switch.handed / call.all > 0.2, Measured
-    "a switch costs 2 µs and more, a call without one 0.2 to 0.5 µs (Zen 4, KVM): with a switch \
-     in every fifth call, switches cost more than calls"
+    switch.handed / call.all > 0.2,
+    "measured: a switch costs 2 µs and more, a call without one 0.2 to 0.5 µs (Zen 4, KVM): with \
+     a switch in every fifth call, switches cost more than calls"
 };
 
 /// A thread blocks so often, and not for a disk, that its waits are hand-overs.
 const OFTEN_BLOCKED: Clue = clue! {
-    switch.handed > 5_000.0, Measured
-    "a hand-over takes 4.3 µs between cores (Zen 4, KVM): 2 % of a core"
+    switch.handed > 5_000.0,
+    "measured: a hand-over takes 4.3 µs between cores (Zen 4, KVM): 2 % of a core"
 };
 
 /// Threads run so briefly that switching takes a large share of their time.
@@ -151,8 +140,8 @@ const BRIEF_RUNS: Weighed = weighed(
     0.6,
     &[
         clue! {
-            switch.run_us from 50.0 to 25.0, Measured
-            "a hand-over takes 4.3 µs between cores (Zen 4, KVM): a sixth of 25"
+            switch.run_us from 50.0, 25.0,
+            "measured: a hand-over takes 4.3 µs between cores (Zen 4, KVM): a sixth of 25"
         },
         OFTEN_BLOCKED,
     ],
@@ -160,39 +149,40 @@ const BRIEF_RUNS: Weighed = weighed(
 
 /// Peers wait for the core that a thread spins on.
 const PEERS_WAIT: Clue = clue! {
-    run.wait_peers > 0.2, Definition
-    "its own threads wait for a core for a fifth of the time they want one"
+    run.wait_peers > 0.2, "its own threads wait for a core for a fifth of the time they want one"
 };
+
+/// A peer can wait for the core of a spinning thread where there are fewer cores than threads.
+const STARVED: Weighed = weighed(
+    0.8,
+    &[
+        PEERS_WAIT,
+        clue! {
+            threads.busy / cpu.usable from 1.0, 1.2,
+            "more threads want to run than there are cores"
+        },
+    ],
+);
 
 /// Faults that a disk serves, which are a different problem than reading.
 const MAJOR_FAULTS: Clue = clue! {
-    fault.major > 100.0, Literature
-    "a disk answers in 0.1 to 10 ms: from 100 a second on they fill the time"
+    fault.major > 100.0,
+    "literature: a disk answers in 0.1 to 10 ms: from 100 a second on they fill the time"
 };
-
-const TO_MEMORY: (&str, &str) = (
-    "hardware.memory_share",
-    "whether it computes or waits for memory",
-);
 
 pub(crate) const RUNNING: &[Rule] = &[
     Rule {
         id: Id::CpuCompute,
         claim: Claim::Parts(&[(Part::Work, &[])]),
         curve: Curve::Residue,
-        contradicts: &[
-            TOO_FEW_CORES,
-            ONE_LOCK,
-            GOROUTINES,
-            weighed(0.6, &[WAITS_FOR_MEMORY]),
-        ],
+        contradicts: &[TOO_FEW_CORES, ONE_LOCK, GOROUTINES],
         blind: &[
-            TO_MEMORY,
             ("call.cpu_share", "how much of it is system calls"),
             ("fault.cpu_share", "how much of it is page faults"),
             ("spin.cpu_share", "how much of it is spinning"),
         ],
         limits: &[
+            "whether it computes or waits for memory",
             "a loop without a pause instruction that calls while it waits looks like computing",
         ],
         places: &[Topic::Functions, Topic::Tool],
@@ -201,32 +191,9 @@ pub(crate) const RUNNING: &[Rule] = &[
         ..Rule::EMPTY
     },
     Rule {
-        id: Id::MemoryBound,
-        claim: Claim::Parts(&[(Part::Work, &[])]),
-        curve: Curve::Residue,
-        required: &["hardware.memory_share"],
-        needs: &[WAITS_FOR_MEMORY],
-        raises: &[weighed(
-            0.5,
-            &[clue! {
-                hardware.ipc < 0.7, Literature
-                "Gregg, Systems Performance: below 1 memory is the likely limit"
-            }],
-        )],
-        contradicts: &[TOO_FEW_CORES, ONE_LOCK],
-        places: &[Topic::Functions, Topic::Tool],
-        next: "Make the data smaller or nearer: arrays instead of pointers, hot fields side by \
-               side, blocks that fit the cache, huge pages.",
-        ..Rule::EMPTY
-    },
-    Rule {
         id: Id::PageFaults,
         claim: Claim::Parts(&[(Part::Faults, &[]), (Part::Disk, &[MAJOR_FAULTS])]),
         curve: Curve::Overhead,
-        raises: &[weighed(
-            0.2,
-            &[clue! { fault.minor > 20_000.0, Measured "1.6 µs each (Zen 4, KVM): 3 % of a core" }],
-        )],
         blind: &[("fault.cpu_share", "how much of the time is page faults")],
         places: &[Topic::Faults],
         next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
@@ -238,8 +205,7 @@ pub(crate) const RUNNING: &[Rule] = &[
         claim: Claim::Parts(&[(Part::Yield, &[])]),
         curve: Curve::Overhead,
         needs: &[clue! {
-            call.yield > 50_000.0, Measured
-            "0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
+            call.yield > 50_000.0, "measured: 0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
         }],
         blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
         places: &[Topic::Calls],
@@ -251,53 +217,35 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::SpinStarvesPeer,
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
-        needs: &[PEERS_WAIT],
-        raises: &[weighed(
-            0.3,
-            &[clue! {
-                threads.busy / cpu.usable > 1.2, Definition
-                "more threads want to run than there are cores"
-            }],
-        )],
+        needs: STARVED.clues,
         contradicts: &[ONE_LOCK],
         places: &[Topic::Functions],
-        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Do not spin \
-               where threads outnumber cores: park at once, or use no more spinning threads than \
-               the {cpu.usable} cores here, each with a core of its own.",
+        next: "Do not spin where threads outnumber cores: park at once, poll with a timeout, or \
+               use no more spinning threads than the {cpu.usable} cores here, each with a core of \
+               its own.",
         ..Rule::EMPTY
     },
     Rule {
         id: Id::SpinBurnsCpu,
         claim: Claim::Parts(&[(Part::Spin, &[]), (Part::BusyPolls, &[])]),
         curve: Curve::Overhead,
-        raises: &[weighed(
-            0.2,
-            &[clue! { threads.spinners > 1.0, Definition "one thread that spins all the time" }],
-        )],
         contradicts: &[
-            weighed(0.8, &[PEERS_WAIT]),
+            STARVED,
             ONE_LOCK,
             // A core that no thread wants delays no message. A queue without room does.
             TOO_SHORT.by(0.3),
         ],
         limits: &["whether the latency that spinning buys is worth a core"],
         places: &[Topic::Functions],
-        next: "{poll.busy_share>Poll with a timeout instead of asking in a loop. }Bound the spin: \
-               for about as long as a wake-up takes (5 to 50 µs; thalweg machine measures it), \
-               then park. If latency is worth a core, leave it.",
+        next: "Bound the spin: for about as long as a wake-up takes (5 to 50 µs; thalweg machine \
+               measures it), then park, or poll with a timeout. If latency is worth a core, leave \
+               it.",
         ..Rule::EMPTY
     },
     Rule {
         id: Id::SyscallBound,
         claim: Claim::Parts(&[(Part::OtherCalls, &[])]),
         curve: Curve::Overhead,
-        raises: &[weighed(
-            0.2,
-            &[clue! {
-                cpu.system_share > 0.4, Definition
-                "much of the processor time is the kernel's"
-            }],
-        )],
         contradicts: &[weighed(0.7, &[SWITCHING_CALLS]), BRIEF_RUNS.by(0.4)],
         blind: &[("call.cpu_share", "how much of the time is system calls")],
         places: &[Topic::Calls],
@@ -308,25 +256,18 @@ pub(crate) const RUNNING: &[Rule] = &[
     },
 ];
 
-/// The processor's pipeline waits for memory.
-const WAITS_FOR_MEMORY: Clue = clue! {
-    hardware.memory_share > 0.3, Literature
-    "Yasin 2014, top-down: memory-bound from a fifth to a third of the slots"
-};
-
 /// Several threads queue for a lock, which changes hands ten times a second.
 const ONE_LOCK: Weighed = weighed(
     0.5,
     &[
         clue! {
-            lock.waiters > 1.0, Definition
-            "waiting in line takes the whole time of a thread"
+            lock.waiters > 1.0, "waiting in line takes the whole time of a thread"
         },
         clue! {
             lock.held_share > 0.5, HANDED_ON
         },
         clue! {
-            lock.waiters / threads.busy > 0.5, Definition
+            lock.waiters / threads.busy > 0.5,
             "they wait for the lock rather than for a core: one waits for each two that do not"
         },
     ],
@@ -337,36 +278,30 @@ const GOROUTINES: Weighed = weighed(
     0.5,
     &[
         clue! {
-            lock.goroutines > 1.0, Definition
-            "waiting in line takes the whole time of a goroutine"
+            lock.goroutines > 1.0, "waiting in line takes the whole time of a goroutine"
         },
         MANY_FUTEX,
     ],
 );
 
 const MANY_FUTEX: Clue = clue! { call.futex > 200.0, HAND_OVERS };
-const HAND_OVERS: Origin = Origin::Measured(
-    "a wake-up takes 5 to 50 µs (Zen 4, KVM): below 200 a second they cost 1 % at most, and what \
-     is waited for takes the time",
-);
+const HAND_OVERS: &str = "measured: a wake-up takes 5 to 50 µs (Zen 4, KVM): below 200 a second \
+                          they cost 1 % at most, and what is waited for takes the time";
 
 /// The program waits so briefly that it gets answers, and it waits for each answer.
-const ANSWERED: Clue = clue! { state.blocked_us from 500_000.0 to 250_000.0, AN_ANSWER };
-const NOT_ANSWERED: Clue = clue! { state.blocked_us from 250_000.0 to 500_000.0, AN_ANSWER };
-const AN_ANSWER: Origin =
-    Origin::Definition("a wait of more than half a second is for work, not for an answer");
+const ANSWERED: Clue = clue! { state.blocked_us from 500_000.0, 250_000.0, AN_ANSWER };
+const NOT_ANSWERED: Clue = clue! { state.blocked_us from 250_000.0, 500_000.0, AN_ANSWER };
+const AN_ANSWER: &str = "a wait of more than half a second is for work, not for an answer";
 
 /// Other programs have nearly all cores, so the other end may wait for one.
 const NO_CORE_LEFT: Weighed = weighed(
     0.4,
     &[
-        ramp(
-            Quantity::Ratio("host.others", "cpu.usable"),
-            0.8,
-            0.95,
-            Origin::Definition("a peer on this machine gets a twentieth of its cores at most"),
-        ),
-        clue! { block.disk from 0.5 to 0.25, Definition "a disk answers without a core" },
+        clue! {
+            host.others / cpu.usable from 0.8, 0.95,
+            "a peer on this machine gets a twentieth of its cores at most"
+        },
+        clue! { block.disk from 0.5, 0.25, "a disk answers without a core" },
     ],
 );
 
@@ -379,23 +314,21 @@ const READS: Clue = Clue {
     ..MAJOR_FAULTS
 };
 
-const SHORT_SLEEP: Clue = clue! { sleep.us from 100_000.0 to 50_000.0, MOMENT };
-const LONG_SLEEP: Clue = clue! { sleep.us from 50_000.0 to 100_000.0, MOMENT };
-const MOMENT: Origin =
-    Origin::Definition("ten looks a second and more: polling; fewer: something periodic");
+const SHORT_SLEEP: Clue = clue! { sleep.us from 100_000.0, 50_000.0, MOMENT };
+const LONG_SLEEP: Clue = clue! { sleep.us from 50_000.0, 100_000.0, MOMENT };
+const MOMENT: &str = "ten looks a second and more: polling; fewer: something periodic";
 
 /// A program polls repeatedly, or keeps a schedule: its polls end by a timeout, as its sleeps do.
-const BY_TIMER: Clue = clue! { poll.timer_share from 0.25 to 0.5, MOST_TIMED };
-const BY_EVENT: Clue = clue! { poll.timer_share from 0.5 to 0.25, MOST_TIMED };
-const MOST_TIMED: Origin = Origin::Definition("half of the time in polls ends by the clock");
-const SHORT_WAIT: Clue = clue! { state.blocked_us from 100_000.0 to 50_000.0, MOMENT };
-const LONG_WAIT: Clue = clue! { state.blocked_us from 50_000.0 to 100_000.0, MOMENT };
+const BY_TIMER: Clue = clue! { poll.timer_share from 0.25, 0.5, MOST_TIMED };
+const BY_EVENT: Clue = clue! { poll.timer_share from 0.5, 0.25, MOST_TIMED };
+const MOST_TIMED: &str = "half of the time in polls ends by the clock";
+const SHORT_WAIT: Clue = clue! { state.blocked_us from 100_000.0, 50_000.0, MOMENT };
+const LONG_WAIT: Clue = clue! { state.blocked_us from 50_000.0, 100_000.0, MOMENT };
 
 /// Threads that wait at a futex are woken by timeouts, not by each other.
-const NOBODY_WAKES: Clue = clue! { futex.wake_share from 0.5 to 0.25, WAKES };
-const SOMEBODY_WAKES: Clue = clue! { futex.wake_share from 0.25 to 0.5, WAKES };
-const WAKES: Origin =
-    Origin::Definition("at a half, as much of the time ends by a hand-over as by a timeout");
+const NOBODY_WAKES: Clue = clue! { futex.wake_share from 0.5, 0.25, WAKES };
+const SOMEBODY_WAKES: Clue = clue! { futex.wake_share from 0.25, 0.5, WAKES };
+const WAKES: &str = "at a half, as much of the time ends by a hand-over as by a timeout";
 
 pub(crate) const BLOCKED: &[Rule] = &[
     Rule {
@@ -406,13 +339,6 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Poll, &[BY_EVENT, ANSWERED]),
         ]),
         curve: Curve::Overhead,
-        raises: &[weighed(
-            0.3,
-            &[clue! {
-                io.delay_share > 0.1, Kernel
-                "Documentation/accounting/delay-accounting.rst: time in block I/O"
-            }],
-        )],
         contradicts: &[
             ONE_LOCK.by(0.3),
             LONG_WAITS,
@@ -433,7 +359,6 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::FutexCalls, &[]),
         ]),
         curve: Curve::Overhead,
-        needs: &[MANY_FUTEX],
         contradicts: &[ONE_LOCK],
         blind: &[(
             "lock.held_share",
@@ -465,7 +390,8 @@ pub(crate) const BLOCKED: &[Rule] = &[
         required: &["lock.waiters"],
         needs: ONE_LOCK.clues,
         limits: &["threads that pass a turn round look the same"],
-        places: &[Topic::Queue],
+        // While others wait, what runs is what the holder does.
+        places: &[Topic::Queue, Topic::Functions],
         next: "Hold the lock for less: move work out of it, split it into shards, give each \
                thread a copy and merge, or hand over by messages.",
         ..Rule::EMPTY
@@ -507,33 +433,27 @@ pub(crate) const BLOCKED: &[Rule] = &[
 ];
 
 /// No thread hands the lock on: another program holds it.
-const NO_HAND_OVERS: Clue = clue! { lock.held_share from 0.5 to 0.25, HANDED_ON };
-const HANDED_ON: Origin = Origin::Definition(
-    "half of the waits are for what another of these threads has, and hands on: those who wake \
-     wait there too, or the word is that of a taken lock (Drepper, Futexes Are Tricky)",
-);
-const FEW_FUTEX: Clue = clue! { call.futex from 50.0 to 25.0, TIMERS };
-const SOON_TIMED_OUT: Clue = clue! { futex.timeout_us from 40_000.0 to 20_000.0, TIMERS };
-const TIMERS: Origin = Origin::Literature(
-    "OpenJDK, PerfDataSamplingInterval: a runtime that idles wakes 20 times a second",
-);
+const NO_HAND_OVERS: Clue = clue! { lock.held_share from 0.5, 0.25, HANDED_ON };
+const HANDED_ON: &str = "half of the waits are for what another of these threads has, and hands \
+                         on: those who wake wait there too, or the word is that of a taken lock \
+                         (Drepper, Futexes Are Tricky)";
+const FEW_FUTEX: Clue = clue! { call.futex from 50.0, 25.0, TIMERS };
+const SOON_TIMED_OUT: Clue = clue! { futex.timeout_us from 40_000.0, 20_000.0, TIMERS };
+const TIMERS: &str =
+    "literature: OpenJDK, PerfDataSamplingInterval: a runtime that idles wakes 20 times a second";
 
 /// More messages arrive than the slowest stage can serve.
-const OVERLOAD: Clue = ramp(
-    Quantity::Ratio("export.arrival", "export.service"),
-    0.95,
-    1.05,
-    Origin::Literature("a queue grows without bound from a utilisation of 1 on (Kleinrock)"),
-);
+const OVERLOAD: Clue = clue! {
+    export.arrival / export.service from 0.95, 1.05,
+    "literature: a queue grows without bound from a utilisation of 1 on (Kleinrock)"
+};
 
 /// All messages can be served, with capacity to spare. A sender that waits for room sends at the
 /// rate of its service: then there is none to spare.
-const SPARE: Clue = ramp(
-    Quantity::Ratio("export.arrival", "export.service"),
-    1.0,
-    0.9,
-    Origin::Measured("a sender that only waits for room sends at 0.97 (Zen 4, KVM)"),
-);
+const SPARE: Clue = clue! {
+    export.arrival / export.service from 1.0, 0.9,
+    "measured: a sender that only waits for room sends at 0.97 (Zen 4, KVM)"
+};
 
 /// Its threads wait for a core, and the messages that they would serve wait with them.
 const NO_CORE: Weighed = weighed(0.5, &[PEERS_WAIT]);
@@ -546,8 +466,7 @@ const TOO_SHORT: Weighed = weighed(
         clue! { export.burst > 1.0, NO_ROOM },
     ],
 );
-const NO_ROOM: Origin =
-    Origin::Definition("senders find no room for a tenth of the time, in bursts of a known size");
+const NO_ROOM: &str = "senders find no room for a tenth of the time, in bursts of a known size";
 
 pub(crate) const EXPORTED: &[Rule] = &[
     Rule {

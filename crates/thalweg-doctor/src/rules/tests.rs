@@ -9,14 +9,14 @@ use proptest::prelude::*;
 /// A program that runs all the time on two cores, without other notable figures.
 const PLAIN: &[(&str, f64)] = &values! {
     time.wall 2.0, cpu.usable 2.0, cpu.used 1.0, cpu.system_share 0.01, threads.busy 1.0,
-    threads.spinners 0.0, state.running 1.0, state.waiting 0.0, state.blocked 0.0,
-    state.blocked_us 1_000.0, run.wait_share 0.0, run.wait_peers 0.0, switch.handed 10.0,
-    switch.preempted 10.0, switch.run_us 10_000.0, fault.minor 100.0, fault.major 0.0,
+    state.running 1.0, state.waiting 0.0, state.blocked 0.0,
+    state.blocked_us 1_000.0, run.wait_peers 0.0, switch.handed 10.0,
+    switch.run_us 10_000.0, fault.minor 100.0, fault.major 0.0,
     fault.cpu_share 0.01, call.all 50.0, call.cpu_share 0.01, call.yield 0.0, call.futex 0.0,
-    call.sleep 0.0, call.poll 0.0, call.io 5.0, poll.busy_share 0.0, spin.cpu_share 0.0,
+    poll.busy_share 0.0, spin.cpu_share 0.0,
     yield.cpu_share 0.0, block.futex 0.0, block.file_lock 0.0, block.disk 0.0, block.stream 0.0,
     block.sleep 0.0, block.poll 0.0, block.child 0.0, block.other 0.0, lock.waiters 0.0,
-    lock.held_share 0.0, lock.goroutines 0.0, io.delay_share 0.0, host.steal_share 0.0,
+    lock.held_share 0.0, lock.goroutines 0.0, host.steal_share 0.0,
     host.wait_others 0.01, host.throttled_share 0.0, host.others 0.1
 };
 
@@ -75,7 +75,7 @@ fn what_runs_is_reported() {
     };
     first(Id::YieldStorm, &evidence(&yields));
     let spin = values! {
-        spin.cpu_share 0.9, threads.spinners 2.0, threads.busy 2.0
+        spin.cpu_share 0.9, threads.busy 2.0
     };
     first(Id::SpinBurnsCpu, &evidence(&spin));
     let starved = [("run.wait_peers", 0.5), ("cpu.usable", 1.0)];
@@ -87,27 +87,22 @@ fn what_runs_is_reported() {
         threads.busy 8.0, cpu.used 2.0, run.wait_peers 0.75
     };
     first(Id::Oversubscribed, &evidence(&crowd));
-    let slow_memory = [("hardware.memory_share", 0.6), ("hardware.ipc", 0.3)];
-    first(Id::MemoryBound, &evidence(&slow_memory));
-    let counted = [("hardware.memory_share", 0.05), ("hardware.ipc", 2.5)];
-    let sure = first(Id::CpuCompute, &evidence(&counted)).confidence;
-    assert!(sure > confidence(Id::CpuCompute, &evidence(&[])));
 }
 
 #[test]
 fn what_blocks_is_reported() {
-    let disk = [("block.disk", 0.9), ("call.io", 10_000.0)];
+    let disk = [("block.disk", 0.9)];
     first(Id::BlockingIo, &blocked(&disk));
-    let stream = [("block.stream", 0.9), ("call.io", 200.0)];
+    let stream = [("block.stream", 0.9)];
     first(Id::BlockingIo, &blocked(&stream));
     let mapped = [("block.disk", 0.9), ("fault.major", 3_000.0)];
     first(Id::PageFaults, &blocked(&mapped));
     let sleep = values! {
-        block.sleep 1.0, sleep.us 1_060.0, call.sleep 900.0
+        block.sleep 1.0, sleep.us 1_060.0
     };
     first(Id::SleepPolling, &blocked(&sleep));
     let polled = values! {
-        block.poll 1.0, poll.timer_share 1.0, call.poll 900.0
+        block.poll 1.0, poll.timer_share 1.0
     };
     first(Id::SleepPolling, &blocked(&polled));
     // Java and Go sleep in futex.
@@ -139,7 +134,7 @@ fn threads_that_wait_for_each_other_are_reported() {
     };
     first(Id::LockConvoy, &evidence(&convoy));
     let pipes = values! {
-        state.running 0.8, state.blocked 0.2, block.stream 1.0, call.io 200_000.0,
+        state.running 0.8, state.blocked 0.2, block.stream 1.0,
         call.all 200_000.0, call.cpu_share 0.8, switch.handed 100_000.0, switch.run_us 8.0
     };
     first(Id::SchedChurn, &evidence(&pipes));
@@ -201,7 +196,7 @@ fn what_programs_export_is_reported() {
 
 #[test]
 fn busy_others_alone_contaminate_nothing() {
-    let busy = [("host.others", 2.0), ("host.pressure", 0.9)];
+    let busy = [("host.others", 2.0)];
     let verdict = first(Id::CpuCompute, &evidence(&busy));
     assert!(verdict.confidence > 0.6);
     assert_eq!(confidence(Id::Contaminated, &evidence(&busy)), 0.0);
@@ -282,27 +277,15 @@ fn a_peer_that_may_have_no_core_is_not_blamed_for_sure() {
 }
 
 #[test]
-fn memory_is_blamed_with_counters_only() {
-    let plain = evidence(&[("hardware.ipc", 0.2), ("hardware.miss_rate", 1e8)]);
-    assert_eq!(confidence(Id::MemoryBound, &plain), 0.0);
-    let verdict = first(Id::CpuCompute, &plain);
-    let open = verdict.cannot_tell.join("\n");
-    assert!(
-        open.contains("whether it computes or waits for memory"),
-        "{open}"
-    );
-}
-
-#[test]
 fn absent_figures_lower_confidence_and_are_named() {
     let whole = evidence(&[("fault.cpu_share", 0.5), ("fault.minor", 300_000.0)]);
     for name in ["fault.cpu_share", "call.cpu_share", "spin.cpu_share"] {
         let less = without(&whole, &[name]);
         let rule = |id| *rules().iter().find(|rule| rule.id == id).expect("a rule");
-        let all = weigh(rule(Id::CpuCompute), &evidence(&[]));
-        let blind = weigh(rule(Id::CpuCompute), &without(&evidence(&[]), &[name]));
+        let all = weigh(rule(Id::CpuCompute), &evidence(&[])).0;
+        let blind = weigh(rule(Id::CpuCompute), &without(&evidence(&[]), &[name])).0;
         assert!(blind.confidence < all.confidence, "{name}");
-        let open = weigh(rule(Id::CpuCompute), &less).cannot_tell.join("\n");
+        let open = weigh(rule(Id::CpuCompute), &less).0.cannot_tell.join("\n");
         assert!(open.contains(&format!("{name} is absent (not here)")));
     }
     assert_eq!(judge(&Evidence::new()), []);
@@ -312,8 +295,7 @@ fn absent_figures_lower_confidence_and_are_named() {
 fn of_two_the_larger_part_of_the_time_comes_first() {
     for (faults, expected) in [(0.22, Id::CpuCompute), (0.27, Id::PageFaults)] {
         let mixed = [("fault.cpu_share", faults), ("call.cpu_share", 0.0)];
-        let mixed = evidence(&[&mixed[..], &[("hardware.memory_share", 0.0)]].concat());
-        assert_eq!(judge(&mixed)[0].id, expected, "{faults}");
+        assert_eq!(judge(&evidence(&mixed))[0].id, expected, "{faults}");
     }
     for (calls, expected) in [(0.3, Id::PageFaults), (0.5, Id::SyscallBound)] {
         let mixed = [("fault.cpu_share", 0.4), ("call.cpu_share", calls)];
@@ -340,7 +322,7 @@ fn a_moment_is_too_brief_to_be_sure() {
 #[test]
 fn every_kind_has_a_rule_and_every_rule_is_sound() {
     let ids: Vec<Id> = rules().iter().map(|rule| rule.id).collect();
-    assert_eq!(ids.len(), 20);
+    assert_eq!(ids.len(), 19);
     for rule in rules() {
         let same = ids.iter().filter(|&&id| id == rule.id).count();
         assert_eq!(same, 1, "{:?}", rule.id);
@@ -349,8 +331,8 @@ fn every_kind_has_a_rule_and_every_rule_is_sound() {
             assert!(crate::evidence::named(name).is_some(), "{name}");
         }
         // A text that appears only if a figure is high is not filled in.
-        let places = rule.next.matches('{').count() - rule.next.matches('>').count();
-        let filled = weigh(rule, &Evidence::new()).next;
+        let places = rule.next.matches('{').count();
+        let filled = weigh(rule, &Evidence::new()).0.next;
         assert_eq!(filled.matches("unknown").count(), places, "{filled}");
     }
 }
@@ -359,7 +341,7 @@ fn every_kind_has_a_rule_and_every_rule_is_sound() {
 fn a_queue_at_a_lock_is_distinguished_from_one_at_a_condition() {
     // Six threads, and the holder of the lock sleeps for 15 ms: it was judged SLEEP-POLLING.
     let asleep = values! {
-        block.sleep 1.0, sleep.us 15_100.0, call.sleep 66.0, call.futex 190.0,
+        block.sleep 1.0, sleep.us 15_100.0, call.futex 190.0,
         switch.handed 140.0, lock.waiters 4.9, lock.held_share 1.0
     };
     first(Id::LockConvoy, &blocked(&asleep));
@@ -446,7 +428,6 @@ fn a_heartbeat_waits_for_no_answer() {
     let waits = |blocked_us, timed, cause| {
         let polls = [
             ("state.blocked_us", blocked_us),
-            ("call.poll", 38.5),
             ("poll.timer_share", timed),
         ];
         blocked(&[&polls[..], &[(cause, 1.0)]].concat())
@@ -465,7 +446,7 @@ fn a_heartbeat_waits_for_no_answer() {
 #[test]
 fn threads_that_time_out_once_do_not_poll() {
     let quiet = values! {
-        block.futex 1.0, futex.wake_share 0.0, call.futex 36.4, call.poll 6.6,
+        block.futex 1.0, futex.wake_share 0.0, call.futex 36.4,
         state.blocked_us 1.2e6
     };
     let polling = confidence(Id::SleepPolling, &blocked(&quiet));
@@ -491,6 +472,38 @@ fn where_goroutines_may_wait_unseen_it_is_not_sure() {
     // No goroutine is handed on where no thread parks.
     let alone = without(&evidence(&[]), &["lock.goroutines"]);
     first(Id::CpuCompute, &alone);
+}
+
+/// `stress-ng --mutex`, as recorded as root: its real-time threads leave the doctor no core to see
+/// who waits. It was SYSCALL-BOUND at 0.87 where few calls were counted, as the time of calls was
+/// divided by their number, and at 0.74 where many were: parking came second only because it is not
+/// known whether the threads wait for a lock.
+#[test]
+fn an_answer_is_not_sure_beside_one_that_could_not_be_checked() {
+    let mutex = values! {
+        state.running 0.9, state.waiting 0.05, state.blocked 0.05, cpu.used 1.7,
+        cpu.system_share 0.95, call.cpu_share 0.92, futex.cpu_share 0.36, yield.cpu_share 0.07,
+        call.all 90_300.0, call.yield 20_100.0, threads.busy 2.2, run.wait_peers 0.25,
+        switch.handed 9_920.0, switch.run_us 167.0
+    };
+    for counted in [28_500.0, 0.0] {
+        let mutex = [&mutex[..], &[("call.futex", counted)]].concat();
+        let unseen = without(&evidence(&mutex), &["lock.waiters", "lock.held_share"]);
+        let found = judge(&unseen);
+        assert!(found.iter().all(|it| it.confidence <= 0.6), "{found:?}");
+        assert!(confidence(Id::FutexParking, &unseen) > 0.4, "{found:?}");
+    }
+}
+
+/// Java's `onSpinWait` beside a thread that computes, on two cores that others have for most of the
+/// time, as recorded without root: there are no more threads than cores.
+#[test]
+fn a_spinning_thread_starves_no_peer_that_has_a_core_of_its_own() {
+    let spin = values! {
+        spin.cpu_share 0.5, threads.busy 1.96, run.wait_peers 0.5, cpu.used 0.43
+    };
+    assert_eq!(confidence(Id::SpinStarvesPeer, &evidence(&spin)), 0.0);
+    first(Id::SpinBurnsCpu, &evidence(&spin));
 }
 
 /// Java sleeps in futex, and no thread wakes a sleeper. This is made by hand: for such a program
@@ -526,7 +539,7 @@ fn spinning_is_neither_work_nor_a_burst() {
     assert_ne!(verdicts[0].id, Id::Oversubscribed, "{verdicts:?}");
     // Its sender spins until the next burst is due, which costs a core but delays no message.
     let bursts = values! {
-        spin.cpu_share 0.45, threads.spinners 1.0, export.arrival 270_000.0,
+        spin.cpu_share 0.45, export.arrival 270_000.0,
         export.service 400_000.0, export.full_share 0.15, export.burst 998.0
     };
     let verdicts = judge(&evidence(&bursts));
@@ -559,23 +572,20 @@ fn polls_that_do_not_wait_are_spins() {
     let calls = |busy| {
         [
             ("call.all", 1.43e6),
-            ("call.poll", 1.42e6),
             ("call.cpu_share", 0.52),
             ("cpu.system_share", 0.53),
             ("poll.busy_share", busy),
         ]
     };
     let spins = first(Id::SpinBurnsCpu, &evidence(&calls(0.99)));
-    assert!(spins.next.starts_with("Poll with a timeout"), "{spins:?}");
+    assert!(spins.next.contains("poll with a timeout"), "{spins:?}");
     assert!(confidence(Id::SyscallBound, &evidence(&calls(0.99))) < 0.1);
     first(Id::SyscallBound, &evidence(&calls(0.45)));
-    let starved = [("run.wait_peers", 0.5)];
+    let starved = [("run.wait_peers", 0.5), ("threads.busy", 3.0)];
     first(
         Id::SpinStarvesPeer,
         &evidence(&[&calls(0.99)[..], &starved].concat()),
     );
-    let pause = evidence(&[("spin.cpu_share", 0.9)]);
-    assert!(first(Id::SpinBurnsCpu, &pause).next.starts_with("Bound"));
 }
 
 /// A Java client that waits for a socket, as recorded: it was judged SLEEP-POLLING at 0.83. The
@@ -622,8 +632,7 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
 
 /// Returns the clues that support a rule.
 fn in_favour(rule: &Rule) -> impl Iterator<Item = &'static Clue> {
-    let raises = rule.raises.iter().flat_map(|weighed| weighed.clues);
-    rule.needs.iter().chain(raises)
+    rule.needs.iter()
 }
 
 /// Returns whether the rule uses the figure of the clue in no other place.
@@ -665,7 +674,7 @@ proptest! {
             .filter(|(rule, clue)| looks_once(rule, clue))
             .collect();
         let (rule, clue) = all[chosen.index(all.len())];
-        let before = weigh(rule, &evidence).confidence;
+        let before = weigh(rule, &evidence).0.confidence;
         let name = clue.figure.name();
         let better = match evidence.value(name) {
             Some(value) => value + step * (clue.to - clue.from),
@@ -674,7 +683,7 @@ proptest! {
         };
         let mut more = evidence.clone();
         more.put(name, better, Quality::Exact, "more");
-        let after = weigh(rule, &more).confidence;
+        let after = weigh(rule, &more).0.confidence;
         prop_assert!(after >= before - 1e-12, "{:?} {name}: {before} to {after}", rule.id);
     }
 
@@ -692,7 +701,7 @@ proptest! {
             let weighed = |value: f64| {
                 let mut evidence = evidence.clone();
                 evidence.put(name, value, Quality::Exact, "any");
-                weigh(rule, &evidence).confidence
+                weigh(rule, &evidence).0.confidence
             };
             let (less, more) = (weighed(share), weighed((share + more).min(1.0)));
             prop_assert!(more >= less - 1e-12, "{:?}: {less} to {more}", id);

@@ -46,7 +46,6 @@ ids! {
     Oversubscribed "OVERSUBSCRIBED" "more threads want to run than there are cores";
     Throttled "THROTTLED" "a quota stops it";
     CpuCompute "CPU-COMPUTE" "it computes";
-    MemoryBound "MEMORY-BOUND" "it computes, and waits for memory meanwhile";
     SchedChurn "SCHED-CHURN" "it switches between threads more than it works";
     Idle "IDLE" "it has nothing to do";
     RateImbalance "RATE-IMBALANCE" "more comes than can be served";

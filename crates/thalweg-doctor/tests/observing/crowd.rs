@@ -51,8 +51,7 @@ fn without_events() {
     assert_eq!(seen.code, 0);
     let wanted = seen.value("state.running") + seen.value("state.waiting");
     assert!(wanted > 0.5, "{wanted}");
-    assert_eq!(seen.quality("run.wait_share"), "sampled");
-    assert_eq!(seen.quality("switch.blocked"), "exact");
+    assert_eq!(seen.quality("run.wait_peers"), "sampled");
 }
 
 /// The kernel ends the events of a program that gets the rights of another user.

@@ -34,6 +34,14 @@ pub enum Published<'p> {
     },
     /// A command was executed.
     Outcome(Executed<'p>),
+    /// A replica has seen that another one has claimed the command log, or has claimed it itself
+    /// and executed all of it: it does not go back to an earlier claim.
+    Claimed {
+        /// The number of the claim, higher than those of all claims before.
+        epoch: u64,
+        /// Whether this replica writes the log from now on.
+        leads: bool,
+    },
     /// A query was answered.
     Answer {
         /// The note of the caller that asked.

@@ -9,8 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage};
 
 use super::error::{Failed, SubmitError, shortage};
-use super::exchange::{Exchange, Publish};
-use super::opening::Recovered;
+use super::exchange::Exchange;
 use super::published::Published;
 use super::record::{RecordError, decode_into};
 use super::replication::batch::Batch;
@@ -175,39 +174,28 @@ impl<S: Storage> Exchange<S> {
         self.replication = Replication::Following;
     }
 
+    /// Notes the claim of another replica, under which what follows was written.
+    pub(super) fn follow_claim(&mut self, claim: &Claim) {
+        self.publish_claim(claim, false);
+    }
+
+    fn publish_claim(&mut self, claim: &Claim, leads: bool) {
+        self.identity = claim.identity;
+        let epoch = claim.epoch;
+        (self.publish)(Published::Claimed { epoch, leads });
+    }
+
     /// Writes the log from now on, under this claim, behind the batch with this checksum.
     pub(super) fn begin_to_lead(&mut self, claim: &Claim, previous: u64, outlet: Box<dyn Outlet>) {
-        self.identity = claim.identity;
         let leading = Leading::new(outlet, claim.epoch, previous, self.owner.number);
         self.replication = Replication::Leading(Box::new(leading));
+        self.publish_claim(claim, true);
     }
 
-    /// Has everything published by this closure from now on, which is called with the present
-    /// state first: for an exchange that was opened before it is known who listens.
-    ///
-    /// # Panics
-    /// Something is in flight.
-    pub fn publish_by(&mut self, mut publish: impl FnMut(Published<'_>) + Send + 'static) {
-        assert_eq!(self.in_flight(), 0, "nothing is in flight");
-        publish(Published::Started {
-            state: &self.state,
-            number: self.owner.number,
-        });
-        let publish: Publish = Box::new(publish);
-        self.publish = publish;
-    }
-
-    /// Returns what was found when the exchange was opened, as it is now that it has executed what
-    /// the log had.
-    #[must_use]
-    pub fn recovered_again(&self, recovered: Recovered) -> Recovered {
-        Recovered {
-            commands: self.owner.number,
-            digest: self.digest,
-            time: self.state.risk.clock(),
-            limits: self.state.risk.limits_of_all(),
-            ..recovered
-        }
+    /// Has everything published by this closure from now on.
+    #[cfg(test)]
+    pub(super) fn publish_by(&mut self, publish: impl FnMut(Published<'_>) + Send + 'static) {
+        self.publish = Box::new(publish);
     }
 
     /// Executes records of the log, the first of which has the number of the next command.

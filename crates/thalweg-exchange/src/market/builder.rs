@@ -283,6 +283,12 @@ impl Builder {
         orders.sum::<u64>() as usize
     }
 
+    /// Begins a new epoch where the numbers are: subscribers need a [snapshot](Self::snapshot) of
+    /// each symbol, which says by its numbers how many messages they miss, if any.
+    pub fn begin_epoch(&mut self, epoch: Epoch) {
+        self.tape.epoch = epoch;
+    }
+
     /// Returns the epoch, which identifies this start of the feed.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {

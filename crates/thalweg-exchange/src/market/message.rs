@@ -8,7 +8,8 @@ use crate::ids::SymbolId;
 ///
 /// The caller that starts a [`Builder`](super::Builder) chooses it. It must differ at each start,
 /// and should grow: a count of starts that outlives them, or the time in nanoseconds since 1970.
-/// The numbers of messages count within one epoch and begin again in the next.
+/// The numbers of messages count within one epoch. They begin again in the next, unless the same
+/// builder [goes on](super::Builder::begin_epoch).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 

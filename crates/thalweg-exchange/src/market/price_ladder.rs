@@ -17,12 +17,15 @@ const PIECE: usize = 64;
 /// so that it takes a quarter of one until a piece that was put together is split, or one that was
 /// split is put together.
 const MERGED: usize = PIECE / 4 * 3;
+/// Pieces that are allocated when one is split.
+const ALLOCATED_TOGETHER: usize = 4;
 
 /// Price levels of one side.
 ///
 /// Changing a level costs a binary search; one that comes or goes moves each better one of its
-/// piece by 24 bytes. Allocates only when there are more levels than ever before; then half as many
-/// again have room.
+/// piece by 24 bytes. Allocates when a piece is split and there are more levels than there were,
+/// [`ALLOCATED_TOGETHER`] pieces at most, until half as many levels again have room: so there is
+/// never much to do at once. The levels that it was made for need no allocation.
 #[derive(Clone, Debug)]
 pub(super) struct PriceLadder {
     /// Turns prices into keys, which sort the worst price first, without a branch or overflow.
@@ -31,8 +34,6 @@ pub(super) struct PriceLadder {
     /// Empty pieces.
     spare: Vec<Vec<Level>>,
     count: usize,
-    /// Levels that need no allocation.
-    room: usize,
 }
 
 const fn empty(price: i64) -> Level {
@@ -41,6 +42,12 @@ const fn empty(price: i64) -> Level {
         volume: 0,
         orders: 0,
     }
+}
+
+/// Returns how many pieces this number of levels needs at most: every two neighbours have more than
+/// `MERGED` levels; one more while a piece is split.
+const fn pieces_of(levels: usize) -> usize {
+    2 * (levels / (MERGED + 1)) + 2
 }
 
 /// Where in the order a level is, or would be.
@@ -60,10 +67,11 @@ impl PriceLadder {
             pieces: Vec::new(),
             spare: Vec::new(),
             count: 0,
-            room: 0,
         };
         if levels > 0 {
-            ladder.make_room(levels);
+            let pieces = pieces_of(levels);
+            ladder.pieces.reserve(pieces);
+            ladder.allocate(pieces);
         }
         ladder
     }
@@ -106,8 +114,8 @@ impl PriceLadder {
     }
 
     fn insert(&mut self, mut spot: Spot, level: Level) {
-        if self.count == self.room {
-            self.make_room(self.count + self.count / 2 + PIECE);
+        if self.pieces.is_empty() {
+            self.begin();
         }
         self.count += 1;
         if self.pieces[spot.piece].len() == PIECE {
@@ -122,7 +130,9 @@ impl PriceLadder {
     /// Cuts a full piece in two.
     #[cold]
     fn split(&mut self, piece: usize) {
-        // There is a spare one, as `make_room` has counted.
+        let wanted = pieces_of(self.count + self.count / 2);
+        let missing = wanted.saturating_sub(self.pieces.len() + self.spare.len());
+        self.allocate(missing.min(ALLOCATED_TOGETHER));
         let spare = self.spare.pop();
         let mut better = spare.unwrap_or_else(|| Vec::with_capacity(PIECE));
         better.extend(self.pieces[piece].drain(PIECE / 2..));
@@ -155,20 +165,17 @@ impl PriceLadder {
         }
     }
 
-    /// Takes memory for more levels than now, this number in all.
+    /// Takes the first piece.
     #[cold]
-    fn make_room(&mut self, levels: usize) {
-        // Every two neighbours have more than `MERGED` levels; one more while a piece is split.
-        let pieces = 2 * (levels / (MERGED + 1)) + 2;
-        self.pieces.reserve(pieces - self.pieces.len());
-        self.spare.reserve(pieces - self.spare.len());
-        while self.pieces.len() + self.spare.len() < pieces {
-            self.spare.push(Vec::with_capacity(PIECE));
-        }
-        if self.pieces.is_empty() {
-            self.pieces.extend(self.spare.pop());
-        }
-        self.room = levels;
+    fn begin(&mut self) {
+        let spare = self.spare.pop();
+        let first = spare.unwrap_or_else(|| Vec::with_capacity(PIECE));
+        self.pieces.push(first);
+    }
+
+    fn allocate(&mut self, pieces: usize) {
+        let new = || Vec::with_capacity(PIECE);
+        self.spare.extend(std::iter::repeat_with(new).take(pieces));
     }
 
     pub(super) fn best(&self) -> Option<Level> {
@@ -336,5 +343,34 @@ mod tests {
         assert_eq!((memory(&ladder), ladder.best()), (before, None));
         ladder.put(level(i64::MIN));
         assert_eq!(ladder.best(), Some(level(i64::MIN)));
+    }
+
+    #[test]
+    fn a_level_that_comes_allocates_little_whatever_the_others_are() {
+        let level = |price| Level {
+            price,
+            volume: 1,
+            orders: 1,
+        };
+        let mut ladder = PriceLadder::new(Action::Ask, 64);
+        let memory = |ladder: &PriceLadder| ladder.pieces.len() + ladder.spare.len();
+        let mut before = memory(&ladder);
+        for price in 0..64 {
+            ladder.put(level(price));
+        }
+        assert_eq!(memory(&ladder), before);
+        for price in 0..100_000_i64 {
+            // In the midst as well as at the end.
+            ladder.put(level(price * 7_919 % 100_003));
+            let now = memory(&ladder);
+            assert!(now - before <= ALLOCATED_TOGETHER, "{before} {now}");
+            before = now;
+        }
+        check(&ladder);
+        // No more than half as many levels again need.
+        assert!(
+            before <= pieces_of(ladder.count + ladder.count / 2),
+            "{before}"
+        );
     }
 }

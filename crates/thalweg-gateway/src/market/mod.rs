@@ -50,7 +50,7 @@ use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};
 pub(crate) use self::ticker::Ticker;
-use self::topics::Topics;
+use self::topics::{Progress, Topics};
 pub(crate) use self::trade::{AggregateTrade, Trade, Trades};
 pub(crate) use self::units::{Units, percent};
 use crate::time_unit::now_us;
@@ -59,8 +59,6 @@ use crate::time_unit::now_us;
 const TICK: Duration = Duration::from_millis(100);
 /// Ticks in a second.
 const TICKS: u64 = 10;
-/// Events that are published before others of the runtime have a turn.
-const PUBLISHED_TOGETHER: usize = 256;
 
 /// The changes of the command that ends next.
 #[derive(Debug, Default)]
@@ -68,8 +66,10 @@ struct Pending {
     messages: Vec<Message>,
     trades: Vec<Trade>,
     books: Vec<Snapshot>,
-    /// Symbols that are gone, unless their books are among these.
+    /// Symbols whose books have not come since a restart: those that do not come are gone.
     unseen: BTreeSet<SymbolId>,
+    /// All books have come.
+    is_restarted: bool,
 }
 
 /// See the [module](self).
@@ -113,13 +113,19 @@ impl Market {
         Arc::clone(entry.or_insert_with(new))
     }
 
-    /// Forgets all books: those that are there follow.
+    /// All books follow, in place of those of before.
     pub(crate) fn restart(&self) {
         let mut pending = lock(&self.pending);
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         pending.messages.clear();
         pending.books.clear();
         pending.unseen = entries.keys().copied().collect();
+        pending.is_restarted = false;
+    }
+
+    /// All books have followed: the others are gone when the command ends.
+    pub(crate) fn restarted(&self) {
+        lock(&self.pending).is_restarted = true;
     }
 
     /// Takes a book, from which messages go on.
@@ -179,11 +185,10 @@ impl Market {
         self.number.store(number, Ordering::Relaxed);
         let mut pending = std::mem::take(&mut *lock(&self.pending));
         let mut changed = self.apply(number, time_us, &mut pending);
-        if changed.is_empty() {
-            return;
+        if !changed.is_empty() {
+            lock(&self.changed).append(&mut changed);
+            self.has_changed.notify_one();
         }
-        lock(&self.changed).append(&mut changed);
-        self.has_changed.notify_one();
         pending.messages.clear();
         pending.trades.clear();
         pending.books.clear();
@@ -202,7 +207,11 @@ impl Market {
             lock(&self.entry_or_new(symbol)).trades(time_us, own);
             changed.insert(symbol);
         }
-        for symbol in std::mem::take(&mut pending.unseen) {
+        let gone = match std::mem::take(&mut pending.is_restarted) {
+            true => std::mem::take(&mut pending.unseen),
+            false => BTreeSet::new(),
+        };
+        for symbol in gone {
             lock(&self.entry_or_new(symbol))
                 .market
                 .depth
@@ -288,11 +297,12 @@ impl Market {
                 _ = ticks.tick() => self.tick(now_us()),
                 () = self.has_changed.notified() => self.flush(now_us()),
             };
-            for some in events.chunks(PUBLISHED_TOGETHER) {
-                self.topics.publish(some);
+            let mut progress = Progress::default();
+            while !self.topics.publish(&events, &mut progress) {
                 // The connections write meanwhile.
                 tokio::task::yield_now().await;
             }
+            tokio::task::yield_now().await;
         }
     }
 

@@ -90,6 +90,11 @@ impl SharedEvent {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn of_time(&self) -> Option<i64> {
+        self.event.as_ref().map(|event| event.time_us)
+    }
+
     pub(crate) fn text(&self, time_unit: TimeUnit) -> &Utf8Bytes {
         let made = || self.event.as_ref().map(|event| event.text(time_unit));
         self.texts[time_unit as usize].get_or_init(|| made().unwrap_or_default().into())

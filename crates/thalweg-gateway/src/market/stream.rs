@@ -50,18 +50,19 @@ impl Kind {
     /// Returns the kind of a stream's name behind the `@`.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (name, speed) = match name.split_once('@') {
-            None => (name, Speed::Slow),
-            Some((name, "100ms")) => (name, Speed::Fast),
-            Some((name, "1000ms")) => (name, Speed::Slow),
-            Some(("depth", "0ms")) => ("depth", Speed::Immediate),
+            None => (name, None),
+            Some((name, "100ms")) => (name, Some(Speed::Fast)),
+            Some((name, "1000ms")) => (name, Some(Speed::Slow)),
+            Some(("depth", "0ms")) => ("depth", Some(Speed::Immediate)),
             Some(_) => return None,
         };
+        let or_slow = speed.unwrap_or(Speed::Slow);
         match name {
-            "depth" => Some(Self::Diff(speed)),
-            "depth5" => Some(Self::Partial(5, speed)),
-            "depth10" => Some(Self::Partial(10, speed)),
-            "depth20" => Some(Self::Partial(20, speed)),
-            _ if speed != Speed::Slow => None,
+            "depth" => Some(Self::Diff(or_slow)),
+            "depth5" => Some(Self::Partial(5, or_slow)),
+            "depth10" => Some(Self::Partial(10, or_slow)),
+            "depth20" => Some(Self::Partial(20, or_slow)),
+            _ if speed.is_some() => None,
             "trade" => Some(Self::Trade),
             "aggTrade" => Some(Self::AggregateTrade),
             "bookTicker" => Some(Self::BookTicker),
@@ -366,6 +367,9 @@ mod tests {
             "depth5@0ms",
             "kline_1x",
             "trade@100ms",
+            "trade@1000ms",
+            "bookTicker@1000ms",
+            "kline_1m@1000ms",
             "",
             "@",
         ] {

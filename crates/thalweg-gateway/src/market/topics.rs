@@ -23,6 +23,18 @@ struct Registry {
     next: u64,
 }
 
+/// Events, and followers that get one, before the lock is given back, and others have a turn.
+pub(super) const PUSHED_TOGETHER: usize = 1_024;
+
+/// How far some events were published.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// Events that all their followers have.
+    done: usize,
+    /// The next event, where some of its followers have it, and the id of the first that has not.
+    begun: Option<(Arc<SharedEvent>, u64)>,
+}
+
 /// The followers of all streams.
 #[derive(Debug, Default)]
 pub(super) struct Topics(Mutex<Registry>);
@@ -65,21 +77,36 @@ impl Topics {
         }
     }
 
-    /// Gives events to the connections that follow their streams. Never waits for one.
-    pub(super) fn publish(&self, events: &[StreamEvent]) {
-        if events.is_empty() {
-            return;
-        }
+    /// Gives some of the events to the connections that follow their streams: events, and followers
+    /// that get them, are [`PUSHED_TOGETHER`] at most. Never waits for a connection. Returns whether
+    /// all were given; else it is to be called again with the same events. A follower that comes meanwhile may get the event that
+    /// was begun: its stream goes on from there.
+    pub(super) fn publish(&self, events: &[StreamEvent], progress: &mut Progress) -> bool {
+        let mut left = PUSHED_TOGETHER;
         let registry = self.lock();
-        for event in events {
-            let Some(followers) = registry.topics.get(&(event.symbol, event.kind)) else {
+        while let Some(event) = events.get(progress.done) {
+            if left == 0 {
+                return false;
+            }
+            left -= 1;
+            let topic = (event.symbol, event.kind);
+            let Some(followers) = registry.topics.get(&topic) else {
+                (progress.done, progress.begun) = (progress.done + 1, None);
                 continue;
             };
-            let event = Arc::new(SharedEvent::new(event.clone()));
-            for follower in followers.values() {
-                follower.outbox.event(&follower.subscription, &event);
+            let made = || (Arc::new(SharedEvent::new(event.clone())), 0);
+            let (shared, first) = progress.begun.take().unwrap_or_else(made);
+            for (id, follower) in followers.range(first..) {
+                if left == 0 {
+                    progress.begun = Some((shared, *id));
+                    return false;
+                }
+                left -= 1;
+                follower.outbox.event(&follower.subscription, &shared);
             }
+            progress.done += 1;
         }
+        true
     }
 
     /// Cuts all connections that follow a stream of a symbol.
@@ -96,5 +123,84 @@ impl Topics {
         let registry = self.lock();
         let followers = registry.topics.values().map(BTreeMap::len).sum();
         (registry.topics.len(), followers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::market::stream::Body;
+    use crate::market::units::Unit;
+    use crate::market::{Item, Label, Units};
+
+    const SYMBOL: SymbolId = SymbolId(1);
+
+    fn event(number: u64) -> StreamEvent {
+        let unit = Unit {
+            factor: 1,
+            decimals: 2,
+        };
+        let label = Label {
+            name: "BTCUSDT".to_owned(),
+            units: Units {
+                price: unit,
+                size: unit,
+                quote: unit,
+            },
+        };
+        StreamEvent {
+            symbol: SYMBOL,
+            kind: Kind::Trade,
+            time_us: number as i64,
+            label: Arc::new(label),
+            body: Body::Average((number.into(), 1), 0),
+        }
+    }
+
+    #[test]
+    fn the_lock_is_given_back_after_some_followers_and_each_gets_all_events_in_order() {
+        let topics = Topics::default();
+        let topic = (SYMBOL, Kind::Trade);
+        let follow = |_| {
+            let outbox = Arc::<Outbox>::default();
+            let subscription = Arc::new(Subscription::new("s", false));
+            let id = topics.follow(topic, &outbox, &subscription, || ());
+            (id, outbox)
+        };
+        let followers: Vec<_> = (0..3 * PUSHED_TOGETHER).map(follow).collect();
+        let pushed = || -> usize { followers.iter().map(|(_, one)| one.waiting().0).sum() };
+        let events: Vec<StreamEvent> = (0..3).map(event).collect();
+        let (mut progress, mut calls, mut before) = (Progress::default(), 1, 0);
+        while !topics.publish(&events, &mut progress) {
+            let now = pushed();
+            assert!(now - before <= PUSHED_TOGETHER, "{before} {now}");
+            (before, calls) = (now, calls + 1);
+            // The lock is free: one of those that wait leaves, and another comes.
+            if calls == 3 {
+                let last = followers.last().expect("there are some");
+                topics.leave(topic, last.0, || ());
+                follow(0);
+            }
+        }
+        assert_eq!(calls, 10);
+        for (_, outbox) in &followers[..followers.len() - 1] {
+            for number in 0..3 {
+                let Some(Item::Event(_, event)) = outbox.take() else {
+                    panic!("an event");
+                };
+                assert_eq!(event.of_time(), Some(number));
+            }
+            assert_eq!(outbox.waiting().0, 0);
+        }
+    }
+
+    #[test]
+    fn events_that_none_follows_are_bounded_as_well() {
+        let topics = Topics::default();
+        let events: Vec<StreamEvent> = (0..2_000).map(event).collect();
+        let mut progress = Progress::default();
+        assert!(!topics.publish(&events, &mut progress));
+        assert_eq!(progress.done, PUSHED_TOGETHER);
+        assert!(topics.publish(&events, &mut progress));
     }
 }

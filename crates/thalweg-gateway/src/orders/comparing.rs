@@ -478,7 +478,7 @@ mod tests {
         let order = memory.order(SYMBOL, id).expect("it is shown");
         let found = (order.status, order.filled, order.client_id.as_str());
         assert_eq!(found, (Status::PartiallyFilled, 2, "one"));
-        assert_eq!(memory.all(SYMBOL, 0).len(), 1);
+        assert_eq!(memory.all(SYMBOL, 0, false).count(), 1);
         drop(memory);
         fixture.end();
     }

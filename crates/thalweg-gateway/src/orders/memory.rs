@@ -1,6 +1,6 @@
 //! The orders and trades of one user, made of the log's records.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque, btree_map};
 use std::sync::Arc;
 
 use thalweg_exchange::execution::Execution;
@@ -227,7 +227,9 @@ impl Memory {
         if !is_first || closed.is_none_or(|order| order.status != Status::Unknown) {
             return false;
         }
-        self.by_end.retain(|other| *other != key);
+        if let Some(at) = self.by_end.iter().rposition(|other| *other == key) {
+            self.by_end.remove(at);
+        }
         if let Some(mut order) = self.closed.remove(&key) {
             order.status = Status::Pending;
             self.open.insert(key, order);
@@ -350,21 +352,45 @@ impl Memory {
 
     /// Returns the open orders, of one symbol or of all, by symbol and id.
     pub(crate) fn open(&self, symbol: Option<SymbolId>) -> impl Iterator<Item = &Order> {
-        let orders = self.open.values();
-        orders.filter(move |order| {
-            order.status.is_shown() && symbol.is_none_or(|symbol| symbol.0 == order.symbol)
-        })
+        let (first, last) = symbol.map_or((i32::MIN, i32::MAX), |symbol| (symbol.0, symbol.0));
+        let orders = self.open.range((first, i64::MIN)..=(last, i64::MAX));
+        let shown = orders.map(|(_, order)| order);
+        shown.filter(|order| order.status.is_shown())
     }
 
-    /// Returns all orders of a symbol from an id on, by id.
-    pub(crate) fn all(&self, symbol: SymbolId, from: i64) -> Vec<&Order> {
+    /// Returns all orders of a symbol from an id on, by id; the last one first with `is_reversed`.
+    /// Visits what it gives.
+    pub(crate) fn all(
+        &self,
+        symbol: SymbolId,
+        from: i64,
+        is_reversed: bool,
+    ) -> impl Iterator<Item = &Order> {
         let range = (symbol.0, from)..=(symbol.0, i64::MAX);
-        let open = self.open.range(range.clone()).map(|(_, order)| order);
-        let closed = self.closed.range(range).map(|(_, order)| order);
-        let both = open.chain(closed);
-        let mut all: Vec<&Order> = both.filter(|o| o.status.is_shown()).collect();
-        all.sort_unstable_by_key(|order| order.id);
-        all
+        let merged = Merged {
+            ranges: [self.open.range(range.clone()), self.closed.range(range)],
+            next: [None, None],
+            is_reversed,
+        };
+        merged.filter(|order| order.status.is_shown())
+    }
+
+    /// Returns the closed orders that commands from this one on have ended, the last one first,
+    /// and those between them of which the execution is unknown.
+    fn ended_since(&self, command: u64) -> impl Iterator<Item = &Order> {
+        let last = self.by_end.iter().rev();
+        let orders = last.filter_map(|key| self.closed.get(key));
+        orders.take_while(move |o| o.command >= command || o.status == Status::Unknown)
+    }
+
+    /// Returns the orders of a symbol that a command has cancelled, by id. Visits those that it and
+    /// later ones have ended.
+    pub(crate) fn cancelled(&self, symbol: SymbolId, command: u64) -> Vec<Order> {
+        let ended = self.ended_since(command).filter(|o| o.symbol == symbol.0);
+        let own = ended.filter(|o| o.command == command && o.status == Status::Canceled);
+        let mut cancelled: Vec<Order> = own.cloned().collect();
+        cancelled.sort_unstable_by_key(|order| order.id);
+        cancelled
     }
 
     /// Returns the trades of a symbol, by id.
@@ -372,6 +398,12 @@ impl Memory {
         self.fills
             .iter()
             .filter(move |fill| fill.symbol == symbol.0)
+    }
+
+    /// Returns the trades of commands from this one on, the last one first.
+    pub(crate) fn fills_since(&self, command: u64) -> impl Iterator<Item = &Fill> {
+        let last = self.fills.iter().rev();
+        last.take_while(move |fill| fill.command >= command)
     }
 
     fn note_move(&mut self, change: Move) {
@@ -411,6 +443,37 @@ impl Memory {
     }
 }
 
+/// The orders of two ranges of one symbol, by id.
+struct Merged<'m> {
+    ranges: [btree_map::Range<'m, OrderKey, Order>; 2],
+    /// The next order of each range.
+    next: [Option<&'m Order>; 2],
+    is_reversed: bool,
+}
+
+impl<'m> Iterator for Merged<'m> {
+    type Item = &'m Order;
+
+    fn next(&mut self) -> Option<&'m Order> {
+        for (range, next) in self.ranges.iter_mut().zip(&mut self.next) {
+            if next.is_none() {
+                let taken = if self.is_reversed {
+                    range.next_back()
+                } else {
+                    range.next()
+                };
+                *next = taken.map(|(_, order)| order);
+            }
+        }
+        let at = match self.next {
+            [Some(open), Some(closed)] => usize::from((open.id > closed.id) != self.is_reversed),
+            [None, _] => 1,
+            [_, None] => 0,
+        };
+        self.next[at].take()
+    }
+}
+
 /// Returns the currency and the amount that is held for an order, once the engine has it.
 fn held_for(order: &Order, symbol: &Symbol) -> (i32, i128) {
     let left = match order.status {
@@ -426,5 +489,120 @@ fn held_for(order: &Order, symbol: &Symbol) -> (i32, i128) {
             symbol.spec.quote_currency.0,
             left * symbol.held_per_lot(order.price),
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_testkit::counting::held;
+
+    use super::*;
+
+    const SYMBOL: SymbolId = SymbolId(1);
+
+    fn order(id: i64, command: u64, status: Status) -> Order {
+        let key = (UserId(1), SYMBOL.0, id);
+        Order {
+            status,
+            command,
+            ..Order::pending(key, format!("o{id}"), (Action::Bid, 5, 6), 1)
+        }
+    }
+
+    fn kept(order: Order, is_open: bool) -> KeptOrder {
+        KeptOrder {
+            order,
+            is_open,
+            is_newest: true,
+            former: None,
+        }
+    }
+
+    #[test]
+    fn a_closed_order_takes_0_6_kilobytes_and_a_trade_0_2() {
+        let before = held();
+        let mut memory = filled();
+        let orders = held() - before;
+        assert!(orders <= 600 * 10_000, "{orders}");
+        for command in 1..=10_000 {
+            memory.keep_fill(fill(command, 2));
+        }
+        let trades = held() - before - orders;
+        assert!(trades <= 200 * 10_000, "{trades}");
+    }
+
+    fn fill(command: u64, symbol: i32) -> Fill {
+        Fill {
+            id: command as i64,
+            order: 1,
+            symbol,
+            price: 1,
+            lots: 1,
+            fee: 0,
+            side: Action::Bid,
+            is_maker: false,
+            time_us: 0,
+            command,
+        }
+    }
+
+    /// Returns a memory of many closed orders, which command 1 and so on have ended.
+    fn filled() -> Memory {
+        let mut memory = Memory::new(10_000);
+        for id in 1..=10_000 {
+            memory.restore(kept(order(id, id as u64, Status::Filled), false));
+        }
+        memory
+    }
+
+    #[test]
+    fn orders_that_a_command_cancelled_are_found_among_those_that_ended_last() {
+        let mut memory = filled();
+        memory.restore(kept(order(20_001, 3, Status::Unknown), false));
+        let [one, other, later] = [(20_000, 20_000), (7, 20_000), (30_000, 20_001)]
+            .map(|(id, command)| order(id, command, Status::Canceled));
+        let filled = order(20_002, 20_000, Status::Filled);
+        for order in [one, filled, other, later] {
+            memory.restore(kept(order, false));
+        }
+        let ids = |orders: Vec<Order>| orders.iter().map(|o| o.id).collect::<Vec<_>>();
+        assert_eq!(ids(memory.cancelled(SYMBOL, 20_000)), [7, 20_000]);
+        assert!(memory.cancelled(SymbolId(2), 20_000).is_empty());
+        // They and those between are visited, not the 10,000 before.
+        assert_eq!(memory.ended_since(20_000).count(), 5);
+        assert_eq!(memory.ended_since(20_002).count(), 0);
+    }
+
+    #[test]
+    fn trades_of_a_command_are_found_among_the_last_ones_of_all_symbols() {
+        let mut memory = Memory::new(10_000);
+        for command in 1..=10_000 {
+            memory.keep_fill(fill(command, 2));
+        }
+        memory.keep_fill(fill(10_001, SYMBOL.0));
+        assert_eq!(memory.fills_since(10_001).count(), 1);
+        assert_eq!(memory.fills_since(10_002).count(), 0);
+    }
+
+    #[test]
+    fn open_and_closed_orders_come_by_id_from_the_end_that_is_asked_for() {
+        let mut memory = filled();
+        for id in [0, 500_000, 10_001] {
+            memory.restore(kept(order(id, 1, Status::New), true));
+        }
+        memory.restore(kept(order(10_002, 1, Status::Pending), true));
+        let ids = |from, is_reversed, count| -> Vec<i64> {
+            let all = memory.all(SYMBOL, from, is_reversed);
+            all.take(count).map(|order| order.id).collect()
+        };
+        assert_eq!(ids(0, false, 3), [0, 1, 2]);
+        assert_eq!(ids(9_999, false, 9), [9_999, 10_000, 10_001, 500_000]);
+        assert_eq!(ids(0, true, 4), [500_000, 10_001, 10_000, 9_999]);
+        let mut backwards = ids(0, true, usize::MAX);
+        backwards.reverse();
+        assert_eq!(backwards, ids(0, false, usize::MAX));
+        assert_eq!(backwards.len(), 10_003);
+        assert_eq!(memory.open(Some(SymbolId(2))).count(), 0);
+        assert_eq!(memory.open(Some(SYMBOL)).count(), 3);
     }
 }

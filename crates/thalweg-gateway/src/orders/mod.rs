@@ -14,6 +14,7 @@ mod committer;
 mod comparing;
 mod event;
 mod fields;
+mod following;
 mod kept;
 mod lists;
 mod log;
@@ -41,10 +42,12 @@ use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Command, SymbolId, UserId};
 use thalweg_journal::Lsn;
 use thalweg_server::{GatewayLink, OpenOrdersOf, config};
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use self::committer::Committer;
-pub(crate) use self::event::{Balance, UserEvent};
+use self::event::{Balance, UserEvent};
+use self::following::Followers;
+pub(crate) use self::following::{Events, Following};
 pub(crate) use self::kept::Kept;
 use self::lists::Lists;
 pub(crate) use self::log::{Log, Record};
@@ -62,8 +65,6 @@ use crate::reported::Reported;
 use crate::state::now_us;
 use crate::symbols::Symbols;
 
-/// Events that wait for a follower of a user.
-const EVENTS_MAX: usize = 4_096;
 /// Attempts to read balances while more changes than are kept.
 const BALANCES_MAX: usize = 4;
 /// How long a command that was executed may take to be seen in the drop copy, and a query to be
@@ -76,7 +77,7 @@ pub(crate) struct User {
     id: UserId,
     memory: Mutex<Memory>,
     queue: OnceLock<mpsc::Sender<Request>>,
-    events: broadcast::Sender<Arc<UserEvent>>,
+    followers: Arc<Followers>,
 }
 
 impl User {
@@ -151,7 +152,7 @@ impl Orders {
                 id,
                 memory: Mutex::new(memory),
                 queue: OnceLock::new(),
-                events: broadcast::Sender::new(EVENTS_MAX),
+                followers: Arc::default(),
             })
         });
         Arc::clone(user)
@@ -181,17 +182,21 @@ impl Orders {
 
     /// Appends all parts of a user. Its reports must be applied. Returns the last record.
     pub(crate) fn keep(&self, id: UserId) -> Result<Lsn, GatewayError> {
-        let user = self.user(id);
-        let (mut last, parts) = {
-            // Orders of records before the first part are in the others.
-            let memory = user.memory();
-            let first = self.log.append(&Record::Kept(memory.kept_first(id)))?;
-            (first, memory.kept())
-        };
+        let (mut last, parts) = self.begin_to_keep(id)?;
         for part in parts {
             last = self.log.append(&Record::Kept(part))?;
         }
         Ok(last)
+    }
+
+    /// Appends the first part of a user, and returns the record and the other parts. Its reports
+    /// must be applied.
+    pub(crate) fn begin_to_keep(&self, id: UserId) -> Result<(Lsn, Vec<Kept>), GatewayError> {
+        let user = self.user(id);
+        // Orders of records before the first part are in the others.
+        let memory = user.memory();
+        let first = self.log.append(&Record::Kept(memory.kept_first(id)))?;
+        Ok((first, memory.kept()))
     }
 
     /// Returns the users that are followed.
@@ -364,11 +369,7 @@ impl Orders {
             return false;
         };
         let event = user.memory().apply(reported, symbols);
-        let is_followed = user.events.receiver_count() > 0;
-        if let Some(event) = event.filter(|_| is_followed) {
-            let _ = user.events.send(Arc::new(event));
-        }
-        is_followed
+        user.followers.send(event)
     }
 
     /// Sends a deposit or a withdrawal to those who follow its user.
@@ -382,7 +383,9 @@ impl Orders {
         else {
             return;
         };
-        if let (Some(user), Some(asset)) = (self.tracked(*uid), symbols.asset(*currency)) {
+        if let (Some(user), Some(asset)) = (self.tracked(*uid), symbols.asset(*currency))
+            && !user.followers.is_empty()
+        {
             let delta = decimal::format((*amount).into(), asset.decimals);
             let asset = asset.name.clone();
             let event = UserEvent::Balance {
@@ -390,7 +393,7 @@ impl Orders {
                 delta,
                 time_us,
             };
-            let _ = user.events.send(Arc::new(event));
+            user.followers.send(Some(event));
         }
     }
 
@@ -435,10 +438,12 @@ impl Orders {
         }
     }
 
-    /// Follows a user's orders, balances and deposits from now on. A receiver that is too far
-    /// behind gets [`Lagged`](broadcast::error::RecvError::Lagged): the stream must end then.
-    pub(crate) fn follow(&self, user: UserId) -> broadcast::Receiver<Arc<UserEvent>> {
-        self.user(user).events.subscribe()
+    /// Follows a user's orders, balances and deposits from now on.
+    ///
+    /// # Errors
+    /// -1034.
+    pub(crate) fn follow(&self, user: UserId) -> Result<(Following, Events), ApiError> {
+        self.user(user).followers.follow()
     }
 
     /// Waits until a user's orders are those that the exchange has open: they are compared when the
@@ -617,7 +622,7 @@ impl Orders {
         if let Ok((_, balances)) = self.balances(&user, symbols, Some(currencies)).await {
             let time_us = now_us();
             let event = UserEvent::Position { balances, time_us };
-            let _ = user.events.send(Arc::new(event));
+            user.followers.send(Some(event));
         }
     }
 }

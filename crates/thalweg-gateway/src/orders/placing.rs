@@ -276,10 +276,7 @@ impl Orders {
         if result != ResultCode::Success {
             return Err(ApiError::UNKNOWN_ORDER);
         }
-        let memory = user.memory();
-        let all = memory.all(symbol, 0).into_iter();
-        let gone = all.filter(|o| o.command == number && o.status == Status::Canceled);
-        let gone: Vec<Order> = gone.cloned().collect();
+        let gone = user.memory().cancelled(symbol, number);
         match gone.is_empty() {
             true => Err(ApiError::UNKNOWN_ORDER),
             false => Ok(gone),
@@ -290,9 +287,9 @@ impl Orders {
 /// Returns the trades of an order as the taker of a command. They are among the last ones: the
 /// commands of trades ascend.
 fn fills_of(memory: &Memory, symbol: SymbolId, order: i64, command: u64) -> Vec<Fill> {
-    let last = memory.fills(symbol).rev();
-    let own = last.take_while(|fill| fill.command >= command);
-    let own = own.filter(|fill| fill.order == order && fill.command == command);
+    let last = memory.fills_since(command);
+    let own = last.filter(|fill| fill.symbol == symbol.0 && fill.order == order);
+    let own = own.filter(|fill| fill.command == command);
     let mut fills: Vec<Fill> = own.copied().collect();
     fills.reverse();
     fills

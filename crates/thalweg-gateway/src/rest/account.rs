@@ -161,12 +161,17 @@ impl Range {
             && self.end_us.is_none_or(|end| time_us <= end)
     }
 
-    /// Returns the first of a list where its beginning was named, or else the last.
-    fn cut<T>(&self, mut list: Vec<T>) -> Vec<T> {
-        if self.from.is_some() || self.start_us.is_some() {
-            list.truncate(self.limit);
-        } else if list.len() > self.limit {
-            list.drain(..list.len() - self.limit);
+    /// Returns whether a list begins with its first element: where its beginning was named. Else
+    /// it ends with its last one.
+    const fn is_from_start(&self) -> bool {
+        self.from.is_some() || self.start_us.is_some()
+    }
+
+    /// Returns a list's elements, which come from the end that is wanted, in order.
+    fn take<T>(&self, elements: impl Iterator<Item = T>) -> Vec<T> {
+        let mut list: Vec<T> = elements.take(self.limit).collect();
+        if !self.is_from_start() {
+            list.reverse();
         }
         list
     }
@@ -178,9 +183,9 @@ pub(super) async fn all_orders(call: &Call<'_>) -> Answer {
     let user = call.state.orders.user(call.user()?);
     let found: Vec<Order> = {
         let memory = user.memory();
-        let all = memory.all(symbol.spec.id, range.from.unwrap_or(0));
-        let all = all.into_iter().filter(|o| range.has(o.id, o.created_us));
-        range.cut(all.collect()).into_iter().cloned().collect()
+        let (from, is_reversed) = (range.from.unwrap_or(0), !range.is_from_start());
+        let all = memory.all(symbol.spec.id, from, is_reversed);
+        range.take(all.filter(|o| range.has(o.id, o.created_us)).cloned())
     };
     let shown = found
         .iter()
@@ -199,13 +204,15 @@ pub(super) async fn my_trades(call: &Call<'_>) -> Answer {
     let found: Vec<Fill> = {
         let memory = user.memory();
         let fills = memory.fills(symbol.spec.id);
-        fills
-            .filter(|fill| range.has(fill.id, fill.time_us))
-            .filter(|fill| order.is_none_or(|order| order == fill.order))
-            .copied()
-            .collect()
+        let is_wanted = |fill: &&Fill| {
+            range.has(fill.id, fill.time_us) && order.is_none_or(|order| order == fill.order)
+        };
+        match range.is_from_start() {
+            true => range.take(fills.filter(is_wanted).copied()),
+            false => range.take(fills.rev().filter(is_wanted).copied()),
+        }
     };
-    let found = range.cut(found).into_iter();
+    let found = found.iter();
     Ok(found.map(|fill| fill.to_json(&symbol, call.unit)).collect())
 }
 

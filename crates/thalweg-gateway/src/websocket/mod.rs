@@ -103,6 +103,7 @@ pub(crate) fn accept(
                     WebSocketStream::from_raw_socket(stream, Role::Server, Some(config)).await;
                 match served {
                     Served::Streams(names, is_combined) => {
+                        let names = (address, names);
                         streams::serve(state, socket, names, is_combined, time_unit).await;
                     }
                     Served::Api { with_limits } => {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
-use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::task::AbortHandle;
 
 use crate::error::ApiError;
 use crate::keys::ApiKey;
 use crate::market::Outbox;
-use crate::orders::UserEvent;
+use crate::orders::{Events, Following};
 use crate::params::Params;
 use crate::rest::signer;
 use crate::state::{State, now_us};
@@ -37,11 +36,13 @@ struct UserStream {
     /// Whether it ends with the log-on.
     is_of_session: bool,
     task: AbortHandle,
+    following: Arc<Following>,
 }
 
 impl Drop for UserStream {
     fn drop(&mut self) {
         self.task.abort();
+        self.following.leave();
     }
 }
 
@@ -177,16 +178,21 @@ impl Session {
         if self.streams.len() == SUBSCRIPTIONS_MAX || self.next_stream == SUBSCRIPTIONS_EVER_MAX {
             return Err(ApiError::UNSUPPORTED);
         }
+        let (following, events) = self.state.orders.follow(user)?;
+        let following = Arc::new(following);
         let id = self.next_stream;
         self.next_stream += 1;
-        let events = self.state.orders.follow(user);
         let (state, outbox) = (Arc::clone(&self.state), Arc::clone(&self.outbox));
-        let forward = forward(state, events, outbox, id, key, self.time_unit);
-        let task = tokio::spawn(forward);
+        let (unit, own) = (self.time_unit, Arc::clone(&following));
+        let task = tokio::spawn(async move {
+            forward(&state, events, &outbox, id, &key, unit).await;
+            own.leave();
+        });
         let stream = UserStream {
             user,
             is_of_session,
             task: task.abort_handle(),
+            following,
         };
         self.streams.insert(id, stream);
         Ok(json!({ "subscriptionId": id }))
@@ -219,29 +225,28 @@ fn terminated(id: u64, time_unit: TimeUnit) -> String {
     json!({ "subscriptionId": id, "event": event }).to_string()
 }
 
-/// Forwards the events of a user to a connection.
+/// Forwards the events of a user to a connection, until the key is gone or too many have waited.
 async fn forward(
-    state: Arc<State>,
-    mut events: Receiver<Arc<UserEvent>>,
-    outbox: Arc<Outbox>,
+    state: &State,
+    mut events: Events,
+    outbox: &Outbox,
     id: u64,
-    key: Arc<ApiKey>,
+    key: &Arc<ApiKey>,
     time_unit: TimeUnit,
 ) {
     loop {
         match events.recv().await {
-            Ok(_) if !state.keys.is_current(&key) => {
+            Ok(_) if !state.keys.is_current(key) => {
                 return outbox.text(terminated(id, time_unit));
             }
             Ok(event) => {
-                let event = event.to_json(time_unit);
-                let text = json!({ "subscriptionId": id, "event": event });
-                outbox.text(text.to_string());
+                let event = event.text(time_unit);
+                outbox.text(format!("{{\"subscriptionId\":{id},\"event\":{event}}}"));
             }
             Err(RecvError::Lagged(_)) => {
                 return outbox.cut_with("too slow: events of the user were missed");
             }
-            // The gateway ends, and this task with it.
+            // The stream has ended, or the gateway ends, and this task with it.
             Err(RecvError::Closed) => return std::future::pending().await,
         }
     }

@@ -1,6 +1,7 @@
 //! Market streams: which a connection follows, and its requests about that.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,6 +16,7 @@ use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use crate::instruments;
 use crate::market::{Item, Kind, Label, Outbox, Subscription, Units};
 use crate::state::{State, now_us};
+use crate::stream_counts::{FREE, PER_ADDRESS_MAX, TOTAL_MAX};
 use crate::symbols::Symbol;
 use crate::time_unit::TimeUnit;
 
@@ -70,27 +72,76 @@ impl Rendering {
     }
 }
 
+/// A stream of one symbol.
+type Topic = (SymbolId, Kind);
+
 /// A stream that is followed, and the follower's id.
 enum Followed {
-    Symbol((SymbolId, Kind), u64),
+    Symbol(Topic, u64),
     Instruments(u64),
 }
 
-/// Returns what a stream of all symbols sends: each event is an array of one element.
-fn kind_of_all(name: &str) -> Option<Kind> {
-    match name {
-        "!miniTicker@arr" => Some(Kind::MiniTicker),
-        "!ticker@arr" => Some(Kind::Ticker),
-        _ => None,
+/// The meaning of a stream's name.
+enum Meaning {
+    /// The name is not known.
+    Nothing,
+    Instruments,
+    /// Each event is an array of one element.
+    AllSymbols(Kind),
+    OneSymbol(Arc<Symbol>, Kind),
+}
+
+impl Meaning {
+    /// Symbols are known by their names in lower case alone: a stream has one name.
+    fn of(name: &str, state: &State) -> Self {
+        match name {
+            "!miniTicker@arr" => return Self::AllSymbols(Kind::MiniTicker),
+            "!ticker@arr" => return Self::AllSymbols(Kind::Ticker),
+            instruments::NAME => return Self::Instruments,
+            _ => {}
+        }
+        let parts = name.split_once('@').and_then(|(symbol, kind)| {
+            let is_lower = !symbol.bytes().any(|byte| byte.is_ascii_uppercase());
+            let kind = Kind::parse(kind).filter(|_| is_lower)?;
+            Some((state.symbols.by_name(&symbol.to_ascii_uppercase())?, kind))
+        });
+        parts.map_or(Self::Nothing, |(symbol, kind)| {
+            Self::OneSymbol(symbol, kind)
+        })
     }
+
+    /// Returns what it counts for among the streams of its address.
+    fn weight(&self, state: &State) -> usize {
+        match self {
+            Self::AllSymbols(_) => state.symbols.all().len().max(1),
+            _ => 1,
+        }
+    }
+
+    fn topic(&self) -> Option<Topic> {
+        match self {
+            Self::OneSymbol(symbol, kind) => Some((symbol.spec.id, *kind)),
+            _ => None,
+        }
+    }
+}
+
+/// The streams that a name stands for.
+struct Named {
+    /// One of each symbol that the stream is about; none for a name that is not known.
+    followed: Vec<Followed>,
+    topic: Option<Topic>,
+    weight: usize,
 }
 
 /// The streams of a connection.
 struct Streams {
     state: Arc<State>,
+    address: IpAddr,
     outbox: Arc<Outbox>,
-    /// By name: one of each symbol that the stream is about; none for names that are not known.
-    names: BTreeMap<String, Vec<Followed>>,
+    names: BTreeMap<String, Named>,
+    /// The streams of one symbol among them: each has one name here.
+    topics: BTreeSet<Topic>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -114,51 +165,74 @@ struct Request {
 
 /// An error of a request: its code and text.
 type RequestError = (u8, String);
+/// Why streams are not followed: for the end of a connection that names them in its path, and for
+/// the response to a request.
+type Refused = (&'static str, String);
+const TOO_MANY: &str = "too many streams";
 
 impl Streams {
     /// Follows streams, all or none. Names that are not known are accepted.
-    fn subscribe(&mut self, names: &[String]) -> Result<(), RequestError> {
-        let is_new = |name: &&String| !self.names.contains_key(*name);
-        if self.names.len() + names.iter().filter(is_new).count() > STREAMS_MAX {
-            let text = format!("Invalid request: at most {STREAMS_MAX} streams a connection");
-            return Err((2, text));
-        }
+    fn subscribe(&mut self, names: &[String]) -> Result<(), Refused> {
         if let Some(long) = names.iter().find(|name| name.len() > NAME_BYTES_MAX) {
             let (bytes, most) = (long.len(), NAME_BYTES_MAX);
-            let text = format!("Invalid request: a stream's name of {bytes} bytes, at most {most}");
-            return Err((2, text));
+            let text = format!("a stream's name of {bytes} bytes, at most {most}");
+            return Err(("a stream's name is too long", text));
         }
-        for name in names {
-            if !self.names.contains_key(name) {
-                let followed = self.follow(name);
-                self.names.insert(name.clone(), followed);
+        let new = names.iter().filter(|name| !self.names.contains_key(*name));
+        let new: BTreeSet<&String> = new.collect();
+        if self.names.len() + new.len() > STREAMS_MAX {
+            let text = format!("at most {STREAMS_MAX} streams a connection");
+            return Err((TOO_MANY, text));
+        }
+        let state = Arc::clone(&self.state);
+        let mut meant = Vec::new();
+        let (mut weight, mut topics) = (0, BTreeSet::new());
+        for name in new {
+            let meaning = Meaning::of(name, &state);
+            if let Some(topic) = meaning.topic()
+                && (self.topics.contains(&topic) || !topics.insert(topic))
+            {
+                let text = format!("{name} is another name of a stream that is followed");
+                return Err(("a stream by two names", text));
             }
+            let own = meaning.weight(&state);
+            weight += own;
+            meant.push((name, meaning, own));
+        }
+        let own = self.names.values().map(|named| named.weight).sum();
+        if !state.stream_counts.add(self.address, own, weight) {
+            let all = format!("of all {TOTAL_MAX}, or {FREE} a connection");
+            let text = format!("at most {PER_ADDRESS_MAX} streams an address, {all}");
+            return Err((TOO_MANY, text));
+        }
+        self.topics.append(&mut topics);
+        for (name, meaning, weight) in meant {
+            let named = Named {
+                topic: meaning.topic(),
+                weight,
+                followed: self.follow(name, meaning),
+            };
+            self.names.insert(name.clone(), named);
         }
         Ok(())
     }
 
-    fn follow(&self, name: &str) -> Vec<Followed> {
-        let symbols = &self.state.symbols;
-        if let Some(kind) = kind_of_all(name) {
-            let all = symbols.all();
-            return all
-                .iter()
-                .map(|symbol| self.follow_one(name, symbol, kind, true))
-                .collect();
+    fn follow(&self, name: &str, meaning: Meaning) -> Vec<Followed> {
+        match meaning {
+            Meaning::Nothing => Vec::new(),
+            Meaning::Instruments => {
+                let subscription = Arc::new(Subscription::new(name, false));
+                let id = self.state.instruments.follow(&self.outbox, &subscription);
+                id.map(Followed::Instruments).into_iter().collect()
+            }
+            Meaning::AllSymbols(kind) => {
+                let all = self.state.symbols.all();
+                let each = all.iter();
+                each.map(|symbol| self.follow_one(name, symbol, kind, true))
+                    .collect()
+            }
+            Meaning::OneSymbol(symbol, kind) => vec![self.follow_one(name, &symbol, kind, false)],
         }
-        if name == instruments::NAME {
-            let subscription = Arc::new(Subscription::new(name, false));
-            let id = self.state.instruments.follow(&self.outbox, &subscription);
-            return id.map(Followed::Instruments).into_iter().collect();
-        }
-        let parts = name.split_once('@').and_then(|(symbol, kind)| {
-            Some((
-                symbols.by_name(&symbol.to_ascii_uppercase())?,
-                Kind::parse(kind)?,
-            ))
-        });
-        let followed = parts.map(|(symbol, kind)| self.follow_one(name, &symbol, kind, false));
-        followed.into_iter().collect()
     }
 
     fn follow_one(&self, name: &str, symbol: &Symbol, kind: Kind, is_array: bool) -> Followed {
@@ -174,16 +248,22 @@ impl Streams {
 
     fn unsubscribe(&mut self, names: &[String]) {
         for name in names {
-            for followed in self.names.remove(name).unwrap_or_default() {
-                self.leave(followed);
+            if let Some(named) = self.names.remove(name) {
+                self.leave(named);
             }
         }
     }
 
-    fn leave(&self, followed: Followed) {
-        match followed {
-            Followed::Symbol(topic, id) => self.state.market.leave(topic, id),
-            Followed::Instruments(id) => self.state.instruments.leave(id),
+    fn leave(&mut self, named: Named) {
+        if let Some(topic) = named.topic {
+            self.topics.remove(&topic);
+        }
+        self.state.stream_counts.remove(self.address, named.weight);
+        for followed in named.followed {
+            match followed {
+                Followed::Symbol(topic, id) => self.state.market.leave(topic, id),
+                Followed::Instruments(id) => self.state.instruments.leave(id),
+            }
         }
     }
 
@@ -202,7 +282,10 @@ impl Streams {
             _ => Err(invalid("property name must be a string")),
         };
         match request.method {
-            Method::Subscribe => self.subscribe(&names()?)?,
+            Method::Subscribe => {
+                let followed = self.subscribe(&names()?);
+                followed.map_err(|(_, text)| invalid(&text))?;
+            }
             Method::Unsubscribe => self.unsubscribe(&names()?),
             Method::ListSubscriptions if !params.is_empty() => {
                 return Err(invalid("too many parameters"));
@@ -276,8 +359,8 @@ fn is_id(id: &Value) -> bool {
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        for followed in std::mem::take(&mut self.names).into_values().flatten() {
-            self.leave(followed);
+        for named in std::mem::take(&mut self.names).into_values() {
+            self.leave(named);
         }
     }
 }
@@ -286,7 +369,7 @@ impl Drop for Streams {
 pub(super) async fn serve<S: Io>(
     state: Arc<State>,
     socket: WebSocketStream<S>,
-    names: Vec<String>,
+    (address, names): (IpAddr, Vec<String>),
     is_combined: bool,
     time_unit: TimeUnit,
 ) {
@@ -299,14 +382,16 @@ pub(super) async fn serve<S: Io>(
     };
     let mut streams = Streams {
         state: Arc::clone(&state),
+        address,
         outbox: Arc::clone(&outbox),
         names: BTreeMap::new(),
+        topics: BTreeSet::new(),
     };
     let begun = streams.subscribe(&names);
     let read = async {
         match begun {
             Ok(()) => streams.read(stream, &frames, &rendering).await,
-            Err(_) => Close::POLICY("too many streams"),
+            Err((why, _)) => Close::POLICY(why),
         }
     };
     let draining = state.draining();

@@ -74,6 +74,80 @@ async fn a_connection_has_1024_streams_at_most() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_connection_follows_a_stream_by_one_name_only() {
+    let fixture = Fixture::new().await;
+    let mut client = fixture.connect("/stream").await;
+    // All ways to write the symbol; at Binance, too, the others than lower case send nothing.
+    let spelled = |bits: usize| -> String {
+        let letters = "btcusdt".char_indices();
+        let letters = letters.map(|(at, letter)| match bits >> at & 1 {
+            0 => letter,
+            _ => letter.to_ascii_uppercase(),
+        });
+        letters.collect()
+    };
+    for kind in ["@trade", "@trade@1000ms"] {
+        let params: Vec<String> = (0..128).map(|bits| spelled(bits) + kind).collect();
+        let request = json!({ "method": "SUBSCRIBE", "params": params, "id": 1 });
+        assert_eq!(client.ask(&request).await.get("code"), None);
+    }
+    for id in 1..=2 {
+        fixture.place(1, Action::Ask, 1_000, 1).await;
+        fixture.place(2, Action::Bid, 1_000, 1).await;
+        assert_eq!(client.json().await["data"]["t"], id);
+    }
+    // Two names of one stream: the second one is refused, until the first is left.
+    let one = |method: &str, name: &str| json!({ "method": method, "params": [name], "id": 1 });
+    for (method, name, is_taken) in [
+        ("SUBSCRIBE", "btcusdt@depth5@1000ms", true),
+        ("SUBSCRIBE", "btcusdt@depth5@1000ms", true),
+        ("SUBSCRIBE", "btcusdt@depth5", false),
+        ("UNSUBSCRIBE", "btcusdt@depth5@1000ms", true),
+        ("SUBSCRIBE", "btcusdt@depth5", true),
+    ] {
+        client.send(&one(method, name).to_string()).await;
+        let response = loop {
+            let event = client.json().await;
+            if event.get("stream").is_none() {
+                break event;
+            }
+        };
+        assert_eq!(response.get("code").is_none(), is_taken, "{response}");
+    }
+    let path = "/stream?streams=btcusdt@depth/btcusdt@depth@1000ms";
+    let mut client = fixture.connect(path).await;
+    assert_eq!(client.closed().await, "a stream by two names");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_connections_of_an_address_have_65536_streams_at_most() {
+    let fixture = Fixture::new().await;
+    let mut clients = Vec::new();
+    let names: Vec<String> = (0..1_024)
+        .map(|number| format!("s{number}@trade"))
+        .collect();
+    let request = json!({ "method": "SUBSCRIBE", "params": names, "id": 1 });
+    for _ in 0..64 {
+        let mut client = fixture.connect("/ws").await;
+        assert_eq!(client.ask(&request).await.get("code"), None);
+        clients.push(client);
+    }
+    let mut last = fixture.connect("/ws").await;
+    let one = json!({ "method": "SUBSCRIBE", "params": ["btcusdt@trade"], "id": 1 });
+    let response = last.ask(&one).await;
+    let text =
+        "Invalid request: at most 65536 streams an address, of all 524288, or 64 a connection";
+    assert_eq!(response["msg"], text);
+    // What a connection leaves, others may have: also when it ends.
+    let request = json!({ "method": "UNSUBSCRIBE", "params": names, "id": 1 });
+    let mut first = clients.swap_remove(0);
+    first.ask(&request).await;
+    assert_eq!(last.ask(&one).await.get("code"), None);
+    drop((first, clients, last));
+    is_served(&fixture).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn floods_of_messages_and_pings_are_cut() {
     let fixture = Fixture::new().await;
     for (path, message) in [

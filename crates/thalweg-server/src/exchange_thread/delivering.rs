@@ -14,6 +14,9 @@ use crate::session::{Session, SessionId};
 
 /// Work of a report to a further session of its user: a write.
 const REPORT_WRITE_WORK: u64 = 8;
+/// Work of a report that a gateway follows: it is logged, applied and made an event, for all users
+/// by one thread.
+const COPIED_REPORT_WORK: u64 = 8;
 /// Bytes of frames that are pushed together, about: an output takes all of them or none.
 const RUN_BYTES: usize = 1 << 12;
 
@@ -44,7 +47,8 @@ impl<S: Storage> ExchangeThread<S> {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         {
             let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-            if mailbox.failed.is_none() && mailbox.deliveries.is_empty() {
+            let is_empty = mailbox.deliveries.is_empty() && mailbox.copied.is_empty();
+            if mailbox.failed.is_none() && is_empty {
                 self.next_command = self.next_command.max(mailbox.next_command);
                 self.outgoing = outgoing;
                 return;
@@ -59,6 +63,13 @@ impl<S: Storage> ExchangeThread<S> {
         }
         self.push_run(&mut run, &mut rest);
         outgoing.bytes.clear();
+        for (key, reports) in outgoing.copied.drain(..) {
+            let id = self.sessions.of_key(key);
+            if let Some(session) = id.and_then(|id| self.sessions.get(id)) {
+                let work = COPIED_REPORT_WORK * reports as u64;
+                self.scheduler.charge(session.holder, work);
+            }
+        }
         if let Some(failed) = outgoing.failed.take() {
             self.check(Err::<(), _>(failed));
         }

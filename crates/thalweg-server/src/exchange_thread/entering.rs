@@ -1,5 +1,6 @@
 //! How a connection becomes a session, or is refused.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
@@ -56,8 +57,8 @@ impl<S: Storage> ExchangeThread<S> {
         let connection_id = session.connection_slot.id;
         self.scheduler.charge(session.holder, CONNECTION_WORK);
         self.sessions.insert(Box::new(session));
-        if let Some(why) = self.objection(id, connection_id) {
-            self.refuse(id, why);
+        if let Some((why, text)) = self.objection(id, connection_id) {
+            self.refuse(id, (why, &text));
             return;
         }
         let older = self.sessions.enter(id);
@@ -84,15 +85,15 @@ impl<S: Storage> ExchangeThread<S> {
         &mut self,
         id: SessionId,
         connection_id: u64,
-    ) -> Option<(Ending, &'static str)> {
+    ) -> Option<(Ending, Cow<'static, str>)> {
         if self.has_failed {
-            return Some((Ending::Failed, ""));
+            return Some((Ending::Failed, "".into()));
         }
         if self.is_stopping() {
-            return Some((Ending::Shutdown, ""));
+            return Some((Ending::Shutdown, "".into()));
         }
         if self.is_cut_off {
-            return Some((Ending::Shutdown, CUT_OFF));
+            return Some((Ending::Shutdown, CUT_OFF.into()));
         }
         let keys = self.shared.keys();
         let session = self.sessions.get(id)?;
@@ -100,12 +101,20 @@ impl<S: Storage> ExchangeThread<S> {
         if let (Some(keys), Some(shown)) = (keys, &session.terms.shown)
             && !keys.holds(shown)
         {
-            return Some((Ending::WrongKey, WITHDRAWN));
+            return Some((Ending::WrongKey, WITHDRAWN.into()));
         }
         let key = session.terms.key;
+        let replica = self.driver.held();
+        if let Some(primary) = replica.primary()
+            && key.role != Role::Read
+        {
+            // The log has no addresses for administrators.
+            let text = if key.role == Role::Trade { primary } else { "" };
+            return Some((Ending::NotPrimary, text.to_owned().into()));
+        }
         let present = self.sessions.of_key(key)?;
         let present = self.sessions.get(present)?;
-        (present.connection_slot.id > connection_id).then_some((Ending::Replaced, ""))
+        (present.connection_slot.id > connection_id).then(|| (Ending::Replaced, "".into()))
     }
 
     /// Ends a connection that was not entered.

@@ -104,6 +104,29 @@ fn a_report_to_many_sessions_is_charged() {
     assert_eq!(session.output.len(), 2 * NUMBERED_REPORT_BYTES);
 }
 
+#[test]
+fn reports_that_a_gateway_follows_are_charged_to_the_sender_of_their_command() {
+    let mut thread = thread();
+    let (sender, _own) = enter(&mut thread, 1, 2);
+    let (other, _others) = enter(&mut thread, 2, 1);
+    for (reports, finish) in [(100, 800), (1, 808)] {
+        let mut published = Outgoing::default();
+        published.copied(SessionKey::new(Role::Trade, 1, 1), reports);
+        // A session that is gone.
+        published.copied(SessionKey::new(Role::Trade, 3, 0), 50);
+        let mut mailbox = thread.mailbox.lock().expect("no thread has panicked");
+        mailbox.append(&mut published);
+        drop(mailbox);
+        thread.deliver();
+        assert_eq!(thread.scheduler.finish(sender), finish);
+        assert_eq!(thread.scheduler.finish(other), 0);
+    }
+    // Nothing is left, also where no answers are.
+    assert!(thread.outgoing.copied.is_empty());
+    let mailbox = thread.mailbox.lock().expect("no thread has panicked");
+    assert!(mailbox.copied.is_empty());
+}
+
 /// Two sessions of a user, and one of another: each gets its own answers and its user's reports, in
 /// the order in which they were published.
 #[test]
@@ -211,7 +234,7 @@ fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_i
         let ending = session.output.ending();
         (lifecycle.get(), ending, thread.objection(id, u64::MAX))
     };
-    let cut_off = (Ending::Shutdown, CUT_OFF);
+    let cut_off = (Ending::Shutdown, CUT_OFF.into());
     let ended = Some(Ending::Shutdown);
     assert_eq!(look(true), (Lifecycle::CutOff, ended, Some(cut_off)));
     assert_eq!(look(false), (Lifecycle::Ready, ended, None));
@@ -232,4 +255,81 @@ fn a_stop_does_not_wait_for_a_command_log_for_ever() {
     let failed = thread.driver.close().expect_err("the log did not answer");
     let text = "the command log gave no answer for 5 s, and the exchange was closed without: ";
     assert!(failed.to_string().starts_with(text), "{failed}");
+}
+
+/// Adds a session with this role, and returns why it is not taken.
+fn objection(thread: &mut Thread, role: Role) -> Option<(Ending, String)> {
+    let (mut session, _client) = session(role, 7);
+    session.output = Output::new(1 << 20, Rc::clone(&thread.budget));
+    let id = thread.sessions.insert(Box::new(session));
+    let objection = thread.objection(id, u64::MAX);
+    objection.map(|(why, text)| (why, text.into_owned()))
+}
+
+fn turn(thread: &mut Thread) {
+    thread.is_woken = true;
+    thread.tend(Instant::now());
+    std::thread::yield_now();
+}
+
+/// Returns the thread of a replica that follows the one of this log, which has found its place.
+fn follower_of(log: &OneLog) -> Thread {
+    drop(log.lead(Options::default()));
+    // ORDERING: Relaxed; flags of a test.
+    log.is_alive.store(true, Ordering::Relaxed);
+    let mut thread = thread_with(driver_of(log.follow("two", Options::default())));
+    let lifecycle = &thread.shared.lifecycle;
+    let follows = lifecycle.change_to(Lifecycle::Following, "the test begins");
+    follows.expect("it recovers");
+    while thread.driver.held().primary() != Some("one") {
+        turn(&mut thread);
+    }
+    thread
+}
+
+#[test]
+fn a_replica_that_halts_ends_its_sessions_and_says_why() {
+    let log = OneLog::default();
+    let mut thread = follower_of(&log);
+    let (_, entered) = enter(&mut thread, 1, 1);
+    log.damage();
+    while !thread.has_failed {
+        turn(&mut thread);
+    }
+    assert_eq!(thread.shared.lifecycle.get(), Lifecycle::Failed);
+    let session = thread.sessions.get(entered[0].0);
+    let ending = session.expect("it may read its bye").output.ending();
+    assert_eq!(ending, Some(Ending::Failed));
+    let figures = thread.shared.replica().expect("it is a replica");
+    assert!(figures.has_halted && figures.stats.lag > 0, "{figures:?}");
+    let halt = log.halt.lock().expect("no panic").clone();
+    let error = thread.driver.close().expect_err("it has halted");
+    assert_eq!(halt, Some(format!("two after 0: {error}")));
+    let text = "the batch at command 0 of the log cannot be read: ";
+    assert!(error.to_string().starts_with(text), "{error}");
+}
+
+#[test]
+fn a_replica_takes_readers_and_keeps_them_when_it_takes_over() {
+    let log = OneLog::default();
+    let mut thread = follower_of(&log);
+    let lifecycle = Arc::clone(&thread.shared.lifecycle);
+    let (_, entered) = enter(&mut thread, 1, 1);
+    let id = entered[0].0;
+    let not_primary = |text: &str| Some((Ending::NotPrimary, text.to_owned()));
+    assert_eq!(objection(&mut thread, Role::Read), None);
+    assert_eq!(objection(&mut thread, Role::Trade), not_primary("one"));
+    assert_eq!(objection(&mut thread, Role::Admin), not_primary(""));
+    assert_eq!(lifecycle.get(), Lifecycle::Following);
+    log.is_alive.store(false, Ordering::Relaxed);
+    while thread.driver.held().primary().is_some() {
+        turn(&mut thread);
+    }
+    turn(&mut thread);
+    assert_eq!(lifecycle.get(), Lifecycle::Ready);
+    for role in [Role::Read, Role::Trade, Role::Admin] {
+        assert_eq!(objection(&mut thread, role), None);
+    }
+    let session = thread.sessions.get(id).expect("it is there");
+    assert_eq!(session.output.ending(), None);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thalweg_exchange::codec::{decode_message, decode_snapshot, encode_snapshot, snapshot_bytes};
-use thalweg_exchange::market::{Channels, FeedSequence, Replica, Snapshot};
+use thalweg_exchange::market::{Channels, Epoch, FeedSequence, Replica, Snapshot};
 use thalweg_exchange::{Action, SymbolId};
 use tokio::sync::broadcast;
 
@@ -18,11 +18,12 @@ struct Entry {
     made: Option<Made>,
 }
 
-/// A snapshot that readers share, and the number of its last message of the symbol.
+/// A snapshot that readers share, the number of its last message of the symbol, and its epoch.
 #[derive(Clone, Debug)]
 pub(super) struct Made {
     pub(super) bytes: Arc<[u8]>,
     pub(super) as_of: u64,
+    pub(super) epoch: Epoch,
 }
 
 /// See the [module](self).
@@ -129,6 +130,7 @@ impl Books {
         let made = Made {
             bytes: bytes.into(),
             as_of: replica.sequence().0,
+            epoch: into.epoch,
         };
         entry.made = Some(made.clone());
         Some(made)

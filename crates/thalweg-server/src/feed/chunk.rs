@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_exchange::SymbolId;
+use thalweg_exchange::market::Epoch;
 
 /// Kinds from here on are snapshots.
 const SNAPSHOT_KIND: u8 = 192;
@@ -47,6 +48,7 @@ impl Chunk {
 pub(super) struct Mark<'b> {
     pub(super) frame: &'b [u8],
     pub(super) symbol: SymbolId,
+    pub(super) epoch: Epoch,
     /// The number in the feed.
     pub(super) number: u64,
     /// The number of the symbol.
@@ -70,6 +72,7 @@ impl<'b> Mark<'b> {
         Some(Self {
             frame,
             symbol: SymbolId(symbol),
+            epoch: Epoch(long(12)?),
             number: long(20)?,
             of_symbol: long(28)?,
             is_snapshot,

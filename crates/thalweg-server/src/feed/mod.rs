@@ -8,8 +8,9 @@
 //! encoded, in the inlet. The feed's task takes all that is there, follows it with a replica of
 //! each book, and sends it on in chunks that all readers share. A reader that is further behind
 //! than the ring is long starts again from snapshots of the replicas, and gets a message with what
-//! it missed. While a reader is behind by an eighth of the ring, chunks are sent when they are
-//! full, or after a millisecond.
+//! it missed. So do all where the [epoch](Feed::epoch) changes; the numbers go on then. While a
+//! reader is behind by an eighth of the ring, chunks are sent when they are full, or after a
+//! millisecond.
 //!
 //! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the tape drops messages and puts
 //! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds
@@ -52,8 +53,9 @@ pub(crate) const CHUNK_BYTES: usize = 1 << 16;
 #[derive(Debug, Default)]
 struct Inlet {
     bytes: Vec<u8>,
-    /// The bytes begin with snapshots, in place of messages that were dropped.
-    is_restart: bool,
+    /// From here on the bytes begin with snapshots: in place of messages that were dropped, or of a
+    /// new epoch.
+    restart_at: Option<usize>,
 }
 
 /// See the [module](self).
@@ -78,11 +80,11 @@ pub(crate) struct Feed {
 impl Feed {
     /// Returns the epoch of its messages.
     pub(crate) fn epoch(&self) -> Epoch {
-        // ORDERING: Relaxed, pairs with the store in begin_epoch(), before there is a session.
+        // ORDERING: Relaxed, pairs with the store in begin_epoch(); a number alone.
         Epoch(self.epoch.load(Ordering::Relaxed))
     }
 
-    /// Has its messages, of which there is none yet, be of this epoch.
+    /// Notes the epoch of the next messages, for welcomes and tapes.
     pub(crate) fn begin_epoch(&self, epoch: Epoch) {
         // ORDERING: Relaxed, pairs with the load in epoch(); a number alone.
         self.epoch.store(epoch.0, Ordering::Relaxed);
@@ -112,15 +114,16 @@ impl Feed {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leaves bytes for the task, if there is room. Bytes that begin anew take the place of
-    /// nothing: they must find the inlet empty.
+    /// Leaves bytes for the task, if there is room; those that begin with snapshots in any case.
     fn leave(&self, bytes: &mut Vec<u8>, is_restart: bool) -> bool {
         let mut inlet = self.inlet();
         let waiting = inlet.bytes.len();
-        if is_restart && waiting > 0 || waiting + bytes.len() > INLET_BYTES_MAX && !is_restart {
+        if waiting + bytes.len() > INLET_BYTES_MAX && !is_restart {
             return false;
         }
-        inlet.is_restart |= is_restart;
+        if is_restart {
+            inlet.restart_at.get_or_insert(waiting);
+        }
         if waiting == 0 {
             std::mem::swap(&mut inlet.bytes, bytes);
         } else {
@@ -135,20 +138,21 @@ impl Feed {
     /// Takes what is there and hands it to the readers. True if there was something.
     pub(crate) fn turn(&self, bytes: &mut Vec<u8>) -> bool {
         bytes.clear();
-        let is_restart = {
+        let restart_at = {
             let mut inlet = self.inlet();
             std::mem::swap(&mut inlet.bytes, bytes);
-            std::mem::take(&mut inlet.is_restart)
+            inlet.restart_at.take()
         };
-        let was_there = !bytes.is_empty();
-        let mut is_restart = is_restart;
+        let (before, after) = bytes.split_at(restart_at.unwrap_or(bytes.len()));
         let mut readers = 0;
-        for piece in Pieces::of(bytes, CHUNK_BYTES) {
-            let mut books = self.books();
-            books.follow(piece, std::mem::take(&mut is_restart));
-            readers = books.readers();
-            drop(books);
-            raise(&self.chunks, 1);
+        for (part, mut is_restart) in [(before, false), (after, true)] {
+            for piece in Pieces::of(part, CHUNK_BYTES) {
+                let mut books = self.books();
+                books.follow(piece, std::mem::take(&mut is_restart));
+                readers = books.readers();
+                drop(books);
+                raise(&self.chunks, 1);
+            }
         }
         if readers > 0
             && let Some(waker) = self.waker.get()
@@ -156,7 +160,7 @@ impl Feed {
         {
             tracing::error!(%error, "the readers of market data could not be woken");
         }
-        was_there
+        !bytes.is_empty()
     }
 
     /// Returns how many chunks were sent to readers: where there are more, they are woken.

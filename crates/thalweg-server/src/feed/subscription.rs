@@ -7,6 +7,7 @@ use thalweg_exchange::SymbolId;
 use thalweg_exchange::codec::session::{
     Conflated, ServerFrame, encode_server_frame, server_frame_bytes,
 };
+use thalweg_exchange::market::Epoch;
 use tokio::sync::broadcast::error::TryRecvError;
 
 use super::books::Books;
@@ -68,8 +69,9 @@ pub(crate) struct Subscription {
     pending: Pending,
     /// The last message of the feed that was given, or left out.
     reached: u64,
-    /// The last message of each symbol that was named. Those up to it are not given again.
-    given: BTreeMap<SymbolId, u64>,
+    /// The last message of each symbol that was named, and its epoch. Those up to it are not given
+    /// again, nor is a snapshot of that epoch as of it.
+    given: BTreeMap<SymbolId, (u64, Epoch)>,
 }
 
 impl Subscription {
@@ -193,15 +195,15 @@ impl Subscription {
         };
         let made = books.snapshot(symbol);
         drop(books);
-        let as_of = made.as_ref().map_or(0, |made| made.as_of);
+        let as_of = made.as_ref().map(|made| (made.as_of, made.epoch));
         let given = match self.requested.all {
             true => None,
-            false => self.given.insert(symbol, as_of),
+            false => self.given.insert(symbol, as_of.unwrap_or_default()),
         };
-        let Some(made) = made.filter(|made| given != Some(made.as_of)) else {
+        let Some(made) = made.filter(|_| given != as_of) else {
             return LOOK_UP_BYTES;
         };
-        if let Some(given) = given {
+        if let Some((given, _)) = given {
             self.push_conflated(Some(symbol), made.as_of.saturating_sub(given));
             out.append(&mut self.first);
         }
@@ -228,8 +230,8 @@ impl Subscription {
                 continue;
             }
             let given = self.given.entry(mark.symbol).or_default();
-            if mark.of_symbol > *given || mark.is_snapshot && mark.of_symbol == *given {
-                *given = mark.of_symbol;
+            if mark.of_symbol > given.0 || mark.is_snapshot && mark.of_symbol == given.0 {
+                *given = (mark.of_symbol, mark.epoch);
                 out.extend_from_slice(mark.frame);
             }
         }

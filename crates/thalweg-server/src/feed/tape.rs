@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thalweg_exchange::codec::{MESSAGE_BYTES_MAX, encode_message, encode_snapshot, snapshot_bytes};
-use thalweg_exchange::market::{Builder, MarketOptions, OutOfStep, Snapshot};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutOfStep, Snapshot};
 use thalweg_exchange::service::Outcome;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId};
 
@@ -124,15 +124,30 @@ impl Tape {
         if !self.feed.inlet().bytes.is_empty() {
             return;
         }
+        let is_lost = !std::mem::take(&mut self.is_first);
+        self.is_behind = false;
+        self.leave_snapshots(is_lost);
+    }
+
+    /// Begins a new epoch: the messages of the one before are followed by snapshots of all books.
+    pub(crate) fn begin_epoch(&mut self, epoch: Epoch) {
+        self.hand_over();
+        self.builder.begin_epoch(epoch);
+        // One that is behind has the snapshots to come.
+        if !self.is_behind {
+            self.leave_snapshots(true);
+        }
+    }
+
+    /// Leaves snapshots of all books in the inlet.
+    fn leave_snapshots(&mut self, is_restart: bool) {
         self.bytes.clear();
         for symbol in std::mem::take(&mut self.symbols) {
             self.add_snapshot(symbol);
             self.symbols.insert(symbol);
         }
-        let is_lost = !std::mem::take(&mut self.is_first);
-        self.is_behind = false;
-        // Only this thread fills the inlet; so it is empty still.
-        let _ = self.bytes.is_empty() || self.feed.leave(&mut self.bytes, is_lost);
+        // They are let in, but for the first ones, which find the inlet empty.
+        let _ = self.bytes.is_empty() || self.feed.leave(&mut self.bytes, is_restart);
     }
 
     #[cfg(test)]

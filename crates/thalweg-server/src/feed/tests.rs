@@ -378,6 +378,52 @@ fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
 }
 
 #[test]
+fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
+    let mut market = Market::new(4);
+    market.bids(1, 5);
+    market.turn();
+    let mut readers = [&[][..], &[1], &[2]].map(|symbols| Reader::new(&market, symbols));
+    readers.iter_mut().for_each(Reader::read);
+    // Some wait in the inlet, and the second book has none.
+    market.bids(1, 3);
+    market.tape.hand_over();
+    market.feed.begin_epoch(Epoch(12));
+    market.tape.begin_epoch(Epoch(12));
+    market.turn();
+    for reader in &mut readers {
+        reader.read();
+        assert_eq!(reader.conflated, []);
+        for replica in &reader.replicas {
+            assert_eq!(replica.epoch(), Some(Epoch(12)));
+            market.same(replica);
+        }
+    }
+    assert_eq!(readers.each_ref().map(|reader| reader.messages), [6, 6, 0]);
+    assert_eq!(
+        readers.each_ref().map(|reader| reader.replicas.len()),
+        [2, 1, 1]
+    );
+    // Numbers go on: a reader that was behind the ring gets the exact count.
+    let mut late = Reader::new(&market, &[]);
+    late.read();
+    let before = market.feed.books().sequence;
+    for epoch in 13..20 {
+        market.bids(1, 1);
+        market.turn();
+        market.tape.begin_epoch(Epoch(epoch));
+        market.turn();
+    }
+    late.read();
+    let missed: u64 = late.conflated.iter().map(|(_, missed)| missed).sum();
+    assert_eq!(
+        missed + late.messages,
+        market.feed.books().sequence - before
+    );
+    assert_eq!(late.replica(SymbolId(1)).epoch(), Some(Epoch(19)));
+    market.same(late.replica(SymbolId(1)));
+}
+
+#[test]
 fn pieces_end_with_a_command() {
     let mut market = Market::new(16);
     market.turn();

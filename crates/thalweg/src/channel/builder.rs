@@ -21,7 +21,7 @@ const SLOTTED_CAPACITY_MAX: usize = 64;
 /// machine, 100,000 elements in a burst of 5, 10 and 20 senders: 512 keeps p99 below 0.15 ms, 1,024
 /// below 0.24, 2,048 below 0.34; wall time is some 5 % better with the last than with the others,
 /// and without a limit p99 is 4 to 6 ms.)
-const SOFT_LIMIT: usize = 2048;
+pub(super) const SOFT_LIMIT: usize = 2048;
 /// The default number of elements that may wait in each of several lanes before senders give way.
 const LANE_SOFT_LIMIT: usize = 256;
 const LANES: &str = "lanes";
@@ -236,14 +236,25 @@ impl Builder {
     /// # Errors
     /// See [`BuildError`].
     pub fn mpmc<T: Send>(self) -> Result<Ends<T, Mpmc>, BuildError> {
-        if self.has_lanes {
-            return Err(BuildError::Options {
-                option: LANES,
-                with: "several receivers",
-            });
+        self.refuse_lanes("several receivers")?;
+        self.in_shared(Some(SOFT_LIMIT))
+    }
+
+    pub(super) fn refuse_lanes(&self, with: &'static str) -> Result<(), BuildError> {
+        let option = LANES;
+        match self.has_lanes {
+            true => Err(BuildError::Options { option, with }),
+            false => Ok(()),
         }
+    }
+
+    /// Makes a channel with one store that any number of endpoints may use, if the options allow.
+    pub(super) fn in_shared<T: Send, S: Shape>(
+        self,
+        soft_limit: Option<usize>,
+    ) -> Result<Ends<T, S>, BuildError> {
         self.ring_capacity()?;
-        self.shared(Some(SOFT_LIMIT))
+        self.shared(soft_limit)
     }
 
     /// Makes a channel with a lane for each sender.

@@ -10,8 +10,10 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::OnceLock;
 use std::task::Poll;
 
+use crate::export::Export;
 use crate::ring::CapacityError;
 use crate::ring::sequence::{Tally, memory_for};
 use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
@@ -63,6 +65,8 @@ pub(super) struct Hub {
     /// The counts of the gates of senders that are gone.
     gone: Mutex<Counters>,
     closing: Mutex<Closing>,
+    /// Ends with the channel.
+    pub(super) export: OnceLock<Export>,
 }
 
 /// Whether nothing can be sent any more, since receivers say so, and where that is waited for.
@@ -82,6 +86,7 @@ impl Hub {
             habits,
             gone: Mutex::new(Counters::default()),
             closing: Mutex::default(),
+            export: OnceLock::new(),
         }
     }
 
@@ -123,8 +128,8 @@ impl Hub {
         }
     }
 
-    /// Returns the figures of one gate and of the waiting receivers.
-    pub(super) fn counters_of(&self, gate: &Gate) -> Counters {
+    /// Returns the figures of one gate.
+    pub(super) fn counters_of(gate: &Gate) -> Counters {
         let mut counters = Counters::default();
         gate.count_into(&mut counters);
         counters

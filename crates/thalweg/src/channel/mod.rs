@@ -28,7 +28,8 @@
 //!
 //! Choose the narrowest shape that fits: what two sides do not share costs nothing. Endpoints are
 //! `Send` and not `Sync`, and their operations take `&mut self`: a thread has its own, and clones
-//! one for another. Methods of other crates, and how ends are shared: [`porting`].
+//! one for another; [`Sender::share`] makes a sender for `&self`. Methods of other crates, and how
+//! ends are shared: [`porting`].
 //!
 //! # Disconnecting
 //! When the last sender is dropped, receivers get what was sent, then an error. When the last
@@ -80,6 +81,7 @@ mod locked;
 mod meeting;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
+mod named;
 mod oneshot;
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("porting.md")]
@@ -87,6 +89,7 @@ pub mod porting {}
 mod receiver;
 pub mod select;
 mod sender;
+mod shared;
 mod slip;
 mod stores;
 mod weak;
@@ -103,10 +106,12 @@ pub use error::{
 pub use future::SendSink;
 pub use future::{RecvFuture, RecvStream, SendFuture};
 pub use hub::{Counters, ManyReceivers, ManySenders, Mpmc, Mpsc, Overflow, Shape, Spsc};
+pub use named::Named;
 pub use oneshot::{OneshotReceiver, OneshotSender, oneshot};
 pub use receiver::{Batch, IntoIter, Iter, Receiver, TryIter};
 pub use select::{Select, SelectEmpty, SelectList, SelectTimeout, Timer, after, at, never, tick};
 pub use sender::{Closed, Sender};
+pub use shared::SharedSender;
 pub use weak::{WeakReceiver, WeakSender};
 
 macro_rules! shape {

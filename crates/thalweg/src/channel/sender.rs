@@ -381,7 +381,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// Returns the counts so far: of this sender's lane where it has its own, else of the channel.
     pub fn counters(&self) -> super::Counters {
         let counters = if self.end.is_own() {
-            self.hub.counters_of(&self.gate)
+            super::hub::Hub::counters_of(&self.gate)
         } else {
             self.hub.counters(|look| look(&self.gate))
         };

@@ -25,6 +25,7 @@ mod loss;
 mod meetings;
 pub(crate) mod model;
 mod oneshots;
+mod shared;
 mod singles;
 mod tallies;
 mod tasks;

@@ -1,6 +1,7 @@
-//! The figures that pipelines and buses export, read as another program would read them.
+//! The figures that pipelines, buses and channels export, read as another program would read them.
 
 mod buses;
+mod channels;
 mod environment;
 mod pipelines;
 

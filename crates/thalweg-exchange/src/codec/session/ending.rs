@@ -44,6 +44,9 @@ codes! {
     Listener = 13, "this listener does not serve that role";
     /// The exchange had to stop (code 14): what was answered is durable.
     Failed = 14, "the exchange had to stop";
+    /// The server is a replica that follows another one (code 15). The text is the address at which
+    /// clients find the primary, host and port; empty where that is not known.
+    NotPrimary = 15, "this replica is not the primary";
 }
 
 small! {
@@ -68,6 +71,7 @@ impl Ending {
                 | Self::Silent
                 | Self::Connections
                 | Self::Failed
+                | Self::NotPrimary
         )
     }
 }
@@ -77,7 +81,8 @@ impl Ending {
 pub struct Bye<'b> {
     /// The reason.
     pub why: Ending,
-    /// More about this case, for people; may be empty. Up to [`BYE_TEXT_BYTES_MAX`] are sent.
+    /// More about this case, for people, but for [`Ending::NotPrimary`]; may be empty. Up to
+    /// [`BYE_TEXT_BYTES_MAX`] are sent.
     pub text: &'b str,
 }
 

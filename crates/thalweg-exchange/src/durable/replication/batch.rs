@@ -159,7 +159,7 @@ impl<'b> Batch<'b> {
 }
 
 /// Splits the first record off, if there is a whole one.
-fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+pub(super) fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (length, rest) = U32::read_from_prefix(bytes).ok()?;
     let length = usize::try_from(length.get()).ok()?;
     rest.split_at_checked(length)

@@ -42,8 +42,12 @@ pub struct Follower<S: Storage> {
     epoch: u64,
     /// The index of a batch of which only the first commands were executed.
     partial: Option<u64>,
+    /// The end of the log, as far as it was read or is known to be there.
+    end: u64,
     /// Batches that the log has, as far as this replica has read them.
     kept: Kept,
+    /// Whether the digest before a batch was compared with the own one.
+    is_compared: bool,
     faults: Faults,
 }
 
@@ -76,7 +80,9 @@ impl<S: Storage> Follower<S> {
             newest: None,
             epoch: 0,
             partial: None,
+            end: 0,
             kept: Kept::new(kept_bytes_max),
+            is_compared: false,
             faults,
         }
     }
@@ -87,13 +93,17 @@ impl<S: Storage> Follower<S> {
         &self.exchange
     }
 
+    /// Returns whether the digest of all commands was compared with that of a batch of the log.
+    pub(super) const fn is_compared(&self) -> bool {
+        self.is_compared
+    }
+
     /// Returns the exchange: for owners that end it.
     #[must_use]
     pub fn into_exchange(self) -> Exchange<S> {
         self.exchange
     }
 
-    #[cfg(test)]
     pub(super) const fn exchange_mut(&mut self) -> &mut Exchange<S> {
         &mut self.exchange
     }
@@ -118,10 +128,19 @@ impl<S: Storage> Follower<S> {
         self.take(log, &tail)
     }
 
+    /// Returns the index from which on it reads next.
+    pub(super) fn next(&self) -> u64 {
+        self.partial.unwrap_or(self.exchange.number())
+    }
+
+    /// Returns how many commands the log has, as far as is known: at least that many.
+    pub(super) fn end(&self) -> u64 {
+        self.end.max(self.exchange.number())
+    }
+
     /// Reads what is new, without executing it.
     pub(super) fn read(&self, log: &mut dyn CommandLog) -> Result<Tail, Halted> {
-        let from = self.partial.unwrap_or(self.exchange.number());
-        Ok(log.read(from)?)
+        Ok(log.read(self.next())?)
     }
 
     /// Executes what was read.
@@ -148,12 +167,20 @@ impl<S: Storage> Follower<S> {
         if tail.newest < self.newest || claim.epoch < self.epoch {
             return Err(self.ahead(tail.newest.unwrap_or(claim.start.commands)));
         }
+        let is_own = self.claimed.as_ref() == Some(claim);
+        if !is_own && self.seen.as_ref().map(|seen| seen.nonce) != Some(claim.nonce) {
+            self.exchange.follow_claim(claim);
+        }
         self.seen = Some(claim.clone());
+        let after = |newest: u64| match tail.batches.last() {
+            Some(last) if last.index == newest => read(last).map_or(newest + 1, |last| last.end()),
+            _ => newest + 1,
+        };
+        self.end = tail.newest.map_or(0, after);
         for stored in &tail.batches {
             self.execute(stored, claim)?;
         }
         let _ = self.exchange.idle()?;
-        let is_own = self.claimed.as_ref() == Some(claim);
         let is_complete = tail.batches.is_empty() && self.partial.is_none();
         Ok(Polled {
             executed: self.exchange.number() - before,
@@ -252,6 +279,7 @@ impl<S: Storage> Follower<S> {
                     written,
                 });
             }
+            self.is_compared = true;
         }
         self.partial = Some(stored.index);
         let done = match is_partial {
@@ -325,18 +353,18 @@ impl<S: Storage> Follower<S> {
         written
     }
 
-    /// Becomes the primary: [`Polled::may_lead`] was true in the last look at the log. Returns the
-    /// exchange, which writes through the outlet that `start` returns.
+    /// Becomes the primary: [`Polled::may_lead`] was true in the last look at the log. The exchange
+    /// writes through the outlet that `start` returns.
     pub(super) fn lead(
-        self,
+        &mut self,
         start: impl FnOnce(Claim, Option<u64>, Kept) -> io::Result<Box<dyn Outlet>>,
-    ) -> Result<Exchange<S>, Halted> {
-        let claim = self.claimed.expect("the log is this replica's");
-        let mut exchange = self.exchange;
-        let outlet = start(claim.clone(), self.newest, self.kept);
+    ) -> Result<(), Halted> {
+        let claim = self.claimed.take().expect("the log is this replica's");
+        let kept = std::mem::replace(&mut self.kept, Kept::new(0));
+        let outlet = start(claim.clone(), self.newest, kept);
         let outlet = outlet.map_err(|error| Halted::Thread(error.to_string()))?;
-        exchange.begin_to_lead(&claim, self.previous, outlet);
-        Ok(exchange)
+        self.exchange.begin_to_lead(&claim, self.previous, outlet);
+        Ok(())
     }
 }
 

@@ -1,15 +1,18 @@
 //! Following a log in real time, until this replica takes over.
 
 use std::hash::{BuildHasher, RandomState};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use std::{fmt, io, thread};
 
 use thalweg_journal::Storage;
 
-use super::follower::{Follower, Polled};
+use super::follower::Follower;
 use super::halted::Halted;
-use super::log::CommandLog;
+use super::log::{Claim, CommandLog, LogError, Tail};
 use super::sequencing::{self, NOTE_EVERY};
 use crate::durable::exchange::Exchange;
+use crate::durable::options::Wake;
 
 /// How often the log is looked at where there is nothing new.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -81,78 +84,286 @@ pub enum Looked {
     Waits(String),
 }
 
-/// Follows the log until this replica has claimed it and executed all of it. Returns the exchange,
-/// which writes the log from then on; `None` if `pause` returned false before. That is called after
-/// each look, with what was found, and waits for up to the given time.
+/// The outcome of a [turn](Following::turn).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// Nothing: the log is still being looked at.
+    Nothing,
+    /// The log was looked at, and that many commands were executed.
+    Executed(u64),
+    /// This replica is the primary from now on.
+    Leads,
+}
+
+/// Figures of a replica.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaStats {
+    /// Whether it is the primary.
+    pub leads: bool,
+    /// The epoch of the present claim, as far as it is known; 0 before that.
+    pub epoch: u64,
+    /// How many commands the log has acknowledged, as far as this replica knows.
+    pub commands: u64,
+    /// How many of them it has not executed; where it is more than a few batches behind, at least
+    /// how many.
+    pub lag: u64,
+    /// For how long the log has not answered.
+    pub silent_for: Duration,
+}
+
+/// A look at the log that is to be made.
+#[derive(Debug)]
+struct Errand {
+    after: Duration,
+    /// The position to note.
+    position: Option<u64>,
+    from: u64,
+}
+
+/// The log with what was read there.
+struct Look {
+    log: Box<dyn CommandLog>,
+    began: Instant,
+    tail: Result<Tail, LogError>,
+}
+
+/// The way to the thread that looks at the log: the log goes there and back.
+struct Looks {
+    errands: Sender<(Box<dyn CommandLog>, Errand)>,
+    looks: Receiver<Look>,
+}
+
+impl Looks {
+    /// Starts the thread, which ends when this is dropped.
+    fn start(holder: String, wake: Wake) -> io::Result<Self> {
+        let (errands, received) = channel::<(Box<dyn CommandLog>, Errand)>();
+        let (looked, looks) = channel();
+        let run = move || {
+            while let Ok((mut log, errand)) = received.recv() {
+                // Nothing is sent meanwhile, since the log is here.
+                let waited = received.recv_timeout(errand.after);
+                if matches!(waited, Err(RecvTimeoutError::Disconnected)) {
+                    return;
+                }
+                let began = Instant::now();
+                if let Some(commands) = errand.position {
+                    // For people: the next one comes soon.
+                    let _ = log.note_position(&holder, commands);
+                }
+                let tail = log.read(errand.from);
+                if looked.send(Look { log, began, tail }).is_err() {
+                    return;
+                }
+                if let Some(wake) = &wake.0 {
+                    wake();
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("log reader".into());
+        thread.spawn(run)?;
+        Ok(Self { errands, looks })
+    }
+}
+
+/// A replica that follows the log in real time, until it has claimed it and executed all of it.
+/// Then it is the primary: the exchange writes the log.
 ///
-/// # Errors
-/// See [`Halted`]; those that may pass are waited for.
-pub fn follow<S: Storage>(
-    exchange: Exchange<S>,
-    mut log: Box<dyn CommandLog>,
-    options: &FollowOptions,
-    mut pause: impl FnMut(&Follower<S>, &Looked, Duration) -> bool,
-) -> Result<Option<Exchange<S>>, Halted> {
-    let (random, mut claims) = (RandomState::new(), 0_u64);
-    let wake = exchange.options.wake.clone();
-    let mut replica = Follower::new(exchange, options.kept_bytes_max);
-    let (mut silence, mut noted) = (Silence::default(), None::<Instant>);
-    let (mut wait, mut looked) = (Duration::ZERO, Looked::Nothing);
-    while pause(
-        &replica,
-        &looked,
-        std::mem::replace(&mut wait, Duration::ZERO),
-    ) {
-        let now = Instant::now();
-        if noted.is_none_or(|at| now.saturating_duration_since(at) >= NOTE_EVERY) {
-            // For people: the next one comes soon.
-            let _ = log.note_position(&options.holder, replica.exchange().number());
-            noted = Some(now);
+/// The log, which may keep a caller waiting for seconds, is read by a thread of its own; the owner
+/// of the exchange, which is [woken](crate::durable::Options::wake) for that, executes it.
+pub struct Following<S: Storage> {
+    replica: Follower<S>,
+    options: FollowOptions,
+    /// `None` once it is the primary.
+    looks: Option<Looks>,
+    silence: Silence,
+    looked: Looked,
+    /// When the log answered last.
+    answered: Instant,
+    noted: Option<Instant>,
+    claims: u64,
+    random: RandomState,
+}
+
+impl<S: Storage> fmt::Debug for Following<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("Following");
+        shown.field("options", &self.options);
+        shown.finish_non_exhaustive()
+    }
+}
+
+impl<S: Storage> Following<S> {
+    /// Has an exchange, in which nothing is in flight, follow a log.
+    ///
+    /// # Errors
+    /// The system gives no thread.
+    pub fn start(
+        exchange: Exchange<S>,
+        log: Box<dyn CommandLog>,
+        options: FollowOptions,
+    ) -> Result<Self, Halted> {
+        let wake = exchange.options.wake.clone();
+        let looks = Looks::start(options.holder.clone(), wake);
+        let looks = looks.map_err(|error| Halted::Thread(error.to_string()))?;
+        let mut following = Self {
+            replica: Follower::new(exchange, options.kept_bytes_max),
+            options,
+            looks: Some(looks),
+            silence: Silence::default(),
+            looked: Looked::Nothing,
+            answered: Instant::now(),
+            noted: None,
+            claims: 0,
+            random: RandomState::new(),
+        };
+        following.look(log, Duration::ZERO);
+        Ok(following)
+    }
+
+    /// Returns the exchange.
+    #[must_use]
+    pub const fn exchange(&self) -> &Exchange<S> {
+        self.replica.exchange()
+    }
+
+    /// Returns the exchange: to ask it, or as the primary, to submit to it.
+    pub const fn exchange_mut(&mut self) -> &mut Exchange<S> {
+        self.replica.exchange_mut()
+    }
+
+    /// Returns the exchange: for owners that end it.
+    #[must_use]
+    pub fn into_exchange(self) -> Exchange<S> {
+        self.replica.into_exchange()
+    }
+
+    /// Returns the present claim, as far as it is known.
+    #[must_use]
+    pub const fn claim(&self) -> Option<&Claim> {
+        self.replica.seen()
+    }
+
+    /// Returns what was found by the last look at the log.
+    #[must_use]
+    pub const fn looked(&self) -> &Looked {
+        &self.looked
+    }
+
+    /// Returns whether this replica is the primary.
+    #[must_use]
+    pub const fn leads(&self) -> bool {
+        self.looks.is_none()
+    }
+
+    /// Returns figures.
+    #[must_use]
+    pub fn stats(&self) -> ReplicaStats {
+        let exchange = self.exchange();
+        let silent = match self.leads() {
+            true => exchange.log_trouble().map(|(time, _)| time),
+            false => matches!(self.looked, Looked::Waits(_)).then(|| self.answered.elapsed()),
+        };
+        let commands = match self.leads() {
+            true => exchange.journaled(),
+            false => self.replica.end(),
+        };
+        ReplicaStats {
+            leads: self.leads(),
+            epoch: self.claim().map_or(0, |claim| claim.epoch),
+            commands,
+            lag: commands.saturating_sub(exchange.number()),
+            silent_for: silent.unwrap_or_default(),
         }
-        let polled = match replica.poll(&mut *log) {
+    }
+
+    /// Has the log looked at after this time.
+    fn look(&mut self, log: Box<dyn CommandLog>, after: Duration) {
+        let now = Instant::now();
+        let is_due = |at| now.saturating_duration_since(at) >= NOTE_EVERY;
+        let position = self.noted.is_none_or(is_due);
+        if position {
+            self.noted = Some(now);
+        }
+        let errand = Errand {
+            after,
+            position: position.then(|| self.exchange().number()),
+            from: self.replica.next(),
+        };
+        if let Some(looks) = &self.looks {
+            // The thread ends when this is dropped.
+            let _ = looks.errands.send((log, errand));
+        }
+    }
+
+    /// Executes what was read, if the log was looked at meanwhile. Claims the log where its writer
+    /// is silent, and becomes the primary when that was granted and all is executed.
+    ///
+    /// # Errors
+    /// See [`Halted`]; those that may pass are waited for. Nothing more is executed after one.
+    pub fn turn(&mut self) -> Result<Followed, Halted> {
+        match self.looks.as_ref().map(|looks| looks.looks.try_recv()) {
+            Some(Ok(look)) => self.take(look),
+            _ => Ok(Followed::Nothing),
+        }
+    }
+
+    fn take(&mut self, mut look: Look) -> Result<Followed, Halted> {
+        let taken = look.tail.map_err(Halted::from);
+        let taken = taken.and_then(|tail| self.replica.take(&mut *look.log, &tail));
+        let polled = match taken {
             Ok(polled) => polled,
             Err(halted) if halted.may_pass() => {
-                silence.forget();
-                (wait, looked) = (LOOK_EVERY, Looked::Waits(halted.to_string()));
-                continue;
+                self.silence.forget();
+                if matches!(halted, Halted::NoRoom) {
+                    self.answered = Instant::now();
+                }
+                self.looked = Looked::Waits(halted.to_string());
+                self.look(look.log, LOOK_EVERY);
+                return Ok(Followed::Executed(0));
             }
-            Err(halted) => return Err(halted),
+            Err(halted) => {
+                let (holder, commands) = (&self.options.holder, self.exchange().number());
+                let _ = look.log.note_halt(holder, commands, &halted.to_string());
+                return Err(halted);
+            }
         };
+        self.answered = Instant::now();
         if polled.may_lead {
-            let lead = |claim, newest, kept| sequencing::start(log, (claim, newest), kept, wake);
-            return replica.lead(lead).map(Some);
+            self.looks = None;
+            let wake = self.exchange().options.wake.clone();
+            self.replica.lead(|claim, newest, kept| {
+                sequencing::start(look.log, (claim, newest), kept, wake)
+            })?;
+            return Ok(Followed::Leads);
         }
-        let Polled {
-            executed,
-            pulse,
-            is_complete,
-            ..
-        } = polled;
-        looked = match pulse {
+        self.looked = match polled.pulse {
             Some(_) => Looked::Claimed,
             None => Looked::Unclaimed,
         };
-        if now.elapsed() > options.silence {
+        if look.began.elapsed() > self.options.silence {
             // The log is slow: the writer's signs are as well.
-            silence.forget();
+            self.silence.forget();
         }
-        let silent_for = silence.note(pulse, Instant::now());
-        let may_claim = match pulse {
+        let silent_for = self.silence.note(polled.pulse, Instant::now());
+        let may_claim = match polled.pulse {
             // It would end at once as the primary.
-            Some(_) if replica.exchange().lacks_room() => false,
-            Some(_) => is_complete && silent_for >= options.silence,
-            None => options.bootstrap,
+            Some(_) if self.exchange().lacks_room() => false,
+            Some(_) => polled.is_complete && silent_for >= self.options.silence,
+            None => self.options.bootstrap,
         };
+        let mut after = Duration::ZERO;
         if may_claim {
-            claims += 1;
+            self.claims += 1;
+            let nonce = self.random.hash_one(self.claims);
             // Another one may have been faster.
-            let _ = replica.claim(&mut *log, random.hash_one(claims), &options.holder);
-            silence.forget();
-        } else if executed == 0 {
-            wait = LOOK_EVERY;
+            let _ = (self.replica).claim(&mut *look.log, nonce, &self.options.holder);
+            self.silence.forget();
+        } else if polled.executed == 0 {
+            after = LOOK_EVERY;
         }
+        self.look(look.log, after);
+        Ok(Followed::Executed(polled.executed))
     }
-    Ok(None)
 }
 
 #[cfg(test)]
@@ -202,11 +413,12 @@ mod tests {
         options.bootstrap = name == "first";
         let opened = Exchange::open_in(disk.clone(), durable, |_| ());
         let (exchange, _) = opened.expect("it opens");
-        let followed = follow(exchange, Box::new(log.clone()), &options, |_, _, time| {
-            std::thread::park_timeout(time);
-            true
-        });
-        followed.expect("it does not halt").expect("it leads")
+        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let mut following = following.expect("there are threads");
+        while following.turn().expect("it does not halt") != Followed::Leads {
+            thread::yield_now();
+        }
+        following.into_exchange()
     }
 
     fn user(uid: i64) -> Command {
@@ -364,8 +576,14 @@ mod tests {
         let opened = Exchange::open_in(SimDisk::new(), options, |_| ());
         let (exchange, _) = opened.expect("it opens");
         let other = FollowOptions::new("other");
-        let followed = follow(exchange, Box::new(log), &other, |_, _, _| true);
-        let halted = followed.expect_err("it is refused");
+        let following = Following::start(exchange, Box::new(log.clone()), other);
+        let mut following = following.expect("there are threads");
+        let halted = loop {
+            match following.turn() {
+                Ok(_) => thread::yield_now(),
+                Err(halted) => break halted,
+            }
+        };
         assert!(matches!(halted, Halted::OtherLimits), "{halted}");
         first.close().expect("it ends in order");
     }

@@ -71,8 +71,8 @@ pub enum Halted {
     },
     /// The log has given up what this replica needs next.
     #[error(
-        "this replica has {commands} commands, and the log begins with command {oldest}: copy the \
-        directory of another replica, which is stopped meanwhile, in the place of this one's"
+        "this replica has {commands} commands, and the log begins with command {oldest}: started \
+        again, it gets a copy of another one, unless its journal has an archive"
     )]
     Behind {
         /// How many commands it has.

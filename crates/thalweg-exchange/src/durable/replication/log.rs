@@ -201,11 +201,26 @@ pub trait CommandLog: Send {
     /// Notes how many commands a replica has executed, for [`positions`](Self::positions).
     fn note_position(&mut self, replica: &str, commands: u64) -> Written;
 
+    /// Notes why a replica has halted, in the place of its position: for people. A log that keeps
+    /// nothing of it acknowledges that as well.
+    fn note_halt(&mut self, replica: &str, commands: u64, _why: &str) -> Written {
+        self.note_position(replica, commands)
+    }
+
     /// Returns the replicas that have noted a position, by name.
     ///
     /// # Errors
     /// As [`read`](Self::read).
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError>;
+
+    /// Notes where others get a copy of a replica, for [`peers`](Self::peers).
+    fn note_peer(&mut self, replica: &str, place: &str) -> Written;
+
+    /// Returns the replicas that have noted where others get a copy of them, by name.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    fn peers(&mut self) -> Result<Vec<(String, String)>, LogError>;
 }
 
 impl From<BatchError> for LogError {

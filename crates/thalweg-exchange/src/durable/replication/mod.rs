@@ -19,10 +19,13 @@
 //!    ([`Halted`]).
 //! 6. *Exactly once.* Client sequences are in the replicated tables: what a client sends to the new
 //!    primary again has its first answer.
+//! 7. *Catch-up.* The log keeps a tail only. A replica that needs what is before gets a
+//!    [copy](copying) of another one, checks it against the log, and goes on with that.
 //!
 //! `docs/replication.md` says what is promised, and how it is operated.
 
 pub(in crate::durable) mod batch;
+pub mod copying;
 mod follower;
 mod following;
 mod halted;
@@ -36,7 +39,7 @@ mod simulation;
 
 pub use self::batch::{BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX};
 pub use self::follower::{Follower, Polled};
-pub use self::following::{FollowOptions, Looked, follow};
+pub use self::following::{FollowOptions, Followed, Following, Looked, ReplicaStats};
 pub use self::halted::Halted;
 pub use self::log::{Claim, CommandLog, LogError, Start, Stored, Tail, Written};
 pub use self::sequencer::{Sequencer, Step};

@@ -141,6 +141,22 @@ pub(crate) fn read_file<S: Storage>(storage: &S, commands: u64) -> Result<Vec<u8
     read(storage, &name).map_err(|why| (format!("{}/{name}", storage.place()), why))
 }
 
+/// Returns the header of a snapshot whose checksum agrees, and which is what its name says.
+pub(crate) fn whole_header<S: Storage>(
+    storage: &S,
+    commands: u64,
+) -> Result<SnapshotHeader, Flawed> {
+    let name = snapshot_name(commands);
+    let header = checked_header(storage, &name).and_then(|header| match header.commands {
+        found if found == commands => Ok(header),
+        value => {
+            let (what, at) = ("the number of commands", 24);
+            Err(SnapshotFlaw::Field { what, at, value })
+        }
+    });
+    header.map_err(|why| (format!("{}/{name}", storage.place()), why))
+}
+
 /// Decodes a snapshot, with the tables as they were; from `bytes`, if it was read already.
 pub(crate) fn image_of<S: Storage>(
     storage: &S,
@@ -233,22 +249,97 @@ pub(crate) fn write<S: Storage>(
     commands: u64,
     bytes: &[u8],
 ) -> Result<(), JournalError> {
-    let failed = |what| io_error(storage, PART_NAME, what);
-    remove(storage, PART_NAME).map_err(failed("be removed"))?;
-    let file = storage.create(PART_NAME).map_err(failed("be made"))?;
-    let written = (bytes.chunks(PIECE_BYTES).enumerate())
-        .try_for_each(|(at, piece)| write_piece(&file, at * PIECE_BYTES, piece))
-        .and_then(|()| file.sync());
-    if written.is_err() {
-        // Half a snapshot is of no use, and takes room on a disk that may be full.
-        let _ = storage.remove(PART_NAME);
+    let mut part = Part::new(storage)?;
+    bytes
+        .chunks(PIECE_BYTES)
+        .try_for_each(|piece| part.write(piece))?;
+    part.finish(commands)
+}
+
+/// A snapshot that is being written, in pieces.
+pub(crate) struct Part<'s, S: Storage> {
+    storage: &'s S,
+    file: S::File,
+    written_bytes: usize,
+}
+
+impl<'s, S: Storage> Part<'s, S> {
+    pub(crate) fn new(storage: &'s S) -> Result<Self, JournalError> {
+        let failed = |what| io_error(storage, PART_NAME, what);
+        remove(storage, PART_NAME).map_err(failed("be removed"))?;
+        let file = storage.create(PART_NAME).map_err(failed("be made"))?;
+        Ok(Self {
+            storage,
+            file,
+            written_bytes: 0,
+        })
     }
-    written.map_err(failed("be written"))?;
-    let renamed = storage.rename(PART_NAME, &snapshot_name(commands));
-    renamed.map_err(failed("be renamed"))?;
-    storage
-        .sync_names()
-        .map_err(failed("be made durable in its directory"))
+
+    /// Half a snapshot is of no use, and takes room on a disk that may be full.
+    fn or_remove(&self, done: io::Result<()>) -> Result<(), JournalError> {
+        if done.is_err() {
+            let _ = self.storage.remove(PART_NAME);
+        }
+        done.map_err(io_error(self.storage, PART_NAME, "be written"))
+    }
+
+    pub(crate) fn write(&mut self, piece: &[u8]) -> Result<(), JournalError> {
+        self.or_remove(write_piece(&self.file, self.written_bytes, piece))?;
+        self.written_bytes += piece.len();
+        Ok(())
+    }
+
+    /// Makes it durable as the snapshot after this number of commands.
+    pub(crate) fn finish(self, commands: u64) -> Result<(), JournalError> {
+        self.or_remove(self.file.sync())?;
+        let storage = self.storage;
+        let failed = |what| io_error(storage, PART_NAME, what);
+        let renamed = storage.rename(PART_NAME, &snapshot_name(commands));
+        renamed.map_err(failed("be renamed"))?;
+        storage
+            .sync_names()
+            .map_err(failed("be made durable in its directory"))
+    }
+}
+
+/// The bytes of a snapshot's file, in pieces.
+pub(crate) struct Pieces<F> {
+    file: F,
+    name: String,
+    bytes: u64,
+    offset: u64,
+    piece: Vec<u8>,
+}
+
+impl<F: StorageFile> Pieces<F> {
+    pub(crate) fn of<S: Storage<File = F>>(storage: &S, commands: u64) -> Result<Self, Flawed> {
+        let name = snapshot_name(commands);
+        let opened = open(storage, &name);
+        let name = format!("{}/{name}", storage.place());
+        let (file, header) = opened.map_err(|why| (name.clone(), why))?;
+        Ok(Self {
+            file,
+            name,
+            bytes: header.file_bytes(),
+            offset: 0,
+            piece: vec![0; PIECE_BYTES],
+        })
+    }
+
+    /// Returns the next piece; none at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, Flawed> {
+        let expected = (self.bytes - self.offset).min(PIECE_BYTES as u64);
+        let piece = &mut self.piece[..expected as usize];
+        let done = fill(&self.file, self.offset, piece);
+        let done = done.map_err(|why| (self.name.clone(), why))? as u64;
+        if done < expected {
+            let (bytes, expected) = (self.offset + done, self.bytes);
+            let why = SnapshotFlaw::Length { bytes, expected };
+            return Err((self.name.clone(), why));
+        }
+        self.offset += done;
+        Ok((done > 0).then_some(piece))
+    }
 }
 
 fn write_piece(file: &impl StorageFile, offset: usize, piece: &[u8]) -> io::Result<()> {

@@ -23,7 +23,8 @@ use std::time::Instant;
 use thalweg_journal::Storage;
 
 pub(super) use self::disk::{
-    header_of, image_of, list as commands_in_order, newest, read_file, snapshot_commands,
+    Part, Pieces, header_of, image_of, list as commands_in_order, newest, read_file,
+    snapshot_commands, whole_header,
 };
 use self::file::Moment;
 pub use self::file::SnapshotHeader;

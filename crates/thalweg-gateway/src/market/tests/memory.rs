@@ -1,13 +1,17 @@
 //! The memory of a market has a bound, however long it runs.
 
+use std::sync::Arc;
+
 use thalweg_exchange::Action;
 use thalweg_testkit::counting::held;
 
-use super::trade;
+use super::{SYMBOL, trade};
 use crate::market::candle::Candles;
 use crate::market::interval::Interval;
 use crate::market::symbol_market::SymbolMarket;
 use crate::market::trade::Trades;
+use crate::market::units::Unit;
+use crate::market::{Kind, Label, Market, Subscription, Units};
 
 #[test]
 fn trades_and_candles_take_4_4_megabytes_at_most() {
@@ -41,4 +45,37 @@ fn a_book_without_streams_holds_its_levels_only() {
     }
     assert!(market.depth.bids().count() <= 50);
     assert!(held() - before < 8_192, "{}", held() - before);
+}
+
+#[test]
+fn a_follower_takes_0_4_kilobytes() {
+    let market = Market::new();
+    let outbox = market.outbox();
+    let unit = Unit {
+        factor: 1,
+        decimals: 2,
+    };
+    let label = Label {
+        name: "BTCUSDT".to_owned(),
+        units: Units {
+            price: unit,
+            size: unit,
+            quote: unit,
+        },
+    };
+    let topic = (SYMBOL, Kind::Trade);
+    let name = "x".repeat(128);
+    market.follow(
+        topic,
+        label.clone(),
+        &outbox,
+        &Arc::new(Subscription::new(&name, false)),
+    );
+    let before = held();
+    for _ in 0..1_000 {
+        let subscription = Arc::new(Subscription::new(&name, false));
+        market.follow(topic, label.clone(), &outbox, &subscription);
+    }
+    let each = (held() - before) / 1_000;
+    assert!(each <= 400, "{each}");
 }

@@ -180,7 +180,7 @@ impl Machine {
 
     /// Becomes the primary.
     pub(super) fn lead(&mut self, seeded: Option<Seeded>) -> Result<(), Halted> {
-        let Role::Follower(replica, _) = std::mem::replace(&mut self.role, Role::Down) else {
+        let Role::Follower(mut replica, _) = std::mem::replace(&mut self.role, Role::Down) else {
             return Ok(());
         };
         let hand = Arc::<Mutex<Hand>>::default();
@@ -190,7 +190,7 @@ impl Machine {
         };
         let mut kept = None;
         let mut claimed = None;
-        let exchange = replica.lead(|claim, newest, has_kept| {
+        replica.lead(|claim, newest, has_kept| {
             (kept, claimed) = (Some(has_kept), Some(Sequencer::new(claim, newest)));
             Ok(Box::new(outlet))
         })?;
@@ -200,7 +200,7 @@ impl Machine {
             return Ok(());
         };
         self.role = Role::Primary(Box::new(Primary {
-            exchange,
+            exchange: replica.into_exchange(),
             sequencer,
             hand,
             kept,

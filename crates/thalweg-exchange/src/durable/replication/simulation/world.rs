@@ -262,4 +262,12 @@ impl CommandLog for SimLog {
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
         Ok(Vec::new())
     }
+
+    fn note_peer(&mut self, _: &str, _: &str) -> Written {
+        Written::Acked
+    }
+
+    fn peers(&mut self) -> Result<Vec<(String, String)>, LogError> {
+        Ok(Vec::new())
+    }
 }

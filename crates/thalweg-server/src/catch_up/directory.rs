@@ -1,0 +1,242 @@
+//! A copy takes the place of what a directory has: in steps, each of which is durable, so that an
+//! interrupted one is finished at the next start.
+//!
+//! # State
+//! | beside the files of the exchange | meaning |
+//! |---|---|
+//! | `catch-up.part` | a copy that is received or checked: worth nothing |
+//! | `catch-up.whole` | a checked copy; the files of the exchange are moved aside |
+//! | `catch-up.moving` | a checked copy, whose files are moved into their places |
+//! | `before-catch-up` | the files of the exchange before the last copy |
+//!
+//! # Rule
+//! Whatever is there meanwhile opens as what was there before, or as the copy, or not at all: of
+//! what goes, snapshots go first, and of what comes, they come last, and without one of them there
+//! is no exchange.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thalweg_exchange::durable::{Files, Storage};
+
+const PART: &str = "catch-up.part";
+const WHOLE: &str = "catch-up.whole";
+const MOVING: &str = "catch-up.moving";
+const ASIDE: &str = "before-catch-up";
+
+/// A call before each step, whose error ends the work there.
+type OnStep<'f> = &'f mut dyn FnMut() -> io::Result<()>;
+
+/// Returns the empty directory in which a copy is received.
+pub(super) fn empty_part(directory: &Path) -> io::Result<PathBuf> {
+    let part = directory.join(PART);
+    remove_all(&part)?;
+    Ok(part)
+}
+
+/// Puts the copy in the place of what is there, which is kept aside. What an earlier copy has put
+/// there is removed.
+pub(super) fn replace(directory: &Path) -> io::Result<()> {
+    replace_by(directory, &mut || Ok(()))
+}
+
+/// Finishes what was interrupted, if something was.
+pub(super) fn finish(directory: &Path) -> io::Result<()> {
+    let is_there = |name| directory.join(name).is_dir();
+    match is_there(WHOLE) || is_there(MOVING) {
+        true => {
+            let _lock = locked(directory)?;
+            finish_by(directory, &mut || Ok(()))
+        }
+        false => Ok(()),
+    }
+}
+
+fn replace_by(directory: &Path, on_step: OnStep<'_>) -> io::Result<()> {
+    let _lock = locked(directory)?;
+    on_step()?;
+    remove_all(&directory.join(ASIDE))?;
+    sync(&directory.join(PART))?;
+    on_step()?;
+    rename(directory, PART, WHOLE)?;
+    finish_by(directory, on_step)
+}
+
+fn finish_by(directory: &Path, on_step: OnStep<'_>) -> io::Result<()> {
+    let (whole, moving) = (directory.join(WHOLE), directory.join(MOVING));
+    if whole.is_dir() {
+        let aside = directory.join(ASIDE);
+        fs::create_dir_all(&aside)?;
+        let mut names = names(directory)?;
+        names.sort_by_key(|name| !is_snapshot(name));
+        move_all(&names, (directory, &aside), on_step)?;
+        on_step()?;
+        rename(directory, WHOLE, MOVING)?;
+    }
+    if moving.is_dir() {
+        let mut names = names(&moving)?;
+        names.sort_by_key(|name| is_snapshot(name));
+        move_all(&names, (&moving, directory), on_step)?;
+        on_step()?;
+        // Its lock is left.
+        remove_all(&moving)?;
+        sync(directory)?;
+    }
+    Ok(())
+}
+
+/// Keeps programs out that would open the directory meanwhile.
+fn locked(directory: &Path) -> io::Result<impl Sized> {
+    let lock = Files::new(directory).lock()?;
+    let in_use = || io::Error::new(io::ErrorKind::ResourceBusy, "another program has it open");
+    lock.ok_or_else(in_use)
+}
+
+fn is_snapshot(name: &str) -> bool {
+    name.starts_with("snapshot-") && name.ends_with(".thw")
+}
+
+/// Returns the names of the files of an exchange in a directory.
+fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let Ok(name) = entry.file_name().into_string() else {
+            continue;
+        };
+        let endings = [".segment", ".spare", ".part"];
+        let is_ours = is_snapshot(&name) || endings.iter().any(|ending| name.ends_with(ending));
+        if is_ours && entry.file_type()?.is_file() {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn move_all(names: &[String], (from, to): (&Path, &Path), on_step: OnStep<'_>) -> io::Result<()> {
+    for name in names {
+        on_step()?;
+        fs::rename(from.join(name), to.join(name))?;
+        // One after the other: the next may depend on it.
+        sync(to)?;
+        sync(from)?;
+    }
+    Ok(())
+}
+
+fn rename(directory: &Path, from: &str, to: &str) -> io::Result<()> {
+    fs::rename(directory.join(from), directory.join(to))?;
+    sync(directory)
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn remove_all(directory: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_exchange::durable::{Exchange, JournalOptions, Options, Origin};
+    use thalweg_exchange::{Command, UserId};
+
+    use super::*;
+
+    /// A directory that goes with the test.
+    struct Place(PathBuf);
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn options() -> Options {
+        Options {
+            journal: JournalOptions::default()
+                .segment_bytes(64 << 10)
+                .block_bytes_max(32 << 10),
+            ..Options::default()
+        }
+    }
+
+    /// Makes an exchange with this number of users, and two snapshots.
+    fn make(directory: &Path, users: i64) {
+        for uids in [0..1, 1..users] {
+            let (mut exchange, _) = Exchange::open(directory, options(), |_| ()).expect("it opens");
+            for uid in uids {
+                let command = Command::AddUser { uid: UserId(uid) };
+                exchange
+                    .submit(Origin::Engine, &command, 0)
+                    .expect("it is taken");
+            }
+            exchange.close().expect("it is closed");
+        }
+    }
+
+    /// Returns how many commands the directory has, if it opens.
+    fn commands(directory: &Path) -> Option<u64> {
+        let opened = Exchange::open(directory, options(), |_| ());
+        opened.ok().map(|(_, recovered)| recovered.commands)
+    }
+
+    #[test]
+    fn a_directory_opens_as_before_or_as_the_copy_wherever_it_was_interrupted() {
+        const OLD: u64 = 5;
+        const NEW: u64 = 9;
+        let mut refused = 0;
+        for steps in 0.. {
+            let name = format!("thalweg-catch-up-{steps}-{}", std::process::id());
+            let place = Place(std::env::temp_dir().join(name));
+            let directory = place.0.as_path();
+            make(directory, OLD as i64);
+            fs::write(directory.join("keys.toml"), "").expect("there is room");
+            make(&empty_part(directory).expect("there is room"), NEW as i64);
+            let mut left = steps;
+            let done = replace_by(directory, &mut || {
+                left -= 1;
+                if left < 0 {
+                    Err(io::Error::other("the end"))
+                } else {
+                    Ok(())
+                }
+            });
+            match commands(directory) {
+                Some(found) => assert!([OLD, NEW].contains(&found), "{steps}: {found}"),
+                None => refused += 1,
+            }
+            if done.is_err() && directory.join(PART).exists() {
+                assert_eq!(
+                    commands(directory),
+                    Some(OLD),
+                    "a copy that is not whole is nothing"
+                );
+                replace(directory).expect("it is done again");
+            } else {
+                finish(directory).expect("it goes on");
+            }
+            assert_eq!(commands(directory), Some(NEW), "{steps}");
+            assert!(directory.join("keys.toml").exists());
+            for name in [PART, WHOLE, MOVING] {
+                assert!(!directory.join(name).exists(), "{name}");
+            }
+            let aside = directory.join(ASIDE);
+            assert_eq!(
+                commands(&aside),
+                Some(OLD),
+                "{steps}: what was there is kept"
+            );
+            if done.is_ok() {
+                assert!(steps > 8, "each file is a step");
+                break;
+            }
+        }
+        assert!(refused > 0, "there are moments at which nothing opens");
+    }
+}

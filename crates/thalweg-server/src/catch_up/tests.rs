@@ -1,0 +1,167 @@
+//! Copies over loopback, into a directory that has something else.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use thalweg_exchange::durable::replication::{FollowOptions, Followed, Following};
+use thalweg_exchange::durable::{Exchange, JournalOptions, Origin, SimDisk};
+use thalweg_exchange::{Command, UserId};
+
+use super::*;
+use crate::replication::tests::OneLog;
+
+const USERS: i64 = 30;
+const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// A directory that goes with the test.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Self {
+        let name = format!("thalweg-{name}-{}", std::process::id());
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn options() -> Options {
+    Options {
+        journal: JournalOptions::default()
+            .segment_bytes(64 << 10)
+            .block_bytes_max(32 << 10),
+        ..Options::default()
+    }
+}
+
+/// Returns the disk of a replica that has added all users, and its log, which has given up all but
+/// the last batches.
+fn primary() -> (SimDisk, OneLog) {
+    let (disk, mut log) = (SimDisk::new(), OneLog::default());
+    let opened = Exchange::open_in(disk.clone(), options(), |_| ());
+    let (exchange, _) = opened.expect("the disk is empty");
+    let mut follow_options = FollowOptions::new("one:1");
+    follow_options.bootstrap = true;
+    let following = Following::start(exchange, Box::new(log.clone()), follow_options);
+    let mut following = following.expect("there are threads");
+    while following.turn().expect("it does not halt") != Followed::Leads {
+        std::thread::yield_now();
+    }
+    let mut exchange = following.into_exchange();
+    for uid in 0..USERS {
+        let command = Command::AddUser { uid: UserId(uid) };
+        exchange
+            .submit(Origin::Engine, &command, 0)
+            .expect("it is taken");
+        exchange.drain().expect("it is acknowledged");
+    }
+    exchange.close().expect("it ends in order");
+    let claim = log.read(0).expect("it answers").claim.expect("it was made");
+    let _ = log.forget(&claim, USERS as u64 - 5);
+    (disk, log)
+}
+
+fn run(place: &Place, log: &OneLog, listener: &PeerListener) -> Result<u64, CatchUpError> {
+    let mut log = log.clone();
+    let catch_up = CatchUp::new((&place.0, false), "two:2", listener);
+    catch_up.run(&options(), (&mut log, USERS as u64 - 5))
+}
+
+fn opened(place: &Place) -> (u64, u64) {
+    let (_, recovered) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
+    (recovered.commands, recovered.digest.value())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
+    let (disk, mut log) = primary();
+    let place = Place::new("catches-up");
+    let (mut exchange, _) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
+    exchange
+        .submit(Origin::Engine, &Command::Nop, 0)
+        .expect("it is taken");
+    exchange.close().expect("it ends in order");
+    let before = opened(&place);
+
+    let listener = PeerListener::start(ANYWHERE, disk.clone())
+        .await
+        .expect("a free port");
+    let error = run(&place, &log, &listener).expect_err("there is no peer");
+    let text = "no other replica that is far enough has noted where it gives copies";
+    assert_eq!(error.to_string(), text);
+
+    let right = listener.place("127.0.0.1");
+    // The replica itself, another key, and a port at which none listens.
+    let (address, _) = right.split_once(' ').expect("there is a key");
+    let wrong = format!("{address} {}", "0".repeat(64));
+    let gone = PeerListener::start(ANYWHERE, disk.clone())
+        .await
+        .expect("a free port");
+    let away = gone.place("127.0.0.1");
+    drop(gone);
+    for (replica, place) in [("two:2", &right), ("three:3", &wrong), ("four:4", &away)] {
+        let _ = log.note_peer(replica, place);
+    }
+    let error = run(&place, &log, &listener)
+        .expect_err("no peer gives a copy")
+        .to_string();
+    let text = "no replica has given a copy that fits the log; three:3: the stream of the copy: \
+                it was refused: the key is not that of this replica; four:4: the stream of the \
+                copy";
+    assert!(error.starts_with(text), "{error}");
+    assert_eq!(opened(&place), before);
+
+    let _ = log.note_peer("one:1", &right);
+    let catch_up = |has_archive| CatchUp::new((&place.0, has_archive), "two:2", &listener);
+    let mut prepare = |has_archive| {
+        let prepared = catch_up(has_archive).prepare(&options(), &mut log, |_| false);
+        prepared.expect("the directory is well")
+    };
+    assert!(prepare(true));
+    assert_eq!(opened(&place), before, "an archive is of one journal");
+    assert!(prepare(false));
+    let (mut exchange, recovered) = Exchange::open_in(disk, options(), |_| ()).expect("it opens");
+    exchange.drain().expect("it is well");
+    assert_eq!(opened(&place), (USERS as u64, recovered.digest.value()));
+    let aside = Place(place.0.join("before-catch-up"));
+    assert_eq!(opened(&aside), before, "what was there is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_does_not_fit_the_log_replaces_nothing() {
+    let (_, mut log) = primary();
+    let other = SimDisk::new();
+    let (mut exchange, _) = Exchange::open_in(other.clone(), options(), |_| ()).expect("it opens");
+    for uid in 100..100 + USERS {
+        let command = Command::AddUser { uid: UserId(uid) };
+        exchange
+            .submit(Origin::Engine, &command, 0)
+            .expect("it is taken");
+    }
+    exchange.close().expect("it ends in order");
+    let listener = PeerListener::start(ANYWHERE, other)
+        .await
+        .expect("a free port");
+    let _ = log.note_peer("one:1", &listener.place("127.0.0.1"));
+    let place = Place::new("does-not-fit");
+    let error = run(&place, &log, &listener)
+        .expect_err("it is another exchange's")
+        .to_string();
+    let text = "no replica has given a copy that fits the log; one:1: command 28 in the journal of \
+                this replica is another one than in the log";
+    assert!(error.starts_with(text), "{error}");
+    assert!(!place.0.join("before-catch-up").exists());
+}
+
+#[test]
+fn texts_name_the_directory() {
+    let error = CatchUpError::Directory {
+        place: PathBuf::from("/srv/exchange"),
+        source: io::Error::other("no room"),
+    };
+    let text = "/srv/exchange: a copy cannot be put there: no room";
+    assert_eq!(error.to_string(), text);
+}

@@ -1,0 +1,196 @@
+//! Channels with a name, whose figures the program [exports](crate::export).
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::Ends;
+use super::builder::{BuildError, Builder, SOFT_LIMIT};
+use super::hub::{Gate, Hub, Mpmc, Mpsc, Overflow, Shape, Spsc};
+use super::sender::Sender;
+use super::stores::SendEnd;
+use crate::export::{self, Arrivals, Export, Held, Json, Source, is_full};
+use crate::ring::sync::Arc;
+
+/// Options of a channel with a name; see [`Builder::name`].
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Named {
+    builder: Builder,
+    name: String,
+    export_to: Option<PathBuf>,
+}
+
+impl Builder {
+    /// Gives the channel a name, under which its figures are [exported](crate::export) where
+    /// `THALWEG_EXPORT` names a directory, for `thalweg top`: length, rates, how long elements
+    /// wait, and what was refused, dropped or discarded. Any number of channels may have the name.
+    ///
+    /// A channel that is exported keeps its elements where any number of ends may reach them, also
+    /// if it has one sender and one receiver; then it is slower. Without the variable the name
+    /// changes nothing. Refused ([`BuildError::Options`]) with [`lanes`](Self::lanes).
+    ///
+    /// ```
+    /// use thalweg::channel::Builder;
+    ///
+    /// let (mut tx, mut rx) = Builder::new(64).name("orders").mpsc()?;
+    /// tx.send("buy").expect("the receiver is there");
+    /// assert_eq!(rx.recv(), Ok("buy"));
+    /// # Ok::<(), thalweg::channel::BuildError>(())
+    /// ```
+    pub fn name(self, name: impl Into<String>) -> Named {
+        Named {
+            builder: self,
+            name: name.into(),
+            export_to: None,
+        }
+    }
+}
+
+impl Named {
+    /// Exports the channel's figures to a directory, wherever `THALWEG_EXPORT` leads.
+    pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.export_to = Some(directory.into());
+        self
+    }
+
+    /// Makes a channel as [`Builder::spsc`] does.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn spsc<T: Send + 'static>(self) -> Result<Ends<T, Spsc>, BuildError> {
+        self.ends(Builder::spsc, None)
+    }
+
+    /// Makes a channel as [`Builder::mpsc`] does.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn mpsc<T: Send + 'static>(self) -> Result<Ends<T, Mpsc>, BuildError> {
+        self.ends(Builder::mpsc, Some(SOFT_LIMIT))
+    }
+
+    /// Makes a channel as [`Builder::mpmc`] does.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    pub fn mpmc<T: Send + 'static>(self) -> Result<Ends<T, Mpmc>, BuildError> {
+        self.ends(Builder::mpmc, Some(SOFT_LIMIT))
+    }
+
+    fn ends<T: Send + 'static, S: Shape>(
+        self,
+        plain: fn(Builder) -> Result<Ends<T, S>, BuildError>,
+        soft_limit: Option<usize>,
+    ) -> Result<Ends<T, S>, BuildError> {
+        let Self { builder, name, .. } = self;
+        builder.refuse_lanes("a name")?;
+        let Some(directory) = export::directory(self.export_to) else {
+            return plain(builder);
+        };
+        let (tx, rx) = builder.in_shared(soft_limit)?;
+        if let Some(exported) = Exported::new(name, &tx)
+            && let Some(export) = Export::new(directory, exported)
+        {
+            // The channel is new, so the place is free.
+            let _ = tx.hub.export.set(export);
+        }
+        Ok((tx, rx))
+    }
+}
+
+/// The figures of a channel, as the looks find them. It keeps the channel's memory until the last
+/// end has gone, and no element.
+struct Exported<T> {
+    name: String,
+    end: SendEnd<T>,
+    gate: Arc<Gate>,
+    overflow: Overflow,
+    began: Instant,
+    looked_ns: u64,
+    active_ns: u64,
+    waiting: u64,
+    waiting_max: u64,
+    waiting_sum: u64,
+    looks: u64,
+    full_looks: u64,
+    sent: u64,
+    arrivals: Arrivals,
+}
+
+impl<T> Exported<T> {
+    fn new<S: Shape>(name: String, tx: &Sender<T, S>) -> Option<Self> {
+        let mut arrivals = Arrivals::default();
+        arrivals.see(0, 0, None);
+        Some(Self {
+            name,
+            end: tx.end.shared()?,
+            gate: Arc::clone(&tx.gate),
+            overflow: tx.hub.habits.overflow,
+            began: Instant::now(),
+            looked_ns: 0,
+            active_ns: 0,
+            waiting: 0,
+            waiting_max: 0,
+            waiting_sum: 0,
+            looks: 0,
+            full_looks: 0,
+            sent: 0,
+            arrivals,
+        })
+    }
+}
+
+impl<T: Send + 'static> Source for Exported<T> {
+    fn kind(&self) -> &'static str {
+        "channel"
+    }
+
+    fn look(&mut self) -> Held {
+        let sent = self.end.sent();
+        self.waiting = self.end.len() as u64;
+        self.looked_ns = self.began.elapsed().as_nanos() as u64;
+        if sent != self.sent {
+            self.active_ns = self.looked_ns;
+        }
+        self.sent = sent;
+        self.looks += 1;
+        let is_full = is_full(self.waiting, self.end.capacity() as u64);
+        self.full_looks += u64::from(is_full);
+        self.waiting_max = self.waiting_max.max(self.waiting);
+        self.waiting_sum += self.waiting;
+        self.arrivals.see(sent, self.looked_ns, None);
+        None
+    }
+
+    fn write(&mut self, json: &mut Json) {
+        let counters = Hub::counters_of(&self.gate);
+        let (evicted, offered) = match self.overflow {
+            Overflow::DropOldest => (counters.dropped, 0),
+            _ => (0, counters.dropped),
+        };
+        let gone = self.waiting + counters.discarded + evicted;
+        let (arrived, arrived_ns) = self.arrivals.span();
+        json.put("elapsed_ns", self.looked_ns);
+        json.put_text("name", &self.name);
+        json.objects("inboxes", [()], |json, ()| {
+            json.put("inbox", 0);
+            json.put("capacity", self.end.capacity());
+            json.put("waiting", self.waiting);
+            json.put("waiting_max", self.waiting_max);
+            json.put("waiting_sum", self.waiting_sum);
+            json.put("looks", self.looks);
+            json.put("full_looks", self.full_looks);
+            json.put("issued", self.sent + offered);
+            json.put("admitted", self.sent);
+            json.put("lost", counters.dropped);
+            json.put("evicted", evicted);
+            json.put("refused", counters.refused);
+            json.put("discarded", counters.discarded);
+            json.put("events", self.sent.saturating_sub(gone));
+            json.put("active_ns", self.active_ns);
+            json.put("arrived", arrived);
+            json.put("arrived_ns", arrived_ns);
+            json.put("burst", self.waiting_max);
+        });
+    }
+}

@@ -1,0 +1,124 @@
+//! The public items of the crates that people add, against a list of each in the tree: a change of
+//! them shows in a review, and a line that goes is a breaking change. `cargo public-api` makes the
+//! lists of what rustdoc (nightly) writes as JSON.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use crate::package::ALONE;
+use crate::plan::{Outcome, Step};
+use crate::workspace::Workspace;
+
+/// The step of the gate.
+pub(crate) const STEP: Step = Step {
+    name: "api",
+    summary: "public items are those of crates/*/public-api.txt (nightly, cargo-public-api)",
+    has_own_folder: true,
+    run: |workspace| of_all(workspace, compare),
+};
+
+/// The step of `cargo dev api --update`.
+pub(crate) const UPDATE: Step = Step {
+    summary: "writes crates/*/public-api.txt",
+    run: |workspace| {
+        of_all(workspace, |path, list| {
+            fs::write(path, list).map_err(|error| format!("{}: {error}", path.display()))
+        })
+    },
+    ..STEP
+};
+
+/// The version of the tool: another one may write lines in another way.
+const TOOL: &str = "cargo-public-api 0.52.0";
+
+/// Hands the list of each crate, and the path where it is kept, to `with`.
+fn of_all(
+    workspace: &Workspace,
+    with: impl Fn(&PathBuf, &str) -> Result<(), String>,
+) -> Result<Outcome, String> {
+    if !workspace.works("rustup", "run nightly rustc --version") {
+        return Ok(Outcome::Skipped("no nightly toolchain".to_owned()));
+    }
+    let found = workspace.output("cargo", "public-api --version");
+    if found.as_deref() != Ok(TOOL) {
+        let install = TOOL.replace(' ', "@");
+        return Ok(Outcome::Skipped(format!(
+            "no {TOOL}; `cargo install --locked {install}` has it"
+        )));
+    }
+    let mut failures = Vec::new();
+    for name in ALONE {
+        let path = workspace.root.join(format!("crates/{name}/public-api.txt"));
+        let result = list(workspace, name).and_then(|list| with(&path, &list));
+        failures.extend(result.err());
+    }
+    match failures.is_empty() {
+        true => Ok(Outcome::Passed),
+        false => Err(failures.join("\n")),
+    }
+}
+
+/// Returns the public items of a crate with all features, without what the compiler derives.
+fn list(workspace: &Workspace, name: &str) -> Result<String, String> {
+    let mut command = workspace.cargo("public-api --all-features -sss --package");
+    command
+        .arg(name)
+        .env("CARGO_TARGET_DIR", workspace.target.join("api"))
+        .stderr(Stdio::piped());
+    let output = command
+        .output()
+        .map_err(|error| format!("cargo: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        false => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            Err(format!("{name}: {said}"))
+        }
+    }
+}
+
+/// The number of lines of a difference that are shown.
+const SHOWN: usize = 20;
+
+fn compare(path: &PathBuf, list: &str) -> Result<(), String> {
+    let known = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    match difference(&known, list) {
+        None => Ok(()),
+        Some(lines) => Err(format!(
+            "{}: not what is public; `cargo dev api --update` writes what is\n{lines}",
+            path.display()
+        )),
+    }
+}
+
+/// Returns the lines that went, which users may miss, and those that came; `None` without any.
+fn difference(known: &str, list: &str) -> Option<String> {
+    let (old, new): (BTreeSet<&str>, BTreeSet<&str>) =
+        (known.lines().collect(), list.lines().collect());
+    let gone = old.difference(&new).map(|line| format!("- {line}"));
+    let come = new.difference(&old).map(|line| format!("+ {line}"));
+    let mut lines: Vec<String> = gone.chain(come).collect();
+    if lines.len() > SHOWN {
+        let more = lines.len() - SHOWN;
+        lines.truncate(SHOWN);
+        lines.push(format!("and {more} more"));
+    }
+    (!lines.is_empty()).then(|| lines.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_went_is_named_before_what_came() {
+        assert_eq!(difference("a\nb\n", "b\na\n"), None);
+        let found = difference("pub fn a(u8)\nb\n", "b\npub fn a(u16)\n");
+        assert_eq!(found.as_deref(), Some("- pub fn a(u8)\n+ pub fn a(u16)"));
+        let many: String = (0..30).map(|number| format!("{number}\n")).collect();
+        let found = difference(&many, "").expect("all went");
+        assert!(found.ends_with("and 10 more"), "{found}");
+    }
+}
