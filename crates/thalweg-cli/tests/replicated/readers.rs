@@ -40,7 +40,7 @@ impl Reader {
     fn new(address: &str) -> Self {
         let mut options = options(address, USER);
         // A replica listens once it has found its place in the log.
-        options.connect_within = std::time::Duration::from_secs(60);
+        options.connect_within = Duration::from_secs(60);
         let (client, events) = BlockingReadClient::connect(options).expect("it reads");
         client.subscribe_all().expect("it is open");
         Self {
