@@ -144,6 +144,12 @@ impl ApiError {
         Self::with_text(-1101, msg)
     }
 
+    pub(crate) fn too_many_values(name: &str, most: usize) -> Self {
+        let msg =
+            format!("Too many values sent for parameter '{name}', maximum allowed up to {most}.");
+        Self::with_text(-1101, msg)
+    }
+
     pub(crate) fn unread(read: usize, sent: usize) -> Self {
         let msg = format!(
             "Not all sent parameters were read; read '{read}' parameter(s) but was sent '{sent}'."

@@ -63,6 +63,7 @@ mod response;
 mod rest;
 mod seats;
 pub mod signature;
+mod stalling;
 mod state;
 mod stream_counts;
 pub mod symbols;
@@ -180,12 +181,10 @@ impl Gateway {
         let (threads, runtime) = started.map_err(GatewayError::Threads)?;
         let state = Arc::new(State::open(config, directory, &link)?);
         let listen = |source| GatewayError::Listen { address, source };
-        let listener = std::net::TcpListener::bind(address).map_err(listen)?;
-        listener.set_nonblocking(true).map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
         let inside = runtime.enter();
-        let listener = tokio::net::TcpListener::from_std(listener).map_err(listen)?;
+        let listener = listener::listen(address).map_err(listen)?;
         drop(inside);
+        let address = listener.local_addr().map_err(listen)?;
         let GatewayLink {
             copy, instruments, ..
         } = link;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
@@ -15,7 +15,7 @@ use crate::error::ApiError;
 const MINUTE_US: i64 = 60_000_000;
 const TEN_SECONDS_US: i64 = 10_000_000;
 const DAY_US: i64 = 86_400_000_000;
-/// Counters that are kept; those of past intervals are dropped first.
+/// Counters of an interval; holders that come when all are taken share one more.
 const KEPT_MAX: usize = 100_000;
 
 /// Counts of one interval, by holder.
@@ -23,7 +23,46 @@ const KEPT_MAX: usize = 100_000;
 struct Window<K> {
     length_us: i64,
     limit: u32,
-    counts: Mutex<HashMap<K, (i64, u32)>>,
+    counts: Mutex<Counts<K>>,
+}
+
+#[derive(Debug)]
+struct Counts<K> {
+    interval: i64,
+    by_holder: HashMap<K, u32>,
+    /// The count of all other holders together.
+    others: u32,
+}
+
+impl<K: Eq + Hash + Copy> Counts<K> {
+    fn new(interval: i64) -> Self {
+        Self {
+            interval,
+            by_holder: HashMap::new(),
+            others: 0,
+        }
+    }
+
+    /// Begins an interval, unless it has begun. One that is just over is the present one: another
+    /// thread has read the clock a little later.
+    fn begin(&mut self, interval: i64) {
+        if interval > self.interval || interval < self.interval - 1 {
+            self.by_holder.clear();
+            (self.interval, self.others) = (interval, 0);
+        }
+    }
+
+    /// Returns whether a holder shares the count of others.
+    fn is_other(&self, key: K) -> bool {
+        self.by_holder.len() >= KEPT_MAX && !self.by_holder.contains_key(&key)
+    }
+
+    fn of(&mut self, key: K) -> &mut u32 {
+        match self.is_other(key) {
+            true => &mut self.others,
+            false => self.by_holder.entry(key).or_insert(0),
+        }
+    }
 }
 
 impl<K: Eq + Hash + Copy> Window<K> {
@@ -31,25 +70,22 @@ impl<K: Eq + Hash + Copy> Window<K> {
         Self {
             length_us,
             limit,
-            counts: Mutex::default(),
+            counts: Mutex::new(Counts::new(0)),
         }
+    }
+
+    /// Returns the counts of the interval of a time.
+    fn counts(&self, now_us: i64) -> MutexGuard<'_, Counts<K>> {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        counts.begin(now_us.div_euclid(self.length_us));
+        counts
     }
 
     /// Adds to a count. Returns the count, or the seconds until the next interval where it is
     /// above the limit, and was not added.
     fn add(&self, key: K, amount: u32, now_us: i64) -> Result<u32, u64> {
-        let interval = now_us.div_euclid(self.length_us);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        if counts.len() >= KEPT_MAX && !counts.contains_key(&key) {
-            counts.retain(|_, (of, _)| *of == interval);
-            if counts.len() >= KEPT_MAX {
-                return Err(self.seconds_left(now_us));
-            }
-        }
-        let (of, count) = counts.entry(key).or_insert((interval, 0));
-        if *of != interval {
-            (*of, *count) = (interval, 0);
-        }
+        let mut counts = self.counts(now_us);
+        let count = counts.of(key);
         match count.checked_add(amount).filter(|sum| *sum <= self.limit) {
             Some(sum) => {
                 *count = sum;
@@ -60,10 +96,11 @@ impl<K: Eq + Hash + Copy> Window<K> {
     }
 
     fn get(&self, key: K, now_us: i64) -> u32 {
-        let interval = now_us.div_euclid(self.length_us);
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = counts.get(&key).filter(|(of, _)| *of == interval);
-        found.map_or(0, |(_, count)| *count)
+        let counts = self.counts(now_us);
+        match counts.is_other(key) {
+            true => counts.others,
+            false => counts.by_holder.get(&key).copied().unwrap_or(0),
+        }
     }
 
     fn seconds_left(&self, now_us: i64) -> u64 {
@@ -76,6 +113,8 @@ impl<K: Eq + Hash + Copy> Window<K> {
 #[derive(Debug)]
 pub(crate) struct Limits {
     weight: Window<IpAddr>,
+    /// The weight of signed requests of addresses that share their count with others.
+    weight_of_users: Window<UserId>,
     weight_refusals: AtomicU64,
     orders_10s: Window<UserId>,
     orders_day: Window<UserId>,
@@ -94,6 +133,7 @@ impl Limits {
     pub(crate) fn new(config: &config::Gateway) -> Self {
         Self {
             weight: Window::new(MINUTE_US, config.weight_per_minute),
+            weight_of_users: Window::new(MINUTE_US, config.weight_per_minute),
             weight_refusals: AtomicU64::new(0),
             orders_10s: Window::new(TEN_SECONDS_US, config.orders_per_10s),
             orders_day: Window::new(DAY_US, config.orders_per_day),
@@ -106,18 +146,40 @@ impl Limits {
     /// -1003 with the seconds to wait.
     pub(crate) fn weigh(&self, address: IpAddr, weight: u32, now_us: i64) -> Result<u32, ApiError> {
         let counted = self.weight.add(network(address), weight, now_us);
-        counted.map_err(|seconds| {
-            // ORDERING: Relaxed; a count alone.
-            self.weight_refusals.fetch_add(1, Ordering::Relaxed);
-            let limit = self.weight.limit;
-            let mut error = ApiError::WEIGHT.after(seconds);
-            error.msg = format!(
-                "Too much request weight used; current limit is {limit} request weight per 1 \
-                 MINUTE. Please use WebSocket Streams for live updates to avoid polling the API."
-            )
-            .into();
-            error
-        })
+        counted.map_err(|seconds| self.refused(seconds))
+    }
+
+    /// Counts the weight of a request that a user has signed, for an address whose
+    /// [count is shared](Self::is_shared).
+    ///
+    /// # Errors
+    /// As [`weigh`](Self::weigh).
+    pub(crate) fn weigh_user(
+        &self,
+        user: UserId,
+        weight: u32,
+        now_us: i64,
+    ) -> Result<u32, ApiError> {
+        let counted = self.weight_of_users.add(user, weight, now_us);
+        counted.map_err(|seconds| self.refused(seconds))
+    }
+
+    fn refused(&self, seconds: u64) -> ApiError {
+        // ORDERING: Relaxed; a count alone.
+        self.weight_refusals.fetch_add(1, Ordering::Relaxed);
+        let limit = self.weight.limit;
+        let mut error = ApiError::WEIGHT.after(seconds);
+        error.msg = format!(
+            "Too much request weight used; current limit is {limit} request weight per 1 MINUTE. \
+             Please use WebSocket Streams for live updates to avoid polling the API."
+        )
+        .into();
+        error
+    }
+
+    /// Returns whether an address shares its count with others: the table of this minute is full.
+    pub(crate) fn is_shared(&self, address: IpAddr, now_us: i64) -> bool {
+        self.weight.counts(now_us).is_other(network(address))
     }
 
     /// Returns how many requests were refused by their weight.
@@ -206,6 +268,9 @@ mod tests {
         );
         assert_eq!(limits.weigh(one, 4, 2_000_000), Ok(10));
         assert_eq!(limits.weigh(other, 5, 2_000_000), Ok(5));
+        // One that comes to a listener of IPv6.
+        let mapped = "::ffff:127.0.0.2".parse().expect("an address");
+        assert_eq!(limits.weigh(mapped, 1, 2_000_000), Ok(6));
         assert_eq!(limits.weigh(one, 5, 60_000_000), Ok(5));
         let [near, far] = ["2001:db8::1:2:3:4", "2001:db8:0:1::1"]
             .map(|text| text.parse::<IpAddr>().expect("an address"));
@@ -213,9 +278,39 @@ mod tests {
         assert_eq!(limits.weigh(near, 6, 60_000_000), Ok(6));
         assert_eq!(limits.weigh(far, 6, 60_000_000), Ok(6));
         assert!(limits.weigh(same, 5, 60_000_000).is_err());
-        // One that comes to a listener of IPv6.
-        let mapped = "::ffff:127.0.0.2".parse().expect("an address");
-        assert_eq!(limits.weigh(mapped, 1, 2_000_000), Ok(6));
+    }
+
+    #[test]
+    fn addresses_beyond_the_table_share_one_count_until_the_next_minute() {
+        let limits = Limits::new(&config::Gateway {
+            weight_per_minute: 10,
+            ..config::Gateway::default()
+        });
+        let address = |at: usize| IpAddr::from((at as u32).to_be_bytes());
+        for at in 0..KEPT_MAX {
+            assert_eq!(limits.weigh(address(at), 4, 0), Ok(4));
+        }
+        let [one, other] = [KEPT_MAX, KEPT_MAX + 1].map(address);
+        assert!(!limits.is_shared(address(0), 0) && limits.is_shared(one, 0));
+        // They are not shut out, have one count together, and no memory.
+        assert_eq!(limits.weigh(one, 6, 0), Ok(6));
+        assert_eq!(limits.weigh(other, 4, 0), Ok(10));
+        assert!(limits.weigh(one, 1, 0).is_err() && limits.weigh(other, 1, 0).is_err());
+        assert_eq!(limits.weight_used(other, 0), 10);
+        assert_eq!(limits.weight.counts(0).by_holder.len(), KEPT_MAX);
+        // Those that have a count, and users who sign, do not notice.
+        assert_eq!(limits.weigh(address(7), 6, 0), Ok(10));
+        assert_eq!(limits.weigh_user(UserId(1), 10, 0), Ok(10));
+        assert!(limits.weigh_user(UserId(1), 1, 0).is_err());
+        assert_eq!(limits.weigh_user(UserId(2), 10, 0), Ok(10));
+        // The table is emptied once a minute, not searched at each refusal.
+        assert_eq!(limits.weigh(one, 10, MINUTE_US), Ok(10));
+        assert_eq!(limits.weigh(other, 10, MINUTE_US), Ok(10));
+        assert_eq!(limits.weight.counts(MINUTE_US).by_holder.len(), 2);
+        // A thread that read the clock before does not begin the last minute again.
+        assert!(limits.weigh(one, 1, MINUTE_US - 1).is_err());
+        // A clock that was set back does.
+        assert_eq!(limits.weigh(one, 10, -MINUTE_US), Ok(10));
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The HTTP server: connections, routing, headers, bounds.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::error::Error as _;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Limited};
@@ -11,9 +13,9 @@ use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use thalweg_server::conditions::{Fault, Line};
+use thalweg_server::conditions::{DELAY_MAX, Fault, Line};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 
 use crate::conditions::{self, Lost};
@@ -22,9 +24,10 @@ use crate::figures::{self, Class};
 use crate::keys::ApiKey;
 use crate::page;
 use crate::params::Params;
-use crate::response::{HttpResponse, of_error, of_status};
+use crate::response::{HttpResponse, of_error, of_result, of_status};
 use crate::rest::{self, Call, Endpoint, Security, TimeUnit};
 use crate::seats::Seat;
+use crate::stalling::Stalling;
 use crate::state::{State, now_us};
 use crate::websocket;
 
@@ -36,6 +39,12 @@ const HEAD_TIME: Duration = Duration::from_secs(75);
 const HEAD_BYTES_MAX: usize = 64 << 10;
 /// How long a client may take for its request's body.
 const BODY_TIME: Duration = Duration::from_secs(10);
+/// How long a client may take nothing of a response.
+const WRITE_TIME: Duration = Duration::from_secs(10);
+/// Bytes that the system may hold of what is written to a connection; it takes twice that.
+const SEND_BYTES: u32 = 256 << 10;
+/// Connections that the system may hold before they are taken.
+const BACKLOG: u32 = 1024;
 /// The pause after the system had no file for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -48,18 +57,50 @@ const USED_WEIGHT_1M: HeaderName = HeaderName::from_static("x-mbx-used-weight-1m
 const ORDER_COUNT_10S: HeaderName = HeaderName::from_static("x-mbx-order-count-10s");
 const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d");
 
+/// Listens on an address; each connection has a send buffer of [`SEND_BYTES`].
+pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BYTES)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// Accepts connections until the gateway stops.
 pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
     let mut draining = state.draining();
+    let mut pause = Duration::ZERO;
     loop {
+        let accepted = async {
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            listener.accept().await
+        };
         let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
+            accepted = accepted => accepted,
             _ = draining.wait_for(|is| *is) => return,
         };
         let Ok((stream, peer)) = accepted else {
-            tokio::time::sleep(ACCEPT_PAUSE).await;
+            pause = ACCEPT_PAUSE;
             continue;
         };
+        // Those of all clients of a proxy are no more one stranger's than those of this machine.
+        let is_proxy = state.proxy == Some(peer.ip().to_canonical());
+        let from = if is_proxy {
+            Ipv4Addr::LOCALHOST.into()
+        } else {
+            peer.ip()
+        };
+        let arrival = state.connection_rate.arrive(from);
+        pause = arrival.pause;
+        if !arrival.is_taken {
+            state.figures.cut("too often");
+            continue;
+        }
         let Some(seat) = state.seats.take(peer.ip()) else {
             state.figures.cut("no seat");
             tracing::debug!(target: "access", %peer, "a connection is refused: no seat");
@@ -90,6 +131,7 @@ async fn serve_on(
     line: Option<Arc<Line>>,
 ) {
     let is_over = is_over(state.draining(), line.is_some());
+    let line_delay = line.as_ref().map_or(Duration::ZERO, |_| DELAY_MAX);
     let own = Arc::clone(&seat);
     let figures = Arc::clone(&state);
     let answer = service_fn(move |mut request: Request<Incoming>| {
@@ -100,6 +142,8 @@ async fn serve_on(
         let state = Arc::clone(&state);
         async move { respond(state, request, peer).await }
     });
+    let late = line_delay + WRITE_TIME;
+    let stream = Stalling::new(stream, Arc::clone(&seat), late);
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
@@ -116,6 +160,12 @@ async fn serve_on(
         }
     };
     if let Err(error) = served {
+        let cause = error
+            .source()
+            .and_then(|cause| cause.downcast_ref::<io::Error>());
+        if cause.is_some_and(|cause| cause.kind() == io::ErrorKind::TimedOut) {
+            figures.figures.cut("too slow");
+        }
         tracing::debug!(target: "access", %peer, %error, "a connection ended badly");
     }
 }
@@ -128,16 +178,30 @@ async fn is_over(mut draining: watch::Receiver<bool>, has_line: bool) {
     }
 }
 
-/// Returns the address that weights count for: the last one that a proxy on this machine has
-/// added, or else the peer's.
-fn client_address(headers: &HeaderMap, peer: SocketAddr) -> IpAddr {
-    let forwarded = headers.get_all(FORWARDED).iter().next_back();
-    let last = forwarded
-        .and_then(|value| value.to_str().ok())
-        .and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
+/// Returns the address that weights count for: that of the peer, or where this is the proxy, the
+/// last one that it has added.
+fn client_address(headers: &HeaderMap, peer: SocketAddr, proxy: Option<IpAddr>) -> IpAddr {
     let peer = peer.ip().to_canonical();
-    last.filter(|_| peer.is_loopback()).unwrap_or(peer)
+    let Some(forwarded) = headers.get_all(FORWARDED).iter().next_back() else {
+        return peer;
+    };
+    if proxy != Some(peer) {
+        WARNED.call_once(|| {
+            tracing::warn!(
+                %peer,
+                "X-Forwarded-For is not read: gateway.proxy is not this address, so all clients \
+                 behind it count as one"
+            );
+        });
+        return peer;
+    }
+    let list = forwarded.to_str().ok();
+    let last = list.and_then(|list| list.rsplit(',').next()?.trim().parse().ok());
+    last.unwrap_or(peer)
 }
+
+/// Whether the log has said that a proxy is not configured.
+static WARNED: Once = Once::new();
 
 async fn respond(
     state: Arc<State>,
@@ -145,13 +209,11 @@ async fn respond(
     peer: SocketAddr,
 ) -> Result<HttpResponse, Lost> {
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let address = client_address(request.headers(), peer);
+    let address = client_address(request.headers(), peer, state.proxy);
     let seen = figures::Request::new(address, method.as_str(), &path);
     let served = Arc::clone(&state);
     let mut response = if websocket::is_asked_for(request.headers()) {
         websocket::accept(state, request, address)
-    } else if let Some(response) = page::respond(&method, &path, request.headers()) {
-        response
     } else {
         answer(&state, request, address).await?
     };
@@ -173,18 +235,36 @@ async fn answer(
     address: IpAddr,
 ) -> Result<HttpResponse, Lost> {
     let (head, body) = request.into_parts();
-    let empty = |status| Ok(of_status(status, String::new()));
-    if head.method == Method::OPTIONS {
-        return empty(StatusCode::NO_CONTENT);
+    match rest::find(&head.method, head.uri.path()) {
+        Ok(row) => {
+            let mut response = call(state, row, (head, body), address).await?;
+            response.extensions_mut().insert(Class::from(row.security));
+            Ok(response)
+        }
+        Err(has_path) => Ok(weighed(state, address, || {
+            let of_page = page::respond(&head.method, head.uri.path(), &head.headers);
+            of_page.unwrap_or_else(|| {
+                let status = match has_path {
+                    _ if head.method == Method::OPTIONS => StatusCode::NO_CONTENT,
+                    true => StatusCode::METHOD_NOT_ALLOWED,
+                    false => StatusCode::NOT_FOUND,
+                };
+                of_status(status, String::new())
+            })
+        })),
     }
-    let row = match rest::find(&head.method, head.uri.path()) {
-        Ok(row) => row,
-        Err(true) => return empty(StatusCode::METHOD_NOT_ALLOWED),
-        Err(false) => return empty(StatusCode::NOT_FOUND),
-    };
-    let mut response = call(state, row, (head, body), address).await?;
-    response.extensions_mut().insert(Class::from(row.security));
-    Ok(response)
+}
+
+/// Answers a request that is none of an endpoint's: it weighs 1.
+fn weighed(
+    state: &State,
+    address: IpAddr,
+    response: impl FnOnce() -> HttpResponse,
+) -> HttpResponse {
+    match state.limits.weigh(address, 1, now_us()) {
+        Ok(_) => response(),
+        Err(error) => of_error(&error),
+    }
 }
 
 /// Answers a request of an endpoint.
@@ -194,7 +274,10 @@ async fn call(
     (head, body): (Parts, Incoming),
     address: IpAddr,
 ) -> Result<HttpResponse, Lost> {
-    let empty = |status| Ok(of_status(status, String::new()));
+    let empty = |status| {
+        let response = || of_status(status, String::new());
+        Ok(weighed(state, address, response))
+    };
     let read = tokio::time::timeout(BODY_TIME, Limited::new(body, BODY_BYTES_MAX).collect());
     let body = match read.await {
         Ok(Ok(body)) => body.to_bytes(),
@@ -207,31 +290,30 @@ async fn call(
         .and_then(|body| Params::of_request(head.uri.query().unwrap_or(""), body));
     let params = match read {
         Ok(params) => params,
-        Err(error) => return Ok(of_error(&error)),
+        Err(error) => return Ok(weighed(state, address, || of_error(&error))),
     };
     let seat = head.extensions.get::<Arc<Seat>>();
     if !seat.is_some_and(|seat| seat.work(address)) {
-        return Ok(of_error(&ApiError::BUSY));
+        return Ok(weighed(state, address, || of_error(&ApiError::BUSY)));
     }
-    let weighed = rest::weigh(state, row, &params, address);
-    let authorized = weighed.and_then(|_| {
-        let unit = header(TIME_UNIT)
-            .or(params.raw("timeUnit"))
-            .map(TimeUnit::named);
-        let unit = unit.transpose()?.unwrap_or_default();
+    let mut unit = TimeUnit::default();
+    let admitted = rest::admit(state, (row, &params), address, || {
+        let named = header(TIME_UNIT).or(params.raw("timeUnit"));
+        unit = named.map(TimeUnit::named).transpose()?.unwrap_or_default();
         let key = rest::authorize(state, row, &params, header(API_KEY));
-        let key = key.inspect_err(|error| state.audit_refused(address, header(API_KEY), error))?;
+        key.inspect_err(|error| state.audit_refused(address, header(API_KEY), error))
+    });
+    let authorized = admitted.map(|key| {
         if let (Some(line), Some(key)) = (head.extensions.get::<Arc<Line>>(), &key) {
             conditions::belong(line, state, key);
         }
-        let fault = conditions::fault(state, row, key.as_deref());
-        Ok((unit, key, fault))
+        (conditions::fault(state, row, key.as_deref()), key)
     });
     let (result, key) = match authorized {
         // There is no other way not to answer: requests of a connection are answered in turn.
-        Ok((_, _, Some(Fault::Drop | Fault::Disconnect))) => return Err(Lost),
-        Ok((_, key, Some(Fault::Reject))) => (Err(ApiError::BUSY), key),
-        Ok((unit, key, None)) => {
+        Ok((Some(Fault::Drop | Fault::Disconnect), _)) => return Err(Lost),
+        Ok((Some(Fault::Reject), key)) => (Err(ApiError::BUSY), key),
+        Ok((None, key)) => {
             let call = Call {
                 state,
                 params: &params,
@@ -242,12 +324,9 @@ async fn call(
         }
         Err(error) => (Err(error), None),
     };
-    let mut response = match &result {
-        Ok(value) => of_status(StatusCode::OK, value.to_string()),
-        Err(error) => of_error(error),
-    };
+    let mut response = of_result(&result, state.market.budget());
     if let Some(seat) = seat {
-        seat.wait(key.is_some());
+        seat.wait(key.as_deref());
     }
     let trader = key.as_deref().filter(|_| row.security == Security::Trade);
     add_limits(response.headers_mut(), state, address, trader);
@@ -267,5 +346,88 @@ fn add_limits(headers: &mut HeaderMap, state: &State, address: IpAddr, trader: O
         let (in_10s, in_day) = state.limits.orders(key.user, now);
         headers.insert(ORDER_COUNT_10S, in_10s.into());
         headers.insert(ORDER_COUNT_1D, in_day.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::link::tests::Fixture;
+
+    #[test]
+    fn only_the_proxy_says_which_client_it_stands_for() {
+        let mut headers = HeaderMap::new();
+        headers.append(FORWARDED, HeaderValue::from_static("192.0.2.1"));
+        headers.append(FORWARDED, HeaderValue::from_static("192.0.2.2, 192.0.2.3"));
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let address = |peer, proxy: Option<&str>| {
+            let peer = SocketAddr::new(ip(peer), 1);
+            client_address(&headers, peer, proxy.map(ip)).to_string()
+        };
+        // Any program of this machine could have as many addresses as it likes.
+        assert_eq!(address("127.0.0.1", None), "127.0.0.1");
+        assert_eq!(address("127.0.0.2", Some("127.0.0.1")), "127.0.0.2");
+        assert_eq!(address("127.0.0.1", Some("127.0.0.1")), "192.0.2.3");
+        assert_eq!(address("::ffff:10.0.0.1", Some("10.0.0.1")), "192.0.2.3");
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_response_counts_until_its_client_has_taken_it_or_is_gone() {
+        let fixture = Fixture::new("responses").await;
+        let state = Arc::clone(fixture.state());
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let (mut client, server) = tokio::io::duplex(64);
+        let seat = Arc::new(state.seats.take(peer.ip()).expect("room"));
+        let served = tokio::spawn(serve_on(server, Arc::clone(&state), peer, seat, None));
+        let request = b"GET /api/v3/exchangeInfo HTTP/1.1\r\nHost: g\r\n\r\n";
+        client.write_all(request).await.expect("a request");
+        let bytes = || state.market.budget().bytes();
+        while bytes() == 0 {
+            tokio::task::yield_now().await;
+        }
+        client.read_exact(&mut [0; 64]).await.expect("a beginning");
+        assert!(bytes() > 500);
+        drop(client);
+        served.await.expect("no panic");
+        assert_eq!(bytes(), 0);
+        fixture.end();
+    }
+
+    /// The system would take megabytes for each of many connections.
+    #[tokio::test]
+    async fn the_system_holds_little_for_a_client_that_takes_nothing() {
+        let listener = listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a listener");
+        let address = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(address);
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (client, (stream, _)) = (client.expect("one"), accepted.expect("one"));
+        let mut bytes = 0;
+        for _ in 0..10 {
+            while let Ok(written) = stream.try_write(&[0; 1 << 16]) {
+                bytes += written;
+            }
+            // The client's side of the system may have taken something meanwhile.
+            let _ = tokio::time::timeout(Duration::from_millis(50), stream.writable()).await;
+        }
+        assert!(bytes < 2 << 20, "{bytes}");
+        drop(client);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_address_that_connects_too_often_is_refused_and_others_are_not() {
+        let fixture = Fixture::with("connection-rate", |config| {
+            config.server.connections_max = 8;
+            config.server.connects_per_address_s = 1;
+        })
+        .await;
+        let rate = &fixture.state().connection_rate;
+        let is_taken = |last: u8| rate.arrive(IpAddr::from([192, 0, 2, last])).is_taken;
+        let taken = (0..1_000).filter(|_| is_taken(1)).count();
+        // Half of the connections at once, and one a second.
+        assert!((4..500).contains(&taken), "{taken}");
+        assert!(is_taken(2));
+        fixture.end();
     }
 }

@@ -1,4 +1,5 @@
-//! The seats of connections: a number of them in all, and half of it for one address.
+//! The seats of connections: a number of them in all, half of it for one address, an eighth for one
+//! user.
 //!
 //! *Rules.*
 //! 1. Where no seat is left for an address, or at all, one that waits for its next request goes:
@@ -6,17 +7,28 @@
 //!    read still, and a connection without one yet, wait too.
 //! 2. A WebSocket does not wait. Where nothing else does, the oldest that has shown no key goes, of
 //!    the address that has most of these, if that has more seats than the new connection's would.
-//!    Once a request of it was signed, it is at work until it ends.
 //! 3. Where all are at work, the new connection is refused.
-//! 4. An address is that of the peer until a request says which client a proxy stands for; from
+//! 4. Once a request of a connection was signed, it is its user's. Beyond an eighth of the seats,
+//!    one of the user's own goes: first those that wait, then the oldest.
+//! 5. WebSockets that have shown no key that trades have three quarters of the seats. Beyond that,
+//!    the oldest goes of the holder that has most of these: an address without a key, or the user
+//!    of a key that reads. If that has no more than the new one's would, the new one is a guest,
+//!    which goes as if it waited, unless it shows a key that trades.
+//! 6. An address is that of the peer until a request says which client a proxy stands for; from
 //!    then on its connection counts for that one.
+//!
+//! *Cost.* Each change takes time in the logarithm of the seats, whatever the others do.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::Hash;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use thalweg_exchange::UserId;
 use tokio::sync::watch;
 
+use crate::keys::ApiKey;
 use crate::limits::network;
 
 /// The use of a seat, in the order in which they go.
@@ -26,25 +38,111 @@ enum Use {
     WaitingWithKey,
     /// A WebSocket that has shown no key.
     Following,
+    /// A WebSocket that has shown keys that read only.
+    Reading,
     Working,
 }
+
+/// A use, when it began (a count), and the seat's id.
+type Rank = (Use, u64, u64);
 
 #[derive(Debug)]
 struct Taken {
     address: IpAddr,
-    is: Use,
-    /// Whether a request has been signed by a key.
-    has_key: bool,
-    /// When its use began: a count.
+    /// The user of the last signed request.
+    user: Option<UserId>,
+    /// Whether a key that trades was shown.
+    is_trader: bool,
+    is_working: bool,
+    is_websocket: bool,
+    /// Whether there was no place for the WebSocket among those that stay.
+    is_guest: bool,
+    /// When it was taken, or began to wait: a count.
     since: u64,
     /// Dropped with the seat: all that wait for that are notified.
     _taken: watch::Sender<()>,
 }
 
+impl Taken {
+    fn is(&self) -> Use {
+        let stays = self.is_websocket && !self.is_guest;
+        match self.user {
+            Some(_) if self.is_websocket && self.is_trader => Use::Working,
+            Some(_) if stays => Use::Reading,
+            None if stays => Use::Following,
+            _ if self.is_working => Use::Working,
+            Some(_) => Use::WaitingWithKey,
+            None => Use::Waiting,
+        }
+    }
+
+    fn show(&mut self, key: &ApiKey) {
+        self.user = Some(key.user);
+        self.is_trader |= key.may_trade;
+    }
+}
+
+/// Seats by holder.
+#[derive(Debug)]
+struct Held<K> {
+    seats: HashMap<K, BTreeSet<Rank>>,
+    /// The holders by how many they have.
+    counts: BTreeSet<(usize, K)>,
+    total: usize,
+}
+
+impl<K> Default for Held<K> {
+    fn default() -> Self {
+        Self {
+            seats: HashMap::new(),
+            counts: BTreeSet::new(),
+            total: 0,
+        }
+    }
+}
+
+impl<K: Copy + Ord + Hash> Held<K> {
+    /// Adds a seat of a holder, or removes it.
+    fn put(&mut self, holder: K, rank: Rank, is_there: bool) {
+        let seats = self.seats.entry(holder).or_default();
+        self.counts.remove(&(seats.len(), holder));
+        match is_there {
+            true => self.total += usize::from(seats.insert(rank)),
+            false => self.total -= usize::from(seats.remove(&rank)),
+        }
+        match seats.len() {
+            0 => drop(self.seats.remove(&holder)),
+            count => drop(self.counts.insert((count, holder))),
+        }
+    }
+
+    fn count(&self, holder: K) -> usize {
+        self.seats.get(&holder).map_or(0, BTreeSet::len)
+    }
+
+    /// Returns the seats of a holder, in the order in which they go.
+    fn of(&self, holder: K) -> impl Iterator<Item = Rank> + '_ {
+        self.seats.get(&holder).into_iter().flatten().copied()
+    }
+
+    /// Returns how many the holder with most has, and which of them goes first.
+    fn most(&self) -> Option<(usize, Rank)> {
+        let (count, holder) = self.counts.last()?;
+        Some((*count, self.of(*holder).next()?))
+    }
+}
+
 #[derive(Debug, Default)]
 struct Plan {
-    taken: BTreeMap<u64, Taken>,
-    by_address: HashMap<IpAddr, usize>,
+    taken: HashMap<u64, Taken>,
+    /// All, in the order in which they go.
+    order: BTreeSet<Rank>,
+    by_address: Held<IpAddr>,
+    by_user: Held<UserId>,
+    /// WebSockets without a key.
+    followers: Held<IpAddr>,
+    /// WebSockets with keys that read only.
+    readers: Held<UserId>,
     next: u64,
 }
 
@@ -60,6 +158,7 @@ pub(crate) struct Seats {
 pub(crate) struct Seat {
     seats: Arc<Seats>,
     id: u64,
+    is_websocket: AtomicBool,
     is_taken: watch::Receiver<()>,
 }
 
@@ -69,57 +168,86 @@ impl Plan {
         self.next
     }
 
-    /// Has the connection go that may go first, among those that are wanted.
-    fn evict(&mut self, is_wanted: impl Fn(&Taken) -> bool) -> bool {
-        let waiting = self.taken.iter();
-        let waiting = waiting.filter(|(_, seat)| seat.is <= Use::WaitingWithKey && is_wanted(seat));
-        let first = waiting.min_by_key(|(_, seat)| (seat.is, seat.since));
-        let Some(id) = first.map(|(id, _)| *id) else {
-            return false;
+    fn index(&mut self, id: u64, seat: &Taken, is_there: bool) {
+        let rank = (seat.is(), seat.since, id);
+        match is_there {
+            true => self.order.insert(rank),
+            false => self.order.remove(&rank),
         };
-        self.remove(id);
-        true
-    }
-
-    /// Has the oldest WebSocket without a key go, of the address that has most of them, for one
-    /// more of an address that has fewer seats.
-    fn evict_follower(&mut self, newcomer: IpAddr) -> bool {
-        let mut followers: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
-        for (id, seat) in &self.taken {
-            if seat.is == Use::Following {
-                let (count, _) = followers.entry(seat.address).or_insert((0, *id));
-                *count += 1;
-            }
+        self.by_address.put(seat.address, rank, is_there);
+        if let Some(user) = seat.user {
+            self.by_user.put(user, rank, is_there);
         }
-        let own = self.by_address.get(&newcomer).copied().unwrap_or(0);
-        match followers.into_values().max_by_key(|(count, _)| *count) {
-            Some((count, oldest)) if count > own + 1 => {
-                self.remove(oldest);
-                true
-            }
-            _ => false,
+        match (rank.0, seat.user) {
+            (Use::Following, _) => self.followers.put(seat.address, rank, is_there),
+            (Use::Reading, Some(user)) => self.readers.put(user, rank, is_there),
+            _ => {}
         }
     }
 
-    fn remove(&mut self, id: u64) {
-        if let Some(seat) = self.taken.remove(&id) {
-            self.leave(seat.address);
+    fn insert(&mut self, id: u64, seat: Taken) {
+        self.index(id, &seat, true);
+        self.taken.insert(id, seat);
+    }
+
+    fn remove(&mut self, id: u64) -> Option<Taken> {
+        let seat = self.taken.remove(&id)?;
+        self.index(id, &seat, false);
+        Some(seat)
+    }
+
+    fn change(&mut self, id: u64, change: impl FnOnce(&mut Taken)) {
+        if let Some(mut seat) = self.remove(id) {
+            change(&mut seat);
+            self.insert(id, seat);
         }
     }
 
-    fn leave(&mut self, address: IpAddr) {
-        if let Some(count) = self.by_address.get_mut(&address) {
-            *count -= 1;
-            if *count == 0 {
-                self.by_address.remove(&address);
-            }
-        }
+    /// Has a connection go, if it waits.
+    fn evict_waiting(&mut self, first: Option<Rank>) -> bool {
+        let waiting = first.filter(|(is, ..)| *is <= Use::WaitingWithKey);
+        waiting.is_some_and(|(.., id)| self.remove(id).is_some())
+    }
+
+    /// Has a WebSocket go, if its holder has more than this many.
+    fn evict_of_most(&mut self, most: Option<(usize, Rank)>, own: usize) -> bool {
+        let more = most.filter(|(count, _)| *count > own);
+        more.is_some_and(|(_, (.., id))| self.remove(id).is_some())
     }
 
     /// Makes room for one more of an address. Returns whether there is some.
     fn has_room(&mut self, address: IpAddr, max: usize) -> bool {
-        let of_address = self.by_address.get(&address).copied().unwrap_or(0);
-        of_address < max.div_ceil(2) || self.evict(|seat| seat.address == address)
+        let first = self.by_address.of(address).next();
+        self.by_address.count(address) < max.div_ceil(2) || self.evict_waiting(first)
+    }
+
+    /// Makes room for one more at all, of an address. Returns whether there is some.
+    fn has_any(&mut self, address: IpAddr, max: usize) -> bool {
+        let first = self.order.first().copied();
+        let own = self.by_address.count(address) + 1;
+        self.taken.len() < max
+            || self.evict_waiting(first)
+            || self.evict_of_most(self.followers.most(), own)
+    }
+
+    /// Makes room for one more WebSocket without a key. Returns whether there is some.
+    fn has_follower(&mut self, address: IpAddr, max: usize) -> bool {
+        let most = [self.followers.most(), self.readers.most()];
+        let most = most.into_iter().flatten().max_by_key(|(count, _)| *count);
+        let own = self.followers.count(address) + 1;
+        self.followers.total + self.readers.total < max - max / 4 || self.evict_of_most(most, own)
+    }
+
+    /// Has the seats of a user go that are beyond its number, other than this one.
+    fn limit_user(&mut self, user: UserId, own: u64, max: usize) {
+        while self.by_user.count(user) > max.div_ceil(8) {
+            let mut others = self.by_user.of(user).filter(|(.., id)| *id != own);
+            let Some((.., id)) = others.next() else {
+                return;
+            };
+            drop(others);
+            self.remove(id);
+        }
     }
 }
 
@@ -144,28 +272,27 @@ impl Seats {
     pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Seat> {
         let address = network(peer);
         let mut plan = self.lock();
-        if !plan.has_room(address, self.max)
-            || (plan.taken.len() >= self.max
-                && !plan.evict(|_| true)
-                && !plan.evict_follower(address))
-        {
+        if !plan.has_room(address, self.max) || !plan.has_any(address, self.max) {
             return None;
         }
         let id = plan.count();
         let (sender, is_taken) = watch::channel(());
         let seat = Taken {
             address,
-            is: Use::Waiting,
-            has_key: false,
+            user: None,
+            is_trader: false,
+            is_working: false,
+            is_websocket: false,
+            is_guest: false,
             since: id,
             _taken: sender,
         };
-        plan.taken.insert(id, seat);
-        *plan.by_address.entry(address).or_insert(0) += 1;
+        plan.insert(id, seat);
         drop(plan);
         Some(Seat {
             seats: Arc::clone(self),
             id,
+            is_websocket: AtomicBool::new(false),
             is_taken,
         })
     }
@@ -178,10 +305,14 @@ impl Seat {
         let _ = self.is_taken.clone().changed().await;
     }
 
-    /// A request is at work, for a client's address. Returns whether the address has a seat.
-    pub(crate) fn work(&self, client: IpAddr) -> bool {
+    pub(crate) fn is_websocket(&self) -> bool {
+        // ORDERING: Relaxed; it is set and read by the connection's own tasks.
+        self.is_websocket.load(Ordering::Relaxed)
+    }
+
+    /// Has the seat count for a client's address. Returns whether that has room.
+    fn belong(&self, plan: &mut Plan, client: IpAddr) -> bool {
         let address = network(client);
-        let mut plan = self.seats.lock();
         let Some(before) = plan.taken.get(&self.id).map(|seat| seat.address) else {
             return false;
         };
@@ -189,34 +320,56 @@ impl Seat {
             if !plan.has_room(address, self.seats.max) {
                 return false;
             }
-            plan.leave(before);
-            *plan.by_address.entry(address).or_insert(0) += 1;
-        }
-        if let Some(seat) = plan.taken.get_mut(&self.id) {
-            (seat.address, seat.is) = (address, Use::Working);
+            plan.change(self.id, |seat| seat.address = address);
         }
         true
     }
 
-    /// The connection is a WebSocket now, which has shown no key.
-    pub(crate) fn follow(&self) {
-        if let Some(seat) = self.seats.lock().taken.get_mut(&self.id) {
-            seat.is = Use::Following;
+    /// A request is at work, for a client's address. Returns whether the address has a seat.
+    pub(crate) fn work(&self, client: IpAddr) -> bool {
+        let mut plan = self.seats.lock();
+        let belongs = self.belong(&mut plan, client);
+        if belongs {
+            plan.change(self.id, |seat| seat.is_working = true);
         }
+        belongs
     }
 
-    /// The request is answered, and the next one is waited for; `has_key` says whether it was
-    /// signed.
-    pub(crate) fn wait(&self, has_key: bool) {
+    /// The connection becomes a WebSocket of a client's address. Returns whether the address has a
+    /// seat.
+    pub(crate) fn follow(&self, client: IpAddr) -> bool {
+        let mut plan = self.seats.lock();
+        let belongs = self.belong(&mut plan, client);
+        if belongs {
+            // ORDERING: Relaxed, as in is_websocket().
+            self.is_websocket.store(true, Ordering::Relaxed);
+            let is_guest = !plan.has_follower(network(client), self.seats.max);
+            plan.change(self.id, |seat| {
+                (seat.is_websocket, seat.is_guest) = (true, is_guest)
+            });
+        }
+        belongs
+    }
+
+    /// A request of a WebSocket was signed.
+    pub(crate) fn show(&self, key: &ApiKey) {
+        let mut plan = self.seats.lock();
+        plan.change(self.id, |seat| seat.show(key));
+        plan.limit_user(key.user, self.id, self.seats.max);
+    }
+
+    /// The request is answered, and the next one is waited for; `key` has signed it.
+    pub(crate) fn wait(&self, key: Option<&ApiKey>) {
         let mut plan = self.seats.lock();
         let since = plan.count();
-        if let Some(seat) = plan.taken.get_mut(&self.id) {
-            seat.since = since;
-            seat.has_key |= has_key;
-            seat.is = match seat.has_key {
-                true => Use::WaitingWithKey,
-                false => Use::Waiting,
-            };
+        plan.change(self.id, |seat| {
+            (seat.since, seat.is_working) = (since, false);
+            if let Some(key) = key {
+                seat.show(key);
+            }
+        });
+        if let Some(key) = key {
+            plan.limit_user(key.user, self.id, self.seats.max);
         }
     }
 }
@@ -235,6 +388,12 @@ mod tests {
         text.parse().expect("an address")
     }
 
+    fn trader(user: i64) -> ApiKey {
+        let mut key = ApiKey::read_only(UserId(user));
+        key.may_trade = true;
+        key
+    }
+
     fn is_there(seat: &Seat) -> bool {
         seat.seats.lock().taken.contains_key(&seat.id)
     }
@@ -248,7 +407,7 @@ mod tests {
         assert!(seats.take(one).is_none());
         let others = [2, 3].map(|host| ip(&format!("10.0.0.{host}")));
         let others = others.map(|other| seats.take(other).expect("room"));
-        taken[2].wait(false);
+        taken[2].wait(None);
         let next = seats.take(one).expect("one waits");
         let left: Vec<bool> = taken.iter().map(is_there).collect();
         assert_eq!(left, [true, true, false, true]);
@@ -271,9 +430,9 @@ mod tests {
             seat
         });
         assert!(seats.take(address(9)).is_none());
-        taken[0].wait(true);
-        taken[2].wait(false);
-        taken[1].wait(false);
+        taken[0].wait(Some(&ApiKey::read_only(UserId(1))));
+        taken[2].wait(None);
+        taken[1].wait(None);
         let left = || -> Vec<bool> { taken.iter().map(is_there).collect() };
         let second = seats.take(address(8)).expect("one waits");
         assert_eq!(left(), [true, true, false, true]);
@@ -285,23 +444,28 @@ mod tests {
         assert!(fourth.work(address(7)) && !taken[0].work(address(0)));
         assert!(seats.take(address(6)).is_none());
         drop((second, third, fourth, taken));
-        assert!(seats.lock().taken.is_empty() && seats.lock().by_address.is_empty());
+        assert!(seats.lock().taken.is_empty() && seats.lock().by_address.seats.is_empty());
     }
 
     #[test]
     fn a_websocket_without_a_key_goes_for_an_address_with_fewer_seats() {
-        let seats = Seats::new(8);
+        let seats = Seats::new(12);
         let [one, two, three] = [1, 2, 3].map(|host| ip(&format!("10.0.0.{host}")));
+        let working: Vec<Seat> = (4..8)
+            .map(|host| ip(&format!("10.0.0.{host}")))
+            .map(|address| {
+                let seat = seats.take(address).expect("room");
+                assert!(seat.work(address));
+                seat
+            })
+            .collect();
         let taken = [one, two].map(|address| {
             let four = [(); 4].map(|()| seats.take(address).expect("room"));
-            for seat in &four {
-                assert!(seat.work(address));
-                seat.follow();
-            }
+            assert!(four.iter().all(|seat| seat.follow(address)));
             four
         });
         // One has shown a key.
-        assert!(taken[0][0].work(one));
+        taken[0][0].show(&trader(1));
         let left = || taken.each_ref().map(|four| four.each_ref().map(is_there));
         let next = seats.take(three).expect("a follower goes");
         assert_eq!(left(), [[true; 4], [false, true, true, true]]);
@@ -316,6 +480,96 @@ mod tests {
             seats.take(three).is_none(),
             "three are as many as it would have"
         );
+        assert!(working.iter().all(is_there));
+    }
+
+    /// Returns the seats that are there of this many WebSockets, each from the next of the
+    /// addresses, with a key.
+    fn websockets(
+        seats: &Arc<Seats>,
+        count: usize,
+        from: &[&str],
+        key: Option<&ApiKey>,
+    ) -> Vec<Seat> {
+        let mut all = Vec::new();
+        for (_, address) in (0..count).zip(from.iter().cycle()) {
+            let address = ip(address);
+            let Some(seat) = seats.take(address).filter(|seat| seat.follow(address)) else {
+                continue;
+            };
+            if let Some(key) = key {
+                seat.show(key);
+            }
+            all.push(seat);
+        }
+        all.retain(is_there);
+        all
+    }
+
+    #[test]
+    fn one_user_has_an_eighth_of_the_seats_from_any_addresses() {
+        let seats = Seats::new(32);
+        let reader = ApiKey::read_only(UserId(1));
+        let own = websockets(&seats, 100, &["10.0.0.1", "10.0.0.2"], Some(&reader));
+        assert_eq!(own.len(), 4);
+        let more = websockets(&seats, 100, &["10.0.0.3"], Some(&trader(1)));
+        assert_eq!(
+            (more.len(), own.iter().filter(|seat| is_there(seat)).count()),
+            (4, 0)
+        );
+        // Its requests by HTTP count as well: those that wait go before those that do not.
+        let connections: Vec<Seat> = (0..6)
+            .map(|_| {
+                let seat = seats.take(ip("10.0.0.4")).expect("room");
+                assert!(seat.work(ip("10.0.0.4")));
+                seat.wait(Some(&reader));
+                seat
+            })
+            .collect();
+        let there: Vec<bool> = connections.iter().map(is_there).collect();
+        assert_eq!(there, [false, false, false, false, false, true]);
+        assert_eq!(more.iter().filter(|seat| is_there(seat)).count(), 3);
+        let others = websockets(&seats, 4, &["10.0.0.1"], Some(&trader(2)));
+        assert_eq!(others.len(), 4);
+        assert_eq!(seats.taken(), 8);
+    }
+
+    #[test]
+    fn a_quarter_of_the_seats_is_for_keys_that_trade() {
+        let seats = Seats::new(16);
+        let mut held = Vec::new();
+        for user in 1..=20 {
+            let reader = ApiKey::read_only(UserId(user));
+            let addresses = [format!("10.0.1.{user}"), format!("10.0.2.{user}")];
+            let addresses = [&*addresses[0], &addresses[1]];
+            held.extend(websockets(&seats, 2, &addresses, Some(&reader)));
+        }
+        assert_eq!(seats.lock().readers.total, 12);
+        for host in 0..16 {
+            let address = format!("10.0.3.{host}");
+            held.extend(websockets(&seats, 1, &[&address], None));
+        }
+        let stay = |plan: &Plan| plan.followers.total + plan.readers.total;
+        assert_eq!(stay(&seats.lock()), 12);
+        assert_eq!(seats.taken(), 16);
+        // Connections that wait, and guests, leave their seats, and keys that trade keep them.
+        let mut traders = Vec::new();
+        for user in 1..=4 {
+            let _waiting: Vec<_> = (0..20)
+                .map(|host| seats.take(ip(&format!("10.0.4.{host}"))))
+                .collect();
+            let address = ip(&format!("10.0.5.{user}"));
+            let seat = seats.take(address).expect("one waits");
+            assert!(seat.follow(address));
+            seat.show(&trader(100 + user));
+            traders.push(seat);
+        }
+        assert!(traders.iter().all(is_there));
+        drop((held, traders));
+        let plan = seats.lock();
+        assert!(plan.taken.is_empty() && plan.order.is_empty());
+        assert_eq!((plan.by_address.total, plan.by_user.total), (0, 0));
+        assert_eq!((plan.followers.total, plan.readers.total), (0, 0));
     }
 
     #[test]
@@ -327,6 +581,6 @@ mod tests {
         let third = seats.take(proxy).expect("the proxy has none");
         assert!(!third.work(client), "its client has two");
         assert!(third.work(ip("10.0.0.2")));
-        assert_eq!(seats.lock().by_address.get(&proxy), None);
+        assert_eq!(seats.lock().by_address.count(proxy), 0);
     }
 }

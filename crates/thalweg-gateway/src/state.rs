@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_server::conditions::{Conditions, Lines};
-use thalweg_server::{GatewayLine, GatewayLink, GatewayObserver, config};
+use thalweg_server::{ConnectionRate, GatewayLine, GatewayLink, GatewayObserver, config};
 use tokio::sync::watch;
 
 use crate::GatewayError;
@@ -34,9 +34,12 @@ pub(crate) struct State {
     /// The lines of connections with latency.
     pub(crate) lines: Lines,
     pub(crate) seats: Arc<Seats>,
+    /// The address whose `X-Forwarded-For` is read.
+    pub(crate) proxy: Option<IpAddr>,
     pub(crate) stream_counts: StreamCounts,
     pub(crate) figures: Figures,
     pub(crate) observer: GatewayObserver,
+    pub(crate) connection_rate: ConnectionRate,
     /// Bytes of the log between two checkpoints at least.
     pub(crate) checkpoint_bytes: u64,
     draining: watch::Sender<bool>,
@@ -63,6 +66,7 @@ impl State {
     ) -> Result<Self, GatewayError> {
         let or = |path: &Option<_>, name| path.clone().unwrap_or_else(|| directory.join(name));
         let symbols = Symbols::read(&or(&config.symbols, "symbols.toml"))?;
+        symbols.limit_open_orders(link.open_orders_max);
         let keys = ApiKeys::read(&or(&config.keys, "api-keys.toml"))?;
         let orders = Orders::open(config, &directory.join("gateway"), link)?;
         Ok(Self {
@@ -75,9 +79,11 @@ impl State {
             conditions: link.conditions.clone(),
             lines: Lines::default(),
             seats: Seats::new(config.connections_max),
+            proxy: config.proxy.map(|proxy| proxy.to_canonical()),
             stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),
             observer: link.observer.clone(),
+            connection_rate: link.connection_rate.clone(),
             checkpoint_bytes: config.checkpoint_bytes,
             draining: watch::Sender::new(false),
             websockets: watch::Sender::new(0),

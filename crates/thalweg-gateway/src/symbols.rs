@@ -8,11 +8,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde::Deserialize;
 use thalweg_exchange::risk::TradingLimits;
-use thalweg_exchange::{Command, CurrencyId, FeeUnit, SymbolId, SymbolSpec};
+use thalweg_exchange::{Command, CurrencyId, FeeUnit, SymbolId, SymbolSpec, UserLimits};
 
 use crate::GatewayError;
 use crate::decimal::{self, DECIMALS_MAX};
@@ -199,6 +200,8 @@ pub struct Symbols {
     assets: Vec<Arc<Asset>>,
     entries: BTreeMap<String, SymbolEntry>,
     listed: RwLock<Listed>,
+    /// The open orders that a user without limits of its own may have.
+    open_orders_max: AtomicU32,
 }
 
 impl Symbols {
@@ -264,6 +267,7 @@ impl Symbols {
             assets,
             entries: file.symbols,
             listed: RwLock::default(),
+            open_orders_max: AtomicU32::new(UserLimits::NONE.open_orders),
         })
     }
 
@@ -314,6 +318,20 @@ impl Symbols {
         self.list(&mut listed, spec.id);
     }
 
+    /// Has users without limits of their own have this many open orders.
+    pub(crate) fn limit_open_orders(&self, most: u32) {
+        // ORDERING: Relaxed; a number alone.
+        self.open_orders_max.store(most, Ordering::Relaxed);
+    }
+
+    /// Returns how many open orders users without limits of their own may have, in all symbols
+    /// together; `None` without a limit.
+    pub(crate) fn open_orders_max(&self) -> Option<u32> {
+        // ORDERING: Relaxed; a number alone.
+        let most = self.open_orders_max.load(Ordering::Relaxed);
+        (most != UserLimits::NONE.open_orders).then_some(most)
+    }
+
     /// Follows a command of an administrator, which succeeded.
     pub(crate) fn apply(&self, command: &Command) {
         match command {
@@ -322,7 +340,13 @@ impl Symbols {
                 all.for_each(|spec| self.add(*spec, TradingLimits::NONE));
             }
             Command::RemoveSymbol { symbol } => self.remove(|id| id == *symbol),
-            Command::Reset => self.remove(|_| true),
+            Command::Reset => {
+                self.remove(|_| true);
+                self.limit_open_orders(UserLimits::NONE.open_orders);
+            }
+            Command::SetLimits { uid: None, limits } => {
+                self.limit_open_orders(limits.unwrap_or_default().open_orders);
+            }
             Command::Halt { symbol } => self.limit(*symbol, |limits| limits.halted = true),
             Command::Unhalt { symbol } => self.limit(*symbol, |limits| limits.halted = false),
             Command::StartAuction { symbol } => self.limit(*symbol, |limits| {

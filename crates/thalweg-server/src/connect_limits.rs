@@ -22,6 +22,9 @@ use crate::token_bucket::TokenBucket;
 /// Beyond this many addresses or holders, those that are below their limit are forgotten.
 const KEPT: usize = 1 << 12;
 
+/// The gateway's listener, behind those of [`ListenerKind`].
+const GATEWAY: usize = 2;
+
 /// This many times the connections that a listener takes may be refused.
 const REFUSED: u32 = 16;
 
@@ -47,8 +50,9 @@ impl Holder {
 
 #[derive(Debug)]
 struct Inner {
-    of_listener: [TokenBucket; 2],
-    refused: [TokenBucket; 2],
+    /// By [`ListenerKind`], then the gateway's.
+    of_listener: [TokenBucket; 3],
+    refused: [TokenBucket; 3],
     of_address: HashMap<IpAddr, TokenBucket>,
     of_holder: HashMap<(Role, i64), Holder>,
 }
@@ -66,10 +70,11 @@ pub(crate) struct ConnectLimits {
 
 /// The decision about a connection that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
-    pub(crate) is_taken: bool,
+pub struct Arrival {
+    /// Whether it may be served.
+    pub is_taken: bool,
     /// How long to wait before the next one is looked at.
-    pub(crate) pause: Duration,
+    pub pause: Duration,
 }
 
 /// A connection of a holder that waits. One that goes before its time leaves it to others.
@@ -124,8 +129,8 @@ impl ConnectLimits {
             per_holder: config.sessions.per_holder,
             readers_per_holder: config.sessions.readers_per_holder,
             inner: Mutex::new(Inner {
-                of_listener: [bucket(1), bucket(1)],
-                refused: [bucket(REFUSED), bucket(REFUSED)],
+                of_listener: [(); 3].map(|()| bucket(1)),
+                refused: [(); 3].map(|()| bucket(REFUSED)),
                 of_address: HashMap::new(),
                 of_holder: HashMap::new(),
             }),
@@ -138,6 +143,15 @@ impl ConnectLimits {
 
     /// Counts a connection from an address to a listener.
     pub(crate) fn arrive(&self, listener: ListenerKind, from: IpAddr, now: Instant) -> Arrival {
+        self.arrive_at(listener as usize, from, now)
+    }
+
+    /// Counts a connection from an address to the gateway's listener.
+    pub(crate) fn arrive_at_gateway(&self, from: IpAddr, now: Instant) -> Arrival {
+        self.arrive_at(GATEWAY, from, now)
+    }
+
+    fn arrive_at(&self, listener: usize, from: IpAddr, now: Instant) -> Arrival {
         let mut inner = self.inner();
         let is_taken = from.to_canonical().is_loopback() || {
             forget(&mut inner.of_address, |bucket| bucket.is_full(now));
@@ -151,7 +165,7 @@ impl ConnectLimits {
             true => &mut inner.of_listener,
             false => &mut inner.refused,
         };
-        let bucket = &mut buckets[listener as usize];
+        let bucket = &mut buckets[listener];
         bucket.take(1, now);
         let pause = bucket.time_to(1, now);
         Arrival { is_taken, pause }

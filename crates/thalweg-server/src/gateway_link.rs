@@ -1,11 +1,14 @@
 //! Access to the exchange for a gateway in the same process.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Instant;
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Reports;
 
 use crate::conditions::Conditions;
+use crate::connect_limits::Arrival;
 use crate::drop_copy::DropCopy;
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
@@ -29,6 +32,24 @@ impl OpenOrderLists {
     }
 }
 
+/// How often connections may come to the gateway's listener: `server.connects_per_s`, and of an
+/// address `server.connects_per_address_s`.
+#[derive(Clone, Debug)]
+pub struct ConnectionRate(Arc<Shared>);
+
+impl ConnectionRate {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Counts a connection from an address.
+    #[must_use]
+    pub fn arrive(&self, from: IpAddr) -> Arrival {
+        let limits = &self.0.connect_limits;
+        limits.arrive_at_gateway(from, Instant::now())
+    }
+}
+
 /// Access to the exchange for a gateway in the same process.
 #[derive(Debug)]
 pub struct GatewayLink {
@@ -42,6 +63,11 @@ pub struct GatewayLink {
     pub reports: Reports,
     /// See [`DropCopy`].
     pub copy: DropCopy,
+    /// The open orders that a user without limits of its own could have when the exchange was
+    /// opened; the drop copy has what administrators change.
+    pub open_orders_max: u32,
+    /// See [`ConnectionRate`].
+    pub connection_rate: ConnectionRate,
     /// See [`OpenOrderLists`].
     pub open_orders: OpenOrderLists,
     /// The network between users and the exchange, where it is slow or loses commands.

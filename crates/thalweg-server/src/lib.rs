@@ -63,9 +63,10 @@ mod wall_clock;
 
 pub use self::audit::GatewayLine;
 pub use self::catch_up::CatchUpError;
+pub use self::connect_limits::Arrival;
 pub use self::drop_copy::{Copied, DropCopy, OpenOrdersOf};
 pub use self::error::ServeError;
-pub use self::gateway_link::{GatewayLink, OpenOrderLists};
+pub use self::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists};
 pub use self::gateway_observer::{GatewayObserver, GatewayRow, Histogram, RowLabels, RowValues};
 pub use self::instruments::{Instruments, Moment, Part, Tail, Times};
 pub use self::listeners::Addresses;

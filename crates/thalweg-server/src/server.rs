@@ -28,7 +28,7 @@ use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
-use crate::gateway_link::{GatewayLink, OpenOrderLists};
+use crate::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists};
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
 use crate::keys;
@@ -174,13 +174,12 @@ impl Server {
         let gateway_audit = Arc::new(audit.clone());
         let mut bound = BoundListeners::bind(config)?;
         let addresses = bound.addresses()?;
-        let mut helpers = Vec::new();
         let http = start_http(&shared, &mut bound, addresses)?;
         // A thread that panics drops the sender.
         let (led, leads) = oneshot::channel();
         let is_replica = replication.is_some();
-        let replication = replication.map(|(replication, catch_up)| (replication, catch_up, led));
-        let parts = (copy_writer, flow, replication);
+        let to_follow = replication.map(|(log, catch_up)| (log, catch_up, led));
+        let parts = (copy_writer, flow, to_follow);
         let opening = open(&shared, storage, audit, parts).map_err(|_| ServeError::Panicked)?;
         let abandon = Abandon(Arc::clone(&shared));
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
@@ -191,7 +190,7 @@ impl Server {
             return Err(error.into());
         }
         let feed = Arc::clone(&shared.feed);
-        helpers.push(tokio::spawn(async move { feed.run().await }));
+        let mut helpers = vec![tokio::spawn(async move { feed.run().await })];
         if is_replica {
             helpers.push(tokio::spawn(lead(Arc::clone(&shared), time, leads)));
         } else {
@@ -239,6 +238,8 @@ impl Server {
             session: self.shared.config.sessions.per_holder,
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
+            open_orders_max: self.recovered.limits.open_orders,
+            connection_rate: ConnectionRate::new(Arc::clone(&self.shared)),
             open_orders: OpenOrderLists::new(Arc::clone(&self.shared)),
             conditions: self.shared.conditions.clone(),
             observer: GatewayObserver::new(

@@ -284,8 +284,8 @@ mod tests {
     /// Creates a report in which `sched_yield` takes most of the time, though its calls are few.
     fn yields() -> Report {
         let values = values! {
-            time.wall 2.0, state.running 0.995, call.cpu_share 0.9, yield.cpu_share 0.7,
-            call.all 60_000.0, call.yield 40_000.0, cpu.system_share 0.9
+            time.wall 2.0, cpu.used 1.0, state.running 0.995, call.cpu_share 0.9,
+            yield.cpu_share 0.7, call.all 60_000.0, call.yield 40_000.0, cpu.system_share 0.9
         };
         let evidence = Evidence::of(&values, Quality::Exact);
         Report::new(vec!["burst".to_owned()], Some(Ending::Code(0)), evidence)
@@ -311,7 +311,7 @@ mod tests {
         let page = report.page(VERBOSE);
         let first = page.split("2. ").next().expect("the first verdict");
         assert!(first.contains("1. YIELD-STORM"), "{page}");
-        let below = "   Missed: call.yield 40,000/s (not > 50000)\n";
+        let below = "   Missed: call.yield 40,000/s (not > 50000 × cpu.used)\n";
         assert!(first.contains(below), "{page}");
         assert!(!first.contains("   call.yield "), "{page}");
         let html = report.html(&Recording::default());
@@ -319,7 +319,7 @@ mod tests {
         let below = below.and_then(|rest| rest.split("</table>").next());
         let below = below.expect("a table of its own");
         assert!(
-            below.contains("call.yield") && below.contains(">not &gt; 50000<"),
+            below.contains("call.yield") && below.contains(">not &gt; 50000 × cpu.used<"),
             "{below}"
         );
         assert!(!below.contains("yield.cpu_share"), "{below}");
@@ -530,7 +530,8 @@ mod tests {
     fn a_threshold_is_reached_or_missed() {
         let yields = |share, count| {
             let values = values! {
-                time.wall 2.0, state.running 0.9, yield.cpu_share share, call.yield count
+                time.wall 2.0, cpu.used 1.0, state.running 0.9, yield.cpu_share share,
+                call.yield count
             };
             let verdicts = rules::judge(&Evidence::of(&values, Quality::Exact));
             let mut yields = verdicts.into_iter().filter(|it| it.id == Id::YieldStorm);

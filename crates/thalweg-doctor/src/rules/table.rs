@@ -47,6 +47,15 @@ const TOO_FEW_CORES: Weighed = weighed(
     ],
 );
 
+/// A quota stops the threads.
+const STOPPED: Weighed = weighed(
+    0.5,
+    &[clue! {
+        host.throttled_share > 0.1,
+        "what a quota stops waits too, and no other thread is to blame"
+    }],
+);
+
 pub(crate) const MACHINE: &[Rule] = &[
     Rule {
         id: Id::Contaminated,
@@ -55,13 +64,7 @@ pub(crate) const MACHINE: &[Rule] = &[
             &[Part::Queue],
         ),
         curve: Curve::Disturbance,
-        contradicts: &[weighed(
-            0.5,
-            &[clue! {
-                host.throttled_share > 0.1,
-                "what a quota stops waits too, and no other program is to blame"
-            }],
-        )],
+        contradicts: &[STOPPED],
         blind: &[
             (
                 "host.wait_others",
@@ -95,7 +98,7 @@ pub(crate) const MACHINE: &[Rule] = &[
         curve: Curve::Overhead,
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
-        contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK],
+        contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK, STOPPED],
         places: &[Topic::Functions],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
                std::thread::available_parallelism or nproc), and give them the work in turns.",
@@ -205,7 +208,8 @@ pub(crate) const RUNNING: &[Rule] = &[
         claim: Claim::Parts(&[(Part::Yield, &[])]),
         curve: Curve::Overhead,
         needs: &[clue! {
-            call.yield > 50_000.0, "measured: 0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
+            call.yield / cpu.used > 50_000.0,
+            "measured: 0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
         }],
         blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
         places: &[Topic::Calls],
@@ -387,7 +391,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
             (Part::Poll, &[]),
         ]),
         curve: Curve::Overhead,
-        required: &["lock.waiters"],
+        required: &["lock.waiters", "lock.held_share"],
         needs: ONE_LOCK.clues,
         limits: &["threads that pass a turn round look the same"],
         // While others wait, what runs is what the holder does.

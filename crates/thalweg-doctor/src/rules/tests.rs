@@ -506,6 +506,41 @@ fn a_spinning_thread_starves_no_peer_that_has_a_core_of_its_own() {
     first(Id::SpinBurnsCpu, &evidence(&spin));
 }
 
+/// `stress-ng --yield` beside other programs, which leave it half a core, as recorded: it was
+/// OVERSUBSCRIBED, as it yielded less than 50,000 times a second.
+#[test]
+fn a_storm_of_yields_is_one_on_half_a_core_too() {
+    let storm = values! {
+        state.running 0.57, state.waiting 0.43, cpu.used 0.5, threads.busy 3.2,
+        run.wait_peers 0.75, call.cpu_share 0.85, yield.cpu_share 0.71, call.all 34_200.0,
+        call.yield 34_100.0, host.wait_others 0.38
+    };
+    let found = judge(&evidence(&storm));
+    assert_eq!(found[1].id, Id::YieldStorm, "{found:?}");
+}
+
+/// Idle workers of node beside a thread that computes, as recorded without root: who wakes whom is
+/// not known. It was LOCK-CONVOY.
+#[test]
+fn a_queue_of_which_nothing_is_known_is_no_lock() {
+    let pool = without(&evidence(&[("lock.waiters", 3.9)]), &["lock.held_share"]);
+    assert_eq!(confidence(Id::LockConvoy, &pool), 0.0);
+    assert_eq!(judge(&pool)[0].id, Id::CpuCompute);
+}
+
+/// `pigz -p 2` with a quota of 0.3 cores, as recorded beside other programs: there are as many
+/// threads as cores. It was OVERSUBSCRIBED, as the quota counts as the cores that it may use.
+#[test]
+fn threads_that_a_quota_stops_are_not_too_many() {
+    let stopped = values! {
+        state.running 0.3, state.waiting 0.69, cpu.used 0.295, cpu.usable 0.3, threads.busy 2.33,
+        run.wait_peers 0.5, host.throttled_share 0.29
+    };
+    let found = judge(&evidence(&stopped));
+    let others = found.iter().find(|it| it.id != Id::Contaminated);
+    assert_eq!(others.map(|it| it.id), Some(Id::Throttled), "{found:?}");
+}
+
 /// Java sleeps in futex, and no thread wakes a sleeper. This is made by hand: for such a program
 /// the probes still report `lock.held_share` 0.05 where threads take turns in a fixed order.
 #[test]
@@ -679,7 +714,7 @@ proptest! {
         let better = match evidence.value(name) {
             Some(value) => value + step * (clue.to - clue.from),
             // A figure that was absent now holds: for a quotient, whatever the divisor is.
-            None => if clue.to > clue.from { 1e300 } else { 0.0 },
+            None => if clue.to > clue.from { 1e308 } else { 0.0 },
         };
         let mut more = evidence.clone();
         more.put(name, better, Quality::Exact, "more");

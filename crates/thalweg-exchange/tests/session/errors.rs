@@ -121,7 +121,7 @@ fn byes_that_are_wrong() {
         &of_client(&ClientFrame::Bye(bye)),
         "1 9 the length at byte 0 is 2320, that of a bye is 520
          6 0 the reason of a bye at byte 6 is 0, which is not known
-         6 15 the reason of a bye at byte 6 is 15, which is not known
+         6 16 the reason of a bye at byte 6 is 16, which is not known
          11 97 the text of a bye is no UTF-8 from byte 10 on",
     );
     // A text that is too long is cut between two characters.

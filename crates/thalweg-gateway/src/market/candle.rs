@@ -59,6 +59,11 @@ impl Candle {
         candle
     }
 
+    /// Returns by how much the price changed.
+    pub(crate) fn change(&self) -> i128 {
+        i128::from(self.close) - i128::from(self.open)
+    }
+
     /// Returns how many trades it has.
     pub(crate) const fn count(&self) -> i64 {
         if self.last < 0 {

@@ -41,11 +41,12 @@ use tokio::time::MissedTickBehavior;
 
 pub(crate) use self::candle::{Candle, Candles, Range};
 use self::depth::DepthSnapshot;
-pub(crate) use self::depth::Level;
+pub(crate) use self::depth::{BestLevels, Level};
 use self::entry::Entry;
 pub(crate) use self::interval::{DAY, HOUR, Interval, MINUTE};
-use self::outbox::Budget;
-pub(crate) use self::outbox::{Item, Outbox, SharedEvent, Subscription};
+#[cfg(test)]
+pub(crate) use self::outbox::TEXT_BYTES_TOTAL;
+pub(crate) use self::outbox::{Budget, Item, Outbox, SharedEvent, Subscription, TEXT_BYTES_FREE};
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};
@@ -304,6 +305,11 @@ impl Market {
             }
             tokio::task::yield_now().await;
         }
+    }
+
+    /// Returns what counts the bytes that wait for all connections.
+    pub(crate) const fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// Returns the outbox of a new connection.

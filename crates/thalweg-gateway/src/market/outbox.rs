@@ -23,15 +23,15 @@ use crate::time_unit::TimeUnit;
 /// Bytes that wait at most.
 pub(crate) const WAITING_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes of texts that wait for all connections together.
-const TEXT_BYTES_TOTAL: usize = 256 << 20;
+/// Bytes of texts, and of responses by HTTP, that wait for all connections together.
+pub(crate) const TEXT_BYTES_TOTAL: usize = 256 << 20;
 /// Bytes of texts that may wait for a connection whatever waits for others.
-const TEXT_BYTES_FREE: usize = 64 << 10;
+pub(crate) const TEXT_BYTES_FREE: usize = 64 << 10;
 
 /// Counts of everything that waits, for all connections together.
 #[derive(Debug, Default)]
-pub(super) struct Budget {
-    /// Bytes of texts.
+pub(crate) struct Budget {
+    /// Bytes of texts and responses.
     bytes: AtomicUsize,
     /// Texts, pings, events, and streams whose newest event waits.
     waiting: AtomicUsize,
@@ -39,14 +39,20 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Adds bytes, and returns whether the total is above its bound.
-    fn add(&self, bytes: usize) -> bool {
+    pub(crate) fn add(&self, bytes: usize) -> bool {
         // ORDERING: Relaxed; a count alone.
         self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > TEXT_BYTES_TOTAL
     }
 
-    fn remove(&self, bytes: usize) {
+    pub(crate) fn remove(&self, bytes: usize) {
         // ORDERING: Relaxed; a count alone.
         self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> usize {
+        // ORDERING: Relaxed; a count alone.
+        self.bytes.load(Ordering::Relaxed)
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -300,7 +306,7 @@ mod tests {
     #[test]
     fn texts_of_all_connections_have_a_bound() {
         let budget = Arc::<Budget>::default();
-        let total = || budget.bytes.load(Ordering::Relaxed);
+        let total = || budget.bytes();
         let [greedy, modest] = [(); 2].map(|()| Outbox::new(Arc::clone(&budget)));
         let others: Vec<Outbox> = (0..70).map(|_| Outbox::new(Arc::clone(&budget))).collect();
         modest.text("x".repeat(1_000));

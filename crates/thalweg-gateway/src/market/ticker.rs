@@ -69,6 +69,6 @@ impl Ticker {
 
     /// Returns by how much the price changed within the window.
     pub(crate) fn change(&self) -> i128 {
-        i128::from(self.window.close) - i128::from(self.window.open)
+        self.window.change()
     }
 }

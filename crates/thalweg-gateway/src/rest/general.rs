@@ -1,15 +1,15 @@
 //! Endpoints about the exchange as a whole.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use super::{Answer, Call, TimeUnit};
 use crate::error::ApiError;
 use crate::state::now_us;
 use crate::symbols::Symbol;
-use std::sync::Arc;
 
-/// Orders of a user that the engine takes in all symbols together, as the filter says it.
-const OPEN_ORDERS_MAX: u32 = 1_000;
 /// Parts of an iceberg order: see the engine's rules.
 const ICEBERG_PARTS_MAX: u32 = 1_000;
 /// The types of orders that the engine has.
@@ -55,9 +55,10 @@ pub(super) async fn exchange_info(call: &Call<'_>) -> Answer {
         }
         Some(_) => return Err(ApiError::invalid_data("symbolStatus")),
     }
+    let orders_max = call.state.symbols.open_orders_max();
     let has_sets = params.flag("showPermissionSets")?.unwrap_or(true);
     let symbol_row = |symbol: &Arc<Symbol>| {
-        let mut row = symbol_info(symbol);
+        let mut row = symbol_info(symbol, orders_max);
         if !has_sets {
             row["permissionSets"] = json!([]);
         }
@@ -86,10 +87,11 @@ fn has_spot(permissions: Option<&str>) -> Result<bool, ApiError> {
     Ok(names.iter().any(|name| name == "SPOT"))
 }
 
-/// Returns the symbols that `symbol` or `symbols` name; `None` where neither is there.
+/// Returns the symbols that `symbol` or `symbols` name; `None` where neither is there. Each is
+/// there once: so an answer is never longer than that about all symbols.
 ///
 /// # Errors
-/// -1121, -1128, -1130.
+/// -1101 for repetitions; -1121, -1128, -1130.
 pub(crate) fn symbols_named(call: &Call<'_>) -> Result<Option<Vec<Arc<Symbol>>>, ApiError> {
     let params = call.params;
     match (params.text("symbol")?, params.text("symbols")?) {
@@ -101,12 +103,17 @@ pub(crate) fn symbols_named(call: &Call<'_>) -> Result<Option<Vec<Arc<Symbol>>>,
             let names = names.map_err(|_| ApiError::invalid_data("symbols"))?;
             let found = names.iter().map(|name| call.state.symbols.by_name(name));
             let found: Option<Vec<_>> = found.collect();
-            found.map(Some).ok_or(ApiError::BAD_SYMBOL)
+            let found = found.ok_or(ApiError::BAD_SYMBOL)?;
+            let mut seen = HashSet::new();
+            match found.iter().all(|symbol| seen.insert(symbol.spec.id)) {
+                true => Ok(Some(found)),
+                false => Err(ApiError::DUPLICATE_PARAMETER),
+            }
         }
     }
 }
 
-fn symbol_info(symbol: &Symbol) -> Value {
+fn symbol_info(symbol: &Symbol, orders_max: Option<u32>) -> Value {
     json!({
         "symbol": symbol.name,
         "status": symbol.status(),
@@ -129,7 +136,7 @@ fn symbol_info(symbol: &Symbol) -> Value {
         "pegInstructionsAllowed": false,
         "isSpotTradingAllowed": true,
         "isMarginTradingAllowed": false,
-        "filters": filters(symbol),
+        "filters": filters(symbol, orders_max),
         "permissions": [],
         "permissionSets": [["SPOT"]],
         "defaultSelfTradePreventionMode": "NONE",
@@ -142,8 +149,8 @@ fn symbol_info(symbol: &Symbol) -> Value {
 const SHOWN_MAX: i64 = 9_000_000_000;
 
 /// Returns the filters of a symbol. Numbers of the engine without a bound of their own are bounded
-/// by 64 bits, and by what is shown.
-fn filters(symbol: &Symbol) -> Value {
+/// by 64 bits, and by what is shown. `orders_max` is how many open orders a user may have.
+fn filters(symbol: &Symbol, orders_max: Option<u32>) -> Value {
     let price = |units: i64| crate::decimal::format(units.into(), symbol.price_decimals);
     let quantity = |units: i64| crate::decimal::format(units.into(), symbol.base.decimals);
     let most = |step: i64, decimals: u32| {
@@ -160,28 +167,31 @@ fn filters(symbol: &Symbol) -> Value {
         i64::MAX,
         most(symbol.tick, symbol.price_decimals),
     );
-    json!([
-        {
+    let mut filters = vec![
+        json!({
             "filterType": "PRICE_FILTER",
             "minPrice": price(low),
             "maxPrice": price(high),
             "tickSize": price(symbol.tick),
-        },
-        {
+        }),
+        json!({
             "filterType": "LOT_SIZE",
             "minQty": quantity(symbol.step),
             "maxQty": quantity(most(symbol.step, symbol.base.decimals)),
             "stepSize": quantity(symbol.step),
-        },
-        {
+        }),
+        json!({
             "filterType": "NOTIONAL",
             "minNotional": symbol.quote_text(symbol.min_notional.into()),
             "applyMinToMarket": true,
             "maxNotional": symbol.quote_text(most(1, symbol.quote.decimals).into()),
             "applyMaxToMarket": false,
             "avgPriceMins": 0,
-        },
-        { "filterType": "ICEBERG_PARTS", "limit": ICEBERG_PARTS_MAX },
-        { "filterType": "MAX_NUM_ORDERS", "maxNumOrders": OPEN_ORDERS_MAX },
-    ])
+        }),
+        json!({ "filterType": "ICEBERG_PARTS", "limit": ICEBERG_PARTS_MAX }),
+    ];
+    if let Some(most) = orders_max {
+        filters.push(json!({ "filterType": "MAX_NUM_ORDERS", "maxNumOrders": most }));
+    }
+    Value::Array(filters)
 }

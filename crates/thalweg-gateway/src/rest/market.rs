@@ -8,7 +8,7 @@ use super::general::symbols_named;
 use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::market::{
-    AVERAGE_MINUTES, AggregateTrade, Candle, DAY, HOUR, Interval, Level, MINUTE, Range,
+    AVERAGE_MINUTES, AggregateTrade, BestLevels, Candle, DAY, HOUR, Interval, Level, MINUTE, Range,
     SymbolMarket, Ticker, Trade, Trades, Units, percent,
 };
 use crate::params::Params;
@@ -22,6 +22,8 @@ const LEVELS_MAX: usize = 5_000;
 /// Trades and candles of an answer: by default, and at most.
 const ROWS: usize = 500;
 const ROWS_MAX: usize = Trades::KEPT;
+/// Symbols that a request for tickers of a window may name.
+const WINDOW_SYMBOLS_MAX: usize = 100;
 /// Times above it are microseconds: as milliseconds it is in the year 5138.
 const MILLIS_MAX: i64 = 100_000_000_000_000;
 
@@ -60,11 +62,16 @@ pub(super) fn depth_weight(params: &Params) -> u32 {
     }
 }
 
+/// Returns how many symbols a list names at most.
+fn named(list: &str) -> usize {
+    list.split(',').count()
+}
+
 /// Returns the weight of tickers, by how many are asked for: few, up to 100, more.
 pub(super) fn ticker_weight(params: &Params, few: u32, many: u32, all: u32) -> u32 {
     let count = match (params.raw("symbol"), params.raw("symbols")) {
         (Some(_), _) => 1,
-        (None, Some(list)) => list.split(',').count(),
+        (None, Some(list)) => named(list),
         (None, None) => usize::MAX,
     };
     match count {
@@ -206,16 +213,16 @@ pub(super) async fn candles(call: &Call<'_>) -> Answer {
 }
 
 /// Answers with a row for each symbol that is named, or for all; one that is named by `symbol`
-/// comes alone.
-fn rows(
+/// comes alone. `read` is called for each with the time now in milliseconds.
+fn rows<T>(
     call: &Call<'_>,
-    ticker: impl Fn(&SymbolMarket, i64) -> Ticker,
-    row: impl Fn(&Symbol, &Units, &Ticker) -> Value,
+    read: impl Fn(&SymbolMarket, i64) -> T,
+    row: impl Fn(&Symbol, &Units, &T) -> Value,
 ) -> Answer {
     let now_ms = now_us().div_euclid(1_000);
     let one = |symbol: &Symbol| {
-        let ticker = (call.state.market).read(symbol.spec.id, |market| ticker(market, now_ms));
-        row(symbol, &Units::from(symbol), &ticker)
+        let read = (call.state.market).read(symbol.spec.id, |market| read(market, now_ms));
+        row(symbol, &Units::from(symbol), &read)
     };
     let named = symbols_named(call)?;
     let is_alone = call.params.raw("symbol").is_some();
@@ -235,9 +242,26 @@ fn is_mini(params: &Params) -> Result<bool, ApiError> {
     }
 }
 
+/// The trades of a time, as all tickers show them; times are in milliseconds since 1970.
+struct Window {
+    open_time: i64,
+    close_time: i64,
+    window: Candle,
+}
+
+impl From<&Ticker> for Window {
+    fn from(ticker: &Ticker) -> Self {
+        Self {
+            open_time: ticker.open_time,
+            close_time: ticker.close_time,
+            window: ticker.window,
+        }
+    }
+}
+
 /// Returns the fields that all tickers have.
-fn window_row(call: &Call<'_>, symbol: &Symbol, units: &Units, ticker: &Ticker) -> Value {
-    let window = &ticker.window;
+fn window_row(call: &Call<'_>, symbol: &Symbol, units: &Units, shown: &Window) -> Value {
+    let window = &shown.window;
     let price = |price: i64| text(units.price.text(price));
     json!({
         "symbol": symbol.name,
@@ -247,8 +271,8 @@ fn window_row(call: &Call<'_>, symbol: &Symbol, units: &Units, ticker: &Ticker) 
         "lastPrice": price(window.close),
         "volume": text(units.size.text(window.volume)),
         "quoteVolume": text(units.quote.text(window.quote_volume)),
-        "openTime": call.unit.of_ms(ticker.open_time),
-        "closeTime": call.unit.of_ms(ticker.close_time),
+        "openTime": call.unit.of_ms(shown.open_time),
+        "closeTime": call.unit.of_ms(shown.close_time),
         "firstId": window.first,
         "lastId": window.last,
         "count": window.count(),
@@ -256,10 +280,9 @@ fn window_row(call: &Call<'_>, symbol: &Symbol, units: &Units, ticker: &Ticker) 
 }
 
 /// Adds the fields of a full ticker that are about its window.
-fn add_changes(row: &mut Value, units: &Units, ticker: &Ticker) {
-    let window = &ticker.window;
-    row["priceChange"] = text(units.price.text(ticker.change()));
-    row["priceChangePercent"] = text(percent(ticker.change(), window.open));
+fn add_changes(row: &mut Value, units: &Units, window: &Candle) {
+    row["priceChange"] = text(units.price.text(window.change()));
+    row["priceChangePercent"] = text(percent(window.change(), window.open));
     row["weightedAvgPrice"] = text(units.average(window.quote_volume, window.volume));
 }
 
@@ -267,32 +290,34 @@ fn add_changes(row: &mut Value, units: &Units, ticker: &Ticker) {
 pub(super) async fn ticker_24hr(call: &Call<'_>) -> Answer {
     let is_mini = is_mini(call.params)?;
     rows(call, SymbolMarket::ticker, |symbol, units, ticker| {
-        let mut row = window_row(call, symbol, units, ticker);
+        let mut row = window_row(call, symbol, units, &Window::from(ticker));
         if !is_mini {
-            let ((bid, bid_lots), (ask, ask_lots)) = best(ticker);
-            add_changes(&mut row, units, ticker);
+            add_changes(&mut row, units, &ticker.window);
             row["prevClosePrice"] = text(units.price.text(ticker.previous_close));
             row["lastQty"] = text(units.size.text(ticker.last_size));
-            row["bidPrice"] = text(units.price.text(bid));
-            row["bidQty"] = text(units.size.text(bid_lots));
-            row["askPrice"] = text(units.price.text(ask));
-            row["askQty"] = text(units.size.text(ask_lots));
+            add_best(&mut row, units, &ticker.best);
         }
         row
     })
 }
 
 /// Returns the tickers of the symbols that are named, of one window.
-fn windows(call: &Call<'_>, ticker: impl Fn(&SymbolMarket, i64) -> Ticker) -> Answer {
+fn windows(call: &Call<'_>, window: impl Fn(&SymbolMarket, i64) -> Window) -> Answer {
     let params = call.params;
     let is_mini = is_mini(params)?;
     if params.raw("symbol").or(params.raw("symbols")).is_none() {
         return Err(ApiError::either("symbol", "symbols"));
     }
-    rows(call, ticker, |symbol, units, ticker| {
-        let mut row = window_row(call, symbol, units, ticker);
+    if params
+        .raw("symbols")
+        .is_some_and(|list| named(list) > WINDOW_SYMBOLS_MAX)
+    {
+        return Err(ApiError::too_many_values("symbols", WINDOW_SYMBOLS_MAX));
+    }
+    rows(call, window, |symbol, units, shown| {
+        let mut row = window_row(call, symbol, units, shown);
         if !is_mini {
-            add_changes(&mut row, units, ticker);
+            add_changes(&mut row, units, &shown.window);
         }
         row
     })
@@ -316,7 +341,9 @@ fn window_ms(name: &str) -> Option<i64> {
 pub(super) async fn ticker_rolling(call: &Call<'_>) -> Answer {
     let name = call.params.text("windowSize")?.unwrap_or("1d");
     let length = window_ms(name).ok_or_else(|| ApiError::invalid_data("windowSize"))?;
-    windows(call, |market, now_ms| market.ticker_of(length, now_ms))
+    windows(call, |market, now_ms| {
+        Window::from(&market.ticker_of(length, now_ms))
+    })
 }
 
 /// Returns whether a request's time zone is UTC, which all have.
@@ -332,13 +359,11 @@ pub(super) async fn ticker_trading_day(call: &Call<'_>) -> Answer {
     check_zone(call.params)?;
     windows(call, |market, now_ms| {
         let open_time = Interval::DAY.open(now_ms);
-        let day = market.ticker(now_ms);
         let today = market.candles.at(Interval::DAY, now_ms);
-        Ticker {
+        Window {
             open_time,
             close_time: Interval::DAY.next(open_time) - 1,
             window: today.unwrap_or(Candle::flat(open_time, 0)),
-            ..day
         }
     })
 }
@@ -360,34 +385,33 @@ pub(super) async fn average_price(call: &Call<'_>) -> Answer {
 
 /// Returns the weight of tickers of a window: 4 a symbol, 200 at most.
 pub(super) fn window_weight(params: &Params) -> u32 {
-    let names = params.raw("symbols");
-    let count = names.map_or(1, |list| list.split(',').take(50).count());
-    4 * count as u32
+    4 * params.raw("symbols").map_or(1, named).min(50) as u32
 }
 
-fn best(ticker: &Ticker) -> (Level, Level) {
-    let best = ticker.best;
-    (best.bid.unwrap_or((0, 0)), best.ask.unwrap_or((0, 0)))
+/// Adds the fields of the best levels.
+fn add_best(row: &mut Value, units: &Units, best: &BestLevels) {
+    let fields = [("bid", best.bid), ("ask", best.ask)];
+    for (side, (price, lots)) in fields.map(|(side, level)| (side, level.unwrap_or((0, 0)))) {
+        row[format!("{side}Price")] = text(units.price.text(price));
+        row[format!("{side}Qty")] = text(units.size.text(lots));
+    }
 }
 
 /// `GET /api/v3/ticker/price`.
 pub(super) async fn ticker_price(call: &Call<'_>) -> Answer {
-    rows(call, SymbolMarket::ticker, |symbol, units, ticker| {
-        let price = text(units.price.text(ticker.window.close));
+    let last = |market: &SymbolMarket, _| market.trades.last().map_or(0, |trade| trade.price);
+    rows(call, last, |symbol, units, price| {
+        let price = text(units.price.text(*price));
         json!({ "symbol": symbol.name, "price": price })
     })
 }
 
 /// `GET /api/v3/ticker/bookTicker`.
 pub(super) async fn ticker_book(call: &Call<'_>) -> Answer {
-    rows(call, SymbolMarket::ticker, |symbol, units, ticker| {
-        let ((bid, bid_lots), (ask, ask_lots)) = best(ticker);
-        json!({
-            "symbol": symbol.name,
-            "bidPrice": text(units.price.text(bid)),
-            "bidQty": text(units.size.text(bid_lots)),
-            "askPrice": text(units.price.text(ask)),
-            "askQty": text(units.size.text(ask_lots)),
-        })
+    let best = |market: &SymbolMarket, _| market.depth.best();
+    rows(call, best, |symbol, units, best| {
+        let mut row = json!({ "symbol": symbol.name });
+        add_best(&mut row, units, best);
+        row
     })
 }

@@ -288,17 +288,29 @@ pub(crate) fn find_ws(name: &str) -> Option<&'static Endpoint> {
         .find(|row| row.ws == name && !name.is_empty())
 }
 
-/// Weighs a request. Returns the weight used in this minute.
+/// Weighs a request, and has `authorize` check it. Of an address that shares its count with others,
+/// a signed request beyond that counts for its user.
 ///
 /// # Errors
-/// -1003.
-pub(crate) fn weigh(
+/// -1003, and those of `authorize`.
+pub(crate) fn admit(
     state: &State,
-    row: &Endpoint,
-    params: &Params,
+    (row, params): (&Endpoint, &Params),
     address: IpAddr,
-) -> Result<u32, ApiError> {
-    state.limits.weigh(address, (row.weight)(params), now_us())
+    authorize: impl FnOnce() -> Result<Option<Arc<ApiKey>>, ApiError>,
+) -> Result<Option<Arc<ApiKey>>, ApiError> {
+    let (weight, now) = ((row.weight)(params), now_us());
+    let Err(refused) = state.limits.weigh(address, weight, now) else {
+        return authorize();
+    };
+    let is_signed = row.security != Security::None && state.limits.is_shared(address, now);
+    match is_signed.then(authorize) {
+        Some(Ok(Some(key))) => {
+            state.limits.weigh_user(key.user, weight, now)?;
+            Ok(Some(key))
+        }
+        _ => Err(refused),
+    }
 }
 
 /// Answers a request that is weighed and authorized. Where the orders of its user are being

@@ -196,8 +196,13 @@ impl Api {
                 self.state
                     .audit_refused(address, params.raw("apiKey"), error);
             })?;
-            if self.session.has_shown_key() {
-                self.seat.work(address);
+            let is_signed = matches!(
+                method,
+                "session.logon" | "userDataStream.subscribe.signature"
+            );
+            let signer = params.raw("apiKey").filter(|_| is_signed);
+            if let Some(key) = signer.and_then(|name| self.state.keys.find(name)) {
+                self.seat.show(&key);
             }
             if let (Some(line), Some(Ok(key))) = (&self.line, self.session.key()) {
                 conditions::belong(line, &self.state, &key);
@@ -206,13 +211,13 @@ impl Api {
             self.session.outbox.text(text);
             return Ok(());
         };
-        rest::weigh(&self.state, row, &params, self.address)?;
-        let key = self.authorize(row, &params).inspect_err(|error| {
-            self.state
-                .audit_refused(address, params.raw("apiKey"), error);
+        let state = &self.state;
+        let key = rest::admit(state, (row, &params), address, || {
+            let key = self.authorize(row, &params);
+            key.inspect_err(|error| state.audit_refused(address, params.raw("apiKey"), error))
         })?;
-        if key.is_some() {
-            self.seat.work(address);
+        if let Some(key) = &key {
+            self.seat.show(key);
         }
         let is_lost = self.is_lost(row, key.as_deref())?;
         let seen = seen.take();

@@ -32,7 +32,7 @@ use crate::error::ApiError;
 use crate::params::{Params, unescape};
 use crate::response::{HttpResponse, of_error, of_status};
 use crate::seats::Seat;
-use crate::state::State;
+use crate::state::{State, now_us};
 use crate::time_unit::TimeUnit;
 
 /// The longest message of a client.
@@ -65,6 +65,9 @@ pub(crate) fn accept(
     mut request: Request<Incoming>,
     address: IpAddr,
 ) -> HttpResponse {
+    if let Err(error) = state.limits.weigh(address, CONNECT_WEIGHT, now_us()) {
+        return of_error(&error);
+    }
     let (served, time_unit) = match served(&request) {
         Ok(Some(served)) => served,
         Ok(None) => return of_status(StatusCode::NOT_FOUND, String::new()),
@@ -77,16 +80,11 @@ pub(crate) fn accept(
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return response;
     };
-    let now = crate::state::now_us();
-    if let Err(error) = state.limits.weigh(address, CONNECT_WEIGHT, now) {
-        return of_error(&error);
-    }
     let seat = request.extensions_mut().remove::<Arc<Seat>>();
     let line = request.extensions_mut().remove::<Arc<Line>>();
-    let Some(seat) = seat.filter(|seat| seat.work(address)) else {
+    let Some(seat) = seat.filter(|seat| seat.follow(address)) else {
         return of_error(&ApiError::BUSY);
     };
-    seat.follow();
     let open = state.open_websocket();
     let kept = Arc::clone(&seat);
     let figures = Arc::clone(&state);

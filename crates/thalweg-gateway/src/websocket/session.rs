@@ -82,11 +82,6 @@ impl Session {
         self.logged_on.as_ref().map(|logged_on| &*logged_on.api_key)
     }
 
-    /// Returns whether a key has logged on, or follows its user.
-    pub(super) fn has_shown_key(&self) -> bool {
-        self.logged_on.is_some() || !self.streams.is_empty()
-    }
-
     /// Returns the key that requests without one are made with, or an error if it has changed;
     /// `None` before a log-on.
     pub(super) fn key(&self) -> Option<Result<Arc<ApiKey>, ApiError>> {

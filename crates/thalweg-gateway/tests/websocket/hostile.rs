@@ -5,13 +5,14 @@ use std::time::Duration;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use thalweg_exchange::Action;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use crate::fixture::{Client, Fixture};
+use crate::seats::connect_from;
 
 async fn is_served(fixture: &Fixture) {
     let mut client = fixture.connect("/ws").await;
@@ -138,7 +139,7 @@ async fn the_connections_of_an_address_have_65536_streams_at_most() {
     let text =
         "Invalid request: at most 65536 streams an address, of all 524288, or 64 a connection";
     assert_eq!(response["msg"], text);
-    // What a connection leaves, others may have: also when it ends.
+    // Others may have the streams that a connection leaves.
     let request = json!({ "method": "UNSUBSCRIBE", "params": names, "id": 1 });
     let mut first = clients.swap_remove(0);
     first.ask(&request).await;
@@ -398,5 +399,55 @@ async fn handshakes_that_are_wrong_are_refused() {
         let mut answer = [0; 12];
         socket.read_exact(&mut answer).await.expect("a response");
         assert_eq!(&answer[9..], status.as_bytes(), "{path} {headers}");
+    }
+}
+
+/// Returns the status of the next response by HTTP; `None` where the connection has ended.
+async fn next_status(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<u16> {
+    let (mut status, mut length) = (None, 0);
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).await.ok()?;
+        if let Some(bytes) = line.strip_prefix("content-length: ") {
+            length = bytes.trim().parse().expect("a number");
+        }
+        status = status.or_else(|| line.get(9..12)?.parse().ok());
+        if line.trim().is_empty() {
+            reader.read_exact(&mut vec![0; length]).await.ok()?;
+            return status;
+        }
+    }
+}
+
+/// Requests that are refused whatever they weigh, and files of the page, have a bound as well; one
+/// beyond it ends the connection.
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_without_an_endpoint_have_the_bound_of_all() {
+    let weight_max = 400;
+    let fixture = Fixture::with(|config| config.gateway.weight_per_minute = weight_max).await;
+    for (host, line, status) in [
+        (10, "GET /", 200),
+        (11, "GET /nowhere", 404),
+        (12, "OPTIONS /api/v3/order", 204),
+        (13, "PATCH /api/v3/order", 405),
+        (14, "GET /api/v3/ping?x=%", 400),
+        (15, "GET /api/v3/depth", 400),
+    ] {
+        let mut socket = BufReader::new(connect_from(&fixture, host).await);
+        let request = format!("{line} HTTP/1.1\r\nHost: g\r\n\r\n");
+        let mut answered = 0;
+        let last = loop {
+            let sent = socket.write_all(request.as_bytes()).await;
+            sent.expect("it takes a request");
+            match next_status(&mut socket).await {
+                Some(same) if same == status => answered += 1,
+                last => break last,
+            }
+            // A new minute may have begun.
+            assert!(answered <= 2 * weight_max, "{line}");
+        };
+        assert_eq!(last, Some(429), "{line}: {answered}");
+        let _ = socket.write_all(request.as_bytes()).await;
+        assert_eq!(next_status(&mut socket).await, None, "{line}");
     }
 }

@@ -1,7 +1,7 @@
 //! Endpoints of the market and the account that have few users.
 
 use serde_json::{Value, json};
-use thalweg_exchange::Action;
+use thalweg_exchange::{Action, Command, UserId, UserLimits};
 use thalweg_gateway::keys::KeyKind;
 
 use crate::api::signed;
@@ -169,4 +169,70 @@ async fn an_account_has_commissions_and_no_prevented_matches() {
     let rates = client.ask(&request).await["result"].clone();
     assert_eq!(rates["standardCommission"]["taker"], "0.00000000");
     assert_eq!(rates["discount"]["enabledForSymbol"], false);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn symbols_are_named_once_and_as_many_as_binance_takes() {
+    let fixture = Fixture::new().await;
+    trade(&fixture).await;
+    let list = |names: &[&str]| {
+        let names: Vec<String> = names.iter().map(|name| format!("%22{name}%22")).collect();
+        format!("symbols=[{}]", names.join(","))
+    };
+    for path in [
+        "exchangeInfo",
+        "ticker",
+        "ticker/tradingDay",
+        "ticker/24hr",
+        "ticker/price",
+        "ticker/bookTicker",
+    ] {
+        let once = list(&["BTCUSDT"]);
+        let (status, body) = fixture.get(&format!("/api/v3/{path}?{once}")).await;
+        assert_eq!(status, 200, "{path}: {body}");
+        let twice = list(&["BTCUSDT", "BTCUSDT"]);
+        let (status, body) = fixture.get(&format!("/api/v3/{path}?{twice}")).await;
+        let text = r#"{"code":-1101,"msg":"Duplicate values for a parameter detected."}"#;
+        assert_eq!((status, &*body), (400, text), "{path}");
+    }
+    let many = list(&["BTCUSDT"; 101]);
+    let (status, body) = fixture.get(&format!("/api/v3/ticker?{many}")).await;
+    let text = "Too many values sent for parameter 'symbols', maximum allowed up to 100.";
+    let text = format!(r#"{{"code":-1101,"msg":"{text}"}}"#);
+    assert_eq!((status, body), (400, text));
+    let last = fixture.json("/api/v3/ticker/price?symbol=BTCUSDT").await;
+    assert_eq!(last, json!({ "symbol": "BTCUSDT", "price": "20.000000" }));
+}
+
+/// Returns the open orders that `exchangeInfo` says a user may have.
+async fn orders_max(fixture: &Fixture) -> Option<u64> {
+    let info = fixture.json("/api/v3/exchangeInfo").await;
+    let filters = info["symbols"][0]["filters"].as_array().expect("filters");
+    let filter = filters
+        .iter()
+        .find(|filter| filter["filterType"] == "MAX_NUM_ORDERS");
+    filter.map(|filter| filter["maxNumOrders"].as_u64().expect("a number"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_open_orders_that_are_shown_are_those_that_are_taken() {
+    let fixture = Fixture::with(|config| config.sessions.open_orders_max = 2).await;
+    assert_eq!(orders_max(&fixture).await, Some(2));
+    for limits in [Some(UserLimits::NONE.with_open_orders(7)), None] {
+        let command = Command::SetLimits { uid: None, limits };
+        fixture.run(command).await;
+        // The limits of one user are not shown.
+        let limits = Some(UserLimits::NONE.with_open_orders(1));
+        let uid = Some(UserId(1));
+        fixture.run(Command::SetLimits { uid, limits }).await;
+        fixture.place(2, Action::Ask, 3_000, 1).await;
+    }
+    // The gateway has followed all commands before the last order.
+    assert_eq!(orders_max(&fixture).await, None);
+    let limits = Some(UserLimits::NONE.with_open_orders(9));
+    fixture.run(Command::SetLimits { uid: None, limits }).await;
+    fixture.place(2, Action::Ask, 3_000, 1).await;
+    assert_eq!(orders_max(&fixture).await, Some(9));
+    let fixture = fixture.restart().await;
+    assert_eq!(orders_max(&fixture).await, Some(9));
 }

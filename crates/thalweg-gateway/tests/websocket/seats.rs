@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use serde_json::json;
-use thalweg_gateway::keys::KeyKind;
+use thalweg_exchange::UserId;
+use thalweg_gateway::keys::{KeyKind, create};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio_tungstenite::client_async;
@@ -20,7 +21,7 @@ async fn fixture() -> Fixture {
 }
 
 /// Connects from an address of this machine.
-async fn connect_from(fixture: &Fixture, host: u8) -> TcpStream {
+pub(crate) async fn connect_from(fixture: &Fixture, host: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().expect("a socket");
     let from = ([127, 0, 0, host], 0).into();
     socket
@@ -109,6 +110,38 @@ async fn two_addresses_do_not_keep_others_out_and_who_has_shown_a_key_stays() {
     }
     let status = json!({ "id": 2, "method": "session.status" });
     assert_eq!(trader.ask(&status).await["status"], 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_reads_has_an_eighth_of_the_seats_from_any_addresses() {
+    let fixture = fixture().await;
+    let reader = create(&fixture.keys, KeyKind::Hmac, UserId(2), true).expect("a key");
+    let trader = fixture.new_key(KeyKind::Hmac, 1);
+    let mut taken = Vec::new();
+    for number in 0..3 * SEATS {
+        let path = "/ws-api/v3";
+        let mut client = websocket_from(&fixture, 2 + (number % 2) as u8, path)
+            .await
+            .expect("one of its own goes");
+        let params = signed(&reader, json!({}));
+        let logon = json!({ "id": 1, "method": "session.logon", "params": params });
+        assert_eq!(client.ask(&logon).await["status"], 200);
+        taken.push(client);
+    }
+    let mut client = websocket_from(&fixture, 9, "/ws-api/v3")
+        .await
+        .expect("room");
+    let params = signed(&trader, json!({}));
+    let logon = json!({ "id": 1, "method": "session.logon", "params": params });
+    assert_eq!(client.ask(&logon).await["status"], 200);
+    let gone = taken.len() - SEATS / 8;
+    for client in &mut taken[..gone] {
+        assert_eq!(client.closed_code().await, 0);
+    }
+    let status = json!({ "id": 2, "method": "session.status" });
+    for client in taken[gone..].iter_mut().chain([&mut client]) {
+        assert_eq!(client.ask(&status).await["status"], 200);
+    }
 }
 
 /// A body that never ends has its connection wait, and so go first.

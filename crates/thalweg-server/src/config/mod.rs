@@ -7,7 +7,7 @@ mod range;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub(crate) use self::durable::durable_options;
 pub use self::error::ConfigError;
 pub(crate) use self::error::line_of;
 use self::error::line_of_option;
-use self::fields::{address_or_none, path_or_none};
+use self::fields::{address_or_none, ip_or_none, path_or_none};
 use self::range::Range;
 
 /// The default configuration with a comment for each option, as `--print-config` prints it.
@@ -151,6 +151,9 @@ section! {
         listen: Option<SocketAddr> = None,
         /// Whether `listen` may be another address than a loopback one.
         allow_remote: bool = false,
+        /// The address of the proxy that says which clients it stands for, if there is one.
+        #[serde(with = "ip_or_none")]
+        proxy: Option<IpAddr> = None,
         /// The file of symbols and assets; beside the exchange if none.
         #[serde(with = "path_or_none")]
         symbols: Option<PathBuf> = None,
