@@ -62,7 +62,7 @@ impl Outlet for SimOutlet {
         let mut hand = self.hand.lock().expect("no panic");
         hand.offered = Some((index, batch));
         // Some of them, once there are users: else no client sees more than that.
-        if self.is_early && index >= 40 && index % 4 == 0 {
+        if self.is_early && index >= 40 && index.is_multiple_of(4) {
             hand.acked = Some(Ok(()));
         }
     }
