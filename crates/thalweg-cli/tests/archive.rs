@@ -115,10 +115,10 @@ fn an_archive_has_all_that_the_exchange_no_longer_keeps() {
     .refused(&["No such file or directory"]);
 }
 
-/// Returns the commands of a section of docs/serving.md.
-fn commands_of(heading: &str) -> Vec<String> {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serving.md");
-    let text = fs::read_to_string(path).expect("docs/serving.md is there");
+/// Returns the commands of a section of a page in docs.
+pub(crate) fn commands_of(page: &str, heading: &str) -> Vec<String> {
+    let docs = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs"));
+    let text = fs::read_to_string(docs.join(page)).expect("the page is there");
     let (_, section) = text.split_once(heading).expect("there is such a section");
     let (section, _) = section.split_once("\n## ").expect("another one follows");
     let blocks = section.split("```sh\n").skip(1);
@@ -128,7 +128,7 @@ fn commands_of(heading: &str) -> Vec<String> {
 }
 
 /// Runs lines of a shell in a directory, with the program in the path.
-fn shell(place: &Path, lines: &str) -> Ended {
+pub(crate) fn shell(place: &Path, lines: &str) -> Ended {
     let program = Path::new(env!("CARGO_BIN_EXE_thalweg"));
     let program = program.parent().expect("it is in a directory");
     let path = std::env::var("PATH").expect("there is a path");
@@ -143,7 +143,7 @@ fn a_backup_of_a_live_exchange_is_restored_as_the_page_for_operators_says() {
     let scratch = Scratch::new();
     let place = scratch.path("");
     let place = Path::new(&place);
-    let [backup, restore] = &commands_of("\n### Backup and restore\n")[..] else {
+    let [backup, restore] = &commands_of("serving.md", "\n### Backup and restore\n")[..] else {
         panic!("two blocks of commands");
     };
     // A first round leaves a snapshot that is not the first.

@@ -38,11 +38,21 @@ impl CallError {
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Endpoints {
-    runtime: Runtime,
+    /// There until it is dropped.
+    runtime: Option<Runtime>,
     all: Vec<String>,
     /// The one that is used.
     at: usize,
     connection: Option<SendRequest<Full<Bytes>>>,
+}
+
+impl Drop for Endpoints {
+    /// Ends the runtime without waiting: a server that cannot start drops it within its own.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 impl Endpoints {
@@ -50,7 +60,7 @@ impl Endpoints {
     /// The system gives no poll.
     pub(crate) fn new(all: Vec<String>) -> io::Result<Self> {
         Ok(Self {
-            runtime: Builder::new_current_thread().enable_all().build()?,
+            runtime: Some(Builder::new_current_thread().enable_all().build()?),
             all,
             at: 0,
             connection: None,
@@ -78,10 +88,8 @@ impl Endpoints {
             let body = response.into_body().collect().await?.to_bytes();
             Ok::<(StatusCode, Bytes), hyper::Error>((status, body))
         };
-        let text = match self
-            .runtime
-            .block_on(async { timeout(CALL_TIME, answered).await })
-        {
+        let runtime = self.runtime.as_ref().expect("it is there until the end");
+        let text = match runtime.block_on(async { timeout(CALL_TIME, answered).await }) {
             Ok(Ok((StatusCode::OK, body))) => return Ok(body),
             Ok(Ok((status, body))) => {
                 let body = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
@@ -120,10 +128,8 @@ impl Endpoints {
                 });
                 Ok::<_, io::Error>(sender)
             };
-            match self
-                .runtime
-                .block_on(async { timeout(CONNECT_TIME, connected).await })
-            {
+            let runtime = self.runtime.as_ref().expect("it is there until the end");
+            match runtime.block_on(async { timeout(CONNECT_TIME, connected).await }) {
                 Ok(Ok(sender)) => {
                     self.connection = Some(sender);
                     return Ok(());
@@ -134,5 +140,17 @@ impl Endpoints {
             self.leave();
         }
         Err(CallError::NotSent(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_drops_it_within_a_runtime_of_its_own() {
+        let endpoints = Endpoints::new(Vec::new()).expect("a poll");
+        let runtime = Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async { drop(endpoints) });
     }
 }

@@ -178,7 +178,7 @@ fn parts_of((state, ids): (&State, &TradeIds), symbol: SymbolId) -> Vec<Kept> {
     let aggregate = trades.aggregate_from(i64::MIN).copied();
     parts.extend(aggregate.map(Kept::Aggregate));
     for interval in Interval::all() {
-        let candles = candles.traded(interval).into_iter();
+        let candles = candles.traded(interval);
         parts.extend(candles.map(|candle| Kept::Candle(interval.index() as u8, *candle)));
     }
     parts.push(Kept::SymbolEnd);
@@ -293,7 +293,7 @@ impl<'s> Replay<'s> {
         let Self { user, symbol, .. } = self;
         match (part, user, symbol) {
             (Kept::Begin, ..) => {
-                // What was not whole then is of one that a crash tore.
+                // One that is not whole by now was torn by a crash.
                 (self.user, self.symbol) = (None, None);
                 self.begun_bytes = Some(0);
             }

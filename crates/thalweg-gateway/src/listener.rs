@@ -88,7 +88,7 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             pause = ACCEPT_PAUSE;
             continue;
         };
-        // Those of all clients of a proxy are no more one stranger's than those of this machine.
+        // A proxy connects for all its clients, as this machine does for its programs.
         let is_proxy = state.proxy == Some(peer.ip().to_canonical());
         let from = if is_proxy {
             Ipv4Addr::LOCALHOST.into()

@@ -16,7 +16,7 @@ pub(crate) const FREE: usize = 64;
 
 #[derive(Debug, Default)]
 struct Counts {
-    /// Of the addresses that have some.
+    /// The streams of each address that has some.
     by_address: HashMap<IpAddr, usize>,
     total: usize,
 }

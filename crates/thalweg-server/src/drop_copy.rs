@@ -1,12 +1,12 @@
 //! The drop copy: all market data, execution reports and administrators' commands in one order, for
 //! a gateway in the same process.
 //!
-//! The publisher appends on the exchange's thread and never waits. The reader takes some
-//! [`PIECE`] entries at a time, so that it never has much to make durable before it shows the first.
-//! At most [`ENTRIES_MAX`] entries wait to be taken: beyond that messages and reports are dropped, and once the reader has taken
-//! what is left it gets [`Copied::Restart`] and the books anew, some at a time. Administrators' commands are kept
-//! in short: see [`Copied::Admin`]. Reports that were dropped can be had from
-//! [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
+//! The publisher appends on the exchange's thread and never waits. The reader takes some [`PIECE`]
+//! entries at a time, so that it never has much to make durable before it shows the first. At most
+//! [`ENTRIES_MAX`] entries wait to be taken: beyond that messages and reports are dropped, and once
+//! the reader has taken what is left it gets [`Copied::Restart`] and the books anew, some at a
+//! time. Administrators' commands are kept in short: see [`Copied::Admin`]. Reports that were
+//! dropped can be had from [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
@@ -35,8 +35,8 @@ const LEVELS_TOGETHER: usize = 1 << 12;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Copied {
-    /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow, perhaps
-    /// between other commands, and [`Restarted`](Self::Restarted).
+    /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow,
+    /// perhaps between other commands, and [`Restarted`](Self::Restarted).
     Restart,
     /// All books came since the [restart](Self::Restart): symbols without one are gone.
     Restarted,
@@ -126,7 +126,7 @@ impl DropCopy {
                 if self.taken.is_empty() {
                     std::mem::swap(&mut queue.entries, &mut self.taken);
                 }
-                // What was given out before counts until now.
+                // Entries that were given out before count until now.
                 queue.taken = self.taken.len();
                 if self.taken.is_empty() && queue.is_closed {
                     return false;
@@ -172,6 +172,7 @@ pub(crate) struct CopyWriter {
     /// The last command whose end is in the queue, and one more.
     ended: u64,
     is_behind: bool,
+    is_half_full: bool,
 }
 
 /// Makes both ends.
@@ -190,6 +191,7 @@ pub(crate) fn new(epoch: Epoch) -> (CopyWriter, DropCopy) {
         next_command: 0,
         ended: 0,
         is_behind: true,
+        is_half_full: false,
     };
     let taken = VecDeque::new();
     (writer, DropCopy { inner, taken })
@@ -343,6 +345,22 @@ impl CopyWriter {
     pub(crate) fn hand_over(&mut self) {
         let inner = Arc::clone(&self.inner);
         let mut queue = inner.queue();
+        self.hand_over_to(&mut queue);
+        self.is_half_full = !self.is_behind && queue.waiting() > ENTRIES_MAX / 2;
+        let has_entries = !queue.entries.is_empty();
+        drop(queue);
+        if has_entries {
+            inner.filled.notify_one();
+        }
+    }
+
+    /// Returns whether half of the entries wait for the reader that may: those who cause many are
+    /// to pause.
+    pub(crate) const fn is_half_full(&self) -> bool {
+        self.is_half_full
+    }
+
+    fn hand_over_to(&mut self, queue: &mut Queue) {
         if queue.is_abandoned {
             (self.builder, self.entries) = (None, VecDeque::new());
             self.short.clear();
@@ -364,15 +382,11 @@ impl CopyWriter {
         let waiting = queue.waiting();
         if waiting > 0 && waiting + self.entries.len() > ENTRIES_MAX {
             self.fall_behind();
-            return;
-        }
-        if queue.entries.is_empty() {
+        } else if queue.entries.is_empty() {
             std::mem::swap(&mut queue.entries, &mut self.entries);
         } else {
             queue.entries.append(&mut self.entries);
         }
-        drop(queue);
-        inner.filled.notify_one();
     }
 
     /// Begins anew: the books are to come in place of what was dropped.
@@ -673,5 +687,26 @@ mod tests {
         writer.copy_books(1);
         writer.fall_behind();
         assert!(writer.unsent.is_empty() && !writer.is_restarting);
+    }
+
+    #[tokio::test]
+    async fn a_copy_is_half_full_until_the_reader_has_worked_it_off() {
+        let (mut writer, mut copy) = started();
+        writer.entries.resize(ENTRIES_MAX / 2 - 3, Copied::End(0));
+        writer.hand_over();
+        assert!(!writer.is_half_full());
+        writer.entries.push_back(Copied::End(0));
+        writer.hand_over();
+        assert!(writer.is_half_full());
+        let mut piece = Vec::new();
+        for _ in 0..3 {
+            assert!(copy.next(&mut piece).await);
+        }
+        writer.hand_over();
+        assert!(!writer.is_half_full());
+        // One that is behind gets nothing: none need pause for it.
+        writer.entries.resize(ENTRIES_MAX, Copied::End(0));
+        writer.hand_over();
+        assert!(writer.is_behind && !writer.is_half_full());
     }
 }

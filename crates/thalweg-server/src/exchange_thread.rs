@@ -66,6 +66,8 @@ const TURN_WORK_LEAST: u64 = 8;
 const CONNECTION_WORK: u64 = 256;
 /// How long the driver is not tended, where turns were given, at most.
 const TEND_AFTER: Duration = Duration::from_millis(5);
+/// The pause between two turns of a session whose holder fills the gateway's drop copy.
+const COPY_PAUSE: Duration = Duration::from_millis(10);
 /// How long the figures of a replica are not noted again, at most: less than shows that it hangs.
 const NOTE_AFTER: Duration = Duration::from_millis(500);
 /// How long a session that has ended may take what waits for it: less than the server waits for its
@@ -609,6 +611,12 @@ impl<S: Storage> ExchangeThread<S> {
         }
         let Some(after) = self.check(after) else {
             return;
+        };
+        let after = match after {
+            After::Input | After::Turn if submitted > 0 && self.scheduler.pauses(holder) => {
+                After::Tokens(now + COPY_PAUSE)
+            }
+            after => after,
         };
         self.follow(id, after);
     }

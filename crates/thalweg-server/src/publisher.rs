@@ -53,6 +53,8 @@ pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
     /// Sessions, and the reports that their commands have left in the drop copy.
     pub(crate) copied: Vec<(SessionKey, usize)>,
+    /// See [`CopyWriter::is_half_full`].
+    pub(crate) is_copy_half_full: bool,
     /// The number of the first command that was not published.
     pub(crate) next_command: u64,
     pub(crate) failed: Option<Failed>,
@@ -90,6 +92,7 @@ impl Outgoing {
 
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.copied.append(&mut other.copied);
+        self.is_copy_half_full = other.is_copy_half_full;
         if self.deliveries.is_empty() {
             std::mem::swap(&mut self.deliveries, &mut other.deliveries);
             std::mem::swap(&mut self.bytes, &mut other.bytes);
@@ -157,12 +160,13 @@ impl Publisher {
                 self.outgoing.deliveries.push(answered);
             }
             Published::ChunkEnd => {
+                if let Some(copy) = &mut self.copy {
+                    copy.hand_over();
+                    self.outgoing.is_copy_half_full = copy.is_half_full();
+                }
                 self.hand_over();
                 if let Some(tape) = &mut self.tape {
                     tape.hand_over();
-                }
-                if let Some(copy) = &mut self.copy {
-                    copy.hand_over();
                 }
             }
             Published::Failed(failed) => {

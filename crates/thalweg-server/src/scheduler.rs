@@ -25,6 +25,13 @@ const HOLDERS_KEPT: usize = 1 << 12;
 /// second, and at once; his connections are read no further while he has sent more.
 const FREE_FRAMES: u32 = 10_000;
 
+/// Work of a report that a gateway follows: it is logged, applied and made an event, for all users
+/// by one thread.
+const COPIED_REPORT_WORK: u64 = 8;
+/// Reports that a holder's commands may leave in the drop copy since it was half full, before his
+/// turns have pauses.
+const COPIED_FREE: u64 = 1 << 12;
+
 /// The slot of a holder's account in its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HolderId(usize);
@@ -62,6 +69,8 @@ struct Holder {
     command_work: u64,
     turn_work: u64,
     free_frames: TokenBucket,
+    /// A time at which the drop copy was half full, and the reports in it since then.
+    copied: (u64, u64),
 }
 
 impl Holder {
@@ -86,6 +95,9 @@ pub(crate) struct Scheduler {
     holders: Vec<Option<Holder>>,
     vacant: Vec<usize>,
     by_id: HashMap<(Role, i64), usize>,
+    is_copy_half_full: bool,
+    /// How often the drop copy became half full.
+    copy_fills: u64,
 }
 
 impl Scheduler {
@@ -119,6 +131,7 @@ impl Scheduler {
             command_work: 1,
             turn_work: 1,
             free_frames: TokenBucket::new(FREE_FRAMES, FREE_FRAMES, time),
+            copied: (0, 0),
         };
         let at = self.vacant.pop().unwrap_or_else(|| {
             self.holders.push(None);
@@ -212,6 +225,34 @@ impl Scheduler {
         let now = self.now;
         let holder = self.holder(holder);
         holder.finish = holder.finish.max(now) + work;
+    }
+
+    /// Adds the work of reports that a gateway follows.
+    pub(crate) fn charge_copied(&mut self, holder: HolderId, reports: u64) {
+        self.charge(holder, COPIED_REPORT_WORK * reports);
+        let fills = self.copy_fills;
+        let (of, count) = &mut self.holder(holder).copied;
+        if *of != fills {
+            (*of, *count) = (fills, 0);
+        }
+        *count += reports;
+    }
+
+    /// Notes whether the drop copy is half full.
+    pub(crate) fn note_copy(&mut self, is_half_full: bool) {
+        if is_half_full && !self.is_copy_half_full {
+            self.copy_fills += 1;
+        }
+        self.is_copy_half_full = is_half_full;
+    }
+
+    /// Returns whether a holder's turns have pauses: the drop copy is half full, and he goes on to
+    /// fill it. The gateway has a thread for all users; it would show others' orders late.
+    pub(crate) fn pauses(&mut self, holder: HolderId) -> bool {
+        let (is_half_full, fills) = (self.is_copy_half_full, self.copy_fills);
+        let holder = self.holder(holder);
+        let (of, count) = holder.copied;
+        is_half_full && !holder.is_first() && of == fills && count > COPIED_FREE
     }
 
     /// Returns how many of a holder's commands a turn should have.
@@ -358,6 +399,29 @@ mod tests {
         scheduler.cancel(ticket, holders[0]);
         assert_eq!(scheduler.holder(holders[0]).finish, 5);
         assert!(!scheduler.is_waited_for());
+    }
+
+    #[test]
+    fn holders_that_fill_a_copy_which_is_half_full_pause_and_others_do_not() {
+        let (mut scheduler, holders) = with_holders(2);
+        let key = SessionKey::new(Role::Admin, 1, 0);
+        let admin = scheduler.enter(key, Instant::now());
+        let all = [holders[0], holders[1], admin];
+        let pausing = |scheduler: &mut Scheduler| all.map(|holder| scheduler.pauses(holder));
+        // Whatever came before it was half full.
+        scheduler.charge_copied(holders[1], 100 * COPIED_FREE);
+        assert_eq!(scheduler.finish(holders[1]), 8 * 100 * COPIED_FREE);
+        scheduler.note_copy(true);
+        assert_eq!(pausing(&mut scheduler), [false; 3]);
+        for (holder, reports) in [(0, COPIED_FREE + 1), (1, COPIED_FREE), (2, COPIED_FREE + 1)] {
+            scheduler.charge_copied(all[holder], reports);
+        }
+        scheduler.note_copy(true);
+        assert_eq!(pausing(&mut scheduler), [true, false, false]);
+        scheduler.note_copy(false);
+        assert_eq!(pausing(&mut scheduler), [false; 3]);
+        scheduler.note_copy(true);
+        assert_eq!(pausing(&mut scheduler), [false; 3]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A cluster of etcd on loopback: three nodes, each a program of its own.
+//! A cluster of etcd on one machine: three nodes, each a program of its own.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -24,6 +24,7 @@ pub fn free_ports(count: usize) -> io::Result<Vec<u16>> {
 #[derive(Debug)]
 pub struct Cluster {
     within: PathBuf,
+    host: String,
     nodes: Vec<Child>,
     clients: Vec<u16>,
     peers: Vec<u16>,
@@ -42,10 +43,19 @@ impl Cluster {
     /// # Errors
     /// There is no etcd, there are no free ports, or the directory takes no files.
     pub fn start(within: &Path) -> io::Result<Self> {
+        Self::start_at(within, "127.0.0.1")
+    }
+
+    /// Starts the nodes as [`start`](Self::start) does, at another address of this machine.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_at(within: &Path, host: &str) -> io::Result<Self> {
         let ports = free_ports(2 * NODES)?;
         let (clients, peers) = ports.split_at(NODES);
         let mut cluster = Self {
             within: within.to_owned(),
+            host: host.to_owned(),
             nodes: Vec::new(),
             clients: clients.to_vec(),
             peers: peers.to_vec(),
@@ -58,7 +68,7 @@ impl Cluster {
     }
 
     fn spawn(&self, at: usize) -> io::Result<Child> {
-        let url = |ports: &[u16], at: usize| format!("http://127.0.0.1:{}", ports[at]);
+        let url = |ports: &[u16], at: usize| format!("http://{}:{}", self.host, ports[at]);
         let (client, peer) = (url(&self.clients, at), url(&self.peers, at));
         let member = |at| format!("n{at}={}", url(&self.peers, at));
         let members: Vec<String> = (0..NODES).map(member).collect();
@@ -82,8 +92,8 @@ impl Cluster {
     /// Returns the address of a log with this prefix.
     #[must_use]
     pub fn url(&self, prefix: &str) -> String {
-        let hosts = self.clients.iter().map(|port| format!("127.0.0.1:{port}"));
-        let hosts: Vec<String> = hosts.collect();
+        let host = |port| format!("{}:{port}", self.host);
+        let hosts: Vec<String> = self.clients.iter().map(host).collect();
         format!("etcd://{}/{prefix}", hosts.join(","))
     }
 
@@ -94,7 +104,7 @@ impl Cluster {
     }
 
     fn is_leader(&self, at: usize) -> bool {
-        let Ok(mut stream) = TcpStream::connect(("127.0.0.1", self.clients[at])) else {
+        let Ok(mut stream) = TcpStream::connect((self.host.as_str(), self.clients[at])) else {
             return false;
         };
         let request = "POST /v3/maintenance/status HTTP/1.1\r\nHost: etcd\r\nContent-Length: 2\r\n\

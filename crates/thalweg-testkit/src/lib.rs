@@ -3,6 +3,7 @@
 
 pub mod counting;
 pub mod etcd;
+pub mod linearizable;
 mod random;
 
 use std::env;

@@ -11,6 +11,7 @@ use thalweg_etcd::{Address, EtcdLog};
 use thalweg_exchange::durable::replication::CommandLog;
 use thalweg_testkit::etcd::{Cluster, free_ports};
 
+use super::network::{ETCD, Network};
 use crate::served_kills::served::Folder;
 
 pub(crate) const MACHINES: usize = 3;
@@ -50,8 +51,9 @@ pub(crate) struct Etcd<'p> {
 }
 
 impl<'p> Etcd<'p> {
-    pub(crate) fn start(place: &'p Folder) -> Self {
-        let cluster = Cluster::start(&place.within).expect("it starts");
+    pub(crate) fn start(place: &'p Folder, network: Option<Network>) -> Self {
+        let host = network.map_or("127.0.0.1", |_| ETCD);
+        let cluster = Cluster::start_at(&place.within, host).expect("it starts");
         let etcd = Self { place, cluster };
         let mut log = etcd.log();
         place.wait("etcd", || log.read(0).map_err(|_| 0));
@@ -67,12 +69,14 @@ impl<'p> Etcd<'p> {
         EtcdLog::new(address).expect("a poll")
     }
 
-    /// Kills the leader. Returns which it was.
-    pub(crate) fn kill_leader(&mut self) -> usize {
-        let cluster = &mut self.cluster;
-        let leader = self.place.wait("a leader", || cluster.leader().ok_or(0));
-        cluster.kill(leader).expect("it runs");
-        leader
+    /// Waits until there is a leader. Returns which it is.
+    pub(crate) fn leader(&self) -> usize {
+        let cluster = &self.cluster;
+        self.place.wait("a leader", || cluster.leader().ok_or(0))
+    }
+
+    pub(crate) fn kill(&mut self, at: usize) {
+        self.cluster.kill(at).expect("it runs");
     }
 
     pub(crate) fn start_again(&mut self, at: usize) {
@@ -83,6 +87,7 @@ impl<'p> Etcd<'p> {
 /// The replicas.
 pub(crate) struct Machines<'p> {
     place: &'p Folder,
+    network: Option<Network>,
     url: String,
     log: EtcdLog,
     ports: Vec<u16>,
@@ -92,9 +97,15 @@ pub(crate) struct Machines<'p> {
 }
 
 impl<'p> Machines<'p> {
-    pub(crate) fn start(place: &'p Folder, etcd: &Etcd<'_>, log_bytes: u64) -> Self {
+    pub(crate) fn start(
+        place: &'p Folder,
+        etcd: &Etcd<'_>,
+        network: Option<Network>,
+        log_bytes: u64,
+    ) -> Self {
         let mut machines = Self {
             place,
+            network,
             url: etcd.url(),
             log: etcd.log(),
             ports: free_ports(3 * MACHINES).expect("there are free ports"),
@@ -117,7 +128,9 @@ impl<'p> Machines<'p> {
         let listeners = ["trade", "admin", "http"];
         let found = listeners.iter().position(|name| *name == listener);
         let first = found.expect("a listener") * MACHINES;
-        format!("127.0.0.1:{}", self.ports[first + at])
+        let loopback = || "127.0.0.1".to_owned();
+        let host = self.network.map_or_else(loopback, |_| Network::host(at));
+        format!("{host}:{}", self.ports[first + at])
     }
 
     /// Returns the URL of the command log.
@@ -137,7 +150,11 @@ impl<'p> Machines<'p> {
     }
 
     fn spawn(&self, at: usize) -> Child {
-        let mut program = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+        let path = env!("CARGO_BIN_EXE_thalweg");
+        let mut program = match self.network {
+            Some(_) => Network::on(at, path),
+            None => Command::new(path),
+        };
         program.args(["exchange", "serve"]).arg(self.directory(at));
         program.arg("--config").arg(self.place.config());
         let trade = self.address("trade", at);
@@ -194,13 +211,6 @@ impl<'p> Machines<'p> {
         self.programs[at].wait().expect("it was killed");
     }
 
-    /// Stops the primary for a while. Returns which it was.
-    pub(crate) fn stop_primary(&mut self) -> usize {
-        let primary = self.wait_for_primary(None);
-        self.stop(primary);
-        primary
-    }
-
     pub(crate) fn stop(&mut self, at: usize) {
         signal(&self.programs[at], "-STOP");
     }
@@ -209,10 +219,19 @@ impl<'p> Machines<'p> {
         signal(&self.programs[at], "-CONT");
     }
 
-    /// Lets a machine go on that was stopped. Returns its exit code.
-    pub(crate) fn go_on(&mut self, at: usize) -> Option<i32> {
-        self.resume(at);
-        self.ended(at)
+    /// Asks a machine to end in order, and waits for that.
+    pub(crate) fn end_in_order(&mut self, at: usize) {
+        signal(&self.programs[at], "-TERM");
+        let code = self.ended(at);
+        let is_in_order = matches!(code, Some(0 | 143));
+        assert!(is_in_order, "machine {at} ended with {code:?}");
+    }
+
+    /// Waits for the end of a machine, and starts it again, which must have found itself fenced.
+    pub(crate) fn wait_for_fenced(&mut self, at: usize) {
+        let code = self.ended(at);
+        assert_eq!(code, Some(3), "machine {at} is fenced");
+        self.start_again(at);
     }
 
     fn ended(&mut self, at: usize) -> Option<i32> {
@@ -268,10 +287,7 @@ impl<'p> Machines<'p> {
             .into_iter()
             .chain((0..MACHINES).filter(|at| *at != primary))
         {
-            signal(&self.programs[at], "-TERM");
-            let code = self.ended(at);
-            let is_in_order = matches!(code, Some(0 | 143));
-            assert!(is_in_order, "machine {at} ended with {code:?}");
+            self.end_in_order(at);
         }
         positions
     }

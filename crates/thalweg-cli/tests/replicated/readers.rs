@@ -38,8 +38,10 @@ struct Reader {
 
 impl Reader {
     fn new(address: &str) -> Self {
-        let (client, events) =
-            BlockingReadClient::connect(options(address, USER)).expect("it reads");
+        let mut options = options(address, USER);
+        // A replica listens once it has found its place in the log.
+        options.connect_within = Duration::from_secs(60);
+        let (client, events) = BlockingReadClient::connect(options).expect("it reads");
         client.subscribe_all().expect("it is open");
         Self {
             client,
@@ -229,8 +231,8 @@ fn a_follower_serves_readers_and_keeps_them_when_it_takes_over() {
     let place = Folder::new("readers");
     std::fs::create_dir_all(&place.exchange).expect("there is room");
     place.configure("[exchange]\nclock_ms = 0\n");
-    let etcd = Etcd::start(&place);
-    let mut machines = Machines::start(&place, &etcd, 256 << 20);
+    let etcd = Etcd::start(&place, None);
+    let mut machines = Machines::start(&place, &etcd, None, 256 << 20);
     let primary = machines.wait_for_primary(None);
     set_up(&machines.addresses("admin"));
     // It knows one follower alone, which names the primary.

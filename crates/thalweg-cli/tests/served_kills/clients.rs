@@ -15,6 +15,9 @@ use thalweg_client::{BlockingAdminClient, BlockingEvents, BlockingTicket, Blocki
 use crate::served_kills::served::Folder;
 
 pub(crate) const CLIENTS: i64 = 8;
+/// Users with money: those of the clients, and others.
+const USERS: i64 = 11;
+const ADMIN: i64 = 0;
 /// The maximum number of commands of a client without an answer.
 const WINDOW: usize = 64;
 const SYMBOL: SymbolId = SymbolId(1);
@@ -24,20 +27,46 @@ pub(crate) type Outcomes = Vec<Outcome>;
 
 pub(crate) fn options(address: &str, holder: i64) -> Options {
     let mut options = Options::new(address, holder);
+    options.key = key(holder).into_bytes();
     options.retry_max = Duration::from_millis(50);
     options.in_flight_max = WINDOW;
     options
 }
 
+/// Returns the key of a holder, at servers that ask for one.
+fn key(holder: i64) -> String {
+    format!("the key of {holder}")
+}
+
+/// Returns a file of the keys of all users, and of an administrator.
+pub(crate) fn keys() -> String {
+    let entry = |holder: i64| {
+        let hash = ring::digest::digest(&ring::digest::SHA256, key(holder).as_bytes());
+        let hash: String = hash
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let (role, kind) = match holder {
+            ADMIN => ("admin", "admin"),
+            _ => ("trade", "user"),
+        };
+        let entry = format!("name = \"{holder}\"\nrole = \"{role}\"\n{kind} = {holder}\n");
+        format!("[[key]]\n{entry}sha256 = \"{hash}\"\n")
+    };
+    (ADMIN..=USERS).map(entry).collect()
+}
+
 /// Creates the symbol, and users with money.
 pub(crate) fn set_up(address: &str) {
-    let (client, _events) = BlockingAdminClient::connect(options(address, 1)).expect("it listens");
+    let connected = BlockingAdminClient::connect(options(address, ADMIN));
+    let (client, _events) = connected.expect("it listens");
     let symbol = SymbolSpec::pair(SYMBOL, CurrencyId(10), CurrencyId(20));
     let account = |uid| AccountSpec {
         uid: UserId(uid),
         balances: vec![(CurrencyId(10), 1 << 40), (CurrencyId(20), 1 << 40)],
     };
-    let accounts: Vec<_> = (1..=CLIENTS).map(account).collect();
+    let accounts: Vec<_> = (1..=USERS).map(account).collect();
     for command in [
         Command::AddSymbols([symbol].into()),
         Command::AddAccounts(accounts.into()),
@@ -106,7 +135,7 @@ impl Clients {
         Self { course, threads }
     }
 
-    fn answered(&self) -> u64 {
+    pub(crate) fn answered(&self) -> u64 {
         self.course.answered.load(Ordering::Relaxed)
     }
 

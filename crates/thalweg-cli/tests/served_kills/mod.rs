@@ -23,7 +23,7 @@ use std::time::Duration;
 use thalweg_client::Outcome;
 use thalweg_client::exchange::codec::{command_bytes, decode_command, encode_command};
 use thalweg_client::exchange::digest::Digest;
-use thalweg_client::exchange::session::ClientSequence;
+use thalweg_client::exchange::session::{ClientSequence, Refusal};
 use thalweg_client::exchange::snapshot::state_hash;
 use thalweg_client::exchange::{Events as Made, ResultCode, State, apply};
 use thalweg_journal::{Lsn, Reader};
@@ -100,6 +100,10 @@ pub(crate) fn check_commands(user: i64, outcomes: &Outcomes, journal: &Journaled
                 unknown += 1;
             }
             Outcome::NotSent => {}
+            Outcome::Refused {
+                sequence,
+                why: Refusal::Draining,
+            } => assert_eq!(journal.get(&(user, sequence.0)), None, "{user}: {sequence}"),
             ref other => panic!("{user}: {other}"),
         }
     }

@@ -284,8 +284,8 @@ mod tests {
     /// Creates a report in which `sched_yield` takes most of the time, though its calls are few.
     fn yields() -> Report {
         let values = values! {
-            time.wall 2.0, cpu.used 1.0, state.running 0.995, call.cpu_share 0.9, yield.cpu_share 0.7,
-            call.all 60_000.0, call.yield 40_000.0, cpu.system_share 0.9
+            time.wall 2.0, cpu.used 1.0, state.running 0.995, call.cpu_share 0.9,
+            yield.cpu_share 0.7, call.all 60_000.0, call.yield 40_000.0, cpu.system_share 0.9
         };
         let evidence = Evidence::of(&values, Quality::Exact);
         Report::new(vec!["burst".to_owned()], Some(Ending::Code(0)), evidence)

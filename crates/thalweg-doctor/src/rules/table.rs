@@ -208,7 +208,8 @@ pub(crate) const RUNNING: &[Rule] = &[
         claim: Claim::Parts(&[(Part::Yield, &[])]),
         curve: Curve::Overhead,
         needs: &[clue! {
-            call.yield / cpu.used > 50_000.0, "measured: 0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
+            call.yield / cpu.used > 50_000.0,
+            "measured: 0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
         }],
         blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
         places: &[Topic::Calls],

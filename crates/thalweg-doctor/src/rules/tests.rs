@@ -714,7 +714,7 @@ proptest! {
         let better = match evidence.value(name) {
             Some(value) => value + step * (clue.to - clue.from),
             // A figure that was absent now holds: for a quotient, whatever the divisor is.
-            None => if clue.to > clue.from { 1e300 } else { 0.0 },
+            None => if clue.to > clue.from { 1e308 } else { 0.0 },
         };
         let mut more = evidence.clone();
         more.put(name, better, Quality::Exact, "more");

@@ -78,9 +78,11 @@ impl Topics {
     }
 
     /// Gives some of the events to the connections that follow their streams: events, and followers
-    /// that get them, are [`PUSHED_TOGETHER`] at most. Never waits for a connection. Returns whether
-    /// all were given; else it is to be called again with the same events. A follower that comes meanwhile may get the event that
-    /// was begun: its stream goes on from there.
+    /// that get them, are [`PUSHED_TOGETHER`] at most. Never waits for a connection. Returns
+    /// whether all were given; else it is to be called again with the same events.
+    ///
+    /// A follower that comes meanwhile may get the event that was begun: its stream goes on from
+    /// there.
     pub(super) fn publish(&self, events: &[StreamEvent], progress: &mut Progress) -> bool {
         let mut left = PUSHED_TOGETHER;
         let registry = self.lock();

@@ -32,7 +32,7 @@ use crate::error::ApiError;
 use crate::params::{Params, unescape};
 use crate::response::{HttpResponse, of_error, of_status};
 use crate::seats::Seat;
-use crate::state::State;
+use crate::state::{State, now_us};
 use crate::time_unit::TimeUnit;
 
 /// The longest message of a client.
@@ -65,8 +65,7 @@ pub(crate) fn accept(
     mut request: Request<Incoming>,
     address: IpAddr,
 ) -> HttpResponse {
-    let now = crate::state::now_us();
-    if let Err(error) = state.limits.weigh(address, CONNECT_WEIGHT, now) {
+    if let Err(error) = state.limits.weigh(address, CONNECT_WEIGHT, now_us()) {
         return of_error(&error);
     }
     let (served, time_unit) = match served(&request) {

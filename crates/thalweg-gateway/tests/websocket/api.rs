@@ -254,6 +254,39 @@ async fn a_session_has_the_key_that_it_logged_on_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_user_has_16_followers_whatever_their_connections() {
+    let fixture = Fixture::new().await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    let subscribe = || {
+        let params = signed(&key, json!({}));
+        json!({ "id": 1, "method": "userDataStream.subscribe.signature", "params": params })
+    };
+    let mut clients = Vec::new();
+    for at in 0..17 {
+        let mut client = fixture.connect("/ws-api/v3").await;
+        let answer = client.ask(&subscribe()).await;
+        match at {
+            16 => assert_eq!(answer["error"]["code"], -1034),
+            _ => assert_eq!(answer["result"]["subscriptionId"], 0),
+        }
+        clients.push(client);
+    }
+    // Each gets the events of the user.
+    fixture.place(1, Action::Ask, 1_000, 1).await;
+    for client in &mut clients[..16] {
+        let event = client.json().await;
+        assert_eq!(event["subscriptionId"], 0);
+        assert_eq!(event["event"]["e"], "executionReport");
+    }
+    // One that ends leaves its place.
+    let end = json!({ "id": 2, "method": "userDataStream.unsubscribe", "params": {} });
+    clients[3].send(&end.to_string()).await;
+    while clients[3].json().await.get("id").is_none() {}
+    let answer = clients[16].ask(&subscribe()).await;
+    assert_eq!(answer["result"]["subscriptionId"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn limits_of_a_symbol_fit_programs_whose_numbers_have_nine_decimals_in_64_bits() {
     let fixture = Fixture::new().await;
     let information = fixture.json("/api/v3/exchangeInfo").await;

@@ -139,7 +139,7 @@ async fn the_connections_of_an_address_have_65536_streams_at_most() {
     let text =
         "Invalid request: at most 65536 streams an address, of all 524288, or 64 a connection";
     assert_eq!(response["msg"], text);
-    // What a connection leaves, others may have: also when it ends.
+    // Others may have the streams that a connection leaves.
     let request = json!({ "method": "UNSUBSCRIBE", "params": names, "id": 1 });
     let mut first = clients.swap_remove(0);
     first.ask(&request).await;

@@ -14,9 +14,6 @@ use crate::session::{Session, SessionId};
 
 /// Work of a report to a further session of its user: a write.
 const REPORT_WRITE_WORK: u64 = 8;
-/// Work of a report that a gateway follows: it is logged, applied and made an event, for all users
-/// by one thread.
-const COPIED_REPORT_WORK: u64 = 8;
 /// Bytes of frames that are pushed together, about: an output takes all of them or none.
 const RUN_BYTES: usize = 1 << 12;
 
@@ -47,6 +44,9 @@ impl<S: Storage> ExchangeThread<S> {
         let mut outgoing = std::mem::take(&mut self.outgoing);
         {
             let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            // It stays for the time without hand-overs.
+            outgoing.is_copy_half_full = mailbox.is_copy_half_full;
+            self.scheduler.note_copy(mailbox.is_copy_half_full);
             let is_empty = mailbox.deliveries.is_empty() && mailbox.copied.is_empty();
             if mailbox.failed.is_none() && is_empty {
                 self.next_command = self.next_command.max(mailbox.next_command);
@@ -66,8 +66,7 @@ impl<S: Storage> ExchangeThread<S> {
         for (key, reports) in outgoing.copied.drain(..) {
             let id = self.sessions.of_key(key);
             if let Some(session) = id.and_then(|id| self.sessions.get(id)) {
-                let work = COPIED_REPORT_WORK * reports as u64;
-                self.scheduler.charge(session.holder, work);
+                self.scheduler.charge_copied(session.holder, reports as u64);
             }
         }
         if let Some(failed) = outgoing.failed.take() {

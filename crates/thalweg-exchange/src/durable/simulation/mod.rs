@@ -11,14 +11,79 @@
 //! `THALWEG_EXCHANGE_SEEDS=100000 cargo test -p thalweg-exchange --release --lib durable::sim` runs
 //! longer.
 
-mod model;
+pub(in crate::durable) mod model;
 mod recorder;
 mod run;
 pub(in crate::durable) mod traffic;
 
+use std::time::Duration;
+
+use thalweg::pipeline::Placement;
+use thalweg_journal::JournalOptions;
+
 use super::faults::Seeded;
+use super::options::{Options, SessionLimits, SnapshotOptions};
+use crate::service::ServiceOptions;
 use recorder::Counts;
 use run::run;
+
+pub(in crate::durable) type Verdict = Result<(), String>;
+
+pub(in crate::durable) fn must(is_so: bool, what: impl FnOnce() -> String) -> Verdict {
+    is_so.then_some(()).ok_or_else(what)
+}
+
+/// How often each thing happened in a run.
+macro_rules! counts {
+    ($($field:ident: $name:literal,)*) => {
+        #[derive(Clone, Copy, Debug, Default)]
+        pub(super) struct Counts {
+            $(pub(super) $field: u64,)*
+        }
+
+        impl Counts {
+            pub(super) fn by_name(&self) -> Vec<(&'static str, u64)> {
+                vec![$(($name, self.$field)),*]
+            }
+        }
+
+        impl std::ops::AddAssign for Counts {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$field += other.$field;)*
+            }
+        }
+    };
+}
+pub(in crate::durable) use counts;
+
+const ANSWERS_KEPT: u32 = 40;
+const REPORTS_KEPT: u32 = 30;
+
+/// Returns the options of a small exchange on one thread.
+pub(in crate::durable) fn options(block_bytes_max: u64) -> Options {
+    Options {
+        service: ServiceOptions {
+            capacity: 64,
+            placement: Placement::inline(),
+            ..ServiceOptions::default()
+        },
+        journal: JournalOptions::default()
+            .segment_bytes(24 << 10)
+            .block_bytes_max(block_bytes_max)
+            .in_background(false),
+        snapshot: SnapshotOptions {
+            in_background: false,
+            ..SnapshotOptions::default()
+        },
+        sessions: SessionLimits {
+            answers_kept: ANSWERS_KEPT,
+            reports_kept: REPORTS_KEPT,
+            ..SessionLimits::default()
+        },
+        room_pause: Duration::ZERO,
+        ..Options::default()
+    }
+}
 
 /// In the tests that always run. Every seeded fault shows within 13 seeds, wherever they begin.
 const SEEDS: u64 = 120;

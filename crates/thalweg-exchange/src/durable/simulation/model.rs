@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::traffic::sessions;
+use super::{Verdict, must};
 use crate::codec::{REPORT_BYTES, encode_report};
 use crate::command::Command;
 use crate::durable::record::Origin;
@@ -50,12 +51,6 @@ pub(super) struct Model {
     state: State,
     executed: usize,
     reports: BTreeMap<UserId, Vec<Frame>>,
-}
-
-pub(super) type Verdict = Result<(), String>;
-
-pub(super) fn must(is_so: bool, what: impl FnOnce() -> String) -> Verdict {
-    is_so.then_some(()).ok_or_else(what)
 }
 
 impl Model {
@@ -230,7 +225,7 @@ impl Model {
     }
 }
 
-pub(super) fn origin(key: SessionKey, sequence: u64) -> Origin {
+pub(in crate::durable) fn origin(key: SessionKey, sequence: u64) -> Origin {
     let sequence = ClientSequence(sequence);
     Origin::Session { key, sequence }
 }

@@ -1,64 +1,24 @@
 //! The recorded output of an exchange, and the counts of a run.
 
-use std::ops::AddAssign;
 use std::sync::{Arc, Mutex};
 
 use super::model::PublishedOutcome;
 use crate::durable::published::Published;
 use crate::snapshot::state_hash;
 
-/// How often each thing happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    pub(super) crashes: u64,
-    pub(super) crashes_in_open: u64,
-    pub(super) stopped: u64,
-    pub(super) closed: u64,
-    pub(super) lost: u64,
-    pub(super) kept_unanswered: u64,
-    pub(super) repeated: u64,
-    pub(super) sent_again: u64,
-    pub(super) refused_full: u64,
-    pub(super) snapshots: u64,
-    pub(super) fallbacks: u64,
-    /// How often an exchange was opened in the midst of a mass operation.
-    pub(super) left_over: u64,
-}
-
-impl Counts {
-    pub(super) fn by_name(&self) -> [(&'static str, u64); 12] {
-        [
-            ("crashes", self.crashes),
-            ("crashes in open", self.crashes_in_open),
-            ("stopped", self.stopped),
-            ("closed", self.closed),
-            ("lost", self.lost),
-            ("kept though unanswered", self.kept_unanswered),
-            ("repeated", self.repeated),
-            ("sent again and new", self.sent_again),
-            ("refused by a full disk", self.refused_full),
-            ("snapshots", self.snapshots),
-            ("fallbacks", self.fallbacks),
-            ("opened with work left over", self.left_over),
-        ]
-    }
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.crashes += other.crashes;
-        self.crashes_in_open += other.crashes_in_open;
-        self.stopped += other.stopped;
-        self.closed += other.closed;
-        self.lost += other.lost;
-        self.kept_unanswered += other.kept_unanswered;
-        self.repeated += other.repeated;
-        self.sent_again += other.sent_again;
-        self.refused_full += other.refused_full;
-        self.snapshots += other.snapshots;
-        self.fallbacks += other.fallbacks;
-        self.left_over += other.left_over;
-    }
+super::counts! {
+    crashes: "crashes",
+    crashes_in_open: "crashes in open",
+    stopped: "stopped",
+    closed: "closed",
+    lost: "lost",
+    kept_unanswered: "kept though unanswered",
+    repeated: "repeated",
+    sent_again: "sent again and new",
+    refused_full: "refused by a full disk",
+    snapshots: "snapshots",
+    fallbacks: "fallbacks",
+    left_over: "opened in the midst of a mass operation",
 }
 
 /// The record of what the publish closure was called with.

@@ -1,29 +1,22 @@
 //! One run: lives of an exchange, and what happens to its disk.
 
-use std::time::Duration;
-
-use thalweg::pipeline::Placement;
 use thalweg_journal::{Fault, Operation, SimDisk, Storage};
 use thalweg_measure::random::SplitMix;
 
-use super::model::{Model, Verdict, must, origin};
+use super::model::{Model, origin};
 use super::recorder::{Counts, Recorder};
 use super::traffic::{self, USERS, beginning, command};
+use super::{ANSWERS_KEPT, REPORTS_KEPT, Verdict, must, options};
 use crate::command::Command;
 use crate::durable::error::{Failed, OpenError, SubmitError};
 use crate::durable::exchange::Exchange;
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::opening::Opening;
-use crate::durable::options::{Options, SessionLimits, SnapshotOptions};
 use crate::durable::record::Origin;
 use crate::durable::submission::{Admitted, Submission};
 use crate::ids::UserId;
-use crate::service;
 use crate::session::{Refusal, ReportNumber};
 use crate::snapshot::state_hash;
-
-const ANSWERS_KEPT: u32 = 40;
-const REPORTS_KEPT: u32 = 30;
 
 struct Run {
     random: SplitMix,
@@ -75,31 +68,6 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Counts, String> {
 }
 
 impl Run {
-    fn options() -> Options {
-        Options {
-            service: service::ServiceOptions {
-                capacity: 64,
-                placement: Placement::inline(),
-                ..service::ServiceOptions::default()
-            },
-            journal: thalweg_journal::JournalOptions::default()
-                .segment_bytes(24 << 10)
-                .block_bytes_max(8 << 10)
-                .in_background(false),
-            snapshot: SnapshotOptions {
-                in_background: false,
-                ..SnapshotOptions::default()
-            },
-            sessions: SessionLimits {
-                answers_kept: ANSWERS_KEPT,
-                reports_kept: REPORTS_KEPT,
-                ..SessionLimits::default()
-            },
-            room_pause: Duration::ZERO,
-            ..Options::default()
-        }
-    }
-
     /// Opens, and compares what is there with what was promised.
     fn open(&mut self) -> Result<Result<(Exchange<SimDisk>, Recorder), OpenError>, String> {
         let recorder = Recorder::default();
@@ -108,7 +76,7 @@ impl Run {
             progress: &mut |_, _| (),
             faults: self.faults,
         };
-        let opened = Exchange::open_with(disk, Self::options(), recorder.closure(), open);
+        let opened = Exchange::open_with(disk, options(8 << 10), recorder.closure(), open);
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error)),

@@ -7,12 +7,14 @@ use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::session::{Role, SessionKey};
 
 pub(in crate::durable) const USERS: u64 = 4;
+pub(in crate::durable) const ADMIN: SessionKey = SessionKey::new(Role::Admin, 1, 0);
+/// A user with money who is not in the traffic.
+pub(in crate::durable) const REGISTER_USER: i64 = 6;
 
 /// Two trade sessions of each user, and one of an administrator.
 pub(in crate::durable) fn sessions() -> Vec<SessionKey> {
     let trade = |at: u64| SessionKey::new(Role::Trade, 1 + (at / 2) as i64, (at % 2) as u32);
-    let admin = SessionKey::new(Role::Admin, 1, 0);
-    (0..USERS * 2).map(trade).chain([admin]).collect()
+    (0..USERS * 2).map(trade).chain([ADMIN]).collect()
 }
 
 fn account(uid: i64) -> AccountSpec {
@@ -25,8 +27,9 @@ fn account(uid: i64) -> AccountSpec {
 /// Users with money, and a pair to trade.
 pub(in crate::durable) fn beginning() -> [Command; 2] {
     let pair = SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2));
+    let users = (1..=USERS as i64).chain([REGISTER_USER]);
     [
-        Command::AddAccounts((1..=USERS as i64).map(account).collect()),
+        Command::AddAccounts(users.map(account).collect()),
         Command::AddSymbols([pair].into()),
     ]
 }

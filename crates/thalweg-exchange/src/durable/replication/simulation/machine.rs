@@ -2,13 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use thalweg::pipeline::Placement;
 use thalweg_journal::SimDisk;
 
 use super::Seeded;
 use super::world::SimLog;
 use crate::durable::exchange::Exchange;
-use crate::durable::options::{Options, SessionLimits, SnapshotOptions};
 use crate::durable::published::Published;
 use crate::durable::record::Origin;
 use crate::durable::replication::follower::{Faults, Follower};
@@ -16,8 +14,8 @@ use crate::durable::replication::halted::Halted;
 use crate::durable::replication::leading::{Fenced, Outlet};
 use crate::durable::replication::log::{CommandLog, Tail, Written};
 use crate::durable::replication::sequencer::{Sequencer, Step};
+use crate::durable::simulation::options;
 use crate::result_code::ResultCode;
-use crate::service;
 
 /// Bytes of batches that the log keeps.
 const KEPT_BYTES: usize = 8 << 10;
@@ -63,7 +61,8 @@ impl Outlet for SimOutlet {
     fn offer(&mut self, index: u64, batch: Arc<Vec<u8>>) {
         let mut hand = self.hand.lock().expect("no panic");
         hand.offered = Some((index, batch));
-        if self.is_early {
+        // Some of them, once there are users: else no client sees more than that.
+        if self.is_early && index >= 40 && index.is_multiple_of(4) {
             hand.acked = Some(Ok(()));
         }
     }
@@ -81,14 +80,19 @@ pub(super) struct Primary {
     pub(super) sequencer: Sequencer,
     hand: Arc<Mutex<Hand>>,
     kept: super::super::kept::Kept,
+    /// A faulty exchange offers the next batch before the one before is written.
+    is_writing: bool,
 }
 
 impl Primary {
     /// Makes at most one call to the log.
     pub(super) fn write(&mut self, log: &mut SimLog) {
         let mut hand = self.hand.lock().expect("no panic");
-        if let Some((index, batch)) = hand.offered.take() {
+        if !self.is_writing
+            && let Some((index, batch)) = hand.offered.take()
+        {
             self.sequencer.begin(index, batch);
+            self.is_writing = true;
         }
         match self.sequencer.step(log) {
             Step::Idle => {
@@ -97,6 +101,7 @@ impl Primary {
                 }
             }
             Step::Acked => {
+                self.is_writing = false;
                 // The faulty one was acknowledged before.
                 hand.acked.get_or_insert(Ok(()));
                 let (index, bytes) = self.sequencer.last();
@@ -131,31 +136,6 @@ pub(super) struct Machine {
     pub(super) has_diverged: bool,
 }
 
-fn options() -> Options {
-    Options {
-        service: service::ServiceOptions {
-            capacity: 64,
-            placement: Placement::inline(),
-            ..service::ServiceOptions::default()
-        },
-        journal: thalweg_journal::JournalOptions::default()
-            .segment_bytes(24 << 10)
-            .block_bytes_max(4 << 10)
-            .in_background(false),
-        snapshot: SnapshotOptions {
-            in_background: false,
-            ..SnapshotOptions::default()
-        },
-        sessions: SessionLimits {
-            answers_kept: 40,
-            reports_kept: 30,
-            ..SessionLimits::default()
-        },
-        room_pause: std::time::Duration::ZERO,
-        ..Options::default()
-    }
-}
-
 impl Machine {
     pub(super) fn new(at: usize) -> Self {
         Self {
@@ -179,7 +159,7 @@ impl Machine {
 
     pub(super) fn start(&mut self, seed: u64, seeded: Option<Seeded>) -> Result<(), String> {
         let (disk, publish) = (self.disk.clone(), self.recorder.closure());
-        let opened = Exchange::open_in(disk, options(), publish);
+        let opened = Exchange::open_in(disk, options(4 << 10), publish);
         let (exchange, _) = match opened.map_err(|error| error.to_string()) {
             // It is tried again.
             Err(text) if text.contains("no storage space") => return Ok(()),
@@ -224,6 +204,7 @@ impl Machine {
             sequencer,
             hand,
             kept,
+            is_writing: false,
         }));
         Ok(())
     }

@@ -6,16 +6,11 @@ use super::world::World;
 use crate::command::Command;
 use crate::durable::record::{Origin, decode_into};
 use crate::durable::replication::batch::Batch;
+use crate::durable::simulation::{Verdict, must};
 use crate::engine::state::{State, apply};
 use crate::event::Events;
 use crate::result_code::ResultCode;
 use crate::snapshot::state_hash;
-
-pub(super) type Verdict = Result<(), String>;
-
-pub(super) fn must(is_so: bool, what: impl FnOnce() -> String) -> Verdict {
-    is_so.then_some(()).ok_or_else(what)
-}
 
 /// An answer: the command's number, and its result.
 type Answer = (u64, ResultCode);

@@ -1,82 +1,50 @@
 //! One run: what happens to three machines, the log and the clients, one step after another.
 
 use std::collections::BTreeMap;
-use std::ops::AddAssign;
 
 use thalweg_journal::{Fault, Operation, SimDisk, Storage};
 use thalweg_measure::random::SplitMix;
+use thalweg_testkit::linearizable::PresenceCall::{self, Look};
 
 use super::Seeded;
+use super::history::{self, History};
 use super::machine::{Machine, Role};
-use super::observer::{Observer, Verdict, must, name_of};
+use super::observer::{Observer, name_of};
 use super::world::SimLog;
 use crate::command::Command;
 use crate::durable::error::SubmitError;
 use crate::durable::record::Origin;
 use crate::durable::replication::halted::Halted;
-use crate::durable::simulation::traffic;
+use crate::durable::simulation::model::origin;
+use crate::durable::simulation::{Verdict, counts, must, traffic};
 use crate::durable::submission::Admitted;
 use crate::engine::state::apply;
 use crate::event::Events;
-use crate::session::{ClientSequence, Refusal, SessionKey};
+use crate::result_code::ResultCode;
+use crate::session::{Refusal, SessionKey};
 use crate::snapshot::state_hash;
 
 const MACHINES: usize = 3;
 const STEPS: u64 = 400;
+/// Steps of a run for a fault that is rare, or that only clients can find.
+const LONGER: u64 = 2_000;
 /// Steps in which the log must be readable to its end, once all is well.
 const HEALING: u64 = 4_000;
 
-/// How often each thing happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Counts {
-    take_overs: u64,
-    stale_writers: u64,
-    unknown: u64,
-    late_writes: u64,
-    forgotten: u64,
-    crashes: u64,
-    pauses: u64,
-    repeated: u64,
-    full_disks: u64,
-    seeded_directories: u64,
-    answered: u64,
-    /// Looks at the log by a machine that has a part of a batch.
-    pub(super) parts: u64,
-}
-
-impl Counts {
-    pub(super) fn by_name(&self) -> [(&'static str, u64); 11] {
-        [
-            ("take-overs", self.take_overs),
-            ("stale writers", self.stale_writers),
-            ("unknown outcomes", self.unknown),
-            ("late writes", self.late_writes),
-            ("batches given up", self.forgotten),
-            ("crashes", self.crashes),
-            ("pauses", self.pauses),
-            ("repeated answers", self.repeated),
-            ("full disks", self.full_disks),
-            ("copied directories", self.seeded_directories),
-            ("answers", self.answered),
-        ]
-    }
-}
-
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Self) {
-        self.take_overs += other.take_overs;
-        self.stale_writers += other.stale_writers;
-        self.unknown += other.unknown;
-        self.late_writes += other.late_writes;
-        self.forgotten += other.forgotten;
-        self.crashes += other.crashes;
-        self.pauses += other.pauses;
-        self.repeated += other.repeated;
-        self.full_disks += other.full_disks;
-        self.seeded_directories += other.seeded_directories;
-        self.answered += other.answered;
-        self.parts += other.parts;
-    }
+counts! {
+    take_overs: "take-overs",
+    stale_writers: "stale writers",
+    unknown: "unknown outcomes",
+    late_writes: "late writes",
+    forgotten: "batches given up",
+    crashes: "crashes",
+    pauses: "pauses",
+    repeated: "repeated answers",
+    full_disks: "full disks",
+    seeded_directories: "copied directories",
+    answered: "answers",
+    calls: "calls whose history is linearizable",
+    parts: "looks at the log by a machine that has a part of a batch",
 }
 
 /// A session, with its commands that have no answer.
@@ -90,6 +58,36 @@ struct Client {
     sent: u64,
 }
 
+/// The last of the commands that come before all others.
+const BEGINNING: u64 = 2;
+
+impl Client {
+    fn new(key: SessionKey) -> Self {
+        let beginning = match key == traffic::ADMIN {
+            true => (1..).zip(traffic::beginning()).collect(),
+            false => BTreeMap::new(),
+        };
+        Self {
+            key,
+            next: BEGINNING + 1,
+            outstanding: beginning,
+            connected: None,
+            sent: 0,
+        }
+    }
+
+    /// Calls without an answer explain much: a session that makes them waits for each.
+    fn outstanding_max(&self) -> usize {
+        if history::is_ours(self.key) { 1 } else { 12 }
+    }
+
+    /// Whether there are no users or nothing to trade yet.
+    fn must_begin(&self) -> bool {
+        let first = self.outstanding.first_key_value();
+        first.is_some_and(|(sequence, _)| *sequence <= BEGINNING)
+    }
+}
+
 struct Run {
     random: SplitMix,
     seeded: Option<Seeded>,
@@ -97,34 +95,21 @@ struct Run {
     machines: Vec<Machine>,
     clients: Vec<Client>,
     observer: Observer,
+    /// Whether the observer's verdict counts, which may see more than clients do.
+    is_observed: bool,
+    history: History,
     counts: Counts,
-    has_begun: bool,
     has_replayed: bool,
 }
 
+/// Runs under the observer's eyes.
 pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Counts, String> {
-    let client = |key| Client {
-        key,
-        next: 1,
-        outstanding: BTreeMap::new(),
-        connected: None,
-        sent: 0,
-    };
-    let mut run = Run {
-        random: SplitMix::new(seed),
-        seeded,
-        log: SimLog::new(seed, seeded),
-        machines: (0..MACHINES).map(Machine::new).collect(),
-        clients: traffic::sessions().into_iter().map(client).collect(),
-        observer: Observer::default(),
-        counts: Counts::default(),
-        has_begun: false,
-        has_replayed: false,
-    };
-    for _ in 0..STEPS {
-        run.step()?;
-    }
-    run.heal()?;
+    let mut run = Run::new(seed, seeded);
+    // It takes a log that has forgotten much.
+    let is_rare = seeded == Some(Seeded::SkipPrevious);
+    run.steps(if is_rare { LONGER } else { STEPS })?;
+    run.history.check()?;
+    run.counts.calls = run.history.len() as u64;
     let world = run.log.world();
     run.counts.unknown = world.unknown;
     run.counts.late_writes = world.late_writes;
@@ -133,7 +118,40 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Counts, String> {
     Ok(run.counts)
 }
 
+/// Runs, and looks only at what the clients of one order have seen until the end, or until a
+/// replica halts.
+pub(super) fn run_unobserved(seed: u64, seeded: Seeded) -> Verdict {
+    let mut run = Run::new(seed, Some(seeded));
+    run.is_observed = false;
+    let _ = run.steps(LONGER);
+    run.history.check()
+}
+
 impl Run {
+    fn new(seed: u64, seeded: Option<Seeded>) -> Self {
+        let sessions = traffic::sessions().into_iter();
+        Self {
+            random: SplitMix::new(seed),
+            seeded,
+            log: SimLog::new(seed, seeded),
+            machines: (0..MACHINES).map(Machine::new).collect(),
+            clients: sessions
+                .chain(history::sessions())
+                .map(Client::new)
+                .collect(),
+            observer: Observer::default(),
+            is_observed: true,
+            history: History::default(),
+            counts: Counts::default(),
+            has_replayed: false,
+        }
+    }
+
+    fn steps(&mut self, count: u64) -> Verdict {
+        (0..count).try_for_each(|_| self.step())?;
+        self.heal()
+    }
+
     fn step(&mut self) -> Verdict {
         match self.random.below(100) {
             0..55 => {
@@ -258,6 +276,13 @@ impl Run {
                 Ok(())
             }
             halted if halted.may_pass() => Ok(()),
+            halted if halted.to_string().contains("the power is off") => {
+                self.machines[at].crash(self.random.next_u64());
+                self.counts.crashes += 1;
+                Ok(())
+            }
+            // It has seen the fault. Clients go on.
+            _ if !self.is_observed => self.copy_directory(at),
             // The log has given up what it needs: an operator copies another directory.
             Halted::Behind { commands, .. } => {
                 let oldest = self.log.world().oldest();
@@ -265,11 +290,6 @@ impl Run {
                     format!("{halted}; the oldest batch is {oldest:?}")
                 })?;
                 self.copy_directory(at)
-            }
-            halted if halted.to_string().contains("the power is off") => {
-                self.machines[at].crash(self.random.next_u64());
-                self.counts.crashes += 1;
-                Ok(())
             }
             halted => Err(format!("{} halts: {halted}", self.machines[at].name)),
         }
@@ -319,25 +339,40 @@ impl Run {
         };
         let epoch = primary.sequencer.claim().epoch;
         for (number, origin, result) in self.machines[at].recorder.take() {
-            let world = self.log.world();
-            (self.observer).answered(&world, epoch, origin, (number, result))?;
-            drop(world);
-            self.hear(origin);
+            if self.is_observed {
+                let world = self.log.world();
+                (self.observer).answered(&world, epoch, origin, (number, result))?;
+            }
+            self.hear(origin, result)?;
         }
         Ok(())
     }
 
-    fn hear(&mut self, origin: Origin) {
-        if let Origin::Session { key, sequence } = origin
-            && let Some(client) = self.clients.iter_mut().find(|client| client.key == key)
-        {
+    fn hear(&mut self, origin: Origin, result: ResultCode) -> Verdict {
+        let Origin::Session { key, sequence } = origin else {
+            return Ok(());
+        };
+        if let Some(client) = self.clients.iter_mut().find(|client| client.key == key) {
             client.outstanding.remove(&sequence.0);
         }
+        self.history.answered(key, sequence.0, result)
+    }
+
+    /// A client sends, and one that makes calls.
+    fn send(&mut self) -> Verdict {
+        if let Some(first) = self.clients.iter().position(Client::must_begin) {
+            return self.send_from(first);
+        }
+        let calls = history::SESSIONS as usize;
+        let others = self.clients.len() - calls;
+        let who = self.random.below(others as u64) as usize;
+        self.send_from(who)?;
+        let who = others + self.random.below(calls as u64) as usize;
+        self.send_from(who)
     }
 
     /// A client sends its next command to a machine that takes it, all that has no answer first.
-    fn send(&mut self) -> Verdict {
-        let who = self.random.below(self.clients.len() as u64) as usize;
+    fn send_from(&mut self, who: usize) -> Verdict {
         let client = &mut self.clients[who];
         let lives: Vec<(usize, u64)> = (self.machines.iter().enumerate())
             .filter(|(_, node)| matches!(node.role, Role::Primary(_)) && node.paused == 0)
@@ -352,7 +387,9 @@ impl Run {
             (client.connected, client.sent) = (Some(one), 0);
         }
         let at = client.connected.map_or(0, |(at, _)| at);
-        self.begin(at);
+        if self.random.below(30) == 0 {
+            self.clock(at);
+        }
         for _ in 0..1 + self.random.below(4) {
             if !self.send_one(who, at)? {
                 break;
@@ -361,19 +398,15 @@ impl Run {
         self.check_published(at)
     }
 
-    /// The first commands come from the exchange itself.
-    fn begin(&mut self, at: usize) {
-        if self.has_begun {
-            return;
+    /// The exchange has a command of its own.
+    fn clock(&mut self, at: usize) {
+        if let Role::Primary(primary) = &mut self.machines[at].role {
+            let time = self.history.len() as i64;
+            // It is not sent again where there is no room.
+            let _ = primary
+                .exchange
+                .submit(Origin::Engine, &Command::Clock { time }, 0);
         }
-        let Role::Primary(primary) = &mut self.machines[at].role else {
-            return;
-        };
-        let taken = traffic::beginning().map(|command| {
-            let taken = primary.exchange.submit(Origin::Engine, &command, 0);
-            taken.is_ok()
-        });
-        self.has_begun = taken == [true, true];
     }
 
     /// Sends one command. Returns whether the next may follow.
@@ -388,26 +421,39 @@ impl Run {
         let unsent = client.outstanding.range(client.sent + 1..).next();
         let (sequence, command) = match unsent {
             Some((sequence, command)) => (*sequence, command.clone()),
-            None if client.outstanding.len() >= 12 => return Ok(false),
+            None if client.outstanding.len() >= client.outstanding_max() => return Ok(false),
             None => {
-                let command = traffic::command(&mut self.random, client.key);
+                let call = PresenceCall::ALL[self.random.below(3) as usize];
+                let is_call = history::is_ours(client.key);
+                if is_call && self.seeded == Some(Seeded::LookAnywhere) && call == Look {
+                    self.look();
+                    return Ok(true);
+                }
+                let command = match is_call {
+                    true => history::command(call),
+                    false => traffic::command(&mut self.random, client.key),
+                };
                 let sequence = client.next;
+                if is_call {
+                    self.history.called(client.key, sequence, call);
+                }
                 client.next += 1 + self.random.below(2);
                 client.outstanding.insert(sequence, command.clone());
                 (sequence, command)
             }
         };
         let key = client.key;
-        let origin = Origin::Session {
-            key,
-            sequence: ClientSequence(sequence),
-        };
+        let origin = origin(key, sequence);
         match primary.exchange.submit(origin, &command, 0) {
             Ok(Admitted::New { .. } | Admitted::Pending { .. }) => {}
             Ok(Admitted::Repeat(first)) => {
                 self.counts.repeated += 1;
-                (self.observer).note(origin, (first.number, first.result))?;
-                client.outstanding.remove(&sequence);
+                if self.is_observed {
+                    (self.observer).note(origin, (first.number, first.result))?;
+                }
+                self.clients[who].sent = sequence;
+                self.hear(origin, first.result)?;
+                return Ok(true);
             }
             Err(SubmitError::Refused(
                 Refusal::InFlight { .. } | Refusal::DiskFull | Refusal::Resources,
@@ -417,6 +463,17 @@ impl Run {
         }
         client.sent = sequence;
         Ok(true)
+    }
+
+    /// A client looks at the state of any machine, whether that is the primary or not.
+    fn look(&mut self) {
+        let at = self.random.below(MACHINES as u64) as usize;
+        let state = match &self.machines[at].role {
+            Role::Follower(replica, _) => replica.exchange().state(),
+            Role::Primary(primary) => primary.exchange.state(),
+            Role::Down => return,
+        };
+        self.history.seen(history::is_in(state));
     }
 
     /// All is well again: every command is answered, and all replicas come to the same state.
