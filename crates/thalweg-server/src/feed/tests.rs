@@ -436,7 +436,8 @@ fn a_symbol_that_was_removed_has_no_snapshot_of_an_older_epoch() {
     market.turn();
     let mut all = Reader::new(&market, &[]);
     let mut named = Reader::new(&market, &[2]);
-    (all.read(), named.read());
+    all.read();
+    named.read();
     let epochs: Vec<_> = all.replicas.iter().map(Replica::epoch).collect();
     assert_eq!(epochs, [Some(Epoch(12))]);
     assert_eq!(named.replicas.len(), 0);
