@@ -394,6 +394,8 @@ pub(crate) mod tests {
         pub(crate) is_alive: Arc<AtomicBool>,
         /// Why a replica has halted.
         pub(crate) halt: Arc<Mutex<Option<String>>>,
+        /// Whether it takes no notes about peers.
+        pub(crate) is_full: Arc<AtomicBool>,
         tail: Arc<Mutex<Tail>>,
         peers: Arc<Mutex<Vec<(String, String)>>>,
     }
@@ -539,6 +541,10 @@ pub(crate) mod tests {
         }
 
         fn note_peer(&mut self, replica: &str, place: &str) -> Written {
+            // ORDERING: Relaxed; a flag of a test.
+            if self.is_full.load(Ordering::Relaxed) {
+                return Written::Unknown("NOSPACE".to_owned());
+            }
             let mut peers = self.peers.lock().expect("no panic");
             peers.push((replica.to_owned(), place.to_owned()));
             Written::Acked

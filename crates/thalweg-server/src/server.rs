@@ -116,7 +116,7 @@ impl Server {
     pub async fn start_replicated(
         config: Config,
         directory: &Path,
-        replication: Replication,
+        mut replication: Replication,
     ) -> Result<Self, ServeError> {
         let files = Files::new(directory);
         let files = match &config.journal.archive {
@@ -133,6 +133,7 @@ impl Server {
         })?;
         let place = (directory, config.journal.archive.is_some());
         let catch_up = CatchUp::new(place, &replication.options.holder, &listener);
+        replication.options.peer_place = Some(catch_up.place().to_owned());
         let replication = Some((replication, catch_up));
         let mut started = Self::start_all(config, files, SystemClock, (None, replication)).await?;
         started.peers = Some(listener);

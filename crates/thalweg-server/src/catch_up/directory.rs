@@ -9,11 +9,15 @@
 //! | `catch-up.moving` | a checked copy, whose files are moved into their places |
 //! | `before-catch-up` | the files of the exchange before the last copy |
 //!
-//! # Rule
-//! Whatever is there meanwhile opens as what was there before, or as the copy, or not at all: of
-//! what goes, snapshots go first, and of what comes, they come last, and without one of them there
-//! is no exchange.
+//! # Rules
+//! 1. Only one program at a time does any of it: it [holds](hold) the directory.
+//! 2. There is room for one copy beside what is there: what an earlier copy has put aside is
+//!    removed before the next is received, and so is what was received in vain.
+//! 3. Whatever is there meanwhile opens as what was there before, or as the copy, or not at all: of
+//!    what goes, snapshots go first, and of what comes, they come last, and without one of them
+//!    there is no exchange.
 
+use std::any::Any;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -28,17 +32,47 @@ const ASIDE: &str = "before-catch-up";
 /// A call before each step, whose error ends the work there.
 type OnStep<'f> = &'f mut dyn FnMut() -> io::Result<()>;
 
-/// Returns the empty directory in which a copy is received.
-pub(super) fn empty_part(directory: &Path) -> io::Result<PathBuf> {
-    let part = directory.join(PART);
-    remove_all(&part)?;
-    Ok(part)
+/// A directory that no other program has open.
+pub(super) struct Held<'d> {
+    directory: &'d Path,
+    _lock: Box<dyn Any>,
 }
 
-/// Puts the copy in the place of what is there, which is kept aside. What an earlier copy has put
-/// there is removed.
-pub(super) fn replace(directory: &Path) -> io::Result<()> {
-    replace_by(directory, &mut || Ok(()))
+/// Keeps other programs out of a directory, which is made if it is not there.
+///
+/// # Errors
+/// Another program has it open, or the system refuses it.
+pub(super) fn hold(directory: &Path) -> io::Result<Held<'_>> {
+    fs::create_dir_all(directory)?;
+    let _lock = Box::new(locked(directory)?);
+    Ok(Held { directory, _lock })
+}
+
+impl Held<'_> {
+    /// Makes room for a copy. Returns the empty directory in which it is received.
+    pub(super) fn empty_part(&self) -> io::Result<PathBuf> {
+        self.remove_part()?;
+        remove_all(&self.directory.join(ASIDE))?;
+        Ok(self.directory.join(PART))
+    }
+
+    /// Removes what was received in vain.
+    pub(super) fn remove_part(&self) -> io::Result<()> {
+        remove_all(&self.directory.join(PART))
+    }
+
+    /// Puts the copy in the place of what is there, which is kept aside.
+    pub(super) fn replace(&self) -> io::Result<()> {
+        self.replace_by(&mut || Ok(()))
+    }
+
+    fn replace_by(&self, on_step: OnStep<'_>) -> io::Result<()> {
+        on_step()?;
+        sync(&self.directory.join(PART))?;
+        on_step()?;
+        rename(self.directory, PART, WHOLE)?;
+        finish_by(self.directory, on_step)
+    }
 }
 
 /// Finishes what was interrupted, if something was.
@@ -51,16 +85,6 @@ pub(super) fn finish(directory: &Path) -> io::Result<()> {
         }
         false => Ok(()),
     }
-}
-
-fn replace_by(directory: &Path, on_step: OnStep<'_>) -> io::Result<()> {
-    let _lock = locked(directory)?;
-    on_step()?;
-    remove_all(&directory.join(ASIDE))?;
-    sync(&directory.join(PART))?;
-    on_step()?;
-    rename(directory, PART, WHOLE)?;
-    finish_by(directory, on_step)
 }
 
 fn finish_by(directory: &Path, on_step: OnStep<'_>) -> io::Result<()> {
@@ -87,7 +111,7 @@ fn finish_by(directory: &Path, on_step: OnStep<'_>) -> io::Result<()> {
 }
 
 /// Keeps programs out that would open the directory meanwhile.
-fn locked(directory: &Path) -> io::Result<impl Sized> {
+fn locked(directory: &Path) -> io::Result<impl Any> {
     let lock = Files::new(directory).lock()?;
     let in_use = || io::Error::new(io::ErrorKind::ResourceBusy, "another program has it open");
     lock.ok_or_else(in_use)
@@ -197,9 +221,10 @@ mod tests {
             let directory = place.0.as_path();
             make(directory, OLD as i64);
             fs::write(directory.join("keys.toml"), "").expect("there is room");
-            make(&empty_part(directory).expect("there is room"), NEW as i64);
+            let held = hold(directory).expect("nothing else has it");
+            make(&held.empty_part().expect("there is room"), NEW as i64);
             let mut left = steps;
-            let done = replace_by(directory, &mut || {
+            let done = held.replace_by(&mut || {
                 left -= 1;
                 if left < 0 {
                     Err(io::Error::other("the end"))
@@ -207,6 +232,7 @@ mod tests {
                     Ok(())
                 }
             });
+            drop(held);
             match commands(directory) {
                 Some(found) => assert!([OLD, NEW].contains(&found), "{steps}: {found}"),
                 None => refused += 1,
@@ -217,7 +243,8 @@ mod tests {
                     Some(OLD),
                     "a copy that is not whole is nothing"
                 );
-                replace(directory).expect("it is done again");
+                let held = hold(directory).expect("nothing else has it");
+                held.replace().expect("it is done again");
             } else {
                 finish(directory).expect("it goes on");
             }

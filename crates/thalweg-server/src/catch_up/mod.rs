@@ -12,6 +12,7 @@ use thalweg_exchange::durable::replication::copying::{CopyError, check, commands
 use thalweg_exchange::durable::replication::{CommandLog, LogError, Written};
 use thalweg_exchange::durable::{Files, Options};
 
+use self::peer::Pause;
 pub(crate) use self::peer::PeerListener;
 use crate::trouble::Trouble;
 
@@ -57,9 +58,26 @@ impl fmt::Display for CatchUpError {
 
 impl std::error::Error for CatchUpError {}
 
+impl CatchUpError {
+    /// Returns for how long to wait before all replicas are asked again. Copies that come to
+    /// nothing cost those that give them as well.
+    fn wait(&self, again: &mut Duration) -> Duration {
+        match self {
+            Self::NoCopy(asked) if !asked.is_empty() => {
+                let wait = *again;
+                *again = (wait * 2).min(PEERS_AGAIN_MAX);
+                wait
+            }
+            _ => PEERS_AGAIN,
+        }
+    }
+}
+
 /// How long a replica waits before it asks the log, and all others, again.
 const LOG_AGAIN: Duration = Duration::from_millis(100);
 const PEERS_AGAIN: Duration = Duration::from_secs(5);
+/// The most, after the wait has doubled with each time that none has given a copy that fits.
+const PEERS_AGAIN_MAX: Duration = Duration::from_secs(300);
 
 /// The directory of a replica, which may be replaced by a copy.
 #[derive(Debug)]
@@ -89,6 +107,11 @@ impl CatchUp {
         }
     }
 
+    /// Returns where others get copies of the replica.
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
     /// Makes the directory one with which the log can be followed: finishes a replacement that was
     /// interrupted, and replaces it by a copy if the log begins behind what it has. Notes where
     /// others get copies. Waits by `pause`; returns false if that does.
@@ -102,16 +125,26 @@ impl CatchUp {
         mut pause: impl FnMut(Duration) -> bool,
     ) -> Result<bool, CatchUpError> {
         directory::finish(&self.directory).map_err(|source| self.failed(source))?;
-        let (mut silence, mut is_noted) = (Trouble::default(), false);
+        // Once it is to end, it is.
+        let mut is_to_end = false;
+        let mut pause = |time| {
+            is_to_end = is_to_end || !pause(time);
+            !is_to_end
+        };
+        let noted = log.note_peer(&self.holder, &self.place);
+        if noted != Written::Acked {
+            // It is noted again while the log is followed: no start waits for a write.
+            tracing::warn!(
+                ?noted,
+                "others do not find yet where this replica gives copies"
+            );
+        }
+        let (mut silence, mut again) = (Trouble::default(), PEERS_AGAIN);
         // A journal that does not open is reported when the exchange is opened.
         let files = Files::new(&self.directory);
         let mut commands = commands_in(&files, options).unwrap_or(u64::MAX);
         loop {
-            is_noted = is_noted || log.note_peer(&self.holder, &self.place) == Written::Acked;
-            let found = match is_noted {
-                true => gap(log, commands),
-                false => Err(LogError("a note was not taken".to_owned())),
-            };
+            let found = gap(log, commands);
             let error = found.as_ref().err().map(ToString::to_string);
             silence.note_log(error.as_deref(), Instant::now());
             let wait = match found {
@@ -125,16 +158,18 @@ impl CatchUp {
                         oldest,
                         "the log begins behind what this replica has"
                     );
-                    match self.run(options, (log, oldest)) {
+                    match self.run(options, (log, oldest), &mut pause) {
                         Ok(copied) => {
-                            commands = copied;
+                            (commands, again) = (copied, PEERS_AGAIN);
                             continue;
                         }
                         Err(error @ CatchUpError::Directory { .. }) => return Err(error),
+                        Err(_) if !pause(Duration::ZERO) => return Ok(false),
                         Err(error) => {
-                            let again_s = PEERS_AGAIN.as_secs();
+                            let wait = error.wait(&mut again);
+                            let again_s = wait.as_secs();
                             tracing::warn!(%error, again_s, "this replica has not caught up");
-                            PEERS_AGAIN
+                            wait
                         }
                     }
                 }
@@ -160,16 +195,29 @@ impl CatchUp {
         &self,
         options: &Options,
         (log, oldest): (&mut dyn CommandLog, u64),
+        pause: Pause<'_>,
     ) -> Result<u64, CatchUpError> {
         let mut failed = Vec::new();
-        for (replica, place) in self.peers(log, oldest).map_err(CatchUpError::Log)? {
-            match self.try_peer(&place, options, log) {
-                Ok(commands) => {
-                    directory::replace(&self.directory).map_err(|source| self.failed(source))?;
+        let peers = self.peers(log, oldest).map_err(CatchUpError::Log)?;
+        let in_directory = |source| self.failed(source);
+        let held = directory::hold(&self.directory).map_err(in_directory)?;
+        for (replica, place) in peers {
+            let part = held.empty_part().map_err(in_directory)?;
+            let copied = try_peer((&place, &part), options, log, pause);
+            let goes_on = pause(Duration::ZERO);
+            match copied {
+                Ok(commands) if goes_on => {
+                    held.replace().map_err(in_directory)?;
                     tracing::info!(%replica, commands, "a copy of another replica is in place");
                     return Ok(commands);
                 }
-                Err(error) => failed.push((replica, error)),
+                copied => {
+                    held.remove_part().map_err(in_directory)?;
+                    failed.extend(copied.err().map(|error| (replica, error)));
+                }
+            }
+            if !goes_on {
+                break;
             }
         }
         Err(CatchUpError::NoCopy(failed))
@@ -192,33 +240,33 @@ impl CatchUp {
         peers.sort_by_key(|(replica, _)| primary.as_ref() == Some(replica));
         Ok(peers)
     }
+}
 
-    /// Gets a copy from there, and checks it. Returns how many commands it has.
-    fn try_peer(
-        &self,
-        place: &str,
-        options: &Options,
-        log: &mut dyn CommandLog,
-    ) -> Result<u64, CopyError> {
-        let began = Instant::now();
-        let tail = log
-            .read(u64::MAX)
-            .map_err(|error| CopyError::Halted(error.into()))?;
-        let start = tail.claim.map_or(0, |claim| claim.start.commands);
-        // The newest batch checks the copy.
-        let until = tail.newest.unwrap_or(start);
-        let part = directory::empty_part(&self.directory)?;
-        let storage = Files::new(&part);
-        let copied = peer::fetch(place, until, (&storage, options))?;
-        tracing::info!(
-            snapshot = copied.snapshot,
-            commands = copied.commands,
-            bytes = copied.bytes,
-            took_ms = began.elapsed().as_millis() as u64,
-            "a copy of another replica was received"
-        );
-        check(storage, options.clone(), log)
-    }
+/// Gets a copy from a place into an empty directory, and checks it. Returns how many commands it
+/// has.
+fn try_peer(
+    (place, part): (&str, &Path),
+    options: &Options,
+    log: &mut dyn CommandLog,
+    pause: Pause<'_>,
+) -> Result<u64, CopyError> {
+    let began = Instant::now();
+    let tail = log
+        .read(u64::MAX)
+        .map_err(|error| CopyError::Halted(error.into()))?;
+    let start = tail.claim.map_or(0, |claim| claim.start.commands);
+    // The newest batch checks the copy.
+    let until = tail.newest.unwrap_or(start);
+    let storage = Files::new(part);
+    let copied = peer::fetch(place, until, (&storage, options), pause)?;
+    tracing::info!(
+        snapshot = copied.snapshot,
+        commands = copied.commands,
+        bytes = copied.bytes,
+        took_ms = began.elapsed().as_millis() as u64,
+        "a copy of another replica was received"
+    );
+    check(storage, options.clone(), log)
 }
 
 #[cfg(test)]

@@ -6,20 +6,32 @@
 //!
 //! The key is random, and drawn at each start. It is in the command log, where other replicas find
 //! it: so those that may read the log, and with it what users have sent, may have a copy.
+//!
+//! # Limits
+//! Before its key has come, a connection costs nothing but itself: its request has one second in
+//! all, and of more than [`UNKNOWN_MAX`] such connections the oldest is dropped. A connection with
+//! the key is slow, and ends, where the other side takes or sends less than
+//! [`RATE_MIN_BYTES_PER_S`] while it is waited for.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use subtle::ConstantTimeEq;
 use thalweg_exchange::durable::replication::copying::{Copied, CopyError, receive, send};
 use thalweg_exchange::durable::{Options, Storage};
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream as AsyncStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::{AbortHandle, JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+/// Waits for a time. Returns false if the work is to end.
+pub(super) type Pause<'p> = &'p mut dyn FnMut(Duration) -> bool;
 
 const MAGIC: [u8; 8] = *b"thalwegP";
 const KEY_BYTES: usize = 32;
@@ -29,14 +41,19 @@ const REFUSED: u8 = 1;
 /// Bytes of a reason that are read at most.
 const REASON_BYTES_MAX: u64 = 1 << 10;
 
-/// Connections that are served at a time, refusals included. There is one copy at a time.
-const CONNECTIONS_MAX: usize = 4;
+/// Connections without a key that are kept at a time.
+const UNKNOWN_MAX: usize = 64;
+/// How long a request may take to come, and a refusal to go.
+const REQUEST_TIME: Duration = Duration::from_secs(1);
 /// Bytes of a copy a second: a replica that trades needs its disk and its network for that.
 const RATE_BYTES_PER_S: u64 = 256 << 20;
-/// How long a connection may take to be made, and a request to come.
+/// Bytes a second that the other side takes or sends at least, seen over [`RATE_WINDOW`].
+const RATE_MIN_BYTES_PER_S: u64 = 1 << 20;
+const RATE_WINDOW: Duration = Duration::from_secs(30);
+/// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// How long either side waits for the other to take bytes, or to send some.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
+/// How long one call waits for the other side, which is looked at then.
+const WAIT: Duration = Duration::from_secs(1);
 
 /// The listener of a replica. It ends when it is dropped, a copy under way when it is sent.
 #[derive(Debug)]
@@ -65,15 +82,19 @@ impl PeerListener {
         let giver = Arc::new(Giver {
             storage,
             key,
-            copying: Mutex::new(()),
+            copying: Arc::new(Semaphore::new(1)),
         });
         let task = tokio::spawn(listen(listener, giver));
         Ok(Self { task, address, key })
     }
 
-    /// Returns where others find this replica, whose host they know by this name or address.
+    /// Returns where others find this replica: at the address of the listener, or, where that is
+    /// every address of the host, at the name or address by which they know the host.
     pub(crate) fn place(&self, host: &str) -> String {
-        let mut place = format!("{host}:{} ", self.address.port());
+        let mut place = match self.address.ip().is_unspecified() {
+            true => format!("{host}:{} ", self.address.port()),
+            false => format!("{} ", self.address),
+        };
         for byte in self.key {
             let _ = write!(place, "{byte:02x}");
         }
@@ -82,26 +103,20 @@ impl PeerListener {
 }
 
 async fn listen<S: Storage>(listener: TcpListener, giver: Arc<Giver<S>>) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut unknown = VecDeque::<AbortHandle>::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             tokio::time::sleep(Duration::from_millis(100)).await;
             continue;
         };
-        // One that comes while all are taken is closed.
-        let Ok(slot) = Arc::clone(&slots).try_acquire_owned() else {
-            continue;
-        };
-        let giver = Arc::clone(&giver);
-        let Ok(stream) = stream.into_std() else {
-            continue;
-        };
-        spawn_blocking(move || {
-            if let Err(error) = giver.serve(stream) {
-                tracing::warn!(%error, "a copy for another replica was not sent");
-            }
-            drop(slot);
-        });
+        unknown.retain(|one| !one.is_finished());
+        if unknown.len() >= UNKNOWN_MAX
+            && let Some(oldest) = unknown.pop_front()
+        {
+            oldest.abort();
+        }
+        let answering = tokio::spawn(Arc::clone(&giver).answer(stream));
+        unknown.push_back(answering.abort_handle());
     }
 }
 
@@ -109,26 +124,57 @@ async fn listen<S: Storage>(listener: TcpListener, giver: Arc<Giver<S>>) {
 struct Giver<S> {
     storage: S,
     key: [u8; KEY_BYTES],
-    /// Held while there is a copy under way.
-    copying: Mutex<()>,
+    /// Taken while there is a copy under way.
+    copying: Arc<Semaphore>,
 }
 
 impl<S: Storage> Giver<S> {
-    fn serve(&self, mut stream: TcpStream) -> Result<(), CopyError> {
-        stream.set_nonblocking(false)?;
-        stream.set_read_timeout(Some(CONNECT_TIME))?;
-        stream.set_write_timeout(Some(SILENCE_MAX))?;
+    /// Reads a request, and begins a copy where it has the key.
+    async fn answer(self: Arc<Self>, mut stream: AsyncStream) {
+        let asked = timeout(REQUEST_TIME, self.asked(&mut stream)).await;
+        // A stranger may cause as many of these lines as it wants.
+        let (until, slot) = match asked {
+            Ok(Ok(Some(asked))) => asked,
+            Ok(Ok(None)) => return,
+            Ok(Err(error)) => return tracing::debug!(%error, "a request for a copy was not read"),
+            Err(_) => return tracing::debug!("a request for a copy did not come in time"),
+        };
+        spawn_blocking(move || {
+            let sent = (stream.into_std().map_err(CopyError::from))
+                .and_then(|stream| self.serve(stream, until));
+            if let Err(error) = sent {
+                tracing::warn!(%error, "a copy for another replica was not sent");
+            }
+            drop(slot);
+        });
+    }
+
+    /// Returns the number of commands up to which a copy may go, with the right to send it; nothing
+    /// where the request was refused.
+    async fn asked(
+        &self,
+        stream: &mut AsyncStream,
+    ) -> io::Result<Option<(u64, OwnedSemaphorePermit)>> {
         let mut request = [0; REQUEST_BYTES];
-        stream.read_exact(&mut request)?;
+        stream.read_exact(&mut request).await?;
         let (magic, rest) = request.split_at(MAGIC.len());
         let (until, key) = rest.split_at(size_of::<u64>());
-        if magic != MAGIC || !bool::from(key.ct_eq(&self.key[..])) {
-            return Ok(refuse(&mut stream, "the key is not that of this replica")?);
-        }
-        let Ok(_copying) = self.copying.try_lock() else {
-            return Ok(refuse(&mut stream, "another copy is under way")?);
+        let has_key = magic == MAGIC && bool::from(key.ct_eq(&self.key[..]));
+        let reason = if !has_key {
+            "the key is not that of this replica"
+        } else if let Ok(slot) = Arc::clone(&self.copying).try_acquire_owned() {
+            let until = u64::from_le_bytes(until.try_into().expect("it has that length"));
+            return Ok(Some((until, slot)));
+        } else {
+            "another copy is under way"
         };
-        let until = u64::from_le_bytes(until.try_into().expect("it has that length"));
+        stream.write_all(&refusal(reason)).await?;
+        Ok(None)
+    }
+
+    fn serve(&self, stream: TcpStream, until: u64) -> Result<(), CopyError> {
+        stream.set_nonblocking(false)?;
+        let stream = Metered::new(stream)?;
         let (began, mut sent) = (Instant::now(), 0);
         let mut answer = Answer {
             stream,
@@ -154,7 +200,7 @@ impl<S: Storage> Giver<S> {
             }
             Err(error) => {
                 if !answer.has_begun {
-                    refuse(&mut answer.stream, &error.to_string())?;
+                    answer.stream.write_all(&refusal(&error.to_string()))?;
                 }
                 Err(error)
             }
@@ -162,13 +208,105 @@ impl<S: Storage> Giver<S> {
     }
 }
 
-fn refuse(stream: &mut TcpStream, reason: &str) -> io::Result<()> {
-    stream.write_all(&[&[REFUSED], reason.as_bytes()].concat())
+fn refusal(reason: &str) -> Vec<u8> {
+    [&[REFUSED], reason.as_bytes()].concat()
+}
+
+/// The rate of the other side, while it is waited for.
+#[derive(Debug, Default)]
+struct Rate {
+    waited: Duration,
+    bytes: u64,
+}
+
+impl Rate {
+    /// Notes bytes, and for how long they were waited for.
+    fn note(&mut self, waited: Duration, bytes: usize) -> io::Result<()> {
+        self.waited += waited;
+        self.bytes += bytes as u64;
+        if self.waited < RATE_WINDOW {
+            return Ok(());
+        }
+        let seen = std::mem::take(self);
+        if seen.bytes >= RATE_MIN_BYTES_PER_S * seen.waited.as_secs() {
+            return Ok(());
+        }
+        let (bytes, time_s) = (seen.bytes, seen.waited.as_secs());
+        let text = format!("the other side is too slow: {bytes} bytes in {time_s} s");
+        Err(io::Error::new(io::ErrorKind::TimedOut, text))
+    }
+}
+
+/// A connection that ends where the other side is too slow.
+struct Metered {
+    stream: TcpStream,
+    rate: Rate,
+}
+
+impl Metered {
+    fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_read_timeout(Some(WAIT))?;
+        stream.set_write_timeout(Some(WAIT))?;
+        let rate = Rate::default();
+        Ok(Self { stream, rate })
+    }
+
+    /// Makes a call, until something was read or written. Calls `look` before each.
+    fn call(
+        &mut self,
+        mut call: impl FnMut(&mut TcpStream) -> io::Result<usize>,
+        mut look: impl FnMut() -> io::Result<()>,
+    ) -> io::Result<usize> {
+        loop {
+            look()?;
+            let began = Instant::now();
+            let called = call(&mut self.stream);
+            let bytes = called.as_ref().copied().unwrap_or_default();
+            match called {
+                Err(error) if !is_time_out(&error) => return Err(error),
+                _ => self.rate.note(began.elapsed(), bytes)?,
+            }
+            if called.is_ok() {
+                return called;
+            }
+        }
+    }
+}
+
+fn is_time_out(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+impl Write for Metered {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.call(|stream| stream.write(bytes), || Ok(()))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// What a peer sends, until `pause` returns false.
+struct Input<'p> {
+    stream: Metered,
+    pause: Pause<'p>,
+}
+
+impl Read for Input<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let ends = || io::Error::other("this replica is to end");
+        let mut look = || (self.pause)(Duration::ZERO).then_some(()).ok_or_else(ends);
+        self.stream.call(|stream| stream.read(bytes), &mut look)
+    }
 }
 
 /// An answer with a copy, which begins with its first bytes.
 struct Answer {
-    stream: TcpStream,
+    stream: Metered,
     has_begun: bool,
 }
 
@@ -187,32 +325,31 @@ impl Write for Answer {
 }
 
 /// Gets a copy with at most `until` commands into an empty directory, from a replica that has noted
-/// this place.
+/// this place. Calls `pause` between the pieces.
 ///
 /// # Errors
-/// The place cannot be reached, the replica gives none, the stream is damaged, or the directory
-/// takes nothing.
+/// The place cannot be reached, the replica gives none or is slow, the stream is damaged, the
+/// directory takes nothing, or `pause` has returned false.
 pub(super) fn fetch<S: Storage>(
     place: &str,
     until: u64,
     (storage, options): (&S, &Options),
+    pause: Pause<'_>,
 ) -> Result<Copied, CopyError> {
     let stream = |text: &str| CopyError::Stream(text.to_owned());
     let (address, key) = place
         .split_once(' ')
         .ok_or_else(|| stream("the place has no key"))?;
     let key = read_key(key).ok_or_else(|| stream("the place has no key of 64 digits"))?;
-    let mut addresses = address.to_socket_addrs()?;
-    let address = addresses
-        .next()
-        .ok_or_else(|| stream("its name has no address"))?;
-    let mut connection = TcpStream::connect_timeout(&address, CONNECT_TIME)?;
-    connection.set_read_timeout(Some(SILENCE_MAX))?;
-    connection.set_write_timeout(Some(SILENCE_MAX))?;
-    connection.write_all(&[&MAGIC[..], &until.to_le_bytes(), &key].concat())?;
-    let mut input = BufReader::with_capacity(256 << 10, connection);
+    let connection = connect(address.to_socket_addrs()?)?;
+    let mut stream = Metered::new(connection)?;
+    stream.write_all(&[&MAGIC[..], &until.to_le_bytes(), &key].concat())?;
+    let mut input = Input { stream, pause };
     let mut answer = [REFUSED];
     input.read_exact(&mut answer)?;
+    // The peer has looked for its newest whole snapshot.
+    input.stream.rate = Rate::default();
+    let mut input = BufReader::with_capacity(256 << 10, input);
     if answer != [COPY] {
         let mut reason = Vec::new();
         input.take(REASON_BYTES_MAX).read_to_end(&mut reason)?;
@@ -220,6 +357,18 @@ pub(super) fn fetch<S: Storage>(
         return Err(CopyError::Stream(format!("it was refused: {reason}")));
     }
     receive(storage, &mut input, options)
+}
+
+/// Connects to the first of these addresses that takes a connection.
+fn connect(addresses: impl Iterator<Item = SocketAddr>) -> Result<TcpStream, CopyError> {
+    let mut failed = CopyError::Stream("its name has no address".to_owned());
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, CONNECT_TIME) {
+            Ok(connection) => return Ok(connection),
+            Err(error) => failed = error.into(),
+        }
+    }
+    Err(failed)
 }
 
 fn read_key(text: &str) -> Option<[u8; KEY_BYTES]> {
@@ -232,4 +381,83 @@ fn read_key(text: &str) -> Option<[u8; KEY_BYTES]> {
         *byte = u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
     }
     Some(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use thalweg_exchange::durable::SimDisk;
+
+    use super::*;
+
+    const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+    #[tokio::test]
+    async fn a_replica_is_found_where_it_listens() {
+        let at_one = PeerListener::start(ANYWHERE, SimDisk::new()).await;
+        let at_one = at_one.expect("a free port");
+        let address = |place: String| place.split_once(' ').map(|(at, _)| at.to_owned());
+        let place = address(at_one.place("10.0.0.1"));
+        assert_eq!(place, Some(at_one.address.to_string()));
+        let all = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        let at_all = PeerListener::start(all, SimDisk::new()).await;
+        let at_all = at_all.expect("a free port");
+        let port = at_all.address.port();
+        assert_eq!(
+            address(at_all.place("10.0.0.1")),
+            Some(format!("10.0.0.1:{port}"))
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn every_address_of_a_name_is_tried() {
+        let gone = std::net::TcpListener::bind(ANYWHERE).and_then(|one| one.local_addr());
+        let gone = gone.expect("a free port");
+        let there = std::net::TcpListener::bind(ANYWHERE).expect("a free port");
+        let there = there
+            .local_addr()
+            .map(|at| (at, there))
+            .expect("it listens");
+        let connected = connect([gone, there.0].into_iter()).expect("one of them listens");
+        assert_eq!(connected.peer_addr().ok(), Some(there.0));
+        assert!(connect([gone].into_iter()).is_err());
+        let error = connect(std::iter::empty()).expect_err("there is none");
+        assert_eq!(
+            error.to_string(),
+            "the stream of the copy: its name has no address"
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn strangers_that_say_nothing_keep_no_peer_out() {
+        let listener = PeerListener::start(ANYWHERE, SimDisk::new()).await;
+        let listener = listener.expect("a free port");
+        let address = listener.address;
+        let connect = || TcpStream::connect(address).expect("it listens");
+        let strangers: Vec<TcpStream> = (0..UNKNOWN_MAX).map(|_| connect()).collect();
+        let (disk, options) = (SimDisk::new(), Options::default());
+        let place = listener.place("");
+        let error = fetch(&place, 0, (&disk, &options), &mut |_| true).expect_err("it is empty");
+        let text = error.to_string();
+        assert!(text.contains("no whole snapshot has 0 commands"), "{text}");
+        drop(strangers);
+    }
+
+    #[test]
+    fn a_side_that_is_waited_for_has_to_keep_a_rate() {
+        let mut rate = Rate::default();
+        let second = Duration::from_secs(1);
+        for _ in 0..300 {
+            rate.note(second, 1 << 20)
+                .expect("it is as fast as it has to be");
+        }
+        for _ in 0..29 {
+            rate.note(second, 1 << 19).expect("it is not known yet");
+        }
+        let error = rate.note(second, 1 << 19).expect_err("it is too slow");
+        let text = "the other side is too slow: 15728640 bytes in 30 s";
+        assert_eq!(error.to_string(), text);
+        rate.note(Duration::ZERO, 1).expect("it begins anew");
+    }
 }

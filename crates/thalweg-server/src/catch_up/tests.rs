@@ -1,6 +1,7 @@
 //! Copies over loopback, into a directory that has something else.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::Ordering;
 
 use thalweg_exchange::durable::replication::{FollowOptions, Followed, Following};
 use thalweg_exchange::durable::{Exchange, JournalOptions, Origin, SimDisk};
@@ -67,7 +68,7 @@ fn primary() -> (SimDisk, OneLog) {
 fn run(place: &Place, log: &OneLog, listener: &PeerListener) -> Result<u64, CatchUpError> {
     let mut log = log.clone();
     let catch_up = CatchUp::new((&place.0, false), "two:2", listener);
-    catch_up.run(&options(), (&mut log, USERS as u64 - 5))
+    catch_up.run(&options(), (&mut log, USERS as u64 - 5), &mut |_| true)
 }
 
 fn opened(place: &Place) -> (u64, u64) {
@@ -117,7 +118,7 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     let _ = log.note_peer("one:1", &right);
     let catch_up = |has_archive| CatchUp::new((&place.0, has_archive), "two:2", &listener);
     let mut prepare = |has_archive| {
-        let prepared = catch_up(has_archive).prepare(&options(), &mut log, |_| false);
+        let prepared = catch_up(has_archive).prepare(&options(), &mut log, |time| time.is_zero());
         prepared.expect("the directory is well")
     };
     assert!(prepare(true));
@@ -154,6 +155,109 @@ async fn a_copy_that_does_not_fit_the_log_replaces_nothing() {
                 this replica is another one than in the log";
     assert!(error.starts_with(text), "{error}");
     assert!(!place.0.join("before-catch-up").exists());
+    assert!(
+        !place.0.join("catch-up.part").exists(),
+        "nothing of it is left"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_aside_goes_before_a_copy_is_received_and_a_start_that_is_to_end_ends() {
+    let (disk, mut log) = primary();
+    let listener = PeerListener::start(ANYWHERE, disk).await;
+    let listener = listener.expect("a free port");
+    let _ = log.note_peer("one:1", &listener.place(""));
+    let place = Place::new("has-room");
+    let aside = place.0.join("before-catch-up");
+    std::fs::create_dir_all(&aside).expect("there is room");
+    let catch_up = CatchUp::new((&place.0, false), "two:2", &listener);
+    let prepare = |pause: &mut dyn FnMut(Duration) -> bool| {
+        let prepared = catch_up.prepare(&options(), &mut log.clone(), pause);
+        prepared.expect("the directory is well")
+    };
+    // Before the first byte of the answer, before the next ones, and at the latest before it is put
+    // in place.
+    for looks in 0..3 {
+        let mut left = looks;
+        let mut pause = |_| {
+            assert!(left >= 0, "it looks no more once it is to end");
+            left -= 1;
+            left >= 0
+        };
+        assert!(!prepare(&mut pause), "{looks}");
+        assert!(!aside.exists());
+        assert!(!place.0.join("catch-up.part").exists());
+        assert_eq!(opened(&place).0, 0, "nothing is replaced");
+    }
+    // The last of them may be under way yet.
+    assert!(prepare(&mut |_| {
+        std::thread::yield_now();
+        true
+    }));
+    assert_eq!(opened(&place).0, USERS as u64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_another_program_has_open_is_not_touched() {
+    let (disk, mut log) = primary();
+    let listener = PeerListener::start(ANYWHERE, disk).await;
+    let listener = listener.expect("a free port");
+    let _ = log.note_peer("one:1", &listener.place(""));
+    let place = Place::new("in-use");
+    let (_exchange, _) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
+    let part = place.0.join("catch-up.part");
+    std::fs::create_dir(&part).expect("there is room");
+    let error = run(&place, &log, &listener).expect_err("it is in use");
+    let text = error.to_string();
+    assert!(text.ends_with("another program has it open"), "{text}");
+    assert!(part.exists(), "it is the other one's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_start_waits_for_no_note_which_is_made_later() {
+    let (disk, mut log) = primary();
+    let listener = PeerListener::start(ANYWHERE, disk.clone()).await;
+    let listener = listener.expect("a free port");
+    // ORDERING: Relaxed; a flag of a test.
+    log.is_full.store(true, Ordering::Relaxed);
+    // It takes nothing over.
+    // ORDERING: Relaxed; a flag of a test.
+    log.is_alive.store(true, Ordering::Relaxed);
+    let place = Place::new("no-note");
+    let (mut exchange, _) = Exchange::open_in(disk.clone(), options(), |_| ()).expect("it opens");
+    exchange.drain().expect("it is well");
+    let catch_up = CatchUp::new((&place.0, true), "two:2", &listener);
+    let prepared = catch_up.prepare(&options(), &mut log, |time| time.is_zero());
+    assert!(prepared.expect("the directory is well"));
+    let mut follow_options = FollowOptions::new("two:2");
+    follow_options.peer_place = Some(catch_up.place().to_owned());
+    let following = Following::start(exchange, Box::new(log.clone()), follow_options);
+    let mut following = following.expect("there are threads");
+    while following.turn().expect("it does not halt") == Followed::Nothing {
+        std::thread::yield_now();
+    }
+    assert_eq!(log.peers(), Ok(Vec::new()));
+    // ORDERING: Relaxed; a flag of a test.
+    log.is_full.store(false, Ordering::Relaxed);
+    while log.peers().expect("it answers").is_empty() {
+        let _ = following.turn().expect("it does not halt");
+        std::thread::yield_now();
+    }
+    let noted = ("two:2".to_owned(), catch_up.place().to_owned());
+    assert_eq!(log.peers(), Ok(vec![noted]));
+}
+
+#[test]
+fn replicas_that_have_given_nothing_are_asked_less_and_less() {
+    let error = CopyError::Unchecked { commands: 1 };
+    let error = CatchUpError::NoCopy(vec![("one:1".to_owned(), error)]);
+    let mut again = PEERS_AGAIN;
+    let waits: Vec<u64> = (0..8).map(|_| error.wait(&mut again).as_secs()).collect();
+    assert_eq!(waits, [5, 10, 20, 40, 80, 160, 300, 300]);
+    assert_eq!(
+        CatchUpError::NoCopy(Vec::new()).wait(&mut again),
+        PEERS_AGAIN
+    );
 }
 
 #[test]

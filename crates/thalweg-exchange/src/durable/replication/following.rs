@@ -9,7 +9,7 @@ use thalweg_journal::Storage;
 
 use super::follower::Follower;
 use super::halted::Halted;
-use super::log::{Claim, CommandLog, LogError, Tail};
+use super::log::{Claim, CommandLog, LogError, Tail, Written};
 use super::sequencing::{self, NOTE_EVERY};
 use crate::durable::exchange::Exchange;
 use crate::durable::options::Wake;
@@ -35,6 +35,8 @@ pub struct FollowOptions {
     pub silence: Duration,
     /// Bytes of batches that the log keeps, for replicas that were stopped \[256 MiB\].
     pub kept_bytes_max: usize,
+    /// Where others get copies of this replica, which it notes in the log \[nowhere\].
+    pub peer_place: Option<String>,
 }
 
 impl FollowOptions {
@@ -47,6 +49,7 @@ impl FollowOptions {
             bootstrap: false,
             silence: Duration::from_millis(300),
             kept_bytes_max: 256 << 20,
+            peer_place: None,
         }
     }
 }
@@ -140,7 +143,8 @@ struct Looks {
 
 impl Looks {
     /// Starts the thread, which ends when this is dropped.
-    fn start(holder: String, wake: Wake) -> io::Result<Self> {
+    fn start(options: &FollowOptions, wake: Wake) -> io::Result<Self> {
+        let (holder, mut place) = (options.holder.clone(), options.peer_place.clone());
         let (errands, received) = channel::<(Box<dyn CommandLog>, Errand)>();
         let (looked, looks) = channel();
         let run = move || {
@@ -154,6 +158,7 @@ impl Looks {
                 if let Some(commands) = errand.position {
                     // For people: the next one comes soon.
                     let _ = log.note_position(&holder, commands);
+                    place.take_if(|place| log.note_peer(&holder, place) == Written::Acked);
                 }
                 let tail = log.read(errand.from);
                 if looked.send(Look { log, began, tail }).is_err() {
@@ -210,7 +215,7 @@ impl<S: Storage> Following<S> {
         options: FollowOptions,
     ) -> Result<Self, Halted> {
         let wake = exchange.options.wake.clone();
-        let looks = Looks::start(options.holder.clone(), wake);
+        let looks = Looks::start(&options, wake);
         let looks = looks.map_err(|error| Halted::Thread(error.to_string()))?;
         let mut following = Self {
             replica: Follower::new(exchange, options.kept_bytes_max),
@@ -355,6 +360,10 @@ impl<S: Storage> Following<S> {
         self.was_at_end |= polled.is_at_end;
         if polled.may_lead {
             self.looks = None;
+            if let Some(place) = &self.options.peer_place {
+                // It may have been refused until now.
+                let _ = look.log.note_peer(&self.options.holder, place);
+            }
             let wake = self.exchange().options.wake.clone();
             self.replica.lead(|claim, newest, kept| {
                 sequencing::start(look.log, (claim, newest), kept, wake)
