@@ -212,12 +212,22 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         runtime.map_err(|error| Failure::Misuse(format!("no threads for connections: {error}")))?;
     let has_archive = config.journal.archive.is_some();
     let parts = (demo, flow, replication);
-    let ended = runtime.block_on(run(options.format, config, directory, parts));
+    let (ended, is_asked) = runtime.block_on(async {
+        let mut signals = match Signals::new().map_err(uncaught) {
+            Ok(signals) => signals,
+            Err(failure) => return (Err(failure), false),
+        };
+        let ended = run(options.format, config, directory, parts, &mut signals).await;
+        (ended, signals.has_come().await)
+    });
     // The remaining tasks wait for events that will not arrive.
     runtime.shutdown_background();
     drop(logs);
     match ended {
-        Err(Failure::Serve(error)) if error.is_behind() && !has_archive => Err(start_again(error)),
+        // A signal may have come while it halted.
+        Err(Failure::Serve(error)) if error.is_behind() && !has_archive && !is_asked => {
+            Err(start_again(error))
+        }
         ended => ended,
     }
 }
@@ -284,6 +294,11 @@ fn configuration(options: &Serve) -> Result<Config, Failure> {
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    has_come: bool,
+}
+
+fn uncaught(error: std::io::Error) -> Failure {
+    Failure::Misuse(format!("signals cannot be caught: {error}"))
 }
 
 impl Signals {
@@ -291,16 +306,29 @@ impl Signals {
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
+            has_come: false,
         })
     }
 
     /// Waits for a signal that ends the program, and returns the result of the program if there is
     /// no time to shut down in order.
     async fn end(&mut self) -> Finding {
-        tokio::select! {
+        let ended = tokio::select! {
             _ = self.interrupt.recv() => Finding::Interrupted,
             _ = self.terminate.recv() => Finding::Terminated,
+        };
+        self.has_come = true;
+        ended
+    }
+
+    /// Returns whether one has come, waited for or not.
+    async fn has_come(&mut self) -> bool {
+        tokio::select! {
+            biased;
+            _ = self.end() => {}
+            () = std::future::ready(()) => {}
         }
+        self.has_come
     }
 }
 
@@ -327,9 +355,8 @@ async fn run(
     config: Config,
     directory: PathBuf,
     (demo, flow, replication): Parts,
+    signals: &mut Signals,
 ) -> Result<Finding, Failure> {
-    let uncaught = |error| Failure::Misuse(format!("signals cannot be caught: {error}"));
-    let mut signals = Signals::new().map_err(uncaught)?;
     let mut hang_up = signal(SignalKind::hangup()).map_err(uncaught)?;
     let gateway = config.gateway.clone();
     let market = flow

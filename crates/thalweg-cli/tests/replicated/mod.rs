@@ -353,6 +353,9 @@ fn machines_that_are_far_behind_or_new_get_a_copy_of_another() {
     let mut clients = Clients::start(&machines.addresses("trade"));
     clients.trade(500, &place);
     let [new, late] = [1, 2].map(|further| (primary + further) % MACHINES);
+    place.wait("its directory", || {
+        machines.directory(new).is_dir().then_some(()).ok_or(0)
+    });
     machines.kill(new);
     machines.stop(late);
     // The log keeps a part of them.
