@@ -290,7 +290,7 @@ impl Write for Metered {
     }
 }
 
-/// What a peer sends, until `pause` returns false.
+/// The bytes that a peer sends, until `pause` returns false.
 struct Input<'p> {
     stream: Metered,
     pause: Pause<'p>,
