@@ -26,10 +26,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_exchange::UserId;
+use thalweg_server::network;
 use tokio::sync::watch;
 
 use crate::keys::ApiKey;
-use crate::limits::network;
 
 /// The use of a seat, in the order in which they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,7 +43,7 @@ enum Use {
     Working,
 }
 
-/// A use, when it began (a count), and the seat's id.
+/// A use, the count at which it began, and the id of the seat.
 type Rank = (Use, u64, u64);
 
 #[derive(Debug)]

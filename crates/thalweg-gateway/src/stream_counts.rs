@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::limits::network;
+use thalweg_server::network;
 
 /// Streams of an address, of all its connections together; names that are not known count as well.
 pub(crate) const PER_ADDRESS_MAX: usize = 1 << 16;
