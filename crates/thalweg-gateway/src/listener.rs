@@ -324,7 +324,7 @@ async fn call(
         }
         Err(error) => (Err(error), None),
     };
-    let mut response = of_result(&result, state.market.budget());
+    let mut response = of_result(&result, row.security, state.market.budget());
     if let Some(seat) = seat {
         seat.wait(key.as_deref());
     }

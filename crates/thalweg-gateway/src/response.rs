@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::ApiError;
 use crate::market::{Budget, TEXT_BYTES_FREE};
-use crate::rest::Answer;
+use crate::rest::{Answer, Security};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -33,12 +33,14 @@ struct Counted {
 }
 
 impl Counted {
-    /// Returns nothing where too many bytes wait already, unless these are few.
-    fn new(text: String, budget: &Arc<Budget>) -> Option<Self> {
+    /// Returns nothing where too many bytes wait already, unless these are few or are of what was
+    /// executed.
+    fn new(text: String, security: Security, budget: &Arc<Budget>) -> Option<Self> {
         let is_full = budget.add(text.capacity());
         let budget = Arc::clone(budget);
         let counted = Self { text, budget };
-        (!is_full || counted.text.capacity() <= TEXT_BYTES_FREE).then_some(counted)
+        let is_free = counted.text.capacity() <= TEXT_BYTES_FREE || security == Security::Trade;
+        (!is_full || is_free).then_some(counted)
     }
 }
 
@@ -55,14 +57,14 @@ impl Drop for Counted {
 }
 
 /// Returns the response with a result. One that is long is refused while too much waits to be
-/// written to all.
-pub(crate) fn of_result(result: &Answer, budget: &Arc<Budget>) -> HttpResponse {
+/// written to all, but for that of an order or a mass cancel: it is executed already.
+pub(crate) fn of_result(result: &Answer, security: Security, budget: &Arc<Budget>) -> HttpResponse {
     let mut text = match result {
         Ok(value) => value.to_string(),
         Err(error) => return of_error(error),
     };
     text.shrink_to_fit();
-    match Counted::new(text, budget) {
+    match Counted::new(text, security, budget) {
         Some(counted) => of_bytes(StatusCode::OK, Bytes::from_owner(counted)),
         None => of_error(&ApiError::BUSY),
     }
@@ -95,19 +97,24 @@ mod tests {
         let budget = Arc::<Budget>::default();
         let long = Ok(Value::String("x".repeat(TEXT_BYTES_FREE)));
         let short = Ok(Value::String("x".repeat(TEXT_BYTES_FREE / 2)));
-        let first = of_result(&long, &budget);
+        let first = of_result(&long, Security::None, &budget);
         assert_eq!(first.status(), StatusCode::OK);
         let bytes = budget.bytes();
         assert!(bytes > TEXT_BYTES_FREE);
         // Other connections have the rest.
         budget.add(TEXT_BYTES_TOTAL - bytes);
-        let refused = of_result(&long, &budget);
+        let refused = of_result(&long, Security::UserData, &budget);
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(budget.bytes(), TEXT_BYTES_TOTAL);
-        let second = of_result(&short, &budget);
+        let second = of_result(&short, Security::None, &budget);
         assert_eq!(second.status(), StatusCode::OK);
-        drop((first, second));
+        // It was executed.
+        let third = of_result(&long, Security::Trade, &budget);
+        assert_eq!(third.status(), StatusCode::OK);
+        assert!(budget.bytes() > TEXT_BYTES_TOTAL + TEXT_BYTES_FREE);
+        drop((first, second, third));
         assert_eq!(budget.bytes(), TEXT_BYTES_TOTAL - bytes);
-        assert_eq!(of_result(&long, &budget).status(), StatusCode::OK);
+        let last = of_result(&long, Security::None, &budget);
+        assert_eq!(last.status(), StatusCode::OK);
     }
 }
