@@ -8,12 +8,13 @@
 //! 2. A WebSocket does not wait. Where nothing else does, the oldest that has shown no key goes, of
 //!    the address that has most of these, if that has more seats than the new connection's would.
 //! 3. Where all are at work, the new connection is refused.
-//! 4. Once a request of a connection was signed, it is its user's. Beyond an eighth of the seats,
-//!    one of the user's own goes: first those that wait, then the oldest.
-//! 5. WebSockets that have shown no key that trades have three quarters of the seats. Beyond that,
-//!    the oldest goes of the holder that has most of these: an address without a key, or the user
-//!    of a key that reads. If that has no more than the new one's would, the new one is a guest,
-//!    which goes as if it waited, unless it shows a key that trades.
+//! 4. Once a request of a connection was signed, it is its user's: until it becomes a WebSocket,
+//!    and one of a proxy until its next request, which may be another client's. Beyond an eighth of
+//!    the seats, one of the user's own goes: first those that wait, then the oldest.
+//! 5. WebSockets that have shown no key of their user that trades have three quarters of the seats.
+//!    Beyond that, the oldest goes of the holder that has most of these: an address without a key,
+//!    or the user of a key that reads. If that has no more than the new one's would, the new one is
+//!    a guest, which goes as if it waited, unless it shows a key that trades.
 //! 6. An address is that of the peer until a request says which client a proxy stands for; from
 //!    then on its connection counts for that one.
 //!
@@ -49,9 +50,11 @@ type Rank = (Use, u64, u64);
 #[derive(Debug)]
 struct Taken {
     address: IpAddr,
+    /// Whether the peer is the proxy: the next request may be another client's.
+    is_shared: bool,
     /// The user of the last signed request.
     user: Option<UserId>,
-    /// Whether a key that trades was shown.
+    /// Whether a key of the user that trades was shown.
     is_trader: bool,
     is_working: bool,
     is_websocket: bool,
@@ -77,8 +80,12 @@ impl Taken {
     }
 
     fn show(&mut self, key: &ApiKey) {
-        self.user = Some(key.user);
-        self.is_trader |= key.may_trade;
+        let was_trader = self.is_trader && self.user == Some(key.user);
+        (self.user, self.is_trader) = (Some(key.user), was_trader || key.may_trade);
+    }
+
+    fn forget_key(&mut self) {
+        (self.user, self.is_trader) = (None, false);
     }
 }
 
@@ -150,6 +157,8 @@ struct Plan {
 #[derive(Debug)]
 pub(crate) struct Seats {
     max: usize,
+    /// The peer whose connections are of many clients.
+    proxy: Option<IpAddr>,
     plan: Mutex<Plan>,
 }
 
@@ -252,9 +261,10 @@ impl Plan {
 }
 
 impl Seats {
-    pub(crate) fn new(max: usize) -> Arc<Self> {
+    pub(crate) fn new(max: usize, proxy: Option<IpAddr>) -> Arc<Self> {
         Arc::new(Self {
             max,
+            proxy,
             plan: Mutex::default(),
         })
     }
@@ -279,6 +289,7 @@ impl Seats {
         let (sender, is_taken) = watch::channel(());
         let seat = Taken {
             address,
+            is_shared: self.proxy == Some(peer.to_canonical()),
             user: None,
             is_trader: false,
             is_working: false,
@@ -330,7 +341,12 @@ impl Seat {
         let mut plan = self.seats.lock();
         let belongs = self.belong(&mut plan, client);
         if belongs {
-            plan.change(self.id, |seat| seat.is_working = true);
+            plan.change(self.id, |seat| {
+                seat.is_working = true;
+                if seat.is_shared {
+                    seat.forget_key();
+                }
+            });
         }
         belongs
     }
@@ -345,7 +361,8 @@ impl Seat {
             self.is_websocket.store(true, Ordering::Relaxed);
             let is_guest = !plan.has_follower(network(client), self.seats.max);
             plan.change(self.id, |seat| {
-                (seat.is_websocket, seat.is_guest) = (true, is_guest)
+                (seat.is_websocket, seat.is_guest) = (true, is_guest);
+                seat.forget_key();
             });
         }
         belongs
@@ -400,7 +417,7 @@ mod tests {
 
     #[test]
     fn an_address_has_half_of_the_seats_whatever_it_does() {
-        let seats = Seats::new(8);
+        let seats = Seats::new(8, None);
         let one = ip("10.0.0.1");
         let taken: Vec<Seat> = (0..4).map(|_| seats.take(one).expect("room")).collect();
         assert!(taken.iter().all(|seat| seat.work(one)));
@@ -422,7 +439,7 @@ mod tests {
 
     #[test]
     fn those_that_wait_longest_without_a_key_go_first_and_those_at_work_never() {
-        let seats = Seats::new(4);
+        let seats = Seats::new(4, None);
         let address = |host: u8| ip(&format!("10.0.0.{host}"));
         let taken = [0, 1, 2, 3].map(|host| {
             let seat = seats.take(address(host)).expect("room");
@@ -449,7 +466,7 @@ mod tests {
 
     #[test]
     fn a_websocket_without_a_key_goes_for_an_address_with_fewer_seats() {
-        let seats = Seats::new(12);
+        let seats = Seats::new(12, None);
         let [one, two, three] = [1, 2, 3].map(|host| ip(&format!("10.0.0.{host}")));
         let working: Vec<Seat> = (4..8)
             .map(|host| ip(&format!("10.0.0.{host}")))
@@ -508,7 +525,7 @@ mod tests {
 
     #[test]
     fn one_user_has_an_eighth_of_the_seats_from_any_addresses() {
-        let seats = Seats::new(32);
+        let seats = Seats::new(32, None);
         let reader = ApiKey::read_only(UserId(1));
         let own = websockets(&seats, 100, &["10.0.0.1", "10.0.0.2"], Some(&reader));
         assert_eq!(own.len(), 4);
@@ -536,7 +553,7 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_seats_is_for_keys_that_trade() {
-        let seats = Seats::new(16);
+        let seats = Seats::new(16, None);
         let mut held = Vec::new();
         for user in 1..=20 {
             let reader = ApiKey::read_only(UserId(user));
@@ -574,7 +591,7 @@ mod tests {
 
     #[test]
     fn a_connection_of_a_proxy_counts_for_its_client() {
-        let seats = Seats::new(4);
+        let seats = Seats::new(4, Some(ip("127.0.0.1")));
         let (proxy, client) = (ip("127.0.0.1"), ip("10.0.0.1"));
         let taken: Vec<Seat> = (0..2).map(|_| seats.take(proxy).expect("room")).collect();
         assert!(taken.iter().all(|seat| seat.work(client)));
@@ -582,5 +599,52 @@ mod tests {
         assert!(!third.work(client), "its client has two");
         assert!(third.work(ip("10.0.0.2")));
         assert_eq!(seats.lock().by_address.count(proxy), 0);
+    }
+
+    #[test]
+    fn a_connection_of_a_proxy_is_a_users_until_its_next_request() {
+        let [proxy, first, second] = ["127.0.0.1", "10.0.0.1", "10.0.0.2"].map(ip);
+        let seats = Seats::new(4, Some(proxy));
+        let seat = seats.take(proxy).expect("room");
+        let users = |seats: &Seats| seats.lock().by_user.count(UserId(1));
+        // Two programs of one address, and another client, by one connection of the proxy.
+        for client in [first, first, second] {
+            assert!(seat.work(client));
+            assert_eq!(users(&seats), 0);
+            seat.wait(Some(&trader(1)));
+            assert_eq!(users(&seats), 1);
+        }
+        assert!(seat.work(first));
+        seat.wait(None);
+        assert_eq!(users(&seats), 0);
+        seat.wait(Some(&trader(1)));
+        assert!(seat.follow(second));
+        assert_eq!(
+            (users(&seats), seats.lock().followers.count(second)),
+            (0, 1)
+        );
+        // Nor has it shown a key that trades.
+        seat.show(&ApiKey::read_only(UserId(2)));
+        assert_eq!(seats.lock().readers.count(UserId(2)), 1);
+    }
+
+    #[test]
+    fn a_connection_of_a_client_is_its_users_until_it_is_a_websocket() {
+        let seats = Seats::new(4, None);
+        let client = ip("10.0.0.1");
+        let seat = seats.take(client).expect("room");
+        seat.wait(Some(&trader(1)));
+        assert!(seat.work(client));
+        seat.wait(None);
+        assert_eq!(seats.lock().by_user.count(UserId(1)), 1);
+        assert!(seat.follow(client));
+        assert_eq!(seats.lock().followers.count(client), 1);
+        // A key that trades is that of its user.
+        seat.show(&trader(1));
+        assert_eq!(seats.lock().readers.total, 0);
+        seat.show(&ApiKey::read_only(UserId(1)));
+        assert_eq!(seats.lock().readers.total, 0);
+        seat.show(&ApiKey::read_only(UserId(2)));
+        assert_eq!(seats.lock().readers.count(UserId(2)), 1);
     }
 }
