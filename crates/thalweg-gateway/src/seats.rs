@@ -4,7 +4,9 @@
 //! *Rules.*
 //! 1. Where no seat is left for an address, or at all, one that waits for its next request goes:
 //!    first those that have not shown a key, of these the one that waits longest. A request that is
-//!    read still, and a connection without one yet, wait too.
+//!    read still, and a connection without one yet, wait too. A connection whose response is being
+//!    written is at work where it has shown a key; where it has not, it goes before those that wait
+//!    and have, for a client may take a response as slowly as it likes.
 //! 2. A WebSocket does not wait. Where nothing else does, the oldest that has shown no key goes, of
 //!    the address that has most of these, if that has more seats than the new connection's would.
 //! 3. Where all are at work, the new connection is refused.
@@ -36,12 +38,24 @@ use crate::keys::ApiKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     Waiting,
+    /// The response to a request without a key is being written.
+    Writing,
     WaitingWithKey,
     /// A WebSocket that has shown no key.
     Following,
     /// A WebSocket that has shown keys that read only.
     Reading,
     Working,
+}
+
+/// The stage of a connection by HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It has no request, or one that is read still.
+    Waiting,
+    Working,
+    /// Its response is being written.
+    Writing,
 }
 
 /// A use, the count at which it began, and the id of the seat.
@@ -56,11 +70,11 @@ struct Taken {
     user: Option<UserId>,
     /// Whether a key of the user that trades was shown.
     is_trader: bool,
-    is_working: bool,
+    stage: Stage,
     is_websocket: bool,
     /// Whether there was no place for the WebSocket among those that stay.
     is_guest: bool,
-    /// When it was taken, or began to wait: a count.
+    /// When it was taken, or began to write or to wait: a count.
     since: u64,
     /// Dropped with the seat: all that wait for that are notified.
     _taken: watch::Sender<()>,
@@ -69,13 +83,14 @@ struct Taken {
 impl Taken {
     fn is(&self) -> Use {
         let stays = self.is_websocket && !self.is_guest;
-        match self.user {
-            Some(_) if self.is_websocket && self.is_trader => Use::Working,
-            Some(_) if stays => Use::Reading,
-            None if stays => Use::Following,
-            _ if self.is_working => Use::Working,
-            Some(_) => Use::WaitingWithKey,
-            None => Use::Waiting,
+        match (self.user, self.stage) {
+            (Some(_), _) if self.is_websocket && self.is_trader => Use::Working,
+            (Some(_), _) if stays => Use::Reading,
+            (None, _) if stays => Use::Following,
+            (_, Stage::Working) | (Some(_), Stage::Writing) => Use::Working,
+            (Some(_), Stage::Waiting) => Use::WaitingWithKey,
+            (None, Stage::Writing) => Use::Writing,
+            (None, Stage::Waiting) => Use::Waiting,
         }
     }
 
@@ -292,7 +307,7 @@ impl Seats {
             is_shared: self.proxy == Some(peer.to_canonical()),
             user: None,
             is_trader: false,
-            is_working: false,
+            stage: Stage::Waiting,
             is_websocket: false,
             is_guest: false,
             since: id,
@@ -342,7 +357,7 @@ impl Seat {
         let belongs = self.belong(&mut plan, client);
         if belongs {
             plan.change(self.id, |seat| {
-                seat.is_working = true;
+                seat.stage = Stage::Working;
                 if seat.is_shared {
                     seat.forget_key();
                 }
@@ -362,6 +377,7 @@ impl Seat {
             let is_guest = !plan.has_follower(network(client), self.seats.max);
             plan.change(self.id, |seat| {
                 (seat.is_websocket, seat.is_guest) = (true, is_guest);
+                seat.stage = Stage::Waiting;
                 seat.forget_key();
             });
         }
@@ -375,12 +391,21 @@ impl Seat {
         plan.limit_user(key.user, self.id, self.seats.max);
     }
 
-    /// The request is answered, and the next one is waited for; `key` has signed it.
-    pub(crate) fn wait(&self, key: Option<&ApiKey>) {
+    /// The request is answered; `key` has signed it. The next one is waited for once the response,
+    /// which holds what this returns, is written.
+    pub(crate) fn write(self: &Arc<Self>, key: Option<&ApiKey>) -> Writing {
+        Writing {
+            since: self.begin_writing(key),
+            seat: Arc::clone(self),
+        }
+    }
+
+    /// Returns when the writing began.
+    fn begin_writing(&self, key: Option<&ApiKey>) -> u64 {
         let mut plan = self.seats.lock();
         let since = plan.count();
         plan.change(self.id, |seat| {
-            (seat.since, seat.is_working) = (since, false);
+            (seat.since, seat.stage) = (since, Stage::Writing);
             if let Some(key) = key {
                 seat.show(key);
             }
@@ -388,12 +413,37 @@ impl Seat {
         if let Some(key) = key {
             plan.limit_user(key.user, self.id, self.seats.max);
         }
+        since
+    }
+
+    /// Has the connection wait, unless its next request, which it may send before, has come.
+    fn end_writing(&self, begun: u64) {
+        let mut plan = self.seats.lock();
+        let since = plan.count();
+        plan.change(self.id, |seat| {
+            if (seat.since, seat.stage) == (begun, Stage::Writing) {
+                (seat.since, seat.stage) = (since, Stage::Waiting);
+            }
+        });
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.seats.lock().remove(self.id);
+    }
+}
+
+/// A response that is being written, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    seat: Arc<Seat>,
+    since: u64,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.seat.end_writing(self.since);
     }
 }
 
@@ -409,6 +459,12 @@ mod tests {
         let mut key = ApiKey::read_only(UserId(user));
         key.may_trade = true;
         key
+    }
+
+    impl Seat {
+        fn wait(&self, key: Option<&ApiKey>) {
+            self.end_writing(self.begin_writing(key));
+        }
     }
 
     fn is_there(seat: &Seat) -> bool {
@@ -462,6 +518,41 @@ mod tests {
         assert!(seats.take(address(6)).is_none());
         drop((second, third, fourth, taken));
         assert!(seats.lock().taken.is_empty() && seats.lock().by_address.seats.is_empty());
+    }
+
+    #[test]
+    fn a_connection_waits_once_its_response_is_written_and_one_with_a_key_does_not_go_before() {
+        let seats = Seats::new(4, None);
+        let address = |host: u8| ip(&format!("10.0.0.{host}"));
+        let work = |host: u8| {
+            let seat = Arc::new(seats.take(address(host))?);
+            assert!(seat.work(address(host)));
+            Some(seat)
+        };
+        let taken = [0, 1, 2, 3].map(|host| work(host).expect("room"));
+        let signed = taken[0].write(Some(&ApiKey::read_only(UserId(1))));
+        let unsigned = taken[1].write(None);
+        taken[2].wait(Some(&ApiKey::read_only(UserId(2))));
+        taken[3].wait(None);
+        let left = || taken.each_ref().map(|seat| is_there(seat));
+        let _first = work(4).expect("one waits");
+        assert_eq!(left(), [true, true, true, false]);
+        let _second = work(5).expect("one without a key is written to");
+        assert_eq!(left(), [true, false, true, false]);
+        let _third = work(6).expect("one waits");
+        assert_eq!(left(), [true, false, false, false]);
+        assert!(work(7).is_none());
+        // A request that came before the response was written is at work.
+        assert!(taken[0].work(address(0)));
+        drop((signed, unsigned));
+        assert!(work(7).is_none());
+        let older = taken[0].write(None);
+        let newer = taken[0].write(Some(&trader(1)));
+        drop(older);
+        assert!(work(7).is_none());
+        drop(newer);
+        assert!(work(7).is_some());
+        assert_eq!(left(), [false; 4]);
     }
 
     #[test]
