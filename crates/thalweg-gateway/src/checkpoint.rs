@@ -4,8 +4,8 @@
 //! 1. A checkpoint is written into the log, in turns, between other records. Each turn writes as
 //!    much as came since the one before, and [`TURN_BYTES`] at least: clients do not wait long, and
 //!    a checkpoint always comes to its end.
-//! 2. The parts of one user or symbol are all of it at the place of the first part: they are copied
-//!    then, under its lock, and appended by their position, over as many turns as they take. No
+//! 2. All parts of one user or symbol show its state at the first part: they are copied then, under
+//!    its lock, and appended by their position, over as many turns as they take. No
 //!    other user or symbol begins between them. Orders, reports and trades that come between are
 //!    applied again behind the last part.
 //! 3. Segments are removed when the checkpoint is whole and durable: those before its beginning.

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
-use thalweg_server::config;
+use thalweg_server::{config, network};
 
 use crate::error::ApiError;
 
@@ -118,15 +118,6 @@ pub(crate) struct Limits {
     weight_refusals: AtomicU64,
     orders_10s: Window<UserId>,
     orders_day: Window<UserId>,
-}
-
-/// Returns the address that weights and connections count for: a host of IPv6 has a network of
-/// 2^64 addresses, and one of IPv4 that came to a listener of IPv6 is itself.
-pub(crate) fn network(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        address @ IpAddr::V4(_) => address,
-        IpAddr::V6(v6) => IpAddr::from((v6.to_bits() & !u128::from(u64::MAX)).to_be_bytes()),
-    }
 }
 
 impl Limits {

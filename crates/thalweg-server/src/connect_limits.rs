@@ -96,8 +96,10 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Returns the part of an address that one stranger has: of the newer kind, a network.
-fn stranger(address: IpAddr) -> IpAddr {
+/// Returns the address that connections and weights count for: a host of IPv6 has a network of 2^64
+/// addresses, and one of IPv4 that came to a listener of IPv6 is itself.
+#[must_use]
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
         address @ IpAddr::V4(_) => address,
@@ -158,7 +160,7 @@ impl ConnectLimits {
             // One address must not have all that may come at once.
             let burst = (self.connections_max / 2).max(1);
             let new = || TokenBucket::new(self.address_per_s, burst, now);
-            let of_address = inner.of_address.entry(stranger(from));
+            let of_address = inner.of_address.entry(network(from));
             of_address.or_insert_with(new).take(1, now)
         };
         let buckets = match is_taken {

@@ -48,6 +48,8 @@ pub enum ServeError {
     CatchUp(CatchUpError),
     /// The exchange has stopped.
     Failed(Failed),
+    /// The server was stopped before it had started.
+    Stopped,
     /// A thread of the server has panicked, which means a fault in this crate.
     Panicked,
 }
@@ -94,6 +96,7 @@ impl fmt::Display for ServeError {
             Self::Halted(halted) => halted.fmt(f),
             Self::CatchUp(error) => error.fmt(f),
             Self::Failed(failed) => failed.fmt(f),
+            Self::Stopped => f.write_str("the server was stopped before it had started"),
             Self::Panicked => f.write_str("a thread of the server has panicked"),
         }
     }
@@ -110,7 +113,7 @@ impl error::Error for ServeError {
             Self::Halted(halted) => Some(halted),
             Self::CatchUp(error) => Some(error),
             Self::Failed(failed) => Some(failed),
-            Self::Market(_) | Self::Panicked => None,
+            Self::Market(_) | Self::Stopped | Self::Panicked => None,
         }
     }
 }

@@ -63,7 +63,7 @@ mod wall_clock;
 
 pub use self::audit::GatewayLine;
 pub use self::catch_up::CatchUpError;
-pub use self::connect_limits::Arrival;
+pub use self::connect_limits::{Arrival, network};
 pub use self::drop_copy::{Copied, DropCopy, OpenOrdersOf};
 pub use self::error::ServeError;
 pub use self::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists};

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::UserLimits;
 use thalweg_exchange::durable::replication::{
-    CommandLog, FollowOptions, Followed, Following, Halted, Looked, ReplicaStats,
+    CommandLog, FollowOptions, Followed, Following, HUNG, Halted, Looked, ReplicaStats,
 };
 use thalweg_exchange::durable::{Exchange, Storage};
 use thalweg_exchange::market::Epoch;
@@ -19,12 +19,6 @@ use crate::error::ServeError;
 use crate::request::Request;
 use crate::trouble::{Due, Trouble};
 use crate::wall_clock::{AHEAD_MAX, STOPPED_MAX};
-
-/// Set in epochs of market data that come from claims: they are above those that come from clocks.
-const OF_CLAIM: u64 = 1 << 63;
-
-/// For how long the figures of a replica whose thread goes on are the same ones, at most.
-const HUNG: Duration = Duration::from_secs(2);
 
 /// How often it is seen whether the log was read, before anything is served.
 const ATTACH_EVERY: Duration = Duration::from_millis(2);
@@ -56,7 +50,7 @@ pub(crate) fn feed_epoch(claim: u64, leads: bool) -> Epoch {
         true => u32::MAX,
         false => RandomState::new().hash_one(claim) as u32 >> 1,
     };
-    Epoch(OF_CLAIM | claim.min(u64::from(u32::MAX >> 1)) << 32 | u64::from(own))
+    Epoch(Epoch::FIRST_REPLICATED.0 | claim.min(u64::from(u32::MAX >> 1)) << 32 | u64::from(own))
 }
 
 /// The state that the clock and the limits of a primary go on from.
@@ -121,7 +115,7 @@ impl<S: Storage> Replica<S> {
     ) -> Result<(), ServeError> {
         while !self.following.may_serve() {
             if !goes_on(requests, ATTACH_EVERY) {
-                return Err(ServeError::Panicked);
+                return Err(ServeError::Stopped);
             }
             self.turn(Instant::now());
             note(self.figures());
@@ -199,8 +193,8 @@ impl<S: Storage> Replica<S> {
         }
     }
 
-    /// Returns the address of the primary; empty where that is not known, or is this replica that
-    /// is none yet.
+    /// Returns the address of the primary; empty where it is unknown, or where this replica has
+    /// claimed the log but does not lead yet.
     fn primary(&self) -> &str {
         let claim = self.following.claim();
         let holder = claim.map_or("", |claim| &claim.holder[..]);

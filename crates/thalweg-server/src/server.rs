@@ -512,7 +512,7 @@ fn open_exchange<S: Storage>(
     };
     let pause = |time| goes_on(requests, time);
     if !catch_up.prepare(&options, &mut *replication.log, pause)? {
-        return Err(ServeError::Panicked);
+        return Err(ServeError::Stopped);
     }
     let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
     let why = "the journal was executed";

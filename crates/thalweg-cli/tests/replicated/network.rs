@@ -66,6 +66,10 @@ pub(crate) fn with_network(name: &str, test: impl FnOnce(Option<Network>)) {
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
+    assert!(
+        !output.status.success() || said.contains("test result: ok. 1 passed"),
+        "{name} did not run: {said}"
+    );
     // The runner's lines would be counted as those of another test.
     let said = said
         .lines()

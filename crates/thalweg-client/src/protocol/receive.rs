@@ -13,10 +13,6 @@ use crate::disconnect_reason::DisconnectReason;
 use crate::event::Event;
 use crate::outcome::Outcome;
 
-/// Epochs of the market data of a replicated exchange are not below this one. It forgets no report:
-/// a replica that has fewer than another one is behind.
-const REPLICATED: Epoch = Epoch(1 << 63);
-
 /// The first frame of an exchange is shorter than this: a welcome or a bye.
 const FIRST_FRAME_BYTES_MAX: u32 = 4_096;
 
@@ -148,7 +144,7 @@ impl Protocol {
         }
         let last = ReportNumber(welcome.next_report.0.saturating_sub(1));
         if let Some(received) = self.report.filter(|received| *received > last)
-            && (self.options.address.contains(',') || welcome.epoch >= REPLICATED)
+            && (self.options.address.contains(',') || welcome.epoch >= Epoch::FIRST_REPLICATED)
         {
             return Err(DisconnectReason::Stale { received, last });
         }

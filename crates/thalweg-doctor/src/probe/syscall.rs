@@ -509,7 +509,7 @@ mod tests {
         assert_eq!(timeout(PRIVATE, 0x7f00), (Some(3_000_000_005), None));
         assert_eq!(timeout(PRIVATE | 9, 0x7f00), (None, Some(3_000_000_005)));
         assert_eq!(timeout(PRIVATE, 1), (Some(0), None), "it cannot be read");
-        // That moment of the clock of the world is long over.
+        // This moment of the realtime clock has passed.
         let (after_ns, at_ns) = timeout(PRIVATE | CLOCK_REALTIME | 9, 0x7f00);
         assert!(after_ns.is_none() && at_ns <= Some(crate::sys::now_ns()));
     }

@@ -330,7 +330,6 @@ fn every_kind_has_a_rule_and_every_rule_is_sound() {
         for name in engine::looked_at(rule).into_iter().chain(blind) {
             assert!(crate::evidence::named(name).is_some(), "{name}");
         }
-        // A text that appears only if a figure is high is not filled in.
         let places = rule.next.matches('{').count();
         let filled = weigh(rule, &Evidence::new()).0.next;
         assert_eq!(filled.matches("unknown").count(), places, "{filled}");
@@ -665,11 +664,6 @@ fn any_evidence() -> impl Strategy<Value = Evidence> {
     })
 }
 
-/// Returns the clues that support a rule.
-fn in_favour(rule: &Rule) -> impl Iterator<Item = &'static Clue> {
-    rule.needs.iter()
-}
-
 /// Returns whether the rule uses the figure of the clue in no other place.
 fn looks_once(rule: &Rule, clue: &Clue) -> bool {
     let name = clue.figure.name();
@@ -700,12 +694,24 @@ proptest! {
     }
 
     #[test]
+    fn a_need_that_does_not_hold_leaves_nothing(evidence in any_evidence()) {
+        for rule in rules() {
+            let figure = |need: &&Clue| matches!(need.figure, Quantity::One(_));
+            for need in rule.needs.iter().filter(figure) {
+                let mut less = evidence.clone();
+                less.put(need.figure.name(), need.from, Quality::Exact, "less");
+                prop_assert_eq!(weigh(rule, &less).0.confidence, 0.0, "{:?}", rule.id);
+            }
+        }
+    }
+
+    #[test]
     fn more_that_speaks_for_it_never_lowers(
         evidence in any_evidence(), chosen in any::<prop::sample::Index>(), step in 0.0..2.0f64,
     ) {
         let all: Vec<(&Rule, &Clue)> = rules()
             .into_iter()
-            .flat_map(|rule| in_favour(rule).map(move |clue| (rule, clue)))
+            .flat_map(|rule| rule.needs.iter().map(move |clue| (rule, clue)))
             .filter(|(rule, clue)| looks_once(rule, clue))
             .collect();
         let (rule, clue) = all[chosen.index(all.len())];

@@ -43,7 +43,7 @@ fn estimated(count: u64) -> Option<(bool, f64)> {
     }
     // Windows of a few ms say little of the rest where others have the cores for most of the time,
     // or the core's other thread, which makes each call take longer.
-    let waited = seen.value("run.wait_peers") + seen.value("host.wait_others");
+    let waited = seen.value("host.wait_others");
     let others = seen.value("host.others");
     let is_alone = waited < 0.2 && others < 0.5;
     if !is_alone {

@@ -36,9 +36,8 @@ pub enum Published<'p> {
     Outcome(Executed<'p>),
     /// The exchange follows a command log: outcomes are of commands that others answer.
     Following,
-    /// Commands from now on are under this claim of the command log: of another replica, under
-    /// which the next batch was written or behind which there is nothing yet, or of this one, which
-    /// has executed all that was before. It does not go back to an earlier claim.
+    /// A claim of the command log, under which all commands from now on are. It is that of another
+    /// replica, or of this one once it has executed everything before. Epochs never go back.
     Claimed {
         /// The number of the claim, higher than those of all claims before.
         epoch: u64,

@@ -13,6 +13,11 @@ use crate::ids::SymbolId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 
+impl Epoch {
+    /// The first epoch of a replicated exchange. Epochs that come from a clock are below it.
+    pub const FIRST_REPLICATED: Self = Self(1 << 63);
+}
+
 /// The number of a message among all messages of a feed, from 1, without gaps. 0 is before the
 /// first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

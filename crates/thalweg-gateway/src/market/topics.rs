@@ -23,7 +23,7 @@ struct Registry {
     next: u64,
 }
 
-/// Events, and followers that get one, before the lock is given back, and others have a turn.
+/// The number of events and deliveries before the lock is released for others.
 pub(super) const PUSHED_TOGETHER: usize = 1_024;
 
 /// How far some events were published.

@@ -78,7 +78,7 @@ impl Followers {
         self.lock().count == 0
     }
 
-    /// Sends an event, which is made if somebody follows. Returns whether somebody does.
+    /// Sends an event, if the user has followers. Returns whether there are any.
     pub(super) fn send(&self, event: Option<UserEvent>) -> bool {
         let state = self.lock();
         let Some(sender) = &state.sender else {

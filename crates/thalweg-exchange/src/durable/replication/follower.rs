@@ -50,7 +50,7 @@ pub struct Follower<S: Storage> {
     end: u64,
     /// Batches that the log has, as far as this replica has read them.
     kept: Kept,
-    /// Whether the digest before a batch was compared with the own one.
+    /// Whether the digest of a batch was compared with this replica's own.
     is_compared: bool,
     faults: Faults,
 }

@@ -43,3 +43,4 @@ pub use self::following::{FollowOptions, Followed, Following, Looked, ReplicaSta
 pub use self::halted::Halted;
 pub use self::log::{Claim, CommandLog, LogError, Start, Stored, Tail, Written};
 pub use self::sequencer::{Sequencer, Step};
+pub use self::sequencing::HUNG;
