@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 
 use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
 use thalweg_exchange::durable::{Options, SimDisk, Wake};
@@ -12,6 +12,7 @@ use thalweg_exchange::session::SessionKey;
 use super::*;
 use crate::config::Config;
 use crate::driver::tests::{driver, driver_of};
+use crate::drop_copy::tests::{behind, books};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::output::Output;
@@ -38,7 +39,8 @@ fn thread_with(driver: Driver<SimDisk>) -> Thread {
     ));
     let poll = Poll::new().expect("there are files");
     let (_, requests) = mpsc::channel();
-    ExchangeThread::new(shared, (poll, requests), (driver, Mailbox::default()), None)
+    let parts = (driver, Mailbox::default(), None);
+    ExchangeThread::new(shared, (poll, requests), parts, None)
 }
 
 /// Adds sessions of a user, who wants reports.
@@ -125,6 +127,27 @@ fn reports_that_a_gateway_follows_are_charged_to_the_sender_of_their_command() {
     assert!(thread.outgoing.copied.is_empty());
     let mailbox = thread.mailbox.lock().expect("no thread has panicked");
     assert!(mailbox.copied.is_empty());
+}
+
+#[test]
+fn books_come_anew_for_a_gateway_that_was_behind_though_no_commands_come() {
+    let mut thread = thread();
+    let (writer, copy) = behind();
+    thread.copy = Some(Arc::new(Mutex::new(writer)));
+    thread.deliver();
+    thread.is_woken = false;
+    let mut handed = Vec::new();
+    while handed.last().is_none_or(|(_, are_all)| !are_all) {
+        assert_eq!(thread.driver.exchange().number(), 0);
+        let due = thread.tend_at.expect("more books are to come");
+        thread.tend(due);
+        handed.push(books(&copy));
+    }
+    assert_eq!(handed, [(4_096, false), (8_192, false), (8_193, true)]);
+    // From then on it is not looked at without need.
+    thread.tend_at = None;
+    thread.deliver();
+    assert_eq!(thread.tend_at, None);
 }
 
 /// Two sessions of a user, and one of another: each gets its own answers and its user's reports, in
