@@ -64,10 +64,8 @@ impl<S: Storage> ExchangeThread<S> {
         self.push_run(&mut run, &mut rest);
         outgoing.bytes.clear();
         for (key, reports) in outgoing.copied.drain(..) {
-            let id = self.sessions.of_key(key);
-            if let Some(session) = id.and_then(|id| self.sessions.get(id)) {
-                self.scheduler.charge_copied(session.holder, reports as u64);
-            }
+            self.scheduler
+                .charge_copied(key, reports as u64, Instant::now());
         }
         if let Some(failed) = outgoing.failed.take() {
             self.check(Err::<(), _>(failed));

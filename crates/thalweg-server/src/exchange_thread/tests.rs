@@ -111,10 +111,14 @@ fn reports_that_a_gateway_follows_are_charged_to_the_sender_of_their_command() {
     let mut thread = thread();
     let (sender, _own) = enter(&mut thread, 1, 2);
     let (other, _others) = enter(&mut thread, 2, 1);
-    for (reports, finish) in [(100, 800), (1, 808)] {
+    let (gone, its) = enter(&mut thread, 3, 1);
+    thread.leave(its[0].0);
+    thread.close(its[0].0);
+    let before = thread.scheduler.finish(gone);
+    for (reports, finish, of_gone) in [(100, 800, 400), (1, 808, 800)] {
         let mut published = Outgoing::default();
         published.copied(SessionKey::new(Role::Trade, 1, 1), reports);
-        // A session that is gone.
+        // Its session is gone, and it comes again to what it has caused.
         published.copied(SessionKey::new(Role::Trade, 3, 0), 50);
         let mut mailbox = thread.mailbox.lock().expect("no thread has panicked");
         mailbox.append(&mut published);
@@ -122,7 +126,9 @@ fn reports_that_a_gateway_follows_are_charged_to_the_sender_of_their_command() {
         thread.deliver();
         assert_eq!(thread.scheduler.finish(sender), finish);
         assert_eq!(thread.scheduler.finish(other), 0);
+        assert_eq!(thread.scheduler.finish(gone), before + of_gone);
     }
+    assert_eq!(enter(&mut thread, 3, 1).0, gone);
     // Nothing is left, also where no answers are.
     assert!(thread.outgoing.copied.is_empty());
     let mailbox = thread.mailbox.lock().expect("no thread has panicked");
