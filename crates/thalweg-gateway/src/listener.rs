@@ -293,9 +293,9 @@ async fn call(
         Err(error) => return Ok(weighed(state, address, || of_error(&error))),
     };
     let seat = head.extensions.get::<Arc<Seat>>();
-    if !seat.is_some_and(|seat| seat.work(address)) {
+    let Some(seat) = seat.filter(|seat| seat.work(address)) else {
         return Ok(weighed(state, address, || of_error(&ApiError::BUSY)));
-    }
+    };
     let mut unit = TimeUnit::default();
     let admitted = rest::admit(state, (row, &params), address, || {
         let named = header(TIME_UNIT).or(params.raw("timeUnit"));
@@ -324,10 +324,8 @@ async fn call(
         }
         Err(error) => (Err(error), None),
     };
-    let mut response = of_result(&result, state.market.budget());
-    if let Some(seat) = seat {
-        seat.wait(key.as_deref());
-    }
+    let writing = seat.write(key.as_deref());
+    let mut response = of_result(&result, row.security, state.market.budget(), writing);
     let trader = key.as_deref().filter(|_| row.security == Security::Trade);
     add_limits(response.headers_mut(), state, address, trader);
     if let Some(key) = key {
@@ -392,6 +390,46 @@ mod tests {
         drop(client);
         served.await.expect("no panic");
         assert_eq!(bytes(), 0);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_connection_waits_for_its_next_request_once_its_response_is_written() {
+        let fixture = Fixture::with("writing", |config| config.gateway.connections_max = 4).await;
+        let state = Arc::clone(fixture.state());
+        let peer = SocketAddr::from(([127, 0, 0, 1], 1));
+        let (mut client, server) = tokio::io::duplex(64);
+        let seat = Arc::new(state.seats.take(peer.ip()).expect("room"));
+        let own = Arc::clone(&seat);
+        let served = tokio::spawn(serve_on(server, Arc::clone(&state), peer, own, None));
+        let request = b"GET /api/v3/exchangeInfo HTTP/1.1\r\nHost: g\r\n\r\n";
+        client.write_all(request).await.expect("a request");
+        client.read_exact(&mut [0; 64]).await.expect("a beginning");
+        let address = |last: u8| IpAddr::from([192, 0, 2, last]);
+        let others = [1, 2, 3].map(|last| state.seats.take(address(last)).expect("room"));
+        let next = state.seats.take(address(4)).expect("one waits");
+        let is_evicted = async |seat: &Seat| {
+            tokio::time::timeout(Duration::ZERO, seat.evicted())
+                .await
+                .is_ok()
+        };
+        assert!(!is_evicted(&seat).await && is_evicted(&others[0]).await);
+        assert!(others[2].work(address(3)) && next.work(address(4)));
+        let read = async {
+            let mut rest = [0; 64];
+            while client.read(&mut rest).await.is_ok_and(|bytes| bytes > 0) {}
+        };
+        // The first one takes the place of the second of the others, and a further one that of the
+        // one before it as long as the response is not written.
+        let waits = async {
+            let mut newest = None;
+            while !is_evicted(&seat).await {
+                newest = state.seats.take(address(5)).or(newest);
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::join!(read, waits);
+        served.await.expect("no panic");
         fixture.end();
     }
 

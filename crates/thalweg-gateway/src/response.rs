@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::error::ApiError;
 use crate::market::{Budget, TEXT_BYTES_FREE};
-use crate::rest::Answer;
+use crate::rest::{Answer, Security};
+use crate::seats::Writing;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -30,16 +31,7 @@ fn of_bytes(status: StatusCode, body: Bytes) -> HttpResponse {
 struct Counted {
     text: String,
     budget: Arc<Budget>,
-}
-
-impl Counted {
-    /// Returns nothing where too many bytes wait already, unless these are few.
-    fn new(text: String, budget: &Arc<Budget>) -> Option<Self> {
-        let is_full = budget.add(text.capacity());
-        let budget = Arc::clone(budget);
-        let counted = Self { text, budget };
-        (!is_full || counted.text.capacity() <= TEXT_BYTES_FREE).then_some(counted)
-    }
+    _writing: Writing,
 }
 
 impl AsRef<[u8]> for Counted {
@@ -55,23 +47,43 @@ impl Drop for Counted {
 }
 
 /// Returns the response with a result. One that is long is refused while too much waits to be
-/// written to all.
-pub(crate) fn of_result(result: &Answer, budget: &Arc<Budget>) -> HttpResponse {
+/// written to all, but for that of an order or a mass cancel: it is executed already.
+pub(crate) fn of_result(
+    result: &Answer,
+    security: Security,
+    budget: &Arc<Budget>,
+    writing: Writing,
+) -> HttpResponse {
     let mut text = match result {
         Ok(value) => value.to_string(),
-        Err(error) => return of_error(error),
+        Err(error) => error.to_json().to_string(),
     };
     text.shrink_to_fit();
-    match Counted::new(text, budget) {
-        Some(counted) => of_bytes(StatusCode::OK, Bytes::from_owner(counted)),
-        None => of_error(&ApiError::BUSY),
+    let bytes = text.capacity();
+    let may_refuse = result.is_ok() && security != Security::Trade && bytes > TEXT_BYTES_FREE;
+    if budget.add(bytes) && may_refuse {
+        budget.remove(bytes);
+        return of_result(&Err(ApiError::BUSY), security, budget, writing);
+    }
+    let body = Bytes::from_owner(Counted {
+        text,
+        budget: Arc::clone(budget),
+        _writing: writing,
+    });
+    match result {
+        Ok(_) => of_bytes(StatusCode::OK, body),
+        Err(error) => of_failure(error, body),
     }
 }
 
 /// Returns the response of an error.
 pub(crate) fn of_error(error: &ApiError) -> HttpResponse {
+    of_failure(error, Bytes::from(error.to_json().to_string()))
+}
+
+fn of_failure(error: &ApiError, body: Bytes) -> HttpResponse {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
-    let mut response = of_status(status, error.to_json().to_string());
+    let mut response = of_bytes(status, body);
     // A client that sends on regardless connects anew for each request.
     if error.code == ApiError::WEIGHT.code {
         let close = HeaderValue::from_static("close");
@@ -89,25 +101,35 @@ mod tests {
 
     use super::*;
     use crate::market::TEXT_BYTES_TOTAL;
+    use crate::seats::Seats;
 
     #[test]
     fn bytes_count_until_they_are_written_and_long_results_are_refused_beyond_the_bound() {
         let budget = Arc::<Budget>::default();
+        let seat = Seats::new(2, None).take([127, 0, 0, 1].into());
+        let seat = Arc::new(seat.expect("room"));
+        let of_result = |result, security| of_result(result, security, &budget, seat.write(None));
         let long = Ok(Value::String("x".repeat(TEXT_BYTES_FREE)));
         let short = Ok(Value::String("x".repeat(TEXT_BYTES_FREE / 2)));
-        let first = of_result(&long, &budget);
+        let first = of_result(&long, Security::None);
         assert_eq!(first.status(), StatusCode::OK);
         let bytes = budget.bytes();
         assert!(bytes > TEXT_BYTES_FREE);
         // Other connections have the rest.
         budget.add(TEXT_BYTES_TOTAL - bytes);
-        let refused = of_result(&long, &budget);
+        let refused = of_result(&long, Security::UserData);
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+        drop(refused);
         assert_eq!(budget.bytes(), TEXT_BYTES_TOTAL);
-        let second = of_result(&short, &budget);
+        let second = of_result(&short, Security::None);
         assert_eq!(second.status(), StatusCode::OK);
-        drop((first, second));
+        // It was executed.
+        let third = of_result(&long, Security::Trade);
+        assert_eq!(third.status(), StatusCode::OK);
+        assert!(budget.bytes() > TEXT_BYTES_TOTAL + TEXT_BYTES_FREE);
+        drop((first, second, third));
         assert_eq!(budget.bytes(), TEXT_BYTES_TOTAL - bytes);
-        assert_eq!(of_result(&long, &budget).status(), StatusCode::OK);
+        let last = of_result(&long, Security::None);
+        assert_eq!(last.status(), StatusCode::OK);
     }
 }

@@ -4,16 +4,19 @@
 //! *Rules.*
 //! 1. Where no seat is left for an address, or at all, one that waits for its next request goes:
 //!    first those that have not shown a key, of these the one that waits longest. A request that is
-//!    read still, and a connection without one yet, wait too.
+//!    read still, and a connection without one yet, wait too. A connection whose response is being
+//!    written is at work where it has shown a key; where it has not, it goes before those that wait
+//!    and have, for a client may take a response as slowly as it likes.
 //! 2. A WebSocket does not wait. Where nothing else does, the oldest that has shown no key goes, of
 //!    the address that has most of these, if that has more seats than the new connection's would.
 //! 3. Where all are at work, the new connection is refused.
-//! 4. Once a request of a connection was signed, it is its user's. Beyond an eighth of the seats,
-//!    one of the user's own goes: first those that wait, then the oldest.
-//! 5. WebSockets that have shown no key that trades have three quarters of the seats. Beyond that,
-//!    the oldest goes of the holder that has most of these: an address without a key, or the user
-//!    of a key that reads. If that has no more than the new one's would, the new one is a guest,
-//!    which goes as if it waited, unless it shows a key that trades.
+//! 4. Once a request of a connection was signed, it is its user's: until it becomes a WebSocket,
+//!    and one of a proxy until its next request, which may be another client's. Beyond an eighth of
+//!    the seats, one of the user's own goes: first those that wait, then the oldest.
+//! 5. WebSockets that have shown no key of their user that trades have three quarters of the seats.
+//!    Beyond that, the oldest goes of the holder that has most of these: an address without a key,
+//!    or the user of a key that reads. If that has no more than the new one's would, the new one is
+//!    a guest, which goes as if it waited, unless it shows a key that trades.
 //! 6. An address is that of the peer until a request says which client a proxy stands for; from
 //!    then on its connection counts for that one.
 //!
@@ -35,6 +38,8 @@ use crate::keys::ApiKey;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
     Waiting,
+    /// The response to a request without a key is being written.
+    Writing,
     WaitingWithKey,
     /// A WebSocket that has shown no key.
     Following,
@@ -43,21 +48,33 @@ enum Use {
     Working,
 }
 
+/// The stage of a connection by HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// It has no request, or one that is read still.
+    Waiting,
+    Working,
+    /// Its response is being written.
+    Writing,
+}
+
 /// A use, the count at which it began, and the id of the seat.
 type Rank = (Use, u64, u64);
 
 #[derive(Debug)]
 struct Taken {
     address: IpAddr,
+    /// Whether the peer is the proxy: the next request may be another client's.
+    is_shared: bool,
     /// The user of the last signed request.
     user: Option<UserId>,
-    /// Whether a key that trades was shown.
+    /// Whether a key of the user that trades was shown.
     is_trader: bool,
-    is_working: bool,
+    stage: Stage,
     is_websocket: bool,
     /// Whether there was no place for the WebSocket among those that stay.
     is_guest: bool,
-    /// When it was taken, or began to wait: a count.
+    /// When it was taken, or began to write or to wait: a count.
     since: u64,
     /// Dropped with the seat: all that wait for that are notified.
     _taken: watch::Sender<()>,
@@ -66,19 +83,24 @@ struct Taken {
 impl Taken {
     fn is(&self) -> Use {
         let stays = self.is_websocket && !self.is_guest;
-        match self.user {
-            Some(_) if self.is_websocket && self.is_trader => Use::Working,
-            Some(_) if stays => Use::Reading,
-            None if stays => Use::Following,
-            _ if self.is_working => Use::Working,
-            Some(_) => Use::WaitingWithKey,
-            None => Use::Waiting,
+        match (self.user, self.stage) {
+            (Some(_), _) if self.is_websocket && self.is_trader => Use::Working,
+            (Some(_), _) if stays => Use::Reading,
+            (None, _) if stays => Use::Following,
+            (_, Stage::Working) | (Some(_), Stage::Writing) => Use::Working,
+            (Some(_), Stage::Waiting) => Use::WaitingWithKey,
+            (None, Stage::Writing) => Use::Writing,
+            (None, Stage::Waiting) => Use::Waiting,
         }
     }
 
     fn show(&mut self, key: &ApiKey) {
-        self.user = Some(key.user);
-        self.is_trader |= key.may_trade;
+        let was_trader = self.is_trader && self.user == Some(key.user);
+        (self.user, self.is_trader) = (Some(key.user), was_trader || key.may_trade);
+    }
+
+    fn forget_key(&mut self) {
+        (self.user, self.is_trader) = (None, false);
     }
 }
 
@@ -150,6 +172,8 @@ struct Plan {
 #[derive(Debug)]
 pub(crate) struct Seats {
     max: usize,
+    /// The peer whose connections are of many clients.
+    proxy: Option<IpAddr>,
     plan: Mutex<Plan>,
 }
 
@@ -252,9 +276,10 @@ impl Plan {
 }
 
 impl Seats {
-    pub(crate) fn new(max: usize) -> Arc<Self> {
+    pub(crate) fn new(max: usize, proxy: Option<IpAddr>) -> Arc<Self> {
         Arc::new(Self {
             max,
+            proxy,
             plan: Mutex::default(),
         })
     }
@@ -279,9 +304,10 @@ impl Seats {
         let (sender, is_taken) = watch::channel(());
         let seat = Taken {
             address,
+            is_shared: self.proxy == Some(peer.to_canonical()),
             user: None,
             is_trader: false,
-            is_working: false,
+            stage: Stage::Waiting,
             is_websocket: false,
             is_guest: false,
             since: id,
@@ -330,7 +356,12 @@ impl Seat {
         let mut plan = self.seats.lock();
         let belongs = self.belong(&mut plan, client);
         if belongs {
-            plan.change(self.id, |seat| seat.is_working = true);
+            plan.change(self.id, |seat| {
+                seat.stage = Stage::Working;
+                if seat.is_shared {
+                    seat.forget_key();
+                }
+            });
         }
         belongs
     }
@@ -345,7 +376,9 @@ impl Seat {
             self.is_websocket.store(true, Ordering::Relaxed);
             let is_guest = !plan.has_follower(network(client), self.seats.max);
             plan.change(self.id, |seat| {
-                (seat.is_websocket, seat.is_guest) = (true, is_guest)
+                (seat.is_websocket, seat.is_guest) = (true, is_guest);
+                seat.stage = Stage::Waiting;
+                seat.forget_key();
             });
         }
         belongs
@@ -358,12 +391,21 @@ impl Seat {
         plan.limit_user(key.user, self.id, self.seats.max);
     }
 
-    /// The request is answered, and the next one is waited for; `key` has signed it.
-    pub(crate) fn wait(&self, key: Option<&ApiKey>) {
+    /// The request is answered; `key` has signed it. The next one is waited for once the response,
+    /// which holds what this returns, is written.
+    pub(crate) fn write(self: &Arc<Self>, key: Option<&ApiKey>) -> Writing {
+        Writing {
+            since: self.begin_writing(key),
+            seat: Arc::clone(self),
+        }
+    }
+
+    /// Returns when the writing began.
+    fn begin_writing(&self, key: Option<&ApiKey>) -> u64 {
         let mut plan = self.seats.lock();
         let since = plan.count();
         plan.change(self.id, |seat| {
-            (seat.since, seat.is_working) = (since, false);
+            (seat.since, seat.stage) = (since, Stage::Writing);
             if let Some(key) = key {
                 seat.show(key);
             }
@@ -371,12 +413,37 @@ impl Seat {
         if let Some(key) = key {
             plan.limit_user(key.user, self.id, self.seats.max);
         }
+        since
+    }
+
+    /// Has the connection wait, unless its next request, which it may send before, has come.
+    fn end_writing(&self, begun: u64) {
+        let mut plan = self.seats.lock();
+        let since = plan.count();
+        plan.change(self.id, |seat| {
+            if (seat.since, seat.stage) == (begun, Stage::Writing) {
+                (seat.since, seat.stage) = (since, Stage::Waiting);
+            }
+        });
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         self.seats.lock().remove(self.id);
+    }
+}
+
+/// A response that is being written, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Writing {
+    seat: Arc<Seat>,
+    since: u64,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.seat.end_writing(self.since);
     }
 }
 
@@ -394,13 +461,19 @@ mod tests {
         key
     }
 
+    impl Seat {
+        fn wait(&self, key: Option<&ApiKey>) {
+            self.end_writing(self.begin_writing(key));
+        }
+    }
+
     fn is_there(seat: &Seat) -> bool {
         seat.seats.lock().taken.contains_key(&seat.id)
     }
 
     #[test]
     fn an_address_has_half_of_the_seats_whatever_it_does() {
-        let seats = Seats::new(8);
+        let seats = Seats::new(8, None);
         let one = ip("10.0.0.1");
         let taken: Vec<Seat> = (0..4).map(|_| seats.take(one).expect("room")).collect();
         assert!(taken.iter().all(|seat| seat.work(one)));
@@ -422,7 +495,7 @@ mod tests {
 
     #[test]
     fn those_that_wait_longest_without_a_key_go_first_and_those_at_work_never() {
-        let seats = Seats::new(4);
+        let seats = Seats::new(4, None);
         let address = |host: u8| ip(&format!("10.0.0.{host}"));
         let taken = [0, 1, 2, 3].map(|host| {
             let seat = seats.take(address(host)).expect("room");
@@ -448,8 +521,43 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_waits_once_its_response_is_written_and_one_with_a_key_does_not_go_before() {
+        let seats = Seats::new(4, None);
+        let address = |host: u8| ip(&format!("10.0.0.{host}"));
+        let work = |host: u8| {
+            let seat = Arc::new(seats.take(address(host))?);
+            assert!(seat.work(address(host)));
+            Some(seat)
+        };
+        let taken = [0, 1, 2, 3].map(|host| work(host).expect("room"));
+        let signed = taken[0].write(Some(&ApiKey::read_only(UserId(1))));
+        let unsigned = taken[1].write(None);
+        taken[2].wait(Some(&ApiKey::read_only(UserId(2))));
+        taken[3].wait(None);
+        let left = || taken.each_ref().map(|seat| is_there(seat));
+        let _first = work(4).expect("one waits");
+        assert_eq!(left(), [true, true, true, false]);
+        let _second = work(5).expect("one without a key is written to");
+        assert_eq!(left(), [true, false, true, false]);
+        let _third = work(6).expect("one waits");
+        assert_eq!(left(), [true, false, false, false]);
+        assert!(work(7).is_none());
+        // A request that came before the response was written is at work.
+        assert!(taken[0].work(address(0)));
+        drop((signed, unsigned));
+        assert!(work(7).is_none());
+        let older = taken[0].write(None);
+        let newer = taken[0].write(Some(&trader(1)));
+        drop(older);
+        assert!(work(7).is_none());
+        drop(newer);
+        assert!(work(7).is_some());
+        assert_eq!(left(), [false; 4]);
+    }
+
+    #[test]
     fn a_websocket_without_a_key_goes_for_an_address_with_fewer_seats() {
-        let seats = Seats::new(12);
+        let seats = Seats::new(12, None);
         let [one, two, three] = [1, 2, 3].map(|host| ip(&format!("10.0.0.{host}")));
         let working: Vec<Seat> = (4..8)
             .map(|host| ip(&format!("10.0.0.{host}")))
@@ -508,7 +616,7 @@ mod tests {
 
     #[test]
     fn one_user_has_an_eighth_of_the_seats_from_any_addresses() {
-        let seats = Seats::new(32);
+        let seats = Seats::new(32, None);
         let reader = ApiKey::read_only(UserId(1));
         let own = websockets(&seats, 100, &["10.0.0.1", "10.0.0.2"], Some(&reader));
         assert_eq!(own.len(), 4);
@@ -536,7 +644,7 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_seats_is_for_keys_that_trade() {
-        let seats = Seats::new(16);
+        let seats = Seats::new(16, None);
         let mut held = Vec::new();
         for user in 1..=20 {
             let reader = ApiKey::read_only(UserId(user));
@@ -574,7 +682,7 @@ mod tests {
 
     #[test]
     fn a_connection_of_a_proxy_counts_for_its_client() {
-        let seats = Seats::new(4);
+        let seats = Seats::new(4, Some(ip("127.0.0.1")));
         let (proxy, client) = (ip("127.0.0.1"), ip("10.0.0.1"));
         let taken: Vec<Seat> = (0..2).map(|_| seats.take(proxy).expect("room")).collect();
         assert!(taken.iter().all(|seat| seat.work(client)));
@@ -582,5 +690,52 @@ mod tests {
         assert!(!third.work(client), "its client has two");
         assert!(third.work(ip("10.0.0.2")));
         assert_eq!(seats.lock().by_address.count(proxy), 0);
+    }
+
+    #[test]
+    fn a_connection_of_a_proxy_is_a_users_until_its_next_request() {
+        let [proxy, first, second] = ["127.0.0.1", "10.0.0.1", "10.0.0.2"].map(ip);
+        let seats = Seats::new(4, Some(proxy));
+        let seat = seats.take(proxy).expect("room");
+        let users = |seats: &Seats| seats.lock().by_user.count(UserId(1));
+        // Two programs of one address, and another client, by one connection of the proxy.
+        for client in [first, first, second] {
+            assert!(seat.work(client));
+            assert_eq!(users(&seats), 0);
+            seat.wait(Some(&trader(1)));
+            assert_eq!(users(&seats), 1);
+        }
+        assert!(seat.work(first));
+        seat.wait(None);
+        assert_eq!(users(&seats), 0);
+        seat.wait(Some(&trader(1)));
+        assert!(seat.follow(second));
+        assert_eq!(
+            (users(&seats), seats.lock().followers.count(second)),
+            (0, 1)
+        );
+        // Nor has it shown a key that trades.
+        seat.show(&ApiKey::read_only(UserId(2)));
+        assert_eq!(seats.lock().readers.count(UserId(2)), 1);
+    }
+
+    #[test]
+    fn a_connection_of_a_client_is_its_users_until_it_is_a_websocket() {
+        let seats = Seats::new(4, None);
+        let client = ip("10.0.0.1");
+        let seat = seats.take(client).expect("room");
+        seat.wait(Some(&trader(1)));
+        assert!(seat.work(client));
+        seat.wait(None);
+        assert_eq!(seats.lock().by_user.count(UserId(1)), 1);
+        assert!(seat.follow(client));
+        assert_eq!(seats.lock().followers.count(client), 1);
+        // A key that trades is that of its user.
+        seat.show(&trader(1));
+        assert_eq!(seats.lock().readers.total, 0);
+        seat.show(&ApiKey::read_only(UserId(1)));
+        assert_eq!(seats.lock().readers.total, 0);
+        seat.show(&ApiKey::read_only(UserId(2)));
+        assert_eq!(seats.lock().readers.count(UserId(2)), 1);
     }
 }

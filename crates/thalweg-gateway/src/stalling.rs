@@ -102,7 +102,7 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(10);
 
     fn seat() -> Arc<Seat> {
-        let seats = Seats::new(2);
+        let seats = Seats::new(2, None);
         Arc::new(seats.take([127, 0, 0, 1].into()).expect("room"))
     }
 

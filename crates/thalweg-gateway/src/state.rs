@@ -68,6 +68,7 @@ impl State {
         let symbols = Symbols::read(&or(&config.symbols, "symbols.toml"))?;
         symbols.limit_open_orders(link.open_orders_max);
         let keys = ApiKeys::read(&or(&config.keys, "api-keys.toml"))?;
+        let proxy = config.proxy.map(|proxy| proxy.to_canonical());
         let orders = Orders::open(config, &directory.join("gateway"), link)?;
         Ok(Self {
             symbols,
@@ -78,8 +79,8 @@ impl State {
             instruments: Arc::new(Followers::new(config.instruments)),
             conditions: link.conditions.clone(),
             lines: Lines::default(),
-            seats: Seats::new(config.connections_max),
-            proxy: config.proxy.map(|proxy| proxy.to_canonical()),
+            seats: Seats::new(config.connections_max, proxy),
+            proxy,
             stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),
             observer: link.observer.clone(),

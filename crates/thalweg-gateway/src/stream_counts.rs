@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use thalweg_server::network;
 
-/// Streams of an address, of all its connections together; names that are not known count as well.
+/// Streams of an address, of all its connections together, beyond which a connection has few;
+/// names that are not known count as well.
 pub(crate) const PER_ADDRESS_MAX: usize = 1 << 16;
 
 /// Streams of all connections together, beyond which a connection has few.
@@ -37,8 +38,8 @@ impl StreamCounts {
         let total = counts.total + streams;
         let of = counts.by_address.get(&network(address));
         let of = of.copied().unwrap_or(0) + streams;
-        let has_room = total <= TOTAL_MAX || own + streams <= FREE;
-        let is_within = of <= PER_ADDRESS_MAX && has_room;
+        let has_room = of <= PER_ADDRESS_MAX && total <= TOTAL_MAX;
+        let is_within = streams == 0 || own + streams <= FREE || has_room;
         if is_within && streams > 0 {
             counts.total = total;
             counts.by_address.insert(network(address), of);
@@ -69,13 +70,25 @@ mod tests {
         let [one, same, other] = ["2001:db8::1", "2001:db8::2", "203.0.113.1"]
             .map(|text| text.parse().expect("an address"));
         assert!(counts.add(one, 0, PER_ADDRESS_MAX - 1) && counts.add(same, 0, 1));
-        assert!(!counts.add(one, 0, 1) && counts.add(one, 0, 0));
+        assert!(!counts.add(one, FREE, 1) && counts.add(one, FREE, 0));
         assert!(counts.add(other, 0, 1));
         counts.remove(same, 1);
-        assert!(!counts.add(one, 0, 2) && counts.add(one, 0, 1));
+        assert!(!counts.add(one, FREE, 2) && counts.add(one, FREE, 1));
         counts.remove(one, PER_ADDRESS_MAX);
         counts.remove(other, 1);
         assert!(counts.lock().by_address.is_empty());
+        assert_eq!(counts.lock().total, 0);
+    }
+
+    #[test]
+    fn a_connection_has_few_whatever_others_of_its_address_have() {
+        let counts = StreamCounts::default();
+        let address = IpAddr::from([203, 0, 113, 1]);
+        assert!(counts.add(address, 0, PER_ADDRESS_MAX));
+        assert!(counts.add(address, 0, FREE - 1) && counts.add(address, FREE - 1, 1));
+        assert!(!counts.add(address, FREE, 1) && !counts.add(address, 0, FREE + 1));
+        assert!(counts.add(address, FREE, 0), "nothing is added");
+        counts.remove(address, PER_ADDRESS_MAX + FREE);
         assert_eq!(counts.lock().total, 0);
     }
 

@@ -223,7 +223,7 @@ metrics! {
         "how long all of its threads are blocked at a time, on average over that time";
 
     "run.wait_peers" "share"
-        "of the time that threads wanted a core that no other program had, the part in which a peer had it";
+        "of the time threads wanted a core no other program had, the part in which a peer had it";
     "switch.handed" "1/s" "times a thread blocked, and not for a disk, per second";
     "switch.run_us" "µs" "how long a thread ran between two switches, on average";
 

@@ -121,7 +121,7 @@ async fn a_connection_follows_a_stream_by_one_name_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_connections_of_an_address_have_65536_streams_at_most() {
+async fn the_connections_of_an_address_have_65536_streams_or_64_each() {
     let fixture = Fixture::new().await;
     let mut clients = Vec::new();
     let names: Vec<String> = (0..1_024)
@@ -134,6 +134,8 @@ async fn the_connections_of_an_address_have_65536_streams_at_most() {
         clients.push(client);
     }
     let mut last = fixture.connect("/ws").await;
+    let few = json!({ "method": "SUBSCRIBE", "params": names[..64], "id": 1 });
+    assert_eq!(last.ask(&few).await.get("code"), None);
     let one = json!({ "method": "SUBSCRIBE", "params": ["btcusdt@trade"], "id": 1 });
     let response = last.ask(&one).await;
     let text =

@@ -21,8 +21,8 @@ const BEAT: Duration = Duration::from_millis(75);
 /// How long it waits before it asks a log again that gave no clear answer.
 const AGAIN: Duration = Duration::from_millis(2);
 
-/// How long the owner of an exchange may do nothing, as on a disk that hangs, before it gives no sign
-/// of a primary any more.
+/// How long the owner of an exchange may do nothing, as on a disk that hangs, before the primary
+/// stops its heartbeats.
 pub const HUNG: Duration = Duration::from_secs(2);
 
 /// How often a page of older batches is counted.
