@@ -80,7 +80,7 @@ impl Orders {
     /// Ends the task of a user whose balances are not to be had, or wanted by no follower. Returns
     /// whether it has.
     fn gives_up(&self, user: &User, error: ApiError) -> bool {
-        // Who follows from now on has a report that is noted after this.
+        // One that follows from now on has a report that is noted after this.
         let mut state = user.position.lock();
         let is_unknown = error == ApiError::REJECTED_KEY;
         let is_over = is_unknown || self.check().is_err() || user.followers.is_empty();
@@ -173,7 +173,7 @@ mod tests {
         assert!(moved(&fixture, USDT).is_none());
         drop(question);
         let question = ask(&mut requests, &mut task).await;
-        // What moves meanwhile is asked for behind it.
+        // Currencies that move meanwhile are asked for behind it.
         assert!(moved(&fixture, USDT).is_none());
         assert!(requests.is_empty());
         answer(&fixture, question, 1);
