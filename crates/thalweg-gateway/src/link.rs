@@ -356,12 +356,11 @@ impl Follower {
             state.orders.pass(next);
         }
         for (user, currencies) in moved {
-            let state = Arc::clone(&state);
-            let currencies: Vec<i32> = currencies.into_iter().collect();
-            self.runtime.spawn(async move {
-                let (orders, symbols) = (&state.orders, &state.symbols);
-                orders.send_position(user, symbols, &currencies).await;
-            });
+            if let Some(user) = state.orders.moved(user, currencies) {
+                let state = Arc::clone(&state);
+                let send = async move { state.orders.send_positions(&user, &state.symbols).await };
+                self.runtime.spawn(send);
+            }
         }
     }
 }

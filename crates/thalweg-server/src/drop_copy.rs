@@ -5,8 +5,9 @@
 //! entries at a time, so that it never has much to make durable before it shows the first. At most
 //! [`ENTRIES_MAX`] entries wait to be taken: beyond that messages and reports are dropped, and once
 //! the reader has taken what is left it gets [`Copied::Restart`] and the books anew, some at a
-//! time. Administrators' commands are kept in short: see [`Copied::Admin`]. Reports that were
-//! dropped can be had from [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
+//! time, also while no commands come: the exchange's thread sees to that. Administrators' commands
+//! are kept in short: see [`Copied::Admin`]. Reports that were dropped can be had from
+//! [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
@@ -152,7 +153,15 @@ impl Drop for DropCopy {
     }
 }
 
-/// The publisher's end.
+/// The publisher's end, which the exchange's thread has too.
+pub(crate) type SharedWriter = Arc<Mutex<CopyWriter>>;
+
+/// Returns the writer, where there is one. Both that have it are on one thread.
+pub(crate) fn writer(shared: Option<&SharedWriter>) -> Option<MutexGuard<'_, CopyWriter>> {
+    shared.map(|writer| writer.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// See [`SharedWriter`].
 #[derive(Debug)]
 pub(crate) struct CopyWriter {
     inner: Arc<Inner>,
@@ -354,6 +363,12 @@ impl CopyWriter {
         }
     }
 
+    /// Returns whether books are to come anew: a [hand-over](Self::hand_over) is due soon, though
+    /// nothing is published.
+    pub(crate) const fn is_late(&self) -> bool {
+        self.builder.is_some() && (self.is_behind || self.is_restarting)
+    }
+
     /// Returns whether half of the entries wait for the reader that may: those who cause many are
     /// to pause.
     pub(crate) const fn is_half_full(&self) -> bool {
@@ -467,7 +482,7 @@ fn is_administrative(command: &Command) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use thalweg_exchange::durable::Origin;
     use thalweg_exchange::service::Outcome;
     use thalweg_exchange::{CurrencyId, Events, UserId};
@@ -496,6 +511,27 @@ mod tests {
         let (mut writer, copy) = new(Epoch(1));
         writer.start(&State::default(), 1);
         (writer, copy)
+    }
+
+    /// Returns both ends of a copy whose reader was behind and has taken all that it could, with
+    /// books for more than two hand-overs.
+    pub(crate) fn behind() -> (CopyWriter, DropCopy) {
+        let (mut writer, copy) = started();
+        let ids = 0..=2 * LEVELS_TOGETHER as i32;
+        let specs = ids.map(|id| SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2)));
+        take(&mut writer, &Command::AddSymbols(specs.collect()));
+        writer.fall_behind();
+        copy.inner.queue().entries.clear();
+        (writer, copy)
+    }
+
+    /// Returns the number of books that wait for a reader, and whether they are all.
+    pub(crate) fn books(copy: &DropCopy) -> (usize, bool) {
+        let queue = copy.inner.queue();
+        let is_book = |entry: &&Copied| matches!(entry, Copied::Book(_));
+        let is_last = |entry: &Copied| matches!(entry, Copied::Restarted);
+        let books = queue.entries.iter().filter(is_book).count();
+        (books, queue.entries.iter().any(is_last))
     }
 
     const DEPOSIT: Command = Command::deposit(UserId(1), CurrencyId(1), 1, 1);

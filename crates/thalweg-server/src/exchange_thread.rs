@@ -33,6 +33,7 @@ use self::clocks::Clocks;
 use self::market::Readers;
 use crate::config::SyncName;
 use crate::driver::Driver;
+use crate::drop_copy::SharedWriter;
 use crate::error::ServeError;
 use crate::flow::FlowRun;
 use crate::inbound::{After, Turn};
@@ -103,6 +104,8 @@ pub(crate) struct ExchangeThread<S: Storage> {
     requests: Receiver<Request>,
     driver: Driver<S>,
     mailbox: Mailbox,
+    /// Where a gateway runs in this process.
+    copy: Option<SharedWriter>,
     outgoing: Outgoing,
     next_command: u64,
     sessions: Sessions,
@@ -155,7 +158,7 @@ impl<S: Storage> ExchangeThread<S> {
     pub(crate) fn new(
         shared: Arc<Shared>,
         (poll, requests): (Poll, Receiver<Request>),
-        (driver, mailbox): (Driver<S>, Mailbox),
+        (driver, mailbox, copy): (Driver<S>, Mailbox, Option<SharedWriter>),
         flow: Option<Box<FlowRun>>,
     ) -> Self {
         let (limits, sync) = (&shared.config.sessions, shared.config.journal.sync);
@@ -171,6 +174,7 @@ impl<S: Storage> ExchangeThread<S> {
             next_command: driver.exchange().number(),
             driver,
             mailbox,
+            copy,
             outgoing: Outgoing::default(),
             scheduler: Scheduler::default(),
             entering: VecDeque::new(),
@@ -429,6 +433,7 @@ impl<S: Storage> ExchangeThread<S> {
         let tended = self.driver.tend();
         let delay = self.check(tended).flatten();
         self.tend_at = delay.map(|delay| now + delay);
+        self.hand_over_copy();
         self.deliver();
         self.look_at_log(now);
         self.start_market_data();

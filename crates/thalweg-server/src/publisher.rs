@@ -18,7 +18,7 @@ use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{Command, ResultCode, UserId};
 
 use crate::audit::AuditLine;
-use crate::drop_copy::CopyWriter;
+use crate::drop_copy::{SharedWriter, writer};
 use crate::execution::ExecutionTimes;
 use crate::feed::{Feed, Tape};
 use crate::flow::FlowCounts;
@@ -53,8 +53,6 @@ pub(crate) struct Outgoing {
     pub(crate) bytes: Vec<u8>,
     /// Sessions, and the reports that their commands have left in the drop copy.
     pub(crate) copied: Vec<(SessionKey, usize)>,
-    /// See [`CopyWriter::is_half_full`].
-    pub(crate) is_copy_half_full: bool,
     /// The number of the first command that was not published.
     pub(crate) next_command: u64,
     pub(crate) failed: Option<Failed>,
@@ -92,7 +90,6 @@ impl Outgoing {
 
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.copied.append(&mut other.copied);
-        self.is_copy_half_full = other.is_copy_half_full;
         if self.deliveries.is_empty() {
             std::mem::swap(&mut self.deliveries, &mut other.deliveries);
             std::mem::swap(&mut self.bytes, &mut other.bytes);
@@ -120,7 +117,7 @@ pub(crate) struct Publisher {
     /// Where a market trades beside the sessions: its session and its counts.
     pub(crate) flow: Option<(SessionKey, Arc<FlowCounts>)>,
     /// Where a gateway runs in this process.
-    pub(crate) copy: Option<CopyWriter>,
+    pub(crate) copy: Option<SharedWriter>,
     pub(crate) listing: Listing,
     pub(crate) execution: Arc<ExecutionTimes>,
     pub(crate) readers: Arc<ReportReaders>,
@@ -135,7 +132,7 @@ impl Publisher {
         match published {
             Published::Started { number, state } => {
                 self.outgoing.next_command = number;
-                if let Some(copy) = &mut self.copy {
+                if let Some(mut copy) = writer(self.copy.as_ref()) {
                     copy.start(state, number);
                 }
             }
@@ -150,7 +147,7 @@ impl Publisher {
             }
             Published::Answer { tag, answered } if tag == LIST_TAG => {
                 if let Some(asked) = self.listing.end()
-                    && let Some(copy) = &mut self.copy
+                    && let Some(mut copy) = writer(self.copy.as_ref())
                 {
                     copy.list(asked, &answered);
                 }
@@ -160,9 +157,8 @@ impl Publisher {
                 self.outgoing.deliveries.push(answered);
             }
             Published::ChunkEnd => {
-                if let Some(copy) = &mut self.copy {
+                if let Some(mut copy) = writer(self.copy.as_ref()) {
                     copy.hand_over();
-                    self.outgoing.is_copy_half_full = copy.is_half_full();
                 }
                 self.hand_over();
                 if let Some(tape) = &mut self.tape {
@@ -202,7 +198,7 @@ impl Publisher {
         if let Some(tape) = self.feed.take_start() {
             self.tape = Some(tape);
         }
-        if let Some(copy) = &mut self.copy {
+        if let Some(mut copy) = writer(self.copy.as_ref()) {
             copy.take(executed);
             if let Origin::Session { key, .. } = executed.origin
                 && !executed.reports.is_empty()

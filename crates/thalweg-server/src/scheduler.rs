@@ -104,11 +104,18 @@ impl Scheduler {
     fn holder(&mut self, id: HolderId) -> &mut Holder {
         self.holders[id.0]
             .as_mut()
-            .expect("a holder with a session is kept")
+            .expect("a holder with a session or debt is kept")
     }
 
     /// Opens the account of a session's holder, or adds a session to it.
     pub(crate) fn enter(&mut self, key: SessionKey, time: Instant) -> HolderId {
+        let holder = self.account(key, time);
+        self.holder(holder).sessions += 1;
+        holder
+    }
+
+    /// Returns the account of a holder, who may have no session now.
+    fn account(&mut self, key: SessionKey, time: Instant) -> HolderId {
         // One who trades and reads is one user.
         let role = match key.role {
             Role::Read => Role::Trade,
@@ -116,16 +123,14 @@ impl Scheduler {
         };
         let id = (role, key.holder);
         if let Some(at) = self.by_id.get(&id) {
-            let holder = HolderId(*at);
-            self.holder(holder).sessions += 1;
-            return holder;
+            return HolderId(*at);
         }
         if self.by_id.len() >= HOLDERS_KEPT {
             self.forget_idle();
         }
         let holder = Holder {
             id,
-            sessions: 1,
+            sessions: 0,
             symbols: 0,
             finish: self.now,
             command_work: 1,
@@ -227,8 +232,10 @@ impl Scheduler {
         holder.finish = holder.finish.max(now) + work;
     }
 
-    /// Adds the work of reports that a gateway follows.
-    pub(crate) fn charge_copied(&mut self, holder: HolderId, reports: u64) {
+    /// Adds the work of reports that a gateway follows, to the account of the holder of the session
+    /// that sent their command: the session may have gone since.
+    pub(crate) fn charge_copied(&mut self, key: SessionKey, reports: u64, time: Instant) {
+        let holder = self.account(key, time);
         self.charge(holder, COPIED_REPORT_WORK * reports);
         let fills = self.copy_fills;
         let (of, count) = &mut self.holder(holder).copied;
@@ -404,17 +411,19 @@ mod tests {
     #[test]
     fn holders_that_fill_a_copy_which_is_half_full_pause_and_others_do_not() {
         let (mut scheduler, holders) = with_holders(2);
-        let key = SessionKey::new(Role::Admin, 1, 0);
-        let admin = scheduler.enter(key, Instant::now());
+        let now = Instant::now();
+        let trade = |holder| SessionKey::new(Role::Trade, holder, 0);
+        let keys = [trade(0), trade(1), SessionKey::new(Role::Admin, 1, 0)];
+        let admin = scheduler.enter(keys[2], now);
         let all = [holders[0], holders[1], admin];
         let pausing = |scheduler: &mut Scheduler| all.map(|holder| scheduler.pauses(holder));
         // Whatever came before it was half full.
-        scheduler.charge_copied(holders[1], 100 * COPIED_FREE);
+        scheduler.charge_copied(keys[1], 100 * COPIED_FREE, now);
         assert_eq!(scheduler.finish(holders[1]), 8 * 100 * COPIED_FREE);
         scheduler.note_copy(true);
         assert_eq!(pausing(&mut scheduler), [false; 3]);
         for (holder, reports) in [(0, COPIED_FREE + 1), (1, COPIED_FREE), (2, COPIED_FREE + 1)] {
-            scheduler.charge_copied(all[holder], reports);
+            scheduler.charge_copied(keys[holder], reports, now);
         }
         scheduler.note_copy(true);
         assert_eq!(pausing(&mut scheduler), [true, false, false]);

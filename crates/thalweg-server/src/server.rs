@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -445,6 +445,7 @@ fn open<S: Storage>(
     let shared = Arc::clone(shared);
     let run = move || {
         let mailbox = Mailbox::default();
+        let copy = copy.map(|copy| Arc::new(Mutex::new(copy)));
         let counts = Arc::<FlowCounts>::default();
         let sessions = flow.as_ref().map(Flow::session);
         let watched = sessions.map(|session| (session, Arc::clone(&counts)));
@@ -455,7 +456,7 @@ fn open<S: Storage>(
             tape: None,
             follows: false,
             flow: watched,
-            copy,
+            copy: copy.clone(),
             listing: shared.listing.clone(),
             execution: Arc::clone(&shared.execution),
             readers: Arc::clone(&shared.report_readers),
@@ -490,7 +491,7 @@ fn open<S: Storage>(
         }
         let driver = Driver::new(exchange, Arc::clone(&shared.counters), audit);
         let lifecycle = Arc::clone(&shared.lifecycle);
-        let thread = ExchangeThread::new(shared, (poll, requests), (driver, mailbox), flow);
+        let thread = ExchangeThread::new(shared, (poll, requests), (driver, mailbox, copy), flow);
         if catch_unwind(AssertUnwindSafe(|| thread.run())).is_err() {
             let _ = lifecycle.change_to(Lifecycle::Failed, "the exchange's thread has panicked");
         }

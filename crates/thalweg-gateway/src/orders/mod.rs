@@ -22,10 +22,11 @@ mod memory;
 mod order;
 mod passed;
 mod placing;
+mod positions;
 mod request;
 mod session;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,13 +57,13 @@ use self::memory::ORDER_IDS;
 pub(crate) use self::order::{Fill, Order, Status};
 use self::passed::Passed;
 pub(crate) use self::placing::Placed;
+use self::positions::Position;
 pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
 use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
 use crate::reported::Reported;
-use crate::state::now_us;
 use crate::symbols::Symbols;
 
 /// Attempts to read balances while more changes than are kept.
@@ -78,6 +79,7 @@ pub(crate) struct User {
     memory: Mutex<Memory>,
     queue: OnceLock<mpsc::Sender<Request>>,
     followers: Arc<Followers>,
+    position: Position,
 }
 
 impl User {
@@ -153,6 +155,7 @@ impl Orders {
                 memory: Mutex::new(memory),
                 queue: OnceLock::new(),
                 followers: Arc::default(),
+                position: Position::default(),
             })
         });
         Arc::clone(user)
@@ -584,7 +587,7 @@ impl Orders {
         &self,
         user: &User,
         symbols: &Symbols,
-        only: Option<&[i32]>,
+        only: Option<&BTreeSet<i32>>,
     ) -> Result<(AccountView, Vec<Balance>), ApiError> {
         let mut attempts = 0;
         let (view, held) = loop {
@@ -612,18 +615,6 @@ impl Orders {
         });
         let balances = balances.collect();
         Ok((view, balances))
-    }
-
-    /// Sends the balances of some currencies to those who follow a user.
-    pub(crate) async fn send_position(&self, id: UserId, symbols: &Symbols, currencies: &[i32]) {
-        let Some(user) = self.tracked(id) else {
-            return;
-        };
-        if let Ok((_, balances)) = self.balances(&user, symbols, Some(currencies)).await {
-            let time_us = now_us();
-            let event = UserEvent::Position { balances, time_us };
-            user.followers.send(Some(event));
-        }
     }
 }
 

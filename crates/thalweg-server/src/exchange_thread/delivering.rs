@@ -1,13 +1,15 @@
 //! Delivery: the output of the exchange goes to the sessions that it is for.
 
 use std::sync::PoisonError;
+use std::time::Instant;
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::{NUMBERED_REPORT_BYTES, QueryAnswer};
 use thalweg_exchange::durable::Storage;
 use thalweg_exchange::session::SessionKey;
 
-use super::ExchangeThread;
+use super::{ExchangeThread, TEND_AFTER};
+use crate::drop_copy::writer;
 use crate::publisher::{Delivery, is_list, query_result};
 use crate::scheduler::HolderId;
 use crate::session::{Session, SessionId};
@@ -41,12 +43,10 @@ impl Run {
 impl<S: Storage> ExchangeThread<S> {
     /// Delivers what was published.
     pub(super) fn deliver(&mut self) {
+        self.look_at_copy();
         let mut outgoing = std::mem::take(&mut self.outgoing);
         {
             let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-            // It stays for the time without hand-overs.
-            outgoing.is_copy_half_full = mailbox.is_copy_half_full;
-            self.scheduler.note_copy(mailbox.is_copy_half_full);
             let is_empty = mailbox.deliveries.is_empty() && mailbox.copied.is_empty();
             if mailbox.failed.is_none() && is_empty {
                 self.next_command = self.next_command.max(mailbox.next_command);
@@ -64,15 +64,34 @@ impl<S: Storage> ExchangeThread<S> {
         self.push_run(&mut run, &mut rest);
         outgoing.bytes.clear();
         for (key, reports) in outgoing.copied.drain(..) {
-            let id = self.sessions.of_key(key);
-            if let Some(session) = id.and_then(|id| self.sessions.get(id)) {
-                self.scheduler.charge_copied(session.holder, reports as u64);
-            }
+            self.scheduler
+                .charge_copied(key, reports as u64, Instant::now());
         }
         if let Some(failed) = outgoing.failed.take() {
             self.check(Err::<(), _>(failed));
         }
         self.outgoing = outgoing;
+    }
+
+    /// Notes whether the gateway's drop copy is half full, and has it handed over soon where books
+    /// are to come anew: no command may come.
+    fn look_at_copy(&mut self) {
+        if let Some(copy) = writer(self.copy.as_ref()) {
+            self.scheduler.note_copy(copy.is_half_full());
+            if copy.is_late() {
+                let at = Instant::now() + TEND_AFTER;
+                self.tend_at = Some(self.tend_at.map_or(at, |before| before.min(at)));
+            }
+        }
+    }
+
+    /// Hands the next books over that are to come anew in the gateway's drop copy.
+    pub(super) fn hand_over_copy(&mut self) {
+        if let Some(mut copy) = writer(self.copy.as_ref())
+            && copy.is_late()
+        {
+            copy.hand_over();
+        }
     }
 
     /// Adds frames for a session. Returns its holder where a write follows that others have not

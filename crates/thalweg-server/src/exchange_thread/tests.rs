@@ -2,7 +2,7 @@
 
 use std::net::TcpStream;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
 
 use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
 use thalweg_exchange::durable::{Options, SimDisk, Wake};
@@ -12,6 +12,7 @@ use thalweg_exchange::session::SessionKey;
 use super::*;
 use crate::config::Config;
 use crate::driver::tests::{driver, driver_of};
+use crate::drop_copy::tests::{behind, books};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::output::Output;
@@ -38,7 +39,8 @@ fn thread_with(driver: Driver<SimDisk>) -> Thread {
     ));
     let poll = Poll::new().expect("there are files");
     let (_, requests) = mpsc::channel();
-    ExchangeThread::new(shared, (poll, requests), (driver, Mailbox::default()), None)
+    let parts = (driver, Mailbox::default(), None);
+    ExchangeThread::new(shared, (poll, requests), parts, None)
 }
 
 /// Adds sessions of a user, who wants reports.
@@ -109,10 +111,14 @@ fn reports_that_a_gateway_follows_are_charged_to_the_sender_of_their_command() {
     let mut thread = thread();
     let (sender, _own) = enter(&mut thread, 1, 2);
     let (other, _others) = enter(&mut thread, 2, 1);
-    for (reports, finish) in [(100, 800), (1, 808)] {
+    let (gone, its) = enter(&mut thread, 3, 1);
+    thread.leave(its[0].0);
+    thread.close(its[0].0);
+    let before = thread.scheduler.finish(gone);
+    for (reports, finish, of_gone) in [(100, 800, 400), (1, 808, 800)] {
         let mut published = Outgoing::default();
         published.copied(SessionKey::new(Role::Trade, 1, 1), reports);
-        // A session that is gone.
+        // Its session is gone, and it comes again to what it has caused.
         published.copied(SessionKey::new(Role::Trade, 3, 0), 50);
         let mut mailbox = thread.mailbox.lock().expect("no thread has panicked");
         mailbox.append(&mut published);
@@ -120,11 +126,33 @@ fn reports_that_a_gateway_follows_are_charged_to_the_sender_of_their_command() {
         thread.deliver();
         assert_eq!(thread.scheduler.finish(sender), finish);
         assert_eq!(thread.scheduler.finish(other), 0);
+        assert_eq!(thread.scheduler.finish(gone), before + of_gone);
     }
+    assert_eq!(enter(&mut thread, 3, 1).0, gone);
     // Nothing is left, also where no answers are.
     assert!(thread.outgoing.copied.is_empty());
     let mailbox = thread.mailbox.lock().expect("no thread has panicked");
     assert!(mailbox.copied.is_empty());
+}
+
+#[test]
+fn books_come_anew_for_a_gateway_that_was_behind_though_no_commands_come() {
+    let mut thread = thread();
+    let (writer, copy) = behind();
+    thread.copy = Some(Arc::new(Mutex::new(writer)));
+    thread.deliver();
+    thread.is_woken = false;
+    let handed = [(); 3].map(|()| {
+        assert_eq!(thread.driver.exchange().number(), 0);
+        let due = thread.tend_at.expect("more books are to come");
+        thread.tend(due);
+        books(&copy)
+    });
+    assert_eq!(handed, [(4_096, false), (8_192, false), (8_193, true)]);
+    // From then on it is not looked at without need.
+    thread.tend_at = None;
+    thread.deliver();
+    assert_eq!(thread.tend_at, None);
 }
 
 /// Two sessions of a user, and one of another: each gets its own answers and its user's reports, in
