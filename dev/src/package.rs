@@ -317,9 +317,9 @@ mod tests {
     #[test]
     fn chapters_without_code_or_with_other_crates_are_left_out() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guide");
-        for entry in fs::read_dir(folder.join("src")).unwrap() {
-            let entry = entry.unwrap();
-            let text = fs::read_to_string(entry.path()).unwrap();
+        for entry in fs::read_dir(folder.join("src")).expect("chapters") {
+            let entry = entry.expect("a chapter");
+            let text = fs::read_to_string(entry.path()).expect("its text");
             let needs_others = text.contains("thalweg_exchange") || text.contains("thalweg_client");
             let is_packed = text.contains("```rust") && !needs_others;
             let name = entry.file_name();

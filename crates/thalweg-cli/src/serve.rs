@@ -181,7 +181,7 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         return Ok(Finding::Fine);
     }
     let mut config = configuration(options)?;
-    let replication = replica(options, &config)?;
+    let replication = replication_options(options, &config)?;
     let is_reference = matches!(config.exchange.rules, config::RulesName::Reference);
     let flow = options.market.open(options.demo, is_reference)?;
     if replication.is_some() && (flow.is_some() || config.gateway.listen.is_some()) {
@@ -247,12 +247,12 @@ fn start_again(behind: ServeError) -> Failure {
 }
 
 #[cfg(feature = "etcd")]
-fn replica(options: &Serve, config: &Config) -> Result<Option<Replication>, Failure> {
+fn replication_options(options: &Serve, config: &Config) -> Result<Option<Replication>, Failure> {
     options.replica.replication(config)
 }
 
 #[cfg(not(feature = "etcd"))]
-fn replica(_: &Serve, _: &Config) -> Result<Option<Replication>, Failure> {
+fn replication_options(_: &Serve, _: &Config) -> Result<Option<Replication>, Failure> {
     Ok(None)
 }
 

@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn fields_are_counted_as_the_manual_does() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 101 9 3 2 250 50 100 200 20 0 1 0 1 1 1";
-        let used = Account::parse(stat).unwrap();
+        let used = Account::parse(stat).expect("a line of stat");
         assert_eq!(used.parent, 1);
         assert_eq!((used.own.faults_minor, used.own.faults_major), (101, 3));
         assert_eq!((used.waited.faults_minor, used.waited.faults_major), (9, 2));

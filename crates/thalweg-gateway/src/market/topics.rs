@@ -131,30 +131,18 @@ impl Topics {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::market::Item;
     use crate::market::stream::Body;
-    use crate::market::units::Unit;
-    use crate::market::{Item, Label, Units};
+    use crate::market::tests::label;
 
     const SYMBOL: SymbolId = SymbolId(1);
 
     fn event(number: u64) -> StreamEvent {
-        let unit = Unit {
-            factor: 1,
-            decimals: 2,
-        };
-        let label = Label {
-            name: "BTCUSDT".to_owned(),
-            units: Units {
-                price: unit,
-                size: unit,
-                quote: unit,
-            },
-        };
         StreamEvent {
             symbol: SYMBOL,
             kind: Kind::Trade,
             time_us: number as i64,
-            label: Arc::new(label),
+            label: Arc::new(label()),
             body: Body::Average((number.into(), 1), 0),
         }
     }

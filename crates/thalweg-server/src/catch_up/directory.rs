@@ -167,28 +167,11 @@ fn remove_all(directory: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_exchange::durable::{Exchange, JournalOptions, Options, Origin};
+    use thalweg_exchange::durable::{Exchange, Origin};
     use thalweg_exchange::{Command, UserId};
 
+    use super::super::tests::{Place, options};
     use super::*;
-
-    /// A directory that goes with the test.
-    struct Place(PathBuf);
-
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
-    fn options() -> Options {
-        Options {
-            journal: JournalOptions::default()
-                .segment_bytes(64 << 10)
-                .block_bytes_max(32 << 10),
-            ..Options::default()
-        }
-    }
 
     /// Makes an exchange with this number of users, and two snapshots.
     fn make(directory: &Path, users: i64) {

@@ -79,12 +79,12 @@ impl PeerListener {
         let address = listener.local_addr()?;
         let mut key = [0; KEY_BYTES];
         getrandom::fill(&mut key).map_err(io::Error::other)?;
-        let giver = Arc::new(Giver {
+        let sender = Arc::new(CopySender {
             storage,
             key,
             copying: Arc::new(Semaphore::new(1)),
         });
-        let task = tokio::spawn(listen(listener, giver));
+        let task = tokio::spawn(listen(listener, sender));
         Ok(Self { task, address, key })
     }
 
@@ -102,7 +102,7 @@ impl PeerListener {
     }
 }
 
-async fn listen<S: Storage>(listener: TcpListener, giver: Arc<Giver<S>>) {
+async fn listen<S: Storage>(listener: TcpListener, sender: Arc<CopySender<S>>) {
     let mut unknown = VecDeque::<AbortHandle>::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else {
@@ -115,20 +115,20 @@ async fn listen<S: Storage>(listener: TcpListener, giver: Arc<Giver<S>>) {
         {
             oldest.abort();
         }
-        let answering = tokio::spawn(Arc::clone(&giver).answer(stream));
+        let answering = tokio::spawn(Arc::clone(&sender).answer(stream));
         unknown.push_back(answering.abort_handle());
     }
 }
 
-/// Gives copies.
-struct Giver<S> {
+/// Sends copies to other replicas.
+struct CopySender<S> {
     storage: S,
     key: [u8; KEY_BYTES],
     /// Taken while there is a copy under way.
     copying: Arc<Semaphore>,
 }
 
-impl<S: Storage> Giver<S> {
+impl<S: Storage> CopySender<S> {
     /// Reads a request, and begins a copy where it has the key.
     async fn answer(self: Arc<Self>, mut stream: AsyncStream) {
         let asked = timeout(REQUEST_TIME, self.asked(&mut stream)).await;

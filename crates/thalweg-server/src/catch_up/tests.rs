@@ -14,10 +14,10 @@ const USERS: i64 = 30;
 const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// A directory that goes with the test.
-struct Place(PathBuf);
+pub(super) struct Place(pub(super) PathBuf);
 
 impl Place {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let name = format!("thalweg-{name}-{}", std::process::id());
         Self(std::env::temp_dir().join(name))
     }
@@ -29,7 +29,7 @@ impl Drop for Place {
     }
 }
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     Options {
         journal: JournalOptions::default()
             .segment_bytes(64 << 10)

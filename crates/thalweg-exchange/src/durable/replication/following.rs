@@ -119,9 +119,9 @@ pub struct ReplicaStats {
     pub silent_for: Duration,
 }
 
-/// A look at the log that is to be made.
+/// A read of the log that is asked for.
 #[derive(Debug)]
-struct Errand {
+struct ReadRequest {
     after: Duration,
     /// The position to note.
     position: Option<u64>,
@@ -129,39 +129,39 @@ struct Errand {
 }
 
 /// The log with what was read there.
-struct Look {
+struct ReadReply {
     log: Box<dyn CommandLog>,
     began: Instant,
     tail: Result<Tail, LogError>,
 }
 
-/// The way to the thread that looks at the log: the log goes there and back.
-struct Looks {
-    errands: Sender<(Box<dyn CommandLog>, Errand)>,
-    looks: Receiver<Look>,
+/// The thread that reads the log, which goes there with a request and comes back with the reply.
+struct LogReader {
+    requests: Sender<(Box<dyn CommandLog>, ReadRequest)>,
+    replies: Receiver<ReadReply>,
 }
 
-impl Looks {
+impl LogReader {
     /// Starts the thread, which ends when this is dropped.
     fn start(options: &FollowOptions, wake: Wake) -> io::Result<Self> {
         let (holder, mut place) = (options.holder.clone(), options.peer_place.clone());
-        let (errands, received) = channel::<(Box<dyn CommandLog>, Errand)>();
-        let (looked, looks) = channel();
+        let (requests, received) = channel::<(Box<dyn CommandLog>, ReadRequest)>();
+        let (read, replies) = channel();
         let run = move || {
-            while let Ok((mut log, errand)) = received.recv() {
+            while let Ok((mut log, request)) = received.recv() {
                 // Nothing is sent meanwhile, since the log is here.
-                let waited = received.recv_timeout(errand.after);
+                let waited = received.recv_timeout(request.after);
                 if matches!(waited, Err(RecvTimeoutError::Disconnected)) {
                     return;
                 }
                 let began = Instant::now();
-                if let Some(commands) = errand.position {
+                if let Some(commands) = request.position {
                     // For people: the next one comes soon.
                     let _ = log.note_position(&holder, commands);
                     place.take_if(|place| log.note_peer(&holder, place) == Written::Acked);
                 }
-                let tail = log.read(errand.from);
-                if looked.send(Look { log, began, tail }).is_err() {
+                let tail = log.read(request.from);
+                if read.send(ReadReply { log, began, tail }).is_err() {
                     return;
                 }
                 if let Some(wake) = &wake.0 {
@@ -171,7 +171,7 @@ impl Looks {
         };
         let thread = thread::Builder::new().name("log reader".into());
         thread.spawn(run)?;
-        Ok(Self { errands, looks })
+        Ok(Self { requests, replies })
     }
 }
 
@@ -184,7 +184,7 @@ pub struct Following<S: Storage> {
     replica: Follower<S>,
     options: FollowOptions,
     /// `None` once it is the primary.
-    looks: Option<Looks>,
+    reader: Option<LogReader>,
     silence: Silence,
     looked: Looked,
     /// Whether it has executed all that the log had, once.
@@ -215,12 +215,12 @@ impl<S: Storage> Following<S> {
         options: FollowOptions,
     ) -> Result<Self, Halted> {
         let wake = exchange.options.wake.clone();
-        let looks = Looks::start(&options, wake);
-        let looks = looks.map_err(|error| Halted::Thread(error.to_string()))?;
+        let reader = LogReader::start(&options, wake);
+        let reader = reader.map_err(|error| Halted::Thread(error.to_string()))?;
         let mut following = Self {
             replica: Follower::new(exchange, options.kept_bytes_max),
             options,
-            looks: Some(looks),
+            reader: Some(reader),
             silence: Silence::default(),
             looked: Looked::Nothing,
             was_at_end: false,
@@ -278,7 +278,7 @@ impl<S: Storage> Following<S> {
     /// Returns whether this replica is the primary.
     #[must_use]
     pub const fn leads(&self) -> bool {
-        self.looks.is_none()
+        self.reader.is_none()
     }
 
     /// Returns figures.
@@ -310,14 +310,14 @@ impl<S: Storage> Following<S> {
         if position {
             self.noted = Some(now);
         }
-        let errand = Errand {
+        let request = ReadRequest {
             after,
             position: position.then(|| self.exchange().number()),
             from: self.replica.next(),
         };
-        if let Some(looks) = &self.looks {
+        if let Some(reader) = &self.reader {
             // The thread ends when this is dropped.
-            let _ = looks.errands.send((log, errand));
+            let _ = reader.requests.send((log, request));
         }
     }
 
@@ -327,13 +327,13 @@ impl<S: Storage> Following<S> {
     /// # Errors
     /// See [`Halted`]; those that may pass are waited for. Nothing more is executed after one.
     pub fn turn(&mut self) -> Result<Followed, Halted> {
-        match self.looks.as_ref().map(|looks| looks.looks.try_recv()) {
+        match self.reader.as_ref().map(|reader| reader.replies.try_recv()) {
             Some(Ok(look)) => self.take(look),
             _ => Ok(Followed::Nothing),
         }
     }
 
-    fn take(&mut self, mut look: Look) -> Result<Followed, Halted> {
+    fn take(&mut self, mut look: ReadReply) -> Result<Followed, Halted> {
         let taken = look.tail.map_err(Halted::from);
         let taken = taken.and_then(|tail| self.replica.take(&mut *look.log, &tail));
         let polled = match taken {
@@ -359,7 +359,7 @@ impl<S: Storage> Following<S> {
         self.answered = Instant::now();
         self.was_at_end |= polled.is_at_end;
         if polled.may_lead {
-            self.looks = None;
+            self.reader = None;
             if let Some(place) = &self.options.peer_place {
                 // It may have been refused until now.
                 let _ = look.log.note_peer(&self.options.holder, place);
@@ -401,7 +401,7 @@ impl<S: Storage> Following<S> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::sync::{Arc, mpsc};
 
     use thalweg_journal::{Fault, Operation};
@@ -439,7 +439,7 @@ mod tests {
         follow_with((disk, options), name, log)
     }
 
-    fn follow_with(
+    pub(in super::super) fn follow_with(
         (disk, durable): (&SimDisk, Options),
         name: &str,
         log: &SimLog,
@@ -461,16 +461,38 @@ mod tests {
     }
 
     /// Submits a user, and waits for the answer.
-    fn add(exchange: &mut Exchange<SimDisk>, uid: i64) {
+    pub(in super::super) fn add(exchange: &mut Exchange<SimDisk>, uid: i64) {
         let taken = exchange.submit(Origin::Engine, &user(uid), 0);
         taken.expect("it is taken");
         exchange.drain().expect("it is acknowledged");
     }
 
+    /// Returns a primary that does not look when it is woken, with its log.
+    fn unwatched() -> (SimLog, Exchange<SimDisk>) {
+        let log = SimLog::well();
+        let options = Options {
+            wake: Wake(Some(Arc::new(|| ()))),
+            ..Options::default()
+        };
+        let mut first = follow_with((&SimDisk::new(), options), "first", &log);
+        add(&mut first, 1);
+        (log, first)
+    }
+
+    /// Waits until a primary fails at its next write or heartbeat, since it was replaced.
+    fn is_fenced(mut turn: impl FnMut() -> Result<(), Failed>) {
+        let failed = loop {
+            match turn() {
+                Err(failed) => break failed,
+                Ok(()) => thread::yield_now(),
+            }
+        };
+        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+    }
+
     #[test]
     fn a_follower_takes_over_and_the_former_primary_is_fenced() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let mut first = follow_to_the_end("first", &log);
         let (sender, published) = mpsc::channel();
         first.publish_by(move |published| {
@@ -516,8 +538,7 @@ mod tests {
 
     /// Whether the journal makes its segments on a thread of its own.
     fn fill_the_disk(in_background: bool) {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let disk = SimDisk::new();
         let mut first = follow_on(&disk, ("first", in_background), &log);
         add(&mut first, 1);
@@ -547,8 +568,7 @@ mod tests {
 
     #[test]
     fn a_primary_ends_where_the_log_does_not_answer() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let mut first = follow_to_the_end("first", &log);
         add(&mut first, 1);
         log.world().cut_off = Some("first".to_owned());
@@ -563,54 +583,24 @@ mod tests {
 
     #[test]
     fn a_primary_whose_owner_hangs_is_replaced() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
-        // It is woken, and does not look.
-        let options = Options {
-            wake: Wake(Some(Arc::new(|| ()))),
-            ..Options::default()
-        };
-        let mut first = follow_with((&SimDisk::new(), options), "first", &log);
-        add(&mut first, 1);
+        let (log, mut first) = unwatched();
         let second = follow_to_the_end("second", &log);
         assert_eq!((second.number(), log.world().claims), (1, 2));
-        // It finds that out at its next write or heartbeat.
-        let failed = loop {
-            match first.drain() {
-                Err(failed) => break failed,
-                Ok(()) => thread::yield_now(),
-            }
-        };
-        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+        is_fenced(|| first.drain());
     }
 
     #[test]
     fn a_primary_whose_disk_hangs_learns_that_it_was_replaced() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
-        let options = Options {
-            wake: Wake(Some(Arc::new(|| ()))),
-            ..Options::default()
-        };
-        let mut first = follow_with((&SimDisk::new(), options), "first", &log);
-        add(&mut first, 1);
+        let (log, mut first) = unwatched();
         first.hang();
         let second = follow_to_the_end("second", &log);
         assert_eq!((second.number(), log.world().claims), (1, 2));
-        // It finds that out at its next write or heartbeat.
-        let failed = loop {
-            match first.idle() {
-                Err(failed) => break failed,
-                Ok(_) => thread::yield_now(),
-            }
-        };
-        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+        is_fenced(|| first.idle().map(drop));
     }
 
     #[test]
     fn a_claim_is_published_before_what_was_written_under_it() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let mut first = follow_to_the_end("first", &log);
         (0..2).for_each(|uid| add(&mut first, uid));
         drop(first);
@@ -641,8 +631,7 @@ mod tests {
 
     #[test]
     fn a_refusal_is_final_only_when_all_that_it_is_due_to_is_in_the_log() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let mut first = follow_to_the_end("first", &log);
         add(&mut first, 1);
         let key = SessionKey::new(Role::Trade, 1, 0);
@@ -678,8 +667,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_of_a_follower_is_no_silence_of_the_log() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let mut first = follow_to_the_end("first", &log);
         let account = |user| AccountSpec::new(UserId(user), Vec::new());
         let long = Command::AddAccounts((2..1_000).map(account).collect());
@@ -711,8 +699,7 @@ mod tests {
 
     #[test]
     fn a_log_that_does_not_answer_is_seen() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let mut first = follow_to_the_end("first", &log);
         add(&mut first, 1);
         assert_eq!(first.log_trouble(), None);
@@ -733,8 +720,7 @@ mod tests {
 
     #[test]
     fn a_replica_with_other_limits_of_sessions_is_refused() {
-        let log = SimLog::new(0, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let mut first = follow_to_the_end("first", &log);
         add(&mut first, 1);
         let mut options = Options::default();

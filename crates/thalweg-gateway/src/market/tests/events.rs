@@ -7,26 +7,13 @@ use thalweg_exchange::market::{
     Body, Channels, Epoch, FeedSequence, LevelDelta, Message, Snapshot, SymbolSequence,
 };
 
-use super::{SYMBOL, trade};
+use super::{SYMBOL, label, trade};
 use crate::market::stream::StreamEvent;
 use crate::market::topics::Progress;
-use crate::market::units::Unit;
-use crate::market::{Item, Kind, Label, Market, Outbox, Subscription, Units};
+use crate::market::{Item, Kind, Market, Outbox, Subscription};
 use crate::time_unit::TimeUnit;
 
 const START_US: i64 = 1_796_000_000_000_000;
-
-fn label() -> Label {
-    let unit = |factor, decimals| Unit { factor, decimals };
-    Label {
-        name: "BTCUSDT".to_owned(),
-        units: Units {
-            price: unit(1, 2),
-            size: unit(10, 4),
-            quote: unit(10, 6),
-        },
-    }
-}
 
 fn level(side: Action, price: i64, volume: i64) -> Message {
     Message {

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use thalweg_exchange::Action;
 use thalweg_testkit::counting::held;
 
-use super::{SYMBOL, trade};
+use super::{SYMBOL, label, trade};
 use crate::market::candle::Candles;
 use crate::market::interval::Interval;
 use crate::market::symbol_market::SymbolMarket;
 use crate::market::trade::Trades;
-use crate::market::units::Unit;
-use crate::market::{Kind, Label, Market, Subscription, Units};
+use crate::market::{Kind, Market, Subscription};
 
 #[test]
 fn trades_and_candles_take_4_4_megabytes_at_most() {
@@ -51,18 +50,7 @@ fn a_book_without_streams_holds_its_levels_only() {
 fn a_follower_takes_0_4_kilobytes() {
     let market = Market::new();
     let outbox = market.outbox();
-    let unit = Unit {
-        factor: 1,
-        decimals: 2,
-    };
-    let label = Label {
-        name: "BTCUSDT".to_owned(),
-        units: Units {
-            price: unit,
-            size: unit,
-            quote: unit,
-        },
-    };
+    let label = label();
     let topic = (SYMBOL, Kind::Trade);
     let name = "x".repeat(128);
     market.follow(

@@ -5,13 +5,10 @@ use std::io;
 use thalweg_journal::SimDisk;
 
 use super::*;
-use crate::command::Command;
-use crate::durable::exchange::Exchange;
 use crate::durable::options::Options;
-use crate::durable::record::Origin;
+use crate::durable::replication::CommandLog;
+use crate::durable::replication::following::tests::{add, follow_with};
 use crate::durable::replication::simulation::SimLog;
-use crate::durable::replication::{CommandLog, FollowOptions, Followed, Following};
-use crate::ids::UserId;
 use crate::snapshot::state_hash;
 
 const USERS: u64 = 60;
@@ -30,25 +27,8 @@ fn options() -> Options {
 
 /// Has a replica lead until it has added these users, one in a batch.
 fn lead(disk: &SimDisk, log: &SimLog, users: std::ops::Range<u64>) -> u64 {
-    let opened = Exchange::open_in(disk.clone(), options(), |_| ());
-    let (exchange, _) = opened.expect("it opens");
-    let mut follow_options = FollowOptions::new("first");
-    follow_options.bootstrap = true;
-    let following = Following::start(exchange, Box::new(log.clone()), follow_options);
-    let mut following = following.expect("there are threads");
-    while following.turn().expect("it does not halt") != Followed::Leads {
-        std::thread::yield_now();
-    }
-    let mut exchange = following.into_exchange();
-    for uid in users {
-        let command = Command::AddUser {
-            uid: UserId(uid as i64),
-        };
-        exchange
-            .submit(Origin::Engine, &command, 0)
-            .expect("it is taken");
-        exchange.drain().expect("it is acknowledged");
-    }
+    let mut exchange = follow_with((disk, options()), "first", log);
+    users.for_each(|uid| add(&mut exchange, uid as i64));
     let hash = state_hash(exchange.state());
     exchange.close().expect("it ends in order");
     hash
@@ -57,8 +37,7 @@ fn lead(disk: &SimDisk, log: &SimLog, users: std::ops::Range<u64>) -> u64 {
 /// Returns a log with a batch for each user, the disk of the replica that wrote it, whose snapshots
 /// have 0, [`EARLY`] and all commands, and the hash of its state.
 fn world() -> (SimLog, SimDisk, u64) {
-    let log = SimLog::new(0, None);
-    log.world().is_well = true;
+    let log = SimLog::well();
     let disk = SimDisk::new();
     lead(&disk, &log, 0..EARLY);
     let hash = lead(&disk, &log, EARLY..USERS);
@@ -131,8 +110,7 @@ fn a_copy_that_the_log_has_nothing_behind_is_not_relied_on() {
 fn a_copy_of_another_history_is_refused() {
     let (mut log, ..) = world();
     let (other_log, other, _) = {
-        let log = SimLog::new(1, None);
-        log.world().is_well = true;
+        let log = SimLog::well();
         let disk = SimDisk::new();
         lead(&disk, &log, 100..100 + EARLY);
         let hash = lead(&disk, &log, EARLY..USERS);

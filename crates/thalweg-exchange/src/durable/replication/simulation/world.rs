@@ -63,6 +63,13 @@ pub(in super::super) struct World {
 pub(in super::super) struct SimLog(Arc<Mutex<World>>);
 
 impl SimLog {
+    /// Returns a log without faults that answers each call.
+    pub(in super::super) fn well() -> Self {
+        let log = Self::new(0, None);
+        log.world().is_well = true;
+        log
+    }
+
     pub(in super::super) fn new(seed: u64, seeded: Option<Seeded>) -> Self {
         Self(Arc::new(Mutex::new(World {
             claim: None,
