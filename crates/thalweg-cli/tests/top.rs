@@ -3,8 +3,10 @@
 use crate::program::pty::OnTerminal;
 use crate::program::{Ended, Scratch, command, signal, thalweg};
 use serde_json::Value;
+use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 use thalweg::bus::{Bus, Message, Policy, TopicId, TopicInfo, Topics};
 
 /// The figures that the format's document has as its example.
@@ -13,6 +15,17 @@ fn example() -> String {
     let begin = document.find("```json\n").expect("an example") + 8;
     let text = &document[begin..];
     text[..text.find("```").expect("it ends")].to_owned()
+}
+
+/// Writes the example into a file that stays new, however long a program takes to start: figures
+/// that are older than 3 s are silent.
+fn write_live(scratch: &Scratch, name: &str) {
+    let file = File::options()
+        .append(true)
+        .open(scratch.file(name, example()));
+    let later = SystemTime::now() + Duration::from_secs(3_600);
+    let changed = file.and_then(|file| file.set_modified(later));
+    changed.expect("it is ours");
 }
 
 /// Returns the figures of a pipeline with another number.
@@ -30,7 +43,7 @@ fn a_page_follows_a_program_that_writes_and_gives_the_terminal_back() {
     let directory = scratch.path("");
     let mut on = on_terminal(&directory, (110, 24));
     on.await_text("No program has written figures here yet.");
-    scratch.file("4711-1", example());
+    write_live(&scratch, "4711-1");
     on.await_text("1 program, by wait");
     on.await_text("4711-1 match");
     on.await_text("work 300 ns");
@@ -53,7 +66,7 @@ fn a_page_says_that_its_directory_is_gone_and_goes_on_when_it_is_there_again() {
     let scratch = Scratch::new();
     let directory = scratch.path("figures");
     std::fs::create_dir(&directory).expect("it can be made");
-    scratch.file("figures/4711-1", example());
+    write_live(&scratch, "figures/4711-1");
     let mut on = on_terminal(&directory, (80, 24));
     on.await_text("4711-1 match");
     std::fs::remove_dir_all(&directory).expect("it is there");
@@ -69,7 +82,7 @@ fn a_page_says_that_its_directory_is_gone_and_goes_on_when_it_is_there_again() {
 fn colours_are_shown_unless_they_are_not_wanted() {
     let scratch = Scratch::new();
     let directory = scratch.path("");
-    scratch.file("4711-1", example());
+    write_live(&scratch, "4711-1");
     let mut coloured = on_terminal(&directory, (80, 24));
     coloured.await_text("\x1b[1m> 4711-1");
     let mut plain = command(&["top", &directory]);
@@ -93,7 +106,7 @@ fn once_prints_all_queues_and_files_that_are_none() {
             .contains("No program has written figures here yet."),
         "{empty:?}"
     );
-    scratch.file("4711-1", example());
+    write_live(&scratch, "4711-1");
     scratch.file("4711-2", "{ \"format\": ");
     scratch.file(
         "4711-3",
@@ -139,7 +152,7 @@ fn once_prints_all_queues_and_files_that_are_none() {
 fn lines_come_each_second_where_there_is_no_terminal() {
     let scratch = Scratch::new();
     let directory = scratch.path("");
-    scratch.file("4711-1", example());
+    write_live(&scratch, "4711-1");
     let mut child = command(&["top", &directory])
         .stdout(Stdio::piped())
         .spawn()

@@ -222,7 +222,13 @@ impl Watching<'_> {
                 hinted = hints;
             }
             if self.view.lost.is_none() {
-                self.print_rows(start.elapsed(), is_first)?;
+                // The first look is when time begins.
+                let at = if is_first {
+                    Duration::ZERO
+                } else {
+                    start.elapsed()
+                };
+                self.print_rows(at, is_first)?;
                 is_first = false;
             }
             if let Some(finding) = self.pause(ending) {
