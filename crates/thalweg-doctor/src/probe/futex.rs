@@ -186,6 +186,8 @@ pub(crate) struct FutexWords {
     present: HashMap<i32, (QueueId, Turn)>,
     /// Whether it is known when waits begin.
     timed: bool,
+    /// Whether code of Go runs.
+    pub(crate) has_goroutines: bool,
     /// The rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
     /// The words at which threads wait in this round.
@@ -386,13 +388,16 @@ impl FutexWords {
 
     /// Returns a queue of threads that each wait at a word of their own while one of them runs, and
     /// that run in turns, for about equal times. Where no thread runs, no lock can be seen held:
-    /// workers without work wait like that.
+    /// workers without work wait like that, and so do threads of Go that have no goroutine to run.
     fn line_apart(
         &self,
         wakes: &Wakes,
         deeds: &HashMap<i32, ThreadTotals>,
         seconds: f64,
     ) -> Option<LockQueue> {
+        if self.has_goroutines {
+            return None;
+        }
         let mut alone: HashMap<i32, f64> = HashMap::new();
         for word in self.words.values().filter(|word| word.tids.len() == 1) {
             for &tid in word.tids.keys() {
@@ -756,7 +761,7 @@ mod tests {
                 [0x1000 * u64::from(tid.unsigned_abs()), 393, 0, 0, 0, 0],
             )
         };
-        let words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
+        let mut words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
         let turns = ran([(1, 400), (2, 400), (3, 400), (4, 400)]);
         let line = words
             .queue(&wakes, &turns, SECONDS)
@@ -777,6 +782,12 @@ mod tests {
             .queue(&Wakes::default(), &turns, SECONDS)
             .expect("seen at a futex");
         assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
+        // A channel between two goroutines with threads of their own was LOCK-CONVOY at 0.56.
+        words.has_goroutines = true;
+        let line = words
+            .queue(&wakes, &turns, SECONDS)
+            .expect("seen at a futex");
+        assert_eq!((line.waiters, line.locked), (1.0, Some(0.0)));
     }
 
     /// Cases without wake-up records: threads at one condition that compute in turns (an

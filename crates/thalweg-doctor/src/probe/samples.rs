@@ -48,6 +48,7 @@ pub(crate) struct KernelShares {
     pub(crate) call: f64,
     pub(crate) yields: f64,
     pub(crate) futex: f64,
+    pub(crate) disk: f64,
 }
 
 /// The activity of a sample: its own code, a page fault, or a call of this name.
@@ -79,23 +80,34 @@ fn with_unnamed(share: f64, calls: f64, unnamed: f64) -> f64 {
     share * calls / (calls - unnamed).max(share).max(1e-9)
 }
 
-/// Returns the activity that a stack shows, and whether any of its kernel functions is known.
-fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, bool) {
-    let (mut fault, mut call, mut known) = (false, None, false);
+/// What the functions of the kernel in a stack show.
+#[derive(Debug, Default)]
+struct Kernel {
+    /// Whether any of them is known.
+    known: bool,
+    /// Whether one of them goes to a disk.
+    disk: bool,
+}
+
+/// Returns the activity that a stack shows, and what is known of the kernel's functions in it.
+fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, Kernel) {
+    let (mut fault, mut call, mut kernel) = (false, None, Kernel::default());
     let is_kernel = |frame: &&Frame| matches!(frame, Frame::Kernel(_));
     for &frame in stack.iter().take_while(is_kernel) {
         let Some(name) = symbols.name(frame, memory) else {
             continue;
         };
-        known = true;
+        kernel.known = true;
+        kernel.disk |= DISK.iter().any(|start| name.starts_with(start));
         fault |= FAULTS.contains(&name);
         call = call.or_else(|| called(name));
     }
-    match (fault, call) {
-        (true, _) => (Doing::Fault, known),
-        (false, Some(call)) => (Doing::Call(call), known),
-        (false, None) => (Doing::Own, known),
-    }
+    let doing = match (fault, call) {
+        (true, _) => Doing::Fault,
+        (false, Some(call)) => Doing::Call(call),
+        (false, None) => Doing::Own,
+    };
+    (doing, kernel)
 }
 
 /// All samples.
@@ -190,12 +202,13 @@ impl Samples {
         let mut unnamed = 0.0;
         for (stack, &count) in self.stacks.values().flatten() {
             let share = count as f64 / all;
-            let (doing, is_known) = doing(stack, symbols, memory);
-            known |= is_known;
+            let (doing, kernel) = doing(stack, symbols, memory);
+            known |= kernel.known;
             match doing {
                 Doing::Fault => shares.fault += share,
                 Doing::Call(name) => {
                     shares.call += share;
+                    shares.disk += if kernel.disk { share } else { 0.0 };
                     match &*name {
                         "sched_yield" => shares.yields += share,
                         "futex" => shares.futex += share,
@@ -340,6 +353,17 @@ const FAULTS: &[&str] = &[
     "exc_page_fault",
     "handle_mm_fault",
     "el0_da",
+];
+/// The prefixes of the kernel's functions that read or write a disk: reading ahead what is not
+/// cached, syncs, blocks on their way to the device, and waits for them.
+const DISK: &[&str] = &[
+    "page_cache_ra_",
+    "page_cache_sync_ra",
+    "page_cache_async_ra",
+    "vfs_fsync",
+    "submit_bio",
+    "blk_mq_",
+    "io_schedule",
 ];
 /// The prefixes of the kernel's functions that are entered at a call.
 const ENTRIES: &[&str] = &["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];

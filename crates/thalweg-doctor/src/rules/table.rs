@@ -250,7 +250,11 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::SyscallBound,
         claim: Claim::Parts(&[(Part::OtherCalls, &[])]),
         curve: Curve::Overhead,
-        contradicts: &[weighed(0.7, &[SWITCHING_CALLS]), BRIEF_RUNS.by(0.4)],
+        contradicts: &[
+            weighed(0.7, &[SWITCHING_CALLS]),
+            BRIEF_RUNS.by(0.4),
+            CALLS_OF_FUTEX,
+        ],
         blind: &[("call.cpu_share", "how much of the time is system calls")],
         places: &[Topic::Calls],
         next: "Make fewer and larger calls: buffer reads and writes, use readv and writev, \
@@ -285,6 +289,17 @@ const GOROUTINES: Weighed = weighed(
             lock.goroutines > 1.0, "waiting in line takes the whole time of a goroutine"
         },
         MANY_FUTEX,
+    ],
+);
+
+/// The calls may be those of futex, which are another answer.
+const CALLS_OF_FUTEX: Weighed = weighed(
+    0.3,
+    &[
+        MANY_FUTEX,
+        clue! {
+            futex.cpu_share > 0.25, "a quarter of the time is worth an answer of its own"
+        },
     ],
 );
 
@@ -339,6 +354,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         id: Id::BlockingIo,
         claim: Claim::Parts(&[
             (Part::Disk, &[READS]),
+            (Part::DiskCalls, &[]),
             (Part::Stream, &[ANSWERED]),
             (Part::Poll, &[BY_EVENT, ANSWERED]),
         ]),
@@ -387,6 +403,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
             // The holder may sleep or wait meanwhile.
             (Part::Sleep, &[]),
             (Part::Disk, &[]),
+            (Part::DiskCalls, &[]),
             (Part::Stream, &[]),
             (Part::Poll, &[]),
         ]),
