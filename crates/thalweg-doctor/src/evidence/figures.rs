@@ -1,8 +1,7 @@
 //! Computes the figures from the observations of the probes.
 
-use crate::evidence::{Evidence, Quality, Topic, places};
+use crate::evidence::{Evidence, Quality};
 use crate::probe::blocked::Cause;
-use crate::probe::futex::ThreadTotals;
 use crate::probe::perf::Perf;
 use crate::probe::samples::{self, KernelShares, Samples};
 use crate::probe::syscall::Class;
@@ -488,9 +487,7 @@ impl Collector<'_> {
     }
 
     fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
-        let timeline = &self.watch.timeline;
-        let alive = timeline.threads.iter().map(|(&tid, thread)| (tid, thread));
-        alive.chain(timeline.gone.iter().map(|(tid, thread)| (*tid, thread)))
+        self.watch.timeline.all_threads()
     }
 
     fn samples(&mut self, kernel: Option<KernelShares>) {
@@ -678,14 +675,7 @@ impl Collector<'_> {
     }
     /// Adds the figures of threads that queue for a lock.
     fn lock_queues(&mut self) {
-        let (waits, wakes) = (&self.watch.waits, &self.watch.wakes);
-        let totals = |thread: &Thread| ThreadTotals {
-            ran_ns: thread.ran_ns,
-            blocks: thread.blocks,
-        };
-        let threads = self.all_threads();
-        let threads = threads.map(|(tid, thread)| (tid, totals(thread))).collect();
-        let queue = waits.words.queue(wakes, &threads, self.wall_s);
+        let queue = self.watch.queue();
         let waiters = queue.as_ref().map(|queue| queue.waiters);
         self.sampled_or("lock.waiters", waiters, SYSCALL, NO_FUTEX);
         let source = "/proc/*/task/*/syscall, sched_waking or PERF_RECORD_SWITCH";
@@ -696,10 +686,6 @@ impl Collector<'_> {
             ),
             None => (None, NO_FUTEX),
         };
-        let places = queue
-            .map(|queue| places::threads_at(&queue, self.all_threads()))
-            .unwrap_or_default();
-        self.evidence.put_places(Topic::Queue, places);
         self.sampled_or("lock.held_share", locked, source, why);
     }
 

@@ -7,7 +7,7 @@ use crate::probe::symbols::Symbols;
 use crate::probe::syscall::{self, Class};
 use crate::sys::{self, Used};
 use rustix::time::ClockId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The lowest mark in a stack; a mark says whether kernel or user addresses follow.
 const MARK_MIN: u64 = -4095_i64 as u64;
@@ -262,6 +262,48 @@ impl Samples {
         known
             .map(|(name, (all, place, _))| (name, (all, place)))
             .collect()
+    }
+
+    /// Returns the functions in which threads of these names were most often, with their share;
+    /// without names, those of any thread.
+    pub(crate) fn heaviest(
+        &self,
+        names: &HashSet<&str>,
+        symbols: &mut Symbols,
+        memory: &Memory,
+    ) -> Option<(String, f64)> {
+        let mut all = 0;
+        let mut found: HashMap<String, u64> = HashMap::new();
+        let is_named = |name: &&Box<str>| names.is_empty() || names.contains(&***name);
+        let named = self.stacks.keys().filter(is_named);
+        for (stack, count) in named.flat_map(|name| &self.stacks[name]) {
+            let own = stack.iter().filter(|it| !matches!(it, Frame::Kernel(_)));
+            let own: Vec<Frame> = own.copied().collect();
+            *found.entry(symbols.callers(&own, memory)).or_default() += count;
+            all += count;
+        }
+        found.remove("");
+        let most = found
+            .into_iter()
+            .max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)));
+        most.map(|(functions, count)| (functions, count as f64 / all as f64))
+    }
+
+    /// Returns the file whose code most samples are in; `Some(None)` if it is code that was made
+    /// when the program ran.
+    pub(crate) fn most_run(&self) -> Option<Option<u32>> {
+        let mut files: HashMap<Option<u32>, u64> = HashMap::new();
+        for (stack, count) in self.stacks.values().flatten() {
+            let own = stack.iter().find_map(|frame| match frame {
+                Frame::Kernel(_) => None,
+                Frame::Code(file, _) => Some(Some(*file)),
+                Frame::Made(..) => Some(None),
+            });
+            own.map(|file| *files.entry(file).or_default() += count);
+        }
+        (files.into_iter())
+            .max_by_key(|it| it.1)
+            .map(|(file, _)| file)
     }
 
     /// Finds loops that wait and call functions meanwhile, by the functions' names. A thread that

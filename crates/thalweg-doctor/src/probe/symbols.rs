@@ -13,6 +13,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 /// The maximum size of a file with names, which is read as a whole. A larger one has no names here.
 const FILE_BYTES_MAX: u64 = 1 << 30;
+/// The number of functions of a stack that are named.
+const CALLERS_MAX: usize = 4;
 
 /// A function: its start, its size in bytes if known, and the position of its name in the table of
 /// names.
@@ -221,6 +223,24 @@ impl Symbols {
             self.files.entry(number).or_insert_with(table).is_go
         };
         memory.files().any(is_go)
+    }
+
+    /// Returns the names of the innermost functions of a stack. Those of the C library are one step.
+    pub(crate) fn callers(&mut self, stack: &[Frame], memory: &Memory) -> String {
+        let library = |frame: &Frame| match frame {
+            Frame::Code(file, _) => memory.path(*file).contains("/libc."),
+            _ => false,
+        };
+        let inner = stack.iter().take_while(|frame| library(frame)).count();
+        let mut names: Vec<String> = Vec::new();
+        for &frame in &stack[inner.saturating_sub(1)..] {
+            let name = self.name(frame, memory).map(demangled);
+            names.extend(name.filter(|name| names.last() != Some(name)));
+            if names.len() == CALLERS_MAX {
+                break;
+            }
+        }
+        names.join(" ← ")
     }
 
     /// Returns the function of a frame, or its location.

@@ -486,6 +486,12 @@ impl Timeline {
         }
     }
 
+    /// Returns all threads that were seen, including those that have ended.
+    pub(crate) fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
+        let alive = self.threads.iter().map(|(&tid, thread)| (tid, thread));
+        alive.chain(self.gone.iter().map(|(tid, thread)| (*tid, thread)))
+    }
+
     /// Returns all processes that were seen, including those that have ended.
     pub(crate) fn all_processes(&self) -> HashSet<i32> {
         let gone = self.gone.iter().map(|(_, thread)| thread.pid);
