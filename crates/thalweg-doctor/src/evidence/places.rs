@@ -6,6 +6,7 @@ use crate::probe::memory::Frame;
 use crate::probe::samples::Doing;
 use crate::probe::timeline::Thread;
 use crate::probe::watch::Watch;
+use crate::report::page::cut;
 use std::collections::{HashMap, HashSet};
 
 /// The number of places of a topic that are named, and the least share of each.
@@ -20,7 +21,7 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
     let all = functions.values().map(|it| it.0).sum::<u64>().max(1) as f64;
     let mut topics: HashMap<Topic, HashMap<String, (f64, Option<Frame>)>> = HashMap::new();
     for ((doing, function), (count, frame)) in functions {
-        let function = shortened(&function);
+        let function = cut(&function, NAME_MAX);
         let (topic, name) = match doing {
             Doing::Own => (Topic::Functions, function),
             Doing::Fault => (Topic::Faults, format!("in {function}")),
@@ -128,11 +129,4 @@ fn tool(watch: &Watch) -> Option<&'static str> {
         None => watch.memory.files().find_map(known),
     };
     found.map(|(_, tool)| *tool)
-}
-
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(NAME_MAX) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
-    }
 }

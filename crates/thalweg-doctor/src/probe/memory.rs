@@ -247,8 +247,7 @@ impl Memory {
     /// in its stack that are behind a call. Some may be of functions that have returned.
     pub(crate) fn stack(&mut self, pid: i32, pointer: u64) -> Box<[Frame]> {
         let mut words = [[0; 8]; STACK_WORDS];
-        let memory = File::open(format!("/proc/{pid}/mem"));
-        let count = memory.and_then(|memory| memory.read_at(words.as_flattened_mut(), pointer));
+        let count = procfs::memory(pid, pointer, words.as_flattened_mut());
         let words = words[..count.unwrap_or(0) / 8].iter();
         let frames = words.filter_map(|word| {
             let address = u64::from_ne_bytes(*word);

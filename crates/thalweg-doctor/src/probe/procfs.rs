@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 impl Used {
@@ -44,19 +45,19 @@ impl Used {
 
 /// The usage of a process in `/proc` at one sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Account {
-    parent: i32,
-    own: Used,
+pub(crate) struct Account {
+    pub(crate) parent: i32,
+    pub(crate) own: Used,
     /// The usage of the children that it waited for, and of theirs.
-    waited: Used,
+    pub(crate) waited: Used,
 }
 
 impl Account {
-    fn of(pid: i32) -> Option<Account> {
+    pub(crate) fn of(pid: i32) -> Option<Account> {
         Account::parse(&text(format!("/proc/{pid}/stat"))?)
     }
 
-    fn parse(stat: &str) -> Option<Account> {
+    pub(crate) fn parse(stat: &str) -> Option<Account> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         // The first field here is the third of the file.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
@@ -227,6 +228,13 @@ pub(crate) fn read(path: impl AsRef<Path>, bytes_max: u64, more: OFlags) -> io::
         true => Ok(content),
         false => Err(io::ErrorKind::FileTooLarge.into()),
     }
+}
+
+/// Reads the memory of a process at an address. Returns the number of bytes, which are fewer where
+/// the memory ends.
+pub(crate) fn memory(pid: i32, address: u64, bytes: &mut [u8]) -> Option<usize> {
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    memory.read_at(bytes, address).ok()
 }
 
 /// Reads a text of `/proc` or `/sys`. Names in it may be invalid UTF-8, as a thread's name is cut

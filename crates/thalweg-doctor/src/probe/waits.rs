@@ -3,15 +3,13 @@
 use crate::probe::blocked::{self, Cause, Files, Seen, Wait};
 use crate::probe::futex::{FutexWords, Line, QueueId, Turn};
 use crate::probe::memory::{Frame, Memory};
-use crate::probe::procfs::Scheduled;
+use crate::probe::procfs::{self, Scheduled};
 use crate::probe::symbols::Symbols;
 use crate::probe::syscall::{self, Class};
 use crate::probe::timeline::{Thread, Timeline};
 use crate::recording::State;
 use crate::sys::now_ns;
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 
 /// The maximum number of threads that are sampled in one round.
 const THREADS_MAX: usize = 64;
@@ -486,8 +484,7 @@ impl Monitors {
 /// Returns the two innermost return addresses of a stack that are in this code.
 fn callers(pid: i32, stack: u64, code: &std::ops::Range<u64>) -> Option<[u64; 2]> {
     let mut bytes = [[0; 8]; STACK_BYTES / 8];
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    memory.read_at(bytes.as_flattened_mut(), stack).ok()?;
+    procfs::memory(pid, stack, bytes.as_flattened_mut())?;
     let words = bytes.iter().map(|bytes| u64::from_ne_bytes(*bytes));
     let mut addresses = words.filter(|word| code.contains(word));
     Some([addresses.next()?, addresses.next()?])
