@@ -190,7 +190,8 @@ pub(crate) const RUNNING: &[Rule] = &[
         ],
         places: &[Topic::Functions, Topic::Tool],
         next: "Profile it (perf record, or the flame graph of --html), and make the widest \
-               function cheaper or spread it over more cores.",
+               function cheaper or spread it over more cores. If that is a garbage collector, \
+               allocate less or give it a larger heap.",
         ..Rule::EMPTY
     },
     Rule {
@@ -200,7 +201,8 @@ pub(crate) const RUNNING: &[Rule] = &[
         blind: &[("fault.cpu_share", "how much of the time is page faults")],
         places: &[Topic::Faults, Topic::Tool],
         next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
-               smaller, or use huge pages (madvise) and an allocator that returns less.",
+               smaller, or use huge pages (madvise) and an allocator that returns less. Where a disk \
+               serves them, read ahead (MADV_WILLNEED) or keep more of the file in memory.",
         ..Rule::EMPTY
     },
     Rule {
