@@ -115,18 +115,43 @@ const TOOLS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Returns the tool for the program or library at this path.
+fn tool_for(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next()?;
+    let name = name.strip_prefix("lib").unwrap_or(name);
+    let name = name.split(|c: char| c.is_ascii_digit() || c == '.').next();
+    let found = TOOLS.iter().find(|(of, _)| Some(*of) == name);
+    found.map(|(_, tool)| *tool)
+}
+
 /// Returns the tool that names the functions of an interpreted program, or of one that is compiled
 /// when it runs, if that is what runs most.
 fn tool(watch: &Watch) -> Option<&'static str> {
-    let known = |file: u32| {
-        let name = watch.memory.path(file).rsplit('/').next()?;
-        let name = name.strip_prefix("lib").unwrap_or(name);
-        let name = name.split(|c: char| c.is_ascii_digit() || c == '.').next();
-        TOOLS.iter().find(|(tool, _)| Some(*tool) == name)
-    };
-    let found = match watch.samples.most_run()? {
-        Some(file) => known(file),
-        None => watch.memory.files().find_map(known),
-    };
-    found.map(|(_, tool)| *tool)
+    let tool = |file| tool_for(watch.memory.path(file));
+    match watch.samples.most_run()? {
+        Some(file) => tool(file),
+        None => watch.memory.files().find_map(tool),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interpreter_has_a_tool_and_what_is_named_like_one_has_none() {
+        for (path, part) in [
+            ("/usr/bin/python3.11", "py-spy"),
+            ("/usr/lib/libpython3.11.so.1.0", "py-spy"),
+            ("/usr/lib/jvm/lib/server/libjvm.so", "async-profiler"),
+            ("/usr/bin/node", "--cpu-prof"),
+            ("/usr/bin/perl", "NYTProf"),
+        ] {
+            let tool = tool_for(path).unwrap_or_else(|| panic!("{path} has no tool"));
+            assert!(tool.contains(part), "{path}: {tool}");
+        }
+        for path in ["/usr/bin/node_exporter", "/usr/lib/libc.so.6", ""] {
+            assert_eq!(tool_for(path), None, "{path}");
+        }
+    }
 }

@@ -591,6 +591,34 @@ mod tests {
         assert_eq!([pauses(8), pauses(6)], [(10, 10), (0, 0)]);
     }
 
+    /// The holder of a lock is known by the names of its threads.
+    #[test]
+    fn the_heaviest_functions_are_those_of_the_threads_that_are_asked_for() {
+        let own = std::process::id().cast_signed();
+        let (mut memory, mut ticks) = (Memory::default(), Samples::default());
+        memory.adopt(own);
+        let [call, pause] = [has_call as fn(&[u8]) -> bool, has_pause].map(|it| it as u64 + 1);
+        for (name, address, count) in [("a", call, 3), ("b", pause, 9), ("b", 16, 3)] {
+            for _ in 0..count {
+                ticks.add((own, 1), name, &[MARK_USER, address], &mut memory);
+            }
+        }
+        let heaviest = |names: &[&str]| {
+            let names = names.iter().copied().collect();
+            ticks.heaviest(&names, &mut Symbols::default(), &memory)
+        };
+        let (name, share) = heaviest(&["a"]).expect("it ran");
+        assert!(name.ends_with("has_call") && share == 1.0, "{name} {share}");
+        let (name, share) = heaviest(&[]).expect("both ran");
+        assert!(
+            name.ends_with("has_pause") && share == 0.6,
+            "{name} {share}"
+        );
+        assert_eq!(heaviest(&["c"]), None);
+        let file = ticks.most_run().flatten().expect("this program");
+        assert!(memory.path(file).contains("thalweg_doctor"));
+    }
+
     #[test]
     fn equal_stacks_are_counted_together() {
         let mut ticks = Samples::default();
