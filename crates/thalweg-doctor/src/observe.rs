@@ -340,7 +340,7 @@ mod tests {
         assert!(value(0, others).0.is_some(), "others may have had the core");
         let (none, why) = value(404_460, others);
         assert_eq!(none, None);
-        // What the clock's samples and the states of threads show is not lost with them.
+        // The clock's samples and the states of threads are not lost with them.
         for name in ["state.running", "yield.cpu_share", "spin.cpu_share"] {
             assert!(value(404_460, name).0.is_some(), "{name}");
         }

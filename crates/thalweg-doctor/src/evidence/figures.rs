@@ -49,7 +49,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     };
     figures.put("time.wall", wall_s, "CLOCK_MONOTONIC");
     match ended {
-        // What no process waited for is in no count of its parent.
+        // A process that is not waited for is in no count of its parent.
         Some(ended) if watch.usage.total().cpu_s() <= 1.1 * ended.used.cpu_s() + 0.05 => {
             figures.usage(ended.used, "wait4");
         }

@@ -80,7 +80,7 @@ fn with_unnamed(share: f64, calls: f64, unnamed: f64) -> f64 {
     share * calls / (calls - unnamed).max(share).max(1e-9)
 }
 
-/// What the functions of the kernel in a stack show.
+/// The properties of a stack that its functions of the kernel show.
 #[derive(Debug, Default)]
 struct Kernel {
     /// Whether any of them is known.
@@ -274,9 +274,9 @@ impl Samples {
     ) -> Option<(String, f64)> {
         let mut all = 0;
         let mut found: HashMap<String, u64> = HashMap::new();
-        let is_named = |name: &&Box<str>| names.is_empty() || names.contains(&***name);
-        let named = self.stacks.keys().filter(is_named);
-        for (stack, count) in named.flat_map(|name| &self.stacks[name]) {
+        let is_named = |name: &str| names.is_empty() || names.contains(name);
+        let named = self.stacks.iter().filter(|(name, _)| is_named(name));
+        for (stack, count) in named.flat_map(|(_, stacks)| stacks) {
             let own = stack.iter().filter(|it| !matches!(it, Frame::Kernel(_)));
             let own: Vec<Frame> = own.copied().collect();
             *found.entry(symbols.callers(&own, memory)).or_default() += count;
@@ -299,7 +299,9 @@ impl Samples {
                 Frame::Code(file, _) => Some(Some(*file)),
                 Frame::Made(..) => Some(None),
             });
-            own.map(|file| *files.entry(file).or_default() += count);
+            if let Some(file) = own {
+                *files.entry(file).or_default() += count;
+            }
         }
         (files.into_iter())
             .max_by_key(|it| it.1)
@@ -597,7 +599,8 @@ mod tests {
         let own = std::process::id().cast_signed();
         let (mut memory, mut ticks) = (Memory::default(), Samples::default());
         memory.adopt(own);
-        let [call, pause] = [has_call as fn(&[u8]) -> bool, has_pause].map(|it| it as u64 + 1);
+        let code = [has_call as fn(&[u8]) -> bool, has_pause];
+        let [call, pause] = code.map(|it| it as usize as u64 + 1);
         for (name, address, count) in [("a", call, 3), ("b", pause, 9), ("b", 16, 3)] {
             for _ in 0..count {
                 ticks.add((own, 1), name, &[MARK_USER, address], &mut memory);

@@ -225,17 +225,22 @@ impl Symbols {
         memory.files().any(is_go)
     }
 
-    /// Returns the names of the innermost functions of a stack. Those of the C library are one step.
+    /// Returns the names of the innermost functions of a stack, of the C library only that of the
+    /// call that was made first: what lies farther out starts threads, or is left over.
     pub(crate) fn callers(&mut self, stack: &[Frame], memory: &Memory) -> String {
         let library = |frame: &Frame| match frame {
             Frame::Code(file, _) => memory.path(*file).contains("/libc."),
             _ => false,
         };
         let inner = stack.iter().take_while(|frame| library(frame)).count();
+        let (inner, outer) = stack.split_at(inner);
+        let own = outer.iter().filter(|frame| !library(frame));
         let mut names: Vec<String> = Vec::new();
-        for &frame in &stack[inner.saturating_sub(1)..] {
-            let name = self.name(frame, memory).map(demangled);
-            names.extend(name.filter(|name| names.last() != Some(name)));
+        for &frame in inner.last().into_iter().chain(own) {
+            let name = self.label(frame, memory);
+            if names.last() != Some(&name) && !name.starts_with("[unknown]") {
+                names.push(name);
+            }
             if names.len() == CALLERS_MAX {
                 break;
             }

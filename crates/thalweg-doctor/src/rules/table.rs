@@ -201,8 +201,8 @@ pub(crate) const RUNNING: &[Rule] = &[
         blind: &[("fault.cpu_share", "how much of the time is page faults")],
         places: &[Topic::Faults, Topic::Tool],
         next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
-               smaller, or use huge pages (madvise) and an allocator that returns less. Where a disk \
-               serves them, read ahead (MADV_WILLNEED) or keep more of the file in memory.",
+               smaller, or use huge pages (madvise) and an allocator that returns less. Where a \
+               disk serves them, read ahead (MADV_WILLNEED) or keep more of the file in memory.",
         ..Rule::EMPTY
     },
     Rule {

@@ -495,8 +495,8 @@ fn an_answer_is_not_sure_beside_one_that_could_not_be_checked() {
     }
 }
 
-/// `stress-ng --futex`, as recorded without root: it was SYSCALL-BOUND at 0.78. Which calls take the
-/// time is not known, but 11,400 of them a second are of futex.
+/// `stress-ng --futex`, as recorded without root: it was SYSCALL-BOUND at 0.78. Which calls take
+/// the time is not known, but 11,400 of them a second are of futex.
 #[test]
 fn calls_that_may_be_of_futex_are_no_sure_answer() {
     let storm = values! {
@@ -523,7 +523,7 @@ fn calls_for_a_disk_belong_to_the_disk() {
         state.blocked_us 492.0, switch.handed 0.0, switch.run_us 138.0, threads.busy 0.61
     };
     assert!(first(Id::BlockingIo, &evidence(&cold)).confidence > 0.7);
-    // What is cached is read by the same calls, and the kernel copies it.
+    // Cached files are read by the same calls, and the kernel copies them.
     let warm = [("disk.cpu_share", 0.02), ("block.disk", 0.1)];
     first(Id::SyscallBound, &evidence(&[&cold[..], &warm].concat()));
 }
