@@ -510,7 +510,9 @@ impl Collector<'_> {
             self.sampled("fault.cpu_share", shares.fault, source);
             self.sampled("call.cpu_share", shares.call, source);
             self.sampled("yield.cpu_share", shares.yields, source);
-            self.sampled("futex.cpu_share", shares.futex, source);
+            let calls = self.watch.calls.as_ref();
+            let counted = calls.map(|it| (it.count_of(Class::Futex), it.count()));
+            self.sampled("futex.cpu_share", shares.futex(counted), source);
             self.sampled("disk.cpu_share", shares.disk, source);
         } else {
             self.kernel_by_cost();

@@ -47,8 +47,22 @@ pub(crate) struct KernelShares {
     pub(crate) fault: f64,
     pub(crate) call: f64,
     pub(crate) yields: f64,
-    pub(crate) futex: f64,
+    futex: f64,
     pub(crate) disk: f64,
+    /// The calls of which only the way into the kernel or out of it is seen.
+    unnamed: f64,
+}
+
+impl KernelShares {
+    /// Returns the share of calls of futex; `counted` is the number of these and that of all calls.
+    /// The way in and out is as long for each call; where calls are not counted, it is shared out
+    /// by the time of those that have names.
+    pub(crate) fn futex(&self, counted: Option<(f64, f64)>) -> f64 {
+        match counted.filter(|(_, all)| *all > 0.0) {
+            Some((futex, all)) => self.futex + self.unnamed * futex / all,
+            None => with_unnamed(self.futex, self.call, self.unnamed),
+        }
+    }
 }
 
 /// The activity of a sample: its own code, a page fault, or a call of this name.
@@ -199,7 +213,6 @@ impl Samples {
         let all = self.all.max(1) as f64;
         let mut shares = KernelShares::default();
         let mut known = self.user == self.all;
-        let mut unnamed = 0.0;
         for (stack, &count) in self.stacks.values().flatten() {
             let share = count as f64 / all;
             let (doing, kernel) = doing(stack, symbols, memory);
@@ -212,14 +225,13 @@ impl Samples {
                     match &*name {
                         "sched_yield" => shares.yields += share,
                         "futex" => shares.futex += share,
-                        UNNAMED => unnamed += share,
+                        UNNAMED => shares.unnamed += share,
                         _ => {}
                     }
                 }
                 Doing::Own => {}
             }
         }
-        shares.futex = with_unnamed(shares.futex, shares.call, unnamed);
         known.then_some(shares)
     }
 
@@ -543,6 +555,16 @@ mod tests {
         assert!((share - 0.418).abs() < 0.001, "{share}");
         assert_eq!(with_unnamed(0.0, 0.9, 0.9), 0.0);
         assert_eq!(with_unnamed(0.25, 0.5, 0.0), 0.25);
+        // A program of Go that reads bytes, as recorded: 412 of 454,000 calls a second were of
+        // futex, and it was FUTEX-PARKING, as short calls are hardly ever seen by their names.
+        let reads = KernelShares {
+            call: 0.74,
+            futex: 0.036,
+            unnamed: 0.66,
+            ..KernelShares::default()
+        };
+        assert!(reads.futex(None) > 0.3);
+        assert!(reads.futex(Some((412.0, 454_000.0))) < 0.04);
     }
 
     #[test]
