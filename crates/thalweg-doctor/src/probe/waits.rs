@@ -25,18 +25,16 @@ const EARLY_NS: u64 = 100_000;
 /// to end by a timeout.
 const SOON_NS: u64 = 100_000_000;
 
-/// The name of a blocked thread, its call, and more about it.
-type Place = (Box<str>, Option<u64>, Spot);
-
 /// The place where a thread is blocked.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+#[derive(Debug, Default)]
 struct Spot {
     /// The function of the kernel.
     channel: Box<str>,
     /// The file or peer of the call.
     object: Box<str>,
-    /// The functions that called it, the innermost first.
-    stack: Box<[Frame]>,
+    /// The functions that called it, the innermost first, once it was seen twice: many brief
+    /// processes are each seen once.
+    stack: Option<Box<[Frame]>>,
 }
 
 /// A thread, its call, and the call's first argument.
@@ -101,7 +99,7 @@ pub(crate) struct Waits {
     timed_ns: f64,
     timed_known: f64,
     /// The blocked rounds by thread, call and wait channel.
-    stacks: HashMap<Place, f64>,
+    stacks: HashMap<(Box<str>, CallOf), f64>,
     /// The wait channel and the file or peer, by thread, call and its first argument.
     channels: HashMap<CallOf, Spot>,
     pub(crate) words: FutexWords,
@@ -325,9 +323,7 @@ impl Waits {
             }
         }
         if let Some(thread) = timeline.threads.get(&tid) {
-            let channel = self.channels.get(&(tid, wait.call, wait.arguments[0]));
-            let spot = channel.cloned().unwrap_or_default();
-            let place = (thread.name.clone(), wait.call, spot);
+            let place = (thread.name.clone(), (tid, wait.call, wait.arguments[0]));
             *self.stacks.entry(place).or_default() += weight;
         }
     }
@@ -356,13 +352,15 @@ impl Waits {
     /// Reads once where a thread is blocked in a call, and for which file.
     fn add_channel(&mut self, pid: i32, tid: i32, wait: &Wait, memory: &mut Memory) {
         let key = (tid, wait.call, wait.arguments[0]);
-        if !self.channels.contains_key(&key) && self.channels.len() < HABITS_MAX {
-            let object = blocked::object(pid, wait).unwrap_or_default();
+        if let Some(spot) = self.channels.get_mut(&key) {
+            (spot.stack).get_or_insert_with(|| memory.stack(pid, wait.stack));
+        } else if self.channels.len() < HABITS_MAX {
+            let object = blocked::object(pid, wait).unwrap_or_default().into();
             let channel = self.files.channel(pid, tid);
             let spot = Spot {
                 channel,
-                object: object.into(),
-                stack: memory.stack(pid, wait.stack),
+                object,
+                stack: None,
             };
             self.channels.insert(key, spot);
         }
@@ -372,12 +370,13 @@ impl Waits {
     /// ran.
     pub(crate) fn places(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<String, f64> {
         let mut places = HashMap::new();
-        for ((name, call, at), &weight) in &self.stacks {
-            let call = call.and_then(syscall::name).unwrap_or("the kernel");
-            let of = if at.object.is_empty() { "" } else { " of " };
-            let callers = symbols.callers(&at.stack, memory);
+        for ((name, key), &weight) in &self.stacks {
+            let call = key.1.and_then(syscall::name).unwrap_or("the kernel");
+            let object = self.channels.get(key).map_or("", |spot| &spot.object);
+            let of = if object.is_empty() { "" } else { " of " };
+            let callers = symbols.callers(self.stack_of(key), memory);
             let from = if callers.is_empty() { "" } else { ", from " };
-            let place = format!("{name} in {call}{of}{}{from}{callers}", at.object);
+            let place = format!("{name} in {call}{of}{object}{from}{callers}");
             *places.entry(place).or_default() += weight;
         }
         places
@@ -387,24 +386,32 @@ impl Waits {
     pub(crate) fn callers(&self, tid: i32, symbols: &mut Symbols, memory: &Memory) -> String {
         let class = |call: &CallOf| call.1.map(syscall::class);
         let queues = |call: &CallOf| matches!(class(call), Some(Class::Futex | Class::FileLock));
-        let mut known = self.channels.iter();
-        let found = known.find(|(call, _)| call.0 == tid && queues(call));
-        found.map_or_else(String::new, |(_, at)| symbols.callers(&at.stack, memory))
+        let mut known = self.channels.keys();
+        let found = known.find(|call| call.0 == tid && queues(call));
+        found.map_or_else(String::new, |call| {
+            symbols.callers(self.stack_of(call), memory)
+        })
+    }
+
+    fn stack_of(&self, call: &CallOf) -> &[Frame] {
+        let stack = self.channels.get(call).and_then(|spot| spot.stack.as_ref());
+        stack.map_or(&[], |stack| stack)
     }
 
     /// Returns what the program waited for while it did not run: thread, functions, call and wait
     /// channel.
     pub(crate) fn stacks(&self, symbols: &mut Symbols, memory: &Memory) -> Vec<(Vec<String>, f64)> {
-        let stack = |((name, call, at), &weight): (&Place, &f64)| {
+        let stack = |((name, key), &weight): (&(Box<str>, CallOf), &f64)| {
             let mut frames = vec![name.to_string()];
-            let callers = at.stack.iter().rev();
+            let callers = self.stack_of(key).iter().rev();
             frames.extend(callers.map(|&frame| symbols.label(frame, memory)));
-            frames.extend(call.map(|call| match syscall::name(call) {
+            frames.extend(key.1.map(|call| match syscall::name(call) {
                 Some(name) => name.to_string(),
                 None => format!("call {call}"),
             }));
-            let channel = (!at.channel.is_empty()).then(|| format!("{}_[k]", at.channel));
-            frames.extend(channel);
+            let channel = self.channels.get(key).map(|spot| &spot.channel);
+            let channel = channel.filter(|channel| !channel.is_empty());
+            frames.extend(channel.map(|channel| format!("{channel}_[k]")));
             (frames, weight)
         };
         self.stacks.iter().map(stack).collect()
