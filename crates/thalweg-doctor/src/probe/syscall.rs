@@ -112,8 +112,8 @@ pub(crate) fn accepts(number: u64) -> bool {
 const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 
-/// Returns the arguments of the `futex` call to which a call is equal: `futex_waitv` has its words
-/// in a list, `(value, address, flags)` each, that `words` reads. A wait for several words is one at
+/// Returns the arguments of the `futex` call that a call equals. The words of `futex_waitv` are in
+/// a list, each with its value and flags, which `words` reads; a wait for several words is one at
 /// an address of its own, that of the list. All other calls keep their arguments.
 pub(crate) fn futex_arguments(
     number: u64,
