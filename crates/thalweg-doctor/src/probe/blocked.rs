@@ -402,14 +402,11 @@ mod tests {
             let tid = tid.as_raw_nonzero().get();
             let wait = loop {
                 match Files::default().wait(own, tid) {
-                    Seen::Blocked(wait) if wait.cause == Cause::Futex => {
-                        if wait.call == Some(libc::SYS_futex_waitv as u64) {
-                            break wait;
-                        }
+                    Seen::Blocked(wait) if wait.call == Some(libc::SYS_futex_waitv as u64) => {
+                        break wait;
                     }
-                    _ => {}
+                    _ => std::thread::yield_now(),
                 }
-                std::thread::yield_now();
             };
             while futex::wake(&WORDS[0], futex::Flags::PRIVATE, 1).unwrap() == 0 {
                 std::thread::yield_now();
