@@ -174,6 +174,8 @@ impl Passage {
                 }
                 "publish" => {
                     row.waited = ns(publish);
+                    let busy = stage.busy_ns as f64 / clock.ns(elapsed).max(1) as f64;
+                    row.utilisation = Some(busy.min(1.0));
                     rows.push(row);
                 }
                 // Commands wait until it has the disk; how long it worked is not measured.
