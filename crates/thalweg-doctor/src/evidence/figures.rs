@@ -62,8 +62,8 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     figures.waits();
     figures.goroutines(has_goroutines);
     figures.host();
-    if let Some(blind) = figures.blindness() {
-        figures.without_events(&blind, ended);
+    if let Some((why, is_lost)) = figures.blindness() {
+        figures.without_events(&why, is_lost, ended);
     }
     figures.evidence
 }
@@ -76,16 +76,8 @@ const LATE_S: f64 = 0.1;
 /// Where records were lost, the others must cover this share of the processor time to be used.
 const RAN_MIN: f64 = 0.5;
 
-/// The reason why the events do not represent the time of the observation.
-enum Blind {
-    /// The kernel ended them.
-    Ended,
-    /// Too many records were lost. Samples of the clock are lost no more often where the program
-    /// does one thing than where it does another.
-    Lost(String),
-}
-
-/// The figures that do not rest on events, and those that rest on the clock's samples alone.
+/// The figures that do not rest on events, and those that rest on the clock's samples alone, which
+/// are lost no more often where the program does one thing than where it does another.
 const WITHOUT_EVENTS: &[&str] = &["time.", "cpu.", "processes.", "host.", "fault.m"];
 const OF_SAMPLES: &[&str] = &["spin.", "yield.", "fault.cpu", "call.cpu", "poll.busy"];
 
@@ -136,8 +128,8 @@ const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's l
 impl Collector<'_> {
     /// Returns the reason why the events do not represent the time of the observation: they show no
     /// thread of the program for most of it, or most of its processor time is in records that were
-    /// lost.
-    fn blindness(&self) -> Option<Blind> {
+    /// lost, which is the flag.
+    fn blindness(&self) -> Option<(String, bool)> {
         let totals = self.watch.timeline.totals;
         let (all, lost) = (totals.all, totals.lost);
         let seen_s = all.all_ns() as f64 / 1e9;
@@ -145,13 +137,16 @@ impl Collector<'_> {
         if self.watch.perf.is_err() {
             None
         } else if seen_s < SEEN_MIN * self.wall_s && self.wall_s - seen_s > LATE_S {
-            Some(Blind::Ended)
+            let why = "the kernel ended the events, as it does where a program gets the rights of \
+                       another user";
+            Some((why.to_owned(), false))
         } else if lost > 0 && ran_s < RAN_MIN * self.cpu_s - LATE_S {
             let (ran, used) = (ran_s, self.cpu_s);
-            Some(Blind::Lost(format!(
+            let why = format!(
                 "{lost} records were lost, and the others show {ran:.1} s of {used:.1} s of \
                  processor time"
-            )))
+            );
+            Some((why, true))
         } else {
             None
         }
@@ -159,15 +154,8 @@ impl Collector<'_> {
 
     /// Leaves the figures that hold where the events did not show the program's activity, and adds
     /// what states of threads show where records were lost.
-    fn without_events(&mut self, blind: &Blind, ended: Option<&Ended>) {
-        let (why, more) = match blind {
-            Blind::Ended => (
-                "the kernel ended the events, as it does where a program gets the rights of \
-                 another user",
-                &[][..],
-            ),
-            Blind::Lost(why) => (why.as_str(), OF_SAMPLES),
-        };
+    fn without_events(&mut self, why: &str, is_lost: bool, ended: Option<&Ended>) {
+        let more = if is_lost { OF_SAMPLES } else { &[] };
         let all = std::mem::take(&mut self.evidence);
         for (name, reading) in all.readings() {
             let mut groups = WITHOUT_EVENTS.iter().chain(more);
@@ -176,7 +164,7 @@ impl Collector<'_> {
                 (self.evidence).put(name, value, reading.quality, reading.source.clone());
             }
         }
-        if let Blind::Lost(why) = blind {
+        if is_lost {
             self.schedule_by_state(why, ended);
             self.switches_by_share(ended);
         }
@@ -641,7 +629,12 @@ impl Collector<'_> {
         for (cause, name) in Cause::ALL {
             let part = waits.critical.get(&cause).copied().unwrap_or(0.0);
             let share = (all > 0.0).then_some(part / all);
-            self.sampled_or(name, share, SYSCALL, "it was never seen wholly blocked");
+            self.sampled_or(
+                name,
+                share,
+                SYSCALL,
+                "no look at /proc found it wholly blocked",
+            );
         }
         self.lock_queues();
         // A longer sleep is more likely to be sampled; the harmonic mean corrects this bias.
@@ -651,7 +644,7 @@ impl Collector<'_> {
                 "futex.wake_share",
                 waits.timed_share(Cause::Futex).map(|timed| 1.0 - timed),
                 "/proc/*/task/*/syscall: timeouts",
-                "it was never seen wholly blocked at a futex that tells who ended it",
+                "no look at /proc found it wholly blocked at a futex that tells who ended it",
             ),
             (
                 "futex.timeout_us",
@@ -663,7 +656,7 @@ impl Collector<'_> {
                 "poll.timer_share",
                 waits.timed_share(Cause::Poll),
                 "/proc/*/task/*/syscall, mem, fdinfo: timeouts and timers",
-                "it was never seen wholly blocked in a poll that tells what ended it",
+                "no look at /proc found it wholly blocked in a poll that tells what ended it",
             ),
             (
                 "sleep.us",

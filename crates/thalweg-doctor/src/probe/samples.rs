@@ -224,7 +224,7 @@ impl Samples {
                     shares.disk += if kernel.disk { share } else { 0.0 };
                     match &*name {
                         "sched_yield" => shares.yields += share,
-                        "futex" => shares.futex += share,
+                        "futex" | "futex_waitv" => shares.futex += share,
                         UNNAMED => shares.unnamed += share,
                         _ => {}
                     }
