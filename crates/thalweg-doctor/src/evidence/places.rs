@@ -71,6 +71,14 @@ fn at_lock(watch: &mut Watch) -> Option<Vec<String>> {
         names.collect::<Vec<_>>().join(", ")
     };
     let mut places = vec![queue.place.clone()];
+    let had: HashSet<&str> = queue.wakers.iter().filter_map(name).collect();
+    if !had.is_empty() {
+        places.push(format!("held by {}", named(&queue.wakers)));
+    }
+    let ran = watch.samples.heaviest(&had, symbols, memory);
+    places.extend(
+        ran.map(|(callers, share)| format!("the holder runs {callers} {:.0} %", 100.0 * share)),
+    );
     if !queue.tids.is_empty() {
         let mut callers = (queue.tids.iter()).map(|&it| watch.waits.callers(it, symbols, memory));
         let callers = callers.find(|callers| !callers.is_empty());
@@ -82,14 +90,6 @@ fn at_lock(watch: &mut Watch) -> Option<Vec<String>> {
             from.unwrap_or_default()
         ));
     }
-    let had: HashSet<&str> = queue.wakers.iter().filter_map(name).collect();
-    if !had.is_empty() {
-        places.push(format!("held by {}", named(&queue.wakers)));
-    }
-    let ran = watch.samples.heaviest(&had, symbols, memory);
-    places.extend(
-        ran.map(|(callers, share)| format!("the holder runs {callers} {:.0} %", 100.0 * share)),
-    );
     Some(places)
 }
 
