@@ -5,7 +5,8 @@
 //! Every acknowledged command must be in the journal of each machine once, with the same number;
 //! other commands once or not at all; and all machines must come to the same state. A primary that
 //! was stopped or cut off acknowledges nothing after another one has claimed the log. What four
-//! more sessions see of one order is linearizable, and a subscriber to market data hears of every
+//! more sessions see of one order is linearizable, a query has a state of the journal, at a primary
+//! that was not replaced the last that was acknowledged, and a subscriber to market data hears of every
 //! gap.
 //!
 //! Another run stops two machines until the log begins behind what they have: each gets a copy.
@@ -18,6 +19,7 @@ mod feed;
 mod machines;
 mod network;
 mod packaging;
+mod queries;
 mod readers;
 mod registers;
 
@@ -35,6 +37,7 @@ use crate::served_kills::{Journaled, check_commands, replay};
 use feed::Subscriber;
 use machines::{Etcd, MACHINES, Machines};
 use network::{Network, folder_name, with_network};
+use queries::Queries;
 use registers::Registers;
 
 const ROUNDS: u64 = 5;
@@ -284,6 +287,7 @@ fn rounds(network: Option<Network>) {
     let began = Instant::now();
     let mut cluster = Cluster::start(&place, network);
     let registers = Registers::start(&cluster.machines.addresses("trade"));
+    let queries = Queries::start(&cluster.machines.addresses("trade"), &registers.course);
     let subscriber = Subscriber::start(&cluster.machines.addresses("trade"));
     cluster.clients.trade(500, &place);
     println!("started: {:?}", began.elapsed());
@@ -305,6 +309,7 @@ fn rounds(network: Option<Network>) {
     } = cluster;
     let outcomes = clients.end(&place);
     let calls = registers.end(&place);
+    let answers = queries.end(&place);
     machines.start_fenced();
     let feeds = subscriber.end(&place);
     let positions = machines.end();
@@ -325,13 +330,19 @@ fn rounds(network: Option<Network>) {
         };
         assert!(is_gone, "sent to a primary that was replaced: {outcome}");
     }
+    let asked = answers.check(&machines.directory(0), &calls.acknowledged());
     let [calls, unanswered] = calls.check(&journal);
     println!(
         "{executed} commands answered, {calls} calls, {unanswered} of them without an answer, \
-         {feeds} feeds, {} commands sent too late",
+         {asked:?} queries of the primary and of any replica, {feeds} feeds, {} commands sent too \
+         late",
         late.len()
     );
     assert!(executed >= 2_000 && calls as u64 > 20 * rounds);
+    assert!(
+        asked.iter().all(|count| *count as u64 > 20 * rounds),
+        "{asked:?}"
+    );
     // Each fault that replaces a primary begins another feed.
     assert!(feeds as u64 > rounds * 4, "{feeds}");
     assert!(!late.is_empty());
