@@ -83,8 +83,8 @@ pub struct EtcdLog {
     history: History,
 }
 
-/// Returns how many batches the next read returns at most, after one that has returned so many of
-/// this length together.
+/// Returns how many batches the next read returns at most, after one that has returned this number,
+/// which have this number of bytes together.
 fn next_page(page: usize, batches: usize, bytes: usize) -> usize {
     match bytes {
         READ_BYTES.. => BATCHES,

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::slice::from_ref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
@@ -56,7 +57,7 @@ pub(crate) fn claim_of(epoch: Epoch) -> u64 {
     (epoch.0 - Epoch::FIRST_REPLICATED.0) >> 32
 }
 
-/// Asks over one connection, until that ends or has given so many answers.
+/// Asks over one connection, until that ends or has given `most` answers.
 fn ask<C: SessionCommand>(
     client: &BlockingClient<C>,
     (connection, claim, most): (usize, Option<u64>, usize),
@@ -211,7 +212,7 @@ impl Answers {
         let (early, late) = pairs.next().expect("commands are executed between queries");
         let mut stale = late.clone();
         stale.result = early.result.clone();
-        let refused = |stale: &Asked| check(&[stale.clone()], acknowledged, states).is_err();
+        let refused = |stale: &Asked| check(from_ref(stale), acknowledged, states).is_err();
         assert!(refused(&stale), "{stale:?} is not the state");
         stale.known.commands = early.known.commands;
         assert!(refused(&stale), "{stale:?} is stale");

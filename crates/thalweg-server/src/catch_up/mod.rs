@@ -259,7 +259,7 @@ impl CatchUp {
         Err(CatchUpError::NoCopy(failed))
     }
 
-    /// Returns the start of the log's chain, where the directory, which has this number of commands,
+    /// Returns the start of the log's chain where the directory, which has this number of commands,
     /// may be replaced: it belongs to this log, or is empty.
     ///
     /// # Errors

@@ -28,7 +28,8 @@ pub struct Polled {
     pub may_lead: bool,
 }
 
-/// What a replica asks the log: it may take seconds to answer, so that another thread can ask it.
+/// The question of a replica to the log, which may take seconds to answer: another thread can ask
+/// it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Question {
     /// The index from which on batches are read.
