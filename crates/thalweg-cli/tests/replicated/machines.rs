@@ -219,8 +219,8 @@ impl<'p> Machines<'p> {
         signal(&self.programs[at], "-CONT");
     }
 
-    /// Asks a machine to end in order, and waits for that. Returns false where another one took over
-    /// in this moment, since it could not show that it lives.
+    /// Asks a machine to end in order, and waits for that. Returns false where another one took
+    /// over in this moment, since it could not show that it lives.
     pub(crate) fn end_in_order(&mut self, at: usize) -> bool {
         signal(&self.programs[at], "-TERM");
         let code = self.ended(at);

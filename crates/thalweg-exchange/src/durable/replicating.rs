@@ -201,6 +201,7 @@ impl<S: Storage> Exchange<S> {
     /// Follows a log from now on: submitted commands are those of the log.
     pub(super) fn begin_to_follow(&mut self) {
         self.replication = Replication::Following;
+        self.committer.pace();
         (self.publish)(Published::Following);
     }
 
