@@ -144,8 +144,8 @@ impl<S: Storage> Committer<S> {
         })
     }
 
-    /// Has a thread that commits pause after each time: nothing waits for it, as where a command log
-    /// has all commands. A commit for each batch takes the disk and the processors of others.
+    /// Has a thread that commits pause after each time: nothing waits for it, as where a command
+    /// log has all commands. A commit for each batch takes the disk and the processors of others.
     pub(super) fn pace(&self) {
         if let Self::Thread(thread) = self {
             // ORDERING: Relaxed, pairs with the load in run(); a flag alone.
