@@ -174,21 +174,25 @@ impl<'p> Machines<'p> {
         program.spawn().expect("it starts")
     }
 
-    /// Waits until a machine is the primary and serves clients: another one than `before`.
+    /// Waits until a machine is the primary and serves clients: another one than `before`. Starts
+    /// others again that were fenced, or none might be left.
     pub(crate) fn wait_for_primary(&mut self, before: Option<usize>) -> usize {
         let all = |listener| (0..MACHINES).map(|at| self.address(listener, at)).collect();
         let [trade, http]: [Vec<String>; 2] = ["trade", "http"].map(all);
-        let (log, mut looked) = (&mut self.log, Instant::now());
-        self.place.wait("a primary", || {
+        let (place, mut looked) = (self.place, Instant::now());
+        place.wait("a primary", || {
             if looked.elapsed() < LOOK_EVERY {
                 return Err(0);
             }
             looked = Instant::now();
-            let claim = log
-                .read(u64::MAX)
-                .ok()
-                .and_then(|tail| tail.claim)
-                .ok_or(0_u64)?;
+            for at in (0..MACHINES).filter(|at| Some(*at) != before) {
+                let ended = self.programs[at].try_wait().expect("it is a child");
+                if ended.is_some_and(|ended| ended.code() == Some(3)) {
+                    self.start_again(at);
+                }
+            }
+            let claim = self.log.read(u64::MAX).ok();
+            let claim = claim.and_then(|tail| tail.claim).ok_or(0_u64)?;
             let found = trade.iter().position(|address| *address == claim.holder);
             let found = found
                 .filter(|found| Some(*found) != before)
