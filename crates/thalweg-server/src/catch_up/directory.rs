@@ -33,7 +33,7 @@ const ASIDE: &str = "before-catch-up";
 type OnStep<'f> = &'f mut dyn FnMut() -> io::Result<()>;
 
 /// A directory that no other program has open.
-pub(super) struct Held<'d> {
+pub(super) struct LockedDirectory<'d> {
     directory: &'d Path,
     _lock: Box<dyn Any>,
 }
@@ -49,13 +49,13 @@ fn private_directory(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Another program has it open, or the system refuses it.
-pub(super) fn hold(directory: &Path) -> io::Result<Held<'_>> {
+pub(super) fn hold(directory: &Path) -> io::Result<LockedDirectory<'_>> {
     private_directory(directory)?;
     let _lock = Box::new(locked(directory)?);
-    Ok(Held { directory, _lock })
+    Ok(LockedDirectory { directory, _lock })
 }
 
-impl Held<'_> {
+impl LockedDirectory<'_> {
     /// Makes room for a copy. Returns the empty directory in which it is received.
     pub(super) fn empty_part(&self) -> io::Result<PathBuf> {
         self.remove_part()?;

@@ -68,7 +68,28 @@ fn primary() -> (SimDisk, OneLog) {
 fn run(place: &Place, log: &OneLog, listener: &PeerListener) -> Result<u64, CatchUpError> {
     let mut log = log.clone();
     let catch_up = CatchUp::new((&place.0, false), "two:2", listener);
-    catch_up.run(&options(), (&mut log, USERS as u64 - 5), &mut |_| true)
+    // One that another program has open has none.
+    let commands = commands_in(&Files::new(&place.0), &options()).unwrap_or_default();
+    catch_up.run(
+        &options(),
+        (&mut log, USERS as u64 - 5, commands),
+        &mut |_| true,
+    )
+}
+
+/// Makes an exchange with a command in a directory.
+fn make_one(place: &Place) {
+    let (mut exchange, _) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
+    exchange
+        .submit(Origin::Engine, &Command::Nop, 0)
+        .expect("it is taken");
+    exchange.close().expect("it ends in order");
+}
+
+/// Returns the start of the chain of a log.
+fn number_of(log: &OneLog) -> u64 {
+    let claim = log.clone().read(0).expect("it answers").claim;
+    claim.expect("it was made").chain_start()
 }
 
 fn opened(place: &Place) -> (u64, u64) {
@@ -80,11 +101,8 @@ fn opened(place: &Place) -> (u64, u64) {
 async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     let (disk, mut log) = primary();
     let place = Place::new("catches-up");
-    let (mut exchange, _) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
-    exchange
-        .submit(Origin::Engine, &Command::Nop, 0)
-        .expect("it is taken");
-    exchange.close().expect("it ends in order");
+    make_one(&place);
+    note_log(&Files::new(&place.0), number_of(&log)).expect("there is room");
     let before = opened(&place);
 
     let listener = PeerListener::start(ANYWHERE, disk.clone())
@@ -129,6 +147,54 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     assert_eq!(opened(&place), (USERS as u64, recovered.digest.value()));
     let aside = Place(place.0.join("before-catch-up"));
     assert_eq!(opened(&aside), before, "what was there is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_of_another_log_is_refused_and_kept() {
+    let (disk, mut log) = primary();
+    let listener = PeerListener::start(ANYWHERE, disk.clone()).await;
+    let listener = listener.expect("a free port");
+    let _ = log.note_peer("one:1", &listener.place("127.0.0.1"));
+    let place = Place::new("other-log");
+    make_one(&place);
+    let aside = place.0.join("before-catch-up");
+    std::fs::create_dir(&aside).expect("there is room");
+    let before = opened(&place);
+    let catch_up = CatchUp::new((&place.0, false), "two:2", &listener);
+    let refused = |log: &mut OneLog| {
+        let prepared = catch_up.prepare(&options(), log, |time| time.is_zero());
+        let error = prepared.expect_err("it is another log's").to_string();
+        assert_eq!(opened(&place), before);
+        assert!(aside.is_dir(), "nothing is removed");
+        error
+    };
+    let number = number_of(&log);
+    let text = format!(
+        "{number:016x}, which has given up what it would need to go on: move them aside, and an \
+         empty directory gets a copy of another replica"
+    );
+    let directory = place.0.display();
+    let unknown = format!(
+        "{directory}: its 1 commands belong to a command log that it does not name, maybe to {text}"
+    );
+    assert_eq!(refused(&mut log), unknown);
+    note_log(&Files::new(&place.0), number ^ 1).expect("there is room");
+    let other = number ^ 1;
+    let other = format!(
+        "{directory}: its 1 commands belong to the command log {other:016x}, not to {text}"
+    );
+    assert_eq!(refused(&mut log), other);
+    // It is said of the one that gives the copy.
+    assert_eq!(log_of(&disk).expect("it is read"), Some(number));
+    std::fs::remove_dir_all(&place.0).expect("it is there");
+    assert!(
+        catch_up
+            .prepare(&options(), &mut log, |time| time.is_zero())
+            .expect("it is empty")
+    );
+    assert_eq!(opened(&place).0, USERS as u64);
+    let noted = log_of(&Files::new(&place.0)).expect("it is read");
+    assert_eq!(noted, Some(number));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -151,14 +151,14 @@ fn what_is_no_hello_ends_with_a_reason() {
     assert_eq!(why, Ending::BadFrame);
     assert!(text.starts_with("frame at byte 0: "), "{text}");
     let newer = Hello {
-        version_min: 2,
+        version_min: 3,
         version_max: 9,
         ..hello(Role::Trade, 1)
     };
     let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(newer)));
     assert_eq!(
         (why, text.as_str()),
-        (Ending::Version, "this server speaks version 1")
+        (Ending::Version, "this server speaks versions 1 to 2")
     );
     let number = 16;
     let beyond = Hello {
