@@ -8,7 +8,7 @@ use self::left_over::LeftOver;
 use crate::command::{Command, ConditionalOrder, Place, SymbolSpec};
 use crate::engine::book::Book;
 use crate::engine::slab::Slab;
-use crate::engine::symbol_index::SymbolIndex;
+use crate::engine::index::SymbolIndex;
 use crate::event::{Events, Removal, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;

@@ -8,7 +8,7 @@ use super::Risk;
 use super::ledger::Ledger;
 use crate::command::{Action, Command, OrderType, Place, SymbolSpec, SymbolType};
 use crate::engine::slab::Slab;
-use crate::engine::symbol_index::{NO_SLOT, SymbolIndex};
+use crate::engine::index::{NO_SLOT, SymbolIndex};
 use crate::event::Standing;
 use crate::ids::{CurrencyId, SymbolId};
 use crate::result_code::ResultCode;
