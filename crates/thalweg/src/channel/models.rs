@@ -1,7 +1,7 @@
 //! loom models of the endpoints, over each kind of store. A lost wake-up is a deadlock, which loom
 //! reports. Each model has a seeded fault that it must catch.
 
-use super::{Builder, Mpmc, Mpsc, Receiver, Sender, Spsc};
+use super::{Builder, Mpmc, Receiver, Sender, Spsc};
 use crate::ring::sync::fault;
 use kept::Kept;
 use loom::thread;
