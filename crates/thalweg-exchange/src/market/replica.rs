@@ -1,4 +1,4 @@
-//! A subscriber's book, made of messages alone, and the check that no message of the feed is missing.
+//! A subscriber's book, made of messages alone, and the check that no message is missing.
 
 use std::cmp::Ordering;
 
