@@ -15,7 +15,6 @@
 //! |---|---|---|---|---|
 //! | [`spsc()`] | one | one | total | exact |
 //! | [`mpsc()`] | many | one | total | exact |
-//! | [`mpsc()`] with [`Builder::lanes`] | many | one | of each sender | of each sender's lane |
 //! | [`mpmc()`] | many | many | total (*) | exact |
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
 //! | [`oneshot()`] | one | one | | one element, once |
@@ -76,7 +75,6 @@ mod claim;
 mod error;
 mod future;
 mod hub;
-mod lanes;
 mod locked;
 mod meeting;
 #[cfg(all(test, loom))]
@@ -147,7 +145,6 @@ shape!(
 shape!(
     /// A channel of up to `capacity` elements from many senders to one receiver; 0 for a
     /// rendezvous. Elements have one order for all: that in which sends took effect.
-    /// [`Builder::lanes`] gives each sender a ring of its own instead.
     ///
     /// If `capacity` is above 2,048, that is its [soft limit](Builder::soft_limit): senders that
     /// find more elements queued yield for a while.

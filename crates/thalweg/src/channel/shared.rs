@@ -16,8 +16,7 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// Makes a sender that is `Sync`: for a struct whose methods take `&self`, or a `static`.
     ///
     /// Each call sends by a clone of its own, which takes a lock and changes a few shared counters.
-    /// A thread that can have a sender of its own sends for less. Where the channel has
-    /// [`lanes`](super::Builder::lanes) each call would make a lane: clone senders there.
+    /// A thread that can have a sender of its own sends for less.
     ///
     /// ```
     /// use thalweg::channel::{SharedSender, mpmc};
