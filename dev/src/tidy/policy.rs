@@ -39,14 +39,6 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "a look into the directory each second, and signals are looked at in between",
     ),
     (
-        "compare/src/experiment/serve/fairness.rs",
-        "the polite user rests 5 ms, and an attacker does not spin on a full socket",
-    ),
-    (
-        "compare/src/experiment/bus/overload.rs",
-        "publishers bring what is due once a millisecond",
-    ),
-    (
         "crates/thalweg-measure/src/clock/calibration.rs",
         "time itself is what the calibration waits for, and it reads the clock again afterwards",
     ),
