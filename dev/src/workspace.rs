@@ -97,6 +97,26 @@ impl Workspace {
         ended(command, Ok(output.status)).map(|()| said)
     }
 
+    /// Runs a command that does nothing but compile, and hands every line of its stdout to `see`.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub(crate) fn compile_and_watch(
+        &self,
+        command: &mut Command,
+        see: impl FnMut(&str),
+    ) -> Result<(), String> {
+        let start = Instant::now();
+        let child = self.spawn(command.stdout(Stdio::piped()))?;
+        let output = child.wait_with_output();
+        *lock(&self.compiling) += start.elapsed();
+        let output = output.map_err(|error| say(command, &error.to_string()))?;
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .for_each(see);
+        ended(command, Ok(output.status))
+    }
+
     /// Compiles what `cargo test` needs, then runs it. `command` makes the command, without what
     /// would follow `--`; `filter` follows it. Returns how many tests ran.
     ///
@@ -227,7 +247,7 @@ impl Workspace {
 }
 
 /// An error unless the command ended with 0.
-fn ended(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
+pub(crate) fn ended(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(say(command, &status.to_string())),
