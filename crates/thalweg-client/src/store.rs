@@ -196,9 +196,7 @@ mod tests {
             );
             assert_eq!(error.to_string(), expected);
         }
-        let error = FileStore::new(&*folder)
-            .load()
-            .expect_err("it is a folder");
+        let error = FileStore::new(&*folder).load().expect_err("it is a folder");
         assert!(
             error
                 .to_string()
