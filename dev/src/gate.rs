@@ -122,8 +122,8 @@ const ON_STREAMS: [&str; 7] = [
     "snapshot::long",
 ];
 
-/// Runs the programs that the step `lint` has built, if clippy is installed; first those on recorded
-/// streams as in a user's clone, which has no streams beside it.
+/// Runs the programs that the step `lint` has built, if clippy is installed; first the tests on
+/// recorded streams as in a user's clone, which has no streams beside it.
 fn test(workspace: &Workspace) -> Result<Outcome, String> {
     let compiler = match Linted::new(workspace)? {
         Some(linted) => linted,

@@ -1,5 +1,5 @@
-//! The compiler of the test programs: it compiles a crate of ours; for the gate, clippy looks at it,
-//! and rustdoc documents it.
+//! The compiler of the test programs: it compiles a crate of ours; for the gate, clippy looks at
+//! it, and rustdoc documents it.
 //!
 //! `cargo clippy` would look at the metadata of every dependency, which the test programs do not
 //! need, and `cargo doc` again. Here cargo builds the test programs, with this program as the

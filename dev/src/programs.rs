@@ -1,5 +1,5 @@
-//! The programs of the tests, which cargo builds and this runs, two at a time: many of them wait most
-//! of their time, and the last test of each has a core for itself.
+//! The programs of the tests, which cargo builds and this runs, two at a time: many of them wait
+//! most of their time, and the last test of each has a core for itself.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -139,9 +139,13 @@ mod tests {
     #[test]
     fn programs_of_tests_are_read_from_the_messages_of_cargo() {
         let message = |test: bool, executable: &str| {
-            format!(
-                r#"{{"reason":"compiler-artifact","package_id":"p","manifest_path":"/w/crates/thalweg/Cargo.toml","target":{{"kind":["test"],"crate_types":["bin"],"name":"suite","src_path":"/w/m.rs","test":true}},"profile":{{"opt_level":"0","test":{test}}},"features":[],"filenames":["/t/suite-1"],"executable":{executable},"fresh":true}}"#
-            )
+            [
+                r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/thalweg/Cargo.toml","#,
+                r#""target":{"kind":["test"],"crate_types":["bin"],"name":"suite","test":true},"#,
+                &format!("\"profile\":{{\"opt_level\":\"0\",\"test\":{test}}},"),
+                &format!("\"features\":[],\"executable\":{executable},\"fresh\":true}}"),
+            ]
+            .concat()
         };
         let program = Program::read(&message(true, "\"/t/suite-1\"")).expect("it is one");
         let expected = Program {

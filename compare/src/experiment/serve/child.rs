@@ -19,8 +19,8 @@ use super::{echo, http_echo};
 use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
-/// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `GATEWAY` with a
-/// gateway.
+/// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `GATEWAY` with
+/// a gateway.
 pub(crate) const ECHO: &str = "echo";
 pub(crate) const SYNCED: &str = "serve-synced";
 pub(crate) const UNSYNCED: &str = "serve-unsynced";
@@ -30,8 +30,8 @@ pub(crate) const HTTP_ECHO: &str = "http-echo";
 /// An address of this machine, at any port.
 const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
-/// Makes the configuration of a server: the default one, with listeners for trade and admin, without
-/// a limit of the rate of commands.
+/// Makes the configuration of a server: the default one, with listeners for trade and admin,
+/// without a limit of the rate of commands.
 pub(crate) fn configuration([trade, admin]: [SocketAddr; 2], sync: SyncName) -> Config {
     let mut config = Config::default();
     config.trade.listen = trade;

@@ -92,8 +92,8 @@ fn spin(ms: u128) {
     }
 }
 
-/// Spins until a process has the file of this program open, or has taken 9 s of processor time: on a
-/// busy machine the doctor, too, gets to it late.
+/// Spins until a process has the file of this program open, or has taken 9 s of processor time: on
+/// a busy machine the doctor, too, gets to it late.
 fn spin_until_held(pid: &str) {
     let own = std::fs::metadata("/proc/self/exe").expect("the program's own file");
     let is_own = |file: std::fs::DirEntry| {

@@ -6,7 +6,7 @@ mod environment;
 mod pipelines;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::Value;
 use thalweg_testkit::Scratch;
