@@ -52,12 +52,12 @@ fn primary() -> (SimDisk, OneLog) {
 
 fn run(place: &Path, log: &OneLog, listener: &PeerListener) -> Result<u64, CatchUpError> {
     let mut log = log.clone();
-    let catch_up = CatchUp::new((&place, false), "two:2", listener);
+    let catch_up = CatchUp::new((place, false), "two:2", listener);
     catch_up.run(&options(), (&mut log, USERS as u64 - 5), &mut |_| true)
 }
 
 fn opened(place: &Path) -> (u64, u64) {
-    let (_, recovered) = Exchange::open(&place, options(), |_| ()).expect("it opens");
+    let (_, recovered) = Exchange::open(place, options(), |_| ()).expect("it opens");
     (recovered.commands, recovered.digest.value())
 }
 
