@@ -62,13 +62,13 @@ fn the_parts_add_up_where_the_last_stage_releases_within_the_round() {
 
 /// Runs a pipeline until there are as many samples; they are weighted where blocks grow.
 fn the_parts_add_up(builder: PipelineBuilder<u64>, samples: u64, is_weighted: bool) {
-    let mut pipeline = builder.build().unwrap();
+    let mut pipeline = builder.build().expect("a valid pipeline");
     drop(pipeline.take_producers());
     let every = pipeline.stats().sampled_every;
     pipeline
         .publish_batch((samples * every) as usize, |_, _| ())
-        .unwrap();
-    let stats = pipeline.join().unwrap();
+        .expect("it runs");
+    let stats = pipeline.join().expect("no stage panics");
     let means = stats.stages.iter();
     let parts: f64 = means.map(|s| s.queueing_mean_ns + s.service_mean_ns).sum();
     let parts = parts + stats.unsent_mean_ns;
