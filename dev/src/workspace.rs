@@ -168,8 +168,8 @@ impl Workspace {
         let program = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = self.command(&program);
         command.args(line.split_whitespace());
-        // The outer cargo describes this package. The build script of `ring` looks at that, and would
-        // run again after each `cargo test`.
+        // The outer cargo describes this package. The build script of `ring` looks at that, and
+        // would run again after each `cargo test`.
         for (name, _) in env::vars_os() {
             let text = name.to_string_lossy();
             if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {

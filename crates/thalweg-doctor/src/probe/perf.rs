@@ -540,11 +540,15 @@ mod tests {
         }
         let woken = count(peer, &|what| matches!(what, What::Woken { .. }));
         assert!((200..600).contains(&woken), "{woken}");
-        let is_there = |it: &Event| match it.what {
+        assert!(events.iter().all(|it| is_at(it, &cores)));
+    }
+
+    /// Returns whether an event is no wake-up, or one on one of these cores.
+    fn is_at(event: &Event, cores: &[i32]) -> bool {
+        match event.what {
             What::Woken { target } => cores.contains(&target.cast_signed()),
             _ => true,
-        };
-        assert!(events.iter().all(is_there));
+        }
     }
 
     /// This is a user who may open the events of the machine, but may not load eBPF programs.
