@@ -423,8 +423,7 @@ mod tests {
     fn a_file_is_that_which_was_mapped() {
         const NOBODY: i32 = i32::MAX;
         const HOUR_NS: u64 = 3_600_000_000_000;
-        let folder = std::env::temp_dir().join(format!("thalweg-memory-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = thalweg_testkit::Scratch::new("memory");
         let (path, next) = (folder.join("a"), folder.join("b"));
         let put = |text: &str| {
             fs::write(&next, text).unwrap();
@@ -454,14 +453,12 @@ mod tests {
         let text = content(&mut memory, NOBODY - 2);
         assert_eq!(text.as_deref(), Some("third, in place"));
         assert_eq!(content(&mut memory, NOBODY - 1), None);
-        fs::remove_dir_all(folder).unwrap();
     }
 
     /// An upgrade replaces the file of a running program.
     #[test]
     fn the_program_of_a_process_is_found_without_its_path() {
-        let folder = std::env::temp_dir().join(format!("thalweg-exe-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = thalweg_testkit::Scratch::new("exe");
         let path = folder.join("cat");
         fs::copy("/bin/cat", &path).unwrap();
         let mut cat = std::process::Command::new(&path);
@@ -487,7 +484,6 @@ mod tests {
         let file = memory.file(number).expect("it was opened while it ran");
         file.read_exact_at(&mut magic, 0).unwrap();
         assert_eq!(&magic, b"\x7fELF");
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -314,21 +314,10 @@ mod tests {
         assert_eq!(total(&[shell, seen], &[7, 8]), 610, "both have ended");
     }
 
-    /// A folder that is removed when this is dropped.
-    struct Folder(std::path::PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn only_a_regular_file_of_a_moderate_size_is_read() {
-        let name = format!("thalweg-doctor-regular-{}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        fs::create_dir(&folder.0).unwrap();
-        let at = |name: &str| folder.0.join(name);
+        let folder = thalweg_testkit::Scratch::new("regular");
+        let at = |name: &str| folder.join(name);
         fs::write(at("text"), b"caf\xc3 1\n").unwrap();
         std::os::unix::fs::symlink(at("text"), at("link")).unwrap();
         mkfifoat(CWD, at("pipe"), Mode::RWXU).unwrap();
@@ -339,7 +328,7 @@ mod tests {
             read(at("text"), 6, all),
             read(at("link"), 8, OFlags::NOFOLLOW),
             read(at("pipe"), 8, all),
-            read(&folder.0, 8, all),
+            read(&folder, 8, all),
             read("/dev/zero", 8, all),
             read(at("nowhere"), 8, all),
         ];

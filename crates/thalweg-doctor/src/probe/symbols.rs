@@ -297,15 +297,13 @@ mod tests {
     /// A C program of one function, built by `gcc -g`, where there is a compiler.
     #[test]
     fn a_place_has_a_file_and_a_line() {
-        let folder = std::env::temp_dir().join(format!("thalweg-lines-{}", std::process::id()));
-        fs::create_dir(&folder).expect("it is new");
+        let folder = thalweg_testkit::Scratch::new("lines");
         let (source, program) = (folder.join("work.c"), folder.join("work"));
         fs::write(&source, "int sum;\nint main(void) {\n  return sum;\n}\n").expect("room");
         let mut compiler = std::process::Command::new("cc");
         compiler.arg("-g").arg("-o").arg(&program).arg(&source);
         let built = compiler.status().is_ok_and(|status| status.success());
         let content = built.then(|| fs::read(&program).expect("it was built"));
-        fs::remove_dir_all(folder).expect("it is ours");
         let Some(content) = content else {
             return println!("skipped: no C compiler");
         };

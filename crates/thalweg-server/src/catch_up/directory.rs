@@ -176,8 +176,9 @@ fn remove_all(directory: &Path) -> io::Result<()> {
 mod tests {
     use thalweg_exchange::durable::{Exchange, Origin};
     use thalweg_exchange::{Command, UserId};
+    use thalweg_testkit::Scratch;
 
-    use super::super::tests::{Place, options};
+    use super::super::tests::options;
     use super::*;
 
     /// Makes an exchange with this number of users, and two snapshots.
@@ -206,9 +207,8 @@ mod tests {
         const NEW: u64 = 9;
         let mut refused = 0;
         for steps in 0.. {
-            let name = format!("thalweg-catch-up-{steps}-{}", std::process::id());
-            let place = Place(std::env::temp_dir().join(name));
-            let directory = place.0.as_path();
+            let place = Scratch::new("catch-up");
+            let directory = &*place;
             make(directory, OLD as i64);
             fs::write(directory.join("keys.toml"), "").expect("there is room");
             let held = hold(directory).expect("nothing else has it");

@@ -39,7 +39,7 @@ fn a_channel_of_any_shape_and_policy_has_its_counts_in_the_last_snapshot() {
     {
         let named = |directory: &Directory| {
             let builder = Builder::new(4).overflow(overflow);
-            builder.name("orders \"a\"").export_to(&directory.0)
+            builder.name("orders \"a\"").export_to(&*directory.0)
         };
         for shape in ["spsc", "mpsc", "mpmc"] {
             let directory = Directory::new();
@@ -69,7 +69,9 @@ fn a_channel_of_any_shape_and_policy_has_its_counts_in_the_last_snapshot() {
 #[test]
 fn looks_find_what_waits_while_both_ends_are_there() {
     let directory = Directory::new();
-    let named = Builder::unbounded(100).name("jobs").export_to(&directory.0);
+    let named = Builder::unbounded(100)
+        .name("jobs")
+        .export_to(&*directory.0);
     let (mut tx, mut rx) = named.mpmc().expect("valid");
     for number in 0..90 {
         tx.send(number).expect("the receiver is there");
