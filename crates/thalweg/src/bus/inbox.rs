@@ -49,21 +49,21 @@ use crate::wait::{Mode, Panics};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BusError {
-    /// The topics of the messages are not as they must be.
+    /// `M::TOPICS` is invalid; see [`TopicInfo::check`](super::TopicInfo::check).
     Topics(TopicError),
-    /// The capacity leaves no room for one of the priorities.
+    /// The admission limits are invalid for the capacity.
     Admission(AdmissionError),
     /// The capacity of an inbox or of its express lane is outside 1 to half of
     /// [`CAPACITY_MAX`], in messages.
     Capacity(usize),
-    /// The number of messages that an inbox keeps for a topic is out of range, or there is no
-    /// memory for all of them.
+    /// The number of messages that an inbox keeps for a topic that drops the oldest or conflates is
+    /// above [`CAPACITY_MAX`], or the memory of the inbox could not be allocated.
     Inbox(channel::BuildError),
-    /// An express lane for every priority would leave nothing to overtake.
+    /// The express lane begins at [`Priority::Low`], so every message would be in it.
     Express,
     /// The bus was drained or stopped.
     Closed,
-    /// The clone of a retained message asks for a copy of that same message.
+    /// The `Clone` of a retained message opened a subscription that replays that same message.
     Copying,
 }
 
@@ -506,12 +506,12 @@ pub(super) struct Lane<M> {
     pub(super) end: channel::Express<Item<M>>,
 }
 
-/// The figures of an inbox's express lane at one moment; see
+/// The counts of an inbox's express lane at one instant; see
 /// [`Subscription::express`](super::Subscription::express).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExpressLane {
-    /// The lowest priority that goes there.
+    /// The lowest priority whose messages are in the lane.
     pub from: Priority,
     /// The number of messages that it holds at most, besides those of topics that drop the oldest
     /// or conflate.

@@ -20,11 +20,12 @@ use crate::wait::Panics;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// An inbox holds as many messages as the message's priority allows.
+    /// An inbox holds as many messages as the message's priority allows, and the publication does
+    /// not wait.
     Refused,
     /// An inbox had no room in time.
     TimedOut,
-    /// The bus is paused, or still was at the end of the time to wait. The message was not counted.
+    /// The bus is paused, or still was when the timeout expired. The message was not counted.
     Paused,
     /// The bus was drained or stopped.
     Closed,
@@ -35,10 +36,10 @@ pub enum Reason {
 pub struct PublishError<M> {
     /// The message.
     pub message: M,
-    /// The reason; if several inboxes did not take it, that of the first.
+    /// The reason; if several inboxes did not admit it, that of the first.
     pub reason: Reason,
-    /// The number of inboxes that took it all the same. To publish it again is to publish another
-    /// message, which they get as well.
+    /// The number of inboxes that admitted it all the same. Publishing it again publishes another
+    /// message, which these get as well.
     pub admitted: usize,
 }
 

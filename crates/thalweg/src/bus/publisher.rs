@@ -26,8 +26,8 @@ use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::state::{Lifecycle, WaitError};
 use crate::wait::Panics;
 
-/// Publishes messages; see the [module](super). It can move to another thread, and each thread has
-/// one of its own.
+/// Publishes messages; see the [module](super). It can move to another thread, and is neither
+/// `Sync` nor `Clone`: get one for each thread from [`Bus::publisher`](super::Bus::publisher).
 pub struct Publisher<M: Message> {
     _one_thread: UsedByOneThreadAtATime,
     seen: Seen,
@@ -78,7 +78,7 @@ impl<M: Message> Publisher<M> {
         Ok(publisher)
     }
 
-    /// Returns the number of this publisher, as deliveries name it.
+    /// Returns the id of this publisher, which deliveries have.
     pub fn id(&self) -> PublisherId {
         self.id
     }
@@ -88,28 +88,31 @@ impl<M: Message> Publisher<M> {
         &self.name
     }
 
-    /// Returns the sequence of the next message of a topic: how many were published so far, those
-    /// that were lost included.
+    /// Returns the sequence of the next message of a topic: the number published so far, including
+    /// those that were lost.
     pub fn next_sequence(&self, topic: TopicId) -> u64 {
         self.routes[topic.index()].sequence
     }
 
-    /// Publishes a message with the priority of its topic, and returns how many inboxes took it.
+    /// Publishes a message with the priority of its topic, and returns the number of inboxes that
+    /// admitted it.
     ///
-    /// In topics that block it waits while the bus is paused, and while an inbox has no room for
-    /// that priority. With one inbox, and no consumer asleep, it costs some 15 ns; if a consumer
-    /// sleeps, the wake-up (some 2 µs) is this thread's to pay. It allocates nothing, but when
-    /// inboxes were opened or have gone.
+    /// In topics that block, which is the default, it blocks the thread while the bus is paused,
+    /// and while an inbox has no room for that priority; in a task use
+    /// [`publish_async`](Self::publish_async). With one inbox, and no consumer asleep, it costs
+    /// some 15 ns; if a consumer sleeps, this thread pays for the wake-up (some 2 µs). It allocates
+    /// nothing, except after inboxes were opened or closed.
     ///
     /// # Errors
-    /// [`PublishError`] gives the message back if an inbox has no room and the policy is to reject,
+    /// [`PublishError`] returns the message if an inbox has no room and the policy is to reject,
     /// and if the bus does not run.
     ///
     /// # Panics
-    /// If [`Message::topic`] is beyond [`Message::TOPICS`]; if [`Message::key`] or the copy to be
-    /// retained panics, and then nothing is published; and if a copy for one of several inboxes
-    /// panics, or the drop of another message that no consumer will receive. Then the message has
-    /// been published all the same, and an inbox whose copy failed counts it as refused.
+    /// - If [`Message::topic`] is beyond [`Message::TOPICS`], or [`Message::key`] or the clone to
+    /// be retained panics: nothing was published.
+    /// - If a clone for one of several inboxes panics, or the drop of another message that no
+    ///   consumer will receive: the message has been published to the other inboxes, and one whose
+    ///   clone failed counts it as refused.
     #[inline]
     pub fn publish(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
         self.publish_by(message.into(), None, Patience::Endless)
@@ -128,10 +131,12 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::Endless)
     }
 
-    /// Works as [`publish`](Self::publish), and never waits: where a topic blocks, it rejects.
+    /// Works as [`publish`](Self::publish), but never waits: in a topic that blocks, it fails as in
+    /// one that rejects.
     ///
-    /// The attempt is a message: it has its sequence number, and its loss is reported to consumers,
-    /// also if the message is published again.
+    /// A failed attempt counts as a message that was lost: it has a sequence number, and its loss
+    /// is reported to consumers, also if the message is published again. Not so if the reason is
+    /// [`Reason::Paused`] or [`Reason::Closed`]: then no loss is counted.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -153,8 +158,9 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::None)
     }
 
-    /// Works as [`publish`](Self::publish), and waits no longer than `timeout` where a topic
-    /// blocks, for all inboxes together.
+    /// Works as [`publish`](Self::publish), but waits no longer than `timeout` where a topic
+    /// blocks, for all inboxes together. A timeout beyond the range of the clock, such as
+    /// [`Duration::MAX`], is no limit.
     ///
     /// # Errors
     /// As [`publish`](Self::publish), and [`Reason::TimedOut`].
@@ -384,9 +390,10 @@ struct Taken<'p, M> {
 impl<M: Message> Publisher<M> {
     /// Works as [`publish`](Self::publish), as a future.
     ///
-    /// Cancel-safe: dropped before it is done, it has published nothing, and nothing is counted as
-    /// lost. If it is kept unpolled, or forgotten, other publishers are woken all the same.
-    /// Allocates for messages that go to several inboxes.
+    /// It waits until every inbox has room; then all of them get the message. Not cancel-safe:
+    /// dropping the future before it is ready drops the message unpublished. No inbox got it, and
+    /// nothing is counted as lost. If it is kept unpolled, or forgotten, other publishers are woken
+    /// all the same. Allocates for messages to several inboxes.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};

@@ -43,13 +43,13 @@ pub struct Snapshot {
     pub totals: Totals,
 }
 
-/// The figures of one inbox.
+/// The counts of one inbox.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct InboxStats {
     /// The inbox.
     pub inbox: InboxId,
-    /// The topics that it takes.
+    /// The topics that it was opened for.
     pub topics: Topics,
     /// The sums of its counters, and the number of messages that wait.
     pub reading: Reading,

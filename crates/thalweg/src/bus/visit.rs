@@ -2,10 +2,10 @@
 
 use super::topic::{Message, Policy, TopicInfo, same};
 
-/// A message that a `V` can be shown. [`topics!`](crate::topics!) writes it for every visitor of
-/// the enum.
+/// A message that can call the methods of a visitor `V`. [`topics!`](crate::topics!) implements it
+/// for every visitor of the enum.
 pub trait Visit<V: ?Sized>: Message {
-    /// Calls what the visitor has for this message.
+    /// Calls the visitor's method for the topic of this message.
     fn visit(&self, visitor: &mut V);
 }
 
@@ -124,8 +124,8 @@ impl TopicInfo {
 /// - `retained`, whether the last message is kept for consumers that come later; `false`.
 ///
 /// # Cost
-/// A visit is the `match` that one would write by hand. It costs what the processor takes for it,
-/// which depends on the order of the messages.
+/// A visit is a `match`, and costs as much as one written by hand. The CPU predicts it better or
+/// worse depending on the order of the messages.
 ///
 /// # What the compiler refuses
 /// More than 64 topics or none; names that are not segments between dots; two topics of one name or
@@ -180,7 +180,7 @@ macro_rules! topics {
         }
 
         #[doc = ::core::concat!(
-            "What is done with each message of [`", ::core::stringify!($name), "`]."
+            "Handles each message of [`", ::core::stringify!($name), "`]."
         )]
         $vis trait $visitor {
             $(
