@@ -1,12 +1,12 @@
-//! Figures of pipelines, buses and [channels with a name](crate::channel::Builder::name) for a
+//! Statistics of pipelines, buses and [channels with a name](crate::channel::Builder::name) for a
 //! program that watches this one from outside.
 //!
 //! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when one of them
 //! is built, or `export_to` does ([pipeline](crate::pipeline::PipelineBuilder::export_to),
-//! [bus](crate::bus::BusBuilder::export_to), [channel](crate::channel::Named::export_to)), a thread
-//! of its own writes its figures into a file there, ten times a second and once more at the end.
-//! The directory should be in memory, such as one under `/dev/shm`, and used by this user alone.
-//! `thalweg top` shows it, `thalweg doctor` makes one, and reads it. The
+//! [bus](crate::bus::BusBuilder::export_to), [channel](crate::channel::Named::export_to)), a
+//! background thread writes its statistics into a file there, ten times a second and once more at
+//! the end. The directory should be in memory, such as one under `/dev/shm`, and used by this user
+//! alone. `thalweg top` shows it, `thalweg doctor` makes one, and reads it. The
 //! [format](https://github.com/thalweg-rs/thalweg/blob/main/docs/export-format.md) is documented.
 //!
 //! ```
@@ -28,9 +28,9 @@
 //! ```
 //!
 //! # Cost
-//! Without the variable a read of the environment for each of them. With it one thread for
-//! all of them, which wakes a hundred times a second and reads counters that are there anyway.
-//! Nothing waits for it.
+//! Without the variable, each of them reads the environment once. With it, one thread for all of
+//! them wakes a hundred times a second and reads counters that are kept anyway. Nothing waits for
+//! it.
 //!
 //! # Whole or not at all
 //! A snapshot is written under another name and renamed. A snapshot that cannot be written, because
