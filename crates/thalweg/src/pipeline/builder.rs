@@ -119,8 +119,9 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
     }
 
     /// Adds `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
-    /// modulo `shards`, is its index; `route` is called when an event is published, and its panic
-    /// is that of [`publish`](Pipeline::publish). The shards may run side by side.
+    /// modulo `shards`, is its index; `route` is called when an event is published, and a panic is
+    /// that of [`publish`](Pipeline::publish); with [`producers`](Self::producers) it stops the
+    /// pipeline. The shards may run side by side.
     pub fn sharded<F: FnMut(&mut T, Context) + Send + 'static>(
         self,
         name: impl Into<String>,

@@ -97,9 +97,9 @@ impl<T> Producer<T> {
     /// [`Stopped`] if a stage panicked, or the pipeline was dropped; `write` was not called.
     ///
     /// # Panics
-    /// If `write` panics: the event is not published, and the producer can be used as before. A
-    /// panic in the `route` of a sharded stage is a failure of the first stage, which calls it for
-    /// the events of producers.
+    /// If `write` panics: the event is not published, and the producer can be used as before. If
+    /// the `route` of a sharded stage panics for an event of a producer, the pipeline stops: it is
+    /// called by the thread that moves the event into the ring.
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         let lane = &mut self.lane;
         if lane.free(1) == 0 {

@@ -167,8 +167,9 @@ impl<T> Pipeline<T> {
     /// [`Stopped`] if a stage panicked; the event may have passed some of the stages.
     ///
     /// # Panics
-    /// If `write` panics, or the `route` of a sharded stage does: the event is not published, and
-    /// the pipeline can be used as before. A panic of a stage is an error, not a panic.
+    /// If `write` panics, or the `route` of a sharded stage does (in a pipeline without
+    /// [`producers`](PipelineBuilder::producers)): the event is not published, and the pipeline can
+    /// be used as before. A panic of a stage is an error, not a panic.
     #[inline]
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         self.publish_from(AT_ONCE, write)

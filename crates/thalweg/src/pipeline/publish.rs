@@ -58,7 +58,8 @@ impl<T> Pipeline<T> {
     ///
     /// # Panics
     /// If `write` panics, or the `route` of a sharded stage does: the events of its piece are not
-    /// published, those of earlier pieces are, and the pipeline can be used as before.
+    /// published, those of earlier pieces are, and the pipeline can be used as before. With
+    /// [`producers`](super::PipelineBuilder::producers) as [`Producer::publish_batch`].
     pub fn publish_batch(
         &mut self,
         count: usize,

@@ -8,8 +8,8 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{
-    ClaimError, Overflow, RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError,
-    TrySendError,
+    ClaimError, ManyReceivers, Overflow, RecvError, RecvTimeoutError, SendError, SendTimeoutError,
+    TryRecvError, TrySendError,
 };
 
 const SOON: Duration = Duration::from_millis(15);
@@ -204,4 +204,23 @@ pub(crate) fn reject_gives_back<S: Made>(flavour: Flavour<S>) {
     assert!(alarm.poll(&mut future).is_pending());
     assert_eq!(tx.send(2), Ok(()));
     assert_eq!(alarm.poll(&mut future), Poll::Ready(Ok(2)));
+}
+
+/// An element is handed to the receiver that has waited longest, and no newcomer gets it.
+pub(crate) fn receivers_are_served_in_the_order_in_which_they_came<S>(flavour: Flavour<S>)
+where
+    S: Made + ManyReceivers,
+{
+    let (mut tx, mut rx) = flavour.channel::<u32>(0);
+    let (mut other, mut newcomer) = (rx.clone(), rx.clone());
+    let (first, second) = (Alarm::new(), Alarm::new());
+    let (mut one, mut two) = (rx.recv_async(), other.recv_async());
+    assert!(first.poll(&mut one).is_pending());
+    assert!(second.poll(&mut two).is_pending());
+    tx.send(1).unwrap();
+    assert_eq!(newcomer.try_recv(), Err(TryRecvError::Empty));
+    tx.send(2).unwrap();
+    assert_eq!(newcomer.try_recv(), Err(TryRecvError::Empty));
+    assert_eq!(second.poll(&mut two), Poll::Ready(Ok(2)));
+    assert_eq!(first.poll(&mut one), Poll::Ready(Ok(1)));
 }
