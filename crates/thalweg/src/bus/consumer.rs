@@ -414,17 +414,26 @@ impl<M: Message> Consumer<M> {
     /// batch when `max` is reached then stays with this consumer, for its next call.
     ///
     /// If `work` panics, its message is dropped, and the others are delivered by later calls.
-    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the inbox is empty and `max` is
+    /// not 0.
+    pub fn recv_each(
+        &mut self,
+        max: usize,
+        mut work: impl FnMut(Delivery<M>),
+    ) -> Result<usize, TryRecvError> {
         let max = max.min(self.inbox.batch_max(&self.ahead));
-        // Where little comes, the first is all.
-        if max == 0 || self.try_recv().map(&mut work).is_err() {
-            return 0;
+        if max == 0 {
+            return Ok(0);
         }
+        // Where little comes, the first is all.
+        work(self.try_recv()?);
         let count = 1 + self.recv_more(max - 1, work);
         if count < max && self.is_busy {
             self.end_busy();
         }
-        count
+        Ok(count)
     }
 
     /// Works as [`recv_each`](Self::recv_each), but blocks the thread until there is a message. It
@@ -517,12 +526,19 @@ impl<M: Message> Consumer<M> {
     /// tx.publish(Market::Trade(70))?;
     /// tx.publish(Market::Halt(1))?;
     /// let mut turnover = Turnover(0);
-    /// assert_eq!(rx.dispatch(64, &mut turnover), 2);
+    /// assert_eq!(rx.dispatch(64, &mut turnover), Ok(2));
     /// assert_eq!(turnover.0, 70);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// As [`recv_each`](Self::recv_each).
     #[inline]
-    pub fn dispatch<V: ?Sized>(&mut self, max: usize, visitor: &mut V) -> usize
+    pub fn dispatch<V: ?Sized>(
+        &mut self,
+        max: usize,
+        visitor: &mut V,
+    ) -> Result<usize, TryRecvError>
     where
         M: Visit<V>,
     {

@@ -109,7 +109,7 @@ impl<M: Message> Publisher<M> {
     ///
     /// # Panics
     /// - If [`Message::topic`] is beyond [`Message::TOPICS`], or [`Message::key`] or the clone to
-    /// be retained panics: nothing was published.
+    ///   be retained panics: nothing was published.
     /// - If a clone for one of several inboxes panics, or the drop of another message that no
     ///   consumer will receive: the message has been published to the other inboxes, and one whose
     ///   clone failed counts it as refused.

@@ -475,14 +475,27 @@ shown!([T, S: Shape] Receiver<T, S>, "Receiver", this,
 
 impl<T, S: Shape> Receiver<T, S> {
     /// Calls `work` with up to `max` elements that are in the channel now, without waiting; returns
-    /// their number. If `work` panics, its element is dropped, and the others stay in the channel.
-    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(T)) -> usize {
+    /// their number, at least 1 unless `max` is 0. If `work` panics, its element is dropped, and
+    /// the others stay in the channel.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the channel is empty and `max`
+    /// is not 0.
+    pub fn recv_each(
+        &mut self,
+        max: usize,
+        mut work: impl FnMut(T),
+    ) -> Result<usize, TryRecvError> {
         let mut count = 0;
-        for value in self.try_iter().take(max) {
+        while count < max {
+            match self.try_recv() {
+                Ok(value) => work(value),
+                Err(why) if count == 0 => return Err(why),
+                Err(_) => break,
+            }
             count += 1;
-            work(value);
         }
-        count
+        Ok(count)
     }
 
     /// Returns an iterator that receives until the channel is disconnected, and blocks the thread

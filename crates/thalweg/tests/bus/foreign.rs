@@ -31,7 +31,7 @@ fn hooks(fuse: &Arc<Fuse>, messages: &Arc<AtomicI64>) -> Hooks {
 
 fn receive_all(consumers: [&mut Consumer<Trap>; 2]) {
     for rx in consumers {
-        while attempt(|| rx.recv_each(64, drop)) != Some(0) {}
+        while !matches!(attempt(|| rx.recv_each(64, drop)), Some(Err(_))) {}
     }
 }
 

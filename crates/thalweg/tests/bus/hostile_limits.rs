@@ -19,12 +19,12 @@ fn a_batch_ends_though_its_handler_publishes() {
             let taken = rx.recv_each(usize::MAX, |got| {
                 tx.publish(note(topic, got.message.value + 1)).unwrap();
             });
-            assert!((1..=most).contains(&taken), "{taken} of {topic:?}");
+            assert!((1..=most).contains(&taken.unwrap()), "{topic:?}");
             let taken = rx.wait_each(usize::MAX, |got| {
                 tx.publish(note(topic, got.message.value + 1)).unwrap();
             });
             assert!((1..=most).contains(&taken.unwrap()), "{topic:?}");
-            assert_eq!(rx.recv_each(usize::MAX, drop), 1);
+            assert_eq!(rx.recv_each(usize::MAX, drop), Ok(1));
             check_totals(&bus.totals());
         }
     });
@@ -49,7 +49,7 @@ fn a_batch_takes_all_that_is_there() {
         }
         let waiting = rx.service().waiting;
         assert!(waiting > 20, "{waiting}");
-        assert_eq!(rx.recv_each(usize::MAX, drop) as u64, waiting);
+        assert_eq!(rx.recv_each(usize::MAX, drop), Ok(waiting as usize));
         assert_eq!(rx.service().waiting, 0);
     }
 }

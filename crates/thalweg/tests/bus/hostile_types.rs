@@ -190,7 +190,7 @@ fn a_panic_leaves_no_unreported_gap(at: Moment) {
             }
         }
         for rx in &mut consumers {
-            rx.recv_each(9, drop);
+            let _ = rx.recv_each(9, drop);
             let flow = rx.losses()[0].flow;
             let service = rx.service();
             assert_eq!(
@@ -289,12 +289,12 @@ fn the_users_code_may_call_the_bus(at: Moment) {
         }
         let late = world.bus.subscription(Topics::ALL).replay_retained();
         let mut late = late.open().unwrap();
-        rx.recv_each(usize::MAX, drop);
+        let _ = rx.recv_each(usize::MAX, drop);
         assert!(!world.publish(topic, 4));
-        late.recv_each(usize::MAX, drop);
+        let _ = late.recv_each(usize::MAX, drop);
         drop(second);
         assert!(!world.publish(topic, 5));
-        rx.recv_each(usize::MAX, drop);
+        let _ = rx.recv_each(usize::MAX, drop);
         check_totals(&world.bus.totals());
         let is_asked = at != Moment::Key || topic == CONFLATE;
         assert_eq!(calls.load(SeqCst) > 0, is_asked, "{topic:?}");
@@ -323,7 +323,7 @@ fn a_clone_for_a_late_joiner_may_call_the_bus() {
         let mut late = late.open().unwrap();
         assert_eq!(late.recv().unwrap().message.value, 1);
         // Messages that were published inside come behind, or were before the inbox.
-        late.recv_each(9, |got| assert!(!got.is_replay));
+        let _ = late.recv_each(9, |got| assert!(!got.is_replay));
         check_totals(&world.bus.totals());
     });
 }
@@ -382,7 +382,7 @@ fn the_users_code_may_end_the_bus() {
             let trap = world.trap(OLDEST, 2);
             // The first is evicted here, and dropped.
             let _ = world.tx.publish(trap);
-            rx.recv_each(9, drop);
+            let _ = rx.recv_each(9, drop);
             check_totals(&world.bus.totals());
         }
     });

@@ -25,8 +25,8 @@ fn publishers_that_have_gone_are_a_sum() {
             tx.publish(keyed(topic, round % 3, round)).unwrap();
         }
         drop(tx);
-        rx.recv_each(2, drop);
-        rx.recv_each(9, |got| assert_eq!((got.sequence, got.lost_before), (0, 0)));
+        let _ = rx.recv_each(2, drop);
+        let _ = rx.recv_each(9, |got| assert_eq!((got.sequence, got.lost_before), (0, 0)));
         assert!(rx.losses().len() <= 3, "{:?}", names(&rx));
     }
     stays.publish(note(REJECT, 0)).unwrap();
@@ -108,7 +108,7 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_reported_later() {
     assert_eq!((rx.service().reported, rx.service().unreported), (0, 3));
     assert!(publish(30));
     let mut next = None;
-    rx.recv_each(16, |got| {
+    let _ = rx.recv_each(16, |got| {
         assert_eq!(got.lost_before, 0, "before {}", got.sequence);
         assert!(next.is_none_or(|next| next == got.sequence), "{next:?}");
         next = Some(got.sequence + 1);
@@ -249,7 +249,7 @@ fn a_clone_that_panics_is_a_counted_loss_of_its_inbox() {
         assert_eq!(tx.publish(frail(topic, 9)).unwrap(), 3);
         let mut reported = 0;
         for rx in &mut consumers {
-            rx.recv_each(9, |got| reported += got.lost_before);
+            let _ = rx.recv_each(9, |got| reported += got.lost_before);
         }
         assert_eq!(reported, 1);
         check_totals(&bus.totals());

@@ -105,9 +105,12 @@ fn batches_are_received() {
     let mut got = Vec::new();
     assert_eq!(rx.wait_each(0, |_| unreachable!()).unwrap(), 0);
     assert_eq!(rx.wait_each(3, |d| got.push(d.sequence)).unwrap(), 3);
-    assert_eq!(rx.recv_each(2, |d| got.push(d.sequence)), 2);
+    assert_eq!(rx.recv_each(2, |d| got.push(d.sequence)), Ok(2));
     assert_eq!(rx.wait_each(9, |d| got.push(d.sequence)).unwrap(), 2);
-    assert_eq!(rx.recv_each(9, |_| unreachable!()), 0);
+    assert_eq!(
+        rx.recv_each(9, |_| unreachable!()),
+        Err(TryRecvError::Empty)
+    );
     assert_eq!(got, [0, 1, 2, 3, 4, 5, 6]);
     let busy = rx.service().busy_ns;
     assert_eq!(rx.service().busy_ns, busy, "it waits");
