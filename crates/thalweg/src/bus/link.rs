@@ -31,7 +31,7 @@ pub enum Reason {
     Closed,
 }
 
-/// A message that was not published to every inbox that wants it, given back.
+/// The error that returns a message which was not published to every inbox that wants it.
 #[non_exhaustive]
 pub struct PublishError<M> {
     /// The message.

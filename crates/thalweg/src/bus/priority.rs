@@ -265,12 +265,12 @@ impl Burst {
 
 /// The numbers of slots to keep free for each priority and those above it, from low to critical.
 ///
-/// The guarantee: a priority whose bursts were given loses nothing, whatever lower ones do, as long
-/// as it and those above it send no more than was given, the consumer serves the rate that was
-/// given, and no stall is longer or comes before the last one is forgotten. A priority without a
-/// burst gets no room of its own and is guaranteed nothing; above others, it must send nothing.
-/// Topics that drop the oldest or conflate are admitted whatever their priority, and take one place
-/// each: where an inbox has any, add their number to each reserve that is not 0.
+/// The guarantee: a priority whose bursts were given loses no message, whatever lower ones send, as
+/// long as it and those above it send no more than was given, the consumer serves at the rate that
+/// was given, and no stall is longer or comes before the queue of the last one is served. A
+/// priority without a burst gets no slots of its own and no guarantee; above others, it must send
+/// nothing. Topics that drop the oldest or conflate are admitted whatever their priority, and take
+/// one slot each: where an inbox has any, add their number to each reserve that is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserves {
     /// The difference between the limit of each priority and that of the next lower one, in

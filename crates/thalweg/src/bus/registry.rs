@@ -31,7 +31,7 @@ use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, is_model_over, lock, yiel
 use crate::state::{Lifecycle, StateCell, Version};
 use crate::wait::Panics;
 
-/// The figures of a bus at one moment; see [`Bus::snapshot`](super::Bus::snapshot).
+/// The counts of a bus at one instant; see [`Bus::snapshot`](super::Bus::snapshot).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Snapshot {

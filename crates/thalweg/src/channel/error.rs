@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::ring::{PopError, RingClaimError};
 
-/// The reason why a `send` did not take the element; it is given back.
+/// The reason why a `send` did not take the element, which it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<T> {
@@ -19,11 +19,11 @@ pub enum SendError<T> {
 /// The reason why a `try_send` did not take the element, which is one of those of a `send`.
 pub type TrySendError<T> = SendError<T>;
 
-/// The reason why a send with a time limit did not take the element; it is given back.
+/// The reason why a send with a time limit did not take the element, which it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendTimeoutError<T> {
-    /// There was no room in time.
+    /// No slot was free in time.
     Timeout(T),
     /// Every receiver was dropped, or the channel was closed.
     Disconnected(T),
@@ -74,7 +74,7 @@ impl<T> fmt::Display for SendManyError<T> {
 
 impl<T> std::error::Error for SendManyError<T> {}
 
-/// The reason why room was not claimed.
+/// The reason why slots were not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {

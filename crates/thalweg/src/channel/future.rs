@@ -38,7 +38,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// needs. One that is kept unpolled, or forgotten, may keep such a wake-up: see
     /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
     ///
-    /// At a rendezvous a sender hands its element to a future that waits, and goes on. If that
+    /// At a rendezvous a sender hands its element to a future that waits, and returns. If that
     /// future is dropped before it is polled again, the element is handed to another receiver that
     /// waits, or to the next that comes, before all that senders still hold. So with one receiver
     /// the order of elements is kept. With several, others may have received later elements

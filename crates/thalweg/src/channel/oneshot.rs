@@ -161,11 +161,12 @@ impl<T> OneshotReceiver<T> {
         }
     }
 
-    /// Waits for the element as `pace` says, no longer than until `deadline`, if there is one.
+    /// Works as [`recv_deadline`](Self::recv_deadline), or [`recv`](Self::recv) without a deadline,
+    /// but spins and sleeps by `pace`.
     ///
-    /// The other methods begin each wait with a new [`Pace`], in balanced mode. A thread that waits
-    /// for many replies, one after the other, keeps a pace, which learns from each wait whether it
-    /// pays to spin.
+    /// The other methods start each wait with a new [`Pace`], in balanced mode. A thread that waits
+    /// for many replies, one after the other, should keep a pace, which learns from each wait
+    /// whether it pays to spin.
     ///
     /// ```
     /// use thalweg::channel::{OneshotSender, mpsc, oneshot};

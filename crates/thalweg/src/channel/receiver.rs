@@ -17,11 +17,11 @@ use crate::wait::{Pace, barrier, block};
 /// The receiver of a channel; see the [module](super).
 ///
 /// It can move to another thread. A receiver of shape [`Mpmc`](super::Mpmc) can be cloned, and one
-/// of the shapes [`Spsc`](super::Spsc) and [`Mpsc`](super::Mpsc) can't; each element goes to one
-/// receiver. Dropping the last one disconnects the channel: senders get an error, and the elements
-/// that are still in the channel are dropped, also those that a concurrent send puts there later
-/// (see [Disconnecting](super#disconnecting)). Dropping the last receiver while senders exist can
-/// add 10 µs, if no receiver slept on the channel lately.
+/// of the shapes [`Spsc`](super::Spsc) and [`Mpsc`](super::Mpsc) can't; each element is received by
+/// one of them. Dropping the last one disconnects the channel: senders get an error, and the
+/// elements that are still in the channel are dropped, also those that a concurrent send puts there
+/// later (see [Disconnecting](super#disconnecting)). Dropping the last receiver while senders exist
+/// can add 10 µs, if no receiver slept on the channel lately.
 pub struct Receiver<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) source: Source<T>,

@@ -29,9 +29,9 @@ use crate::wait::{self, Pace, Panics, Signal, block, poll_on};
 /// last one disconnects the channel: receivers get what was sent before, then an error.
 ///
 /// A send may drop elements: a displaced one under [`Overflow::DropOldest`], its own under
-/// [`Overflow::DropNewest`], and any of the channel, its own included, while the last receiver
-/// leaves (see [Disconnecting](super#disconnecting)). If a drop panics, the send completes, then
-/// panics.
+/// [`Overflow::DropNewest`], and any of the channel, its own included, while the last receiver is
+/// dropped (see [Disconnecting](super#disconnecting)). If such a drop panics, the send completes,
+/// then panics.
 pub struct Sender<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) end: SendEnd<T>,
@@ -164,7 +164,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Sends an element if there is room now.
+    /// Sends an element, if a slot is free (at a rendezvous: if a receiver waits). It never waits.
     ///
     /// Under a policy that drops, this is [`send`](Self::send): it drops an element if there is no
     /// room, and returns `Ok`. [`try_send_many`](Self::try_send_many) never drops.

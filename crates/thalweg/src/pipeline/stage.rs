@@ -7,7 +7,7 @@ use super::control::{Control, ROUND};
 use super::meter::{Chunked, Mark, Meter, Span};
 use crate::ring::broadcast::{Polled, Reader};
 
-/// The context that a stage's closure gets beside the event.
+/// The context that a stage's closure gets with each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     sequence: u64,

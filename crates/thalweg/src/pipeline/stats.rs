@@ -13,7 +13,7 @@ use crate::ring::sync::Ordering;
 
 /// The statistics of a pipeline: where the time of the events was spent, up to now.
 ///
-/// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
+/// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at an index in its
 /// block that has no period, and of the first [`sampled_more_until`](Self::sampled_more_until)
 /// events more. Default sampling thins out over time; each sample is weighted, in histograms and
 /// means, by the number of events that it stands for. A stage works on a chunk of events at a time:
@@ -211,9 +211,9 @@ impl SlowEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Spent {
-    /// It was ready, and the stage was not at work on it.
+    /// The event was ready, and the stage did not work on it.
     Waiting,
-    /// The stage was at work on it.
+    /// The stage worked on it.
     Served,
 }
 

@@ -195,7 +195,7 @@ pub fn current() -> Option<usize> {
 /// Keeps the calling thread on the given cores.
 ///
 /// # Errors
-/// No core, a core outside the affinity mask, or the system's refusal.
+/// No core was named, a core is outside the affinity mask, or the OS refused.
 pub fn pin_current_thread(cores: &[usize]) -> Result<(), PinError> {
     check(cores, &Cores::of(affinity()))?;
     pin(cores)

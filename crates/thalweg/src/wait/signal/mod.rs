@@ -250,16 +250,17 @@ impl Signal {
         is_listed
     }
 
-    /// Has `waker` woken from now on, for a task that is polled again, and returns whether the wait
-    /// is still listed:
-    /// - `true`: it is, in its old place;
-    /// - `false`: it has been notified and is over; look, and register anew before the next sleep.
+    /// Replaces the waker of a registration, for a task that is polled again, and returns whether
+    /// it is still registered:
+    /// - `true`: it is, in its old position;
+    /// - `false`: it has been notified, and has ended: check the condition, and register again
+    ///   before the next sleep.
     #[must_use = "a wait that has been notified is over"]
     pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
         renew(&self.back.list, |list| Some(list.waits()), entry, waker)
     }
 
-    /// Returns how many wait now; may be old by the time it is read.
+    /// Returns the number of waiters, which may have changed by the time it is read.
     pub(crate) fn waiting(&self) -> usize {
         // ORDERING: Relaxed; a figure to look at, nothing follows from it.
         (self.front.word.load(Ordering::Relaxed) / WAITER) as usize
