@@ -5,7 +5,7 @@ use thalweg::channel::{Builder, Overflow, mpmc, mpsc, oneshot, unbounded};
 use thalweg::ring::Layout;
 use thalweg_testkit::counting::held;
 
-/// What a channel takes beside its slots, at most.
+/// The largest number of bytes that a channel takes besides its slots.
 const FIXED: i64 = 5_000;
 
 thalweg::topics! {

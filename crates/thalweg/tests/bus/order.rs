@@ -19,7 +19,7 @@ fn an_inbox_keeps_the_order_of_a_publisher() {
     assert!(values.eq(0..20));
 }
 
-/// What waits in an overflow buffer is delivered together, before messages that were published
+/// Messages in an overflow buffer are delivered together, before messages that were published
 /// between the first and the last of it.
 #[test]
 fn messages_of_an_overflow_buffer_overtake_those_of_other_topics() {

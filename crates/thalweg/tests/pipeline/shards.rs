@@ -109,7 +109,7 @@ fn a_panic_of_a_route_publishes_nothing_and_the_pipeline_goes_on() {
     }
     pipeline.publish(|event| *event = 5).expect("it runs");
     watched(move || pipeline.join().expect("no stage panicked"));
-    // Of the batch, the piece of 64 events before that of the panic.
+    // The first piece of the batch has 64 events, and the second one the panic.
     assert_eq!(seen.load(SeqCst), 10 + 64 * 2 + 5);
 }
 
