@@ -42,10 +42,6 @@ channels! {
         |capacity, shape| fan_in(Builder::new(capacity).mpsc().expect(FITS), shape);
     FanOut "thalweg": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.receivers > 1,
         |capacity, shape| fan(Builder::new(capacity).mpmc().expect(FITS), shape);
-    /// Each sender has a lane; the lanes share the capacity.
-    Lanes "thalweg lanes": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in, |capacity, shape| {
-        fan_in(Builder::new(capacity / shape.senders).lanes().mpsc().expect(FITS), shape)
-    };
     /// It has a soft limit, which is the default where there may be several senders.
     Balanced "thalweg soft limit": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.senders == 1,
         |capacity, shape| fan(Builder::new(capacity).soft_limit(2048).mpmc().expect(FITS), shape);

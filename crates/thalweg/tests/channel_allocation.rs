@@ -112,9 +112,6 @@ fn no_form_allocates_under_any_policy() {
             let options = || Builder::new(ROOM).overflow(overflow).mode(mode);
             check("spsc", options().spsc().unwrap());
             check("mpsc", options().mpsc().unwrap());
-            if overflow != Overflow::DropOldest {
-                check("mpsc, lanes", options().lanes().mpsc().unwrap());
-            }
             check("mpmc", options().mpmc().unwrap());
         }
     }

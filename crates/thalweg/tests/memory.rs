@@ -39,8 +39,6 @@ fn a_bounded_channel_takes_its_slots_and_a_few_thousand_bytes() {
         let (packed, slotted) = (|| new(Layout::Packed), || new(Layout::Slotted));
         let bytes = taken(|| packed().spsc::<u64>().unwrap()).1;
         check("spsc", bytes, slots, 8);
-        let bytes = taken(|| packed().lanes().mpsc::<u64>().unwrap()).1;
-        check("lanes", bytes, slots, 8);
         check(
             "mpsc",
             taken(|| packed().mpsc::<u64>().unwrap()).1,
@@ -80,17 +78,11 @@ fn a_bounded_channel_takes_its_slots_and_a_few_thousand_bytes() {
 }
 
 #[test]
-fn a_clone_takes_nothing_but_a_lane() {
+fn a_clone_takes_nothing() {
     let (tx, rx) = mpmc::<u64>(64);
     let (clones, bytes) = taken(|| (tx.clone(), rx.clone()));
     assert_eq!(bytes, 0);
     assert!(size_of_val(&clones.0) < 512 && size_of_val(&clones.1) < 512);
-    let (tx, _rx) = Builder::new(1_024)
-        .layout(Layout::Packed)
-        .lanes()
-        .mpsc::<u64>()
-        .unwrap();
-    check("a lane", taken(|| tx.clone()).1, 1_024, 8);
     let (tx, _rx) = mpsc::<u64>(64);
     let (shared, bytes) = taken(|| tx.share());
     assert_eq!(bytes, 0);
@@ -118,7 +110,7 @@ fn the_end_of_a_channel_frees_its_memory() {
     let before = held();
     drop(Builder::new(100).spsc::<u64>());
     drop(mpsc::<u64>(100));
-    drop(Builder::new(100).lanes().mpsc::<u64>());
+    drop(Builder::new(100).overflow(Overflow::DropNewest).spsc::<u64>());
     assert_eq!(held(), before);
 }
 

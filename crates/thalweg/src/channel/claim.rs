@@ -238,7 +238,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub(super) fn give_up_claim(&mut self) {
         self.gate.stop_claiming(&mut self.listed.claims);
         match &mut self.end {
-            SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
+            SendEnd::Ring(producer) => {
                 producer.let_go();
                 self.hub.readable.notify_one();
             }
@@ -357,7 +357,7 @@ fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Optio
 /// where there is one sender.
 fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
     Ok(match end {
-        SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => Room::Ring(producer.claim(count)?),
+        SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
         SendEnd::Ticket(end) => {
             let (ring, claimed) = end.parts();
             let mut claim = ring.claim(count)?;

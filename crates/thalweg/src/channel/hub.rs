@@ -16,7 +16,7 @@ use std::task::Poll;
 use crate::export::Export;
 use crate::ring::CapacityError;
 use crate::ring::sequence::{Tally, memory_for};
-use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
+use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{Mode, Signal};
 
 /// The policy for a send when the channel is full.
@@ -66,8 +66,6 @@ pub(super) struct Hub {
     pub(super) senders: Count,
     pub(super) receivers: Count,
     pub(super) habits: Habits,
-    /// The counts of the gates of senders that are gone.
-    gone: Mutex<Counters>,
     closing: Mutex<Closing>,
     /// Ends with the channel.
     pub(super) export: OnceLock<Export>,
@@ -88,7 +86,6 @@ impl Hub {
             senders: Count(AtomicU64::new(1)),
             receivers: Count(AtomicU64::new(1)),
             habits,
-            gone: Mutex::new(Counters::default()),
             closing: Mutex::default(),
             export: OnceLock::new(),
         }
@@ -122,38 +119,7 @@ impl Hub {
         )
     }
 
-    /// Keeps the figures of a gate that will count no more, since its only sender goes or the
-    /// channel is closed.
-    pub(super) fn keep_figures(&self, gate: &Gate) {
-        let mut gone = lock(&self.gone);
-        // ORDERING: Relaxed; under the lock.
-        if !gate.is_counted.swap(true, Ordering::Relaxed) {
-            gate.count_into(&mut gone);
-        }
-    }
-
-    /// Returns the figures of one gate.
-    pub(super) fn counters_of(gate: &Gate) -> Counters {
-        let mut counters = Counters::default();
-        gate.count_into(&mut counters);
-        counters
-    }
-
-    /// Returns the figures of all gates and of the waiting receivers. `gates` calls back with each
-    /// gate.
-    pub(super) fn counters(&self, gates: impl FnOnce(&mut dyn FnMut(&Gate))) -> Counters {
-        let gone = lock(&self.gone);
-        let mut counters = *gone;
-        gates(&mut |gate| {
-            // ORDERING: Relaxed; stored under the lock that is held here.
-            if !gate.is_counted.load(Ordering::Relaxed) {
-                gate.count_into(&mut counters);
-            }
-        });
-        counters
-    }
-
-    /// Returns the figures of gates, with those of receivers, of a rendezvous, and of what went
+    /// Returns the figures of senders, with those of receivers, of a rendezvous, and of what went
     /// through.
     pub(super) fn summed(
         &self,
@@ -198,8 +164,8 @@ impl Count {
             self.0.store(count - 1, Ordering::Relaxed);
             return count == 1;
         }
-        // ORDERING: AcqRel (order::leave), pairs with the Release in `revive`: the lane that an
-        // upgraded sender brought is known before this one's is closed.
+        // ORDERING: AcqRel (order::leave), pairs with itself and with the Acquire in `has_any`: the
+        // last one, and a receiver that finds none, see what the others did.
         self.0.fetch_sub(1, order::leave()) == 1
     }
 
@@ -225,17 +191,15 @@ impl Count {
             return self.0.fetch_add(1, Ordering::Relaxed) < u64::MAX;
         }
         let more = |count: u64| (count > 0).then_some(count + 1);
-        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove`: an endpoint that
-        // leaves later knows of the lane that this one has brought. Relaxed else.
-        (self.0.fetch_update(order::enter(), Ordering::Relaxed, more)).is_ok()
+        // ORDERING: Relaxed; as in `add`, and nothing was done before that others look for.
+        (self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more))
+        .is_ok()
     }
 }
 
-/// The reason why a lane and the notes for it can be made; there may be no memory for this many.
-pub(super) const AS_THE_FIRST: &str = "the first lane was made with the same capacity";
-
-/// Where the senders of one store wait, and what became of what they sent. One per channel, or one
-/// per sender where each has a store of its own.
+/// Where the senders of a channel wait, and what became of what they sent.
 #[derive(Default)]
 pub(super) struct Gate {
     pub(super) writable: Signal,
@@ -248,10 +212,6 @@ pub(super) struct Gate {
     pub(super) unreported: Tally,
     /// Senders that wait for room for several elements at once.
     claimers: AtomicU64,
-    /// Its figures are in [`Hub::gone`].
-    is_counted: AtomicBool,
-    /// Its only sender is gone.
-    is_left: AtomicBool,
 }
 
 impl Gate {
@@ -260,24 +220,6 @@ impl Gate {
             gaps,
             ..Self::default()
         }
-    }
-
-    /// Returns a gate of the same kind for another store of `capacity` elements.
-    pub(super) fn another(&self, capacity: usize) -> Self {
-        let gaps = |_| Gaps::new(capacity).expect(AS_THE_FIRST);
-        Self::new(self.gaps.as_ref().map(gaps))
-    }
-
-    /// Its only sender goes, and has pushed what it will ever push.
-    pub(super) fn leave(&self) {
-        // ORDERING: leave_lane (Release), pairs with the left in `is_left`.
-        self.is_left.store(true, order::leave_lane());
-    }
-
-    /// Returns whether its only sender is gone, and all that it pushed is to be seen.
-    pub(super) fn is_left(&self) -> bool {
-        // ORDERING: left (Acquire), pairs with the leave_lane in `leave`.
-        self.is_left.load(order::left())
     }
 
     /// Wakes senders, since there is room for `elements` more. Where one waits for room for several
@@ -308,14 +250,17 @@ impl Gate {
         }
     }
 
-    /// Adds this gate's figures to `counters`.
-    fn count_into(&self, counters: &mut Counters) {
-        counters.refused += self.refused.get();
-        counters.dropped += self.dropped.get();
-        counters.balanced += self.balanced.get();
-        counters.discarded += self.discarded.get();
-        counters.parked += self.writable.parked();
-        counters.woken += self.writable.woken();
+    /// Returns the figures of senders.
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            refused: self.refused.get(),
+            dropped: self.dropped.get(),
+            balanced: self.balanced.get(),
+            discarded: self.discarded.get(),
+            parked: self.writable.parked(),
+            woken: self.writable.woken(),
+            ..Counters::default()
+        }
     }
 }
 

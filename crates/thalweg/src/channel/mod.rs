@@ -15,7 +15,6 @@
 //! |---|---|---|---|---|
 //! | [`spsc()`] | one | one | total | exact |
 //! | [`mpsc()`] | many | one | total | exact |
-//! | [`mpsc()`] with [`Builder::lanes`] | many | one | of each sender | of each sender's lane |
 //! | [`mpmc()`] | many | many | total (*) | exact |
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
 //! | [`oneshot()`] | one | one | | one element, once |
@@ -97,8 +96,8 @@
 //!
 //! | channel | bytes |
 //! |---|---|
-//! | `spsc` or lanes, packed (*) | some 3,500, and the size of an element for each slot |
-//! | `mpsc` or `mpmc`, packed | some 3,000, and the size of an element and 8 for each slot |
+//! | `spsc`, packed (*) | some 3,500, and the size of an element for each slot |
+//! | any other with a capacity, packed | some 3,000, and the size of an element and 8 for each slot |
 //! | slotted (*) | some 3,500, and 64 for each slot (**) |
 //! | capacity 0 | some 4,500 |
 //! | unbounded | some 2,600, and segments of 512 elements (***) |
@@ -108,16 +107,14 @@
 //! They are allocated as it grows, and freed as it empties; one empty segment is kept.
 //!
 //! [`Overflow::DropNewest`] takes 16 more for each element of the capacity. A clone of a sender or
-//! receiver allocates nothing, but with lanes: each sender then has a lane of its own, some 2,200
-//! bytes and its slots. A sender or receiver is a struct of some 400 bytes, and 16 for a oneshot
-//! channel.
+//! receiver allocates nothing. A sender or receiver is a struct of some 400 bytes, and 16 for a
+//! oneshot channel.
 
 mod builder;
 mod claim;
 mod error;
 mod future;
 mod hub;
-mod lanes;
 mod locked;
 mod meeting;
 #[cfg(all(test, loom))]
@@ -188,7 +185,7 @@ shape!(
 shape!(
     /// Returns the two ends of a channel of up to `capacity` elements from many senders to one
     /// receiver; 0 for a rendezvous. Elements have one order for all: that in which sends took
-    /// effect. [`Builder::lanes`] gives each sender a ring of its own instead.
+    /// effect.
     ///
     /// A channel with a `capacity` above 2,048 has a [soft limit](Builder::soft_limit) of 2,048
     /// elements: senders that find more elements queued yield for a while.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::Ends;
 use super::builder::{BuildError, Builder, SOFT_LIMIT};
-use super::hub::{Gate, Hub, Mpmc, Mpsc, Overflow, Shape, Spsc};
+use super::hub::{Gate, Mpmc, Mpsc, Overflow, Shape, Spsc};
 use super::sender::Sender;
 use super::stores::SendEnd;
 use crate::export::{self, Arrivals, Export, Held, Json, Source, is_full};
@@ -28,7 +28,6 @@ impl Builder {
     ///
     /// A channel that is exported uses the ring of [`mpmc`](Self::mpmc) for any shape, so one with
     /// one sender and one receiver is slower. Without the variable the name changes nothing.
-    /// Refused ([`BuildError::Options`]) with [`lanes`](Self::lanes).
     ///
     /// ```
     /// use thalweg::channel::Builder;
@@ -84,7 +83,6 @@ impl Named {
         soft_limit: Option<usize>,
     ) -> Result<Ends<T, S>, BuildError> {
         let Self { builder, name, .. } = self;
-        builder.refuse_lanes("a name")?;
         let Some(directory) = export::directory(self.export_to) else {
             return plain(builder);
         };
@@ -164,7 +162,7 @@ impl<T: Send + 'static> Source for Exported<T> {
     }
 
     fn write(&mut self, json: &mut Json) {
-        let counters = Hub::counters_of(&self.gate);
+        let counters = self.gate.counters();
         let (evicted, offered) = match self.overflow {
             Overflow::DropOldest => (counters.dropped, 0),
             _ => (0, counters.dropped),

@@ -92,16 +92,15 @@ impl<T> Source<T> {
 
     /// Checks a pop that gave `Closed`: returns `Ok` if there is an element all the same.
     ///
-    /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
-    /// claim, or be about to push what it began to send before. It is the end only when there is no
-    /// claim, and when what is still pushed will be dropped, by its sender: as where the last
-    /// receiver goes (see `stores`).
+    /// Where a sole sender has the ring, and the receiver closed it, that sender may hold a claim,
+    /// or be about to push what it began to send before. It is the end only when there is no claim,
+    /// and when what is still pushed will be dropped, by its sender: as where the last receiver
+    /// goes (see `stores`).
     #[cold]
     #[inline(never)]
     fn look_closer(&mut self) -> Result<(), PopError> {
         let mut found = self.end.end(self.is_final);
-        let is_own = matches!(self.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
-        if found != Err(PopError::Closed) || !is_own {
+        if found != Err(PopError::Closed) || !matches!(self.end, RecvEnd::Ring(..)) {
             return found;
         }
         if !self.hub.senders.has_any() {
@@ -139,7 +138,7 @@ impl<T> Source<T> {
         {
             let found = ring.pop_here();
             if !matches!(found, Err(false)) {
-                // Also if there was nothing, as in `RecvEnd::try_pop_shared`.
+                // Also if there was nothing, as in `RecvEnd::try_pop_at`.
                 gate.notify_room(1);
                 return found.map_err(|_| PopError::Empty);
             }
@@ -398,8 +397,7 @@ impl<T, S: Shape> Receiver<T, S> {
         self.len() == 0
     }
 
-    /// Returns the number of elements that the channel holds at most, in all lanes together where
-    /// it has lanes: tokio's `max_capacity()`.
+    /// Returns the number of elements that the channel holds at most: tokio's `max_capacity()`.
     pub fn capacity(&self) -> usize {
         self.source.end.capacity()
     }
@@ -416,10 +414,10 @@ impl<T, S: Shape> Receiver<T, S> {
     /// still be received, and then receivers get [`RecvError`].
     ///
     /// A concurrent send may still succeed. Where many senders share a ring or a lock, its element
-    /// is received before the error. Where a sender has a ring of its own, it is received before
-    /// the error or discarded. A [`Claim`](super::Claim) that a sender holds can still be
-    /// committed, and its elements are received: as long as it is held, the channel counts as
-    /// empty, not as disconnected. After the first [`RecvError`] no element comes any more.
+    /// is received before the error. Where a sole sender has the ring, it is received before the
+    /// error or discarded. A [`Claim`](super::Claim) that a sender holds can still be committed, and
+    /// its elements are received: as long as it is held, the channel counts as empty, not as
+    /// disconnected. After the first [`RecvError`] no element comes any more.
     pub fn close(&mut self) {
         self.source.end.close();
         self.source.hub.notify_closed();
@@ -429,7 +427,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// Returns the counts of the channel so far.
     pub fn counters(&self) -> Counters {
         let end = &self.source.end;
-        let counters = self.hub.counters(|look| end.for_each_gate(look));
+        let counters = end.gate().counters();
         let waits = end.meeting().map(|(meeting, _)| meeting.waits());
         let popped = end.popped();
         // While there are receivers, only what came after the end was discarded.
@@ -633,10 +631,9 @@ impl<T, S: Shape> Receiver<T, S> {
     /// without copying them anywhere else. Elements that the iterator was not asked for stay in the
     /// channel.
     ///
-    /// From a ring or lane that no other receiver uses, the batch is the elements that are in it
-    /// when this is called (of one lane; the next batch is of another), and their slots are
-    /// released to the sender together, when the batch is dropped. From other channels, each
-    /// element is taken when it is asked for.
+    /// From a ring of one sender and one receiver, the batch is the elements that are in it when
+    /// this is called, and their slots are released to the sender together, when the batch is
+    /// dropped. From other channels, each element is taken when it is asked for.
     ///
     /// ```
     /// let (mut tx, mut rx) = thalweg::channel::spsc(8);
@@ -647,20 +644,13 @@ impl<T, S: Shape> Receiver<T, S> {
     #[inline]
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
         self.settle();
-        let is_own = match &self.source.end {
-            RecvEnd::Ring(..) => true,
-            RecvEnd::Lanes(receiver) => receiver.is_open(),
-            _ => false,
-        };
-        if !is_own || self.source.is_lossy() {
+        if !matches!(self.source.end, RecvEnd::Ring(..)) {
             let source = &mut self.source;
             return Batch(Elements::Shared { source, left: max });
         }
-        let (elements, gate): (_, &Gate) = match &mut self.source.end {
-            RecvEnd::Ring(consumer, gate) => (consumer.batch(max), gate),
-            RecvEnd::Lanes(receiver) => receiver.batch(max),
+        match &mut self.source.end {
+            RecvEnd::Ring(ring, gate) => Batch(Elements::Own(ring.batch(max), NotifyOnDrop(gate))),
             _ => unreachable!("asked above"),
-        };
-        Batch(Elements::Own(elements, NotifyOnDrop(gate)))
+        }
     }
 }

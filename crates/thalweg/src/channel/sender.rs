@@ -17,7 +17,7 @@ use super::hub::{Done, Gate, Hub, Overflow, Shape};
 use super::select::EndRegistration;
 use super::slip::Slip;
 use super::stores::{Balance, SendEnd, discard_left, discard_tickets};
-use crate::ring::sync::{Arc, fault, yield_now};
+use crate::ring::sync::{Arc, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::wait::{self, Pace, Panics, Signal, block, poll_on};
 
@@ -354,12 +354,12 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Returns the number of elements in the channel, or in this sender's lane of it.
+    /// Returns the number of elements in the channel.
     pub fn len(&self) -> usize {
         self.end.len()
     }
 
-    /// Returns whether the channel is empty, or this sender's lane of it.
+    /// Returns whether the channel is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -371,9 +371,9 @@ impl<T, S: Shape> Sender<T, S> {
         self.end.is_full()
     }
 
-    /// Returns the number of elements that the channel holds at most, or this sender's lane of it.
-    /// It never changes: tokio's `max_capacity()`. The free slots (tokio's `capacity()`) are
-    /// `capacity() - len()`, less those that are claimed.
+    /// Returns the number of elements that the channel holds at most. It never changes: tokio's
+    /// `max_capacity()`. The free slots (tokio's `capacity()`) are `capacity() - len()`, less those
+    /// that are claimed.
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
@@ -384,13 +384,9 @@ impl<T, S: Shape> Sender<T, S> {
         self.end.is_closed()
     }
 
-    /// Returns the counts of the channel so far, or of this sender's lane where it has its own.
+    /// Returns the counts of the channel so far.
     pub fn counters(&self) -> super::Counters {
-        let counters = if self.end.is_own() {
-            super::hub::Hub::counters_of(&self.gate)
-        } else {
-            self.hub.counters(|look| look(&self.gate))
-        };
+        let counters = self.gate.counters();
         let len = self.end.len() as u64;
         let waits = self.end.meeting().map(|meeting| meeting.waits());
         let sent = self.end.sent();
@@ -402,15 +398,7 @@ impl<T, S: Shape> Sender<T, S> {
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
         self.settle();
-        let is_own = self.end.is_own();
-        if is_own && fault::is("lane_left_first") {
-            self.end.leave_own(&self.gate, &self.hub);
-        }
-        // Before its lane is closed, if it has one: see `weak`.
-        let is_last = self.hub.senders.remove();
-        if is_own {
-            self.end.leave_own(&self.gate, &self.hub);
-        } else if is_last {
+        if self.hub.senders.remove() {
             self.end.close();
             self.hub.readable.notify_all();
         }
@@ -426,9 +414,7 @@ impl<T, S: Shape> Sender<T, S> {
     #[inline(never)]
     fn discard_late(&mut self) {
         match &mut self.end {
-            SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
-                discard_left(producer, &self.gate);
-            }
+            SendEnd::Ring(producer) => discard_left(producer, &self.gate),
             SendEnd::Ticket(ring) => discard_tickets(ring, &self.gate),
             // Refused once it is closed, and goes to a receiver that waits or is not sent.
             SendEnd::Locked(_) | SendEnd::Meeting(_) => {}

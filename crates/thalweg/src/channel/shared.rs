@@ -17,8 +17,7 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// `static`.
     ///
     /// Each call sends by a clone of its own, which takes a lock and increments a few shared
-    /// counters. A sender for each thread costs less. Where the channel has
-    /// [`lanes`](super::Builder::lanes) each call would allocate a lane: clone senders there.
+    /// counters. A sender for each thread costs less.
     ///
     /// ```
     /// use thalweg::channel::{SharedSender, mpmc};

@@ -1,15 +1,11 @@
 //! How many endpoints a channel has, and weak ones, which do not count.
 //!
 //! *No channel ends while an upgrade succeeds.* A weak sender adds itself to the count of senders
-//! only if that is not 0, and it never leaves 0 again. Where each sender has a lane, an upgrade
-//! puts the new lane where the receiver finds it before it counts itself in, and a sender that goes
-//! closes its lane after it has counted itself out. So a receiver that finds all lanes closed finds
-//! the new one behind them, if the upgrade came in time.
+//! only if that is not 0, and it never leaves 0 again.
 
 use std::marker::PhantomData;
 
 use super::hub::{Gate, Hub, ManyReceivers, ManySenders, Shape};
-use super::lanes::JoinQueue;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::stores::{RecvEnd, SendEnd};
@@ -49,41 +45,13 @@ alike!([S: ManyReceivers] WeakReceiver);
 
 const FELLOWS: &str = "what has one user has no clones";
 
-/// The store from which another sender is made.
-enum Origin<T> {
-    Lanes(Arc<JoinQueue<T>>),
-    Shared(SendEnd<T>),
-}
-
-impl<T> Origin<T> {
-    fn of(end: &SendEnd<T>) -> Self {
-        match end {
-            SendEnd::Lane(_, join_queue) => Self::Lanes(Arc::clone(join_queue)),
-            _ => Self::Shared(end.shared().expect(FELLOWS)),
-        }
-    }
-
-    /// Returns an end for another sender, like those at `gate`.
-    fn end(&self, gate: &Arc<Gate>) -> (SendEnd<T>, Arc<Gate>) {
-        match self {
-            Self::Lanes(join_queue) => {
-                let gate = Arc::new(gate.another(join_queue.capacity));
-                let producer = join_queue.lane(Arc::clone(&gate));
-                (SendEnd::Lane(producer, Arc::clone(join_queue)), gate)
-            }
-            Self::Shared(end) => (end.shared().expect(FELLOWS), Arc::clone(gate)),
-        }
-    }
-}
-
 impl<T, S: ManySenders> Clone for Sender<T, S> {
-    /// Returns another sender of the channel. Where the channel has lanes, this allocates a lane
-    /// for it, empty and of the same capacity; else it increments a few shared counters, and
-    /// allocates nothing.
+    /// Returns another sender of the channel. It increments a few shared counters, and allocates
+    /// nothing.
     fn clone(&self) -> Self {
         self.hub.senders.add();
-        let (end, gate) = Origin::of(&self.end).end(&self.gate);
-        Self::new(end, Arc::clone(&self.hub), gate)
+        let end = self.end.shared().expect(FELLOWS);
+        Self::new(end, Arc::clone(&self.hub), Arc::clone(&self.gate))
     }
 }
 
@@ -102,7 +70,7 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// ```
     pub fn downgrade(&self) -> WeakSender<T, S> {
         WeakSender {
-            origin: Origin::of(&self.end),
+            end: self.end.shared().expect(FELLOWS),
             hub: Arc::clone(&self.hub),
             gate: Arc::clone(&self.gate),
             shape: PhantomData,
@@ -113,7 +81,7 @@ impl<T, S: ManySenders> Sender<T, S> {
 /// A weak sender, which does not keep the channel connected; see [`Sender::downgrade`]. It keeps
 /// the channel's memory allocated, and holds no element.
 pub struct WeakSender<T, S: ManySenders> {
-    origin: Origin<T>,
+    end: SendEnd<T>,
     hub: Arc<Hub>,
     gate: Arc<Gate>,
     shape: PhantomData<fn() -> S>,
@@ -122,29 +90,17 @@ pub struct WeakSender<T, S: ManySenders> {
 impl<T, S: ManySenders> WeakSender<T, S> {
     /// Returns a sender, or `None` if the last one was dropped. Costs as much as a clone.
     pub fn upgrade(&self) -> Option<Sender<T, S>> {
-        if self.hub.senders.get() == 0 {
-            return None;
-        }
-        // Before it is counted: see the module.
-        let (mut end, gate) = self.origin.end(&self.gate);
-        if self.hub.senders.revive() {
-            return Some(Sender::new(end, Arc::clone(&self.hub), gate));
-        }
-        if end.is_own() {
-            end.leave_own(&gate, &self.hub);
-        }
-        None
+        self.hub.senders.revive().then(|| {
+            let end = self.end.shared().expect(FELLOWS);
+            Sender::new(end, Arc::clone(&self.hub), Arc::clone(&self.gate))
+        })
     }
 }
 
 impl<T, S: ManySenders> Clone for WeakSender<T, S> {
     fn clone(&self) -> Self {
-        let origin = match &self.origin {
-            Origin::Lanes(join_queue) => Origin::Lanes(Arc::clone(join_queue)),
-            Origin::Shared(end) => Origin::of(end),
-        };
         Self {
-            origin,
+            end: self.end.shared().expect(FELLOWS),
             hub: Arc::clone(&self.hub),
             gate: Arc::clone(&self.gate),
             shape: PhantomData,

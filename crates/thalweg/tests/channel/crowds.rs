@@ -172,7 +172,6 @@ pub(crate) fn many_to_many<S: Made + ManySenders + ManyReceivers>(flavour: Flavo
 
 /// One order for all: what a thread sends after it has seen another's element comes after that.
 pub(crate) fn total_order<S: Made + ManySenders>(flavour: Flavour<S>) {
-    assert!(!flavour.has_lanes);
     let (tx, mut rx) = flavour.channel::<u64>(8);
     let turn = std::sync::Mutex::new(0);
     thread::scope(|scope| {

@@ -67,11 +67,10 @@ fn block_both<S: Made>(
 }
 
 fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
-    use crate::channel::flavour::{LANES, MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
+    use crate::channel::flavour::{MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
     [
         block_both(PACKED, ids, mode),
         block_both(SLOTTED, ids, mode),
-        block_both(LANES, ids, mode),
         block_both(ORDERED, ids, mode),
         block_both(TICKETS, ids, mode),
         block_both(UNBOUNDED, ids, mode),

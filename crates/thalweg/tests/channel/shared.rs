@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use thalweg::channel::{Builder, ManySenders, RecvError, SendError, SharedSender, mpmc, mpsc};
+use thalweg::channel::{ManySenders, RecvError, SendError, SharedSender, mpmc, mpsc};
 
 use crate::channel::executor::block_on;
 
@@ -27,9 +27,6 @@ fn threads_and_tasks_send_by_one_reference() {
     let (tx, rx) = mpmc(8);
     all_arrive(&tx.share());
     assert_eq!(rx.into_iter().sum::<u32>(), 7);
-    let (tx, mut rx) = Builder::new(8).lanes().mpsc().expect("valid");
-    all_arrive(&tx.share());
-    assert_eq!(rx.iter().sum::<u32>(), 7);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg::channel::{BuildError, Builder, Ends, Overflow, Shape, TrySendError};
+use thalweg::channel::{Builder, Ends, Overflow, Shape, TrySendError};
 
 use crate::export::Directory;
 
@@ -87,11 +87,4 @@ fn looks_find_what_waits_while_both_ends_are_there() {
     );
     assert_eq!(inbox["full_looks"], inbox["looks"]);
     assert_eq!(rx.recv(), Ok(0));
-}
-
-#[test]
-fn lanes_have_no_name() {
-    let refused = Builder::new(4).lanes().name("a").mpsc::<u8>().err();
-    let (option, with) = ("lanes", "a name");
-    assert_eq!(refused, Some(BuildError::Options { option, with }));
 }

@@ -220,17 +220,6 @@ impl<T> SpscProducer<T> {
         self.tail
     }
 
-    /// At least how many elements are in the ring by what this side last saw of the head; looks
-    /// again only if that is more than `limit`. Costs nothing while there are few.
-    #[inline]
-    pub(crate) fn backlog(&mut self, limit: usize) -> usize {
-        let capacity = self.capacity() as u64;
-        if self.tail + capacity - self.limit > limit as u64 {
-            self.limit = self.shared().released() + capacity;
-        }
-        (self.tail + capacity - self.limit) as usize
-    }
-
     /// Returns whether the consumer has taken everything.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -445,7 +434,8 @@ impl<T> SpscConsumer<T> {
         match self.try_pop_nearly() {
             Err(PopError::Closed) => {
                 self.take_back();
-                self.try_pop_at_once()
+                self.observe()?;
+                Ok(self.take())
             }
             outcome => outcome,
         }
@@ -467,13 +457,6 @@ impl<T> SpscConsumer<T> {
             self.shared().release(self.head);
         }
         is_kept
-    }
-
-    /// Works as [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
-    #[inline(always)]
-    pub(crate) fn try_pop_at_once(&mut self) -> Result<T, PopError> {
-        self.observe()?;
-        Ok(self.take())
     }
 
     /// Takes the element at the head, which was observed.
