@@ -97,7 +97,7 @@
 //! | channel | bytes |
 //! |---|---|
 //! | `spsc`, packed (*) | some 3,500, and the size of an element for each slot |
-//! | any other with a capacity, packed | some 3,000, and the size of an element and 8 for each slot |
+//! | any other bounded one, packed | some 3,000, and the size of an element and 8 for each slot |
 //! | slotted (*) | some 3,500, and 64 for each slot (**) |
 //! | capacity 0 | some 4,500 |
 //! | unbounded | some 2,600, and segments of 512 elements (***) |
