@@ -84,7 +84,7 @@ fn a_clone_takes_nothing() {
     assert_eq!(bytes, 0);
     assert!(size_of_val(&clones.0) < 512 && size_of_val(&clones.1) < 512);
     let (tx, _rx) = mpsc::<u64>(64);
-    let (shared, bytes) = taken(|| tx.share());
+    let (shared, bytes) = taken(|| tx.into_shared());
     assert_eq!(bytes, 0);
     drop(shared);
 }
@@ -110,7 +110,11 @@ fn the_end_of_a_channel_frees_its_memory() {
     let before = held();
     drop(Builder::new(100).spsc::<u64>());
     drop(mpsc::<u64>(100));
-    drop(Builder::new(100).overflow(Overflow::DropNewest).spsc::<u64>());
+    drop(
+        Builder::new(100)
+            .overflow(Overflow::DropNewest)
+            .spsc::<u64>(),
+    );
     assert_eq!(held(), before);
 }
 

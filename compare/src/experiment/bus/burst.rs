@@ -7,8 +7,8 @@ use crate::case::{Case, Settings};
 use crate::runner::{Metric, Ran, Run, shuffle, subject, text};
 use crate::threads::crew;
 use thalweg::bus::{
-    Admission, Bus, Losses, Message, Policy, Priority, Publisher, Reserves, TopicId, TopicInfo,
-    Topics,
+    Admission, Bus, Losses, Message, Priority, Publisher, Reserves, TopicId, TopicInfo,
+    TopicOverflow, Topics,
 };
 
 const PUBLISHERS: usize = 4;
@@ -26,7 +26,7 @@ struct Alarm {
 const fn topic(name: &'static str, priority: Priority) -> TopicInfo {
     TopicInfo {
         priority,
-        policy: Policy::Reject,
+        overflow: TopicOverflow::Reject,
         ..TopicInfo::new(name)
     }
 }

@@ -12,7 +12,8 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg::bus::{
-    Bus, BusBuilder, Consumer, Message, Policy, Priority, Publisher, TopicId, TopicInfo, Topics,
+    Bus, BusBuilder, Consumer, Message, Priority, Publisher, TopicId, TopicInfo, TopicOverflow,
+    Topics,
 };
 use thalweg_measure::clock::Clock;
 use thalweg_measure::statistics::quantile;
@@ -66,12 +67,12 @@ impl Message for Item {
     const TOPICS: &'static [TopicInfo] = &[
         TopicInfo {
             priority: Priority::Low,
-            policy: Policy::Block,
+            overflow: TopicOverflow::Block,
             ..TopicInfo::new("reading")
         },
         TopicInfo {
             priority: Priority::High,
-            policy: Policy::Reject,
+            overflow: TopicOverflow::Reject,
             ..TopicInfo::new("alarm")
         },
     ];

@@ -151,7 +151,7 @@ impl<M: Message> Consumer<M> {
     /// [`recv_async`](Self::recv_async).
     ///
     /// # Errors
-    /// [`RecvError`] if the inbox is empty, and the bus was drained or stopped.
+    /// [`RecvError`] if the inbox is empty, and the bus was closed or stopped.
     #[inline]
     pub fn recv(&mut self) -> Result<Delivery<M>, RecvError> {
         match self.next() {
@@ -410,15 +410,15 @@ impl<M: Message> Consumer<M> {
     /// their number. It takes them out of the inbox in batches, whose size follows the number that
     /// wait, up to [`BATCH_MAX`](super::BATCH_MAX) and a quarter of the capacity: slots are freed
     /// by batches, and in a group the others cannot get the messages of a batch. A message of the
-    /// [express lane](super::Subscription::express) that comes meanwhile is the next; the rest of a
-    /// batch when `max` is reached then stays with this consumer, for its next call.
+    /// [express lane](super::SubscriptionBuilder::express) that comes meanwhile is the next; the
+    /// rest of a batch when `max` is reached then stays with this consumer, for its next call.
     ///
     /// If `work` panics, its message is dropped, and the others are delivered by later calls.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the inbox is empty and `max` is
     /// not 0.
-    pub fn recv_each(
+    pub fn try_recv_each(
         &mut self,
         max: usize,
         mut work: impl FnMut(Delivery<M>),
@@ -436,8 +436,8 @@ impl<M: Message> Consumer<M> {
         Ok(count)
     }
 
-    /// Works as [`recv_each`](Self::recv_each), but blocks the thread until there is a message. It
-    /// returns at least 1, unless `max` is 0.
+    /// Works as [`try_recv_each`](Self::try_recv_each), but blocks the thread until there is a
+    /// message. It returns at least 1, unless `max` is 0.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -526,15 +526,15 @@ impl<M: Message> Consumer<M> {
     /// tx.publish(Market::Trade(70))?;
     /// tx.publish(Market::Halt(1))?;
     /// let mut turnover = Turnover(0);
-    /// assert_eq!(rx.dispatch(64, &mut turnover), Ok(2));
+    /// assert_eq!(rx.try_dispatch(64, &mut turnover), Ok(2));
     /// assert_eq!(turnover.0, 70);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// As [`recv_each`](Self::recv_each).
+    /// As [`try_recv_each`](Self::try_recv_each).
     #[inline]
-    pub fn dispatch<V: ?Sized>(
+    pub fn try_dispatch<V: ?Sized>(
         &mut self,
         max: usize,
         visitor: &mut V,
@@ -542,10 +542,11 @@ impl<M: Message> Consumer<M> {
     where
         M: Visit<V>,
     {
-        self.recv_each(max, |delivery| delivery.message.visit(visitor))
+        self.try_recv_each(max, |delivery| delivery.message.visit(visitor))
     }
 
-    /// Works as [`dispatch`](Self::dispatch), but blocks the thread until there is a message.
+    /// Works as [`try_dispatch`](Self::try_dispatch), but blocks the thread until there is a
+    /// message.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -575,7 +576,7 @@ impl<M: Message> Consumer<M> {
 
     /// Returns the limit of each [`Priority`], by its index: a message is admitted while fewer
     /// messages are in the ring, whose capacity is the last limit, or in the [express
-    /// lane](super::Subscription::express).
+    /// lane](super::SubscriptionBuilder::express).
     pub fn limits(&self) -> [u64; Priority::COUNT] {
         self.inbox.limits
     }

@@ -78,8 +78,8 @@ impl<M: Message> Bus<M> {
     /// assert!(last.is_replay && last.message.0 == 21);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn subscription(&self, topics: Topics) -> Subscription<M> {
-        Subscription::new(Arc::clone(&self.0.0), topics)
+    pub fn subscription(&self, topics: Topics) -> SubscriptionBuilder<M> {
+        SubscriptionBuilder::new(Arc::clone(&self.0.0), topics)
     }
 
     /// Returns a publisher. Several publishers may have the same name.
@@ -89,7 +89,7 @@ impl<M: Message> Bus<M> {
     /// and its messages are taken, its counters are added to the inbox total.
     ///
     /// # Errors
-    /// [`BusError::Closed`] after [`drain`](Self::drain) or [`stop`](Self::stop).
+    /// [`BusError::Closed`] after [`close`](Self::close) or [`stop`](Self::stop).
     pub fn publisher(&self, name: &str) -> Result<Publisher<M>, BusError> {
         Publisher::new(Arc::clone(&self.0), name)
     }
@@ -109,7 +109,7 @@ impl<M: Message> Bus<M> {
     /// # }
     /// let bus = Bus::<Job>::new()?;
     /// let mut rx = bus.subscribe(Topics::ALL)?;
-    /// bus.drain();
+    /// bus.close();
     /// assert!(rx.recv().is_err());
     /// bus.state().wait_for(Lifecycle::Stopped)?;
     /// let last = bus.state().changes().pop();
@@ -122,8 +122,8 @@ impl<M: Message> Bus<M> {
     }
 
     /// Makes publishers wait until [`resume`](Self::resume). [`publish`](super::Publisher::publish)
-    /// blocks in [`Policy::Block`](super::Policy::Block) topics. In topics with other policies it
-    /// returns the message with [`Reason::Paused`], and so does
+    /// blocks in [`TopicOverflow::Block`](super::TopicOverflow::Block) topics. In topics with other
+    /// policies it returns the message with [`Reason::Paused`], and so does
     /// [`try_publish`](super::Publisher::try_publish) in all topics, without using a sequence
     /// number or counting a loss. A publication that is running at this instant may still succeed,
     /// also after it has waited for room. Returns whether the bus was running.
@@ -148,11 +148,11 @@ impl<M: Message> Bus<M> {
     ///
     /// A message that is being published at this instant is delivered, or returned to its
     /// publisher.
-    pub fn drain(&self) -> bool {
-        self.0.0.drain("drained")
+    pub fn close(&self) -> bool {
+        self.0.0.drain("closed")
     }
 
-    /// Works as [`drain`](Self::drain), and discards all messages in the inboxes, which are counted
+    /// Works as [`close`](Self::close), and discards all messages in the inboxes, which are counted
     /// as discarded. A message that is being published at this instant may still be delivered.
     /// Returns whether it was this call that stopped the bus.
     ///
@@ -196,7 +196,8 @@ shown!([M: Message] Bus<M>, "Bus", this, "state": this.state().get(), "totals": 
 /// The number of messages of an inbox by default.
 const CAPACITY: usize = 65_536;
 
-/// Builds a bus. Its options are those of each inbox, unless a [`Subscription`] changes them.
+/// Builds a bus. Its options are those of each inbox, unless a [`SubscriptionBuilder`] changes
+/// them.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct BusBuilder<M> {
@@ -240,10 +241,10 @@ macro_rules! inbox_options {
             /// A message of the lane is admitted if and only if fewer than `messages` are in the
             /// lane, whatever the other ring holds; [`Admission`] does not apply to the lane, which
             /// has no reserve for critical messages. Where the lane is full, the
-            /// [`Policy`](super::Policy) of the topic applies: the message is not put into the
-            /// other ring instead. The messages of one publisher keep their order in each of the
-            /// two rings, and have none across them. Consumers take other messages only while the
-            /// lane is empty: if it never is, those wait for ever.
+            /// [`TopicOverflow`](super::TopicOverflow) of the topic applies: the message is not put
+            /// into the other ring instead. The messages of one publisher keep their order in each
+            /// of the two rings, and have none across them. Consumers take other messages only
+            /// while the lane is empty: if it never is, those wait for ever.
             ///
             /// Topics that drop the oldest or conflate are in the lane if the *topic* has such a
             /// priority, whatever the priority of a message. [`Priority::Low`] is refused with
@@ -261,7 +262,7 @@ macro_rules! inbox_options {
             /// let mut rx = options.express(Priority::High, 100).open()?;
             /// let mut tx = bus.publisher("dispatcher")?;
             /// tx.publish(Job(1))?;
-            /// tx.publish_at(Priority::High, Job(2))?;
+            /// tx.publish_with_priority(Priority::High, Job(2))?;
             /// assert_eq!(rx.recv()?.message.0, 2);
             /// assert_eq!(rx.recv()?.message.0, 1);
             /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -280,7 +281,7 @@ macro_rules! inbox_options {
     )+};
 }
 
-inbox_options!(BusBuilder, Subscription);
+inbox_options!(BusBuilder, SubscriptionBuilder);
 
 impl<M: Message> BusBuilder<M> {
     fn new() -> Self {
@@ -297,7 +298,7 @@ impl<M: Message> BusBuilder<M> {
     }
 
     /// Writes the statistics of its inboxes into a file in this directory, for a program that
-    /// watches this one, whatever [`THALWEG_EXPORT`](crate::export::VARIABLE) says: see
+    /// watches this one, whatever [`THALWEG_EXPORT`](crate::export::ENV_VAR) says: see
     /// [`export`](crate::export). The bus, with the messages that are left, may then be dropped on
     /// the thread that writes.
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
@@ -343,14 +344,14 @@ impl Options {
 
 /// Builds an inbox and its first consumer; see [`Bus::subscription`].
 #[must_use = "a subscription is made by `open`"]
-pub struct Subscription<M: Message> {
+pub struct SubscriptionBuilder<M: Message> {
     core: Arc<Core<M>>,
     topics: Topics,
     options: Options,
     replays: bool,
 }
 
-impl<M: Message> Subscription<M> {
+impl<M: Message> SubscriptionBuilder<M> {
     fn new(core: Arc<Core<M>>, topics: Topics) -> Self {
         Self {
             topics,
@@ -380,5 +381,5 @@ impl<M: Message> Subscription<M> {
     }
 }
 
-shown!([M: Message] Subscription<M>, "Subscription", this,
+shown!([M: Message] SubscriptionBuilder<M>, "SubscriptionBuilder", this,
     "topics": this.topics, "options": this.options, "replays": this.replays);

@@ -38,7 +38,7 @@ use thalweg_measure::clock::Clock;
 use super::ledger::{FlowCounts, Ledger, Losses, Meter, Reading, Service, Totals};
 use super::priority::{Admission, AdmissionError, Priority};
 use super::shelf::{Envelope, Item, Shelf};
-use super::topic::{Message, Policy, TopicError, TopicId, Topics};
+use super::topic::{Message, TopicError, TopicId, TopicOverflow, Topics};
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
@@ -61,7 +61,7 @@ pub enum BusError {
     Inbox(channel::BuildError),
     /// The express lane begins at [`Priority::Low`], so every message would be in it.
     Express,
-    /// The bus was drained or stopped.
+    /// The bus was closed or stopped.
     Closed,
     /// The `Clone` of a retained message opened a subscription that replays that same message.
     Copying,
@@ -74,7 +74,7 @@ errors!(BusError {
         "inbox of a bus: capacity {asked} is outside 1 to {} messages", CAPACITY_MAX / 2;
     Self::Inbox(error) => "inbox of a bus: {error}";
     Self::Express => "an express lane needs a priority above low: else every message is in it";
-    Self::Closed => "the bus was drained or stopped";
+    Self::Closed => "the bus was closed or stopped";
     Self::Copying => "the clone of a retained message asks for a copy of that message";
 });
 
@@ -154,9 +154,9 @@ impl<M: Message> Inbox<M> {
         let mut messages_max = options.capacity;
         let shelf = |(index, info): (usize, &super::TopicInfo)| {
             let is_wanted = topics.contains(TopicId::new(index));
-            let (places, has_keys) = match info.policy {
-                Policy::DropOldest { keep } if is_wanted => (keep, false),
-                Policy::Conflate { keys } if is_wanted => (keys, true),
+            let (places, has_keys) = match info.overflow {
+                TopicOverflow::DropOldest { keep } if is_wanted => (keep, false),
+                TopicOverflow::Conflate { keys } if is_wanted => (keys, true),
                 _ => return Ok(None),
             };
             messages_max = messages_max.saturating_add(places);
@@ -507,7 +507,7 @@ pub(super) struct Lane<M> {
 }
 
 /// The counts of an inbox's express lane at one instant; see
-/// [`Subscription::express`](super::Subscription::express).
+/// [`SubscriptionBuilder::express`](super::SubscriptionBuilder::express).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExpressLane {

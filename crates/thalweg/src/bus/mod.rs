@@ -2,7 +2,7 @@
 //! exact loss counts.
 //!
 //! ```
-//! use thalweg::bus::{Bus, Policy, Priority, Topics};
+//! use thalweg::bus::{Bus, TopicOverflow, Priority, Topics};
 //!
 //! #[derive(Clone, Debug, PartialEq)]
 //! pub struct Trade { price: u64 }
@@ -12,7 +12,7 @@
 //! thalweg::topics! {
 //!     #[derive(Debug, PartialEq)]
 //!     pub enum Market => MarketVisitor {
-//!         Trade(Trade) in "market.trade" => on_trade { policy: Policy::Reject },
+//!         Trade(Trade) in "market.trade" => on_trade { overflow: TopicOverflow::Reject },
 //!         Halt(Halt) in "market.halt" => on_halt { priority: Priority::Critical },
 //!     }
 //! }
@@ -38,20 +38,20 @@
 //!
 //! Priority decides which message is refused when an inbox is nearly full. Messages of high
 //! priority are delivered before others only in a priority queue of their own:
-//! [`express`](Subscription::express).
+//! [`express`](SubscriptionBuilder::express).
 //!
 //! # How it works
 //! Every consumer, or group of consumers ([`Consumer::share`]), has an *inbox*: a subscriber queue,
 //! which is a bounded ring. A [`Publisher`] puts a message into each inbox that wants its topic. A
 //! message for several inboxes is cloned; put large payloads into an `Arc`. A late joiner has a new
 //! inbox, and gets the messages that are published after [`subscribe`](Bus::subscribe) returned;
-//! with [`Subscription::replay_retained`] it first gets the last message of each topic that is
-//! retained.
+//! with [`SubscriptionBuilder::replay_retained`] it first gets the last message of each topic that
+//! is retained.
 //!
-//! *A slow consumer fills its own inbox only, but with the default policy, [`Policy::Block`], it
-//! stalls publishers:* one that waits for room in that inbox publishes to no other one meanwhile,
-//! so all consumers of its messages wait, too. Where that must not be, choose another policy for
-//! the topic.
+//! *A slow consumer fills its own inbox only, but with the default policy,
+//! [`TopicOverflow::Block`], it stalls publishers:* one that waits for room in that inbox publishes
+//! to no other one meanwhile, so all consumers of its messages wait, too. Where that must not be,
+//! choose another policy for the topic.
 //!
 //! # Priorities
 //! An inbox admits a message if fewer messages are in its ring than the limit of that [`Priority`],
@@ -59,18 +59,18 @@
 //! priority may fill 60 % of the capacity, medium 80 %, high 99 % and critical all of it. So a
 //! topic without a priority of its own, which is medium, gets 80 % of the capacity: for that it is
 //! full at 0.8 × `capacity`. Order is not changed by priority, unless the inbox has an express lane
-//! ([`Subscription::express`]): a priority queue, which is a second ring for high priorities that
-//! consumers empty first.
+//! ([`SubscriptionBuilder::express`]): a priority queue, which is a second ring for high priorities
+//! that consumers empty first.
 //!
 //! # Where there is no room
-//! The [`Policy`] of the topic decides. The default is `Block`:
+//! The [`TopicOverflow`] of the topic decides. The default is `Block`:
 //!
 //! | policy | the publisher | lost |
 //! |---|---|---|
-//! | [`Policy::Block`] | waits | what it gives up (*) |
-//! | [`Policy::Reject`] | gets the message back | that message |
-//! | [`Policy::DropOldest`] | goes on | the oldest message of the topic that waits |
-//! | [`Policy::Conflate`] | goes on | the older message with the same key |
+//! | [`TopicOverflow::Block`] | waits | what it gives up (*) |
+//! | [`TopicOverflow::Reject`] | gets the message back | that message |
+//! | [`TopicOverflow::DropOldest`] | goes on | the oldest message of the topic that waits |
+//! | [`TopicOverflow::Conflate`] | goes on | the older message with the same key |
 //!
 //! (*) When [`try_publish`](Publisher::try_publish) finds no room, or
 //! [`publish_timeout`](Publisher::publish_timeout) gets none in time.
@@ -106,15 +106,15 @@
 //! in between. Those are counted in [`Service::unreported`].
 //!
 //! # What adapts
-//! [`Consumer::recv_each`] takes batches whose size follows the number of waiting messages, and a
-//! consumer that waits spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)).
+//! [`Consumer::try_recv_each`] takes batches whose size follows the number of waiting messages, and
+//! a consumer that waits spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)).
 //! [`Bus::readings`] has the counters that show whether an inbox keeps up, and [`Bus::snapshot`]
 //! has all counts.
 //!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
 //! the messages in it are discarded and counted, and publishers continue without it. Publishing
-//! without any consumer is no error. [`Bus::pause`] makes publishers wait. [`Bus::drain`] ends
+//! without any consumer is no error. [`Bus::pause`] makes publishers wait. [`Bus::close`] ends
 //! publishing for ever; consumers get the messages in their inboxes, then an error. [`Bus::stop`]
 //! discards those messages. The bus drains when the last [`Bus`] and [`Publisher`] of it is
 //! dropped. [`Bus::state`] is its [`Lifecycle`](crate::state::Lifecycle), which threads and tasks
@@ -142,14 +142,16 @@ mod visit;
 
 pub use crate::topics;
 pub use consumer::{BATCH_MAX, Consumer, Delivery};
-pub use handle::{Bus, BusBuilder, Subscription};
+pub use handle::{Bus, BusBuilder, SubscriptionBuilder};
 pub use inbox::{BusError, ExpressLane};
 pub use ledger::{FlowCounts, Losses, Reading, Service, Totals};
 pub use link::{PublishError, Reason};
 pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reserves};
 pub use publisher::Publisher;
 pub use registry::{InboxStats, Snapshot};
-pub use topic::{Carries, Message, PatternError, Policy, TopicError, TopicId, TopicInfo, Topics};
+pub use topic::{
+    Carries, Message, PatternError, TopicError, TopicId, TopicInfo, TopicOverflow, Topics,
+};
 pub use visit::Visit;
 
 /// The id of a publisher of a bus.

@@ -19,7 +19,7 @@ use super::link::{Link, Patience, PublishError, Reason, Sum, link_patience};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Handle, Retained, Seen};
 use super::shelf::{Envelope, Item};
-use super::topic::{Message, Policy, TopicId, Topics};
+use super::topic::{Message, TopicId, TopicOverflow, Topics};
 use crate::channel::Place;
 use crate::ring::sync::{Arc, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
@@ -123,7 +123,7 @@ impl<M: Message> Publisher<M> {
     /// # Errors
     /// As [`publish`](Self::publish).
     #[inline]
-    pub fn publish_at(
+    pub fn publish_with_priority(
         &mut self,
         priority: Priority,
         message: impl Into<M>,
@@ -150,7 +150,7 @@ impl<M: Message> Publisher<M> {
     /// # Errors
     /// As [`publish`](Self::publish).
     #[inline]
-    pub fn try_publish_at(
+    pub fn try_publish_with_priority(
         &mut self,
         priority: Priority,
         message: impl Into<M>,
@@ -248,8 +248,8 @@ impl<M: Message> Publisher<M> {
             });
         }
         // Asked before the message has a number: it may panic.
-        let key = match info.policy {
-            Policy::Conflate { .. } => message.key(),
+        let key = match info.overflow {
+            TopicOverflow::Conflate { .. } => message.key(),
             _ => 0,
         };
         let envelope = Envelope {
@@ -295,7 +295,7 @@ impl<M: Message> Publisher<M> {
             let (state, wanted) = (&self.core.state, Lifecycle::SETTLED);
             let waited = match patience {
                 Patience::None => return Some(Reason::Paused),
-                Patience::Until(deadline) => state.wait_for_until(wanted, deadline),
+                Patience::Until(deadline) => state.wait_for_deadline(wanted, deadline),
                 Patience::Endless => state.wait_for(wanted).map_err(WaitError::Unreachable),
             };
             if let Err(WaitError::TimedOut { .. }) = waited {
@@ -344,7 +344,7 @@ impl<M: Message> Publisher<M> {
             let wants = |link: &Link<M>| link.inbox.topics.contains(TopicId::new(index));
             let first = self.links.iter().position(wants);
             let is_sole = first == self.links.iter().rposition(wants);
-            let is_plain = matches!(info.policy, Policy::Block | Policy::Reject);
+            let is_plain = matches!(info.overflow, TopicOverflow::Block | TopicOverflow::Reject);
             let is_fast = is_sole && is_plain && is_running && !info.is_retained;
             let overtakes = |link: usize| self.links[link].inbox.is_express(info.priority.index());
             self.routes[index].sole = match first {
@@ -425,7 +425,7 @@ impl<M: Message> Publisher<M> {
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
-    pub async fn publish_at_async(
+    pub async fn publish_with_priority_async(
         &mut self,
         priority: Priority,
         message: impl Into<M>,
@@ -441,7 +441,7 @@ impl<M: Message> Publisher<M> {
     ) -> Result<usize, PublishError<M>> {
         let topic = message.topic();
         let info = &M::TOPICS[topic.index()];
-        if info.policy != Policy::Block {
+        if info.overflow != TopicOverflow::Block {
             return self.publish_by(message, priority, Patience::None);
         }
         let priority = priority.unwrap_or(info.priority);
@@ -455,7 +455,7 @@ impl<M: Message> Publisher<M> {
                 Ok(outcome) => return parcel.settle(outcome),
                 Err(Held::Paused) => {
                     // It gets there from wherever it is.
-                    let _ = self.core.state.reached(Lifecycle::SETTLED).await;
+                    let _ = self.core.state.wait_for_async(Lifecycle::SETTLED).await;
                 }
                 Err(Held::Full(link, limit)) => {
                     let link = &mut self.links[link];

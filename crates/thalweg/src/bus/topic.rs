@@ -37,8 +37,8 @@ pub trait Message: Clone + Send + 'static {
     /// each message, so it should be cheap.
     fn topic(&self) -> TopicId;
 
-    /// Returns the key of this message: in topics with [`Policy::Conflate`], a message replaces the
-    /// one with the same key. It is not called in other topics.
+    /// Returns the key of this message: in topics with [`TopicOverflow::Conflate`], a message
+    /// replaces the one with the same key. It is not called in other topics.
     fn key(&self) -> u64 {
         0
     }
@@ -89,10 +89,10 @@ pub struct TopicInfo {
     /// The priority of a message that is published without one.
     pub priority: Priority,
     /// The policy where there is no room.
-    pub policy: Policy,
+    pub overflow: TopicOverflow,
     /// Whether the bus keeps the last message, also one that no inbox took. Later subscribers with
-    /// [`replay_retained`](super::Subscription::replay_retained) get a clone. `Clone` must not open
-    /// a replaying subscription for the same message: that fails with
+    /// [`replay_retained`](super::SubscriptionBuilder::replay_retained) get a clone. `Clone` must
+    /// not open a replaying subscription for the same message: that fails with
     /// [`BusError::Copying`](super::BusError::Copying).
     pub is_retained: bool,
 }
@@ -104,7 +104,7 @@ impl TopicInfo {
         Self {
             name,
             priority: Priority::Medium,
-            policy: Policy::Block,
+            overflow: TopicOverflow::Block,
             is_retained: false,
         }
     }
@@ -160,8 +160,8 @@ impl TopicInfo {
     /// Returns whether the policy keeps something at all.
     pub(super) const fn has_bound(&self) -> bool {
         !matches!(
-            self.policy,
-            Policy::DropOldest { keep: 0 } | Policy::Conflate { keys: 0 }
+            self.overflow,
+            TopicOverflow::DropOldest { keep: 0 } | TopicOverflow::Conflate { keys: 0 }
         )
     }
 }
@@ -207,7 +207,7 @@ errors!(TopicError {
 /// The policy for a message when the inbox has no room for its priority.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub enum Policy {
+pub enum TopicOverflow {
     /// The publisher waits for room. So one slow consumer stalls the publisher, and all consumers
     /// of its messages.
     #[default]
@@ -502,7 +502,7 @@ mod tests {
             "two topics with the name \"a\""
         );
         let keep_none = TopicInfo {
-            policy: Policy::DropOldest { keep: 0 },
+            overflow: TopicOverflow::DropOldest { keep: 0 },
             ..named("b")
         };
         assert_eq!(
@@ -511,14 +511,14 @@ mod tests {
         );
         assert!(
             !TopicInfo {
-                policy: Policy::Conflate { keys: 0 },
+                overflow: TopicOverflow::Conflate { keys: 0 },
                 ..keep_none
             }
             .has_bound()
         );
         assert!(
             TopicInfo {
-                policy: Policy::Conflate { keys: 1 },
+                overflow: TopicOverflow::Conflate { keys: 1 },
                 ..keep_none
             }
             .has_bound()

@@ -163,7 +163,7 @@ impl Builder {
     /// senders are faster than receivers, and is no bound. Senders check once in up to 64 sends,
     /// and ever more rarely where no receiver takes elements. A send that tries, has a deadline, is
     /// async or is an arm of a select never yields so. Counted in
-    /// [`Counters::balanced`](super::Counters::balanced).
+    /// [`Counters::yields`](super::Counters::yields).
     ///
     /// A limit of 0 yields whenever the channel is not empty; one above the capacity never does.
     /// Refused ([`BuildError::Options`]) with a capacity of 0.

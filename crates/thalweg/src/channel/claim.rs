@@ -44,8 +44,7 @@ macro_rules! each {
 
 impl<T> Claim<'_, T> {
     /// Returns the number of slots that were claimed, whatever was written since.
-    #[expect(clippy::len_without_is_empty, reason = "it is a number of slots")]
-    pub fn len(&self) -> usize {
+    pub fn capacity(&self) -> usize {
         each!(&self.room, claim => claim.len(), 0)
     }
 
@@ -150,7 +149,7 @@ impl<T> Drop for Claim<'_, T> {
     }
 }
 
-shown!([T] Claim<'_, T>, "Claim", this, "len": this.len(), "remaining": this.remaining());
+shown!([T] Claim<'_, T>, "Claim", this, "capacity": this.capacity(), "remaining": this.remaining());
 
 impl<T, S: Shape> Sender<T, S> {
     /// Claims slots for exactly `count` elements; blocks the thread until they are free, if the

@@ -129,7 +129,7 @@ impl Hub {
         received: u64,
     ) -> Counters {
         let (parked, woken) = waits.unwrap_or_default();
-        counters.parked += parked + self.readable.parked();
+        counters.parked += parked + self.readable.registrations();
         counters.woken += woken + self.readable.woken();
         counters.sent = sent;
         counters.received = match self.habits.overflow {
@@ -206,7 +206,7 @@ pub(super) struct Gate {
     pub(super) gaps: Option<Gaps>,
     pub(super) refused: Tally,
     pub(super) dropped: Tally,
-    pub(super) balanced: Tally,
+    pub(super) yields: Tally,
     pub(super) discarded: Tally,
     /// Oldest elements that were dropped and not reported yet, where there are several receivers.
     pub(super) unreported: Tally,
@@ -255,9 +255,9 @@ impl Gate {
         Counters {
             refused: self.refused.get(),
             dropped: self.dropped.get(),
-            balanced: self.balanced.get(),
+            yields: self.yields.get(),
             discarded: self.discarded.get(),
-            parked: self.writable.parked(),
+            parked: self.writable.registrations(),
             woken: self.writable.woken(),
             ..Counters::default()
         }
@@ -295,7 +295,7 @@ pub struct Counters {
     /// receiver was dropped, or came at that instant.
     pub discarded: u64,
     /// The number of sends after which a sender yielded because of the soft limit.
-    pub balanced: u64,
+    pub yields: u64,
     /// The number of times that a sender or receiver registered to be woken.
     pub parked: u64,
     /// The number of times that a sender or receiver was woken.

@@ -29,8 +29,8 @@
 //!
 //! Choose the narrowest shape that fits: the fewer endpoints share, the less an operation costs.
 //! Endpoints are `Send` and not `Sync`, and their operations take `&mut self`: each thread has its
-//! own, and clones it for another; [`Sender::share`] makes a sender for `&self`. Methods of other
-//! crates, and how endpoints are shared: [`porting`].
+//! own, and clones it for another; [`Sender::into_shared`] makes a sender for `&self`. Methods of
+//! other crates, and how endpoints are shared: [`porting`].
 //!
 //! `send`, `recv`, `claim`, `iter` and the other forms that wait block the thread. In a task use
 //! those whose names end in `_async`, a [`stream`](Receiver::stream) or a
@@ -144,7 +144,7 @@ pub use error::{
 pub use future::SendSink;
 pub use future::{RecvFuture, RecvStream, SendFuture};
 pub use hub::{Counters, ManyReceivers, ManySenders, Mpmc, Mpsc, Overflow, Shape, Spsc};
-pub use named::Named;
+pub use named::NamedBuilder;
 pub use oneshot::{OneshotReceiver, OneshotSender, oneshot};
 pub use receiver::{Batch, IntoIter, Iter, Receiver, TryIter};
 pub use select::{Select, SelectEmpty, SelectList, SelectTimeout, Timer, after, at, never, tick};

@@ -14,7 +14,7 @@ use crate::ring::sync::Arc;
 /// Builds a channel with a name; see [`Builder::name`].
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Named {
+pub struct NamedBuilder {
     builder: Builder,
     name: String,
     export_to: Option<PathBuf>,
@@ -37,8 +37,8 @@ impl Builder {
     /// assert_eq!(rx.recv(), Ok("buy"));
     /// # Ok::<(), thalweg::channel::BuildError>(())
     /// ```
-    pub fn name(self, name: impl Into<String>) -> Named {
-        Named {
+    pub fn name(self, name: impl Into<String>) -> NamedBuilder {
+        NamedBuilder {
             builder: self,
             name: name.into(),
             export_to: None,
@@ -46,7 +46,7 @@ impl Builder {
     }
 }
 
-impl Named {
+impl NamedBuilder {
     /// Exports the channel's statistics to this directory, whatever `THALWEG_EXPORT` says.
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());

@@ -157,7 +157,7 @@ impl<T> OneshotReceiver<T> {
     fn wait(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         match self.look() {
             Some(found) => found.map_err(|_| RecvTimeoutError::Disconnected),
-            None => self.recv_by(&mut Pace::default(), deadline),
+            None => self.recv_with_pace(&mut Pace::default(), deadline),
         }
     }
 
@@ -182,13 +182,13 @@ impl<T> OneshotReceiver<T> {
     /// for n in 0..100 {
     ///     let (reply, mut answer) = oneshot();
     ///     requests.send((n, reply)).expect("the server is there");
-    ///     assert_eq!(answer.recv_by(&mut pace, None), Ok(n * n));
+    ///     assert_eq!(answer.recv_with_pace(&mut pace, None), Ok(n * n));
     /// }
     /// ```
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
-    pub fn recv_by(
+    pub fn recv_with_pace(
         &mut self,
         pace: &mut Pace,
         deadline: Option<Instant>,

@@ -415,8 +415,8 @@ impl<T, S: Shape> Receiver<T, S> {
     ///
     /// A concurrent send may still succeed. Where many senders share a ring or a lock, its element
     /// is received before the error. Where a sole sender has the ring, it is received before the
-    /// error or discarded. A [`Claim`](super::Claim) that a sender holds can still be committed, and
-    /// its elements are received: as long as it is held, the channel counts as empty, not as
+    /// error or discarded. A [`Claim`](super::Claim) that a sender holds can still be committed,
+    /// and its elements are received: as long as it is held, the channel counts as empty, not as
     /// disconnected. After the first [`RecvError`] no element comes any more.
     pub fn close(&mut self) {
         self.source.end.close();
@@ -479,7 +479,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// # Errors
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the channel is empty and `max`
     /// is not 0.
-    pub fn recv_each(
+    pub fn try_recv_each(
         &mut self,
         max: usize,
         mut work: impl FnMut(T),

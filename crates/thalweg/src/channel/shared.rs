@@ -8,8 +8,8 @@ use super::hub::ManySenders;
 use super::sender::Sender;
 use crate::ring::sync::{Mutex, lock};
 
-/// A sender that any number of threads and tasks use at once, by `&self`; see [`Sender::share`]. It
-/// keeps the channel connected, as any sender does.
+/// A sender that any number of threads and tasks use at once, by `&self`; see
+/// [`Sender::into_shared`]. It keeps the channel connected, as any sender does.
 pub struct SharedSender<T, S: ManySenders = Mpmc>(Mutex<Sender<T, S>>);
 
 impl<T, S: ManySenders> Sender<T, S> {
@@ -31,14 +31,14 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// }
     ///
     /// let (tx, mut rx) = mpmc(64);
-    /// let log = Log(tx.share());
+    /// let log = Log(tx.into_shared());
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| log.line("a"));
     ///     scope.spawn(|| log.line("b"));
     /// });
     /// assert_eq!(rx.try_iter().count(), 2);
     /// ```
-    pub fn share(self) -> SharedSender<T, S> {
+    pub fn into_shared(self) -> SharedSender<T, S> {
         SharedSender(Mutex::new(self))
     }
 }
@@ -78,7 +78,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
 
 impl<T, S: ManySenders> Clone for SharedSender<T, S> {
     fn clone(&self) -> Self {
-        self.sender().share()
+        self.sender().into_shared()
     }
 }
 

@@ -195,7 +195,7 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
     }
 
     /// Writes the statistics into a file in this directory, for a program that watches this one,
-    /// whatever [`THALWEG_EXPORT`](crate::export::VARIABLE) says: see [`export`](crate::export).
+    /// whatever [`THALWEG_EXPORT`](crate::export::ENV_VAR) says: see [`export`](crate::export).
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self

@@ -58,7 +58,7 @@
 //!
 //! When [`Pipeline::publish`] returns, the stages of the publishing thread have run, unless one
 //! depends on a stage of another thread or retries; those of other threads may not have.
-//! [`Pipeline::drain`] waits for all of them.
+//! [`Pipeline::flush`] waits for all of them.
 //!
 //! # Results
 //! Closures are `Send + 'static`, so they return results through what they own: the sender of a
@@ -347,7 +347,7 @@ impl<T> Pipeline<T> {
     /// Runs the caller's stages on all events that are ready for them; returns whether there were
     /// any.
     ///
-    /// [`publish`](Self::publish) and [`drain`](Self::drain) do so as well. Between those calls it
+    /// [`publish`](Self::publish) and [`flush`](Self::flush) do so as well. Between those calls it
     /// is needed where events become ready for the caller's stages by other threads: by a stage on
     /// another thread that they depend on, by other producers, or by a [`Flow::Retry`] that waits
     /// for another thread's progress. Nothing wakes the caller, so call it repeatedly, or the

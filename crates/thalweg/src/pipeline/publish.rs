@@ -243,7 +243,7 @@ impl<T> Pipeline<T> {
     ///
     /// # Errors
     /// The pipeline has stopped.
-    pub fn drain(&mut self) -> Result<(), Stopped> {
+    pub fn flush(&mut self) -> Result<(), Stopped> {
         loop {
             let round = self.run()?;
             if self.control.failure().is_some() {
@@ -329,7 +329,7 @@ impl<T> Pipeline<T> {
 pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> bool {
     let are_level = passed.all(|passed| passed == merged);
     // ORDERING: Acquire (order::level), pairs with the Release in `Reader::release_until`, whose
-    // values `passed` has read relaxed: what the stages did is visible to the caller when `drain`
+    // values `passed` has read relaxed: what the stages did is visible to the caller when `flush`
     // returns.
     fence(order::level());
     are_level

@@ -163,8 +163,8 @@ impl<S: States> StateCell<S> {
         let old = Version::new(view.front.word.load(Ordering::Relaxed));
         let from = seen.unwrap_or(old.state());
         if let Some(expected) = expected.filter(|&expected| expected != from) {
-            return Err(ChangeError::Elsewhere {
-                of: view.of(),
+            return Err(ChangeError::WrongState {
+                of: view.name(),
                 expected,
                 found: from,
                 to,
@@ -186,7 +186,7 @@ impl<S: States> StateCell<S> {
         tracing::event!(
             target: "thalweg::state",
             tracing::Level::INFO,
-            of = view.of(),
+            of = view.name(),
             from = from.name(),
             to = to.name(),
             why,
@@ -197,7 +197,7 @@ impl<S: States> StateCell<S> {
 
     #[cold]
     fn not_declared(&self, from: S, to: S) -> ChangeError<S> {
-        let of = self.of();
+        let of = self.name();
         ChangeError::NotDeclared { of, from, to }
     }
 }
@@ -299,7 +299,7 @@ impl<S: States> StateView<S> {
     }
 
     /// Returns the name of the thing whose state it is.
-    pub fn of(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         self.of
     }
 
@@ -340,7 +340,7 @@ impl<S: States> StateView<S> {
     /// No declared transitions lead there any more.
     pub fn wait_for(&self, wanted: impl Into<Group<S>>) -> Result<(), Unreachable<S>> {
         let looking = self.looking_for(wanted.into());
-        let outcome = block(&self.signal, &mut Pace::new(Mode::Power), None, looking);
+        let outcome = block(&self.signal, &mut Pace::new(Mode::LowPower), None, looking);
         outcome.expect("without a deadline it does not time out")
     }
 
@@ -348,12 +348,12 @@ impl<S: States> StateView<S> {
     ///
     /// # Errors
     /// [`WaitError`]: the deadline was reached, or no declared transitions lead there any more.
-    pub fn wait_for_until(
+    pub fn wait_for_deadline(
         &self,
         wanted: impl Into<Group<S>>,
         deadline: Instant,
     ) -> Result<(), WaitError<S>> {
-        let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::Power));
+        let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::LowPower));
         match block(&self.signal, pace, Some(deadline), self.looking_for(wanted)) {
             Ok(outcome) => outcome.map_err(WaitError::Unreachable),
             Err(_) => Err(WaitError::TimedOut {
@@ -369,7 +369,7 @@ impl<S: States> StateView<S> {
     ///
     /// # Errors
     /// No declared transitions lead there any more.
-    pub fn reached(
+    pub fn wait_for_async(
         &self,
         wanted: impl Into<Group<S>>,
     ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
@@ -494,7 +494,7 @@ pub enum ChangeError<S> {
         to: S,
     },
     /// It is in another state than the one that it was to leave.
-    Elsewhere {
+    WrongState {
         /// The name of the thing whose state it is.
         of: &'static str,
         /// The state that it was to leave.
@@ -518,7 +518,7 @@ impl<S: States> fmt::Display for ChangeError<S> {
                 )?;
                 write!(f, "it may change to {next}")
             }
-            Self::Elsewhere {
+            Self::WrongState {
                 of,
                 expected,
                 found,

@@ -15,7 +15,7 @@
 //! | [`Strategy::Adaptive`] | threads of a pipeline | as [`Mode::Balanced`] (*) | then |
 //! | [`Mode::Latency`] | channels, buses, tasks' threads | for 5 ms | then |
 //! | [`Mode::Balanced`] | the same | for one or two wake-ups, if that has paid | then |
-//! | [`Mode::Power`] | the same | never | at once |
+//! | [`Mode::LowPower`] | the same | never | at once |
 //!
 //! (*) Where threads outnumber the cores, it yields for 0.2 ms instead.
 //!

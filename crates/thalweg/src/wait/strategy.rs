@@ -53,18 +53,18 @@ pub enum Mode {
     #[default]
     Balanced,
     /// It never spins: the least CPU time, and a wake-up (some 5 µs) for every wait.
-    Power,
+    LowPower,
 }
 
 impl Mode {
     /// All of the values.
-    pub const ALL: [Self; 3] = [Self::Latency, Self::Balanced, Self::Power];
+    pub const ALL: [Self; 3] = [Self::Latency, Self::Balanced, Self::LowPower];
 
     /// Returns whether a wait may spin or yield before it sleeps.
     pub(super) const fn may_spin(self) -> bool {
         match self {
             Self::Latency | Self::Balanced => true,
-            Self::Power => false,
+            Self::LowPower => false,
         }
     }
 }

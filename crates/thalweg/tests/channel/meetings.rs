@@ -43,7 +43,7 @@ pub(crate) fn nothing_is_there_to_wait_for<S: Made>(flavour: Flavour<S>) {
     let mut out = vec![];
     assert_eq!(rx.try_recv_many(&mut out, 3), Err(TryRecvError::Empty));
     let none = Err(TryRecvError::Empty);
-    assert_eq!((rx.recv_each(3, drop), rx.batch(3).count()), (none, 0));
+    assert_eq!((rx.try_recv_each(3, drop), rx.batch(3).count()), (none, 0));
     assert!(matches!(
         tx.claim(1).unwrap_err(),
         ClaimError::Unsupported { .. }
@@ -78,7 +78,7 @@ pub(crate) fn tries_meet_those_who_wait<S: Made>(flavour: Flavour<S>) {
             match got.len() % 3 {
                 0 => got.extend(rx.try_recv()),
                 1 => got.extend(rx.batch(1)),
-                _ => drop(rx.recv_each(1, |n| got.push(n))),
+                _ => drop(rx.try_recv_each(1, |n| got.push(n))),
             }
             thread::yield_now();
         }

@@ -30,7 +30,7 @@ fn a_panicking_stage_stops_the_pipeline_and_is_named() {
         let text = stopped.to_string();
         assert!(text.contains("stage \"b\" panicked"), "{placement}: {text}");
         assert!(text.contains("seeded fault at 50"), "{placement}: {text}");
-        assert!(pipeline.drain().is_err());
+        assert!(pipeline.flush().is_err());
         assert!(matches!(
             pipeline.try_publish(|_| ()),
             Err(TryPublishError::Stopped(_))

@@ -322,7 +322,7 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
     fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
-        let mut pace = Pace::new(Mode::Power);
+        let mut pace = Pace::new(Mode::LowPower);
         // Lent while the arms are in use.
         self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));
         let found = self.round().wait(&mut pace, deadline);

@@ -268,7 +268,7 @@ impl Signal {
 
     /// Returns the number of registrations so far: of waits that found nothing by checking and
     /// spinning. It takes the lock.
-    pub fn parked(&self) -> u64 {
+    pub fn registrations(&self) -> u64 {
         self.lock().listed()
     }
 
