@@ -120,7 +120,7 @@ impl TopicInfo {
 /// - `overflow`, what happens where there is no room;
 ///   [`TopicOverflow::Block`](crate::bus::TopicOverflow::Block);
 /// - `key`, a function of `&Payload` that gives a `u64`: which messages replace each other. It
-/// belongs to [`TopicOverflow::Conflate`](crate::bus::TopicOverflow::Conflate), which needs it to
+///   belongs to [`TopicOverflow::Conflate`](crate::bus::TopicOverflow::Conflate), which needs it to
 ///   hold more than one key;
 /// - `retained`, whether the last message is kept for consumers that come later; `false`.
 ///
