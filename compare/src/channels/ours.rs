@@ -35,7 +35,7 @@ channels! {
         |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted).mode(Mode::Latency));
     /// It never spins.
     SpscPower "thalweg spsc power": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
-        |capacity, _| pair(Builder::new(capacity).mode(Mode::Power));
+        |capacity, _| pair(Builder::new(capacity).mode(Mode::LowPower));
     OneToOne "thalweg": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
         |capacity, _| pair(Builder::new(capacity));
     FanIn "thalweg": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in,
@@ -107,7 +107,7 @@ impl<M: Element, S: channel::Shape> SendBatch<M> for channel::Sender<M, S> {
             return 0;
         };
         // The claim has room for them.
-        (0..claim.len()).for_each(|n| _ = claim.push(make(n)));
+        (0..claim.capacity()).for_each(|n| _ = claim.push(make(n)));
         claim.commit()
     }
 }

@@ -259,7 +259,11 @@ impl Server {
     /// Waits until the exchange has stopped by itself: a failed disk, say.
     pub async fn failed(&self) {
         // It may always fail.
-        let _ = self.shared.lifecycle.reached(Lifecycle::Failed).await;
+        let _ = self
+            .shared
+            .lifecycle
+            .wait_for_async(Lifecycle::Failed)
+            .await;
     }
 
     /// Reads the keys again; connections whose keys are gone end. Where the file cannot be read, or

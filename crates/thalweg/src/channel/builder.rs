@@ -33,17 +33,17 @@ pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The capacity is out of range.
+    /// The capacity is above [`CAPACITY_MAX`] (2³⁰); from 0, a rendezvous, on it is valid.
     Capacity {
         /// The capacity that was asked for, in elements.
         asked: usize,
     },
-    /// The limit of an unbounded channel is out of range.
+    /// The limit of an unbounded channel is outside 1 to [`CAPACITY_MAX`] (2³⁰).
     Limit {
-        /// The capacity that was asked for, in elements.
+        /// The limit that was asked for, in elements.
         asked: usize,
     },
-    /// There is no memory for what all of it takes.
+    /// The memory of the channel could not be allocated.
     Memory {
         /// The capacity that was asked for, in elements.
         asked: usize,
@@ -52,9 +52,9 @@ pub enum BuildError {
     },
     /// The options contradict each other.
     Options {
-        /// The option that can't be had.
+        /// The option that is refused.
         option: &'static str,
-        /// With what it can't be combined.
+        /// The option or property that it can't be combined with.
         with: &'static str,
     },
 }
@@ -86,7 +86,7 @@ enum Storage {
     Unbounded(usize),
 }
 
-/// Options of a channel, and the shapes it can be made in.
+/// Builds a channel of one of three shapes, with options.
 ///
 /// ```
 /// use thalweg::channel::{Builder, Overflow};
@@ -119,16 +119,16 @@ impl Builder {
         }
     }
 
-    /// Returns the options of a channel of up to `capacity` elements; 0 for a rendezvous, where a
+    /// Returns a builder of a channel of up to `capacity` elements; 0 for a rendezvous, where a
     /// send waits for a receiver to take the element. All memory is allocated when the channel is
-    /// made.
+    /// made: see [Memory](super#memory).
     pub fn new(capacity: usize) -> Self {
         Self::with(Storage::Bounded(capacity))
     }
 
-    /// Returns the options of a channel that allocates as it grows, in segments, up to `limit`
-    /// elements; then it is full as a bounded one is. It may have any shape: [`mpsc`](Self::mpsc)
-    /// and [`spsc`](Self::spsc), too.
+    /// Returns a builder of a channel that allocates as it grows, in segments of 512 elements, up
+    /// to `limit` elements; then it is full as a bounded one is. It may have any shape:
+    /// [`mpsc`](Self::mpsc) and [`spsc`](Self::spsc), too.
     pub fn unbounded(limit: usize) -> Self {
         Self::with(Storage::Unbounded(limit))
     }
@@ -149,8 +149,9 @@ impl Builder {
     }
 
     /// Sets the layout of the ring. By default it is slotted for small elements (up to 56 bytes) in
-    /// channels of up to 64 elements, or 1,024 where several threads share a ring; packed for
-    /// others. It is refused where there is no ring: at a rendezvous, and in an unbounded channel.
+    /// channels of up to 64 elements, or 1,024 where several senders or receivers share a ring;
+    /// packed for others. Refused ([`BuildError::Options`]) where there is no ring: at a
+    /// rendezvous, and in an unbounded channel.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
@@ -158,14 +159,14 @@ impl Builder {
 
     /// Sets a soft limit: after a `send`, also each one of `send_many`, a sender that finds more
     /// than `elements` queued yields its time slice a few times, until half of `elements` are left,
-    /// then goes on anyway. Best effort: it keeps queues, and with them latencies, short where
-    /// senders are faster than receivers, and is no bound. Senders look once in up to 64 sends, and
-    /// ever more rarely where no receiver takes elements. A send that tries, has a deadline, is
+    /// then continues anyway. Best effort: it keeps queues, and with them latencies, short where
+    /// senders are faster than receivers, and is no bound. Senders check once in up to 64 sends,
+    /// and ever more rarely where no receiver takes elements. A send that tries, has a deadline, is
     /// async or is an arm of a select never yields so. Counted in
-    /// [`Counters::balanced`](super::Counters::balanced).
+    /// [`Counters::yields`](super::Counters::yields).
     ///
-    /// A limit of 0 yields whenever something waits; one above the capacity never does. It is
-    /// refused with a capacity of 0.
+    /// A limit of 0 yields whenever the channel is not empty; one above the capacity never does.
+    /// Refused ([`BuildError::Options`]) with a capacity of 0.
     ///
     /// By default it is 2,048 elements where there may be several senders and the policy is to
     /// block, unless the channel holds no more than that anyway; `None` turns it off. One sender to

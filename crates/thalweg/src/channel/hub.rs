@@ -19,23 +19,27 @@ use crate::ring::sequence::{Tally, memory_for};
 use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{Mode, Signal};
 
-/// The policy of a sender when the channel is full.
+/// The policy for a send when the channel is full.
 ///
-/// Under a policy that drops, [`Receiver::lost_before`](super::Receiver::lost_before) says how many
-/// elements were lost before the one received last, and [`Counters::dropped`] how many in all.
-/// [`Builder::overflow`](super::Builder::overflow) lists where they are refused.
+/// Under a policy that drops, [`Receiver::lost_before`](super::Receiver::lost_before) returns the
+/// number of elements lost before the one received last, and [`Counters::dropped`] counts all of
+/// them. [`Builder::overflow`](super::Builder::overflow) lists the shapes that refuse such a
+/// policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// Wait for room. Nothing is lost.
+    /// The sender waits for a free slot. Nothing is lost.
     #[default]
     Block,
-    /// Give the element back with [`SendError::Full`](super::SendError::Full); `send` never waits.
+    /// The send fails with [`SendError::Full`](super::SendError::Full), which returns the element;
+    /// `send` never waits.
     Reject,
-    /// Drop the element that is being sent, and return `Ok`; the receiver learns where the gap is
-    /// with the next element. What was lost since the last element appears in `dropped` only.
+    /// The element that is being sent is dropped, and the send returns `Ok`; the gap is reported
+    /// with the next element that is received. Losses after the last element appear in
+    /// [`Counters::dropped`] only.
     DropNewest,
-    /// Drop the oldest element of the channel to make room; the receiver learns where the gap is.
+    /// The oldest element of the channel is dropped to free its slot; the gap is reported with the
+    /// next element that is received.
     DropOldest,
 }
 
@@ -125,7 +129,7 @@ impl Hub {
         received: u64,
     ) -> Counters {
         let (parked, woken) = waits.unwrap_or_default();
-        counters.parked += parked + self.readable.parked();
+        counters.parked += parked + self.readable.registrations();
         counters.woken += woken + self.readable.woken();
         counters.sent = sent;
         counters.received = match self.habits.overflow {
@@ -202,7 +206,7 @@ pub(super) struct Gate {
     pub(super) gaps: Option<Gaps>,
     pub(super) refused: Tally,
     pub(super) dropped: Tally,
-    pub(super) balanced: Tally,
+    pub(super) yields: Tally,
     pub(super) discarded: Tally,
     /// Oldest elements that were dropped and not reported yet, where there are several receivers.
     pub(super) unreported: Tally,
@@ -251,9 +255,9 @@ impl Gate {
         Counters {
             refused: self.refused.get(),
             dropped: self.dropped.get(),
-            balanced: self.balanced.get(),
+            yields: self.yields.get(),
             discarded: self.discarded.get(),
-            parked: self.writable.parked(),
+            parked: self.writable.registrations(),
             woken: self.writable.woken(),
             ..Counters::default()
         }
@@ -270,28 +274,28 @@ impl Drop for Claiming<'_> {
 }
 
 /// The counts of a channel since it was made, in elements and in events; see
-/// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is at work;
-/// otherwise each figure is right for some moment of the call. The [crate](crate#terms) has a table
-/// of the terms.
+/// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is in use;
+/// otherwise each count is right for some instant during the call. The [crate](crate#terms) has a
+/// table of the terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Counters {
-    /// The number of elements that the channel took, those that it dropped later for newer ones
-    /// included.
+    /// The number of elements that the channel accepted, including those that it dropped later for
+    /// newer ones.
     pub sent: u64,
     /// The number of elements that receivers got.
     pub received: u64,
-    /// The number of elements given back because the channel was full.
+    /// The number of elements returned to their senders because the channel was full.
     pub refused: u64,
-    /// The number of elements dropped by the policy: newest ones that never got in, or oldest ones
-    /// that did.
+    /// The number of elements dropped by the policy: newest ones, which were not accepted, or
+    /// oldest ones, which were.
     pub dropped: u64,
     /// The number of elements that no receiver took: they were in the channel when its last
-    /// receiver went, or came at that moment.
+    /// receiver was dropped, or came at that instant.
     pub discarded: u64,
-    /// The number of sends after which a sender gave its turn away because of the soft limit.
-    pub balanced: u64,
+    /// The number of sends after which a sender yielded because of the soft limit.
+    pub yields: u64,
     /// The number of times that a sender or receiver registered to be woken.
     pub parked: u64,
     /// The number of times that a sender or receiver was woken.
@@ -395,7 +399,7 @@ impl Gaps {
 }
 
 mod sealed {
-    /// Keeps the shapes to those of this module.
+    /// Restricts the shapes to those of this module.
     pub trait Sealed {}
 }
 
@@ -411,9 +415,9 @@ pub enum Mpmc {}
 
 /// The shape of a channel: [`Spsc`], [`Mpsc`] or [`Mpmc`].
 pub trait Shape: sealed::Sealed + 'static {
-    /// Whether there may be several senders.
+    /// Whether there may be several senders: whether a sender is [`Clone`].
     const SHARES_SENDER: bool = true;
-    /// Whether there may be several receivers.
+    /// Whether there may be several receivers: whether a receiver is [`Clone`].
     const SHARES_RECEIVER: bool = false;
 }
 

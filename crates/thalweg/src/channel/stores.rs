@@ -244,7 +244,7 @@ impl Balance {
 
     /// Gives turns away until half the limit is left; returns whether that was reached.
     fn give_turns<T>(&self, end: &mut SendEnd<T>, gate: &Gate, pushed: u64) -> bool {
-        gate.balanced.add(1);
+        gate.yields.add(1);
         for turn in 0..TURNS {
             yield_now();
             if !end.is_behind(self.limit / 2, pushed) {

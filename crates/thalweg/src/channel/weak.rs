@@ -14,12 +14,12 @@ use crate::ring::sync::Arc;
 macro_rules! counted {
     ($($end:ident)+) => {$(
         impl<T, S: Shape> $end<T, S> {
-            /// Returns how many senders there are; may be old by the time it is read.
+            /// Returns the number of senders, which may have changed by the time it is read.
             pub fn sender_count(&self) -> usize {
                 self.hub.senders.get()
             }
 
-            /// Returns how many receivers there are; may be old by the time it is read.
+            /// Returns the number of receivers, which may have changed by the time it is read.
             pub fn receiver_count(&self) -> usize {
                 self.hub.receivers.get()
             }
@@ -31,7 +31,7 @@ macro_rules! counted {
 macro_rules! alike {
     ([$($bound:tt)+] $end:ident) => {
         impl<T, $($bound)+> $end<T, S> {
-            /// Returns whether both are ends of the same channel.
+            /// Returns whether both belong to the same channel.
             pub fn same_channel(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.hub, &other.hub)
             }
@@ -46,7 +46,8 @@ alike!([S: ManyReceivers] WeakReceiver);
 const FELLOWS: &str = "what has one user has no clones";
 
 impl<T, S: ManySenders> Clone for Sender<T, S> {
-    /// Returns another sender. Increments a few shared counters.
+    /// Returns another sender of the channel. It increments a few shared counters, and allocates
+    /// nothing.
     fn clone(&self) -> Self {
         self.hub.senders.add();
         let end = self.end.shared().expect(FELLOWS);
@@ -55,8 +56,8 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
 }
 
 impl<T, S: ManySenders> Sender<T, S> {
-    /// Returns a sender that does not count: the channel ends without it, and it sends only when it
-    /// has been upgraded.
+    /// Returns a weak sender. It does not keep the channel connected, and has to be upgraded to
+    /// send.
     ///
     /// ```
     /// let (tx, mut rx) = thalweg::channel::mpsc(8);
@@ -77,8 +78,8 @@ impl<T, S: ManySenders> Sender<T, S> {
     }
 }
 
-/// A sender that does not count; see [`Sender::downgrade`]. It keeps the channel's memory, and no
-/// element.
+/// A weak sender, which does not keep the channel connected; see [`Sender::downgrade`]. It keeps
+/// the channel's memory allocated, and holds no element.
 pub struct WeakSender<T, S: ManySenders> {
     end: SendEnd<T>,
     hub: Arc<Hub>,
@@ -87,7 +88,7 @@ pub struct WeakSender<T, S: ManySenders> {
 }
 
 impl<T, S: ManySenders> WeakSender<T, S> {
-    /// Returns a sender, unless the last one is gone. Costs what a clone costs.
+    /// Returns a sender, or `None` if the last one was dropped. Costs as much as a clone.
     pub fn upgrade(&self) -> Option<Sender<T, S>> {
         self.hub.senders.revive().then(|| {
             let end = self.end.shared().expect(FELLOWS);
@@ -108,7 +109,7 @@ impl<T, S: ManySenders> Clone for WeakSender<T, S> {
 }
 
 impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
-    /// Returns another receiver of the same elements; each goes to one of them.
+    /// Returns another receiver of the channel. Each element is received by one of them.
     fn clone(&self) -> Self {
         self.source.hub.receivers.add();
         let end = self.source.end.shared().expect(FELLOWS);
@@ -117,8 +118,8 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
 }
 
 impl<T, S: ManyReceivers> Receiver<T, S> {
-    /// Returns a receiver that does not count: senders find the channel closed without it, and it
-    /// receives only when it has been upgraded.
+    /// Returns a weak receiver. It does not keep the channel connected: when all receivers were
+    /// dropped, senders get an error. It has to be upgraded to receive.
     pub fn downgrade(&self) -> WeakReceiver<T, S> {
         WeakReceiver {
             end: self.source.end.shared().expect(FELLOWS),
@@ -128,8 +129,8 @@ impl<T, S: ManyReceivers> Receiver<T, S> {
     }
 }
 
-/// A receiver that does not count; see [`Receiver::downgrade`]. It keeps the channel's memory, and
-/// no element.
+/// A weak receiver, which does not keep the channel connected; see [`Receiver::downgrade`]. It
+/// keeps the channel's memory allocated, and holds no element.
 pub struct WeakReceiver<T, S: ManyReceivers> {
     end: RecvEnd<T>,
     hub: Arc<Hub>,
@@ -137,7 +138,7 @@ pub struct WeakReceiver<T, S: ManyReceivers> {
 }
 
 impl<T, S: ManyReceivers> WeakReceiver<T, S> {
-    /// Returns a receiver, unless the last one is gone. Costs what a clone costs.
+    /// Returns a receiver, or `None` if the last one was dropped. Costs as much as a clone.
     pub fn upgrade(&self) -> Option<Receiver<T, S>> {
         self.hub.receivers.revive().then(|| {
             let end = self.end.shared().expect(FELLOWS);

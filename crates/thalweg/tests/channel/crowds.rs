@@ -88,7 +88,7 @@ fn receive_all<S: Made>(rx: &mut Receiver<u64, S>, form: usize) -> Vec<u64> {
         _ => {
             while let Ok(value) = rx.recv() {
                 seen.push(value);
-                rx.recv_each(4, |value| seen.push(value));
+                let _ = rx.try_recv_each(4, |value| seen.push(value));
                 seen.extend(rx.batch(3));
             }
         }

@@ -87,7 +87,7 @@ fn a_blocked_second_costs_no_processor_and_no_wake_up() {
         let (ids, names) = mpsc::channel();
         let mut releases = all_kinds(&ids, Mode::Balanced);
         releases.extend(all_kinds(&ids, Mode::Latency));
-        releases.extend(all_kinds(&ids, Mode::Power));
+        releases.extend(all_kinds(&ids, Mode::LowPower));
         drop(ids);
         // Each of them is listed to be woken, and about to sleep. Latency mode has spun before.
         let names: Option<Vec<String>> = names.iter().take(releases.len() * 2).collect();

@@ -122,6 +122,20 @@ mod rendezvous {
     }
 }
 
+mod stored_many_receivers {
+    suite! {
+        mpmc: TICKETS, unbounded: UNBOUNDED;
+        { tasks: a_newcomer_may_be_faster_than_one_that_was_woken, }
+    }
+}
+
+mod rendezvous_of_many {
+    suite! {
+        mpmc: MEET;
+        { meetings: receivers_are_served_in_the_order_in_which_they_came, }
+    }
+}
+
 mod claiming {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,

@@ -210,7 +210,7 @@ impl<S: Made> Run<S> {
                 return;
             }
             1 => {
-                rx.recv_each(max, |n| got.push(n));
+                let _ = rx.try_recv_each(max, |n| got.push(n));
             }
             2 => got.extend(rx.batch(max)),
             _ => got.extend(rx.try_iter().take(max)),

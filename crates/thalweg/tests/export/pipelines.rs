@@ -79,7 +79,7 @@ fn the_last_snapshot_is_what_join_returns() {
         let stats = pipeline.join().expect("no stage fails");
         let exported = directory.only();
         assert_eq!(exported["format"], "thalweg-export");
-        assert_eq!(exported["version"], thalweg::export::VERSION);
+        assert_eq!(exported["version"], thalweg::export::FORMAT_VERSION);
         assert_eq!(exported["kind"], "pipeline");
         assert_eq!(exported["process"], std::process::id());
         assert_eq!(exported["has_ended"], true);
