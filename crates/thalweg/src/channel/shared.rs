@@ -1,23 +1,75 @@
 //! A sender behind a shared reference.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use super::Mpmc;
 use super::error::{SendError, TrySendError};
 use super::hub::ManySenders;
 use super::sender::Sender;
+use super::weak::WeakSender;
 use crate::ring::sync::{Mutex, lock};
 
 /// A sender that any number of threads and tasks use at once, by `&self`; see [`Sender::share`].
 /// The channel ends without it as without another sender.
-pub struct SharedSender<T, S: ManySenders = Mpmc>(Mutex<Sender<T, S>>);
+///
+/// A call takes a sender that no other call uses, and gives it back: two short critical sections.
+/// Where there is none it makes one, and at most 8 of these are kept.
+pub struct SharedSender<T, S: ManySenders = Mpmc>(Mutex<Senders<T, S>>);
+
+/// The senders of a [`SharedSender`]. At least one is there or lent to a call.
+struct Senders<T, S: ManySenders> {
+    /// Boxed, so that little is moved while the lock is held.
+    idle: Vec<Box<Sender<T, S>>>,
+    /// For another one, where all are lent.
+    origin: WeakSender<T, S>,
+}
+
+/// The number of idle senders that are kept.
+const IDLE_MAX: usize = 8;
+
+const IS_OPEN: &str = "a sender is idle or lent";
+
+/// A sender that one call uses.
+struct Lent<'s, T, S: ManySenders> {
+    /// Taken by the drop.
+    sender: Option<Box<Sender<T, S>>>,
+    home: &'s SharedSender<T, S>,
+}
+
+const IS_LENT: &str = "the sender is there until the drop";
+
+impl<T, S: ManySenders> Deref for Lent<'_, T, S> {
+    type Target = Sender<T, S>;
+
+    fn deref(&self) -> &Sender<T, S> {
+        self.sender.as_ref().expect(IS_LENT)
+    }
+}
+
+impl<T, S: ManySenders> DerefMut for Lent<'_, T, S> {
+    fn deref_mut(&mut self) -> &mut Sender<T, S> {
+        self.sender.as_mut().expect(IS_LENT)
+    }
+}
+
+impl<T, S: ManySenders> Drop for Lent<'_, T, S> {
+    fn drop(&mut self) {
+        let mut senders = lock(&self.home.0);
+        if senders.idle.len() < IDLE_MAX {
+            senders.idle.extend(self.sender.take());
+        }
+        // One that is left over is dropped without the lock: it may wake others.
+    }
+}
 
 impl<T, S: ManySenders> Sender<T, S> {
     /// Makes a sender that is `Sync`: for a struct whose methods take `&self`, or a `static`.
     ///
-    /// Each call sends by a clone of its own, which takes a lock and changes a few shared counters.
-    /// A thread that can have a sender of its own sends for less. Where the channel has
-    /// [`lanes`](super::Builder::lanes) each call would make a lane: clone senders there.
+    /// Each call takes a sender from a list of its own, behind a lock, and puts it back. A thread
+    /// that can have a sender of its own sends for less. Where the channel has
+    /// [`lanes`](super::Builder::lanes), elements of one thread would come through several of them,
+    /// in any order: clone senders there.
     ///
     /// ```
     /// use thalweg::channel::{SharedSender, mpmc};
@@ -39,14 +91,28 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// assert_eq!(rx.try_iter().count(), 2);
     /// ```
     pub fn share(self) -> SharedSender<T, S> {
-        SharedSender(Mutex::new(self))
+        let origin = self.downgrade();
+        SharedSender(Mutex::new(Senders {
+            idle: vec![Box::new(self)],
+            origin,
+        }))
     }
 }
 
 impl<T, S: ManySenders> SharedSender<T, S> {
     /// Returns a sender of one's own.
     pub fn sender(&self) -> Sender<T, S> {
-        lock(&self.0).clone()
+        lock(&self.0).origin.upgrade().expect(IS_OPEN)
+    }
+
+    fn lend(&self) -> Lent<'_, T, S> {
+        let mut senders = lock(&self.0);
+        let idle = senders.idle.pop();
+        let sender = idle.unwrap_or_else(|| Box::new(senders.origin.upgrade().expect(IS_OPEN)));
+        Lent {
+            sender: Some(sender),
+            home: self,
+        }
     }
 
     /// Sends as [`Sender::send`] does.
@@ -54,7 +120,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
     /// # Errors
     /// See [`SendError`].
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        self.sender().send(value)
+        self.lend().send(value)
     }
 
     /// Sends as [`Sender::try_send`] does.
@@ -62,7 +128,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
     /// # Errors
     /// See [`SendError`].
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        self.sender().try_send(value)
+        self.lend().try_send(value)
     }
 
     /// Sends as [`Sender::send_async`] does.
@@ -70,7 +136,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
     /// # Errors
     /// See [`SendError`].
     pub async fn send_async(&self, value: T) -> Result<(), SendError<T>> {
-        let mut sender = self.sender();
+        let mut sender = self.lend();
         sender.send_async(value).await
     }
 }
