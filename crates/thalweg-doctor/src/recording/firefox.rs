@@ -26,13 +26,13 @@ const KERNEL: usize = 3;
 struct Tables {
     strings: Vec<String>,
     string_of: HashMap<String, usize>,
-    /// A function and a frame for each string that names one.
+    /// A function and a frame, with its category, for each string that names one.
     functions: Vec<usize>,
+    categories: Vec<usize>,
     function_of: HashMap<usize, usize>,
     /// The calling stack, and the function.
     stacks: Vec<(Option<usize>, usize)>,
     stack_of: HashMap<(Option<usize>, usize), usize>,
-    categories: Vec<usize>,
 }
 
 impl Tables {
@@ -54,16 +54,16 @@ impl Tables {
             let next = self.functions.len();
             let function = *self.function_of.entry(name).or_insert(next);
             if function == next {
+                let is_kernel = frame.ends_with("_[k]");
                 self.functions.push(name);
+                self.categories
+                    .push(if is_kernel { KERNEL } else { category });
             }
             let key = (stack, function);
             let next = self.stacks.len();
             let row = *self.stack_of.entry(key).or_insert(next);
             if row == next {
                 self.stacks.push(key);
-                let is_kernel = frame.ends_with("_[k]");
-                self.categories
-                    .push(if is_kernel { KERNEL } else { category });
             }
             stack = Some(row);
         }
@@ -75,21 +75,22 @@ impl Tables {
         let all = |value: Value, count: usize| vec![value; count];
         let prefixes: Vec<Option<usize>> = self.stacks.iter().map(|it| it.0).collect();
         let functions: Vec<usize> = self.stacks.iter().map(|it| it.1).collect();
+        let of_stacks: Vec<usize> = functions.iter().map(|&it| self.categories[it]).collect();
         let rows: Vec<usize> = (0..frames).collect();
         [
             (
                 "stackTable",
                 json!({
                     "length": stacks, "prefix": prefixes, "frame": functions,
-                    "category": self.categories, "subcategory": all(json!(0), stacks),
+                    "category": of_stacks, "subcategory": all(json!(0), stacks),
                 }),
             ),
             (
                 "frameTable",
                 json!({
                     "length": frames, "address": all(json!(-1), frames),
-                    "inlineDepth": all(json!(0), frames), "category": all(Value::Null, frames),
-                    "subcategory": all(Value::Null, frames), "func": rows,
+                    "inlineDepth": all(json!(0), frames), "category": self.categories,
+                    "subcategory": all(json!(0), frames), "func": rows,
                     "nativeSymbol": all(Value::Null, frames),
                     "innerWindowID": all(Value::Null, frames),
                     "implementation": all(Value::Null, frames), "line": all(Value::Null, frames),
@@ -127,21 +128,34 @@ impl Tables {
 #[serde(rename_all = "camelCase")]
 struct Samples {
     length: usize,
-    stack: Vec<usize>,
+    stack: Vec<Option<usize>>,
     time: Vec<f64>,
     weight: Vec<f64>,
     weight_type: &'static str,
     /// The processor time since the sample before, ns.
     #[serde(rename = "threadCPUDelta")]
     cpu_delta: Vec<u64>,
+    #[serde(skip)]
+    ran_ns: u64,
 }
 
 impl Samples {
-    fn put(&mut self, stack: usize, from_ns: u64, weight_ns: u64) {
+    fn put(&mut self, stack: Option<usize>, state: State, from_ns: u64, weight_ns: u64) {
         self.length += 1;
         self.stack.push(stack);
         self.time.push(ms(from_ns));
         self.weight.push(ms(weight_ns));
+        self.cpu_delta.push(self.ran_ns);
+        self.ran_ns = if state == State::Running {
+            weight_ns
+        } else {
+            0
+        };
+    }
+
+    /// Adds a sample without a stack, which has the processor time of the one before it.
+    fn end(&mut self, end_ns: u64) {
+        self.put(None, State::Blocked, end_ns, 0);
     }
 }
 
@@ -166,6 +180,7 @@ fn ms(ns: u64) -> f64 {
 /// The head of a thread.
 struct Head<'a> {
     name: &'a str,
+    process_name: &'a str,
     process: u32,
     thread: u32,
     end_ns: u64,
@@ -179,6 +194,7 @@ fn thread(
 ) -> serde_json::Result<Value> {
     let mut thread = json!({
         "name": head.name,
+        "processName": head.process_name,
         "processType": "default",
         "isMainThread": head.process == head.thread,
         "pid": head.process.to_string(),
@@ -198,20 +214,15 @@ fn thread(
     Ok(thread)
 }
 
-fn of_track(track: &Track) -> serde_json::Result<Value> {
+fn of_track(track: &Track, process_name: &str) -> serde_json::Result<Value> {
     let (mut tables, mut markers) = (Tables::default(), Markers::default());
     let mut samples = Samples {
         weight_type: "tracing-ms",
         ..Samples::default()
     };
-    let mut ran_ns = 0;
     for (state, from_ns, to_ns) in track.pieces() {
         let stack = tables.stack([state.name()].into_iter(), state as usize);
-        samples.put(stack, from_ns, to_ns - from_ns);
-        samples.cpu_delta.push(std::mem::take(&mut ran_ns));
-        if state == State::Running {
-            ran_ns = to_ns - from_ns;
-        }
+        samples.put(Some(stack), state, from_ns, to_ns - from_ns);
         let name = tables.string(state.name());
         markers.length += 1;
         markers.name.push(name);
@@ -221,8 +232,10 @@ fn of_track(track: &Track) -> serde_json::Result<Value> {
         markers.category.push(state as usize);
         markers.data.push(Value::Null);
     }
+    samples.end(track.end_ns);
     let head = Head {
         name: &track.name,
+        process_name,
         process: track.process,
         thread: track.thread,
         end_ns: track.end_ns,
@@ -241,12 +254,13 @@ fn of_stacks(name: &str, at: u32, state: State, stacks: &[Stack]) -> serde_json:
     for stack in heaviest(stacks) {
         let frames = stack.frames.iter().map(String::as_str);
         let row = tables.stack(frames, state as usize);
-        samples.put(row, from_ns, stack.weight_ns);
-        samples.cpu_delta.push(0);
+        samples.put(Some(row), state, from_ns, stack.weight_ns);
         from_ns += stack.weight_ns;
     }
+    samples.end(from_ns);
     let head = Head {
         name,
+        process_name: name,
         process: at,
         thread: at,
         end_ns: from_ns,
@@ -261,7 +275,7 @@ fn of_stacks(name: &str, at: u32, state: State, stacks: &[Stack]) -> serde_json:
 pub(super) fn firefox(recording: &Recording, command: &str) -> serde_json::Result<String> {
     let mut threads = Vec::new();
     for track in &recording.tracks {
-        threads.push(of_track(track)?);
+        threads.push(of_track(track, recording.process_name(track))?);
     }
     // No process of Linux has these numbers.
     for (at, name, state, stacks) in [
