@@ -55,7 +55,7 @@ pub(crate) enum Command {
     /// Show the queues of running programs: depth, time in queue, rates, losses, what is slowest
     ///
     /// DIR is the directory that the environment variable THALWEG_EXPORT named when the programs
-    /// were started: those on pipelines and buses of Thalweg write their figures there
+    /// were started: their pipelines, buses and channels with a name write figures there
     /// (docs/export-format.md). On a terminal, a page that changes each second; else a line for
     /// each queue, each second. `wait` is the mean of the last second: of a bus by the length of
     /// its queue; percentiles are since the program's start.
