@@ -336,7 +336,10 @@ const EMULATOR: &str = "qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 /// Packages whose tests run on the emulator, and names of tests.
 const EMULATED: [(&str, &[&str]); 2] = [
     ("thalweg-hash", &[]),
-    ("thalweg", &["ring::", "ring_conformance::", "channel", "wait::"]),
+    (
+        "thalweg",
+        &["ring::", "ring_conformance::", "channel", "wait::"],
+    ),
 ];
 
 fn ran(tests: Result<Tally, String>) -> Cell {
