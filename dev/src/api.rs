@@ -37,7 +37,7 @@ pub(crate) const UPDATE: Step = Step {
 /// The version of the tool: another one may write lines in another way.
 const TOOL: &str = "cargo-public-api 0.52.0";
 
-/// The version of the rules; this one reads what rustdoc 1.95 to 1.97 writes.
+/// The version of the rules; it reads format 57, which rustdoc 1.95 and the nightly 1.97 write.
 const RULES: &str = "cargo-semver-checks 0.51.0";
 
 /// Checks against the last tag. Before the first there is no release that a change could break.
