@@ -8,8 +8,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use crate::builds::libraries;
 use crate::plan::{Outcome, Step};
-use crate::targets::libraries;
 use crate::workspace::Workspace;
 
 /// The step of the gate.

@@ -6,6 +6,7 @@
 
 mod api;
 mod blocks;
+mod builds;
 mod clients;
 mod counts;
 #[cfg(test)]

@@ -6,8 +6,8 @@ use std::process::Command;
 use std::{env, fs, process};
 
 use crate::blocks::modules;
+use crate::builds::libraries;
 use crate::plan::{Outcome, Step};
-use crate::targets::libraries;
 use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::{Scratch, Workspace};
 

@@ -4,10 +4,11 @@
 mod debian;
 mod table;
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::{fs, iter};
 
+use crate::builds::{Build, RINGS};
 use crate::package::Alone;
 use crate::plan::{Outcome, Step};
 use crate::workspace::{Tally, Workspace};
@@ -35,27 +36,6 @@ enum Extent {
     Whole,
 }
 
-/// All that is compiled, and where: a crate, its features in place of those by default, and columns
-/// of the table. `here` is this system, and `whole` is that, too, but not in the gate, since its
-/// dependencies take long; `oldest` crates are also packed and compiled without the rest.
-/// `thalweg-gateway`, and with it the program, is not there: its crate `ring` has C code.
-const BUILDS: &str = "\
-thalweg                aarch64-linux aarch64-apple x86_64-windows oldest
-thalweg[]              here thumbv7em aarch64-none
-thalweg[std]           here
-thalweg[stream]        here
-thalweg-hash           aarch64-linux aarch64-apple x86_64-windows wasm32 oldest
-thalweg-hash[]         here thumbv7em aarch64-none
-thalweg-measure        aarch64-linux aarch64-apple x86_64-windows oldest
-thalweg-measure[]      here
-thalweg-measure[json]  whole
-thalweg-journal        aarch64-linux aarch64-apple x86_64-windows oldest
-thalweg-task           aarch64-linux aarch64-apple x86_64-windows oldest
-thalweg-exchange       aarch64-linux aarch64-apple x86_64-windows wasm32
-thalweg-client         aarch64-linux aarch64-apple x86_64-windows
-thalweg-server         aarch64-linux aarch64-apple
-thalweg-doctor         aarch64-linux aarch64-apple";
-
 /// A system that this one is not: its column, its name for compilers, and the crates of the
 /// standard library for `-Zbuild-std`. The gate has the first.
 const SYSTEMS: [[&str; 3]; 6] = [
@@ -69,39 +49,6 @@ const SYSTEMS: [[&str; 3]; 6] = [
 
 /// The system whose programs are run, by an emulator.
 const ARM_LINUX: &str = "aarch64-unknown-linux-gnu";
-
-/// A crate, with features in brackets unless it has those by default: a row of the table.
-#[derive(Clone, Copy)]
-struct Build(&'static str);
-
-/// The rings, as they are without an operating system.
-const RINGS: Build = Build("thalweg[]");
-
-impl Build {
-    fn package(self) -> &'static str {
-        self.0.split('[').next().unwrap_or(self.0)
-    }
-
-    fn features(self) -> Option<&'static str> {
-        let (_, features) = self.0.split_once('[')?;
-        features.strip_suffix(']')
-    }
-
-    fn on(column: &str) -> impl Iterator<Item = Self> {
-        let mut rows = BUILDS.lines().map(str::split_whitespace);
-        iter::from_fn(move || {
-            rows.find_map(|mut row| {
-                let build = Self(row.next()?);
-                row.any(|word| word == column).then_some(build)
-            })
-        })
-    }
-}
-
-/// Returns the crates that people add: they are packed, and compiled without the rest.
-pub(crate) fn libraries() -> impl Iterator<Item = &'static str> {
-    Build::on("oldest").map(Build::package)
-}
 
 /// The oldest Rust, 1.88, on which these crates compile.
 const OLDEST: u32 = 88;
@@ -364,6 +311,7 @@ fn for_system<'c>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::builds::{BUILDS, libraries};
 
     #[test]
     fn columns_are_known_and_all_are_used() {
@@ -385,13 +333,5 @@ mod tests {
         );
         assert!(Build::on("here").any(|build| build.0 == RINGS.0));
         assert_eq!(libraries().count(), 5);
-    }
-
-    #[test]
-    fn features_are_in_brackets() {
-        let parts = |build: Build| (build.package(), build.features());
-        assert_eq!(parts(Build("a-b")), ("a-b", None));
-        assert_eq!(parts(Build("a-b[]")), ("a-b", Some("")));
-        assert_eq!(parts(Build("a-b[c,d]")), ("a-b", Some("c,d")));
     }
 }
