@@ -1,4 +1,4 @@
-//! What is compiled where: the one list of builds, for `cargo dev targets`, packages and public
+//! The one list of what is compiled where: for `cargo dev targets`, packages and public
 //! items.
 
 use std::iter;
