@@ -419,7 +419,7 @@ mod tests {
         let row = |width| shown(&view, (width, 24))[4].clone();
         assert!(row(200).contains("with a long name "), "{}", row(200));
         assert!(row(200).ends_with("1.23M"), "{}", row(200));
-        assert!(row(80).starts_with("> 4711-1 fills of a market with a l "));
+        assert!(row(80).starts_with("> 4711-1 fills of a market with a lo "));
     }
 
     #[test]
