@@ -1,13 +1,14 @@
 //! The public items of the crates that people add, against a list of each in the tree: a change of
 //! them shows in a review, and a line that goes is a breaking change. `cargo public-api` makes the
-//! lists of what rustdoc (nightly) writes as JSON.
+//! lists of what rustdoc (nightly) writes as JSON. `cargo semver-checks` has rules for what breaks
+//! users, and compares with a revision: the last tag, or the one that is asked for.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-use crate::package::ALONE;
+use crate::builds::libraries;
 use crate::plan::{Outcome, Step};
 use crate::workspace::Workspace;
 
@@ -16,7 +17,10 @@ pub(crate) const STEP: Step = Step {
     name: "api",
     summary: "public items are those of crates/*/public-api.txt (nightly, cargo-public-api)",
     has_own_folder: true,
-    run: |workspace| of_all(workspace, compare),
+    run: |workspace| match of_all(workspace, compare)? {
+        Outcome::Passed => since_the_tag(workspace),
+        skipped => Ok(skipped),
+    },
 };
 
 /// The step of `cargo dev api --update`.
@@ -33,6 +37,44 @@ pub(crate) const UPDATE: Step = Step {
 /// The version of the tool: another one may write lines in another way.
 const TOOL: &str = "cargo-public-api 0.52.0";
 
+/// The version of the rules; it reads format 57, which rustdoc 1.95 and the nightly 1.97 write.
+const RULES: &str = "cargo-semver-checks 0.51.0";
+
+/// Checks against the last tag. Before the first there is no release that a change could break.
+fn since_the_tag(workspace: &Workspace) -> Result<Outcome, String> {
+    match workspace.output("git", "describe --tags --abbrev=0") {
+        Ok(tag) => check_since(workspace, &tag),
+        Err(_) => Ok(Outcome::Passed),
+    }
+}
+
+/// Looks for what breaks users of the crates, in place of a revision.
+///
+/// # Errors
+/// Something does, or the tool fails.
+pub(crate) fn check_since(workspace: &Workspace, revision: &str) -> Result<Outcome, String> {
+    if workspace
+        .output("cargo", "semver-checks --version")
+        .as_deref()
+        != Ok(RULES)
+    {
+        return Ok(missing(RULES));
+    }
+    let mut command = workspace.cargo("semver-checks --all-features --release-type minor");
+    command
+        .args(["--baseline-rev", revision])
+        .args(libraries().flat_map(|name| ["--package", name]))
+        .env("CARGO_TARGET_DIR", workspace.target.join("api"));
+    workspace.run(&mut command).map(|()| Outcome::Passed)
+}
+
+fn missing(tool: &str) -> Outcome {
+    let install = tool.replace(' ', "@");
+    Outcome::Skipped(format!(
+        "no {tool}; `cargo install --locked {install}` has it"
+    ))
+}
+
 /// Hands the list of each crate, and the path where it is kept, to `with`.
 fn of_all(
     workspace: &Workspace,
@@ -43,13 +85,10 @@ fn of_all(
     }
     let found = workspace.output("cargo", "public-api --version");
     if found.as_deref() != Ok(TOOL) {
-        let install = TOOL.replace(' ', "@");
-        return Ok(Outcome::Skipped(format!(
-            "no {TOOL}; `cargo install --locked {install}` has it"
-        )));
+        return Ok(missing(TOOL));
     }
     let mut failures = Vec::new();
-    for name in ALONE {
+    for name in libraries() {
         let path = workspace.root.join(format!("crates/{name}/public-api.txt"));
         let result = list(workspace, name).and_then(|list| with(&path, &list));
         failures.extend(result.err());

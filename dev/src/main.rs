@@ -6,6 +6,7 @@
 
 mod api;
 mod blocks;
+mod builds;
 mod clients;
 mod counts;
 #[cfg(test)]
@@ -43,7 +44,7 @@ cargo dev page           the gateway's page in a browser; --screenshots writes t
 cargo dev targets        what compiles and runs on other systems and on the oldest Rust, with
                          compilers from Debian
 cargo dev api            the libraries' public items against crates/*/public-api.txt; --update
-                         writes these
+                         writes these; --since REVISION has rules for what breaks users
 cargo dev soak --minutes N  the long forms of the tests for that time, with new seeds (or --seed S)
 cargo dev counts --update  makes what is counted the baseline
 
@@ -71,6 +72,12 @@ fn main() -> ExitCode {
         "page" if rest == ["--screenshots"] => run(&[], &[page::SCREENSHOTS]),
         "page" => run(rest, &[page::STEP]),
         "api" if rest == ["--update"] => run(&[], &[api::UPDATE]),
+        "api" if rest.len() == 2 && rest[0] == "--since" => here()
+            .and_then(|workspace| api::check_since(&workspace, &rest[1]))
+            .and_then(|outcome| match outcome {
+                plan::Outcome::Skipped(why) => Err(why),
+                _ => Ok(true),
+            }),
         "api" => run(rest, &[api::STEP]),
         "targets" => run(rest, &[targets::WHOLE]),
         "counts" => counts::command(rest),

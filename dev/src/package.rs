@@ -6,6 +6,7 @@ use std::process::Command;
 use std::{env, fs, process};
 
 use crate::blocks::modules;
+use crate::builds::libraries;
 use crate::plan::{Outcome, Step};
 use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::{Scratch, Workspace};
@@ -95,15 +96,6 @@ pub(crate) fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
     Ok(found)
 }
 
-/// Crates that are packed and compiled without the rest of the workspace.
-pub(crate) const ALONE: [&str; 5] = [
-    "thalweg",
-    "thalweg-measure",
-    "thalweg-hash",
-    "thalweg-journal",
-    "thalweg-task",
-];
-
 /// A crate for rings alone, without features.
 const RINGS: &str = "use thalweg::ring::{Layout, Ticket, spsc};\n\npub fn rings() {\n    \
     let (mut tx, mut rx) = spsc(4, Layout::Packed).expect(\"a small ring\");\n    \
@@ -127,13 +119,13 @@ impl<'w> Alone<'w> {
         let target = workspace.target.join("packed");
         let mut pack = workspace.cargo("package --quiet --allow-dirty --no-verify --target-dir");
         pack.arg(&target);
-        for name in ALONE {
+        for name in libraries() {
             pack.args(["--package", name]);
         }
         workspace.run(&mut pack)?;
         let crates = folder.0.join("crates");
         fs::create_dir_all(&crates).map_err(|error| format!("{}: {error}", crates.display()))?;
-        for name in ALONE {
+        for name in libraries() {
             let file = target.join(format!("package/{name}-{VERSION}.crate"));
             let mut unpack = workspace.command("tar");
             // Files in packages are of 2006. Without times of today cargo would take what it
@@ -154,7 +146,7 @@ impl<'w> Alone<'w> {
     /// A page cannot be read or has no code, or the crate cannot be written.
     pub(crate) fn write_pages(&self) -> Result<(), String> {
         let guide = self.workspace.root.join("docs/guide");
-        let readmes = ALONE.map(|name| {
+        let readmes = libraries().map(|name| {
             let place = format!("crates/{name}-{VERSION}/README.md");
             (place.clone(), self.folder.0.join(place))
         });
@@ -168,12 +160,12 @@ impl<'w> Alone<'w> {
 
     /// Writes the crate's manifest, with its dependencies, and its only source file.
     fn write(&self, dependencies: &str, source: &str) -> Result<(), String> {
-        let patches =
-            ALONE.map(|name| format!("{name} = {{ path = \"crates/{name}-{VERSION}\" }}\n"));
+        let patches: String = libraries()
+            .map(|name| format!("{name} = {{ path = \"crates/{name}-{VERSION}\" }}\n"))
+            .collect();
         let manifest = format!(
             "[package]\nname = \"thalweg-pages\"\nedition = \"2024\"\nrust-version = \"{OLDEST}\"\n\
-             [workspace]\n[dependencies]\n{dependencies}[patch.crates-io]\n{}",
-            patches.concat()
+             [workspace]\n[dependencies]\n{dependencies}[patch.crates-io]\n{patches}"
         );
         let folder = &self.folder.0;
         let write = || {
@@ -256,7 +248,9 @@ fn dependencies(manifest: &str) -> String {
         .unwrap_or_default();
     let name = |line: &str| line.split([' ', '.']).next().unwrap_or_default().to_owned();
     let lines = section.lines().take_while(|line| !line.is_empty());
-    let needed = lines.filter(|line| !line.starts_with("thalweg") || ALONE.contains(&&*name(line)));
+    let needed = lines.filter(|line| {
+        !line.starts_with("thalweg") || libraries().any(|library| library == name(line))
+    });
     let needed = needed.map(|line| {
         let version = if line.starts_with("zerocopy") {
             "0.8"
@@ -291,11 +285,7 @@ mod tests {
         let found = published(root).unwrap();
         let thalweg = ("thalweg".to_owned(), PathBuf::from("crates/thalweg"));
         assert!(found.contains(&thalweg), "{found:?}");
-        assert!(
-            ALONE
-                .iter()
-                .all(|name| found.iter().any(|(known, _)| known == name))
-        );
+        assert!(libraries().all(|name| found.iter().any(|(known, _)| known == name)));
         assert!(!found.iter().any(|(name, _)| {
             ["dev", "thalweg-compare", "counts", "guide"].contains(&name.as_str())
         }));

@@ -192,6 +192,8 @@ struct Report {
     tally: Tally,
     /// The name of each step that failed, and why.
     failures: Vec<(&'static str, String)>,
+    /// The name of each step that was skipped, and why.
+    skips: Vec<(&'static str, String)>,
 }
 
 impl Report {
@@ -202,7 +204,10 @@ impl Report {
                 self.tally.passed += tests.passed;
                 self.tally.failed += tests.failed;
             }
-            Ok(Outcome::Skipped(why)) => println!("== {}: skipped: {why}", step.name),
+            Ok(Outcome::Skipped(why)) => {
+                println!("== {}: skipped: {why}", step.name);
+                self.skips.push((step.name, why));
+            }
             Ok(_) => {}
             Err(why) => {
                 println!("== {}: FAILED: {why}", step.name);
@@ -223,6 +228,9 @@ impl Report {
             }
         }
         println!("{:21} {:17.1} s", "all together", time.as_secs_f64());
+        for (name, why) in &self.skips {
+            println!("\nskipped: {name}: {why}");
+        }
         for (name, why) in &self.failures {
             println!("\nFAILED at {name}: {why}");
         }

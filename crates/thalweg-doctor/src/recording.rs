@@ -183,4 +183,11 @@ impl Recording {
     pub fn firefox(&self, command: &str) -> serde_json::Result<String> {
         firefox::firefox(self, command)
     }
+
+    /// Returns the name of a track's process: that of its first thread, where there is one.
+    fn process_name<'r>(&'r self, track: &'r Track) -> &'r str {
+        let mut tracks = self.tracks.iter();
+        let main = tracks.find(|it| it.thread == track.process);
+        &main.unwrap_or(track).name
+    }
 }

@@ -212,6 +212,7 @@ fn tables(thread: &Value, categories: usize) {
     rows(&stacks["prefix"], &stacks["length"]);
     rows(&stacks["frame"], &frames["length"]);
     rows(&stacks["category"], &categories.into());
+    rows(&frames["category"], &categories.into());
     rows(&frames["func"], &thread["funcTable"]["length"]);
     rows(&thread["funcTable"]["name"], &strings);
     rows(&thread["markers"]["name"], &strings);
@@ -251,12 +252,18 @@ fn a_profile_has_the_tables_of_the_processed_format() {
         tables(thread, categories.len());
     }
     let samples = &threads[0]["samples"];
-    assert_eq!(samples["time"], serde_json::json!([0.001, 0.0035, 0.004]));
-    assert_eq!(
-        samples["weight"],
-        serde_json::json!([0.0025, 0.0005, 0.005])
-    );
-    assert_eq!(samples["threadCPUDelta"], serde_json::json!([0, 2_500, 0]));
+    let column = |name: &str, of: [f64; 4]| assert_eq!(samples[name], serde_json::json!(of));
+    column("time", [0.001, 0.0035, 0.004, 0.009]);
+    column("weight", [0.0025, 0.0005, 0.005, 0.0]);
+    // The processor time of the last span, too, is that of a sample.
+    let ran = serde_json::json!([0, 2_500, 0, 5_000]);
+    assert_eq!(samples["threadCPUDelta"], ran);
+    assert_eq!(threads[1]["processName"], "thread \"70\"\n");
+    // The profiler reads the categories of frames, and makes those of stacks of them.
+    let of_frames = |at: usize| &threads[at]["frameTable"]["category"];
+    assert_eq!(*of_frames(0), serde_json::json!([0, 1]));
+    assert_eq!(*of_frames(2), serde_json::json!([0, 0, 3, 0]));
+    assert_eq!(*of_frames(3), serde_json::json!([2, 2]));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use crate::builds::{Build, RINGS};
 use crate::package::Alone;
 use crate::plan::{Outcome, Step};
 use crate::workspace::{Tally, Workspace};
@@ -35,120 +36,19 @@ enum Extent {
     Whole,
 }
 
-/// A crate with features: a row of the table.
-#[derive(Clone, Copy)]
-struct Build {
-    package: &'static str,
-    /// Features in place of those by default.
-    features: Option<&'static str>,
-}
-
-const fn whole(package: &'static str) -> Build {
-    let features = None;
-    Build { package, features }
-}
-
-const fn with(package: &'static str, features: &'static str) -> Build {
-    let features = Some(features);
-    Build { package, features }
-}
-
-impl Build {
-    fn label(&self) -> String {
-        match self.features {
-            None => self.package.to_owned(),
-            Some("") => format!("{}, no features", self.package),
-            Some(features) => format!("{}, {features}", self.package),
-        }
-    }
-}
-
-const RINGS: Build = with("thalweg", "");
-const PLAIN_HASH: Build = with("thalweg-hash", "");
-const HASH: Build = whole("thalweg-hash");
-const EXCHANGE: Build = whole("thalweg-exchange");
-
-/// Crates that need no more than their sources: `thalweg-gateway`, and with it the program, has C
-/// code of its crate `ring`. The first five compile on the oldest Rust, the first seven on Windows.
-const ALL: &[Build] = &[
-    whole("thalweg"),
-    HASH,
-    whole("thalweg-measure"),
-    whole("thalweg-journal"),
-    whole("thalweg-task"),
-    EXCHANGE,
-    whole("thalweg-client"),
-    whole("thalweg-server"),
-    whole("thalweg-doctor"),
-];
-
-/// A system that this one is not: a column of the table.
-struct System {
-    title: &'static str,
-    triple: &'static str,
-    /// The crates of the standard library, for `-Zbuild-std`.
-    library: &'static str,
-    builds: &'static [Build],
-    extent: Extent,
-}
-
-const SYSTEMS: [System; 6] = [
-    System {
-        title: "thumbv7em",
-        triple: "thumbv7em-none-eabi",
-        library: "core,alloc",
-        builds: &[RINGS, PLAIN_HASH],
-        extent: Extent::Quick,
-    },
-    System {
-        title: "aarch64-none",
-        triple: "aarch64-unknown-none",
-        library: "core,alloc",
-        builds: &[RINGS, PLAIN_HASH],
-        extent: Extent::Whole,
-    },
-    System {
-        title: "aarch64-linux",
-        triple: ARM_LINUX,
-        library: "std",
-        builds: ALL,
-        extent: Extent::Whole,
-    },
-    System {
-        title: "aarch64-apple",
-        triple: "aarch64-apple-darwin",
-        library: "std",
-        builds: ALL,
-        extent: Extent::Whole,
-    },
-    System {
-        title: "x86_64-windows",
-        triple: "x86_64-pc-windows-msvc",
-        library: "std",
-        builds: ALL.split_at(7).0,
-        extent: Extent::Whole,
-    },
-    System {
-        title: "wasm32",
-        triple: "wasm32-unknown-unknown",
-        library: "std,panic_abort",
-        builds: &[HASH, EXCHANGE],
-        extent: Extent::Whole,
-    },
+/// A system that this one is not: its column, its name for compilers, and the crates of the
+/// standard library for `-Zbuild-std`. The gate has the first.
+const SYSTEMS: [[&str; 3]; 6] = [
+    ["thumbv7em", "thumbv7em-none-eabi", "core,alloc"],
+    ["aarch64-none", "aarch64-unknown-none", "core,alloc"],
+    ["aarch64-linux", ARM_LINUX, "std"],
+    ["aarch64-apple", "aarch64-apple-darwin", "std"],
+    ["x86_64-windows", "x86_64-pc-windows-msvc", "std"],
+    ["wasm32", "wasm32-unknown-unknown", "std,panic_abort"],
 ];
 
 /// The system whose programs are run, by an emulator.
 const ARM_LINUX: &str = "aarch64-unknown-linux-gnu";
-
-/// Features of crates, each alone, on this system.
-const FEATURES: [Build; 6] = [
-    RINGS,
-    with("thalweg", "std"),
-    with("thalweg", "stream"),
-    with("thalweg-measure", ""),
-    PLAIN_HASH,
-    with("thalweg-measure", "json"),
-];
 
 /// The oldest Rust, 1.88, on which these crates compile.
 const OLDEST: u32 = 88;
@@ -193,19 +93,15 @@ struct Bench<'w> {
 }
 
 impl Bench<'_> {
-    fn wants(&self, extent: Extent) -> bool {
-        extent == Extent::Quick || self.extent == Extent::Whole
-    }
-
     /// Returns cargo, with the build's package, in the folder of this step.
-    fn cargo(&self, command: &str, build: &Build) -> Command {
+    fn cargo(&self, command: &str, build: Build) -> Command {
         let mut cargo = self.workspace.cargo(command);
         cargo
-            .args(["--quiet", "--package", build.package])
-            .args(build.features.map(|_| "--no-default-features"))
+            .args(["--quiet", "--package", build.package()])
+            .args(build.features().map(|_| "--no-default-features"))
             .args(
                 build
-                    .features
+                    .features()
                     .map(|features| format!("--features={features}")),
             )
             .env(
@@ -216,14 +112,14 @@ impl Bench<'_> {
     }
 
     /// Compiles with a command, of which warnings are failures.
-    fn checked(&self, title: &str, build: &Build, command: &mut Command) -> Cell {
+    fn checked(&self, title: &str, build: Build, command: &mut Command) -> Cell {
         let said = self.workspace.compile_and_listen(command);
         let failure = match said {
             Ok(said) if said.lines().any(|line| line.starts_with("warning")) => "warnings",
             Ok(_) => return Cell::Checked,
             Err(_) => "errors",
         };
-        let (label, package) = (build.label(), build.package);
+        let (label, package) = (build.0, build.package());
         let line = format!("{title}: {label}: {failure} in {package} or what it needs");
         // The table says it again.
         let _ = self.workspace.say(line);
@@ -231,35 +127,38 @@ impl Bench<'_> {
     }
 
     fn features(&self, table: &mut Table) {
-        let builds = match self.extent {
-            Extent::Whole => &FEATURES[..],
-            // The others have dependencies that take long.
-            Extent::Quick => &FEATURES[..5],
+        let more = match self.extent {
+            Extent::Whole => "whole",
+            Extent::Quick => "",
         };
-        for build in builds {
+        for build in Build::on("here").chain(Build::on(more)) {
             let cell = self.checked("here", build, &mut self.cargo("check", build));
-            table.set(&build.label(), "here", cell);
+            table.set(build.0, "here", cell);
         }
     }
 
     /// Runs the tests of rings, built as they are without `std`.
     fn rings_without_std(&self, table: &mut Table) {
         let command = || {
-            let mut command = self.cargo("test", &RINGS);
+            let mut command = self.cargo("test", RINGS);
             command.arg("--lib");
             command
         };
         let tests = self.workspace.run_tests(command, &[]);
-        table.set(&RINGS.label(), "here", ran(tests));
+        table.set(RINGS.0, "here", ran(tests));
     }
 
     fn systems(&self, compiler: &Compiler, table: &mut Table) -> Result<(), String> {
-        for system in SYSTEMS.iter().filter(|system| self.wants(system.extent)) {
-            for build in system.builds {
+        let systems = match self.extent {
+            Extent::Whole => &SYSTEMS[..],
+            Extent::Quick => &SYSTEMS[..1],
+        };
+        for [title, triple, library] in systems {
+            for build in Build::on(title) {
                 let mut check = self.cargo("check", build);
-                let check = for_system(&mut check, compiler, system.triple, system.library);
-                let cell = self.checked(system.title, build, check);
-                table.set(&build.label(), system.title, cell);
+                let check = for_system(&mut check, compiler, triple, library);
+                let cell = self.checked(title, build, check);
+                table.set(build.0, title, cell);
             }
         }
         self.reject_std(compiler)?;
@@ -280,18 +179,15 @@ impl Bench<'_> {
         write("Cargo.toml", manifest)
             .and_then(|()| write("src/lib.rs", "#![no_std]\nextern crate std;\n"))
             .map_err(|error| format!("{}: {error}", folder.display()))?;
-        let system = &SYSTEMS[0];
-        let mut check = self.cargo("check", &whole("seeded"));
-        let check = for_system(&mut check, compiler, system.triple, system.library);
+        let [title, triple, library] = SYSTEMS[0];
+        let mut check = self.cargo("check", Build("seeded"));
+        let check = for_system(&mut check, compiler, triple, library);
         let output = check.current_dir(&folder).output();
         let output = output.map_err(|error| format!("cargo: {error}"))?;
         let said = String::from_utf8_lossy(&output.stderr);
         match said.contains("can't find crate for `std`") && !output.status.success() {
             true => Ok(()),
-            false => Err(format!(
-                "a crate that needs std passed: {}\n{said}",
-                system.title
-            )),
+            false => Err(format!("a crate that needs std passed: {title}\n{said}")),
         }
     }
 
@@ -300,22 +196,24 @@ impl Bench<'_> {
         if let Err(why) = self.emulator() {
             return table.skip("runs on emulated aarch64-linux", &why);
         }
-        for (build, targets, names) in EMULATED {
+        for (package, names) in EMULATED {
             let command = || {
-                let mut command = self.cargo("test", build);
+                let mut command = self.cargo("test", Build(package));
                 for_system(&mut command, compiler, ARM_LINUX, "std");
                 command
-                    .args(*targets)
+                    .args(["--lib", "--test", "suite"])
                     .env("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", LINKER)
                     .env(
                         "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER",
                         "qemu-aarch64 -L /usr/aarch64-linux-gnu",
                     )
-                    .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
+                    .env("CARGO_PROFILE_DEV_OPT_LEVEL", "1")
+                    // Its suite takes minutes to compile at level 1.
+                    .args(["--config", "profile.dev.package.thalweg.opt-level=0"]);
                 command
             };
             let tests = self.workspace.run_tests(command, names);
-            table.set(&build.label(), "aarch64-linux", ran(tests));
+            table.set(package, "aarch64-linux", ran(tests));
         }
     }
 
@@ -356,9 +254,9 @@ impl Bench<'_> {
             }
             self.workspace.compile(&mut check)
         };
-        for build in ALL.split_at(5).0 {
+        for build in Build::on("oldest") {
             let cell = compiles(self.cargo("check", build));
-            table.set(&build.label(), &title, cell.into());
+            table.set(build.0, &title, cell.into());
         }
         let pages = Alone::new(self.workspace).and_then(|alone| {
             alone.write_pages()?;
@@ -382,13 +280,12 @@ const LINKER: &str = "aarch64-linux-gnu-gcc";
 /// The packages of emulator and linker.
 const EMULATOR: &str = "qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross";
 
-/// Builds that run on the emulator: programs of tests, and names of tests.
-const EMULATED: &[(&Build, &[&str], &[&str])] = &[
-    (&HASH, &["--lib", "--test", "suite"], &[]),
+/// Packages whose tests run on the emulator, and names of tests.
+const EMULATED: [(&str, &[&str]); 2] = [
+    ("thalweg-hash", &[]),
     (
-        &ALL[0],
-        &["--lib", "--test", "suite"],
-        &["ring", "channel", "wait"],
+        "thalweg",
+        &["ring::", "ring_conformance::", "channel", "wait::"],
     ),
 ];
 
@@ -409,4 +306,32 @@ fn for_system<'c>(
         .env("RUSTC", rustc)
         // A stable compiler takes `-Z` with it.
         .env("RUSTC_BOOTSTRAP", "1")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builds::{BUILDS, libraries};
+
+    #[test]
+    fn columns_are_known_and_all_are_used() {
+        let systems = SYSTEMS.map(|[title, ..]| title);
+        let known: Vec<&str> = systems
+            .into_iter()
+            .chain(["here", "whole", "oldest"])
+            .collect();
+        for word in BUILDS
+            .lines()
+            .flat_map(|row| row.split_whitespace().skip(1))
+        {
+            assert!(known.contains(&word), "{word}");
+        }
+        assert!(
+            known
+                .iter()
+                .all(|column| Build::on(column).next().is_some())
+        );
+        assert!(Build::on("here").any(|build| build.0 == RINGS.0));
+        assert_eq!(libraries().count(), 5);
+    }
 }

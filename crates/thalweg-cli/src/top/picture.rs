@@ -6,11 +6,13 @@ use crate::message::{counted, grouped};
 use crate::terminal::line::{Line, Tone};
 use thalweg_measure::table::{Nanoseconds, three_digits};
 
-/// Columns of the name: at least, and at most.
+/// Columns of the name: at least, and at most where other columns need the room.
 const NAME_MIN: usize = 14;
 const NAME_MAX: usize = 34;
 /// Rows below which the page shows nothing about the chosen queue.
 const DETAILS_FROM: usize = 12;
+
+const KEYS: &str = "  q quits  n p choose  w d r b l i order  ";
 
 /// All that is shown.
 #[derive(Debug, Default)]
@@ -64,7 +66,11 @@ const COLUMNS: [Column; 10] = [
     Column {
         heading: "out/s",
         width: 7,
-        text: |queue| short(queue.out_per_s),
+        text: |queue| match queue.state {
+            State::Live => short(queue.out_per_s),
+            State::Silent(_) => "silent".to_owned(),
+            State::Ended => "ended".to_owned(),
+        },
     },
     Column {
         heading: "busy",
@@ -128,11 +134,13 @@ impl View {
 
     /// Returns the lines of a page of at most this height; of all queues without one.
     pub(super) fn lines(&self, width: usize, height: Option<usize>) -> Vec<Line> {
-        let mut lines = self.head();
+        let mut lines = self.head(height.is_some());
         if self.queues.is_empty() {
             lines.push(Line::plain("No program has written figures here yet."));
             lines.push(Line::plain("Start one on Thalweg with"));
             lines.push(Line::plain(format!("  THALWEG_EXPORT={}", self.directory)));
+            let which = "Pipelines and buses write them, and channels with a name (Builder::name).";
+            lines.push(Line::plain(which));
         } else {
             let has_details = height.is_none_or(|height| height >= DETAILS_FROM);
             let details = if has_details {
@@ -149,7 +157,7 @@ impl View {
         lines
     }
 
-    fn head(&self) -> Vec<Line> {
+    fn head(&self, has_keys: bool) -> Vec<Line> {
         let text = format!(
             "{} of {}, by {}",
             counted(self.queues.len() as u64, "queue"),
@@ -158,7 +166,7 @@ impl View {
         );
         let mut lines = vec![
             Line::new(Tone::Strong, text)
-                .and(Tone::Faint, "  q quits  n p choose  w d r b l i order  ")
+                .and(Tone::Faint, if has_keys { KEYS } else { "  " })
                 .and(Tone::Faint, &*self.directory),
         ];
         if let Some(why) = &self.lost {
@@ -183,6 +191,8 @@ impl View {
     fn table(&self, width: usize, rows: usize) -> Vec<Line> {
         // The first three columns have room whatever the names are.
         let name_max = width.saturating_sub(26).clamp(NAME_MIN, NAME_MAX);
+        let all: usize = COLUMNS.iter().map(|column| column.width + 1).sum();
+        let name_max = name_max.max(width.saturating_sub(all + 2));
         let names = self
             .queues
             .iter()
@@ -232,8 +242,10 @@ impl View {
                 let [p50, p99, max] = [p50, p99, max].map(|ns| time(Some(ns as f64)));
                 format!("waits since the start: p50 {p50}, p99 {p99}, max {max}")
             }
-            None => "waits: a mean, without percentiles".to_owned(),
+            None => "waits: the mean is known, percentiles are not".to_owned(),
         };
+        let work = queue.work_mean_ns.map(|ns| time(Some(ns)));
+        let work = work.map_or(String::new(), |time| format!("work {time}, "));
         let losses = match queue.losses {
             Some(it) if queue.kind == CHANNEL => format!(
                 "dropped {}, discarded {}; refused, and given back {}",
@@ -256,10 +268,9 @@ impl View {
             Line::new(Tone::Strong, format!("{} {}", queue.kind, queue.title())),
             Line::plain(format!("why: {}", queue.cause())),
             Line::plain(format!(
-                "deepest {} of {}, work {}, in {}/s",
+                "deepest {} of {}, {work}in {}/s",
                 grouped(queue.depth_max),
                 grouped(queue.capacity),
-                time(queue.work_mean_ns),
                 short(queue.in_per_s)
             )),
             Line::plain(waits),
@@ -399,6 +410,32 @@ mod tests {
         let low = shown(&view, (80, 8));
         assert!(low.iter().any(|line| line.contains("1.20k")), "{low:?}");
         assert!(!low.iter().any(|line| line.contains("refused")), "{low:?}");
+    }
+
+    #[test]
+    fn a_wide_page_shows_a_long_name_whole() {
+        let mut view = view(1);
+        view.queues[0].name = "fills of a market with a long name".to_owned();
+        let row = |width| shown(&view, (width, 24))[4].clone();
+        assert!(row(200).contains("with a long name "), "{}", row(200));
+        assert!(row(200).ends_with("1.23M"), "{}", row(200));
+        assert!(row(80).starts_with("> 4711-1 fills of a market with a lo "));
+    }
+
+    #[test]
+    fn a_program_that_has_gone_has_a_word_in_place_of_its_rate() {
+        let mut view = view(2);
+        view.queues[0].state = State::Silent(4);
+        view.queues[1].state = State::Ended;
+        let page = shown(&view, (80, 24));
+        assert!(page.iter().any(|line| line.contains(" silent")), "{page:?}");
+        assert!(page.iter().any(|line| line.contains(" ended")), "{page:?}");
+    }
+
+    #[test]
+    fn a_page_that_is_printed_once_names_no_keys() {
+        let head = view(1).lines(120, None).remove(0).text(120, false);
+        assert_eq!(head, "1 queue of 1 program, by wait  /dev/shm/figures");
     }
 
     #[test]

@@ -131,6 +131,7 @@ impl Evidence {
     }
 
     /// Sets the places of a topic, the largest first.
+    #[cfg(target_os = "linux")]
     pub(crate) fn put_places(&mut self, topic: Topic, places: Vec<String>) {
         self.places.insert(topic, places);
     }

@@ -38,12 +38,13 @@ struct Tables {
     /// The functions, by name: there are no other strings.
     names: Vec<String>,
     name_of: HashMap<String, usize>,
+    /// The categories of the functions.
+    categories: Vec<usize>,
     /// The calling stack, and the function.
     stacks: Vec<(Option<usize>, usize)>,
     stack_of: HashMap<(Option<usize>, usize), usize>,
-    categories: Vec<usize>,
-    /// The stack, the beginning, the weight, and the processor time since the sample before, ns.
-    samples: Vec<(usize, u64, u64, u64)>,
+    /// The stack, the state, the beginning and the weight, ns.
+    samples: Vec<(usize, State, u64, u64)>,
 }
 
 impl Tables {
@@ -51,8 +52,8 @@ impl Tables {
     fn add<'f>(
         &mut self,
         frames: impl Iterator<Item = &'f str>,
-        category: usize,
-        (from_ns, weight_ns, ran_ns): (u64, u64, u64),
+        state: State,
+        (from_ns, weight_ns): (u64, u64),
     ) {
         let mut stack = None;
         for frame in frames {
@@ -60,26 +61,27 @@ impl Tables {
             let name = *self.name_of.entry(frame.to_owned()).or_insert(next);
             if name == next {
                 self.names.push(frame.to_owned());
+                let is_kernel = frame.ends_with("_[k]");
+                let category = if is_kernel { KERNEL } else { state as usize };
+                self.categories.push(category);
             }
             let key = (stack, name);
             let next = self.stacks.len();
             let row = *self.stack_of.entry(key).or_insert(next);
             if row == next {
                 self.stacks.push(key);
-                let is_kernel = frame.ends_with("_[k]");
-                self.categories
-                    .push(if is_kernel { KERNEL } else { category });
             }
             stack = Some(row);
         }
         let stack = stack.unwrap_or(0);
-        self.samples.push((stack, from_ns, weight_ns, ran_ns));
+        self.samples.push((stack, state, from_ns, weight_ns));
     }
 
-    /// Returns a thread that has these tables, and a marker for each sample if it `is_marked`.
+    /// Returns a thread that has these tables, and a marker for each sample if it `is_marked`. Its
+    /// last sample has no stack, but the processor time of the one before it, as each has.
     fn thread(
         self,
-        name: &str,
+        (name, process_name): (&str, &str),
         (process, thread): (u32, u32),
         end_ns: u64,
         is_marked: bool,
@@ -87,14 +89,19 @@ impl Tables {
         let ms = |ns: u64| ns as f64 / 1e6;
         let (stacks, samples) = (&self.stacks, &self.samples);
         let marked = if is_marked { &samples[..] } else { &[] };
-        let column = |of: fn(&(usize, u64, u64, u64)) -> u64| samples.iter().map(of);
+        let ran = samples.iter().map(|&(_, state, _, weight)| match state {
+            State::Running => weight,
+            _ => 0,
+        });
+        let times = samples.iter().map(|it| it.2).chain([end_ns]);
+        let weights = samples.iter().map(|it| it.3).chain([0]);
         let mut sampled = table(
-            samples.len(),
+            samples.len() + 1,
             json!({
-                "stack": samples.iter().map(|it| it.0).collect::<Vec<_>>(),
-                "time": column(|it| it.1).map(ms).collect::<Vec<_>>(),
-                "weight": column(|it| it.2).map(ms).collect::<Vec<_>>(),
-                "threadCPUDelta": column(|it| it.3).collect::<Vec<_>>(),
+                "stack": samples.iter().map(|it| Some(it.0)).chain([None]).collect::<Vec<_>>(),
+                "time": times.map(ms).collect::<Vec<_>>(),
+                "weight": weights.map(ms).collect::<Vec<_>>(),
+                "threadCPUDelta": [0].into_iter().chain(ran).collect::<Vec<_>>(),
             }),
         );
         sampled["weightType"] = "tracing-ms".into();
@@ -102,6 +109,7 @@ impl Tables {
         let rows: Vec<usize> = (0..frames).collect();
         json!({
             "name": name,
+            "processName": process_name,
             "processType": "default",
             "isMainThread": process == thread,
             "pid": process.to_string(),
@@ -116,18 +124,19 @@ impl Tables {
             // Phase 1 is an interval.
             "markers": table(marked.len(), json!({
                 "name": marked.iter().map(|it| stacks[it.0].1).collect::<Vec<_>>(),
-                "startTime": marked.iter().map(|it| ms(it.1)).collect::<Vec<_>>(),
-                "endTime": marked.iter().map(|it| ms(it.1 + it.2)).collect::<Vec<_>>(),
-                "category": marked.iter().map(|it| self.categories[it.0]).collect::<Vec<_>>(),
+                "startTime": marked.iter().map(|it| ms(it.2)).collect::<Vec<_>>(),
+                "endTime": marked.iter().map(|it| ms(it.2 + it.3)).collect::<Vec<_>>(),
+                "category": marked.iter().map(|it| it.1 as usize).collect::<Vec<_>>(),
                 "phase": 1, "data": null,
             })),
             "stackTable": table(stacks.len(), json!({
                 "prefix": stacks.iter().map(|it| it.0).collect::<Vec<_>>(),
                 "frame": stacks.iter().map(|it| it.1).collect::<Vec<_>>(),
-                "category": self.categories, "subcategory": 0,
+                "category": stacks.iter().map(|it| self.categories[it.1]).collect::<Vec<_>>(),
+                "subcategory": 0,
             })),
             "frameTable": table(frames, json!({
-                "address": -1, "inlineDepth": 0, "category": null, "subcategory": null,
+                "address": -1, "inlineDepth": 0, "category": self.categories, "subcategory": 0,
                 "func": rows, "nativeSymbol": null, "innerWindowID": null,
                 "implementation": null, "line": null, "column": null,
             })),
@@ -151,25 +160,22 @@ impl Tables {
 pub(super) fn firefox(recording: &Recording, command: &str) -> serde_json::Result<String> {
     let mut threads = Vec::new();
     for track in &recording.tracks {
-        let (mut tables, mut ran_ns) = (Tables::default(), 0);
+        let mut tables = Tables::default();
         for (state, from_ns, to_ns) in track.pieces() {
-            let times = (from_ns, to_ns - from_ns, std::mem::take(&mut ran_ns));
-            tables.add([state.name()].into_iter(), state as usize, times);
-            if state == State::Running {
-                ran_ns = to_ns - from_ns;
-            }
+            tables.add([state.name()].into_iter(), state, (from_ns, to_ns - from_ns));
         }
+        let names = (&*track.name, recording.process_name(track));
         let ids = (track.process, track.thread);
-        threads.push(tables.thread(&track.name, ids, track.end_ns, true));
+        threads.push(tables.thread(names, ids, track.end_ns, true));
     }
     for (id, name, state, stacks) in recording.by_stack() {
         let (mut tables, mut from_ns) = (Tables::default(), 0);
         for stack in &stacks {
             let frames = stack.frames.iter().map(String::as_str);
-            tables.add(frames, state as usize, (from_ns, stack.weight_ns, 0));
+            tables.add(frames, state, (from_ns, stack.weight_ns));
             from_ns += stack.weight_ns;
         }
-        threads.push(tables.thread(name, (id, id), from_ns, false));
+        threads.push(tables.thread((name, name), (id, id), from_ns, false));
     }
     let categories = CATEGORIES
         .map(|(name, color)| json!({ "name": name, "color": color, "subcategories": ["Other"] }));

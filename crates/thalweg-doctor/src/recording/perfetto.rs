@@ -96,12 +96,8 @@ pub(super) fn perfetto(recording: &Recording, command: &str) -> serde_json::Resu
         let of = (track.process, track.thread);
         if !named.contains(&track.process) {
             named.push(track.process);
-            let main = recording
-                .tracks
-                .iter()
-                .find(|it| it.thread == track.process);
-            let name = &main.unwrap_or(track).name;
-            trace.put(&Event::named("process_name", of, &**name))?;
+            let name = recording.process_name(track);
+            trace.put(&Event::named("process_name", of, name))?;
         }
         let left_out = match track.spans_left_out {
             0 => Cow::Borrowed(&*track.name),

@@ -1,23 +1,74 @@
 //! A sender behind a shared reference.
 
 use std::fmt;
+use std::ops::{Deref, DerefMut};
 
 use super::Mpmc;
 use super::error::{SendError, TrySendError};
 use super::hub::ManySenders;
 use super::sender::Sender;
+use super::weak::WeakSender;
 use crate::ring::sync::{Mutex, lock};
 
 /// A sender that any number of threads and tasks use at once, by `&self`; see
 /// [`Sender::into_shared`]. It keeps the channel connected, as any sender does.
-pub struct SharedSender<T, S: ManySenders = Mpmc>(Mutex<Sender<T, S>>);
+///
+/// A call takes a sender that no other call uses, and gives it back: two short critical sections.
+/// Where there is none it makes one, and at most 8 of these are kept.
+pub struct SharedSender<T, S: ManySenders = Mpmc>(Mutex<Senders<T, S>>);
+
+/// The senders of a [`SharedSender`]. At least one is there or lent to a call.
+struct Senders<T, S: ManySenders> {
+    /// Boxed, so that little is moved while the lock is held.
+    idle: Vec<Box<Sender<T, S>>>,
+    /// For another one, where all are lent.
+    origin: WeakSender<T, S>,
+}
+
+/// The number of idle senders that are kept.
+const IDLE_MAX: usize = 8;
+
+const IS_OPEN: &str = "a sender is idle or lent";
+
+/// A sender that one call uses.
+struct Lent<'s, T, S: ManySenders> {
+    /// Taken by the drop.
+    sender: Option<Box<Sender<T, S>>>,
+    home: &'s SharedSender<T, S>,
+}
+
+const IS_LENT: &str = "the sender is there until the drop";
+
+impl<T, S: ManySenders> Deref for Lent<'_, T, S> {
+    type Target = Sender<T, S>;
+
+    fn deref(&self) -> &Sender<T, S> {
+        self.sender.as_ref().expect(IS_LENT)
+    }
+}
+
+impl<T, S: ManySenders> DerefMut for Lent<'_, T, S> {
+    fn deref_mut(&mut self) -> &mut Sender<T, S> {
+        self.sender.as_mut().expect(IS_LENT)
+    }
+}
+
+impl<T, S: ManySenders> Drop for Lent<'_, T, S> {
+    fn drop(&mut self) {
+        let mut senders = lock(&self.home.0);
+        if senders.idle.len() < IDLE_MAX {
+            senders.idle.extend(self.sender.take());
+        }
+        // One that is left over is dropped without the lock: it may wake others.
+    }
+}
 
 impl<T, S: ManySenders> Sender<T, S> {
     /// Turns the sender into one that is `Sync`: for a struct whose methods take `&self`, or a
     /// `static`.
     ///
-    /// Each call sends by a clone of its own, which takes a lock and increments a few shared
-    /// counters. A sender for each thread costs less.
+    /// Each call takes a sender from a list of its own, behind a lock, and puts it back. A thread
+    /// that can have a sender of its own sends for less.
     ///
     /// ```
     /// use thalweg::channel::{SharedSender, mpmc};
@@ -39,14 +90,28 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// assert_eq!(rx.try_iter().count(), 2);
     /// ```
     pub fn into_shared(self) -> SharedSender<T, S> {
-        SharedSender(Mutex::new(self))
+        let origin = self.downgrade();
+        SharedSender(Mutex::new(Senders {
+            idle: vec![Box::new(self)],
+            origin,
+        }))
     }
 }
 
 impl<T, S: ManySenders> SharedSender<T, S> {
     /// Returns another sender of the channel, for one thread.
     pub fn sender(&self) -> Sender<T, S> {
-        lock(&self.0).clone()
+        lock(&self.0).origin.upgrade().expect(IS_OPEN)
+    }
+
+    fn lend(&self) -> Lent<'_, T, S> {
+        let mut senders = lock(&self.0);
+        let idle = senders.idle.pop();
+        let sender = idle.unwrap_or_else(|| Box::new(senders.origin.upgrade().expect(IS_OPEN)));
+        Lent {
+            sender: Some(sender),
+            home: self,
+        }
     }
 
     /// Sends as [`Sender::send`] does.
@@ -54,7 +119,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
     /// # Errors
     /// See [`SendError`].
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
-        self.sender().send(value)
+        self.lend().send(value)
     }
 
     /// Sends as [`Sender::try_send`] does.
@@ -62,7 +127,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
     /// # Errors
     /// See [`SendError`].
     pub fn try_send(&self, value: T) -> Result<(), TrySendError<T>> {
-        self.sender().try_send(value)
+        self.lend().try_send(value)
     }
 
     /// Sends as [`Sender::send_async`] does. Not cancel-safe: dropping the future drops the element
@@ -71,7 +136,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
     /// # Errors
     /// See [`SendError`].
     pub async fn send_async(&self, value: T) -> Result<(), SendError<T>> {
-        let mut sender = self.sender();
+        let mut sender = self.lend();
         sender.send_async(value).await
     }
 }
