@@ -187,8 +187,8 @@ pub(crate) struct Session {
     pub(crate) has_request_changed: bool,
     pub(crate) market: Subscription,
     pub(crate) market_waits: MarketWaits,
-    /// Whether its answers were held back in the last round of turns.
-    pub(crate) was_held: bool,
+    /// Since when its answers are held back, while it has turns for what was read.
+    pub(crate) held_since: Option<Instant>,
 }
 
 impl Session {
@@ -227,7 +227,7 @@ impl Session {
             has_request_changed: false,
             market,
             market_waits: MarketWaits::Feed,
-            was_held: false,
+            held_since: None,
         }
     }
 
