@@ -29,12 +29,39 @@ fn on(command: &str, directory: &str) -> Value {
     thalweg(&["exchange", command, directory, "--format", "json"]).json()
 }
 
+/// Checks that figures of one report that say the same thing agree.
+fn figures_agree(latency: &Value) {
+    let ns = |value: &Value| value.as_u64().expect("a number");
+    for slow in latency["slowest"].as_array().expect("a list") {
+        let parts = slow["parts"].as_array().expect("a list").iter();
+        let sum: u64 = parts.map(|part| ns(&part["ns"])).sum();
+        assert_eq!(sum, ns(&slow["end_to_end_ns"]), "{slow}");
+    }
+    assert_eq!(latency["sampled_every"], 1);
+    let stages = latency["stages"].as_array().expect("a list");
+    let stage = |name| stages.iter().find(|stage| stage["name"] == name);
+    let (journal, publish) = (stage("journal").expect("it is there"), stage("publish"));
+    assert!(
+        journal["waited"]["mean_ns"].as_f64() > Some(0.0),
+        "{journal}"
+    );
+    assert!(journal.get("served").is_none() && journal.get("utilisation").is_none());
+    let publish = publish.expect("it is there");
+    let served = &publish["served"];
+    let mean_ns = served["mean_ns"].as_f64().expect("a number");
+    let served_ns = mean_ns * served["count"].as_f64().expect("a number");
+    let busy = publish["utilisation"].as_f64().expect("a number");
+    let busy_ns = busy * latency["elapsed_ns"].as_f64().expect("a number");
+    assert!((0.9..=1.1).contains(&(busy_ns / served_ns)), "{publish}");
+}
+
 #[test]
 fn a_journaled_run_ends_as_one_without_and_its_directory_is_an_exchange() {
     let scratch = Scratch::new();
     let directory = &scratch.path("exchange");
     let plain = flow(&["--format", "json"]).json();
     let facts = flow(&["--format", "json", "--journal", directory]).json();
+    figures_agree(&facts["latency"]);
     for same in ["state_hash", "commands", "trades", "books"] {
         assert_eq!(facts[same], plain[same], "{same}");
     }

@@ -416,7 +416,7 @@ fn create_with(
         path: keys.to_owned(),
         source,
     };
-    let mut file = OpenOptions::new();
+    let mut file = private_options();
     let mut file = file.create(true).append(true).open(keys).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.sync_all().map_err(failed)?;
@@ -474,11 +474,26 @@ fn master(path: &Path) -> Result<Vec<u8>, GatewayError> {
 /// # Errors
 /// The file exists or cannot be made.
 pub fn private_file(path: &Path) -> io::Result<File> {
+    private_options().write(true).create_new(true).open(path)
+}
+
+/// Returns options with which a file that is made is its owner's alone.
+fn private_options() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
+}
+
+/// Makes a directory that is its owner's alone, and the ones above it, where they are missing.
+///
+/// # Errors
+/// It cannot be made.
+pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
 }
 
 fn random_letters() -> Result<String, GatewayError> {
@@ -504,6 +519,29 @@ mod tests {
         let text = STANDARD.encode(signed);
         assert!(verifier.verify(b"payload", &text));
         assert!(!verifier.verify(b"payloae", &text));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_made_for_keys_is_its_owners_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let name = format!("thalweg-gateway-private-{}", std::process::id());
+        let above = std::env::temp_dir().join(name);
+        let _ = fs::remove_dir_all(&above);
+        let directory = above.join("gateway");
+        private_directory(&directory).expect("there is room");
+        let keys = directory.join("api-keys.toml");
+        create_demo(&keys, UserId(1)).expect("there is room");
+        let mode = |path: &Path| {
+            fs::metadata(path)
+                .expect("it is there")
+                .permissions()
+                .mode()
+        };
+        assert_eq!(mode(&above) & 0o777, 0o700);
+        assert_eq!(mode(&directory) & 0o777, 0o700);
+        assert_eq!(mode(&keys) & 0o777, 0o600);
+        fs::remove_dir_all(&above).expect("it is there");
     }
 
     /// The secrets of an empty master can be computed from API keys.

@@ -466,7 +466,7 @@ impl Page {
 fn exchange(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
     to.counter(
         "commands",
-        "Commands that the exchange took, ever.",
+        "Commands that were executed, ever.",
         stats.number,
     )?;
     let in_flight = stats.in_flight as f64;

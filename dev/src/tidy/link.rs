@@ -17,6 +17,11 @@ pub(crate) const RULES: &[Rule] = &[
         summary: "a page that a text or a comment names as `docs/….md` is there",
         check: dead_page,
     },
+    Rule {
+        name: "dead-name",
+        summary: "an item of CONTRIBUTING.md names files that are there, and what they have",
+        check: dead_name,
+    },
 ];
 
 fn dead_link(tree: &Tree, findings: &mut Findings) {
@@ -154,6 +159,53 @@ fn is_page(tree: &Tree, file: &Source, name: &str) -> bool {
     tree.get(name).is_some() || tree.get(&inside).is_some()
 }
 
+/// The folder that paths in CONTRIBUTING.md may leave out.
+const LEFT_OUT: &str = "crates/thalweg-exchange";
+
+fn dead_name(tree: &Tree, findings: &mut Findings) {
+    let Some(page) = tree.get("CONTRIBUTING.md") else {
+        return;
+    };
+    // The files of the item that a line belongs to, and the folder of the last one of them.
+    let (mut files, mut folder) = (Vec::new(), String::new());
+    for (number, line) in page.lines() {
+        if !line.starts_with("  ") {
+            files.clear();
+        }
+        if !line.starts_with("- `") && files.is_empty() {
+            continue;
+        }
+        for quoted in line.split('`').skip(1).step_by(2) {
+            let is_path = [".rs", ".md"].iter().any(|end| quoted.ends_with(end));
+            let candidates = [quoted.to_owned(), format!("{LEFT_OUT}/{quoted}")];
+            let near = format!("{folder}/{quoted}");
+            let mut file = candidates
+                .iter()
+                .chain([&near])
+                .filter_map(|path| tree.get(path));
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            match file.next() {
+                Some(file) if is_path => {
+                    folder = file
+                        .path
+                        .rsplit_once('/')
+                        .map_or("", |(at, _)| at)
+                        .to_owned();
+                    files.push(file);
+                }
+                None if is_path => findings.add(&page.path, number, format!("no file {quoted}")),
+                _ if !quoted.chars().all(is_name) || quoted == "bool" => {}
+                _ => {
+                    let has = |file: &&Source| file.lines().any(|(_, line)| line.contains(quoted));
+                    if !files.is_empty() && !files.iter().any(has) {
+                        findings.add(&page.path, number, format!("no `{quoted}` in these files"));
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 pub(super) mod tests {
     use super::super::rule::case::Case;
@@ -195,6 +247,22 @@ pub(super) mod tests {
                 &format!("({page}, Results)\n"),
             ),
             Case::accepts("dead-page", "src/a.rs", &format!("// see {page}.\n")).with(page, ""),
+            Case::rejects("dead-name", 1, "CONTRIBUTING.md", "- `src/a.rs`: `Gone`\n")
+                .with("crates/thalweg-exchange/src/a.rs", "struct Other;\n"),
+            Case::rejects(
+                "dead-name",
+                2,
+                "CONTRIBUTING.md",
+                "- `src/a.rs`,\n  `src/b.rs`\n",
+            )
+            .with("src/a.rs", ""),
+            Case::accepts(
+                "dead-name",
+                "CONTRIBUTING.md",
+                "- `src/a.rs`: `Here`\n  or `b.rs` (`there`)\n\n`None`\n",
+            )
+            .with("src/a.rs", "struct Here;\n")
+            .with("src/b.rs", "fn there() {}\n"),
             Case::accepts("dead-page", "tests/a.rs", &format!("f(\"{page}\");\n")),
             Case::accepts("dead-page", "crates/a/src/a.rs", &format!("\"{page}\"\n"))
                 .with(&format!("crates/a/{page}"), ""),

@@ -16,7 +16,8 @@ use std::path::PathBuf;
 #[command(name = "thalweg", version, propagate_version = true)]
 #[command(
     after_help = "Data goes to standard output, everything else to standard error.\n\
-    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure, 130 Ctrl-C, 143 SIGTERM;\n\
+    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure, 3 a replica whose place\n\
+    another one has taken (`exchange serve`), 130 Ctrl-C, 143 SIGTERM;\n\
     `thalweg doctor -- COMMAND` has that of COMMAND.\n\
     NO_COLOR turns colours off."
 )]
@@ -55,10 +56,10 @@ pub(crate) enum Command {
     /// Show the queues of running programs: depth, time in queue, rates, losses, what is slowest
     ///
     /// DIR is the directory that the environment variable THALWEG_EXPORT named when the programs
-    /// were started: those on pipelines and buses of Thalweg write their figures there
-    /// (docs/export-format.md). On a terminal, a page that changes each second; else a line for
-    /// each queue, each second. `wait` is the mean of the last second: of a bus by the length of
-    /// its queue; percentiles are since the program's start.
+    /// were started: those on pipelines, buses and named channels of Thalweg write their
+    /// figures there (docs/export-format.md). On a terminal, a page that changes each second; else
+    /// a line for each queue, each second. `wait` is the mean of the last second: of a bus by the
+    /// length of its queue; percentiles are since the program's start.
     ///
     /// Exit code: 0 ended by q; 1 where --once found no queue; 2 misuse or failure, such as a
     /// directory that is not there; 130 after Ctrl-C in a pipe, 143 after SIGTERM.

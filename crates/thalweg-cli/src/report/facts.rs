@@ -235,8 +235,7 @@ pub(crate) struct Latency {
     /// The throughput in each interval of the run.
     pub(crate) throughput: Throughput,
     /// The sampling interval: one command in this number, and more of the first ones, is in the
-    /// distributions of the service times of publishing and of the journal. All other distributions
-    /// hold every command.
+    /// distribution of the service times of publishing. All other distributions hold every command.
     pub(crate) sampled_every: u64,
     /// The latency from the moment a command was due (at a rate) or handed over (at max) to its
     /// last stage.
@@ -258,6 +257,16 @@ pub(crate) struct Latency {
     pub(crate) switch_count: Option<u64>,
     /// The slowest of all commands, the slowest first.
     pub(crate) slowest: Vec<Slow>,
+}
+
+impl Latency {
+    /// Returns the event of a command from which its latency counts: without a rate, none is due.
+    pub(crate) fn counted_from(&self) -> &'static str {
+        match self.rate_reached {
+            Some(_) => "due",
+            None => "handed over",
+        }
+    }
 }
 
 impl Latency {

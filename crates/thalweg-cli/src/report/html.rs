@@ -197,7 +197,8 @@ pub(crate) fn slowest(latency: &Latency) -> String {
             ]
         })
         .collect();
-    let table = table(&["command", "since it was due", "of that"], &rows);
+    let since = format!("since it was {}", latency.counted_from());
+    let table = table(&["command", &since, "of that"], &rows);
     format!("<div class=\"slowest\">\n{table}</div>\n")
 }
 

@@ -235,10 +235,12 @@ fn latency(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
 
 /// Describes which commands a latency table covers.
 pub(super) fn sampling(latency: &Latency) -> String {
-    format!(
-        "Times are of every command; what publishing and the journal served are of one in {}.",
-        latency.sampled_every
-    )
+    match latency.sampled_every {
+        1 => "Times are of every command.".to_owned(),
+        every => {
+            format!("Times are of every command; what publishing served is of one in {every}.")
+        }
+    }
 }
 
 /// Returns the rows of a latency table: every part, and end to end. Parts that never took any time
@@ -327,7 +329,11 @@ fn slowest(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     if latency.slowest.is_empty() {
         return Ok(());
     }
-    writeln!(out, "  slowest of all, from when they were due:")?;
+    writeln!(
+        out,
+        "  slowest of all, from when they were {}:",
+        latency.counted_from()
+    )?;
     for slow in &latency.slowest {
         writeln!(
             out,
@@ -363,7 +369,7 @@ mod tests {
             "  execute, served ",
             "    match, served ",
             "end to end",
-            "what publishing and the journal served are of one in 32.\n",
+            "what publishing served is of one in 32.\n",
             "execute: busy 25.00 %; batches of a sampled command: mean 10.0, p50 9, p99 64, max 64",
             "command 77 (place): 1.00 ms, of that 940 µs waiting for execute, 59.0 µs in match",
             "Cost of a command\n  risk                     20.5 ns\n",

@@ -174,6 +174,13 @@ impl Passage {
                 }
                 "publish" => {
                     row.waited = ns(publish);
+                    let busy = stage.busy_ns as f64 / clock.ns(elapsed).max(1) as f64;
+                    row.utilisation = Some(busy.min(1.0));
+                    rows.push(row);
+                }
+                // Commands wait until it has the disk; how long it worked is not measured.
+                "journal" if stage.busy_ns == 0 => {
+                    (row.served, row.utilisation) = (None, None);
                     rows.push(row);
                 }
                 _ => rows.push(row),
@@ -280,18 +287,21 @@ impl Slowest {
                 sent: kept.passed.sent + blocked.map_or(0, Kept::took),
                 ..kept.passed
             };
-            let parts = passed.named().into_iter();
-            let parts = parts.filter(|(_, ticks)| *ticks > 0);
+            // Ends are rounded, not parts, so that the parts add up to the whole.
+            let mut end = 0;
+            let parts = passed.named().into_iter().map(|(what, ticks)| {
+                let begin = clock.ns(end);
+                end += ticks;
+                SlowPart {
+                    what: what.to_owned(),
+                    ns: clock.ns(end) - begin,
+                }
+            });
             Slow {
                 command: kept.sequence + 1,
                 kind: kept.kind.to_owned(),
                 end_to_end_ns: clock.ns(kept.took()),
-                parts: parts
-                    .map(|(what, ticks)| SlowPart {
-                        what: what.to_owned(),
-                        ns: clock.ns(ticks),
-                    })
-                    .collect(),
+                parts: parts.filter(|part| part.ns > 0).collect(),
             }
         };
         self.kept.iter().map(slow).collect()

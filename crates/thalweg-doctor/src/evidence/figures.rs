@@ -596,7 +596,12 @@ impl Collector<'_> {
         for (cause, name) in Cause::ALL {
             let part = waits.critical.get(&cause).copied().unwrap_or(0.0);
             let share = (all > 0.0).then_some(part / all);
-            self.sampled_or(name, share, SYSCALL, "it was never seen wholly blocked");
+            self.sampled_or(
+                name,
+                share,
+                SYSCALL,
+                "no look at /proc found it wholly blocked",
+            );
         }
         self.lock_queues();
         // A longer sleep is more likely to be sampled; the harmonic mean corrects this bias.
@@ -606,7 +611,7 @@ impl Collector<'_> {
                 "futex.wake_share",
                 waits.timed_share(Cause::Futex).map(|timed| 1.0 - timed),
                 "/proc/*/task/*/syscall: timeouts",
-                "it was never seen wholly blocked at a futex that tells who ended it",
+                "no look at /proc found it wholly blocked at a futex that tells who ended it",
             ),
             (
                 "futex.timeout_us",
@@ -618,7 +623,7 @@ impl Collector<'_> {
                 "poll.timer_share",
                 waits.timed_share(Cause::Poll),
                 "/proc/*/task/*/syscall, mem, fdinfo: timeouts and timers",
-                "it was never seen wholly blocked in a poll that tells what ended it",
+                "no look at /proc found it wholly blocked in a poll that tells what ended it",
             ),
             (
                 "sleep.us",

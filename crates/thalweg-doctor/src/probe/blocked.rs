@@ -82,6 +82,8 @@ impl Files {
         let (number, arguments, stack) = match known {
             Some(Call::Running) => return Seen::Running,
             Some(Call::In(number, arguments, stack)) => {
+                let words = |at| syscall::words_at(pid, at);
+                let arguments = syscall::futex_arguments(number, arguments, words);
                 let number = syscall::meant(number, &arguments);
                 (Some(number), arguments, stack)
             }
@@ -324,11 +326,13 @@ fn value_ns(text: &str) -> Option<u64> {
 mod tests {
     use super::*;
     use rustix::event::epoll;
+    use rustix::thread::futex;
     use rustix::time::{
         Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
         timerfd_settime,
     };
     use std::os::fd::{AsRawFd as _, OwnedFd};
+    use std::sync::atomic::AtomicU32;
 
     #[test]
     fn the_state_comes_after_a_name_with_brackets() {
@@ -362,6 +366,59 @@ mod tests {
         held.unlock().unwrap();
         waiting.join().unwrap().unwrap();
         fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_wait_for_several_words_has_the_arguments_of_a_futex_call() {
+        static WORDS: [AtomicU32; 2] = [AtomicU32::new(7), AtomicU32::new(8)];
+        let flags = futex::WaitFlags::SIZE_U32 | futex::WaitFlags::PRIVATE;
+        let entry = move |(word, value): (&'static AtomicU32, u64)| {
+            let mut entry = futex::Wait::new();
+            entry.val = value;
+            entry.uaddr = futex::WaitPtr::new(word.as_ptr().cast());
+            entry.flags = flags;
+            entry
+        };
+        let own = std::process::id().cast_signed();
+        let wait_at = |count: usize| {
+            let (sender, receiver) = std::sync::mpsc::channel();
+            let waiting = std::thread::spawn(move || {
+                let list = [(&WORDS[0], 7), (&WORDS[1], 8)].map(entry);
+                let at = list.as_ptr().addr() as u64;
+                sender.send((rustix::thread::gettid(), at)).unwrap();
+                let none = futex::WaitvFlags::empty();
+                let is_woken = |done| !matches!(done, Err(rustix::io::Errno::INTR));
+                let wait = || {
+                    futex::waitv(
+                        &list[..count],
+                        none,
+                        None,
+                        rustix::thread::ClockId::Monotonic,
+                    )
+                };
+                while !is_woken(wait()) {}
+            });
+            let (tid, list) = receiver.recv().unwrap();
+            let tid = tid.as_raw_nonzero().get();
+            let wait = loop {
+                match Files::default().wait(own, tid) {
+                    Seen::Blocked(wait) if wait.call == Some(libc::SYS_futex_waitv as u64) => {
+                        break wait;
+                    }
+                    _ => std::thread::yield_now(),
+                }
+            };
+            while futex::wake(&WORDS[0], futex::Flags::PRIVATE, 1).unwrap() == 0 {
+                std::thread::yield_now();
+            }
+            waiting.join().unwrap();
+            (wait.arguments, list)
+        };
+        let (one, _) = wait_at(1);
+        let word = WORDS[0].as_ptr().addr() as u64;
+        assert_eq!(one, [word, 9 | 128, 7, 0, 0, 0]);
+        let (two, list) = wait_at(2);
+        assert_eq!(two, [list, 9 | 128, 0, 0, 0, 0]);
     }
 
     #[test]

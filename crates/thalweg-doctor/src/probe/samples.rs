@@ -198,7 +198,7 @@ impl Samples {
                     shares.call += share;
                     match &*name {
                         "sched_yield" => shares.yields += share,
-                        "futex" => shares.futex += share,
+                        "futex" | "futex_waitv" => shares.futex += share,
                         UNNAMED => unnamed += share,
                         _ => {}
                     }

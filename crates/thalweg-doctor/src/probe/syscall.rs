@@ -112,6 +112,40 @@ pub(crate) fn accepts(number: u64) -> bool {
 const PRIVATE: u64 = 128;
 const CLOCK_REALTIME: u64 = 256;
 
+/// Returns the arguments of the `futex` call that a call equals. The words of `futex_waitv` are in
+/// a list, each with its value and flags, which `words` reads; a wait for several words is one at
+/// an address of its own, that of the list. All other calls keep their arguments.
+pub(crate) fn futex_arguments(
+    number: u64,
+    arguments: Arguments,
+    words: impl Fn(u64) -> Option<Words>,
+) -> Arguments {
+    const WAIT_BITSET: u64 = 9;
+    if i64::try_from(number) != Ok(libc::SYS_futex_waitv) {
+        return arguments;
+    }
+    let [list, count, _, timeout, clock, _] = arguments;
+    let realtime = match clock as i32 {
+        libc::CLOCK_REALTIME => CLOCK_REALTIME,
+        _ => 0,
+    };
+    let one = || Some((words(list)?, words(list.wrapping_add(16))?));
+    let (address, value, private) = match one().filter(|_| count == 1) {
+        Some(([value, address], [flags, _])) => {
+            (address as u64, value as u64, flags as u64 & PRIVATE)
+        }
+        None => (list, 0, PRIVATE),
+    };
+    [
+        address,
+        WAIT_BITSET | private | realtime,
+        value,
+        timeout,
+        0,
+        0,
+    ]
+}
+
 /// Returns the operation of a futex call: its second argument.
 fn operation(arguments: &Arguments) -> u64 {
     arguments[1] & !(PRIVATE | CLOCK_REALTIME)

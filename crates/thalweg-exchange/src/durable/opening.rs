@@ -212,12 +212,13 @@ impl<S: Storage> Exchange<S> {
                 .map_err(|error| OpenError::Thread(error.to_string()))?,
         };
         let service = &options.service;
+        let stamping = Stamping::new(service);
         Ok(Self {
             digest: image.digest,
             in_flight: InFlight::new(service.capacity, service.events, service.levels),
-            stamping: Stamping::new(service),
+            stage_times: StageTimes::new(stamping.every()),
+            stamping,
             foresight: Foresight::default(),
-            stage_times: StageTimes::new(service.sample_every),
             admission: Admission::new(&image.tables.sessions, options.sessions),
             reports: Reports::new(image.tables),
             reported: Reported::default(),

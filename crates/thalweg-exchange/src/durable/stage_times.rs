@@ -46,10 +46,10 @@ impl StageTimes {
         let ns = |from: u64, to: u64| clock.ns(to.saturating_sub(from));
         self.execute.waited.record(ns(slot.taken, stamps.begun));
         self.execute.served.record(ns(stamps.begun, stamps.settled));
-        self.journal.waited.record(0);
         self.journal
-            .served
+            .waited
             .record(ns(stamps.settled, stamps.journaled));
+        self.journal.served.record(0);
         self.publish.waited.record(0);
         self.publish.served.record(ns(stamps.journaled, published));
         self.end_to_end.record(ns(slot.sent(), published));

@@ -54,6 +54,11 @@ impl Stamping {
         }
     }
 
+    /// Returns the number of commands of which one is stamped.
+    pub(crate) const fn every(&self) -> u64 {
+        self.every
+    }
+
     /// The stage begins with a chunk.
     #[inline(always)]
     pub(crate) fn begin(&mut self) {

@@ -18,6 +18,7 @@ use super::fields::{Bytes, Writer, decode_order, decode_trade, encode_order, enc
 use super::kept::{self, Kept};
 use super::order::Order;
 use crate::GatewayError;
+use crate::keys::private_directory;
 use crate::market::Trade;
 use crate::reported::Reported;
 
@@ -119,7 +120,7 @@ impl Log {
     /// # Errors
     /// Files that cannot be read or written.
     pub(crate) fn open(directory: &Path, checkpoint_bytes: u64) -> Result<Self, GatewayError> {
-        std::fs::create_dir_all(directory).map_err(|source| GatewayError::File {
+        private_directory(directory).map_err(|source| GatewayError::File {
             path: directory.to_owned(),
             source,
         })?;

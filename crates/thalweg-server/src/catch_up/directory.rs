@@ -38,12 +38,19 @@ pub(super) struct Held<'d> {
     _lock: Box<dyn Any>,
 }
 
+/// Makes a directory that is its owner's alone, and the ones above it, where they are missing.
+fn private_directory(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(path)
+}
+
 /// Keeps other programs out of a directory, which is made if it is not there.
 ///
 /// # Errors
 /// Another program has it open, or the system refuses it.
 pub(super) fn hold(directory: &Path) -> io::Result<Held<'_>> {
-    fs::create_dir_all(directory)?;
+    private_directory(directory)?;
     let _lock = Box::new(locked(directory)?);
     Ok(Held { directory, _lock })
 }
@@ -91,7 +98,7 @@ fn finish_by(directory: &Path, on_step: OnStep<'_>) -> io::Result<()> {
     let (whole, moving) = (directory.join(WHOLE), directory.join(MOVING));
     if whole.is_dir() {
         let aside = directory.join(ASIDE);
-        fs::create_dir_all(&aside)?;
+        private_directory(&aside)?;
         let mut names = names(directory)?;
         names.sort_by_key(|name| !is_snapshot(name));
         move_all(&names, (directory, &aside), on_step)?;

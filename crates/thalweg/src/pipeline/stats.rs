@@ -115,11 +115,15 @@ impl Stats {
     pub fn of(
         elapsed: std::time::Duration,
         sampled_every: u64,
-        stages: Vec<StageStats>,
+        mut stages: Vec<StageStats>,
         end_to_end_ns: Histogram,
     ) -> Self {
+        let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+        for stage in &mut stages {
+            stage.utilisation = (stage.busy_ns as f64 / elapsed_ns.max(1) as f64).min(1.0);
+        }
         Self {
-            elapsed_ns: u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns,
             sampled_every,
             sampled_more_until: 0,
             samples: end_to_end_ns.count(),
@@ -147,8 +151,8 @@ impl Stats {
 }
 
 impl StageStats {
-    /// Makes the figures of a stage that `events` have passed, of which some were timed, in ns: see
-    /// [`Stats::of`].
+    /// Makes the figures of a stage that `events` have passed, of which some were timed, in ns. Its
+    /// `utilisation` is computed by [`Stats::of`].
     pub fn of(name: &str, events: u64, queueing_ns: Histogram, service_ns: Histogram) -> Self {
         let service_mean_ns = service_ns.mean();
         Self {

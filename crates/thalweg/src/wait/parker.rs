@@ -7,6 +7,7 @@
 //! only the first use allocates.
 
 use std::cell::Cell;
+// `Wake` needs the standard library's `Arc` under models, too; its count is not modelled.
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::thread::LocalKey;
@@ -16,8 +17,6 @@ use thalweg_measure::clock::Clock;
 
 use super::cores;
 use crate::ring::sync::{AtomicU32, AtomicU64, IS_MODEL, Ordering, order, parking, yield_now};
-
-// Not the model's: `Wake` asks for this one, and its count is not what is modelled.
 
 /// Awake, and not notified.
 const AWAKE: u32 = 0;

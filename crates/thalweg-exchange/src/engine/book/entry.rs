@@ -552,8 +552,8 @@ impl Bounds {
 }
 
 impl Book {
-    /// Checks that a new order would be filled whole at prices up to `limit`, at a cost that
-    /// `is_good`: which is good of each that is better, too. Counts the visits.
+    /// Checks that a new order would be filled whole at prices up to `limit`, at a total cost that
+    /// `is_good` accepts; where it accepts a cost, it accepts each better one. Counts the visits.
     ///
     /// # Errors
     /// [`RejectReason::FillOrKill`], or [`RejectReason::WorkLimit`] where that is not known.

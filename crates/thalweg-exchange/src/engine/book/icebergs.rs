@@ -70,8 +70,9 @@ impl Book {
         display.is_none_or(|display| display_is_large_enough(display, size))
     }
 
-    /// Replenishes the display of an unlinked order with `left` unfilled lots and appends it.
-    /// `shown`: lots displayed before, less those just traded or decremented; may be below zero.
+    /// Replenishes the display of an unlinked order with `left` unfilled lots, and appends it to
+    /// its level. `shown` is the number of lots that are still displayed of before; it is negative
+    /// if more were decremented than were displayed.
     pub(super) fn replenish(&mut self, slot: u32, left: i64, shown: i64, events: &mut Events) {
         let node = &self.ladder.nodes[slot];
         let (order, uid) = (OrderId(node.id), UserId(node.uid));
@@ -107,7 +108,7 @@ impl Book {
         self.ladder.nodes[level].left -= shown;
     }
 
-    /// Returns as how many events at most it counts to fill `lots` hidden lots of a level:
+    /// Returns the most events that filling `lots` hidden lots of a level counts as:
     /// [`REFILL_WORK`] for each replenishment, and one for the trade after it.
     pub(super) fn replenishing_events(&self, level: u32, lots: i128) -> i128 {
         if lots == 0 {

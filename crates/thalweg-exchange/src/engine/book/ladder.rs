@@ -13,8 +13,9 @@
 //! *Why a bound and not the best price*: only a taker needs the best price, and most orders do not
 //! take. An order that does not reach the bound does not reach the best price either; one that
 //! reaches it looks for the best price, which then is the bound. So a level that is left empty
-//! costs nothing, and no branch asks whether it was the best. By (4), all that rests between a
-//! bound and the best price of its side is nothing, so the search may read the map of both sides.
+//! costs nothing, and no branch asks whether it was the best. By (4), nothing
+//! rests between a bound and the best price of its side, so the search may read the map of both
+//! sides.
 //!
 //! *Keys*: `price ^ mask(side)` sorts each side's best price first without a branch or overflow. A
 //! price may be as extreme as `NO_KEY` stands for, so that key is looked at twice.

@@ -248,9 +248,9 @@ impl Book {
         }
     }
 
-    /// Lets lots of an order take from plain makers up to a key, where `pays` says of each that it
-    /// is paid. Returns the first maker that is not, or needs the slow path, and its price; with
-    /// `looks`, any does.
+    /// Fills lots of an order from plain makers up to a key, as long as `pays` accepts the trade.
+    /// Returns the first maker that it does not accept, or that needs the slow path, with its
+    /// price; with `looks`, each maker needs it.
     #[inline(always)]
     fn take_plain(
         &mut self,
@@ -586,7 +586,9 @@ impl Book {
         size == maker.left
     }
 
-    /// Fills lots that a resting order shows, after the trade was reported.
+    /// Fills displayed lots of a resting order, after the trade was reported. One whose display is
+    /// filled goes to the end of its level with the next display, in the level and in `owners`, or
+    /// is gone; a FOK counts on that (`is_filled` in `entry.rs`).
     pub(super) fn fill(&mut self, slot: u32, size: i64, events: &mut Events) {
         let order = self.ladder.nodes[slot];
         if size != order.left {

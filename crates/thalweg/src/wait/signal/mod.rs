@@ -285,7 +285,7 @@ impl Signal {
     fn word_behind_light(&self) -> u32 {
         barrier::light();
         // ORDERING: Relaxed; the barrier above orders it after what was published, against the
-        // heavy ones in `list` and `passed_mark`.
+        // heavy ones in `list` and `Mark::pass`.
         self.front.word.load(Ordering::Relaxed)
     }
 
@@ -294,7 +294,7 @@ impl Signal {
     #[cold]
     #[inline(never)]
     fn notify_listed(&self, count: usize) -> (usize, bool) {
-        // ORDERING: SeqCst (order::dekker), pairs with the fence in `register` (rules 1 and 2).
+        // ORDERING: SeqCst (order::dekker), pairs with the fence in `list` (rules 1 and 2).
         fence(order::dekker());
         // ORDERING: Relaxed; ordered by the fence.
         let listed = (self.front.word.load(Ordering::Relaxed) / WAITER) as usize;
@@ -339,7 +339,7 @@ impl Signal {
         let word = ARMED + list.mark() + (old & SHUT) + list.len() * WAITER;
         // ORDERING: Release (order::carry_end), pairs with the Acquire in `is_shut`, if it is. Else
         // nothing is passed on: the caller holds the lock, and a new waiter passes the fence in
-        // `register` afterwards.
+        // `list` afterwards.
         self.front.word.store(word, order::carry_end());
     }
 
