@@ -187,8 +187,8 @@ pub(crate) struct Session {
     pub(crate) has_request_changed: bool,
     pub(crate) market: Subscription,
     pub(crate) market_waits: MarketWaits,
-    /// Since when its answers are held back, while it has turns for what was read.
-    pub(crate) held_since: Option<Instant>,
+    /// When it was to be flushed first since the last write.
+    pub(crate) dirty_since: Option<Instant>,
 }
 
 impl Session {
@@ -227,7 +227,7 @@ impl Session {
             has_request_changed: false,
             market,
             market_waits: MarketWaits::Feed,
-            held_since: None,
+            dirty_since: None,
         }
     }
 

@@ -29,12 +29,11 @@ impl<S: Storage> ExchangeThread<S> {
             };
             let is_open = session.output.ending().is_none();
             let goes_on = matches!(session.waits, Waits::Turn(_)) && session.input.may_have_frame();
-            let since = session.held_since.unwrap_or(now);
+            let since = *session.dirty_since.get_or_insert(now);
             let is_short = now.saturating_duration_since(since) < HELD_MAX
-                && session.output.len() < WRITE_BYTES_MAX;
+                && session.output.len() < (session.output.half() / 2).min(WRITE_BYTES_MAX);
             let may_hold = is_open && self.market != MarketData::Starting;
-            session.held_since = (may_hold && goes_on && is_short).then_some(since);
-            if session.held_since.is_some() {
+            if may_hold && goes_on && is_short {
                 left.push(id);
             } else if is_open && session.output.len() > SHORT_BYTES {
                 long.push(id);
@@ -83,7 +82,7 @@ impl<S: Storage> ExchangeThread<S> {
         let Some(session) = self.sessions.get(id) else {
             return 0;
         };
-        session.held_since = None;
+        session.dirty_since = None;
         let Ok(Written { count, market }) = session.flush() else {
             session.output.end_silently(Ending::Done);
             self.leave(id);
