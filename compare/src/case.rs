@@ -49,7 +49,6 @@ impl Settings {
 }
 
 type Runner = Box<dyn FnOnce(&[usize], (usize, Duration)) -> Result<Trial, String>>;
-type Footer = Box<dyn FnOnce(&Trial, &mut Report)>;
 
 /// A case is a line of an experiment's table: subjects under the same load.
 pub(crate) struct Case {
@@ -60,7 +59,6 @@ pub(crate) struct Case {
     judged: &'static [usize],
     goals: Vec<Goal>,
     run: Runner,
-    footer: Option<Footer>,
 }
 
 impl Case {
@@ -81,7 +79,6 @@ impl Case {
             repetitions: 11,
             judged: &[],
             goals: Vec::new(),
-            footer: None,
             run: Box::new(move |wanted, runs| {
                 let load = load()?;
                 let wanted: Vec<&Subject<L>> = wanted.iter().map(|&at| &subjects[at]).collect();
@@ -126,12 +123,6 @@ impl Case {
         self
     }
 
-    /// Adds text below the table.
-    pub(crate) fn footer(self, footer: impl FnOnce(&Trial, &mut Report) + 'static) -> Self {
-        let footer: Option<Footer> = Some(Box::new(footer));
-        Self { footer, ..self }
-    }
-
     /// Runs the wanted subjects, and reports. Returns whether there were any.
     pub(crate) fn run(self, settings: &Settings, report: &mut Report) -> bool {
         let wants = |at: &usize| {
@@ -148,9 +139,6 @@ impl Case {
         match (self.run)(&wanted, (repetitions, settings.hangs_after())) {
             Ok(trial) => {
                 report.trial(&self.heading, &trial, self.judged);
-                if let Some(footer) = self.footer {
-                    footer(&trial, report);
-                }
                 report.goals(self.goals, trial);
             }
             Err(why) => report.skip(&self.name, &why),

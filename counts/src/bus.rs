@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use thalweg::bus::{Bus, Consumer, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
+use thalweg::bus::{Bus, Consumer, Message, Publisher, TopicId, TopicInfo, TopicOverflow, Topics};
 
 use super::{BATCH, CAPACITY, Cases, Work, rounds};
 
@@ -13,17 +13,17 @@ enum Market {
     Quote { bid: u64 },
 }
 
-const fn topic(name: &'static str, policy: Policy) -> TopicInfo {
+const fn topic(name: &'static str, overflow: TopicOverflow) -> TopicInfo {
     TopicInfo {
-        policy,
+        overflow,
         ..TopicInfo::new(name)
     }
 }
 
 impl Message for Market {
     const TOPICS: &'static [TopicInfo] = &[
-        topic("market.trade", Policy::Block),
-        topic("market.quote", Policy::Reject),
+        topic("market.trade", TopicOverflow::Block),
+        topic("market.quote", TopicOverflow::Reject),
     ];
 
     #[inline]
@@ -92,10 +92,10 @@ fn publish_each(messages: usize) -> Work {
         for at in 0..messages as u64 {
             assert!(tx.publish(black_box(message(number + at))).is_ok());
         }
-        let taken = rxs[0].recv_each(2 * messages, |got| {
+        let taken = rxs[0].try_recv_each(2 * messages, |got| {
             black_box(value(got.message));
         });
-        assert_eq!(taken, messages);
+        assert_eq!(taken, Ok(messages));
         black_box(&bus);
     })
 }

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use thalweg::channel::{Builder, Mpsc, Receiver, Sender, Shape, mpmc, oneshot, spsc};
+use thalweg::channel::{Receiver, Sender, Shape, mpmc, oneshot, spsc};
 
 use super::{BATCH, CAPACITY, Cases, Work, rounds};
 
@@ -10,7 +10,6 @@ macro_rules! add {
     ($cases:ident, $($name:literal => $work:ident),+) => {
         $(
             add!(@shape $cases, "spsc", $name, $work, spsc);
-            add!(@shape $cases, "lanes", $name, $work, lanes);
             add!(@shape $cases, "mpmc", $name, $work, mpmc);
         )+
     };
@@ -40,12 +39,6 @@ fn one() -> Work {
         assert!(tx.send(black_box(number)).is_ok());
         black_box(rx.recv().expect("just sent"));
     })
-}
-
-/// A channel of several senders, each with a lane, of which one sends.
-fn lanes(capacity: usize) -> Ends<Mpsc> {
-    let ends = Builder::new(capacity).lanes().soft_limit(None).mpsc();
-    ends.expect("a capacity in range")
 }
 
 fn send_recv<S: Shape>((mut tx, mut rx): Ends<S>) -> Work {

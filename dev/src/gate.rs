@@ -11,6 +11,7 @@ use crate::linted::Linted;
 use crate::package;
 use crate::page;
 use crate::plan::{Outcome, Step};
+use crate::programs;
 use crate::readme::{PASTED, TEST, commands, program};
 use crate::targets;
 use crate::testing::{self, rustflags};
@@ -121,14 +122,21 @@ const ON_STREAMS: [&str; 7] = [
     "snapshot::long",
 ];
 
-/// Runs the programs that the step `lint` has built; then those on recorded streams once more as in
-/// a user's clone, which has no streams beside it.
+/// Runs the programs that the step `lint` has built, if clippy is installed; first the tests on
+/// recorded streams as in a user's clone, which has no streams beside it.
 fn test(workspace: &Workspace) -> Result<Outcome, String> {
-    let without = |command: &mut process::Command| {
-        command.arg("--tests").env("THALWEG_SHARED", "/nonexistent");
+    let compiler = match Linted::new(workspace)? {
+        Some(linted) => linted,
+        None => Linted::unlinted(workspace)?,
     };
-    testing::run_linted(workspace, EVERYTHING, without, &ON_STREAMS)?;
-    testing::run_linted(workspace, EVERYTHING, |_| (), &[])
+    let without = || {
+        let mut command = compiler.cargo(EVERYTHING);
+        command.arg("--tests").env("THALWEG_SHARED", "/nonexistent");
+        command
+    };
+    programs::run(workspace, without, &ON_STREAMS)?;
+    let tests = programs::run(workspace, || compiler.cargo(EVERYTHING), &[]);
+    tests.map(Outcome::Tests)
 }
 
 /// Runs a program under the address sanitizer, with its options. A test of `thalweg` asks for

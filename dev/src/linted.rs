@@ -1,14 +1,15 @@
-//! The compiler of the test programs: it compiles a crate of ours, clippy looks at it, and rustdoc
-//! documents it.
+//! The compiler of the test programs: it compiles a crate of ours; for the gate, clippy looks at
+//! it, and rustdoc documents it.
 //!
 //! `cargo clippy` would look at the metadata of every dependency, which the test programs do not
 //! need, and `cargo doc` again. Here cargo builds the test programs, with this program as the
 //! compiler's wrapper; clippy and rustdoc use what was built for them. Their warnings are those of
 //! the build, so cargo keeps and repeats them. The programs themselves come from rustc: clippy's
-//! driver turns off the checks of null pointers and of alignment.
+//! driver turns off the checks of null pointers and of alignment. Clippy does not look at a library
+//! or program whose own tests are built: with these it looks at the same code.
 //!
 //! Integration tests are not optimised, even where the profile has their package optimised: what
-//! they call is, and they take a fifth of the time to compile.
+//! they call is, and they take a fifth of the time to compile. Nor are the unit tests of a program.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,21 +19,24 @@ use std::{env, fs, io, process};
 
 use crate::workspace::Workspace;
 
-/// Set where this program is the wrapper; the value is the folder for what clippy writes.
+/// Set where this program is the wrapper; the value is the folder for what clippy writes, or empty
+/// where it does not look.
 const FOLDER: &str = "THALWEG_LINTED";
 
 /// Stack of a thread of a test: four times the standard library's.
 const STACK_BYTES: &str = "8388608";
 
-/// Cargo, with clippy and rustdoc looking at what it builds.
+/// Cargo, with this program as the compiler's wrapper.
 pub(crate) struct Linted<'w> {
     workspace: &'w Workspace,
+    /// Empty where neither clippy nor rustdoc looks.
     folder: PathBuf,
     wrapper: PathBuf,
 }
 
 impl<'w> Linted<'w> {
-    /// Returns `None` where clippy is not installed.
+    /// Returns a cargo that compiles, with clippy and rustdoc looking; `None` where clippy is not
+    /// installed.
     ///
     /// # Errors
     /// The wrapper cannot be copied to where it stays while cargo builds this program again.
@@ -47,6 +51,20 @@ impl<'w> Linted<'w> {
             folder,
             wrapper,
         }))
+    }
+
+    /// Returns a cargo that compiles. Its wrapper has another path, so that cargo shares nothing of
+    /// ours with one that looks.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub(crate) fn unlinted(workspace: &'w Workspace) -> Result<Self, String> {
+        let wrapper = copied(&workspace.target.join("unlinted"))?;
+        Ok(Self {
+            workspace,
+            folder: PathBuf::new(),
+            wrapper,
+        })
     }
 
     /// Returns cargo with the arguments that `line` holds between blanks.
@@ -99,7 +117,8 @@ pub(crate) fn as_wrapper() -> Option<ExitCode> {
 fn compile(folder: &Path, rustc: &OsString, args: &[OsString]) -> io::Result<bool> {
     // Cargo sets this for integration tests and benchmarks alone.
     let is_integration = env::var_os("CARGO_TARGET_TMPDIR").is_some();
-    let compiling = if is_integration {
+    let of_a_program = is_of_tests(args) && source(args).is_some_and(|it| it.ends_with("main.rs"));
+    let compiling = if is_integration || of_a_program {
         unoptimised(args)
     } else {
         args.to_vec()
@@ -107,16 +126,40 @@ fn compile(folder: &Path, rustc: &OsString, args: &[OsString]) -> io::Result<boo
     if !Command::new(rustc).args(compiling).status()?.success() {
         return Ok(false);
     }
+    if folder.as_os_str().is_empty() {
+        return Ok(true);
+    }
     let Some(looking) = looking(folder, args) else {
         return Ok(true);
     };
-    let mut clippy = Command::new("clippy-driver");
-    let passed = passes(clippy.arg(rustc).args(looking))?;
+    let passed = is_looked_at_again(args)?
+        || passes(Command::new("clippy-driver").arg(rustc).args(looking))?;
     let Some(documenting) = documenting(folder, args) else {
         return Ok(passed);
     };
     let documented = passes(Command::new("rustdoc").args(documenting))?;
     Ok(passed && documented)
+}
+
+fn is_of_tests(args: &[OsString]) -> bool {
+    args.iter().any(|arg| arg == "--test")
+}
+
+/// Returns the file at which the crate begins.
+fn source(args: &[OsString]) -> Option<&str> {
+    let mut args = args.iter().filter_map(|arg| arg.to_str());
+    args.find(|arg| arg.ends_with(".rs"))
+}
+
+/// Whether the crate is one of a package whose unit tests are built, too.
+fn is_looked_at_again(args: &[OsString]) -> io::Result<bool> {
+    let begins = source(args).map(Path::new).and_then(Path::parent);
+    if is_of_tests(args) || begins.is_none_or(|folder| !folder.ends_with("src")) {
+        return Ok(false);
+    }
+    let package = env::var_os("CARGO_MANIFEST_DIR").map_or_else(PathBuf::new, PathBuf::from);
+    let manifest = fs::read_to_string(package.join("Cargo.toml"))?;
+    Ok(!manifest.lines().any(|line| line == "test = false"))
 }
 
 /// Returns the arguments without optimisation.

@@ -16,6 +16,7 @@ mod linted;
 mod package;
 mod page;
 mod plan;
+mod programs;
 mod readme;
 mod soak;
 mod targets;

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use crate::linted::Linted;
 use crate::plan::{Outcome, Step};
+use crate::programs;
 use crate::tidy;
 use crate::workspace::{Tally, Workspace};
 
@@ -54,37 +55,19 @@ fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
-    run_linted(workspace, TESTS, |_| (), &[])
+    let unlinted = Linted::unlinted(workspace)?;
+    let tests = programs::run(workspace, || unlinted.cargo(TESTS), &[]);
+    tests.map(Outcome::Tests)
 }
 
-/// Builds the program `thalweg` as the step `test` does, so that nothing is built twice.
+/// Builds the program `thalweg` as the gate's step `test` does, so that nothing is built twice.
 pub(crate) fn build_program(workspace: &Workspace) -> Result<(), String> {
     let line = "test --workspace --all-features --no-run --test executable";
     let mut command = match Linted::new(workspace)? {
         Some(linted) => linted.cargo(line),
-        None => workspace.cargo(line),
+        None => Linted::unlinted(workspace)?.cargo(line),
     };
     workspace.run(&mut command)
-}
-
-/// Runs the tests of these names, or all, with the programs of [`Linted`], if clippy is installed.
-/// `change` changes the command.
-pub(crate) fn run_linted(
-    workspace: &Workspace,
-    line: &str,
-    change: impl Fn(&mut Command),
-    names: &[&str],
-) -> Result<Outcome, String> {
-    let linted = Linted::new(workspace)?;
-    let command = || {
-        let mut command = match &linted {
-            Some(linted) => linted.cargo(line),
-            None => workspace.cargo(line),
-        };
-        change(&mut command);
-        command
-    };
-    workspace.run_tests(command, names).map(Outcome::Tests)
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {

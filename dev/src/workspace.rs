@@ -97,6 +97,26 @@ impl Workspace {
         ended(command, Ok(output.status)).map(|()| said)
     }
 
+    /// Runs a command that does nothing but compile, and hands every line of its stdout to `see`.
+    ///
+    /// # Errors
+    /// As of `run`.
+    pub(crate) fn compile_and_watch(
+        &self,
+        command: &mut Command,
+        see: impl FnMut(&str),
+    ) -> Result<(), String> {
+        let start = Instant::now();
+        let child = self.spawn(command.stdout(Stdio::piped()))?;
+        let output = child.wait_with_output();
+        *lock(&self.compiling) += start.elapsed();
+        let output = output.map_err(|error| say(command, &error.to_string()))?;
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .for_each(see);
+        ended(command, Ok(output.status))
+    }
+
     /// Compiles what `cargo test` needs, then runs it. `command` makes the command, without what
     /// would follow `--`; `filter` follows it. Returns how many tests ran.
     ///
@@ -148,6 +168,14 @@ impl Workspace {
         let program = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         let mut command = self.command(&program);
         command.args(line.split_whitespace());
+        // The outer cargo describes this package. The build script of `ring` looks at that, and
+        // would run again after each `cargo test`.
+        for (name, _) in env::vars_os() {
+            let text = name.to_string_lossy();
+            if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(name);
+            }
+        }
         command
     }
 
@@ -227,7 +255,7 @@ impl Workspace {
 }
 
 /// An error unless the command ended with 0.
-fn ended(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
+pub(crate) fn ended(command: &Command, status: io::Result<ExitStatus>) -> Result<(), String> {
     match status {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(say(command, &status.to_string())),

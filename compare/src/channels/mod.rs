@@ -97,7 +97,7 @@ macro_rules! each_blocking {
 macro_rules! each_crowd {
     ($job:ident, $message:ty, $shape:expr) => {
         subjects! {
-            $job, $message, $shape; ours::OneToOne, ours::FanIn, ours::FanOut, ours::Lanes,
+            $job, $message, $shape; ours::OneToOne, ours::FanIn, ours::FanOut,
             ours::Balanced, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
             bounded::Tokio, gil::Mpsc, gil::MpscSharded, gil::Spmc,
         }

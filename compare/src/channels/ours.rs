@@ -35,17 +35,13 @@ channels! {
         |capacity, _| pair(Builder::new(capacity).layout(Layout::Slotted).mode(Mode::Latency));
     /// It never spins.
     SpscPower "thalweg spsc power": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
-        |capacity, _| pair(Builder::new(capacity).mode(Mode::Power));
+        |capacity, _| pair(Builder::new(capacity).mode(Mode::LowPower));
     OneToOne "thalweg": spsc::Sender<M>, spsc::Receiver<M>, is_pair,
         |capacity, _| pair(Builder::new(capacity));
     FanIn "thalweg": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in,
         |capacity, shape| fan_in(Builder::new(capacity).mpsc().expect(FITS), shape);
     FanOut "thalweg": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.receivers > 1,
         |capacity, shape| fan(Builder::new(capacity).mpmc().expect(FITS), shape);
-    /// Each sender has a lane; the lanes share the capacity.
-    Lanes "thalweg lanes": mpsc::Sender<M>, mpsc::Receiver<M>, is_fan_in, |capacity, shape| {
-        fan_in(Builder::new(capacity / shape.senders).lanes().mpsc().expect(FITS), shape)
-    };
     /// It has a soft limit, which is the default where there may be several senders.
     Balanced "thalweg soft limit": mpmc::Sender<M>, mpmc::Receiver<M>, |shape| shape.senders == 1,
         |capacity, shape| fan(Builder::new(capacity).soft_limit(2048).mpmc().expect(FITS), shape);
@@ -111,7 +107,7 @@ impl<M: Element, S: channel::Shape> SendBatch<M> for channel::Sender<M, S> {
             return 0;
         };
         // The claim has room for them.
-        (0..claim.len()).for_each(|n| _ = claim.push(make(n)));
+        (0..claim.capacity()).for_each(|n| _ = claim.push(make(n)));
         claim.commit()
     }
 }

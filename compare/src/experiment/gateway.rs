@@ -63,13 +63,13 @@ fn cases(settings: &Settings) -> Vec<Case> {
     };
     let open = vec![
         subject(WEBSOCKET, |plan: &Plan| {
-            by_gateway(plan, Dialect::WebSocket)
+            by_http(plan, GATEWAY, Dialect::WebSocket)
         }),
         subject(BINARY, by_binary_protocol),
     ];
     let closed = vec![
-        subject(REST, |plan: &Plan| by_gateway(plan, Dialect::Rest)),
-        subject(ECHO, by_echo),
+        subject(REST, |plan: &Plan| by_http(plan, GATEWAY, Dialect::Rest)),
+        subject(ECHO, |plan: &Plan| by_http(plan, HTTP_ECHO, Dialect::Rest)),
     ];
     let orders = |name, heading, subjects: Subjects<Plan>, plan| {
         Case::of(name, heading, METRICS, subjects, plan)
@@ -112,7 +112,7 @@ fn set_up_users(child: &Child, users: std::ops::Range<i64>) -> Result<(), String
     let Some(admin) = child.admin else {
         return Ok(());
     };
-    administer(admin, &set_up(std::iter::once(MAKER).chain(users)))?;
+    administer(admin, &set_up(1, std::iter::once(MAKER).chain(users)))?;
     let mut maker = Caller::connect(child.trade, hello(Role::Trade, MAKER, false))?;
     for (id, side, price) in [(1, Action::Bid, PRICE - 1), (2, Action::Ask, PRICE + 1)] {
         let terms = (price, 1 << 34);
@@ -126,29 +126,20 @@ fn users() -> std::ops::Range<i64> {
     FIRST_USER..FIRST_USER + CONNECTIONS as i64
 }
 
-fn by_gateway(plan: &Plan, dialect: Dialect) -> Ran {
+/// Loads a gateway, or the echo of hyper.
+fn by_http(plan: &Plan, work: &str, dialect: Dialect) -> Ran {
     let mut keys = Vec::new();
-    let child = Child::start_in(GATEWAY, |directory| {
+    let child = Child::start_in(work, |directory| {
         keys = prepare(directory, 1, users())?;
         Ok(())
     })?;
-    set_up_users(&child, users())?;
-    let to = child.gateway.ok_or("a gateway listens")?;
-    client::until_listed(to, &streams::name(1))?;
+    if let Some(to) = child.gateway {
+        set_up_users(&child, users())?;
+        client::until_listed(to, &streams::name(1))?;
+    }
+    let to = child.gateway.unwrap_or(child.trade);
     let lines = users().zip(keys);
-    let lines = lines.map(|(user, key)| Client::connect(to, dialect, key, Orders::of(user)));
-    drive_lines(&child, lines.collect::<Result<Vec<_>, _>>()?, plan, 1)
-}
-
-fn by_echo(plan: &Plan) -> Ran {
-    let mut keys = Vec::new();
-    let child = Child::start_in(HTTP_ECHO, |directory| {
-        keys = prepare(directory, 1, users())?;
-        Ok(())
-    })?;
-    let lines = users().zip(keys);
-    let to = child.trade;
-    let lines = lines.map(|(user, key)| Client::connect(to, Dialect::Rest, key, Orders::of(user)));
+    let lines = lines.map(|(user, key)| Client::connect(to, dialect, key, orders(user)));
     drive_lines(&child, lines.collect::<Result<Vec<_>, _>>()?, plan, 1)
 }
 
@@ -156,10 +147,8 @@ fn by_binary_protocol(plan: &Plan) -> Ran {
     let child = Child::start(SYNCED)?;
     set_up_users(&child, users())?;
     let sessions = users().map(|user| {
-        let mut orders = Orders::of(user);
-        Session::connect(child.trade, user, true, move || {
-            orders.next_order().command().into()
-        })
+        let mut orders = orders(user);
+        Session::connect(child.trade, user, true, move || orders().into())
     });
     drive_lines(&child, sessions.collect::<Result<Vec<_>, _>>()?, plan, 1)
 }
@@ -167,58 +156,20 @@ fn by_binary_protocol(plan: &Plan) -> Ran {
 const PRICE: i64 = 10_000;
 const LOTS: i64 = 5;
 
-/// An order of [`Orders`].
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Order {
-    user: UserId,
-    pub(crate) id: i64,
-    pub(crate) side: Action,
-    pub(crate) price: i64,
-}
-
-impl Order {
-    fn command(self) -> Place {
-        let key = (self.user, OrderId(self.id));
-        let mut place = Place::limit(key, SYMBOL, self.side, (self.price, LOTS));
-        place.order_type = OrderType::Ioc;
-        place
-    }
-}
-
-/// The orders of one connection, around a price: none of them rests, so that the last is placed
-/// under the same conditions as the first.
-#[derive(Debug)]
-pub(crate) struct Orders {
-    user: UserId,
-    last: i64,
-    random: SplitMix,
-}
-
-impl Orders {
-    fn of(user: i64) -> Self {
-        Self {
-            user: UserId(user),
-            last: 0,
-            random: SplitMix::new(user as u64),
-        }
-    }
-
-    /// Returns the next order: one in eight trades.
-    pub(crate) fn next_order(&mut self) -> Order {
-        self.last += 1;
-        let random = self.random.next_u64();
+/// Makes the orders of one connection, around a price, one in eight of which trades. None of them
+/// rests, so that the last is placed under the same conditions as the first.
+fn orders(user: i64) -> impl FnMut() -> Place {
+    let (mut last, mut random) = (0, SplitMix::new(user as u64));
+    move || {
+        last += 1;
+        let random = random.next_u64();
         let distance = 1 + ((random >> 8) % 50) as i64;
         let is_bid = random >> 40 & 1 != 0;
-        let sign = if is_bid == random.is_multiple_of(8) {
-            1
-        } else {
-            -1
-        };
-        Order {
-            user: self.user,
-            id: self.last,
-            side: if is_bid { Action::Bid } else { Action::Ask },
-            price: PRICE + sign * distance,
-        }
+        let is_above = is_bid == random.is_multiple_of(8);
+        let price = PRICE + if is_above { distance } else { -distance };
+        let side = if is_bid { Action::Bid } else { Action::Ask };
+        let mut place = Place::limit((UserId(user), OrderId(last)), SYMBOL, side, (price, LOTS));
+        place.order_type = OrderType::Ioc;
+        place
     }
 }

@@ -1,6 +1,5 @@
 //! Each experiment is a table of cases.
 
-pub(crate) mod attribution;
 pub mod bus;
 pub mod channels;
 pub mod exchange;
@@ -30,7 +29,6 @@ pub(crate) struct Experiment {
 /// These are all experiments, in the order of `--list`.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     pipeline::EXPERIMENT,
-    attribution::EXPERIMENT,
     channels::CHANNELS,
     channels::BURST,
     exchange::EXPERIMENT,
@@ -38,7 +36,6 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     hash::EXPERIMENT,
     journal::EXPERIMENT,
     serve::EXPERIMENT,
-    serve::FAIRNESS,
     replicate::EXPERIMENT,
     tasks::EXPERIMENT,
     bus::EXPERIMENT,

@@ -92,7 +92,7 @@ fn replicas(plan: &Plan) -> Ran {
     let mut machines = Machines::start()?;
     let users = FIRST_USER..FIRST_USER + plan.scheduled as i64;
     let primary = machines.primary()?;
-    machines.administer(&set_up(users.clone()))?;
+    machines.administer(&set_up(1, users.clone()))?;
     let sessions = connect_all(machines.trade(primary), users, false)?;
     let child = machines.child(primary);
     drive_lines(child, sessions, plan, WINDOW).map(shortened)

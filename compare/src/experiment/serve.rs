@@ -6,14 +6,12 @@
 
 pub(crate) mod child;
 pub(crate) mod echo;
-pub(crate) mod fairness;
 pub(crate) mod http_echo;
 pub(crate) mod inprocess;
 pub(crate) mod loader;
 pub(crate) mod session;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_exchange::{
@@ -28,7 +26,6 @@ use crate::runner::{Metric, Subjects, subject};
 use loader::{Plan, drive};
 
 pub(crate) use child::main as child;
-pub(crate) use fairness::EXPERIMENT as FAIRNESS;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "serve",
@@ -114,18 +111,23 @@ fn subjects() -> Subjects<Plan> {
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 
-/// Returns the commands that add a pair without fees, and users with money in both currencies.
-pub fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
+/// Returns the commands that add pairs without fees, from [`SYMBOL`] on, and users with money in
+/// both currencies.
+pub fn set_up(pairs: i32, users: impl Iterator<Item = i64>) -> Vec<Command> {
     const MONEY: i64 = 1 << 50;
+    /// A frame holds as many pairs.
+    const PAIRS_MAX: usize = 500;
     let currencies = [CurrencyId(1), CurrencyId(2)];
-    let symbol = SymbolSpec::pair(SYMBOL, currencies[0], currencies[1]);
+    let pair = |at| SymbolSpec::pair(SymbolId(SYMBOL.0 + at), currencies[0], currencies[1]);
+    let pairs: Vec<SymbolSpec> = (0..pairs).map(pair).collect();
     let money = || currencies.map(|currency| (currency, MONEY)).to_vec();
     let accounts = users.map(|uid| AccountSpec::new(UserId(uid), money()));
     let accounts: Vec<AccountSpec> = accounts.collect();
-    [
-        Command::AddSymbols(Arc::new([symbol])),
-        Command::AddAccounts(accounts.into()),
-    ]
+    let pairs = pairs.chunks(PAIRS_MAX);
+    let pairs = pairs.map(|pairs| Command::AddSymbols(pairs.into()));
+    pairs
+        .chain([Command::AddAccounts(accounts.into())])
+        .collect()
 }
 
 /// The orders of one session, around a price: about one in sixteen trades, the others are placed

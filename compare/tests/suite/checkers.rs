@@ -2,10 +2,8 @@
 
 use std::cell::Cell;
 
-use thalweg::bus::Priority::{Critical, High, Low, Medium};
 use thalweg_compare::channels::LAST;
 use thalweg_compare::experiment::bus::broker;
-use thalweg_compare::experiment::bus::burst::{self, Rule};
 use thalweg_compare::experiment::channels::stream;
 use thalweg_compare::experiment::exchange::cores::looped;
 use thalweg_compare::experiment::exchange::flow::{levels, resting, sweeps, trading};
@@ -45,41 +43,6 @@ fn a_message_that_is_torn_missing_doubled_or_out_of_order_counts() {
     torn.number = 1;
     assert_eq!(lost(&[tick(0, 0), torn], 2), 1);
     assert!(broker::Tick::last().is_last() && !tick(0, 0).is_last());
-}
-
-#[test]
-fn what_the_rule_does_not_allow_is_found() {
-    let broken = |all: &[_], admitted| burst::broken([2, 3, 4, 5], all, admitted);
-    let fine = [(Low, Some(0)), (Low, None), (Medium, Some(2)), (High, None)];
-    assert_eq!(broken(&fine, 4), None);
-    for (all, admitted) in [
-        (&[(Low, Some(2))][..], 3),
-        (&[(Low, None), (High, Some(1))], 3),
-        (&[(Critical, None)], 4),
-        (&[(Low, Some(1)), (High, Some(0))], 2),
-        (&[(High, Some(2))], 2),
-    ] {
-        assert!(broken(all, admitted).is_some(), "{all:?}");
-    }
-}
-
-#[test]
-fn what_room_is_kept_for_is_not_lost() {
-    for total in [15_000, 30_000] {
-        let capacity = 13_107;
-        let load = burst::BurstLoad { total, capacity };
-        for rule in [Rule::Default, Rule::Sized, Rule::Covered] {
-            let run = burst::run(load, rule, 1).unwrap();
-            let [low, medium, high, critical] = run.values[..] else {
-                panic!("{run:?}");
-            };
-            assert!(low > 0.0);
-            if rule == Rule::Covered {
-                assert_eq!((high, critical), (0.0, 0.0));
-                assert_eq!(medium == 0.0, total == 15_000);
-            }
-        }
-    }
 }
 
 #[test]
@@ -143,7 +106,7 @@ fn another_hash_is_refused() {
 fn orders_rest_trade_and_are_cancelled() {
     let mut state = State::new(Rules::default());
     let mut events = Events::new();
-    for command in set_up([1, 2].into_iter()) {
+    for command in set_up(1, [1, 2].into_iter()) {
         let result = apply(&mut state, &command, &mut events);
         assert_eq!(result, ResultCode::Success);
     }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, SystemTime};
-use thalweg::bus::{Bus, Message, Policy, TopicId, TopicInfo, Topics};
+use thalweg::bus::{Bus, Message, TopicId, TopicInfo, TopicOverflow, Topics};
 
 /// The figures that the format's document has as its example.
 fn example() -> String {
@@ -256,7 +256,7 @@ struct Job;
 
 impl Message for Job {
     const TOPICS: &'static [TopicInfo] = &[TopicInfo {
-        policy: Policy::Reject,
+        overflow: TopicOverflow::Reject,
         ..TopicInfo::new("job")
     }];
 

@@ -19,6 +19,7 @@ use thalweg_exchange::codec::session::{
     Bye, ClientFrame, Ending, HELLO_BYTES_MAX, Hello, KeyBytes, QueryAnswer, QueryFrame,
     SessionQuery, Welcome, client_frame_bytes, encode_client_frame, encode_submit, submit_bytes,
 };
+use thalweg_exchange::codec::{SESSION_VERSION, SESSION_VERSION_MAX};
 use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
 use tokio::sync::oneshot;
 
@@ -30,8 +31,6 @@ use crate::pending::Pending;
 use crate::store::{Remembered, SessionStore};
 use crate::subscriptions::Subscriptions;
 
-/// The version of the protocol that is spoken here.
-const VERSION: u16 = 1;
 /// The number of sequences that are saved as used at a time.
 const RESERVED: u64 = 1_024;
 /// Queries without an answer at most.
@@ -156,8 +155,8 @@ impl Protocol {
         let heartbeat_ms = u32::try_from(self.options.heartbeat.as_millis()).unwrap_or(u32::MAX);
         let key = std::mem::take(&mut self.options.key);
         let hello = Hello {
-            version_min: VERSION,
-            version_max: VERSION,
+            version_min: SESSION_VERSION.into(),
+            version_max: SESSION_VERSION_MAX.into(),
             role: self.role,
             holder: self.options.holder,
             number: self.options.number,

@@ -147,29 +147,14 @@ impl SessionStore for FileStore {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_testkit::Scratch;
+
     use super::*;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let id = std::process::id();
-            let path = std::env::temp_dir().join(format!("thalweg-client-{name}-{id}"));
-            fs::create_dir_all(&path).expect("a folder");
-            Self(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[test]
     fn a_file_remembers() {
-        let folder = Folder::new("remembers");
-        let path = folder.0.join("session");
+        let folder = Scratch::new("remembers");
+        let path = folder.join("session");
         assert_eq!(
             FileStore::new(&path).load().expect("no file is none"),
             Remembered::default()
@@ -194,8 +179,8 @@ mod tests {
 
     #[test]
     fn a_wrong_file_is_named_with_its_line() {
-        let folder = Folder::new("wrong");
-        let path = folder.0.join("session");
+        let folder = Scratch::new("wrong");
+        let path = folder.join("session");
         for (text, line) in [
             ("", 1),
             ("thalweg session 2\n", 1),
@@ -211,16 +196,14 @@ mod tests {
             );
             assert_eq!(error.to_string(), expected);
         }
-        let error = FileStore::new(&folder.0)
-            .load()
-            .expect_err("it is a folder");
+        let error = FileStore::new(&*folder).load().expect_err("it is a folder");
         assert!(
             error
                 .to_string()
-                .starts_with(&folder.0.display().to_string()),
+                .starts_with(&*folder.display().to_string()),
             "{error}"
         );
-        let nowhere = folder.0.join("no").join("session");
+        let nowhere = folder.join("no").join("session");
         let error = FileStore::new(&nowhere)
             .save(&Remembered::default())
             .expect_err("nowhere");

@@ -145,6 +145,23 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Returns the stacks of processor time and of waits for a file of another tool, the heaviest
+    /// first, each with a name and the number of a process, which no process of Linux has: its
+    /// numbers are below 2^22.
+    fn by_stack(&self) -> impl Iterator<Item = (u32, &'static str, State, Vec<Stack>)> {
+        let (ran, waited) = ("processor time by stack", "waiting by stack");
+        let all = [
+            (1 << 30, ran, State::Running, heaviest(&self.on_cpu)),
+            (
+                (1 << 30) + 1,
+                waited,
+                State::Blocked,
+                heaviest(&self.off_cpu),
+            ),
+        ];
+        all.into_iter().filter(|(.., stacks)| !stacks.is_empty())
+    }
+
     /// The maximum number of tracks.
     pub const TRACKS_MAX: usize = 64;
     /// The maximum number of spans of a track.

@@ -35,6 +35,13 @@ pub(crate) struct Used {
     pub(crate) faults_major: u64,
 }
 
+impl Used {
+    /// Returns the processor time.
+    pub(crate) fn cpu_s(&self) -> f64 {
+        self.user_s + self.system_s
+    }
+}
+
 /// The result of `wait4` for a process that ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ended {

@@ -21,8 +21,11 @@ use crate::message::{
     Answer, Entry, delete, get, has_value, is_absent, is_there, put, range, transaction,
 };
 
-/// Batches that one read returns at most: 2 MiB.
+/// Batches that a read returns at most: these at first, so that long ones have 2 MiB, and up to
+/// that many where they are short.
 const BATCHES: usize = 8;
+const BATCHES_MAX: usize = 64;
+const READ_BYTES: usize = 2 << 20;
 /// How far before an index a batch that holds it is looked for first.
 const WINDOW: u64 = 64;
 /// Replicas whose notes are read at most.
@@ -75,7 +78,19 @@ pub struct EtcdLog {
     endpoints: Endpoints,
     prefix: String,
     beats: u64,
+    /// Batches that the next read returns at most.
+    page: usize,
     history: History,
+}
+
+/// Returns how many batches the next read returns at most, after one that has returned this number,
+/// which have this number of bytes together.
+fn next_page(page: usize, batches: usize, bytes: usize) -> usize {
+    match bytes {
+        READ_BYTES.. => BATCHES,
+        _ if batches == page && bytes < READ_BYTES / 4 => (page * 2).min(BATCHES_MAX),
+        _ => page,
+    }
 }
 
 impl EtcdLog {
@@ -88,6 +103,7 @@ impl EtcdLog {
             endpoints: Endpoints::new(address.endpoints)?,
             prefix: address.prefix,
             beats: 0,
+            page: BATCHES,
             history: History::default(),
         })
     }
@@ -300,11 +316,13 @@ impl CommandLog for EtcdLog {
             get(&self.key("claim")),
             get(&self.key("beat")),
             get(&self.key("newest")),
-            range(&self.batch_key(from), &self.log_end(), BATCHES, false),
+            range(&self.batch_key(from), &self.log_end(), self.page, false),
         ];
         let mut ranges = self.read_all(&requests)?.into_iter();
         let mut next = || ranges.next().unwrap_or_default();
         let (claim, beat, newest, batches) = (next().pop(), next().pop(), next().pop(), next());
+        let bytes = batches.iter().map(|entry| entry.value.len()).sum();
+        self.page = next_page(self.page, batches.len(), bytes);
         let revisions =
             [&claim, &beat, &newest].map(|one| one.as_ref().map_or(0, |one| one.revision));
         Ok(Tail {
@@ -380,6 +398,18 @@ impl CommandLog for EtcdLog {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_read_returns_many_short_batches_and_few_long_ones() {
+        let (mut page, long) = (BATCHES, 256 << 10);
+        for expected in [16, 32, 64, 64] {
+            page = next_page(page, page, page * 100);
+            assert_eq!(page, expected);
+        }
+        assert_eq!(next_page(page, 20, 2_000), 64);
+        assert_eq!(next_page(page, page, page * long), BATCHES);
+        assert_eq!(next_page(BATCHES, 3, 3 * long), BATCHES);
+    }
 
     #[test]
     fn the_history_is_given_up_by_writes_and_by_bytes() {

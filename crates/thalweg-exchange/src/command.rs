@@ -5,18 +5,14 @@
 //! amount is in the smallest unit of its currency. Any value may be sent; an invalid one is refused
 //! with a [`ResultCode`](crate::ResultCode).
 
-mod flags;
 mod order;
 mod spec;
-mod terms;
 
 use std::sync::Arc;
 
-pub use self::flags::{OrderFlags, SelfTrade};
-pub use self::order::{Action, Amend, OrderType, Place};
+pub(crate) use self::order::display_is_large_enough;
+pub use self::order::{Action, Amend, ConditionalOrder, OrderFlags, OrderType, Place, SelfTrade};
 pub use self::spec::{AccountSpec, FeeUnit, SymbolSpec, SymbolType, UserLimits};
-pub use self::terms::ConditionalOrder;
-pub(crate) use self::terms::display_is_large_enough;
 use crate::codes::codes;
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 

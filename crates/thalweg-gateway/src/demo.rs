@@ -98,15 +98,14 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_testkit::Scratch;
+
     use super::*;
     use crate::keys::KeyKind;
 
     #[test]
     fn a_second_start_has_the_keys_of_the_first_and_those_that_were_added() {
-        let name = format!("thalweg-gateway-demo-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(&directory).expect("a directory");
+        let directory = Scratch::new("gateway-demo");
         let users = [UserId(7), UserId(8)];
         let prepare = |users: &[UserId]| DemoKeys::prepare(&directory, users).expect("the keys");
         let file = directory.join("api-keys.toml");
@@ -124,16 +123,12 @@ mod tests {
         // A file that is wrong is not overwritten.
         fs::write(&file, "[[key]").expect("a file");
         assert!(DemoKeys::prepare(&directory, &users).is_err());
-        fs::remove_dir_all(&directory).expect("it is there");
     }
 
     #[cfg(unix)]
     #[test]
     fn files_that_links_lead_to_are_left_as_they_are() {
-        let name = format!("thalweg-gateway-demo-links-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(&directory).expect("a directory");
+        let directory = Scratch::new("gateway-demo-links");
         let other = directory.join("other");
         fs::write(&other, "").expect("a file");
         let link = |name| {
@@ -145,6 +140,5 @@ mod tests {
         link("api-keys.toml");
         assert!(DemoKeys::prepare(&directory, &[UserId(7)]).is_err());
         assert_eq!(fs::read_to_string(&other).expect("a file"), "");
-        fs::remove_dir_all(&directory).expect("it is there");
     }
 }

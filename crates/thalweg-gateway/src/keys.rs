@@ -547,9 +547,8 @@ mod tests {
     /// The secrets of an empty master can be computed from API keys.
     #[test]
     fn a_master_secret_that_is_not_whole_or_not_private_is_refused() {
-        let name = format!("thalweg-gateway-master-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let _ = fs::remove_file(&path);
+        let place = thalweg_testkit::Scratch::new("gateway-master");
+        let path = place.join("master");
         let made = master(&path).expect("there is room");
         assert_eq!(master(&path).expect("it is there"), made);
         let whole = fs::read_to_string(&path).expect("it is there");
@@ -568,7 +567,6 @@ mod tests {
             let refused = master(&path).expect_err("others may read it");
             assert!(refused.to_string().contains("others than its owner"));
         }
-        fs::remove_file(&path).expect("it is there");
     }
 
     #[test]

@@ -461,6 +461,7 @@ pub(crate) mod tests {
     use thalweg_server::GatewayLink;
     use thalweg_server::Server;
     use thalweg_server::config::Config;
+    use thalweg_testkit::Scratch;
 
     use super::*;
     use crate::error::ApiError;
@@ -480,7 +481,7 @@ pub(crate) mod tests {
         admin: AdminClient,
         user: TradeClient,
         pub(crate) entries: Vec<Copied>,
-        directory: PathBuf,
+        directory: Scratch,
     }
 
     impl Fixture {
@@ -489,10 +490,7 @@ pub(crate) mod tests {
         }
 
         pub(crate) async fn with(name: &str, change: impl FnOnce(&mut Config)) -> Self {
-            let name = format!("thalweg-gateway-link-{name}-{}", std::process::id());
-            let directory = std::env::temp_dir().join(name);
-            let _ = std::fs::remove_dir_all(&directory);
-            std::fs::create_dir_all(&directory).expect("a directory");
+            let directory = Scratch::new(&format!("gateway-link-{name}"));
             std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
             std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
             let any = SocketAddr::from(([127, 0, 0, 1], 0));
@@ -606,7 +604,6 @@ pub(crate) mod tests {
 
         pub(crate) fn end(self) {
             drop(self.server);
-            let _ = std::fs::remove_dir_all(self.directory);
         }
 
         pub(crate) async fn run(&self, command: Command) -> u64 {
@@ -717,7 +714,6 @@ pub(crate) mod tests {
             server,
             follower,
             link,
-            directory,
             ..
         } = fixture;
         let copy = link.copy;
@@ -741,7 +737,6 @@ pub(crate) mod tests {
         let account = state.orders.account(&user).await;
         assert_eq!(account.err(), Some(ApiError::STOPPING));
         assert!(*state.draining().borrow());
-        let _ = std::fs::remove_dir_all(directory);
     }
 
     #[test]

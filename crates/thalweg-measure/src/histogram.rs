@@ -8,7 +8,7 @@ mod buckets;
 mod recorder;
 mod wide_sum;
 
-pub use buckets::VALUE_MAX;
+pub use buckets::{VALUE_MAX, group_middle, group_of};
 pub use recorder::{Reader, Recorder, Writer, recorder};
 
 /// The counts of an `hdrhistogram`, with the extremes and the sum kept exactly beside it.

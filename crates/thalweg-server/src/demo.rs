@@ -156,9 +156,8 @@ mod tests {
 
     #[test]
     fn a_directory_into_which_others_may_write_is_refused() {
-        let name = format!("thalweg-demo-shared-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
-        let _ = fs::remove_dir_all(&directory);
+        let place = thalweg_testkit::Scratch::new("demo");
+        let directory = place.join("shared");
         assert!(Demo::prepare(&directory).is_ok());
         for mode in [0o720, 0o702] {
             let shared = fs::Permissions::from_mode(mode);
@@ -169,7 +168,6 @@ mod tests {
                 "{refused}"
             );
         }
-        fs::remove_dir_all(&directory).expect("it is there");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::counters::Counters;
 use crate::error::ServeError;
 use crate::feed::{Feed, Tape};
 use crate::listing::{Asked, LIST_TAG, LISTED_MAX, Listing};
-use crate::replication::Held;
+use crate::replication::HostedExchange;
 use crate::session::{Session, SessionId};
 
 /// Work of a command that is in flight and comes again.
@@ -30,7 +30,7 @@ const RETRY: Duration = Duration::from_millis(100);
 
 /// See the [module](self).
 pub(crate) struct Driver<S: Storage> {
-    exchange: Held<S>,
+    exchange: HostedExchange<S>,
     counters: Arc<Counters>,
     audit: Audit,
     /// Queries without an answer, by tag: the session, and the number that its client has given.
@@ -58,7 +58,11 @@ pub(crate) struct Driver<S: Storage> {
 }
 
 impl<S: Storage> Driver<S> {
-    pub(crate) fn new(exchange: impl Into<Held<S>>, counters: Arc<Counters>, audit: Audit) -> Self {
+    pub(crate) fn new(
+        exchange: impl Into<HostedExchange<S>>,
+        counters: Arc<Counters>,
+        audit: Audit,
+    ) -> Self {
         Self {
             exchange: exchange.into(),
             counters,
@@ -83,7 +87,7 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Returns the exchange with its part in replication.
-    pub(crate) const fn held(&self) -> &Held<S> {
+    pub(crate) const fn held(&self) -> &HostedExchange<S> {
         &self.exchange
     }
 

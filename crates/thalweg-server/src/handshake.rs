@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::CodecError;
-use thalweg_exchange::codec::SESSION_VERSION;
 use thalweg_exchange::codec::session::{
     Bye, ClientFrame, Ending, HELLO_BYTES_MAX, Hello, ServerFrame, decode_client_frame,
     encode_server_frame, server_frame_bytes,
 };
+use thalweg_exchange::codec::{SESSION_VERSION, SESSION_VERSION_MAX};
 use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -221,9 +221,10 @@ fn examine(
     listener: ListenerKind,
     hello: &Hello<'_>,
 ) -> Result<AcceptedHello, HandshakeError> {
-    let ours = u16::from(SESSION_VERSION);
-    if !(hello.version_min..=hello.version_max).contains(&ours) {
-        let text = format!("this server speaks version {ours}");
+    let [least, most] = [SESSION_VERSION, SESSION_VERSION_MAX].map(u16::from);
+    let version = hello.version_max.min(most);
+    if version < hello.version_min.max(least) {
+        let text = format!("this server speaks versions {least} to {most}");
         return Err(HandshakeError::new(Ending::Version, text));
     }
     if !listener.serves(hello.role) {
@@ -260,6 +261,7 @@ fn examine(
     let heartbeat_ms = heartbeat_ms(shared, hello.heartbeat_ms);
     Ok(AcceptedHello {
         terms: Terms {
+            version,
             key: SessionKey::new(hello.role, hello.holder, hello.number),
             shown,
             cancels_on_disconnect: hello.cancels_on_disconnect && hello.role == Role::Trade,

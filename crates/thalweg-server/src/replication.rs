@@ -55,7 +55,7 @@ pub(crate) fn feed_epoch(claim: u64, leads: bool) -> Epoch {
 
 /// The state that the clock and the limits of a primary go on from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Led {
+pub(crate) struct PrimaryStart {
     /// The exchange's time.
     pub(crate) time: Option<i64>,
     pub(crate) limits: UserLimits,
@@ -77,7 +77,7 @@ pub(crate) struct Replica<S: Storage> {
     clock: LastClock,
     halted: Option<Halted>,
     /// Where it is waited for that this replica leads.
-    led: Option<oneshot::Sender<Led>>,
+    led: Option<oneshot::Sender<PrimaryStart>>,
 }
 
 impl<S: Storage> Replica<S> {
@@ -85,7 +85,7 @@ impl<S: Storage> Replica<S> {
     pub(crate) fn start(
         exchange: Exchange<S>,
         replication: Replication,
-        led: oneshot::Sender<Led>,
+        led: oneshot::Sender<PrimaryStart>,
     ) -> Result<Self, Halted> {
         let Replication { log, options, .. } = replication;
         let commands = exchange.number();
@@ -172,7 +172,7 @@ impl<S: Storage> Replica<S> {
         let exchange = self.following.exchange();
         let (holder, commands) = (&self.options.holder, exchange.number());
         tracing::info!(%holder, commands, "the replica is the primary now");
-        let led = Led {
+        let led = PrimaryStart {
             time: exchange.state().risk.clock(),
             limits: exchange.state().risk.limits_of_all(),
             ahead_max: self.clock.ahead_max(now),
@@ -208,20 +208,20 @@ impl<S: Storage> Replica<S> {
 /// The exchange of a server.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "a server has one")]
-pub(crate) enum Held<S: Storage> {
+pub(crate) enum HostedExchange<S: Storage> {
     /// That of one machine.
     Alone(Exchange<S>),
     /// That of a replica.
     Replica(Box<Replica<S>>),
 }
 
-impl<S: Storage> From<Exchange<S>> for Held<S> {
+impl<S: Storage> From<Exchange<S>> for HostedExchange<S> {
     fn from(exchange: Exchange<S>) -> Self {
         Self::Alone(exchange)
     }
 }
 
-impl<S: Storage> Deref for Held<S> {
+impl<S: Storage> Deref for HostedExchange<S> {
     type Target = Exchange<S>;
 
     #[inline]
@@ -233,7 +233,7 @@ impl<S: Storage> Deref for Held<S> {
     }
 }
 
-impl<S: Storage> DerefMut for Held<S> {
+impl<S: Storage> DerefMut for HostedExchange<S> {
     #[inline]
     fn deref_mut(&mut self) -> &mut Exchange<S> {
         match self {
@@ -243,7 +243,7 @@ impl<S: Storage> DerefMut for Held<S> {
     }
 }
 
-impl<S: Storage> Held<S> {
+impl<S: Storage> HostedExchange<S> {
     /// Returns the replica that follows another one, where this is one.
     fn follower(&self) -> Option<&Replica<S>> {
         match self {
@@ -396,7 +396,7 @@ pub(crate) mod tests {
 
     impl OneLog {
         /// Returns a replica that follows the log.
-        pub(crate) fn follow(&self, holder: &str, options: Options) -> Held<SimDisk> {
+        pub(crate) fn follow(&self, holder: &str, options: Options) -> HostedExchange<SimDisk> {
             self.follow_with(holder, options, |_| ())
         }
 
@@ -415,12 +415,12 @@ pub(crate) mod tests {
         fn attach(
             &self,
             note: impl FnMut(ReplicaFigures),
-        ) -> (Held<SimDisk>, Result<(), ServeError>) {
+        ) -> (HostedExchange<SimDisk>, Result<(), ServeError>) {
             // ORDERING: Relaxed; a flag of a test.
             self.is_alive.store(true, Ordering::Relaxed);
             let mut held = self.follow("two", Options::default());
             let (_sender, requests) = channel();
-            let Held::Replica(replica) = &mut held else {
+            let HostedExchange::Replica(replica) = &mut held else {
                 panic!("it is a replica");
             };
             let attached = replica.attach(&requests, note);
@@ -433,7 +433,7 @@ pub(crate) mod tests {
             holder: &str,
             options: Options,
             publish: impl FnMut(Published<'_>) + Send + 'static,
-        ) -> Held<SimDisk> {
+        ) -> HostedExchange<SimDisk> {
             let opened = Exchange::open_in(SimDisk::new(), options, publish);
             let (exchange, _) = opened.expect("the disk is empty");
             let mut options = FollowOptions::new(holder);
@@ -446,11 +446,11 @@ pub(crate) mod tests {
                 peer_listen: None,
             };
             let replica = Replica::start(exchange, replication, led);
-            Held::Replica(Box::new(replica.expect("there are threads")))
+            HostedExchange::Replica(Box::new(replica.expect("there are threads")))
         }
 
         /// Returns a replica that writes the log.
-        pub(crate) fn lead(&self, options: Options) -> Held<SimDisk> {
+        pub(crate) fn lead(&self, options: Options) -> HostedExchange<SimDisk> {
             let mut held = self.follow("one", options);
             while !held.leads() {
                 held.turn(Instant::now());
@@ -561,7 +561,11 @@ pub(crate) mod tests {
     }
 
     /// Returns what a query about a user is answered.
-    fn asked(held: &mut Held<SimDisk>, answers: &Receiver<Answered>, uid: i64) -> (u64, bool) {
+    fn asked(
+        held: &mut HostedExchange<SimDisk>,
+        answers: &Receiver<Answered>,
+        uid: i64,
+    ) -> (u64, bool) {
         held.query(Query::User(UserId(uid)), 0)
             .expect("there is room");
         held.idle().expect("it goes on");
@@ -576,7 +580,7 @@ pub(crate) mod tests {
         let mut first = log.lead(Options::default());
         assert_eq!(first.primary(), None);
         (0..5).for_each(|uid| add(&mut first, uid));
-        let Held::Replica(leading) = &first else {
+        let HostedExchange::Replica(leading) = &first else {
             panic!("it is a replica");
         };
         let stats = |commands, lag, leads, epoch| ReplicaStats {
@@ -629,7 +633,7 @@ pub(crate) mod tests {
         assert_eq!(figures.stats, stats(6, 0, true, 2));
     }
 
-    fn add(held: &mut Held<SimDisk>, uid: i64) {
+    fn add(held: &mut HostedExchange<SimDisk>, uid: i64) {
         let command = Command::AddUser { uid: UserId(uid) };
         let taken = held.submit(Origin::Engine, &command, 0);
         taken.expect("it is taken");
@@ -681,7 +685,7 @@ pub(crate) mod tests {
             loop {
                 second.turn(Instant::now());
                 let figures = second.figures().expect("it is a replica");
-                let Held::Replica(replica) = &second else {
+                let HostedExchange::Replica(replica) = &second else {
                     panic!("it is a replica");
                 };
                 let is_claimed = *replica.following.looked() == Looked::Claimed;

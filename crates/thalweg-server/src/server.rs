@@ -34,7 +34,7 @@ use crate::keys;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
-use crate::replication::{Held, Led, Replica, Replication, goes_on};
+use crate::replication::{HostedExchange, PrimaryStart, Replica, Replication, goes_on};
 use crate::report_readers::LastReader;
 use crate::request::Request;
 use crate::shared::Shared;
@@ -259,7 +259,11 @@ impl Server {
     /// Waits until the exchange has stopped by itself: a failed disk, say.
     pub async fn failed(&self) {
         // It may always fail.
-        let _ = self.shared.lifecycle.reached(Lifecycle::Failed).await;
+        let _ = self
+            .shared
+            .lifecycle
+            .wait_for_async(Lifecycle::Failed)
+            .await;
     }
 
     /// Reads the keys again; connections whose keys are gone end. Where the file cannot be read, or
@@ -429,7 +433,7 @@ fn log_opening(recovered: &Recovered) {
 type Opening = oneshot::Receiver<Result<Recovered, ServeError>>;
 
 /// A command log, how this replica catches up, and where it is waited for that it writes the log.
-type ToFollow = (Replication, CatchUp, oneshot::Sender<Led>);
+type ToFollow = (Replication, CatchUp, oneshot::Sender<PrimaryStart>);
 
 /// Opens the exchange on its thread, since that may take minutes.
 fn open<S: Storage>(
@@ -506,7 +510,7 @@ fn open_exchange<S: Storage>(
     publish: impl FnMut(Published<'_>) + Send + 'static,
     replication: Option<ToFollow>,
     (shared, requests): (&Shared, &mpsc::Receiver<Request>),
-) -> Result<(Held<S>, Recovered), ServeError> {
+) -> Result<(HostedExchange<S>, Recovered), ServeError> {
     let Some((mut replication, catch_up, led)) = replication else {
         let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
         return Ok((exchange.into(), recovered));
@@ -520,7 +524,7 @@ fn open_exchange<S: Storage>(
     let _ = shared.lifecycle.change_to(Lifecycle::Following, why);
     let mut replica = Replica::start(exchange, replication, led)?;
     replica.attach(requests, |figures| shared.note_replica(figures))?;
-    Ok((Held::Replica(Box::new(replica)), recovered))
+    Ok((HostedExchange::Replica(Box::new(replica)), recovered))
 }
 
 /// Makes a market go on in an exchange that was opened.
@@ -564,7 +568,7 @@ fn set_limits(shared: &Shared, now: UserLimits) {
 }
 
 /// Submits limits and times from when this replica is the primary.
-async fn lead(shared: Arc<Shared>, time: impl TimeSource, led: oneshot::Receiver<Led>) {
+async fn lead(shared: Arc<Shared>, time: impl TimeSource, led: oneshot::Receiver<PrimaryStart>) {
     // The server may end before.
     if let Ok(led) = led.await {
         set_limits(&shared, led.limits);

@@ -137,6 +137,8 @@ impl Input {
 /// The terms that differ between sessions.
 #[derive(Debug)]
 pub(crate) struct Terms {
+    /// The version of the protocol.
+    pub(crate) version: u16,
     pub(crate) key: SessionKey,
     /// The key that it showed; `None` where none are needed.
     pub(crate) shown: Option<Arc<Key>>,
@@ -307,6 +309,8 @@ pub(crate) mod tests {
     use crate::connection_slots::ListenerKind;
     use crate::feed::Feed;
     use crate::output::Budget;
+    use thalweg_exchange::codec::SESSION_VERSION_MAX;
+
     use crate::scheduler::Scheduler;
     use crate::token_bucket::Buckets;
 
@@ -320,6 +324,7 @@ pub(crate) mod tests {
         let (key, now) = (SessionKey::new(role, holder, 0), Instant::now());
         let channels = Channels::default();
         let terms = Terms {
+            version: SESSION_VERSION_MAX.into(),
             key,
             shown: None,
             cancels_on_disconnect: false,

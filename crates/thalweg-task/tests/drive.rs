@@ -69,7 +69,7 @@ fn a_task_that_comes_while_it_waits_is_run() {
 
 #[test]
 fn a_drive_that_is_left_pending_takes_no_wake_up_from_a_run() {
-    let core = Core::builder().mode(Mode::Power).build().unwrap();
+    let core = Core::builder().mode(Mode::LowPower).build().unwrap();
     for _ in 0..100 {
         let (to, wakers) = std::sync::mpsc::channel::<Waker>();
         let mut polls = 0;

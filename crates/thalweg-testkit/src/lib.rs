@@ -5,11 +5,13 @@ pub mod counting;
 pub mod etcd;
 pub mod linearizable;
 mod random;
+mod scratch;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
 pub use random::Random;
+pub use scratch::Scratch;
 
 /// Returns the path of recorded streams or data in the folder `shared` beside the repository.
 /// Prints that they are skipped, and returns `None`, where they are not there, as in a user's

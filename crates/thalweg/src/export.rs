@@ -1,12 +1,12 @@
-//! Figures of pipelines, buses and [channels with a name](crate::channel::Builder::name) for a
+//! Statistics of pipelines, buses and [channels with a name](crate::channel::Builder::name) for a
 //! program that watches this one from outside.
 //!
-//! Where the environment variable [`THALWEG_EXPORT`](VARIABLE) names a directory when one of them
+//! Where the environment variable [`THALWEG_EXPORT`](ENV_VAR) names a directory when one of them
 //! is built, or `export_to` does ([pipeline](crate::pipeline::PipelineBuilder::export_to),
-//! [bus](crate::bus::BusBuilder::export_to), [channel](crate::channel::Named::export_to)), a thread
-//! of its own writes its figures into a file there, ten times a second and once more at the end.
-//! The directory should be in memory, such as one under `/dev/shm`, and used by this user alone.
-//! `thalweg top` shows it, `thalweg doctor` makes one, and reads it. The
+//! [bus](crate::bus::BusBuilder::export_to), [channel](crate::channel::NamedBuilder::export_to)), a
+//! background thread writes its statistics into a file there, ten times a second and once more at
+//! the end. The directory should be in memory, such as one under `/dev/shm`, and used by this user
+//! alone. `thalweg top` shows it, `thalweg doctor` makes one, and reads it. The
 //! [format](https://github.com/thalweg-rs/thalweg/blob/main/docs/export-format.md) is documented.
 //!
 //! ```
@@ -28,9 +28,9 @@
 //! ```
 //!
 //! # Cost
-//! Without the variable a read of the environment for each of them. With it one thread for
-//! all of them, which wakes a hundred times a second and reads counters that are there anyway.
-//! Nothing waits for it.
+//! Without the variable, each of them reads the environment once. With it, one thread for all of
+//! them wakes a hundred times a second and reads counters that are kept anyway. Nothing waits for
+//! it.
 //!
 //! # Whole or not at all
 //! A snapshot is written under another name and renamed. A snapshot that cannot be written, because
@@ -52,17 +52,17 @@ use thalweg_measure::histogram::Histogram;
 use crate::ring::sync::IS_MODEL;
 
 /// The environment variable that names the directory.
-pub const VARIABLE: &str = "THALWEG_EXPORT";
+pub const ENV_VAR: &str = "THALWEG_EXPORT";
 
 /// The most pipelines, buses and channels of a process that are exported, since their files stay.
 pub const EXPORTS_MAX: u64 = 256;
 
 /// The version of the format.
-pub const VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 1;
 
 /// Returns the directory that was asked for, or else that of the environment. None in a model.
 pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
-    let named = || std::env::var_os(VARIABLE).filter(|named| !named.is_empty());
+    let named = || std::env::var_os(ENV_VAR).filter(|named| !named.is_empty());
     match IS_MODEL {
         true => None,
         false => asked.or_else(|| named().map(PathBuf::from)),
@@ -151,7 +151,7 @@ impl Source for Latencies {
 
 /// Exports how long things took, in ns, under names of one's own: the whole first, then its parts.
 /// For a program that has measured it and is about to end; pipelines export their own. Nothing is
-/// written unless [`VARIABLE`] names a directory. Each call writes another file. The histogram's
+/// written unless [`ENV_VAR`] names a directory. Each call writes another file. The histogram's
 /// type is of the crate `thalweg-measure`.
 ///
 /// ```
@@ -451,7 +451,7 @@ impl Entry {
         let process = std::process::id();
         let mut json = Json::new();
         json.put_text("format", "thalweg-export");
-        json.put("version", VERSION);
+        json.put("version", FORMAT_VERSION);
         json.put_text("kind", watched.source.kind());
         json.put("process", process);
         json.put("number", self.number);

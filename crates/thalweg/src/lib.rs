@@ -1,19 +1,21 @@
-//! Event streams inside a program, with the shortest tail that the hardware allows, and an account
-//! of where every microsecond went.
+//! Bounded channels, pipelines of stages and a message bus between the threads and tasks of one
+//! program, with sampled latencies of each stage and exact loss counts.
 //!
 //! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,
-//!   with the same results; waiting and service time of every stage, always on.
-//! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
-//! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
-//!   account of what was lost.
-//! - [`export`]: figures of pipelines and buses for a program that watches this one from outside.
-//! - `metrics`, with the feature of this name: their figures for the facade `metrics`.
+//!   with the same results; waiting and service time of every stage, sampled, always on.
+//! - [`channel`]: bounded and rendezvous channels, and growing ones with a limit, with blocking,
+//!   async and batch forms.
+//! - [`bus`]: messages by topic from many threads to many consumers, with priorities and exact loss
+//!   counts.
+//! - [`export`]: statistics of pipelines, buses and channels with a name, for a program that
+//!   watches this one from outside.
+//! - `metrics`, with the feature of this name: their statistics for the facade `metrics`.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
-//! - [`wait`]: how threads wait, and which cores they really have.
+//! - [`wait`]: how threads wait, and which cores they can use.
 //!
-//! When not to use it: between processes or machines; where events are rare and a channel from the
-//! standard library is good enough; where tasks outnumber threads by far (an async runtime does
+//! When not to use it: between processes or machines; where events are rare and a channel of the
+//! standard library is good enough; to run many tasks on a few threads (an async runtime does
 //! that).
 //!
 //! # Terms
@@ -24,18 +26,18 @@
 //!
 //! | term | elements of a channel | messages for an inbox of a bus |
 //! |---|---|---|
-//! | refused | given back: there was no room | lost: at the limit of their priority (*) |
+//! | refused | returned: the channel was full | lost: at the limit of their priority (*) |
 //! | timed out | (refused) | lost: no room came in time |
 //! | dropped | lost by a policy: the newest, or the oldest | |
-//! | evicted | | lost: a newer message took their place |
+//! | evicted | | lost: replaced by a newer message |
 //! | lost | dropped | refused, timed out or evicted |
-//! | discarded | no receiver took them: the last one went | admitted and not taken (**) |
+//! | discarded | no receiver took them: the last one was dropped | admitted and not taken (**) |
 //! | received | receivers got them | |
 //! | delivered | | consumers got them, by priority |
 //! | taken | | delivered, all priorities together |
 //!
-//! (*) Or the copy for the inbox panicked. (**) The last consumer went, or the bus stopped; they do
-//! not count as lost.
+//! (*) Or the clone for the inbox panicked. (**) The last consumer was dropped, or the bus stopped;
+//! they do not count as lost.
 //!
 //! Losses are reported with the next element or message: [`channel::Receiver::lost_before`] and
 //! [`bus::Delivery::lost_before`].

@@ -1,11 +1,11 @@
-//! Figures of channels, buses and pipelines for the facade
-//! [`metrics`](https://docs.rs/metrics), which exporters for Prometheus, OpenTelemetry, StatsD and
-//! others take. With the feature `metrics`, off by default.
+//! Statistics of channels, buses and pipelines for the facade [`metrics`](https://docs.rs/metrics),
+//! which exporters for Prometheus, OpenTelemetry, StatsD and others take. With the feature
+//! `metrics`, off by default.
 //!
-//! Nothing is recorded unless the program asks: [`bus`], [`pipeline`] and [`Queue::channel`] record
-//! the counters that are there anyway, when they are called, such as once a second. How long the
-//! elements of a channel wait is known only if they carry a time: [`Queue::stamp`] adds it, and
-//! [`Queue::take`] records it.
+//! Nothing is recorded unless the program calls [`bus`], [`pipeline`] or [`Queue::channel`], such
+//! as once a second: they record counters that are kept anyway. How long the elements of a channel
+//! wait is known only if they carry a time: [`Queue::stamp`] adds it, and [`Queue::take`] records
+//! it.
 //!
 //! | metric | kind | labels |
 //! |---|---|---|
@@ -15,11 +15,11 @@
 //! | `thalweg_queue_lost_total` | counter | as above, and `cause` |
 //! | `thalweg_queue_wait_seconds` | gauge | `queue`, `stage`, `quantile`: 0.5, 0.99, 1 |
 //! | `thalweg_stage_events_total` | counter | `queue`, `stage` |
-//! | `thalweg_stage_busy_seconds` | gauge | `queue`, `stage`: time at work so far |
+//! | `thalweg_stage_busy_seconds` | gauge | `queue`, `stage`: busy time so far |
 //!
-//! A cause is one of the [crate](crate#terms)'s terms: `refused`, `dropped` and `discarded` of
-//! a channel; `refused`, `timed_out`, `evicted` and `discarded` of an inbox. Elements that a
-//! channel refused are given back to their sender, and may be sent again.
+//! A cause is one of the [crate](crate#terms)'s terms: `refused`, `dropped` and `discarded` of a
+//! channel; `refused`, `timed_out`, `evicted` and `discarded` of an inbox. Elements that a channel
+//! refused were returned to their sender, and may be sent again.
 //!
 //! ```
 //! use thalweg::metrics::Queue;
@@ -35,8 +35,8 @@
 //! ```
 //!
 //! # Cost
-//! A stamp takes a reading of the clock at each end, 8 bytes beside the element, and what the
-//! recorder takes for a value. The rest is only what the calls take.
+//! A stamp costs a read of the clock at each end, 8 bytes in each element, and what the recorder
+//! takes for a value. A channel without stamps costs nothing between the calls.
 
 use ::metrics::{Histogram, Key, Label, Level, Metadata, SharedString, counter, gauge};
 use thalweg_measure::clock::Clock;
@@ -48,8 +48,8 @@ use crate::pipeline::Stats;
 static METADATA: Metadata<'static> =
     Metadata::new("thalweg", Level::INFO, Some("thalweg::metrics"));
 
-/// A channel by its name. The recorder is the one that is installed when this is made: install it
-/// first.
+/// The metrics of a channel, by its name. They use the recorder that is installed when this is
+/// made: install it first.
 #[derive(Debug, Clone)]
 pub struct Queue {
     name: SharedString,
@@ -72,7 +72,7 @@ impl<T> Stamped<T> {
 }
 
 impl Queue {
-    /// Returns the queue of a name.
+    /// Returns the metrics of a channel with this name.
     pub fn new(name: impl Into<SharedString>) -> Self {
         let name = name.into();
         let labels = vec![Label::new("queue", name.clone())];
@@ -99,8 +99,8 @@ impl Queue {
         stamped.value
     }
 
-    /// Records what an endpoint says of its channel: [`Receiver::counters`], [`Receiver::len`] and
-    /// [`Receiver::capacity`].
+    /// Records the counters of a channel, as an endpoint returns them: [`Receiver::counters`],
+    /// [`Receiver::len`] and [`Receiver::capacity`].
     ///
     /// [`Receiver::counters`]: crate::channel::Receiver::counters
     /// [`Receiver::len`]: crate::channel::Receiver::len
@@ -135,7 +135,7 @@ fn record(
     }
 }
 
-/// Records the figures of each open inbox of a bus, under a name for the bus. It takes the locks
+/// Records the counters of each open inbox of a bus, under a name for the bus. It takes the locks
 /// that [`Bus::readings`] takes.
 pub fn bus<M: Message>(name: impl Into<SharedString>, bus: &Bus<M>) {
     let name = name.into();
@@ -156,7 +156,7 @@ pub fn bus<M: Message>(name: impl Into<SharedString>, bus: &Bus<M>) {
 }
 
 /// Records how long events waited for each stage of a pipeline, since its start, and how long the
-/// stages were at work.
+/// stages were busy.
 pub fn pipeline(name: impl Into<SharedString>, stats: &Stats) {
     let name = name.into();
     for stage in &stats.stages {

@@ -37,7 +37,7 @@ macro_rules! suite {
 
 mod any {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
@@ -54,7 +54,7 @@ mod any {
 
 mod stored {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
@@ -73,7 +73,7 @@ mod rendezvous {
 
 mod many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
+        mpsc: ORDERED, mpmc: TICKETS,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC,
         rendezvous: MEET;
         { a_closed_sink_leaves_others_open }

@@ -27,6 +27,8 @@ mod costs;
 mod export;
 #[cfg(not(any(loom, shuttle)))]
 mod forgotten;
+#[cfg(not(any(loom, shuttle, sanitized)))]
+mod memory;
 #[cfg(all(feature = "metrics", not(any(loom, shuttle))))]
 mod metrics;
 #[cfg(not(any(loom, shuttle)))]

@@ -7,7 +7,7 @@ use metrics::{
     Counter, CounterFn, Gauge, GaugeFn, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit, with_local_recorder,
 };
-use thalweg::bus::{Bus, Message, Policy, TopicId, TopicInfo, Topics};
+use thalweg::bus::{Bus, Message, TopicId, TopicInfo, TopicOverflow, Topics};
 use thalweg::channel::{Builder, Overflow};
 use thalweg::metrics::Queue;
 use thalweg::pipeline::{Pipeline, Placement};
@@ -125,7 +125,7 @@ struct Job;
 
 impl Message for Job {
     const TOPICS: &'static [TopicInfo] = &[TopicInfo {
-        policy: Policy::Reject,
+        overflow: TopicOverflow::Reject,
         ..TopicInfo::new("job")
     }];
 

@@ -3,7 +3,9 @@
 //! Reads the subset of TOML that a Cargo manifest is written in: sections, and `key = value` with
 //! the value's first line.
 
-use super::policy::{ARROWS, COMPARING, LICENCE, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES};
+use super::policy::{
+    ARROWS, COMPARING, FOR_TESTS, LICENCE, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES,
+};
 use super::rule::{Findings, Rule};
 use super::source::{Source, Tree};
 
@@ -129,7 +131,9 @@ fn crate_order(tree: &Tree, findings: &mut Findings) {
         };
         for (dependency, line) in manifest.dependencies() {
             let ours = ARROWS.iter().any(|arrow| arrow.0 == dependency);
-            if name == WITHOUT_DEPENDENCIES || (ours && !allowed.contains(&dependency)) {
+            let is_allowed =
+                dependency == FOR_TESTS || allowed.split(' ').any(|name| name == dependency);
+            if name == WITHOUT_DEPENDENCIES || (ours && !is_allowed) {
                 findings.add(
                     &file.path,
                     line,
@@ -145,7 +149,8 @@ fn peer_dependency(tree: &Tree, findings: &mut Findings) {
         for (dependency, line) in manifest.dependencies() {
             let at_work =
                 |(peer, crates): &(&str, &[&str])| *peer == dependency && crates.contains(&name);
-            if PEERS.contains(&dependency) && !PEERS_AT_WORK.iter().any(at_work) {
+            if PEERS.split(' ').any(|peer| peer == dependency) && !PEERS_AT_WORK.iter().any(at_work)
+            {
                 let allowed = COMPARING.join(" and ");
                 let message = format!("`{name}` depends on `{dependency}`, only {allowed} may");
                 findings.add(&file.path, line, message);

@@ -39,14 +39,6 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "a look into the directory each second, and signals are looked at in between",
     ),
     (
-        "compare/src/experiment/serve/fairness.rs",
-        "the polite user rests 5 ms, and an attacker does not spin on a full socket",
-    ),
-    (
-        "compare/src/experiment/bus/overload.rs",
-        "publishers bring what is due once a millisecond",
-    ),
-    (
         "crates/thalweg-measure/src/clock/calibration.rs",
         "time itself is what the calibration waits for, and it reads the clock again afterwards",
     ),
@@ -76,121 +68,56 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
     ),
 ];
 
+/// The crate whose fixtures the tests of every other may use.
+pub(crate) const FOR_TESTS: &str = "thalweg-testkit";
+
 /// Each crate, and the crates of this workspace that it may depend on.
-pub(crate) const ARROWS: &[(&str, &[&str])] = &[
-    ("thalweg-testkit", &[]),
-    ("thalweg-measure", &["thalweg-testkit"]),
-    ("thalweg-hash", &["thalweg-testkit"]),
-    ("thalweg", &["thalweg-measure", "thalweg-testkit"]),
-    ("thalweg-journal", &["thalweg-hash", "thalweg-testkit"]),
-    (
-        "thalweg-task",
-        &["thalweg", "thalweg-measure", "thalweg-testkit"],
-    ),
+pub(crate) const ARROWS: &[(&str, &str)] = &[
+    (FOR_TESTS, ""),
+    ("thalweg-measure", ""),
+    ("thalweg-hash", ""),
+    ("thalweg", "thalweg-measure"),
+    ("thalweg-journal", "thalweg-hash"),
+    ("thalweg-task", "thalweg thalweg-measure"),
     (
         "thalweg-exchange",
-        &[
-            "thalweg",
-            "thalweg-measure",
-            "thalweg-hash",
-            "thalweg-journal",
-            "thalweg-testkit",
-        ],
+        "thalweg thalweg-measure thalweg-hash thalweg-journal",
     ),
-    ("thalweg-doctor", &["thalweg-measure"]),
-    ("thalweg-client", &["thalweg-exchange"]),
-    ("thalweg-etcd", &["thalweg-exchange"]),
+    ("thalweg-doctor", "thalweg-measure"),
+    ("thalweg-client", "thalweg-exchange"),
+    ("thalweg-etcd", "thalweg-exchange"),
     (
         "thalweg-server",
-        &[
-            "thalweg",
-            "thalweg-exchange",
-            "thalweg-journal",
-            "thalweg-measure",
-        ],
+        "thalweg thalweg-exchange thalweg-journal thalweg-measure",
     ),
     (
         "thalweg-gateway",
-        &[
-            "thalweg-exchange",
-            "thalweg-journal",
-            "thalweg-client",
-            "thalweg-server",
-            "thalweg-testkit",
-        ],
+        "thalweg-exchange thalweg-journal thalweg-client thalweg-server",
     ),
     ("thalweg-cli", EVERY_LIBRARY),
     ("thalweg-compare", MEASURED),
     ("counts", EVERY_LIBRARY),
     ("fuzz", EVERY_LIBRARY),
     ("guide", EVERY_LIBRARY),
-    ("dev", &[]),
+    (WITHOUT_DEPENDENCIES, ""),
 ];
 
 /// The crates that `compare` measures, and `counts`, with which it shares workloads.
-const MEASURED: &[&str] = &[
-    "thalweg",
-    "thalweg-measure",
-    "thalweg-hash",
-    "thalweg-journal",
-    "thalweg-task",
-    "thalweg-exchange",
-    "thalweg-client",
-    "thalweg-etcd",
-    "thalweg-server",
-    "thalweg-gateway",
-    "thalweg-testkit",
-    "counts",
-];
+const MEASURED: &str = "thalweg thalweg-measure thalweg-hash thalweg-journal thalweg-task \
+    thalweg-exchange thalweg-client thalweg-etcd thalweg-server thalweg-gateway counts";
 
-const EVERY_LIBRARY: &[&str] = &[
-    "thalweg",
-    "thalweg-measure",
-    "thalweg-hash",
-    "thalweg-journal",
-    "thalweg-task",
-    "thalweg-exchange",
-    "thalweg-client",
-    "thalweg-etcd",
-    "thalweg-server",
-    "thalweg-gateway",
-    "thalweg-doctor",
-    "thalweg-testkit",
-];
+const EVERY_LIBRARY: &str = "thalweg thalweg-measure thalweg-hash thalweg-journal thalweg-task \
+    thalweg-exchange thalweg-client thalweg-etcd thalweg-server thalweg-gateway thalweg-doctor";
 
 /// The crate that has no dependency at all, so that it builds in a moment.
 pub(crate) const WITHOUT_DEPENDENCIES: &str = "dev";
 
 /// The crates that show peers beside this project, and the peers that only they may depend on.
 pub(crate) const COMPARING: &[&str] = &["thalweg-compare", "guide"];
-pub(crate) const PEERS: &[&str] = &[
-    "async-channel",
-    "bus",
-    "commitlog",
-    "crossbeam",
-    "crossbeam-channel",
-    "crossbeam-queue",
-    "crossfire",
-    "disruptor",
-    "fjall",
-    "flume",
-    "futures-channel",
-    "gil",
-    "heapless",
-    "kanal",
-    "nexus-queue",
-    "okaywal",
-    "omango",
-    "oneshot",
-    "redb",
-    "ringbuf",
-    "rtrb",
-    "thingbuf",
-    "tokio",
-    "twox-hash",
-    "xxhash-c",
-    "xxhash-rust",
-];
+pub(crate) const PEERS: &str = "\
+    async-channel bus commitlog crossbeam crossbeam-channel crossbeam-queue crossfire \
+    disruptor fjall flume futures-channel gil heapless kanal nexus-queue okaywal omango \
+    oneshot redb ringbuf rtrb thingbuf tokio twox-hash xxhash-c xxhash-rust";
 
 /// Peers that others depend on as well, for a job of their own: sockets.
 pub(crate) const PEERS_AT_WORK: &[(&str, &[&str])] = &[(

@@ -12,7 +12,7 @@ use crate::runner::{Metric, Ran, Run};
 use crate::threads::{Samples, crew};
 
 const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
-/// The channel has room for this many; senders with lanes share it.
+/// The channel has room for this many.
 const CAPACITY: usize = 1024;
 
 /// Each sender sends an equal share of the messages.

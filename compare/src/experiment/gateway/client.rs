@@ -6,10 +6,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use ring::hmac;
-use thalweg_exchange::Action;
+use thalweg_exchange::{Action, Place};
 use thalweg_gateway::keys::NewKey;
 
-use super::Orders;
 use crate::experiment::serve::session::{Line, PATIENCE, Socket};
 use crate::runner::text;
 
@@ -25,7 +24,7 @@ pub(crate) struct Client {
     dialect: Dialect,
     api_key: String,
     secret: hmac::Key,
-    orders: Orders,
+    next: Box<dyn FnMut() -> Place>,
     /// The orders without an answer, and the times at which they were due, in ticks.
     due: VecDeque<(i64, u64)>,
 }
@@ -35,7 +34,7 @@ impl Client {
         to: SocketAddr,
         dialect: Dialect,
         key: NewKey,
-        orders: Orders,
+        next: impl FnMut() -> Place + 'static,
     ) -> Result<Self, String> {
         let stream = match dialect {
             Dialect::Rest => open(to)?,
@@ -46,7 +45,7 @@ impl Client {
             dialect,
             api_key: key.api_key,
             secret: hmac::Key::new(hmac::HMAC_SHA256, key.secret.as_bytes()),
-            orders,
+            next: Box::new(next),
             due: VecDeque::new(),
         })
     }
@@ -70,14 +69,13 @@ impl Line for Client {
     }
 
     fn push(&mut self, due_ticks: u64) {
-        let order = self.orders.next_order();
-        let side = if order.side == Action::Bid {
-            "BUY"
-        } else {
-            "SELL"
+        let order = (self.next)();
+        let side = match order.action {
+            Action::Bid => "BUY",
+            Action::Ask => "SELL",
         };
-        let (id, price) = (order.id, order.price);
-        let (whole, part) = (price / 100, price % 100);
+        let id = order.order_id.0;
+        let (whole, part) = (order.price / 100, order.price % 100);
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_millis());
         let key = &self.api_key;

@@ -1,12 +1,9 @@
 //! 1,000 `depth@100ms` streams, each of a book that changes each 100 ms, over one connection or
 //! over many; and the same changes without a stream.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, OrderId, Place, SymbolId, SymbolSpec, UserId,
-};
+use thalweg_exchange::{Action, Command, OrderId, Place, SymbolId, UserId};
 use thalweg_measure::clock::Clock;
 
 use super::client::{frame, until_listed, upgrade};
@@ -14,6 +11,7 @@ use super::prepare;
 use crate::case::{Case, Goal, Settings};
 use crate::experiment::serve::child::{Child, GATEWAY};
 use crate::experiment::serve::session::{Line, Session, Socket, administer, wait};
+use crate::experiment::serve::set_up;
 use crate::runner::{Metric, Ran, Run, subject};
 
 /// Books, and streams.
@@ -72,24 +70,6 @@ fn commands() -> impl FnMut() -> Command {
     }
 }
 
-fn set_up(child: &Child) -> Result<(), String> {
-    let currencies = [CurrencyId(1), CurrencyId(2)];
-    let pair = |id| SymbolSpec::pair(SymbolId(id), currencies[0], currencies[1]);
-    let money = currencies.map(|currency| (currency, 1 << 50)).to_vec();
-    let admin = child.admin.ok_or("a server has an administrator")?;
-    let symbols: Vec<SymbolSpec> = (1..=BOOKS as i32).map(pair).collect();
-    let account = AccountSpec::new(UserId(USER), money);
-    let (few, rest) = symbols.split_at(BOOKS / 2);
-    administer(
-        admin,
-        &[
-            Command::AddSymbols(few.into()),
-            Command::AddSymbols(rest.into()),
-            Command::AddAccounts(Arc::new([account])),
-        ],
-    )
-}
-
 /// Opens connections that follow the books in equal parts.
 fn follow(child: &Child, connections: usize) -> Result<Vec<Socket>, String> {
     let to = child.gateway.ok_or("a gateway listens")?;
@@ -128,7 +108,8 @@ fn run(connections: usize, warm_up: Duration, span: Duration) -> Ran {
     let child = Child::start_in(GATEWAY, |directory| {
         prepare(directory, BOOKS, std::iter::empty()).map(drop)
     })?;
-    set_up(&child)?;
+    let admin = child.admin.ok_or("a server has an administrator")?;
+    administer(admin, &set_up(BOOKS as i32, std::iter::once(USER)))?;
     let mut followers = follow(&child, connections)?;
     let mut session = Session::connect(child.trade, USER, false, commands())?;
     let clock = Clock::global();

@@ -14,10 +14,9 @@ use thalweg_exchange::durable::replication::{CommandLog, FollowOptions};
 use thalweg_server::config::Config;
 use thalweg_server::{Replication, Server};
 use thalweg_testkit::etcd::{Cluster, free_ports};
-use tokio::runtime::Builder;
 
 use crate::experiment::journal::Scratch;
-use crate::experiment::serve::child::Child;
+use crate::experiment::serve::child::{Child, configuration, runtime};
 use crate::experiment::serve::session::administer;
 use crate::runner::text;
 
@@ -185,11 +184,8 @@ fn serve(
         let _ = io::stdin().lock().read(&mut [0]);
         process::exit(0);
     });
-    let mut config = Config::default();
-    config.trade.listen = trade.parse().map_err(text)?;
-    config.admin.listen = Some(admin.parse().map_err(text)?);
-    config.http.listen = None;
-    config.sessions.rate_per_s = 0;
+    let listeners = [trade.parse().map_err(text)?, admin.parse().map_err(text)?];
+    let config = configuration(listeners, Config::default().journal.sync);
     let log = EtcdLog::new(url.parse::<Address>().map_err(text)?).map_err(text)?;
     let mut options = FollowOptions::new(trade);
     options.bootstrap = bootstrap;
@@ -198,13 +194,7 @@ fn serve(
         options,
         peer_listen: None,
     };
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(config.server.worker_threads)
-        .thread_name("connections")
-        .enable_all()
-        .build()
-        .map_err(text)?;
-    runtime.block_on(async {
+    runtime()?.block_on(async {
         let server = Server::start_replicated(config, directory, replication).await;
         let server = server.map_err(text)?;
         server.failed().await;

@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{self, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,34 +13,41 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use thalweg_gateway::Gateway;
 use thalweg_server::Server;
 use thalweg_server::config::{Config, SyncName};
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 
 use super::{echo, http_echo};
 use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
-/// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `LIMITED` with
-/// the limits of the default configuration, `GATEWAY` with one.
+/// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `GATEWAY` with
+/// a gateway.
 pub(crate) const ECHO: &str = "echo";
 pub(crate) const SYNCED: &str = "serve-synced";
 pub(crate) const UNSYNCED: &str = "serve-unsynced";
-pub(crate) const LIMITED: &str = "serve-limited";
 pub(crate) const GATEWAY: &str = "serve-gateway";
 pub(crate) const HTTP_ECHO: &str = "http-echo";
 
-/// Makes the configuration of a child: the default one, on any ports; the rate of commands may be
-/// unlimited.
-fn configuration(sync: SyncName, is_limited: bool) -> Config {
-    let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+/// An address of this machine, at any port.
+const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Makes the configuration of a server: the default one, with listeners for trade and admin,
+/// without a limit of the rate of commands.
+pub(crate) fn configuration([trade, admin]: [SocketAddr; 2], sync: SyncName) -> Config {
     let mut config = Config::default();
-    config.trade.listen = anywhere;
-    config.admin.listen = Some(anywhere);
+    config.trade.listen = trade;
+    config.admin.listen = Some(admin);
     config.http.listen = None;
-    if !is_limited {
-        config.sessions.rate_per_s = 0;
-    }
+    config.sessions.rate_per_s = 0;
     config.journal.sync = sync;
     config
+}
+
+/// Makes a runtime as `thalweg exchange serve` has it.
+pub(crate) fn runtime() -> Result<Runtime, String> {
+    let workers = Config::default().server.worker_threads;
+    let mut builder = Builder::new_multi_thread();
+    let builder = builder.worker_threads(workers).thread_name("connections");
+    builder.enable_all().build().map_err(text)
 }
 
 /// The files of a gateway in the directory of a child.
@@ -50,7 +57,7 @@ pub(crate) const API_KEYS: &str = "api-keys.toml";
 /// Has a server serve a gateway without limits. Returns the directory of the exchange.
 fn serve_gateway(config: &mut Config, directory: &Path) -> PathBuf {
     let gateway = &mut config.gateway;
-    gateway.listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
+    gateway.listen = Some(ANYWHERE);
     gateway.weight_per_minute = u32::MAX;
     gateway.orders_per_10s = u32::MAX;
     gateway.orders_per_day = u32::MAX;
@@ -75,16 +82,10 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
     let sync = match work {
         ECHO | HTTP_ECHO => None,
         SYNCED | GATEWAY => Some(SyncName::Always),
-        UNSYNCED | LIMITED => Some(SyncName::Never),
+        UNSYNCED => Some(SyncName::Never),
         _ => return Err(format!("no child does {work:?}")),
     };
-    // `thalweg exchange serve` has the same runtime.
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(Config::default().server.worker_threads)
-        .thread_name("connections")
-        .enable_all()
-        .build()
-        .map_err(text)?;
+    let runtime = runtime()?;
     let until_asked = |listening: &[SocketAddr]| -> Result<(), String> {
         let places: Vec<String> = listening.iter().map(SocketAddr::to_string).collect();
         let mut out = io::stdout().lock();
@@ -94,7 +95,7 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
         Ok(())
     };
     let ended = if let Some(sync) = sync {
-        let mut config = configuration(sync, work == LIMITED);
+        let mut config = configuration([ANYWHERE; 2], sync);
         let exchange = match work {
             GATEWAY => serve_gateway(&mut config, directory),
             _ => directory.to_owned(),
@@ -154,34 +155,21 @@ impl Child {
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let directory = Scratch::new(&format!("serve-{number}"));
         prepare(&directory.0)?;
-        let mut process = Command::new(std::env::current_exe().map_err(text)?)
-            .args(["--child", work])
-            .arg(&directory.0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(text)?;
-        let stdin = process.stdin.take();
+        let words = [work.to_owned(), directory.0.display().to_string()];
+        let mut child = Self::start_at(&words, directory, [ANYWHERE; 2])?;
         let mut line = String::new();
-        if let Some(stdout) = process.stdout.take() {
+        if let Some(stdout) = child.process.stdout.take() {
             BufReader::new(stdout).read_line(&mut line).map_err(text)?;
         }
         let places = line.split_whitespace();
         let mut places = places.filter_map(|place| place.parse().ok());
-        let (trade, admin, gateway) = (places.next(), places.next(), places.next());
-        let child = Child {
-            process,
-            _stdin: stdin,
-            _directory: directory,
-            trade: trade.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 0))),
-            admin,
-            gateway,
-        };
-        trade.map_or(Err("the child did not start".to_owned()), |_| Ok(child))
+        child.trade = places.next().ok_or("the child did not start")?;
+        (child.admin, child.gateway) = (places.next(), places.next());
+        Ok(child)
     }
 
     /// Starts a child with these words, which listens at these addresses, trade and admin, when it
-    /// does, and says nothing.
+    /// does.
     pub(crate) fn start_at(
         words: &[String],
         directory: Scratch,
@@ -191,7 +179,7 @@ impl Child {
             .arg("--child")
             .args(words)
             .stdin(Stdio::piped())
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .spawn()
             .map_err(text)?;
         let stdin = process.stdin.take();
@@ -209,15 +197,6 @@ impl Child {
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.process.kill()?;
         self.process.wait().map(drop)
-    }
-
-    /// Returns its resident memory; 0 where the system does not say.
-    pub(crate) fn memory_bytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()));
-        let status = status.unwrap_or_default();
-        let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = rss.and_then(|rss| rss.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-        kib.unwrap_or(0) << 10
     }
 
     /// Returns the processor time of its threads so far; 0 where the system does not count.

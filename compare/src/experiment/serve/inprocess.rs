@@ -134,7 +134,7 @@ fn without(flow: &Flow, span: Duration) -> Ran {
     };
     let started = Service::start(State::new(Rules::default()), options, |_| ());
     let mut service = started.map_err(text)?;
-    for command in set_up(1..=SESSIONS) {
+    for command in set_up(1, 1..=SESSIONS) {
         service.submit(&command, 0).map_err(text)?;
     }
     service.drain().map_err(text)?;
@@ -181,7 +181,7 @@ fn open(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
 /// Opens an exchange with a new market.
 fn open_new(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
     let mut exchange = open(place, sync)?;
-    for command in set_up(1..=SESSIONS) {
+    for command in set_up(1, 1..=SESSIONS) {
         let submitted = exchange.submit(Origin::Engine, &command, 0);
         submitted.map_err(text)?;
     }

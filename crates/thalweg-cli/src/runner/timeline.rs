@@ -2,6 +2,7 @@
 
 use crate::report::facts::{Throughput, times_min};
 use thalweg_measure::clock::Clock;
+use thalweg_measure::histogram::{group_middle, group_of};
 use thalweg_measure::load::Rate;
 
 /// The maximum number of intervals; beyond it, pairs of intervals are merged.
@@ -14,16 +15,7 @@ pub(super) const GROUPS: usize = 160;
 /// Returns the group of a time in ticks.
 #[inline]
 pub(super) fn group(ticks: u64) -> usize {
-    let ticks = ticks.max(4);
-    let octave = ticks.ilog2();
-    let quarter = (ticks >> (octave - 2)) & 3;
-    ((4 * octave) as usize + quarter as usize).min(GROUPS - 1)
-}
-
-/// Returns the middle of a group, in ticks.
-fn middle(group: usize) -> u64 {
-    let (octave, quarter) = (group / 4, group as u64 % 4);
-    ((8 + 2 * quarter + 1) << octave) / 8
+    group_of::<2>(ticks).min(GROUPS - 1)
 }
 
 /// The commands that finished in an interval.
@@ -56,7 +48,7 @@ impl Interval {
             below += u64::from(n);
             below >= rank
         });
-        found.map(middle)
+        found.map(group_middle::<2>)
     }
 }
 
@@ -166,19 +158,6 @@ mod tests {
             timeline.note(due, due + took(i));
         }
         (timeline, clock)
-    }
-
-    #[test]
-    fn groups_hold_their_middles() {
-        for ticks in [4, 5, 100, 12_345, 1 << 30] {
-            let middle = middle(group(ticks)) as f64;
-            assert!(
-                (middle / ticks as f64 - 1.0).abs() < 0.2,
-                "{ticks}: {middle}"
-            );
-        }
-        assert_eq!(group(0), 8);
-        assert_eq!(group(u64::MAX), GROUPS - 1);
     }
 
     #[test]

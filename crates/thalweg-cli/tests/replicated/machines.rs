@@ -174,21 +174,25 @@ impl<'p> Machines<'p> {
         program.spawn().expect("it starts")
     }
 
-    /// Waits until a machine is the primary and serves clients: another one than `before`.
+    /// Waits until a machine is the primary and serves clients: another one than `before`. Starts
+    /// others again that were fenced, or none might be left.
     pub(crate) fn wait_for_primary(&mut self, before: Option<usize>) -> usize {
         let all = |listener| (0..MACHINES).map(|at| self.address(listener, at)).collect();
         let [trade, http]: [Vec<String>; 2] = ["trade", "http"].map(all);
-        let (log, mut looked) = (&mut self.log, Instant::now());
-        self.place.wait("a primary", || {
+        let (place, mut looked) = (self.place, Instant::now());
+        place.wait("a primary", || {
             if looked.elapsed() < LOOK_EVERY {
                 return Err(0);
             }
             looked = Instant::now();
-            let claim = log
-                .read(u64::MAX)
-                .ok()
-                .and_then(|tail| tail.claim)
-                .ok_or(0_u64)?;
+            for at in (0..MACHINES).filter(|at| Some(*at) != before) {
+                let ended = self.programs[at].try_wait().expect("it is a child");
+                if ended.is_some_and(|ended| ended.code() == Some(3)) {
+                    self.start_again(at);
+                }
+            }
+            let claim = self.log.read(u64::MAX).ok();
+            let claim = claim.and_then(|tail| tail.claim).ok_or(0_u64)?;
             let found = trade.iter().position(|address| *address == claim.holder);
             let found = found
                 .filter(|found| Some(*found) != before)
@@ -219,12 +223,14 @@ impl<'p> Machines<'p> {
         signal(&self.programs[at], "-CONT");
     }
 
-    /// Asks a machine to end in order, and waits for that.
-    pub(crate) fn end_in_order(&mut self, at: usize) {
+    /// Asks a machine to end in order, and waits for that. Returns false where another one took
+    /// over in this moment, since it could not show that it lives.
+    pub(crate) fn end_in_order(&mut self, at: usize) -> bool {
         signal(&self.programs[at], "-TERM");
         let code = self.ended(at);
-        let is_in_order = matches!(code, Some(0 | 143));
-        assert!(is_in_order, "machine {at} ended with {code:?}");
+        let is_known = matches!(code, Some(0 | 143 | 3));
+        assert!(is_known, "machine {at} ended with {code:?}");
+        code != Some(3)
     }
 
     /// Waits for the end of a machine, and starts it again, which must have found itself fenced.
@@ -287,7 +293,7 @@ impl<'p> Machines<'p> {
             .into_iter()
             .chain((0..MACHINES).filter(|at| *at != primary))
         {
-            self.end_in_order(at);
+            assert!(self.end_in_order(at), "machine {at} ends in order");
         }
         positions
     }

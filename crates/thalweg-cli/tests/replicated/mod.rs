@@ -5,8 +5,9 @@
 //! Every acknowledged command must be in the journal of each machine once, with the same number;
 //! other commands once or not at all; and all machines must come to the same state. A primary that
 //! was stopped or cut off acknowledges nothing after another one has claimed the log. What four
-//! more sessions see of one order is linearizable, and a subscriber to market data hears of every
-//! gap.
+//! more sessions see of one order is linearizable, a query has a state of the journal, at a primary
+//! that was not replaced the last that was acknowledged, and a subscriber to market data hears of
+//! every gap.
 //!
 //! Another run stops two machines until the log begins behind what they have: each gets a copy.
 //!
@@ -18,6 +19,7 @@ mod feed;
 mod machines;
 mod network;
 mod packaging;
+mod queries;
 mod readers;
 mod registers;
 
@@ -35,6 +37,7 @@ use crate::served_kills::{Journaled, check_commands, replay};
 use feed::Subscriber;
 use machines::{Etcd, MACHINES, Machines};
 use network::{Network, folder_name, with_network};
+use queries::Queries;
 use registers::Registers;
 
 const ROUNDS: u64 = 5;
@@ -222,7 +225,7 @@ impl<'p> Cluster<'p> {
     }
 
     /// Hands over as the page for operators says.
-    fn hand_over(&mut self, primary: usize) {
+    fn hand_over(&mut self, mut primary: usize) {
         let lines = commands_of("replication.md", "\n### A planned hand-over\n");
         let [look, restart, again] = &lines[..] else {
             panic!("three blocks of commands");
@@ -239,18 +242,24 @@ impl<'p> Cluster<'p> {
                 (ended.code == Some(0)).then_some(ended.stdout).ok_or(0)
             })
         };
-        place.wait("all replicas", || {
-            let text = look();
-            let ages = text.lines().filter_map(|line| line.strip_suffix(" s ago"));
-            let ages = ages.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
-            let present = ages.filter(|age| *age <= 2).count();
-            let is_primary = text.contains(&self.machines.address("trade", primary));
-            let is_well = present == MACHINES && is_primary;
-            is_well.then_some(()).ok_or(self.clients.answered())
-        });
-        let began = Instant::now();
-        self.machines.end_in_order(primary);
-        self.machines.start_again(primary);
+        let began = loop {
+            place.wait("all replicas", || {
+                let text = look();
+                let ages = text.lines().filter_map(|line| line.strip_suffix(" s ago"));
+                let ages = ages.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
+                let present = ages.filter(|age| *age <= 2).count();
+                let is_primary = text.contains(&self.machines.address("trade", primary));
+                let is_well = present == MACHINES && is_primary;
+                is_well.then_some(()).ok_or(self.clients.answered())
+            });
+            let began = Instant::now();
+            let is_handed_over = self.machines.end_in_order(primary);
+            self.machines.start_again(primary);
+            if is_handed_over {
+                break began;
+            }
+            primary = self.machines.wait_for_primary(None);
+        };
         self.taken_over(Fault::HandOver, began, primary);
         let text = look();
         let before = self.machines.address("trade", primary);
@@ -269,9 +278,8 @@ fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
     with_network(NAME, rounds);
 }
 
-fn rounds(network: Option<Network>) {
-    let rounds = std::env::var("THALWEG_REPLICATED_ROUNDS").ok();
-    let rounds = rounds.map_or(ROUNDS, |text| text.parse().expect("a number of rounds"));
+/// Makes a folder for machines whose clients have keys.
+fn folder() -> Folder {
     let place = Folder::new(&folder_name());
     // No commands but those of clients, so that machines can be compared.
     std::fs::create_dir_all(&place.exchange).expect("there is room");
@@ -281,9 +289,17 @@ fn rounds(network: Option<Network>) {
     place.configure(&format!(
         "[exchange]\nclock_ms = 0\n[keys]\nfile = \"{keys_file}\"\n"
     ));
+    place
+}
+
+fn rounds(network: Option<Network>) {
+    let rounds = std::env::var("THALWEG_REPLICATED_ROUNDS").ok();
+    let rounds = rounds.map_or(ROUNDS, |text| text.parse().expect("a number of rounds"));
+    let place = folder();
     let began = Instant::now();
     let mut cluster = Cluster::start(&place, network);
     let registers = Registers::start(&cluster.machines.addresses("trade"));
+    let queries = Queries::start(&cluster.machines.addresses("trade"), &registers.course);
     let subscriber = Subscriber::start(&cluster.machines.addresses("trade"));
     cluster.clients.trade(500, &place);
     println!("started: {:?}", began.elapsed());
@@ -305,6 +321,7 @@ fn rounds(network: Option<Network>) {
     } = cluster;
     let outcomes = clients.end(&place);
     let calls = registers.end(&place);
+    let answers = queries.end(&place);
     machines.start_fenced();
     let feeds = subscriber.end(&place);
     let positions = machines.end();
@@ -325,13 +342,19 @@ fn rounds(network: Option<Network>) {
         };
         assert!(is_gone, "sent to a primary that was replaced: {outcome}");
     }
+    let asked = answers.check(&machines.directory(0), &calls.acknowledged());
     let [calls, unanswered] = calls.check(&journal);
     println!(
         "{executed} commands answered, {calls} calls, {unanswered} of them without an answer, \
-         {feeds} feeds, {} commands sent too late",
+         {asked:?} queries of the primary and of any replica, {feeds} feeds, {} commands sent too \
+         late",
         late.len()
     );
     assert!(executed >= 2_000 && calls as u64 > 20 * rounds);
+    assert!(
+        asked.iter().all(|count| *count as u64 > 5 * rounds),
+        "{asked:?}"
+    );
     // Each fault that replaces a primary begins another feed.
     assert!(feeds as u64 > rounds * 4, "{feeds}");
     assert!(!late.is_empty());

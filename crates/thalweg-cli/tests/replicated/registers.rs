@@ -12,15 +12,16 @@ use thalweg_client::exchange::{Action, OrderId, Place, ResultCode, SymbolId, Use
 use thalweg_client::{BlockingTradeClient, Outcome, TradeCommand};
 use thalweg_testkit::linearizable::{Call, Presence, PresenceCall, is_linearizable};
 
+use super::queries::{Known, claim_of};
 use crate::served_kills::Journaled;
 use crate::served_kills::clients::options;
 use crate::served_kills::served::Folder;
 
-const USER: i64 = 9;
+pub(crate) const USER: i64 = 9;
 const SYMBOL: SymbolId = SymbolId(1);
 /// A buyer's, at which nobody sells.
 const PRICE: i64 = 1;
-const SESSIONS: u32 = 4;
+pub(crate) const SESSIONS: u32 = 4;
 /// Calls for one order, after which the next is used.
 const CALLS_PER_ORDER: u64 = 48;
 
@@ -29,24 +30,26 @@ struct Made {
     order: u64,
     call: Call<Presence>,
     outcome: Outcome,
+    /// The claim of the primary, where its connection was to one alone.
+    claim: Option<u64>,
 }
 
 #[derive(Debug)]
-struct Course {
+pub(crate) struct Course {
     began: Instant,
-    is_over: AtomicBool,
+    pub(crate) is_over: AtomicBool,
     calls: AtomicU64,
 }
 
 impl Course {
-    fn now(&self) -> u64 {
+    pub(crate) fn now(&self) -> u64 {
         self.began.elapsed().as_nanos() as u64
     }
 }
 
 /// The sessions, each on a thread of its own.
 pub(crate) struct Registers {
-    course: Arc<Course>,
+    pub(crate) course: Arc<Course>,
     threads: Vec<JoinHandle<Vec<Made>>>,
 }
 
@@ -76,6 +79,7 @@ fn session(number: u32, address: &str, course: &Course) -> Vec<Made> {
             Err(reason) if reason.may_return() => continue,
             Err(reason) => panic!("{reason}"),
         };
+        let claim = (options.attempts_max.is_some()).then(|| claim_of(client.welcome().epoch));
         while !is_over() {
             let count = course.calls.fetch_add(1, Ordering::Relaxed);
             let order = 1 + count / CALLS_PER_ORDER;
@@ -105,6 +109,7 @@ fn session(number: u32, address: &str, course: &Course) -> Vec<Made> {
                 order,
                 call,
                 outcome,
+                claim,
             });
         }
         client.close();
@@ -156,6 +161,23 @@ impl Registers {
 pub(crate) struct Calls(Vec<Made>);
 
 impl Calls {
+    /// Returns what is known by each answer of a primary whose claim is known.
+    pub(crate) fn acknowledged(&self) -> Vec<Known> {
+        let of = |made: &Made| {
+            let (answered, _) = made.call.answer?;
+            let Outcome::Executed { number, .. } = made.outcome else {
+                return None;
+            };
+            Some(Known {
+                claim: made.claim,
+                called: made.call.called,
+                answered,
+                commands: number + 1,
+            })
+        };
+        self.0.iter().filter_map(of).collect()
+    }
+
     /// Checks that what was acknowledged is in the journal once, and that all is linearizable.
     /// Returns the number of calls, and of those without an answer.
     pub(crate) fn check(self, journal: &Journaled) -> [usize; 2] {

@@ -40,6 +40,15 @@ pub(crate) type Journaled = BTreeMap<(i64, u64), Vec<(u64, Vec<u8>)>>;
 
 /// Executes the journal by itself.
 pub(crate) fn replay(directory: &Path) -> (Journaled, u64, Digest, State) {
+    replay_with(directory, |_, _| ())
+}
+
+/// Executes the journal by itself, and calls `each` with the number of commands and the state
+/// before each, and after the last.
+pub(crate) fn replay_with(
+    directory: &Path,
+    mut each: impl FnMut(u64, &State),
+) -> (Journaled, u64, Digest, State) {
     let mut reader = Reader::open(directory, Lsn::new(1)).expect("there is a journal");
     let (mut state, mut events, mut digest) = (State::default(), Made::new(), Digest::new());
     let mut found = Journaled::new();
@@ -53,11 +62,13 @@ pub(crate) fn replay(directory: &Path) -> (Journaled, u64, Digest, State) {
                 found.entry(key).or_default().push((number, frame.to_vec()));
             }
             let (command, _) = decode_command(frame).expect("a command");
+            each(number, &state);
             let result = apply(&mut state, &command, &mut events);
             digest.fold(&command, result, &events);
             number += 1;
         }
     }
+    each(number, &state);
     (found, number, digest, state)
 }
 

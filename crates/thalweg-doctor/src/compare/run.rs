@@ -2,6 +2,8 @@
 
 use crate::compare::{CommandLine, CompareError};
 use crate::probe::host::Host;
+use crate::probe::procfs::{self, Scheduled};
+use crate::probe::tree;
 use crate::sys::{self, Ended, cpu_s};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use rustix::time::ClockId;
@@ -10,7 +12,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use std::{fs, io, thread};
+use std::{io, thread};
 
 /// The interval at which the threads of a run are sampled, and at which an interruption is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -92,6 +94,7 @@ pub(crate) fn run(
     let host_before = Host::read(own);
     let began = Instant::now();
     let process = command.spawn().map_err(CompareError::Start)?.id();
+    let process = process.cast_signed();
     let has_ended = AtomicBool::new(false);
     let (wall, mut waits) = thread::scope(|scope| {
         let watcher = scope.spawn(|| watch(process, &has_ended, stop));
@@ -103,9 +106,10 @@ pub(crate) fn run(
         (wall, watcher.join().expect("the watcher does not panic"))
     });
     let wall_s = wall.map_err(CompareError::System)?.as_secs_f64();
-    waits.sample_last(process);
+    // It has ended, and was not yet waited for.
+    waits.read(process, process);
     let host = (&host_before, &Host::read(own));
-    let ended = sys::reap(process.cast_signed()).map_err(CompareError::System)?;
+    let ended = sys::reap(process).map_err(CompareError::System)?;
     let ended = ended.expect("its end was awaited");
     // ORDERING: Relaxed, pairs with the store of the signal; nothing else is read because of it.
     if stop.load(Ordering::Relaxed) {
@@ -113,7 +117,7 @@ pub(crate) fn run(
     }
     let seen = waits.total();
     let used_s = [
-        ended.used.user_s + ended.used.system_s,
+        ended.used.cpu_s(),
         cpu_s(ClockId::ProcessCPUTime) - own_before_s,
     ];
     let taken = Taken::of(wall_s, seen, used_s, host);
@@ -141,19 +145,15 @@ impl Run {
     }
 }
 
-fn id_of(process: u32) -> Option<Pid> {
-    Pid::from_raw(i32::try_from(process).ok()?)
-}
-
 /// Waits until the process has ended, and leaves it unreaped.
-fn await_end(process: u32) -> io::Result<()> {
-    let id = id_of(process).ok_or(io::ErrorKind::InvalidInput)?;
+fn await_end(process: i32) -> io::Result<()> {
+    let id = Pid::from_raw(process).ok_or(io::ErrorKind::InvalidInput)?;
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
     rustix::io::retry_on_intr(|| waitid(WaitId::Pid(id), options))?;
     Ok(())
 }
 
-fn watch(process: u32, has_ended: &AtomicBool, stop: &AtomicBool) -> Waits {
+fn watch(process: i32, has_ended: &AtomicBool, stop: &AtomicBool) -> Waits {
     let (mut waits, mut looks) = (Waits::default(), 0);
     loop {
         thread::park_timeout(LOOK_EVERY);
@@ -172,7 +172,7 @@ fn watch(process: u32, has_ended: &AtomicBool, stop: &AtomicBool) -> Waits {
             };
             looks += 1;
             // An error because the process has just ended is ignored.
-            if let Some((id, signal)) = id_of(process).zip(signal) {
+            if let Some((id, signal)) = Pid::from_raw(process).zip(signal) {
                 let _ = kill_process_group(id, signal);
             }
         }
@@ -184,72 +184,45 @@ fn watch(process: u32, has_ended: &AtomicBool, stop: &AtomicBool) -> Waits {
 /// of the process are known up to its end.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    by_thread: HashMap<u32, Schedule>,
-}
-
-/// The `schedstat` values of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct Schedule {
-    /// The time on a core, s.
-    run_s: f64,
-    /// The time of waiting for a core, s.
-    wait_s: f64,
+    by_thread: HashMap<i32, Scheduled>,
 }
 
 impl Waits {
     /// Samples all threads.
-    pub(crate) fn sample(&mut self, process: u32) {
+    pub(crate) fn sample(&mut self, process: i32) {
         let (mut open, mut seen) = (vec![process], HashSet::from([process]));
         while let Some(process) = open.pop() {
-            let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
-                continue; // The thread has ended meanwhile.
-            };
-            for thread in threads.flatten() {
-                let Some(id) = thread.file_name().to_str().and_then(|id| id.parse().ok()) else {
-                    continue;
-                };
-                self.read(id, &thread.path().join("schedstat"));
-                let children = fs::read_to_string(thread.path().join("children"));
-                let children = children.unwrap_or_default();
+            for thread in tree::threads(process) {
+                self.read(process, thread);
+                let children = format!("/proc/{process}/task/{thread}/children");
+                let children = procfs::text(children).unwrap_or_default();
                 let children = children.split_whitespace().flat_map(str::parse);
                 open.extend(children.filter(|child| seen.insert(*child)));
             }
         }
     }
 
-    /// Samples the first thread alone, when it has ended and was not yet waited for.
-    fn sample_last(&mut self, process: u32) {
-        self.read(process, format!("/proc/{process}/schedstat").as_ref());
-    }
-
-    fn read(&mut self, thread: u32, file: &std::path::Path) {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        if let Some(schedule) = Schedule::of(&text) {
-            self.by_thread.insert(thread, schedule);
-        }
+    fn read(&mut self, process: i32, thread: i32) {
+        let schedule = Scheduled::of(process, thread);
+        self.by_thread.extend(schedule.map(|it| (thread, it)));
     }
 
     /// Returns the sums over all threads; `None` where the system does not report them.
-    fn total(&self) -> Option<Schedule> {
-        let sum = |sum: Schedule, of: &Schedule| Schedule {
-            run_s: sum.run_s + of.run_s,
-            wait_s: sum.wait_s + of.wait_s,
-        };
-        let total = self.by_thread.values().fold(Schedule::default(), sum);
-        (!self.by_thread.is_empty()).then_some(total)
+    fn total(&self) -> Option<Seen> {
+        let seconds =
+            |of: fn(&Scheduled) -> u64| self.by_thread.values().map(of).sum::<u64>() as f64 / 1e9;
+        (!self.by_thread.is_empty()).then(|| Seen {
+            run_s: seconds(|it| it.ran_ns),
+            wait_s: seconds(|it| it.waited_ns),
+        })
     }
 }
 
-impl Schedule {
-    /// Parses ns on a core, ns of waiting for one, and the number of time slices.
-    fn of(schedstat: &str) -> Option<Schedule> {
-        let mut numbers = schedstat.split_whitespace().map(str::parse::<u64>);
-        let mut seconds = || Some(numbers.next()?.ok()? as f64 / 1e9);
-        Some(Schedule {
-            run_s: seconds()?,
-            wait_s: seconds()?,
-        })
-    }
+/// The time on a core, and of waiting for one, of all threads that were sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Seen {
+    run_s: f64,
+    wait_s: f64,
 }
 
 /// The time that others took of a run.
@@ -273,7 +246,7 @@ impl Taken {
     /// Without data, nothing counts as taken.
     fn of(
         wall_s: f64,
-        seen: Option<Schedule>,
+        seen: Option<Seen>,
         [run_s, lookers_s]: [f64; 2],
         (before, after): (&Host, &Host),
     ) -> Taken {
@@ -362,13 +335,6 @@ mod tests {
     }
 
     #[test]
-    fn files_of_the_system_are_read() {
-        let schedule = Schedule::of("3000000000 500000000 3\n").expect("both are there");
-        assert_eq!((schedule.run_s, schedule.wait_s), (3.0, 0.5));
-        assert_eq!(Schedule::of("81"), None);
-    }
-
-    #[test]
     fn only_what_was_wanted_and_used_by_others_is_taken() {
         let taken = |seen: Option<(f64, f64)>, run_s, busy_s, pressure_s| {
             let before = Host {
@@ -381,7 +347,7 @@ mod tests {
                 pressure_s: Some(1.0 + pressure_s),
                 ..Host::default()
             };
-            let seen = seen.map(|(run_s, wait_s)| Schedule { run_s, wait_s });
+            let seen = seen.map(|(run_s, wait_s)| Seen { run_s, wait_s });
             Taken::of(10.0, seen, [run_s, 0.0], (&before, &after)).share()
         };
         // Others used a core that the program did not want, and even waited for each other.
@@ -408,8 +374,9 @@ mod tests {
     #[test]
     fn this_process_is_seen() {
         let mut waits = Waits::default();
-        waits.sample(std::process::id());
-        waits.sample_last(std::process::id());
+        let own = std::process::id().cast_signed();
+        waits.sample(own);
+        waits.read(own, own);
         assert!(waits.total().is_some_and(|seen| seen.run_s > 0.0));
         assert_eq!(Waits::default().total(), None);
     }

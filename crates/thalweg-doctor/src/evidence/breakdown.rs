@@ -46,12 +46,16 @@ parts! {
     Yield "sched_yield" ["state.running" "yield.cpu_share"];
     /// It ran in futex calls.
     FutexCalls "calls of futex" ["state.running" "call.cpu_share" "call.futex"];
+    /// It ran in calls that read or write a disk.
+    DiskCalls "calls for a disk" ["state.running" "call.cpu_share" "disk.cpu_share"];
     /// It ran in polls that do not wait and find nothing.
     BusyPolls "polls in vain" ["state.running" "call.cpu_share" "poll.busy_share"];
     /// It ran in other system calls.
     OtherCalls "other system calls" ["state.running" "call.cpu_share" "poll.busy_share" "call.all"];
     /// It was runnable, and another program had the core.
     Queue "behind other programs" ["state.waiting"];
+    /// It was runnable, and no other program ran: a thread was woken and on its way to a core.
+    Waking "woken, with no core yet" ["state.waiting" "host.others"];
     /// It was runnable, and a quota was used up.
     Quota "stopped by a quota" ["host.throttled_share"];
     /// All of its threads waited at a futex.
@@ -85,15 +89,15 @@ impl Part {
             Part::Spin => running(value("spin.cpu_share")?),
             Part::Yield => running(yields(evidence)?),
             Part::FutexCalls => running(calls(evidence)? * futex_of_calls(evidence)?),
+            Part::DiskCalls => running(calls(evidence)? * disk_of_calls(evidence)?),
             Part::BusyPolls => running(calls(evidence)? * busy_of_calls(evidence)?),
             Part::OtherCalls => {
-                let others = [futex_of_calls(evidence), busy_of_calls(evidence)];
-                let others = others.into_iter().flatten().sum::<f64>();
+                let of = [futex_of_calls, busy_of_calls, disk_of_calls];
+                let others = of.iter().filter_map(|of| of(evidence)).sum::<f64>();
                 running(calls(evidence)? * (1.0 - others).max(0.0))
             }
-            Part::Queue => {
-                Some(value("state.waiting")? - value("host.throttled_share").unwrap_or(0.0))
-            }
+            Part::Queue => Some(queued(evidence)?.0),
+            Part::Waking => Some(queued(evidence)?.1),
             Part::Quota => {
                 let most = 1.0 - value("state.running").unwrap_or(0.0);
                 Some(value("host.throttled_share")?.min(most))
@@ -109,6 +113,18 @@ impl Part {
         };
         share.map(|share| share.clamp(0.0, 1.0))
     }
+}
+
+/// Returns the shares of the time in which it was runnable behind others, and with no other program
+/// in its way: it cannot wait for others, or for the host, longer than these had a core.
+fn queued(evidence: &Evidence) -> Option<(f64, f64)> {
+    let value = |name| evidence.value(name);
+    let waiting = value("state.waiting")? - value("host.throttled_share").unwrap_or(0.0);
+    let waiting = waiting.max(0.0);
+    let stolen = value("host.steal_share").unwrap_or(0.0) * value("cpu.usable").unwrap_or(1.0);
+    let others = value("host.others").map_or(waiting, |others| others + stolen);
+    let behind = waiting.min(others);
+    Some((behind, waiting - behind))
 }
 
 /// Returns the share of the time in which the program was blocked. A thread that a quota stops
@@ -177,9 +193,20 @@ fn futex_of_calls(evidence: &Evidence) -> Option<f64> {
         let used = evidence.value("cpu.used")?.max(1e-6);
         Some(evidence.value("call.futex")? * FUTEX_S / used)
     };
-    let futex = evidence.value("futex.cpu_share").or_else(by_count)?;
+    of_calls(
+        evidence.value("futex.cpu_share").or_else(by_count)?,
+        evidence,
+    )
+}
+
+/// Returns the share of calls for a disk in the time of all calls but `sched_yield`.
+fn disk_of_calls(evidence: &Evidence) -> Option<f64> {
+    of_calls(evidence.value("disk.cpu_share")?, evidence)
+}
+
+fn of_calls(share: f64, evidence: &Evidence) -> Option<f64> {
     let calls = calls(evidence)?;
-    (calls > 0.0).then(|| (futex / calls).clamp(0.0, 1.0))
+    (calls > 0.0).then(|| (share / calls).clamp(0.0, 1.0))
 }
 
 /// A state of the program.
@@ -207,8 +234,8 @@ const LEAST: f64 = 0.005;
 
 /// Returns each state that is known, with its parts.
 pub(crate) fn spent(evidence: &Evidence) -> Vec<Spent> {
-    use Part::{BusyPolls, Child, Disk, Faults, FileLock, Futex, FutexCalls, Other, OtherCalls};
-    use Part::{Poll, Queue, Quota, Sleep, Spin, Stream, Work, Yield};
+    use Part::{BusyPolls, Child, Disk, DiskCalls, Faults, FileLock, Futex, FutexCalls, Other};
+    use Part::{OtherCalls, Poll, Queue, Quota, Sleep, Spin, Stream, Waking, Work, Yield};
     let waiting = evidence.value("state.waiting");
     // A thread that a quota stops looks blocked where the kernel removes it from the run queue.
     let stopped = Quota.share(evidence).unwrap_or(0.0);
@@ -222,9 +249,11 @@ pub(crate) fn spent(evidence: &Evidence) -> Vec<Spent> {
         (
             "running",
             evidence.value("state.running"),
-            &[Work, Faults, Spin, Yield, FutexCalls, BusyPolls, OtherCalls],
+            &[
+                Work, Faults, Spin, Yield, FutexCalls, DiskCalls, BusyPolls, OtherCalls,
+            ],
         ),
-        ("waiting for a core", waiting, &[Queue, Quota]),
+        ("waiting for a core", waiting, &[Queue, Quota, Waking]),
         (
             "blocked",
             blocked.map(|share| (share - moved).max(0.0)),
@@ -288,14 +317,17 @@ mod tests {
         let evidence = evidence(&values! {
             state.running 0.5, state.waiting 0.2, state.blocked 0.3, host.throttled_share 0.15,
             fault.cpu_share 0.1, spin.cpu_share 0.2, yield.cpu_share 0.1, call.cpu_share 0.4,
-            call.all 1_000.0, futex.cpu_share 0.15, call.yield 200.0, poll.busy_share 0.5,
+            call.all 1_000.0, futex.cpu_share 0.06, call.yield 200.0, poll.busy_share 0.5,
+            disk.cpu_share 0.09, host.others 0.03,
             block.futex 0.3, block.disk 0.05, block.file_lock 0.05, block.stream 0.1,
             block.sleep 0.1, block.poll 0.1, block.child 0.1, block.other 0.2
         });
         close(Part::Work.share(&evidence), 0.5 * 0.3);
-        close(Part::FutexCalls.share(&evidence), 0.5 * 0.3 * 0.5);
+        close(Part::FutexCalls.share(&evidence), 0.5 * 0.3 * 0.2);
+        close(Part::DiskCalls.share(&evidence), 0.5 * 0.3 * 0.3);
         close(Part::BusyPolls.share(&evidence), 0.5 * 0.3 * 0.25);
-        close(Part::Queue.share(&evidence), 0.05);
+        close(Part::Queue.share(&evidence), 0.03);
+        close(Part::Waking.share(&evidence), 0.02);
         let sum = Part::ALL.iter().map(|part| part.share(&evidence)).sum();
         close(sum, 1.0);
     }

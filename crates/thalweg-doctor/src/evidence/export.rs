@@ -16,6 +16,13 @@ use crate::recording::Latency;
 use serde::Deserialize;
 use std::cmp::Reverse;
 
+/// Subtracts these fields of an earlier structure.
+macro_rules! subtract {
+    ($new:expr, $old:expr, $($field:ident)*) => {
+        $($new.$field = $new.$field.saturating_sub($old.$field);)*
+    };
+}
+
 /// Returns the figures of the time between two readings: counters of `after` minus those of
 /// `before`, for each pipeline or bus that is in both. One that began in between is returned
 /// unchanged, and one that ended before is left out.
@@ -204,18 +211,15 @@ impl Exported {
     /// times remain those since the beginning, as they cannot be subtracted.
     pub(crate) fn since(&self, old: &Self) -> Self {
         let mut new = self.clone();
-        new.active_ns = new.active_ns.saturating_sub(old.active_ns);
-        new.published = new.published.saturating_sub(old.published);
+        subtract!(new, old, active_ns published elapsed_ns);
         new.queue.subtract(&old.queue);
-        new.elapsed_ns = new.elapsed_ns.saturating_sub(old.elapsed_ns);
         let counts = (old.end_to_end.count, self.end_to_end.count);
         let mean = |old: f64, new: f64| mean_between(counts, old, new);
         new.waited_mean_ns = mean(old.waited_mean_ns, self.waited_mean_ns);
         new.unsent_mean_ns = mean(old.unsent_mean_ns, self.unsent_mean_ns);
         new.end_to_end.subtract(&old.end_to_end);
         for (new, old) in new.stages.iter_mut().zip(&old.stages) {
-            new.events = new.events.saturating_sub(old.events);
-            new.busy_ns = new.busy_ns.saturating_sub(old.busy_ns);
+            subtract!(new, old, events busy_ns);
             new.queueing.subtract(&old.queueing);
             new.service.subtract(&old.service);
         }
@@ -243,30 +247,15 @@ impl LatencySummary {
 
 impl Inbox {
     fn subtract(&mut self, old: &Inbox) {
-        for (new, old) in [
-            (&mut self.events, old.events),
-            (&mut self.busy_ns, old.busy_ns),
-            (&mut self.active_ns, old.active_ns),
-            (&mut self.waiting_sum, old.waiting_sum),
-            (&mut self.issued, old.issued),
-            (&mut self.lost, old.lost),
-            (&mut self.refused, old.refused),
-            (&mut self.timed_out, old.timed_out),
-            (&mut self.evicted, old.evicted),
-            (&mut self.discarded, old.discarded),
-        ] {
-            *new = new.saturating_sub(old);
-        }
+        subtract!(self, old, events busy_ns active_ns waiting_sum issued lost refused timed_out);
+        subtract!(self, old, evicted discarded);
         self.queue.subtract(&old.queue);
     }
 }
 
 impl Queue {
     fn subtract(&mut self, old: &Queue) {
-        self.looks = self.looks.saturating_sub(old.looks);
-        self.full_looks = self.full_looks.saturating_sub(old.full_looks);
-        self.arrived = self.arrived.saturating_sub(old.arrived);
-        self.arrived_ns = self.arrived_ns.saturating_sub(old.arrived_ns);
+        subtract!(self, old, looks full_looks arrived arrived_ns);
     }
 }
 

@@ -1,8 +1,7 @@
 //! Computes the figures from the observations of the probes.
 
-use crate::evidence::{Evidence, Quality, Topic, places};
+use crate::evidence::{Evidence, Quality};
 use crate::probe::blocked::Cause;
-use crate::probe::futex::ThreadTotals;
 use crate::probe::perf::Perf;
 use crate::probe::samples::{self, KernelShares, Samples};
 use crate::probe::syscall::Class;
@@ -35,6 +34,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
         })
         .flatten();
     let has_goroutines = watch.symbols.has_goroutines(&watch.memory);
+    watch.waits.words.has_goroutines = has_goroutines;
     (watch.samples).find_askers(&mut watch.symbols, &watch.memory);
     (watch.waits).find_monitors(&mut watch.symbols, &watch.memory);
     let watch = &*watch;
@@ -49,8 +49,11 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     };
     figures.put("time.wall", wall_s, "CLOCK_MONOTONIC");
     match ended {
-        Some(ended) => figures.usage(ended.used, "wait4"),
-        None => figures.usage(watch.usage.total(), "/proc/*/stat"),
+        // A process that is not waited for is in no count of its parent.
+        Some(ended) if watch.usage.total().cpu_s() <= 1.1 * ended.used.cpu_s() + 0.05 => {
+            figures.usage(ended.used, "wait4");
+        }
+        _ => figures.usage(watch.usage.total(), "/proc/*/stat"),
     }
     figures.threads();
     figures.schedule(ended);
@@ -59,10 +62,10 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
     figures.waits();
     figures.goroutines(has_goroutines);
     figures.host();
-    match figures.blindness() {
-        Some(why) => without_events(&figures.evidence, &why),
-        None => figures.evidence,
+    if let Some((why, is_lost)) = figures.blindness() {
+        figures.without_events(&why, is_lost, ended);
     }
+    figures.evidence
 }
 
 /// The minimum share of the time in which the events must have shown a thread of the program, and
@@ -73,22 +76,10 @@ const LATE_S: f64 = 0.1;
 /// Where records were lost, the others must cover this share of the processor time to be used.
 const RAN_MIN: f64 = 0.5;
 
-/// Returns the figures that remain where the events did not show the program's activity, with the
-/// reason `why` they did not.
-fn without_events(evidence: &Evidence, why: &str) -> Evidence {
-    let stays = |name: &str| {
-        let groups = ["time.", "cpu.", "processes.", "host.", "fault.m"];
-        groups.iter().any(|group| name.starts_with(group)) && name != "host.wait_others"
-    };
-    let mut left = Evidence::new();
-    for (name, reading) in evidence.readings() {
-        match reading.value.filter(|_| stays(name)) {
-            Some(value) => left.put(name, value, reading.quality, reading.source.clone()),
-            None => left.lack(name, why),
-        }
-    }
-    left
-}
+/// The figures that do not rest on events, and those that rest on the clock's samples alone, which
+/// are lost no more often where the program does one thing than where it does another.
+const WITHOUT_EVENTS: &[&str] = &["time.", "cpu.", "processes.", "host.", "fault.m"];
+const OF_SAMPLES: &[&str] = &["spin.", "yield.", "fault.cpu", "call.cpu", "poll.busy"];
 
 const SWITCH: &str = "PERF_RECORD_SWITCH";
 
@@ -137,8 +128,8 @@ const NO_FUTEX: &str = "no thread was seen waiting at a futex, or for a file's l
 impl Collector<'_> {
     /// Returns the reason why the events do not represent the time of the observation: they show no
     /// thread of the program for most of it, or most of its processor time is in records that were
-    /// lost.
-    fn blindness(&self) -> Option<String> {
+    /// lost, which is the flag.
+    fn blindness(&self) -> Option<(String, bool)> {
         let totals = self.watch.timeline.totals;
         let (all, lost) = (totals.all, totals.lost);
         let seen_s = all.all_ns() as f64 / 1e9;
@@ -148,15 +139,37 @@ impl Collector<'_> {
         } else if seen_s < SEEN_MIN * self.wall_s && self.wall_s - seen_s > LATE_S {
             let why = "the kernel ended the events, as it does where a program gets the rights of \
                        another user";
-            Some(why.to_owned())
+            Some((why.to_owned(), false))
         } else if lost > 0 && ran_s < RAN_MIN * self.cpu_s - LATE_S {
             let (ran, used) = (ran_s, self.cpu_s);
-            Some(format!(
+            let why = format!(
                 "{lost} records were lost, and the others show {ran:.1} s of {used:.1} s of \
                  processor time"
-            ))
+            );
+            Some((why, true))
         } else {
             None
+        }
+    }
+
+    /// Leaves the figures that hold where the events did not show the program's activity, and adds
+    /// what states of threads show where records were lost.
+    fn without_events(&mut self, why: &str, is_lost: bool, ended: Option<&Ended>) {
+        let more = if is_lost { OF_SAMPLES } else { &[] };
+        let all = std::mem::take(&mut self.evidence);
+        for (name, reading) in all.readings() {
+            let mut groups = WITHOUT_EVENTS.iter().chain(more);
+            let stays = groups.any(|group| name.starts_with(group)) && name != "host.wait_others";
+            if let Some(value) = reading.value.filter(|_| stays) {
+                (self.evidence).put(name, value, reading.quality, reading.source.clone());
+            }
+        }
+        if is_lost {
+            self.schedule_by_state(why, ended);
+            self.switches_by_share(ended);
+        }
+        for (name, _) in all.readings() {
+            self.lack(name, why);
         }
     }
 
@@ -226,7 +239,7 @@ impl Collector<'_> {
 
     fn usage(&mut self, used: Used, source: &str) {
         let wall_s = self.wall_s;
-        (self.cpu_s, self.system_s) = (used.user_s + used.system_s, used.system_s);
+        (self.cpu_s, self.system_s) = (used.cpu_s(), used.system_s);
         let share = self.system_share();
         // Some processes are not waited for, and their time is in the records only: their other
         // resource usage is missing.
@@ -307,7 +320,7 @@ impl Collector<'_> {
         let watch = self.watch;
         let totals = watch.timeline.totals;
         if let Err(why) = &watch.perf {
-            return self.schedule_by_state(&why.to_string(), ended);
+            return self.schedule_by_state(&format!("perf_event_open: {why}"), ended);
         }
         let (all, mut known) = (totals.all, totals.known);
         let all_ns = all.all_ns().max(1) as f64;
@@ -432,7 +445,7 @@ impl Collector<'_> {
         let times = |thread: &Thread| (thread.ran_ns as f64, thread.waited_ns as f64);
         let times = self.all_threads().map(|(_, thread)| times(thread));
         let (ran, waited) = times.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
-        if ran > 0.0 {
+        if ran > 0.0 && self.watch.perf.is_err() {
             let wait = waited / (ran + waited);
             let by_others = (wait * self.others_part(threads)).min(self.others_cores());
             for (name, value) in [
@@ -457,14 +470,12 @@ impl Collector<'_> {
             "host.wait_others",
             "switch.run_us",
         ] {
-            self.evidence.lack(name, format!("perf_event_open: {why}"));
+            self.evidence.lack(name, why);
         }
     }
 
     fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
-        let timeline = &self.watch.timeline;
-        let alive = timeline.threads.iter().map(|(&tid, thread)| (tid, thread));
-        alive.chain(timeline.gone.iter().map(|(tid, thread)| (*tid, thread)))
+        self.watch.timeline.all_threads()
     }
 
     fn samples(&mut self, kernel: Option<KernelShares>) {
@@ -487,7 +498,10 @@ impl Collector<'_> {
             self.sampled("fault.cpu_share", shares.fault, source);
             self.sampled("call.cpu_share", shares.call, source);
             self.sampled("yield.cpu_share", shares.yields, source);
-            self.sampled("futex.cpu_share", shares.futex, source);
+            let calls = self.watch.calls.as_ref();
+            let counted = calls.map(|it| (it.count_of(Class::Futex), it.count()));
+            self.sampled("futex.cpu_share", shares.futex(counted), source);
+            self.sampled("disk.cpu_share", shares.disk, source);
         } else {
             self.kernel_by_cost();
             let call = self.evidence.value("call.cpu_share").unwrap_or(0.0);
@@ -508,7 +522,9 @@ impl Collector<'_> {
     /// Estimates the figures without stacks of the kernel: page faults from the cost of one on this
     /// machine, and calls from the remaining time in the kernel.
     fn kernel_by_cost(&mut self) {
-        self.lack("futex.cpu_share", "there are no stacks of the kernel");
+        for name in ["futex.cpu_share", "disk.cpu_share"] {
+            self.lack(name, "there are no stacks of the kernel");
+        }
         let Some(cost_s) = samples::fault_cost_s() else {
             let why = "the cost of a page fault could not be measured";
             self.lack("fault.cpu_share", why);
@@ -569,6 +585,23 @@ impl Collector<'_> {
         let count = (2.0 - timed) * self.blocks_for(Cause::Futex);
         let source = "PERF_RECORD_SWITCH, /proc/*/task/*/syscall: calls that block";
         self.sampled("call.futex", count / self.wall_s, source);
+    }
+
+    /// Estimates how often threads blocked from the kernel's count, where records were lost, and in
+    /// which calls from the records that were not.
+    fn switches_by_share(&mut self, ended: Option<&Ended>) {
+        let blocks: u64 = self.all_threads().map(|(_, thread)| thread.blocks).sum();
+        let Some(ended) = ended.filter(|_| blocks > 0) else {
+            return;
+        };
+        let per_s = ended.switches_voluntary as f64 / self.wall_s;
+        let share = |cause| (self.blocks_for(cause) / blocks as f64).min(1.0);
+        let timed = self.watch.waits.timed_share(Cause::Futex).unwrap_or(0.0);
+        let handed = per_s * (1.0 - share(Cause::Disk));
+        let futex = per_s * (2.0 - timed) * share(Cause::Futex);
+        for (name, value) in [("switch.handed", handed), ("call.futex", futex)] {
+            self.sampled(name, value, "wait4, /proc/*/task/*/syscall");
+        }
     }
 
     /// Estimates how often threads blocked for a cause, by the samples of each thread.
@@ -637,14 +670,7 @@ impl Collector<'_> {
     }
     /// Adds the figures of threads that queue for a lock.
     fn lock_queues(&mut self) {
-        let (waits, wakes) = (&self.watch.waits, &self.watch.wakes);
-        let totals = |thread: &Thread| ThreadTotals {
-            ran_ns: thread.ran_ns,
-            blocks: thread.blocks,
-        };
-        let threads = self.all_threads();
-        let threads = threads.map(|(tid, thread)| (tid, totals(thread))).collect();
-        let queue = waits.words.queue(wakes, &threads, self.wall_s);
+        let queue = self.watch.queue();
         let waiters = queue.as_ref().map(|queue| queue.waiters);
         self.sampled_or("lock.waiters", waiters, SYSCALL, NO_FUTEX);
         let source = "/proc/*/task/*/syscall, sched_waking or PERF_RECORD_SWITCH";
@@ -655,10 +681,6 @@ impl Collector<'_> {
             ),
             None => (None, NO_FUTEX),
         };
-        let places = queue
-            .map(|queue| places::threads_at(&queue, self.all_threads()))
-            .unwrap_or_default();
-        self.evidence.put_places(Topic::Queue, places);
         self.sampled_or("lock.held_share", locked, source, why);
     }
 

@@ -252,6 +252,8 @@ metrics! {
     "sleep.us" "µs"
         "how long a sleep lasts until the thread is woken: the mean over all sleeps";
     "futex.cpu_share" "share" "part of the processor time spent in calls of futex";
+    "disk.cpu_share" "share"
+        "part of the processor time spent in calls that read or write a disk";
     "futex.wake_share" "share"
         "part of block.futex that another thread ended, rather than a timeout";
     "futex.timeout_us" "µs"

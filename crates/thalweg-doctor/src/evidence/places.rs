@@ -2,12 +2,12 @@
 //! which other programs took the cores.
 
 use crate::evidence::{Evidence, Topic};
-use crate::probe::futex::LockQueue;
 use crate::probe::memory::Frame;
 use crate::probe::samples::Doing;
 use crate::probe::timeline::Thread;
 use crate::probe::watch::Watch;
-use std::collections::HashMap;
+use crate::report::page::cut;
+use std::collections::{HashMap, HashSet};
 
 /// The number of places of a topic that are named, and the least share of each.
 const PLACES: usize = 3;
@@ -21,7 +21,7 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
     let all = functions.values().map(|it| it.0).sum::<u64>().max(1) as f64;
     let mut topics: HashMap<Topic, HashMap<String, (f64, Option<Frame>)>> = HashMap::new();
     for ((doing, function), (count, frame)) in functions {
-        let function = shortened(&function);
+        let function = cut(&function, NAME_MAX);
         let (topic, name) = match doing {
             Doing::Own => (Topic::Functions, function),
             Doing::Fault => (Topic::Faults, format!("in {function}")),
@@ -31,7 +31,7 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
         let place = topics.entry(topic).or_default().entry(name).or_default();
         *place = (place.0 + count as f64 / all, Some(frame));
     }
-    let waits = watch.waits.places();
+    let waits = (watch.waits).places(&mut watch.symbols, &watch.memory);
     let all = waits.values().sum::<f64>();
     let waits = waits
         .into_iter()
@@ -49,73 +49,109 @@ pub(crate) fn fill(evidence: &mut Evidence, watch: &mut Watch) {
         };
         evidence.put_places(topic, places.into_iter().map(text).collect());
     }
-    let hint = evidence
-        .places(Topic::Functions)
-        .iter()
-        .find_map(|text| tool(text));
-    evidence.put_places(Topic::Tool, hint.map(str::to_owned).into_iter().collect());
+    let hint = tool(watch).map(str::to_owned);
+    evidence.put_places(Topic::Tool, hint.into_iter().collect());
+    evidence.put_places(Topic::Queue, at_lock(watch).unwrap_or_default());
     let busiest = watch
         .machine
         .busiest(&watch.timeline.all_processes(), watch.wall_s());
     evidence.put_places(Topic::Others, busiest.into_iter().take(PLACES).collect());
 }
 
-/// Returns the place of a queue, and the names of the threads that wait there or wake them.
-pub(crate) fn threads_at<'a>(
-    queue: &LockQueue,
-    threads: impl Iterator<Item = (i32, &'a Thread)>,
-) -> Vec<String> {
-    let threads: HashMap<i32, &Thread> = threads.collect();
+/// Returns the place of a queue, the threads that wait there and those that had it, and in which
+/// functions either are.
+fn at_lock(watch: &mut Watch) -> Option<Vec<String>> {
+    let queue = watch.queue().filter(|queue| queue.locked > Some(0.0))?;
+    let (symbols, memory) = (&mut watch.symbols, &watch.memory);
+    let threads: HashMap<i32, &Thread> = watch.timeline.all_threads().collect();
+    let name = |tid: &i32| threads.get(tid).map(|thread| &*thread.name);
     let named = |tids: &[i32]| {
-        let of = |tid: &i32| Some(format!("{} ({tid})", threads.get(tid)?.name));
+        let of = |tid: &i32| Some(format!("{} ({tid})", name(tid)?));
         let names = tids.iter().filter_map(of).take(PLACES);
         names.collect::<Vec<_>>().join(", ")
     };
-    let (waiting, waking) = (named(&queue.tids), named(&queue.wakers));
     let mut places = vec![queue.place.clone()];
-    if !waiting.is_empty() {
+    let had: HashSet<&str> = queue.wakers.iter().filter_map(name).collect();
+    if !had.is_empty() {
+        places.push(format!("held by {}", named(&queue.wakers)));
+    }
+    let ran = watch.samples.heaviest(&had, symbols, memory);
+    places.extend(
+        ran.map(|(callers, share)| format!("the holder runs {callers} {:.0} %", 100.0 * share)),
+    );
+    if !queue.tids.is_empty() {
+        let mut callers = (queue.tids.iter()).map(|&it| watch.waits.callers(it, symbols, memory));
+        let callers = callers.find(|callers| !callers.is_empty());
+        let from = callers.map(|callers| format!(", from {callers}"));
         places.push(format!(
-            "{} threads wait, such as {waiting}",
-            queue.tids.len()
+            "{} threads wait, such as {}{}",
+            queue.tids.len(),
+            named(&queue.tids),
+            from.unwrap_or_default()
         ));
     }
-    if !waking.is_empty() {
-        places.push(format!("ended by {waking}"));
+    Some(places)
+}
+
+/// The programs and libraries that run other programs' code, without their versions, with the tools
+/// that name the functions of these.
+const TOOLS: &[(&str, &str)] = &[
+    (
+        "python",
+        "`py-spy record --pid PID` names the functions of Python",
+    ),
+    (
+        "jvm",
+        "async-profiler (`asprof -d 10 PID`) names the methods of Java",
+    ),
+    (
+        "node",
+        "`node --cpu-prof` names the functions of JavaScript, and --perf-basic-prof here too",
+    ),
+    ("perl", "`perl -d:NYTProf` names the functions of Perl"),
+    (
+        "ruby",
+        "`rbspy record --pid PID` names the functions of Ruby",
+    ),
+];
+
+/// Returns the tool for the program or library at this path.
+fn tool_for(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next()?;
+    let name = name.strip_prefix("lib").unwrap_or(name);
+    let name = name.split(|c: char| c.is_ascii_digit() || c == '.').next();
+    let found = TOOLS.iter().find(|(of, _)| Some(*of) == name);
+    found.map(|(_, tool)| *tool)
+}
+
+/// Returns the tool that names the functions of an interpreted program, or of one that is compiled
+/// when it runs, if that is what runs most.
+fn tool(watch: &Watch) -> Option<&'static str> {
+    let tool = |file| tool_for(watch.memory.path(file));
+    match watch.samples.most_run()? {
+        Some(file) => tool(file),
+        None => watch.memory.files().find_map(tool),
     }
-    places
 }
 
-/// Returns the tool that names the functions of an interpreted or compiled-at-run-time program.
-fn tool(function: &str) -> Option<&'static str> {
-    let tools = [
-        (
-            "_PyEval",
-            "`py-spy record -p PID` names the functions of Python",
-        ),
-        ("[libjvm", "async-profiler names the methods of Java"),
-        ("Interpreter", "async-profiler names the methods of Java"),
-        (
-            "[node]",
-            "`node --cpu-prof` names the functions of JavaScript",
-        ),
-        (
-            "Builtins_",
-            "`node --cpu-prof` names the functions of JavaScript",
-        ),
-        (
-            "[unknown]",
-            "names for code made at run time: node --perf-basic-prof, java -XX:+DumpPerfMapAtExit",
-        ),
-    ];
-    let known = tools
-        .into_iter()
-        .find(|(part, _)| function.starts_with(part));
-    known.map(|(_, tool)| tool)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn shortened(name: &str) -> String {
-    match name.char_indices().nth(NAME_MAX) {
-        Some((end, _)) => format!("{}…", &name[..end]),
-        None => name.to_owned(),
+    #[test]
+    fn an_interpreter_has_a_tool_and_what_is_named_like_one_has_none() {
+        for (path, part) in [
+            ("/usr/bin/python3.11", "py-spy"),
+            ("/usr/lib/libpython3.11.so.1.0", "py-spy"),
+            ("/usr/lib/jvm/lib/server/libjvm.so", "async-profiler"),
+            ("/usr/bin/node", "--cpu-prof"),
+            ("/usr/bin/perl", "NYTProf"),
+        ] {
+            let tool = tool_for(path).unwrap_or_else(|| panic!("{path} has no tool"));
+            assert!(tool.contains(part), "{path}: {tool}");
+        }
+        for path in ["/usr/bin/node_exporter", "/usr/lib/libc.so.6", ""] {
+            assert_eq!(tool_for(path), None, "{path}");
+        }
     }
 }

@@ -143,28 +143,24 @@ impl Machine {
                 at_most: Duration::from_millis(150),
             },
         };
-        let cores = crate::machine::measure::cores().map_err(MeasureError::Cores)?;
+        let cores = measure::cores().map_err(MeasureError::Cores)?;
         let mut values = Values::new(&cores);
         let watched = &cores[..cores.len().min(2)];
         let mut disturbance = 0.0;
         for _ in 0..PASSES {
-            for &core in watched {
-                let idle = || GapLoop::new(Clock::global(), GAP_NS).run(IDLE_NS);
-                let gaps =
-                    crate::machine::measure::alone(core, idle).map_err(MeasureError::Cores)?;
-                disturbance += gaps.disturbance() / (PASSES * watched.len()) as f64;
-            }
-            values
-                .measure_single(&cores, effort)
-                .map_err(MeasureError::Cores)?;
-            values
-                .measure_between(&cores, effort)
-                .map_err(MeasureError::Cores)?;
-            values
-                .measure_shared(&cores, effort)
-                .map_err(MeasureError::Cores)?;
-            let syncs =
-                crate::machine::measure::syncs(&options.directory, effort.samples, effort.at_most);
+            let on_cores = |values: &mut Values| -> io::Result<f64> {
+                let mut taken = 0.0;
+                for &core in watched {
+                    let idle = || GapLoop::new(Clock::global(), GAP_NS).run(IDLE_NS);
+                    taken += measure::alone(core, idle)?.disturbance();
+                }
+                values.measure_single(&cores, effort)?;
+                values.measure_between(&cores, effort)?;
+                values.measure_shared(&cores, effort)?;
+                Ok(taken / (PASSES * watched.len()) as f64)
+            };
+            disturbance += on_cores(&mut values).map_err(MeasureError::Cores)?;
+            let syncs = measure::syncs(&options.directory, effort.samples, effort.at_most);
             let syncs =
                 syncs.map_err(|error| MeasureError::Directory(options.directory.clone(), error))?;
             values.is_memory = syncs.is_memory;
@@ -187,7 +183,7 @@ impl Machine {
 }
 
 macro_rules! costs {
-    ($($name:ident $title:literal;)*) => {
+    ($($name:ident $json:literal $title:literal;)*) => {
         /// An operation whose cost on this machine is measured.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Cost {
@@ -195,6 +191,14 @@ macro_rules! costs {
         }
 
         impl Cost {
+            /// Returns the name in JSON.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Cost::$name => $json,)*
+                }
+            }
+
             /// Returns the name for people.
             #[must_use]
             pub fn title(self) -> &'static str {
@@ -207,45 +211,21 @@ macro_rules! costs {
 }
 
 costs! {
-    Clock "clock, the processor's counter";
-    ClockOs "clock, the operating system's";
-    Pause "pause instruction";
-    HandOff "cache line to another core, one way, median of pairs";
-    YieldAlone "sched_yield, nobody else on the core";
-    YieldPeer "core handed over by sched_yield";
-    Switch0 "core handed over by futex, no working set";
-    Switch64K "the same, each thread uses 64 KB";
-    Switch1M "the same, each thread uses 1 MB";
-    Wake5 "futex wake until the thread runs, asleep for 5 µs";
-    Wake50 "the same, asleep for 50 µs";
-    Wake1000 "the same, asleep for 1 ms";
-    Waker "futex wake, what it costs the waker";
-    Slack "how late a sleep of 100 µs ends";
-    DiskSync "write of 4 KB and fdatasync";
-}
-
-impl Cost {
-    /// Returns the name in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Cost::Clock => "clock",
-            Cost::ClockOs => "clock_os",
-            Cost::Pause => "pause",
-            Cost::HandOff => "hand_off",
-            Cost::YieldAlone => "yield_alone",
-            Cost::YieldPeer => "yield_peer",
-            Cost::Switch0 => "switch_0",
-            Cost::Switch64K => "switch_64k",
-            Cost::Switch1M => "switch_1m",
-            Cost::Wake5 => "wake_5us",
-            Cost::Wake50 => "wake_50us",
-            Cost::Wake1000 => "wake_1ms",
-            Cost::Waker => "waker",
-            Cost::Slack => "sleep_late",
-            Cost::DiskSync => "disk_sync",
-        }
-    }
+    Clock "clock" "clock, the processor's counter";
+    ClockOs "clock_os" "clock, the operating system's";
+    Pause "pause" "pause instruction";
+    HandOff "hand_off" "cache line to another core, one way, median of pairs";
+    YieldAlone "yield_alone" "sched_yield, nobody else on the core";
+    YieldPeer "yield_peer" "core handed over by sched_yield";
+    Switch0 "switch_0" "core handed over by futex, no working set";
+    Switch64K "switch_64k" "the same, each thread uses 64 KB";
+    Switch1M "switch_1m" "the same, each thread uses 1 MB";
+    Wake5 "wake_5us" "futex wake until the thread runs, asleep for 5 µs";
+    Wake50 "wake_50us" "the same, asleep for 50 µs";
+    Wake1000 "wake_1ms" "the same, asleep for 1 ms";
+    Waker "waker" "futex wake, what it costs the waker";
+    Slack "sleep_late" "how late a sleep of 100 µs ends";
+    DiskSync "disk_sync" "write of 4 KB and fdatasync";
 }
 
 /// Returns three or four sentences with figures, preceded by a warning if the figures are

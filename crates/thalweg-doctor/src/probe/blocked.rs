@@ -6,7 +6,7 @@ use crate::sys::now_ns;
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, FileTypeExt as _, MetadataExt as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 
 /// The cause of a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -297,10 +297,8 @@ fn watched(text: &str) -> Vec<u64> {
 fn listed(pid: i32, address: u64, count: u64) -> Option<Vec<u64>> {
     let count = usize::try_from(count).ok()?.min(FILES_MAX);
     let mut bytes = vec![[0; 8]; count];
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    memory
-        .read_exact_at(bytes.as_flattened_mut(), address)
-        .ok()?;
+    let read = procfs::memory(pid, address, bytes.as_flattened_mut())?;
+    bytes.truncate(read / 8);
     let file = |entry: &[u8; 8]| {
         let number = entry.first_chunk().copied().map(i32::from_ne_bytes)?;
         u64::try_from(number).ok()

@@ -91,6 +91,16 @@ struct Queue {
     last_wakers: Vec<(u64, i32)>,
 }
 
+/// Threads that wait for nothing but a lock.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Line {
+    /// Their number, summed over all rounds.
+    pub(crate) waiters: f64,
+    /// The number of waits that were seen.
+    pub(crate) waits: f64,
+    pub(crate) tids: HashMap<i32, f64>,
+}
+
 /// The rounds in which a thread was not at a word where others waited.
 #[derive(Debug, Clone, Copy, Default)]
 struct Away {
@@ -177,15 +187,15 @@ pub(crate) struct LockQueue {
 pub(crate) struct FutexWords {
     rounds: f64,
     words: HashMap<Place, Queue>,
-    /// For each lock of a file, by device and inode: the waiters, summed over all rounds, and the
-    /// number of waits that were seen.
-    files: HashMap<(u64, u64), (f64, f64)>,
-    /// These values for Java monitors, by process.
-    monitors: HashMap<i32, (f64, f64)>,
+    /// The locks of files, by device and inode, and the Java monitors, by process.
+    files: HashMap<(u64, u64), Line>,
+    monitors: HashMap<i32, Line>,
     /// The place at which each thread was last seen waiting, and which of its waits this was.
     present: HashMap<i32, (QueueId, Turn)>,
     /// Whether it is known when waits begin.
     timed: bool,
+    /// Whether code of Go runs.
+    pub(crate) has_goroutines: bool,
     /// The rounds in which a thread waited at a word while another one ran.
     waited: HashMap<i32, f64>,
     /// The words at which threads wait in this round.
@@ -226,15 +236,14 @@ impl FutexWords {
     /// Adds a thread that waits for the lock of a file; it represents `scale` threads.
     pub(crate) fn add_file(&mut self, file: (u64, u64), scale: f64) -> QueueId {
         if self.files.len() < WORDS_MAX || self.files.contains_key(&file) {
-            self.files.entry(file).or_default().0 += scale;
+            self.files.entry(file).or_default().waiters += scale;
         }
         QueueId::File(file)
     }
 
-    /// Adds threads of a process that wait to enter monitors: their number, summed over all rounds,
-    /// and the number of waits that were seen.
-    pub(crate) fn add_monitor(&mut self, pid: i32, waiters: f64, waits: f64) {
-        self.monitors.insert(pid, (waiters, waits));
+    /// Adds the threads of a process that wait to enter monitors.
+    pub(crate) fn add_monitor(&mut self, pid: i32, line: Line) {
+        self.monitors.insert(pid, line);
     }
 
     /// Adds a wait that was sampled, when the records have reached the sample; the thread
@@ -247,8 +256,9 @@ impl FutexWords {
         }
         match spot {
             QueueId::File(file) => {
-                if let Some((_, waits)) = self.files.get_mut(&file) {
-                    *waits += scale;
+                if let Some(line) = self.files.get_mut(&file) {
+                    line.waits += scale;
+                    *line.tids.entry(tid).or_default() += scale;
                 }
             }
             QueueId::Queue(place) => {
@@ -369,15 +379,13 @@ impl FutexWords {
         });
         let monitors = self.monitors.iter();
         let monitors = monitors.map(|(pid, it)| (format!("a monitor of process {pid}"), it));
-        let at_files = files
-            .chain(monitors)
-            .map(|(place, (waiters, waits))| LockQueue {
-                place,
-                tids: Vec::new(),
-                wakers: Vec::new(),
-                waiters: waiters / self.rounds,
-                locked: Some(self.goes_round(*waits, seconds)),
-            });
+        let at_files = files.chain(monitors).map(|(place, line)| LockQueue {
+            place,
+            tids: most(&line.tids),
+            wakers: Vec::new(),
+            waiters: line.waiters / self.rounds,
+            locked: Some(self.goes_round(line.waits, seconds)),
+        });
         let lines = at_words
             .chain(at_files)
             .chain(self.line_apart(wakes, deeds, seconds));
@@ -386,13 +394,16 @@ impl FutexWords {
 
     /// Returns a queue of threads that each wait at a word of their own while one of them runs, and
     /// that run in turns, for about equal times. Where no thread runs, no lock can be seen held:
-    /// workers without work wait like that.
+    /// workers without work wait like that, and so do threads of Go that have no goroutine to run.
     fn line_apart(
         &self,
         wakes: &Wakes,
         deeds: &HashMap<i32, ThreadTotals>,
         seconds: f64,
     ) -> Option<LockQueue> {
+        if self.has_goroutines {
+            return None;
+        }
         let mut alone: HashMap<i32, f64> = HashMap::new();
         for word in self.words.values().filter(|word| word.tids.len() == 1) {
             for &tid in word.tids.keys() {
@@ -756,7 +767,7 @@ mod tests {
                 [0x1000 * u64::from(tid.unsigned_abs()), 393, 0, 0, 0, 0],
             )
         };
-        let words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
+        let mut words = seen(&[own(1), own(2), own(3), own(4), own(77)], 10);
         let turns = ran([(1, 400), (2, 400), (3, 400), (4, 400)]);
         let line = words
             .queue(&wakes, &turns, SECONDS)
@@ -777,6 +788,12 @@ mod tests {
             .queue(&Wakes::default(), &turns, SECONDS)
             .expect("seen at a futex");
         assert_eq!((line.waiters, line.locked), (3.0, Some(RAN_APART)));
+        // A channel between two goroutines with threads of their own was LOCK-CONVOY at 0.56.
+        words.has_goroutines = true;
+        let line = words
+            .queue(&wakes, &turns, SECONDS)
+            .expect("seen at a futex");
+        assert_eq!((line.waiters, line.locked), (1.0, Some(0.0)));
     }
 
     /// Cases without wake-up records: threads at one condition that compute in turns (an
@@ -1053,10 +1070,16 @@ mod tests {
     fn who_waits_for_a_monitor_is_in_line() {
         let mut seen = FutexWords::default();
         (0..10).for_each(|_| seen.end_round(false));
-        seen.add_monitor(1, 70.0, 40.0);
+        let line = Line {
+            waiters: 70.0,
+            waits: 40.0,
+            tids: HashMap::from([(8, 40.0), (9, 30.0)]),
+        };
+        seen.add_monitor(1, line);
         let line = seen.queue(&Wakes::default(), &HashMap::new(), SECONDS);
         let line = line.expect("seen at a monitor");
         assert_eq!((line.waiters, line.locked), (7.0, Some(1.0)));
+        assert_eq!(line.tids, [8, 9]);
     }
 
     fn wakes(pairs: &[(i32, i32, usize)]) -> Wakes {

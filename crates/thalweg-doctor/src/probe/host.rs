@@ -1,5 +1,6 @@
 //! Reads the machine under the program: time that the host took, time that others used, and quotas.
 
+use crate::probe::procfs::Account;
 use crate::probe::{procfs, tree};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -101,14 +102,11 @@ impl Host {
     }
 }
 
-/// A process of the machine: its parent, its name, its processor time, and that of the children
-/// that it waited for, in seconds.
+/// A process of the machine.
 #[derive(Debug)]
 struct Process {
-    parent: i32,
     name: String,
-    used_s: f64,
-    waited_s: f64,
+    used: Account,
 }
 
 /// Every process of the machine when the observation began.
@@ -132,7 +130,7 @@ impl Processes {
             while let (false, Some(gone)) = (now.contains_key(&counts_in), self.0.get(&counts_in))
                 && left > 0
             {
-                (counts_in, left) = (gone.parent, left - 1);
+                (counts_in, left) = (gone.used.parent, left - 1);
             }
             *before.entry(counts_in).or_default() += process.all_s(pid);
         }
@@ -159,22 +157,16 @@ impl Process {
     }
 
     fn parse(stat: &str) -> Option<Process> {
-        let tick_s = 1.0 / rustix::param::clock_ticks_per_second() as f64;
-        let (name, rest) = stat.rsplit_once(')')?;
-        let fields: Vec<&str> = rest.split_whitespace().collect();
-        let ticks = |at: usize| fields.get(at)?.parse::<f64>().ok();
-        Some(Process {
-            parent: fields.get(1)?.parse().ok()?,
-            name: name.split_once('(')?.1.to_owned(),
-            used_s: (ticks(11)? + ticks(12)?) * tick_s,
-            waited_s: (ticks(13)? + ticks(14)?) * tick_s,
-        })
+        let name = stat.rsplit_once(')')?.0.split_once('(')?.1.to_owned();
+        let used = Account::parse(stat)?;
+        Some(Process { name, used })
     }
 
     /// Returns its time with that of the children that it waited for. The first process waits for
     /// those whose parents are gone, whatever had started them.
     fn all_s(&self, pid: i32) -> f64 {
-        self.used_s + if pid == 1 { 0.0 } else { self.waited_s }
+        let waited_s = self.used.waited.cpu_s();
+        self.used.own.cpu_s() + if pid == 1 { 0.0 } else { waited_s }
     }
 }
 
@@ -263,14 +255,14 @@ mod tests {
     fn others_are_named_by_what_they_used_meanwhile() {
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 101 9 3 2 250 50 100 200 20 0 1 0 1 1 1";
         let process = Process::parse(stat).expect("a process");
-        assert_eq!((process.parent, &*process.name), (1, "a) b"));
+        assert_eq!((process.used.parent, &*process.name), (1, "a) b"));
         let ticks = rustix::param::clock_ticks_per_second() as f64;
         let ticks = [process.all_s(7), process.all_s(1)].map(|used_s| used_s * ticks);
         assert!((ticks[0] - 600.0).abs() < 1e-6 && (ticks[1] - 300.0).abs() < 1e-6);
         // This process has used something, and nothing more than it has.
         let own = std::process::id().cast_signed();
         let all = Processes::now();
-        assert!(all.0[&own].used_s >= 0.0 && all.0.len() > 1);
+        assert!(all.0[&own].used.own.cpu_s() >= 0.0 && all.0.len() > 1);
         let busiest = all.busiest(&HashSet::new(), 1e-6);
         assert!(
             busiest

@@ -20,6 +20,9 @@ use std::rc::Rc;
 /// when they are needed, if they still exist.
 const FILES_MAX: usize = 4_096;
 const HELD_MAX: usize = 256;
+/// The number of words of a stack that are read, and of frames that are kept.
+const STACK_WORDS: usize = 512;
+const FRAMES_MAX: usize = 32;
 
 /// An address of a stack, independent of the process that it was in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -240,6 +243,28 @@ impl Memory {
         ran.map(|(number, _)| number)
     }
 
+    /// Returns where a blocked thread will return to, the innermost function first: the addresses
+    /// in its stack that are behind a call. Some may be of functions that have returned.
+    pub(crate) fn stack(&mut self, pid: i32, pointer: u64) -> Box<[Frame]> {
+        let mut words = [[0; 8]; STACK_WORDS];
+        let count = procfs::memory(pid, pointer, words.as_flattened_mut());
+        let words = words[..count.unwrap_or(0) / 8].iter();
+        let frames = words.filter_map(|word| {
+            let address = u64::from_ne_bytes(*word);
+            let frame = self.frame(pid, address);
+            let mut bytes = [0; 16];
+            let is_code = matches!(frame, Frame::Code(..));
+            let count = if is_code {
+                self.code(pid, address, frame, &mut bytes)
+            } else {
+                0
+            };
+            let behind = bytes[..count].get(..8 + address as usize % 4)?;
+            is_call(behind).then_some(frame)
+        });
+        frames.take(FRAMES_MAX).collect()
+    }
+
     /// Fills `bytes` with the code around `frame`, from its file, or else from the process if it
     /// still exists. Returns the number of bytes that could be read.
     pub(crate) fn code(&self, pid: i32, address: u64, frame: Frame, bytes: &mut [u8]) -> usize {
@@ -256,6 +281,18 @@ impl Memory {
         let live = || read(&File::open(format!("/proc/{pid}/mem")).ok()?, address);
         of_file.or_else(live).unwrap_or(0)
     }
+}
+
+/// Returns whether code ends with a call of a function.
+fn is_call(code: &[u8]) -> bool {
+    let from_end = |count: usize| code.len().checked_sub(count).map(|at| &code[at..]);
+    if cfg!(target_arch = "aarch64") {
+        // bl, and blr
+        return from_end(4).is_some_and(|it| it[3] >> 2 == 0x25 || it[3] == 0xd6 && it[2] == 0x3f);
+    }
+    let through = |bytes: &[u8]| bytes[0] == 0xff && bytes[1] >> 3 & 7 == 2;
+    let mut lengths = [2, 3, 4, 6, 7].into_iter().filter_map(from_end);
+    from_end(5).is_some_and(|bytes| bytes[0] == 0xe8) || lengths.any(through)
 }
 
 /// Parses a line of `/proc/…/maps`, if it maps code.
@@ -296,6 +333,37 @@ mod tests {
             device: (0, 0),
             inode: 0,
         }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_return_address_is_behind_a_call() {
+        let calls: [&[u8]; 4] = [
+            &[0x90, 0xe8, 1, 2, 3, 4],
+            &[0x41, 0xff, 0xd4],
+            &[0xff, 0x15, 1, 2, 3, 4],
+            &[0xff, 0x54, 0x24, 8],
+        ];
+        assert!(calls.into_iter().all(is_call));
+        assert!(!is_call(&[0x90, 0x48, 0x89, 0xe5, 0x5d, 0xc3]));
+        assert!(!is_call(&[]));
+    }
+
+    /// This thread itself is blocked in nothing, but its stack is one.
+    #[test]
+    fn the_callers_of_a_thread_are_in_its_stack() {
+        let own = std::process::id().cast_signed();
+        let mut memory = Memory::default();
+        memory.adopt(own);
+        let here = 0_u64;
+        let stack = memory.stack(own, std::hint::black_box(&raw const here) as u64);
+        let mut symbols = crate::probe::symbols::Symbols::default();
+        let names: Vec<String> = (stack.iter())
+            .map(|&frame| symbols.label(frame, &memory))
+            .collect();
+        let test = "the_callers_of_a_thread_are_in_its_stack";
+        assert!(names.iter().any(|name| name.contains(test)), "{names:?}");
+        assert!(memory.stack(own, 8).is_empty());
     }
 
     #[test]
@@ -355,8 +423,7 @@ mod tests {
     fn a_file_is_that_which_was_mapped() {
         const NOBODY: i32 = i32::MAX;
         const HOUR_NS: u64 = 3_600_000_000_000;
-        let folder = std::env::temp_dir().join(format!("thalweg-memory-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = thalweg_testkit::Scratch::new("memory");
         let (path, next) = (folder.join("a"), folder.join("b"));
         let put = |text: &str| {
             fs::write(&next, text).unwrap();
@@ -386,14 +453,12 @@ mod tests {
         let text = content(&mut memory, NOBODY - 2);
         assert_eq!(text.as_deref(), Some("third, in place"));
         assert_eq!(content(&mut memory, NOBODY - 1), None);
-        fs::remove_dir_all(folder).unwrap();
     }
 
     /// An upgrade replaces the file of a running program.
     #[test]
     fn the_program_of_a_process_is_found_without_its_path() {
-        let folder = std::env::temp_dir().join(format!("thalweg-exe-{}", std::process::id()));
-        fs::create_dir(&folder).unwrap();
+        let folder = thalweg_testkit::Scratch::new("exe");
         let path = folder.join("cat");
         fs::copy("/bin/cat", &path).unwrap();
         let mut cat = std::process::Command::new(&path);
@@ -419,7 +484,6 @@ mod tests {
         let file = memory.file(number).expect("it was opened while it ran");
         file.read_exact_at(&mut magic, 0).unwrap();
         assert_eq!(&magic, b"\x7fELF");
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 impl Used {
@@ -44,19 +45,19 @@ impl Used {
 
 /// The usage of a process in `/proc` at one sample.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Account {
-    parent: i32,
-    own: Used,
+pub(crate) struct Account {
+    pub(crate) parent: i32,
+    pub(crate) own: Used,
     /// The usage of the children that it waited for, and of theirs.
-    waited: Used,
+    pub(crate) waited: Used,
 }
 
 impl Account {
-    fn of(pid: i32) -> Option<Account> {
+    pub(crate) fn of(pid: i32) -> Option<Account> {
         Account::parse(&text(format!("/proc/{pid}/stat"))?)
     }
 
-    fn parse(stat: &str) -> Option<Account> {
+    pub(crate) fn parse(stat: &str) -> Option<Account> {
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         // The first field here is the third of the file.
         let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
@@ -229,6 +230,13 @@ pub(crate) fn read(path: impl AsRef<Path>, bytes_max: u64, more: OFlags) -> io::
     }
 }
 
+/// Reads the memory of a process at an address. Returns the number of bytes, which are fewer where
+/// the memory ends.
+pub(crate) fn memory(pid: i32, address: u64, bytes: &mut [u8]) -> Option<usize> {
+    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
+    memory.read_at(bytes, address).ok()
+}
+
 /// Reads a text of `/proc` or `/sys`. Names in it may be invalid UTF-8, as a thread's name is cut
 /// after 15 bytes.
 pub(crate) fn text(path: impl AsRef<Path>) -> Option<String> {
@@ -306,21 +314,10 @@ mod tests {
         assert_eq!(total(&[shell, seen], &[7, 8]), 610, "both have ended");
     }
 
-    /// A folder that is removed when this is dropped.
-    struct Folder(std::path::PathBuf);
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn only_a_regular_file_of_a_moderate_size_is_read() {
-        let name = format!("thalweg-doctor-regular-{}", std::process::id());
-        let folder = Folder(std::env::temp_dir().join(name));
-        fs::create_dir(&folder.0).unwrap();
-        let at = |name: &str| folder.0.join(name);
+        let folder = thalweg_testkit::Scratch::new("regular");
+        let at = |name: &str| folder.join(name);
         fs::write(at("text"), b"caf\xc3 1\n").unwrap();
         std::os::unix::fs::symlink(at("text"), at("link")).unwrap();
         mkfifoat(CWD, at("pipe"), Mode::RWXU).unwrap();
@@ -331,7 +328,7 @@ mod tests {
             read(at("text"), 6, all),
             read(at("link"), 8, OFlags::NOFOLLOW),
             read(at("pipe"), 8, all),
-            read(&folder.0, 8, all),
+            read(&folder, 8, all),
             read("/dev/zero", 8, all),
             read(at("nowhere"), 8, all),
         ];

@@ -7,7 +7,7 @@ use crate::probe::symbols::Symbols;
 use crate::probe::syscall::{self, Class};
 use crate::sys::{self, Used};
 use rustix::time::ClockId;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// The lowest mark in a stack; a mark says whether kernel or user addresses follow.
 const MARK_MIN: u64 = -4095_i64 as u64;
@@ -47,7 +47,22 @@ pub(crate) struct KernelShares {
     pub(crate) fault: f64,
     pub(crate) call: f64,
     pub(crate) yields: f64,
-    pub(crate) futex: f64,
+    futex: f64,
+    pub(crate) disk: f64,
+    /// The calls of which only the way into the kernel or out of it is seen.
+    unnamed: f64,
+}
+
+impl KernelShares {
+    /// Returns the share of calls of futex; `counted` is the number of these and that of all calls.
+    /// The way in and out is as long for each call; where calls are not counted, it is shared out
+    /// by the time of those that have names.
+    pub(crate) fn futex(&self, counted: Option<(f64, f64)>) -> f64 {
+        match counted.filter(|(_, all)| *all > 0.0) {
+            Some((futex, all)) => self.futex + self.unnamed * futex / all,
+            None => with_unnamed(self.futex, self.call, self.unnamed),
+        }
+    }
 }
 
 /// The activity of a sample: its own code, a page fault, or a call of this name.
@@ -79,23 +94,34 @@ fn with_unnamed(share: f64, calls: f64, unnamed: f64) -> f64 {
     share * calls / (calls - unnamed).max(share).max(1e-9)
 }
 
-/// Returns the activity that a stack shows, and whether any of its kernel functions is known.
-fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, bool) {
-    let (mut fault, mut call, mut known) = (false, None, false);
+/// The properties of a stack that its functions of the kernel show.
+#[derive(Debug, Default)]
+struct Kernel {
+    /// Whether any of them is known.
+    known: bool,
+    /// Whether one of them goes to a disk.
+    disk: bool,
+}
+
+/// Returns the activity that a stack shows, and what is known of the kernel's functions in it.
+fn doing(stack: &[Frame], symbols: &mut Symbols, memory: &Memory) -> (Doing, Kernel) {
+    let (mut fault, mut call, mut kernel) = (false, None, Kernel::default());
     let is_kernel = |frame: &&Frame| matches!(frame, Frame::Kernel(_));
     for &frame in stack.iter().take_while(is_kernel) {
         let Some(name) = symbols.name(frame, memory) else {
             continue;
         };
-        known = true;
+        kernel.known = true;
+        kernel.disk |= DISK.iter().any(|start| name.starts_with(start));
         fault |= FAULTS.contains(&name);
         call = call.or_else(|| called(name));
     }
-    match (fault, call) {
-        (true, _) => (Doing::Fault, known),
-        (false, Some(call)) => (Doing::Call(call), known),
-        (false, None) => (Doing::Own, known),
-    }
+    let doing = match (fault, call) {
+        (true, _) => Doing::Fault,
+        (false, Some(call)) => Doing::Call(call),
+        (false, None) => Doing::Own,
+    };
+    (doing, kernel)
 }
 
 /// All samples.
@@ -187,26 +213,25 @@ impl Samples {
         let all = self.all.max(1) as f64;
         let mut shares = KernelShares::default();
         let mut known = self.user == self.all;
-        let mut unnamed = 0.0;
         for (stack, &count) in self.stacks.values().flatten() {
             let share = count as f64 / all;
-            let (doing, is_known) = doing(stack, symbols, memory);
-            known |= is_known;
+            let (doing, kernel) = doing(stack, symbols, memory);
+            known |= kernel.known;
             match doing {
                 Doing::Fault => shares.fault += share,
                 Doing::Call(name) => {
                     shares.call += share;
+                    shares.disk += if kernel.disk { share } else { 0.0 };
                     match &*name {
                         "sched_yield" => shares.yields += share,
                         "futex" | "futex_waitv" => shares.futex += share,
-                        UNNAMED => unnamed += share,
+                        UNNAMED => shares.unnamed += share,
                         _ => {}
                     }
                 }
                 Doing::Own => {}
             }
         }
-        shares.futex = with_unnamed(shares.futex, shares.call, unnamed);
         known.then_some(shares)
     }
 
@@ -249,6 +274,50 @@ impl Samples {
         known
             .map(|(name, (all, place, _))| (name, (all, place)))
             .collect()
+    }
+
+    /// Returns the functions in which threads of these names were most often, with their share;
+    /// without names, those of any thread.
+    pub(crate) fn heaviest(
+        &self,
+        names: &HashSet<&str>,
+        symbols: &mut Symbols,
+        memory: &Memory,
+    ) -> Option<(String, f64)> {
+        let mut all = 0;
+        let mut found: HashMap<String, u64> = HashMap::new();
+        let is_named = |name: &str| names.is_empty() || names.contains(name);
+        let named = self.stacks.iter().filter(|(name, _)| is_named(name));
+        for (stack, count) in named.flat_map(|(_, stacks)| stacks) {
+            let own = stack.iter().filter(|it| !matches!(it, Frame::Kernel(_)));
+            let own: Vec<Frame> = own.copied().collect();
+            *found.entry(symbols.callers(&own, memory)).or_default() += count;
+            all += count;
+        }
+        found.remove("");
+        let most = found
+            .into_iter()
+            .max_by(|a, b| (a.1, &b.0).cmp(&(b.1, &a.0)));
+        most.map(|(functions, count)| (functions, count as f64 / all as f64))
+    }
+
+    /// Returns the file whose code most samples are in; `Some(None)` if it is code that was made
+    /// when the program ran.
+    pub(crate) fn most_run(&self) -> Option<Option<u32>> {
+        let mut files: HashMap<Option<u32>, u64> = HashMap::new();
+        for (stack, count) in self.stacks.values().flatten() {
+            let own = stack.iter().find_map(|frame| match frame {
+                Frame::Kernel(_) => None,
+                Frame::Code(file, _) => Some(Some(*file)),
+                Frame::Made(..) => Some(None),
+            });
+            if let Some(file) = own {
+                *files.entry(file).or_default() += count;
+            }
+        }
+        (files.into_iter())
+            .max_by_key(|it| it.1)
+            .map(|(file, _)| file)
     }
 
     /// Finds loops that wait and call functions meanwhile, by the functions' names. A thread that
@@ -340,6 +409,17 @@ const FAULTS: &[&str] = &[
     "exc_page_fault",
     "handle_mm_fault",
     "el0_da",
+];
+/// The prefixes of the kernel's functions that read or write a disk: reading ahead what is not
+/// cached, syncs, blocks on their way to the device, and waits for them.
+const DISK: &[&str] = &[
+    "page_cache_ra_",
+    "page_cache_sync_ra",
+    "page_cache_async_ra",
+    "vfs_fsync",
+    "submit_bio",
+    "blk_mq_",
+    "io_schedule",
 ];
 /// The prefixes of the kernel's functions that are entered at a call.
 const ENTRIES: &[&str] = &["__x64_sys_", "__arm64_sys_", "__se_sys_", "__do_sys_"];
@@ -475,6 +555,16 @@ mod tests {
         assert!((share - 0.418).abs() < 0.001, "{share}");
         assert_eq!(with_unnamed(0.0, 0.9, 0.9), 0.0);
         assert_eq!(with_unnamed(0.25, 0.5, 0.0), 0.25);
+        // A program of Go that reads bytes, as recorded: 412 of 454,000 calls a second were of
+        // futex, and it was FUTEX-PARKING, as short calls are hardly ever seen by their names.
+        let reads = KernelShares {
+            call: 0.74,
+            futex: 0.036,
+            unnamed: 0.66,
+            ..KernelShares::default()
+        };
+        assert!(reads.futex(None) > 0.3);
+        assert!(reads.futex(Some((412.0, 454_000.0))) < 0.04);
     }
 
     #[test]
@@ -523,6 +613,35 @@ mod tests {
             (ticks.pause, ticks.threads[&1].pause)
         };
         assert_eq!([pauses(8), pauses(6)], [(10, 10), (0, 0)]);
+    }
+
+    /// The holder of a lock is known by the names of its threads.
+    #[test]
+    fn the_heaviest_functions_are_those_of_the_threads_that_are_asked_for() {
+        let own = std::process::id().cast_signed();
+        let (mut memory, mut ticks) = (Memory::default(), Samples::default());
+        memory.adopt(own);
+        let code = [has_call as fn(&[u8]) -> bool, has_pause];
+        let [call, pause] = code.map(|it| it as usize as u64 + 1);
+        for (name, address, count) in [("a", call, 3), ("b", pause, 9), ("b", 16, 3)] {
+            for _ in 0..count {
+                ticks.add((own, 1), name, &[MARK_USER, address], &mut memory);
+            }
+        }
+        let heaviest = |names: &[&str]| {
+            let names = names.iter().copied().collect();
+            ticks.heaviest(&names, &mut Symbols::default(), &memory)
+        };
+        let (name, share) = heaviest(&["a"]).expect("it ran");
+        assert!(name.ends_with("has_call") && share == 1.0, "{name} {share}");
+        let (name, share) = heaviest(&[]).expect("both ran");
+        assert!(
+            name.ends_with("has_pause") && share == 0.6,
+            "{name} {share}"
+        );
+        assert_eq!(heaviest(&["c"]), None);
+        let file = ticks.most_run().flatten().expect("this program");
+        assert!(memory.path(file).contains("thalweg_doctor"));
     }
 
     #[test]

@@ -13,6 +13,8 @@ use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 
 /// The maximum size of a file with names, which is read as a whole. A larger one has no names here.
 const FILE_BYTES_MAX: u64 = 1 << 30;
+/// The number of functions of a stack that are named.
+const CALLERS_MAX: usize = 4;
 
 /// A function: its start, its size in bytes if known, and the position of its name in the table of
 /// names.
@@ -223,6 +225,29 @@ impl Symbols {
         memory.files().any(is_go)
     }
 
+    /// Returns the names of the innermost functions of a stack, of the C library only that of the
+    /// call that was made first: what lies farther out starts threads, or is left over.
+    pub(crate) fn callers(&mut self, stack: &[Frame], memory: &Memory) -> String {
+        let library = |frame: &Frame| match frame {
+            Frame::Code(file, _) => memory.path(*file).contains("/libc."),
+            _ => false,
+        };
+        let inner = stack.iter().take_while(|frame| library(frame)).count();
+        let (inner, outer) = stack.split_at(inner);
+        let own = outer.iter().filter(|frame| !library(frame));
+        let mut names: Vec<String> = Vec::new();
+        for &frame in inner.last().into_iter().chain(own) {
+            let name = self.label(frame, memory);
+            if names.last() != Some(&name) && !name.starts_with("[unknown]") {
+                names.push(name);
+            }
+            if names.len() == CALLERS_MAX {
+                break;
+            }
+        }
+        names.join(" ← ")
+    }
+
     /// Returns the function of a frame, or its location.
     pub(crate) fn label(&mut self, frame: Frame, memory: &Memory) -> String {
         if let Some(name) = self.name(frame, memory) {
@@ -272,15 +297,13 @@ mod tests {
     /// A C program of one function, built by `gcc -g`, where there is a compiler.
     #[test]
     fn a_place_has_a_file_and_a_line() {
-        let folder = std::env::temp_dir().join(format!("thalweg-lines-{}", std::process::id()));
-        fs::create_dir(&folder).expect("it is new");
+        let folder = thalweg_testkit::Scratch::new("lines");
         let (source, program) = (folder.join("work.c"), folder.join("work"));
         fs::write(&source, "int sum;\nint main(void) {\n  return sum;\n}\n").expect("room");
         let mut compiler = std::process::Command::new("cc");
         compiler.arg("-g").arg("-o").arg(&program).arg(&source);
         let built = compiler.status().is_ok_and(|status| status.success());
         let content = built.then(|| fs::read(&program).expect("it was built"));
-        fs::remove_dir_all(folder).expect("it is ours");
         let Some(content) = content else {
             return println!("skipped: no C compiler");
         };

@@ -1,9 +1,8 @@
 //! Classifies and counts system calls.
 
+use crate::probe::procfs;
 use rustix::time::ClockId;
 use std::collections::HashMap;
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 
 /// The arguments of a call.
 pub(crate) type Arguments = [u64; 6];
@@ -215,11 +214,8 @@ pub(crate) type Words = [i64; 2];
 /// Reads two words at an address of a process, which does not change them while it waits in a call.
 pub(crate) fn words_at(pid: i32, address: u64) -> Option<Words> {
     let mut bytes = [[0; 8]; 2];
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    memory
-        .read_exact_at(bytes.as_flattened_mut(), address)
-        .ok()?;
-    Some(bytes.map(i64::from_ne_bytes))
+    let count = procfs::memory(pid, address, bytes.as_flattened_mut())?;
+    (count == size_of_val(&bytes)).then(|| bytes.map(i64::from_ne_bytes))
 }
 
 /// The location of the timeout of a polling call.

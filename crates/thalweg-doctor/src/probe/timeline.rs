@@ -61,11 +61,9 @@ pub(crate) struct Timeline {
     pub(crate) idle_since_ns: Option<u64>,
     gap: Gap,
     cores: Vec<Core>,
-    pub(crate) running: u64,
-    queued_peers: u64,
-    queued_others: u64,
-    queued_doctor: u64,
-    others: u64,
+    /// By the owner of a core: the number of cores, and of threads of the program that wait there.
+    held: [u64; 4],
+    queued: [u64; 4],
     /// Whether it is known which thread has which core.
     whole_machine: bool,
     pub(crate) known: bool,
@@ -257,17 +255,17 @@ impl Timeline {
             return;
         }
         let mut spent = Sums {
-            ran_ns: span_ns * self.running,
-            waited_peers_ns: span_ns * self.queued_peers,
-            waited_others_ns: span_ns * self.queued_others,
+            ran_ns: span_ns * self.running(),
+            waited_peers_ns: span_ns * self.queued[Owner::Peer as usize],
+            waited_others_ns: span_ns * self.queued[Owner::Other as usize],
             ..Sums::default()
         };
         if self.is_busy() {
             self.totals.end_blocked();
         }
-        if self.running + self.queued_doctor > 0 {
+        if self.running() + self.queued[Owner::Doctor as usize] > 0 {
             spent.running_ns = span_ns;
-        } else if self.queued_peers + self.queued_others > 0 {
+        } else if self.is_busy() {
             spent.waiting_ns = span_ns;
         } else if !self.threads.is_empty() {
             spent.blocked_ns = span_ns;
@@ -277,7 +275,7 @@ impl Timeline {
         if self.known {
             self.totals.known.add(spent);
         }
-        self.totals.others_ns += span_ns * self.others;
+        self.totals.others_ns += span_ns * self.held[Owner::Other as usize];
         self.now_ns = now_ns;
     }
 
@@ -346,6 +344,7 @@ impl Timeline {
 
     fn core(&mut self, core: usize) -> &mut Core {
         if core >= self.cores.len() {
+            self.held[Owner::Nobody as usize] += (core + 1 - self.cores.len()) as u64;
             self.cores.resize(core + 1, Core::default());
         }
         &mut self.cores[core]
@@ -356,18 +355,11 @@ impl Timeline {
         let before = *self.core(core);
         change(self.core(core));
         let after = self.cores[core];
-        let count = |core: Core, owner| if core.owner == owner { core.queued } else { 0 };
-        let is = |core: Core, owner| u64::from(core.owner == owner);
-        self.queued_peers -= count(before, Owner::Peer);
-        self.queued_peers += count(after, Owner::Peer);
-        self.queued_others -= count(before, Owner::Other);
-        self.queued_others += count(after, Owner::Other);
-        self.queued_doctor -= count(before, Owner::Doctor);
-        self.queued_doctor += count(after, Owner::Doctor);
-        self.running -= is(before, Owner::Peer);
-        self.running += is(after, Owner::Peer);
-        self.others -= is(before, Owner::Other);
-        self.others += is(after, Owner::Other);
+        let (old, new) = (before.owner as usize, after.owner as usize);
+        self.queued[old] -= before.queued;
+        self.queued[new] += after.queued;
+        self.held[new] += 1;
+        self.held[old] -= 1;
     }
 
     fn set_state(&mut self, tid: i32, state: State, core: usize, span: &mut impl FnMut(EndedSpan)) {
@@ -486,6 +478,12 @@ impl Timeline {
         }
     }
 
+    /// Returns all threads that were seen, including those that have ended.
+    pub(crate) fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
+        let alive = self.threads.iter().map(|(&tid, thread)| (tid, thread));
+        alive.chain(self.gone.iter().map(|(tid, thread)| (*tid, thread)))
+    }
+
     /// Returns all processes that were seen, including those that have ended.
     pub(crate) fn all_processes(&self) -> HashSet<i32> {
         let gone = self.gone.iter().map(|(_, thread)| thread.pid);
@@ -511,9 +509,15 @@ impl Timeline {
         }
     }
 
+    /// Returns the number of threads that run.
+    pub(crate) fn running(&self) -> u64 {
+        self.held[Owner::Peer as usize]
+    }
+
     /// Returns whether a thread of the program runs or waits for a core.
     pub(crate) fn is_busy(&self) -> bool {
-        self.running + self.queued_peers + self.queued_others + self.queued_doctor > 0
+        let queued: u64 = self.queued[Owner::Peer as usize..].iter().sum();
+        self.running() + queued > 0
     }
 
     /// Corrects the sums if a thread of the program gets a core so soon after another one that no
@@ -529,7 +533,7 @@ impl Timeline {
         if owner != Owner::Other || self.whole_machine || switch_ns > SWITCH_NS {
             return;
         }
-        let runs_elsewhere = self.running > 0;
+        let runs_elsewhere = self.running() > 0;
         let amend = |sums: &mut Sums| {
             let waited_ns = switch_ns * queued;
             sums.waited_others_ns = sums.waited_others_ns.saturating_sub(waited_ns);

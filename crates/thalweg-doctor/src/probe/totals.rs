@@ -17,13 +17,22 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
+    /// Returns each sum with that of another.
+    fn with<'s>(&'s mut self, other: &Sums) -> [(&'s mut u64, u64); 6] {
+        [
+            (&mut self.running_ns, other.running_ns),
+            (&mut self.waiting_ns, other.waiting_ns),
+            (&mut self.blocked_ns, other.blocked_ns),
+            (&mut self.ran_ns, other.ran_ns),
+            (&mut self.waited_peers_ns, other.waited_peers_ns),
+            (&mut self.waited_others_ns, other.waited_others_ns),
+        ]
+    }
+
     pub(crate) fn add(&mut self, more: Sums) {
-        self.running_ns += more.running_ns;
-        self.waiting_ns += more.waiting_ns;
-        self.blocked_ns += more.blocked_ns;
-        self.ran_ns += more.ran_ns;
-        self.waited_peers_ns += more.waited_peers_ns;
-        self.waited_others_ns += more.waited_others_ns;
+        for (sum, more) in self.with(&more) {
+            *sum += more;
+        }
     }
 
     /// Returns the time of all three states.
@@ -54,14 +63,7 @@ impl Sums {
 
     /// Adds the increase since `before`, times `factor`.
     pub(crate) fn repeat(&mut self, before: &Sums, factor: f64) {
-        for (now, before) in [
-            (&mut self.running_ns, before.running_ns),
-            (&mut self.waiting_ns, before.waiting_ns),
-            (&mut self.blocked_ns, before.blocked_ns),
-            (&mut self.ran_ns, before.ran_ns),
-            (&mut self.waited_peers_ns, before.waited_peers_ns),
-            (&mut self.waited_others_ns, before.waited_others_ns),
-        ] {
+        for (now, before) in self.with(before) {
             repeat(now, before, factor);
         }
     }

@@ -1,6 +1,6 @@
 //! Reads the program's processes and threads from `/proc`.
 
-use crate::probe::procfs;
+use crate::probe::procfs::{self, Account};
 use crate::probe::timeline::Timeline;
 use crate::sys;
 use rustix::process::Pid;
@@ -54,17 +54,6 @@ pub(crate) fn numbers(folder: &str) -> Vec<i32> {
         .collect()
 }
 
-/// Returns the parent of a process.
-fn parent(pid: i32) -> Option<i32> {
-    let stat = procfs::text(format!("/proc/{pid}/stat"))?;
-    stat.rsplit_once(')')?
-        .1
-        .split_whitespace()
-        .nth(1)?
-        .parse()
-        .ok()
-}
-
 /// Returns a process and all its descendants, parents first. The doctor itself is not a part of
 /// what it observes, although the shell that started it may be.
 pub(crate) fn descendants(pid: i32) -> Vec<i32> {
@@ -72,7 +61,7 @@ pub(crate) fn descendants(pid: i32) -> Vec<i32> {
     let mut parents: Vec<(i32, i32)> = numbers("/proc")
         .into_iter()
         .filter(|&child| child != own)
-        .filter_map(|child| Some((parent(child)?, child)))
+        .filter_map(|child| Some((Account::of(child)?.parent, child)))
         .collect();
     parents.sort_unstable();
     let mut found = vec![pid];
@@ -158,7 +147,7 @@ mod tests {
     #[test]
     fn of_the_shell_that_started_us_we_are_no_part() {
         let own = std::process::id().cast_signed();
-        let shell = parent(own).unwrap();
+        let shell = Account::of(own).unwrap().parent;
         assert!(!descendants(shell).contains(&own));
         assert_eq!(descendants(own)[0], own, "asked for by its number");
     }

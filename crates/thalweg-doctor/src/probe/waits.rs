@@ -1,17 +1,15 @@
 //! Samples what blocked threads wait for, from the files under `/proc`, a few times a second.
 
 use crate::probe::blocked::{self, Cause, Files, Seen, Wait};
-use crate::probe::futex::{FutexWords, QueueId, Turn};
+use crate::probe::futex::{FutexWords, Line, QueueId, Turn};
 use crate::probe::memory::{Frame, Memory};
-use crate::probe::procfs::Scheduled;
+use crate::probe::procfs::{self, Scheduled};
 use crate::probe::symbols::Symbols;
-use crate::probe::syscall;
+use crate::probe::syscall::{self, Class};
 use crate::probe::timeline::{Thread, Timeline};
 use crate::recording::State;
 use crate::sys::now_ns;
 use std::collections::{HashMap, VecDeque};
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 
 /// The maximum number of threads that are sampled in one round.
 const THREADS_MAX: usize = 64;
@@ -27,8 +25,17 @@ const EARLY_NS: u64 = 100_000;
 /// to end by a timeout.
 const SOON_NS: u64 = 100_000_000;
 
-/// The name of a blocked thread, its call, its wait channel, and the file or peer of the call.
-type Place = (Box<str>, Option<u64>, Box<str>, Box<str>);
+/// The place where a thread is blocked.
+#[derive(Debug, Default)]
+struct Spot {
+    /// The function of the kernel.
+    channel: Box<str>,
+    /// The file or peer of the call.
+    object: Box<str>,
+    /// The functions that called it, the innermost first, once it was seen twice: many brief
+    /// processes are each seen once.
+    stack: Option<Box<[Frame]>>,
+}
 
 /// A thread, its call, and the call's first argument.
 type CallOf = (i32, Option<u64>, u64);
@@ -92,9 +99,9 @@ pub(crate) struct Waits {
     timed_ns: f64,
     timed_known: f64,
     /// The blocked rounds by thread, call and wait channel.
-    stacks: HashMap<Place, f64>,
+    stacks: HashMap<(Box<str>, CallOf), f64>,
     /// The wait channel and the file or peer, by thread, call and its first argument.
-    channels: HashMap<CallOf, (Box<str>, Box<str>)>,
+    channels: HashMap<CallOf, Spot>,
     pub(crate) words: FutexWords,
     monitors: Monitors,
     pub(crate) habits: HashMap<i32, Habit>,
@@ -142,7 +149,7 @@ impl Waits {
                         thread.slept_ns.get_or_insert(looked_ns);
                     }
                     self.add_habit(tid, wait.cause);
-                    self.add_channel(thread.pid, tid, &wait);
+                    self.add_channel(thread.pid, tid, &wait, memory);
                     blocked.push(ThreadSample {
                         spot: spot.map(|spot| (spot, scale)),
                         runs,
@@ -215,8 +222,8 @@ impl Waits {
     /// Finds the queues for which function names are needed: those at Java monitors, one for each
     /// process.
     pub(crate) fn find_monitors(&mut self, symbols: &mut Symbols, memory: &Memory) {
-        for (pid, (waiters, waits)) in self.monitors.lines(symbols, memory) {
-            self.words.add_monitor(pid, waiters, waits);
+        for (pid, line) in self.monitors.lines(symbols, memory) {
+            self.words.add_monitor(pid, line);
         }
     }
 
@@ -316,9 +323,7 @@ impl Waits {
             }
         }
         if let Some(thread) = timeline.threads.get(&tid) {
-            let channel = self.channels.get(&(tid, wait.call, wait.arguments[0]));
-            let (channel, object) = channel.cloned().unwrap_or_default();
-            let place = (thread.name.clone(), wait.call, channel, object);
+            let place = (thread.name.clone(), (tid, wait.call, wait.arguments[0]));
             *self.stacks.entry(place).or_default() += weight;
         }
     }
@@ -344,40 +349,69 @@ impl Waits {
         self.habits.entry(tid).or_default().0[cause as usize] += 1.0;
     }
 
-    /// Reads once where in the kernel a thread is blocked in a call, and for which file.
-    fn add_channel(&mut self, pid: i32, tid: i32, wait: &Wait) {
+    /// Reads once where a thread is blocked in a call, and for which file.
+    fn add_channel(&mut self, pid: i32, tid: i32, wait: &Wait, memory: &mut Memory) {
         let key = (tid, wait.call, wait.arguments[0]);
-        if !self.channels.contains_key(&key) && self.channels.len() < HABITS_MAX {
-            let object = blocked::object(pid, wait).unwrap_or_default();
+        if let Some(spot) = self.channels.get_mut(&key) {
+            (spot.stack).get_or_insert_with(|| memory.stack(pid, wait.stack));
+        } else if self.channels.len() < HABITS_MAX {
+            let object = blocked::object(pid, wait).unwrap_or_default().into();
             let channel = self.files.channel(pid, tid);
-            self.channels.insert(key, (channel, object.into()));
+            let spot = Spot {
+                channel,
+                object,
+                stack: None,
+            };
+            self.channels.insert(key, spot);
         }
     }
 
-    /// Returns the threads, calls, and files or peers that were waited for while nothing ran.
-    pub(crate) fn places(&self) -> HashMap<String, f64> {
+    /// Returns the threads, calls, files or peers, and callers that were waited for while nothing
+    /// ran.
+    pub(crate) fn places(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<String, f64> {
         let mut places = HashMap::new();
-        for ((name, call, _, object), &weight) in &self.stacks {
-            let call = call.and_then(syscall::name).unwrap_or("the kernel");
-            let at = if object.is_empty() { "" } else { " of " };
-            let place = format!("{name} in {call}{at}{object}");
+        for ((name, key), &weight) in &self.stacks {
+            let call = key.1.and_then(syscall::name).unwrap_or("the kernel");
+            let object = self.channels.get(key).map_or("", |spot| &spot.object);
+            let of = if object.is_empty() { "" } else { " of " };
+            let callers = symbols.callers(self.stack_of(key), memory);
+            let from = if callers.is_empty() { "" } else { ", from " };
+            let place = format!("{name} in {call}{of}{object}{from}{callers}");
             *places.entry(place).or_default() += weight;
         }
         places
     }
 
-    /// Returns what the program waited for while it did not run: thread, call and wait channel.
-    pub(crate) fn stacks(&self) -> Vec<(Vec<String>, f64)> {
-        let stack = |((name, call, channel, _), &weight): (&Place, &f64)| {
-            let call = call.map(|call| match syscall::name(call) {
+    /// Returns the callers of a thread that waits in a futex call or for the lock of a file.
+    pub(crate) fn callers(&self, tid: i32, symbols: &mut Symbols, memory: &Memory) -> String {
+        let class = |call: &CallOf| call.1.map(syscall::class);
+        let queues = |call: &CallOf| matches!(class(call), Some(Class::Futex | Class::FileLock));
+        let mut known = self.channels.keys();
+        let found = known.find(|call| call.0 == tid && queues(call));
+        found.map_or_else(String::new, |call| {
+            symbols.callers(self.stack_of(call), memory)
+        })
+    }
+
+    fn stack_of(&self, call: &CallOf) -> &[Frame] {
+        let stack = self.channels.get(call).and_then(|spot| spot.stack.as_ref());
+        stack.map_or(&[], |stack| stack)
+    }
+
+    /// Returns what the program waited for while it did not run: thread, functions, call and wait
+    /// channel.
+    pub(crate) fn stacks(&self, symbols: &mut Symbols, memory: &Memory) -> Vec<(Vec<String>, f64)> {
+        let stack = |((name, key), &weight): (&(Box<str>, CallOf), &f64)| {
+            let mut frames = vec![name.to_string()];
+            let callers = self.stack_of(key).iter().rev();
+            frames.extend(callers.map(|&frame| symbols.label(frame, memory)));
+            frames.extend(key.1.map(|call| match syscall::name(call) {
                 Some(name) => name.to_string(),
                 None => format!("call {call}"),
-            });
-            let channel = (!channel.is_empty()).then(|| format!("{channel}_[k]"));
-            let frames = [Some(name.to_string()), call, channel]
-                .into_iter()
-                .flatten()
-                .collect();
+            }));
+            let channel = self.channels.get(key).map(|spot| &spot.channel);
+            let channel = channel.filter(|channel| !channel.is_empty());
+            frames.extend(channel.map(|channel| format!("{channel}_[k]")));
             (frames, weight)
         };
         self.stacks.iter().map(stack).collect()
@@ -399,9 +433,7 @@ type Callers = [Frame; 2];
 /// The places at which Java threads were seen to wait.
 #[derive(Debug, Default)]
 struct Monitors {
-    /// By process and callers, the number of threads summed over all samples, and the number of
-    /// waits that were seen.
-    parked: HashMap<(i32, Callers), (f64, f64)>,
+    parked: HashMap<(i32, Callers), Line>,
     /// The callers at which a thread was seen, and the number of that wait.
     known: HashMap<i32, (u64, Callers)>,
 }
@@ -431,22 +463,25 @@ impl Monitors {
         }
         if self.parked.len() < KEPT_MAX || self.parked.contains_key(&(pid, callers)) {
             let parked = self.parked.entry((pid, callers)).or_default();
-            *parked = (parked.0 + scale, parked.1 + waits);
+            parked.waiters += scale;
+            parked.waits += waits;
+            *parked.tids.entry(tid).or_default() += scale;
         }
     }
 
-    /// Returns the processes with threads that wait to enter a monitor, each with the number of
-    /// threads over all samples, and of waits.
-    pub(crate) fn lines(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<i32, (f64, f64)> {
-        let mut lines: HashMap<i32, (f64, f64)> = HashMap::new();
-        for (&(pid, callers), (count, waits)) in &self.parked {
+    /// Returns the processes with threads that wait to enter a monitor, and these threads.
+    pub(crate) fn lines(&self, symbols: &mut Symbols, memory: &Memory) -> HashMap<i32, Line> {
+        let mut lines: HashMap<i32, Line> = HashMap::new();
+        for (&(pid, callers), parked) in &self.parked {
             let mut enters = |frame| {
                 let name = symbols.name(frame, memory).unwrap_or_default();
                 ENTERS.iter().any(|part| name.contains(part))
             };
             if callers.into_iter().any(&mut enters) {
                 let line = lines.entry(pid).or_default();
-                *line = (line.0 + count, line.1 + waits);
+                line.waiters += parked.waiters;
+                line.waits += parked.waits;
+                line.tids.extend(&parked.tids);
             }
         }
         lines
@@ -456,8 +491,7 @@ impl Monitors {
 /// Returns the two innermost return addresses of a stack that are in this code.
 fn callers(pid: i32, stack: u64, code: &std::ops::Range<u64>) -> Option<[u64; 2]> {
     let mut bytes = [[0; 8]; STACK_BYTES / 8];
-    let memory = File::open(format!("/proc/{pid}/mem")).ok()?;
-    memory.read_at(bytes.as_flattened_mut(), stack).ok()?;
+    procfs::memory(pid, stack, bytes.as_flattened_mut())?;
     let words = bytes.iter().map(|bytes| u64::from_ne_bytes(*bytes));
     let mut addresses = words.filter(|word| code.contains(word));
     Some([addresses.next()?, addresses.next()?])

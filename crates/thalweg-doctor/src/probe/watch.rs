@@ -1,7 +1,7 @@
 //! Runs all probes.
 
 use crate::probe::ebpf::Pace;
-use crate::probe::futex::{InferredWakes, Wakes};
+use crate::probe::futex::{InferredWakes, LockQueue, ThreadTotals, Wakes};
 use crate::probe::host::{Host, Processes};
 use crate::probe::memory::Memory;
 use crate::probe::overhead::OverheadBudget;
@@ -12,7 +12,7 @@ use crate::probe::recorder::{Recorder, weighed};
 use crate::probe::samples::Samples;
 use crate::probe::symbols::Symbols;
 use crate::probe::syscall::CallCounts;
-use crate::probe::timeline::Timeline;
+use crate::probe::timeline::{Thread, Timeline};
 use crate::probe::tree;
 use crate::probe::waits::Waits;
 use crate::recording::Recording;
@@ -365,13 +365,27 @@ impl Watch {
         self.own_s = own_cpu_s() - self.own_s;
     }
 
+    /// Returns the longest queue at a lock; if there is none, the longest queue at a futex.
+    pub(crate) fn queue(&self) -> Option<LockQueue> {
+        let totals = |(tid, thread): (i32, &Thread)| {
+            let (ran_ns, blocks) = (thread.ran_ns, thread.blocks);
+            (tid, ThreadTotals { ran_ns, blocks })
+        };
+        let threads = self.timeline.all_threads().map(totals).collect();
+        let words = &self.waits.words;
+        words.queue(&self.wakes, &threads, self.wall_s())
+    }
+
     /// Returns the data that a report draws.
     pub(crate) fn recording(mut self) -> Recording {
         let totals = self.timeline.totals;
         let on_cpu = self.samples.stacks(&mut self.symbols, &self.memory);
         let mut recording = self.recorder.finish(&self.timeline);
         recording.on_cpu = weighed(on_cpu, totals.all.ran_ns as f64);
-        recording.off_cpu = weighed(self.waits.stacks(), totals.all.blocked_ns as f64);
+        recording.off_cpu = weighed(
+            (self.waits).stacks(&mut self.symbols, &self.memory),
+            totals.all.blocked_ns as f64,
+        );
         match &self.perf {
             Ok(perf) => recording.lacks.extend(perf.lacks()),
             Err(why) => recording.lacks.push(format!("perf_event_open: {why}")),

@@ -5,8 +5,7 @@
 //! and a marker from the span's beginning to its end. Stacks are those of the whole program,
 //! without times: two threads of their own have them, weighed by their time.
 
-use super::{Recording, Stack, State, Track, heaviest};
-use serde::Serialize;
+use super::{Recording, State};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
@@ -21,42 +20,48 @@ const CATEGORIES: [(&str, &str); 4] = [
 ];
 const KERNEL: usize = 3;
 
-/// The tables of a thread, which are lists of columns. A row of one names rows of another.
+/// Returns a table of columns, each of which is a list, or a value for all rows.
+fn table(rows: usize, mut columns: Value) -> Value {
+    let each = columns.as_object_mut().into_iter();
+    for column in each.flat_map(|columns| columns.values_mut()) {
+        if !column.is_array() {
+            *column = vec![column.take(); rows].into();
+        }
+    }
+    columns["length"] = rows.into();
+    columns
+}
+
+/// The tables of a thread. A row of one names rows of another.
 #[derive(Default)]
 struct Tables {
-    strings: Vec<String>,
-    string_of: HashMap<String, usize>,
-    /// A function and a frame for each string that names one.
-    functions: Vec<usize>,
-    function_of: HashMap<usize, usize>,
+    /// The functions, by name: there are no other strings.
+    names: Vec<String>,
+    name_of: HashMap<String, usize>,
     /// The calling stack, and the function.
     stacks: Vec<(Option<usize>, usize)>,
     stack_of: HashMap<(Option<usize>, usize), usize>,
     categories: Vec<usize>,
+    /// The stack, the beginning, the weight, and the processor time since the sample before, ns.
+    samples: Vec<(usize, u64, u64, u64)>,
 }
 
 impl Tables {
-    fn string(&mut self, text: &str) -> usize {
-        if let Some(&at) = self.string_of.get(text) {
-            return at;
-        }
-        self.strings.push(text.to_owned());
-        self.string_of
-            .insert(text.to_owned(), self.strings.len() - 1);
-        self.strings.len() - 1
-    }
-
-    /// Returns the row of the stack that these functions make, outermost first.
-    fn stack<'f>(&mut self, frames: impl Iterator<Item = &'f str>, category: usize) -> usize {
+    /// Adds a sample of the stack that these functions make, outermost first.
+    fn add<'f>(
+        &mut self,
+        frames: impl Iterator<Item = &'f str>,
+        category: usize,
+        (from_ns, weight_ns, ran_ns): (u64, u64, u64),
+    ) {
         let mut stack = None;
         for frame in frames {
-            let name = self.string(frame);
-            let next = self.functions.len();
-            let function = *self.function_of.entry(name).or_insert(next);
-            if function == next {
-                self.functions.push(name);
+            let next = self.names.len();
+            let name = *self.name_of.entry(frame.to_owned()).or_insert(next);
+            if name == next {
+                self.names.push(frame.to_owned());
             }
-            let key = (stack, function);
+            let key = (stack, name);
             let next = self.stacks.len();
             let row = *self.stack_of.entry(key).or_insert(next);
             if row == next {
@@ -67,191 +72,76 @@ impl Tables {
             }
             stack = Some(row);
         }
-        stack.unwrap_or(0)
+        let stack = stack.unwrap_or(0);
+        self.samples.push((stack, from_ns, weight_ns, ran_ns));
     }
 
-    fn json(self) -> [(&'static str, Value); 6] {
-        let (stacks, frames) = (self.stacks.len(), self.functions.len());
-        let all = |value: Value, count: usize| vec![value; count];
-        let prefixes: Vec<Option<usize>> = self.stacks.iter().map(|it| it.0).collect();
-        let functions: Vec<usize> = self.stacks.iter().map(|it| it.1).collect();
+    /// Returns a thread that has these tables, and a marker for each sample if it `is_marked`.
+    fn thread(
+        self,
+        name: &str,
+        (process, thread): (u32, u32),
+        end_ns: u64,
+        is_marked: bool,
+    ) -> Value {
+        let ms = |ns: u64| ns as f64 / 1e6;
+        let (stacks, samples) = (&self.stacks, &self.samples);
+        let marked = if is_marked { &samples[..] } else { &[] };
+        let column = |of: fn(&(usize, u64, u64, u64)) -> u64| samples.iter().map(of);
+        let mut sampled = table(
+            samples.len(),
+            json!({
+                "stack": samples.iter().map(|it| it.0).collect::<Vec<_>>(),
+                "time": column(|it| it.1).map(ms).collect::<Vec<_>>(),
+                "weight": column(|it| it.2).map(ms).collect::<Vec<_>>(),
+                "threadCPUDelta": column(|it| it.3).collect::<Vec<_>>(),
+            }),
+        );
+        sampled["weightType"] = "tracing-ms".into();
+        let frames = self.names.len();
         let rows: Vec<usize> = (0..frames).collect();
-        [
-            (
-                "stackTable",
-                json!({
-                    "length": stacks, "prefix": prefixes, "frame": functions,
-                    "category": self.categories, "subcategory": all(json!(0), stacks),
-                }),
-            ),
-            (
-                "frameTable",
-                json!({
-                    "length": frames, "address": all(json!(-1), frames),
-                    "inlineDepth": all(json!(0), frames), "category": all(Value::Null, frames),
-                    "subcategory": all(Value::Null, frames), "func": rows,
-                    "nativeSymbol": all(Value::Null, frames),
-                    "innerWindowID": all(Value::Null, frames),
-                    "implementation": all(Value::Null, frames), "line": all(Value::Null, frames),
-                    "column": all(Value::Null, frames),
-                }),
-            ),
-            (
-                "funcTable",
-                json!({
-                    "length": frames, "name": self.functions, "isJS": all(json!(false), frames),
-                    "relevantForJS": all(json!(false), frames), "resource": all(json!(-1), frames),
-                    "fileName": all(Value::Null, frames), "lineNumber": all(Value::Null, frames),
-                    "columnNumber": all(Value::Null, frames),
-                }),
-            ),
-            (
-                "resourceTable",
-                json!({
-                    "length": 0, "lib": [], "name": [], "host": [], "type": [],
-                }),
-            ),
-            (
-                "nativeSymbols",
-                json!({
-                    "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [],
-                }),
-            ),
-            ("stringArray", json!(self.strings)),
-        ]
+        json!({
+            "name": name,
+            "processType": "default",
+            "isMainThread": process == thread,
+            "pid": process.to_string(),
+            "tid": thread,
+            "processStartupTime": 0,
+            "processShutdownTime": null,
+            "registerTime": 0,
+            "unregisterTime": ms(end_ns),
+            "pausedRanges": [],
+            "showMarkersInTimeline": true,
+            "samples": sampled,
+            // Phase 1 is an interval.
+            "markers": table(marked.len(), json!({
+                "name": marked.iter().map(|it| stacks[it.0].1).collect::<Vec<_>>(),
+                "startTime": marked.iter().map(|it| ms(it.1)).collect::<Vec<_>>(),
+                "endTime": marked.iter().map(|it| ms(it.1 + it.2)).collect::<Vec<_>>(),
+                "category": marked.iter().map(|it| self.categories[it.0]).collect::<Vec<_>>(),
+                "phase": 1, "data": null,
+            })),
+            "stackTable": table(stacks.len(), json!({
+                "prefix": stacks.iter().map(|it| it.0).collect::<Vec<_>>(),
+                "frame": stacks.iter().map(|it| it.1).collect::<Vec<_>>(),
+                "category": self.categories, "subcategory": 0,
+            })),
+            "frameTable": table(frames, json!({
+                "address": -1, "inlineDepth": 0, "category": null, "subcategory": null,
+                "func": rows, "nativeSymbol": null, "innerWindowID": null,
+                "implementation": null, "line": null, "column": null,
+            })),
+            "funcTable": table(frames, json!({
+                "name": rows, "isJS": false, "relevantForJS": false, "resource": -1,
+                "fileName": null, "lineNumber": null, "columnNumber": null,
+            })),
+            "resourceTable": { "length": 0, "lib": [], "name": [], "host": [], "type": [] },
+            "nativeSymbols": {
+                "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [],
+            },
+            "stringArray": self.names,
+        })
     }
-}
-
-/// The samples of a thread, in ms.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Samples {
-    length: usize,
-    stack: Vec<usize>,
-    time: Vec<f64>,
-    weight: Vec<f64>,
-    weight_type: &'static str,
-    /// The processor time since the sample before, ns.
-    #[serde(rename = "threadCPUDelta")]
-    cpu_delta: Vec<u64>,
-}
-
-impl Samples {
-    fn put(&mut self, stack: usize, from_ns: u64, weight_ns: u64) {
-        self.length += 1;
-        self.stack.push(stack);
-        self.time.push(ms(from_ns));
-        self.weight.push(ms(weight_ns));
-    }
-}
-
-/// The markers of a thread: intervals, in ms.
-#[derive(Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Markers {
-    length: usize,
-    name: Vec<usize>,
-    start_time: Vec<f64>,
-    end_time: Vec<f64>,
-    /// 1 for an interval.
-    phase: Vec<u8>,
-    category: Vec<usize>,
-    data: Vec<Value>,
-}
-
-fn ms(ns: u64) -> f64 {
-    ns as f64 / 1e6
-}
-
-/// The head of a thread.
-struct Head<'a> {
-    name: &'a str,
-    process: u32,
-    thread: u32,
-    end_ns: u64,
-}
-
-fn thread(
-    head: &Head<'_>,
-    samples: &Samples,
-    markers: &Markers,
-    tables: Tables,
-) -> serde_json::Result<Value> {
-    let mut thread = json!({
-        "name": head.name,
-        "processType": "default",
-        "isMainThread": head.process == head.thread,
-        "pid": head.process.to_string(),
-        "tid": head.thread,
-        "processStartupTime": 0,
-        "processShutdownTime": null,
-        "registerTime": 0,
-        "unregisterTime": ms(head.end_ns),
-        "pausedRanges": [],
-        "showMarkersInTimeline": true,
-        "samples": serde_json::to_value(samples)?,
-        "markers": serde_json::to_value(markers)?,
-    });
-    for (name, table) in tables.json() {
-        thread[name] = table;
-    }
-    Ok(thread)
-}
-
-fn of_track(track: &Track) -> serde_json::Result<Value> {
-    let (mut tables, mut markers) = (Tables::default(), Markers::default());
-    let mut samples = Samples {
-        weight_type: "tracing-ms",
-        ..Samples::default()
-    };
-    let mut ran_ns = 0;
-    for (state, from_ns, to_ns) in track.pieces() {
-        let stack = tables.stack([state.name()].into_iter(), state as usize);
-        samples.put(stack, from_ns, to_ns - from_ns);
-        samples.cpu_delta.push(std::mem::take(&mut ran_ns));
-        if state == State::Running {
-            ran_ns = to_ns - from_ns;
-        }
-        let name = tables.string(state.name());
-        markers.length += 1;
-        markers.name.push(name);
-        markers.start_time.push(ms(from_ns));
-        markers.end_time.push(ms(to_ns));
-        markers.phase.push(1);
-        markers.category.push(state as usize);
-        markers.data.push(Value::Null);
-    }
-    let head = Head {
-        name: &track.name,
-        process: track.process,
-        thread: track.thread,
-        end_ns: track.end_ns,
-    };
-    thread(&head, &samples, &markers, tables)
-}
-
-/// Returns a thread that holds stacks, one after the other.
-fn of_stacks(name: &str, at: u32, state: State, stacks: &[Stack]) -> serde_json::Result<Value> {
-    let mut tables = Tables::default();
-    let mut samples = Samples {
-        weight_type: "tracing-ms",
-        ..Samples::default()
-    };
-    let mut from_ns = 0;
-    for stack in heaviest(stacks) {
-        let frames = stack.frames.iter().map(String::as_str);
-        let row = tables.stack(frames, state as usize);
-        samples.put(row, from_ns, stack.weight_ns);
-        samples.cpu_delta.push(0);
-        from_ns += stack.weight_ns;
-    }
-    let head = Head {
-        name,
-        process: at,
-        thread: at,
-        end_ns: from_ns,
-    };
-    thread(&head, &samples, &Markers::default(), tables)
 }
 
 /// Returns the whole file.
@@ -261,26 +151,25 @@ fn of_stacks(name: &str, at: u32, state: State, stacks: &[Stack]) -> serde_json:
 pub(super) fn firefox(recording: &Recording, command: &str) -> serde_json::Result<String> {
     let mut threads = Vec::new();
     for track in &recording.tracks {
-        threads.push(of_track(track)?);
-    }
-    // No process of Linux has these numbers.
-    for (at, name, state, stacks) in [
-        (
-            1 << 30,
-            "processor time by stack",
-            State::Running,
-            &recording.on_cpu,
-        ),
-        (
-            (1 << 30) + 1,
-            "waiting by stack",
-            State::Blocked,
-            &recording.off_cpu,
-        ),
-    ] {
-        if !heaviest(stacks).is_empty() {
-            threads.push(of_stacks(name, at, state, stacks)?);
+        let (mut tables, mut ran_ns) = (Tables::default(), 0);
+        for (state, from_ns, to_ns) in track.pieces() {
+            let times = (from_ns, to_ns - from_ns, std::mem::take(&mut ran_ns));
+            tables.add([state.name()].into_iter(), state as usize, times);
+            if state == State::Running {
+                ran_ns = to_ns - from_ns;
+            }
         }
+        let ids = (track.process, track.thread);
+        threads.push(tables.thread(&track.name, ids, track.end_ns, true));
+    }
+    for (id, name, state, stacks) in recording.by_stack() {
+        let (mut tables, mut from_ns) = (Tables::default(), 0);
+        for stack in &stacks {
+            let frames = stack.frames.iter().map(String::as_str);
+            tables.add(frames, state as usize, (from_ns, stack.weight_ns, 0));
+            from_ns += stack.weight_ns;
+        }
+        threads.push(tables.thread(name, (id, id), from_ns, false));
     }
     let categories = CATEGORIES
         .map(|(name, color)| json!({ "name": name, "color": color, "subcategories": ["Other"] }));

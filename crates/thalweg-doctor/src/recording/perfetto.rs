@@ -4,16 +4,9 @@
 //! Each thread has a slice for each span of a state. Stacks are those of the whole program, without
 //! times: they are slices of two processes of their own, side by side, each as wide as its weight.
 
-use super::{Recording, STACKS_MAX, Stack, heaviest};
+use super::{Recording, STACKS_MAX};
 use serde::Serialize;
 use std::borrow::Cow;
-
-/// The numbers of the processes that hold the stacks. No process of Linux has them: its numbers are
-/// below 2^22.
-const STACKS: [(u32, &str); 2] = [
-    (1 << 30, "processor time by stack (no order of time)"),
-    ((1 << 30) + 1, "waiting by stack (no order of time)"),
-];
 
 /// An event. Times are in µs.
 #[derive(Serialize)]
@@ -79,29 +72,6 @@ impl Trace {
         }
         serde_json::to_writer(&mut self.text, event)
     }
-
-    /// Adds stacks side by side: a frame is a slice over what it called.
-    fn put_stacks(&mut self, process: (u32, &str), stacks: &[Stack]) -> serde_json::Result<()> {
-        let stacks = heaviest(stacks);
-        if stacks.is_empty() {
-            return Ok(());
-        }
-        self.put(&Event::named(
-            "process_name",
-            (process.0, process.0),
-            process.1,
-        ))?;
-        let mut from = 0;
-        for stack in stacks {
-            let to = from + stack.weight_ns;
-            for frame in &stack.frames {
-                let of = (process.0, process.0);
-                self.put(&Event::slice(frame, "stack", of, (from, to)))?;
-            }
-            from = to;
-        }
-        Ok(())
-    }
 }
 
 /// Returns the whole file.
@@ -143,8 +113,20 @@ pub(super) fn perfetto(recording: &Recording, command: &str) -> serde_json::Resu
             trace.put(&Event::slice(name, "state", of, (from_ns, to_ns)))?;
         }
     }
-    trace.put_stacks(STACKS[0], &recording.on_cpu)?;
-    trace.put_stacks(STACKS[1], &recording.off_cpu)?;
+    // A frame is a slice over what it called.
+    for (process, name, _, stacks) in recording.by_stack() {
+        let of = (process, process);
+        let name = format!("{name} (no order of time)");
+        trace.put(&Event::named("process_name", of, name))?;
+        let mut from = 0;
+        for stack in &stacks {
+            let to = from + stack.weight_ns;
+            for frame in &stack.frames {
+                trace.put(&Event::slice(frame, "stack", of, (from, to)))?;
+            }
+            from = to;
+        }
+    }
     trace.text.extend(b"\n]}\n");
     // serde_json writes UTF-8.
     Ok(String::from_utf8_lossy(&trace.text).into_owned())

@@ -1,7 +1,7 @@
 //! The report of a doctor's run: a page of text or HTML for people, JSON for programs.
 
 mod html;
-mod page;
+pub(crate) mod page;
 
 use crate::evidence::Evidence;
 pub use crate::evidence::breakdown::{Piece, Spent};

@@ -196,7 +196,13 @@ fn answer(place: usize, verdict: &Verdict, style: Style, room: &Room) -> Vec<Str
     }
     let places: Vec<String> = verdict.places.iter().map(|place| plain(place)).collect();
     if !places.is_empty() {
-        lines.extend(wrapped("   Where: ", &places.join("; "), room.lines.min(3)));
+        // The first may be CONTAMINATED, and the second what it is about.
+        let most = if place < 2 {
+            2 * room.lines
+        } else {
+            room.lines.min(3)
+        };
+        lines.extend(wrapped("   Where: ", &places.join("; "), most));
     }
     let missed = |it: &&Exhibit| it.reached == Some(false);
     let (below, reached): (Vec<_>, Vec<_>) = verdict.evidence.iter().partition(missed);

@@ -99,7 +99,7 @@ pub(crate) const MACHINE: &[Rule] = &[
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
         contradicts: &[BRIEF_RUNS, SPINNING, ONE_LOCK, STOPPED],
-        places: &[Topic::Functions],
+        places: &[Topic::Functions, Topic::Tool],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
                std::thread::available_parallelism or nproc), and give them the work in turns.",
         ..Rule::EMPTY
@@ -190,7 +190,8 @@ pub(crate) const RUNNING: &[Rule] = &[
         ],
         places: &[Topic::Functions, Topic::Tool],
         next: "Profile it (perf record, or the flame graph of --html), and make the widest \
-               function cheaper or spread it over more cores.",
+               function cheaper or spread it over more cores. If that is a garbage collector, \
+               allocate less or give it a larger heap.",
         ..Rule::EMPTY
     },
     Rule {
@@ -198,9 +199,10 @@ pub(crate) const RUNNING: &[Rule] = &[
         claim: Claim::Parts(&[(Part::Faults, &[]), (Part::Disk, &[MAJOR_FAULTS])]),
         curve: Curve::Overhead,
         blind: &[("fault.cpu_share", "how much of the time is page faults")],
-        places: &[Topic::Faults],
+        places: &[Topic::Faults, Topic::Tool],
         next: "Touch memory once and keep it: allocate at the start, reuse buffers, make them \
-               smaller, or use huge pages (madvise) and an allocator that returns less.",
+               smaller, or use huge pages (madvise) and an allocator that returns less. Where a \
+               disk serves them, read ahead (MADV_WILLNEED) or keep more of the file in memory.",
         ..Rule::EMPTY
     },
     Rule {
@@ -212,7 +214,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             "measured: 0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"
         }],
         blind: &[("yield.cpu_share", "how much of the time is sched_yield")],
-        places: &[Topic::Calls],
+        places: &[Topic::Calls, Topic::Tool],
         next: "Park after a few yields: wait on a futex, condition variable or blocking queue \
                instead of calling sched_yield until something changes.",
         ..Rule::EMPTY
@@ -223,7 +225,7 @@ pub(crate) const RUNNING: &[Rule] = &[
         curve: Curve::Overhead,
         needs: STARVED.clues,
         contradicts: &[ONE_LOCK],
-        places: &[Topic::Functions],
+        places: &[Topic::Functions, Topic::Tool],
         next: "Do not spin where threads outnumber cores: park at once, poll with a timeout, or \
                use no more spinning threads than the {cpu.usable} cores here, each with a core of \
                its own.",
@@ -240,7 +242,7 @@ pub(crate) const RUNNING: &[Rule] = &[
             TOO_SHORT.by(0.3),
         ],
         limits: &["whether the latency that spinning buys is worth a core"],
-        places: &[Topic::Functions],
+        places: &[Topic::Functions, Topic::Tool],
         next: "Bound the spin: for about as long as a wake-up takes (5 to 50 µs; thalweg machine \
                measures it), then park, or poll with a timeout. If latency is worth a core, leave \
                it.",
@@ -250,9 +252,13 @@ pub(crate) const RUNNING: &[Rule] = &[
         id: Id::SyscallBound,
         claim: Claim::Parts(&[(Part::OtherCalls, &[])]),
         curve: Curve::Overhead,
-        contradicts: &[weighed(0.7, &[SWITCHING_CALLS]), BRIEF_RUNS.by(0.4)],
+        contradicts: &[
+            weighed(0.7, &[SWITCHING_CALLS]),
+            BRIEF_RUNS.by(0.4),
+            CALLS_OF_FUTEX,
+        ],
         blind: &[("call.cpu_share", "how much of the time is system calls")],
-        places: &[Topic::Calls],
+        places: &[Topic::Calls, Topic::Tool],
         next: "Make fewer and larger calls: buffer reads and writes, use readv and writev, \
                io_uring or mmap, and read the clock without a call. Where few calls take the \
                time, ask the kernel for less in each.",
@@ -285,6 +291,17 @@ const GOROUTINES: Weighed = weighed(
             lock.goroutines > 1.0, "waiting in line takes the whole time of a goroutine"
         },
         MANY_FUTEX,
+    ],
+);
+
+/// The calls may be those of futex, which are another answer.
+const CALLS_OF_FUTEX: Weighed = weighed(
+    0.3,
+    &[
+        MANY_FUTEX,
+        clue! {
+            futex.cpu_share > 0.25, "a quarter of the time is worth an answer of its own"
+        },
     ],
 );
 
@@ -339,6 +356,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         id: Id::BlockingIo,
         claim: Claim::Parts(&[
             (Part::Disk, &[READS]),
+            (Part::DiskCalls, &[]),
             (Part::Stream, &[ANSWERED]),
             (Part::Poll, &[BY_EVENT, ANSWERED]),
         ]),
@@ -351,7 +369,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         ],
         blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],
-        places: &[Topic::Waits],
+        places: &[Topic::Waits, Topic::Tool],
         next: "Do not wait for each answer: have several requests on their way, sync once for \
                many records, read ahead, or let another thread wait.",
         ..Rule::EMPTY
@@ -368,7 +386,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
             "lock.held_share",
             "whether several threads wait for one lock",
         )],
-        places: &[Topic::Waits],
+        places: &[Topic::Waits, Topic::Tool],
         next: "Wake less often: hand over batches, spin for a few µs before parking where a core \
                is free, or do both sides' work in one thread.",
         ..Rule::EMPTY
@@ -387,6 +405,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
             // The holder may sleep or wait meanwhile.
             (Part::Sleep, &[]),
             (Part::Disk, &[]),
+            (Part::DiskCalls, &[]),
             (Part::Stream, &[]),
             (Part::Poll, &[]),
         ]),
@@ -395,7 +414,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         needs: ONE_LOCK.clues,
         limits: &["threads that pass a turn round look the same"],
         // While others wait, what runs is what the holder does.
-        places: &[Topic::Queue, Topic::Functions],
+        places: &[Topic::Queue, Topic::Functions, Topic::Waits, Topic::Tool],
         next: "Hold the lock for less: move work out of it, split it into shards, give each \
                thread a copy and merge, or hand over by messages.",
         ..Rule::EMPTY
@@ -410,7 +429,7 @@ pub(crate) const BLOCKED: &[Rule] = &[
         curve: Curve::Overhead,
         contradicts: &[ONE_LOCK, GOROUTINES],
         limits: &["a program that only keeps a schedule looks the same"],
-        places: &[Topic::Waits],
+        places: &[Topic::Waits, Topic::Tool],
         next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \
                sleep or a timeout adds half of its length to each answer.",
         ..Rule::EMPTY

@@ -4,6 +4,7 @@ use crate::doctor::{AtWork, Seen, finish, is_alive, see, send, skip, this};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use thalweg_testkit::Scratch;
 
 pub(crate) const TESTS: &[(&str, fn())] = &[
     ("few_calls_are_counted_exactly", few),
@@ -83,24 +84,6 @@ fn timed() {
     seen.above("poll.timer_share", 0.9);
 }
 
-/// A directory that is removed when this is dropped.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Place {
-        let place = format!("thalweg-observing-{}-{name}", std::process::id());
-        let place = std::env::temp_dir().join(place);
-        fs::create_dir(&place).unwrap();
-        Place(place)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Returns the figures of a pipeline of this process, after this number of events in a second.
 fn exported(process: &str, events: u64) -> String {
     format!(
@@ -112,9 +95,9 @@ fn exported(process: &str, events: u64) -> String {
 }
 
 fn users() {
-    let place = Place::new("users");
+    let place = Scratch::new("users");
     let other = std::process::id().to_string();
-    let others = place.0.join(format!("{other}-1"));
+    let others = place.join(format!("{other}-1"));
     fs::write(&others, exported(&other, 5)).unwrap();
     let script = format!(
         "echo $THALWEG_EXPORT; echo '{}' >$THALWEG_EXPORT/$$-1; \
@@ -125,15 +108,15 @@ fn users() {
     let seen = finish(
         this("as-doctor")
             .args(["sh", "-c", &script])
-            .env("THALWEG_EXPORT", &place.0)
+            .env("THALWEG_EXPORT", &*place)
             .stdin(Stdio::null()),
     );
     assert_eq!(seen.code, 0, "{}", seen.said());
     let printed = String::from_utf8(seen.stdout.clone()).unwrap();
-    assert_eq!(Path::new(printed.trim_end()), place.0);
+    assert_eq!(Path::new(printed.trim_end()), &*place);
     // The figures of another program must not be attributed to this one.
     assert_eq!(seen.value("export.arrival"), 1_000.0);
-    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 2, "they stay");
+    assert_eq!(fs::read_dir(&place).unwrap().count(), 2, "they stay");
 }
 
 fn leftovers() {

@@ -152,6 +152,25 @@ impl AtWork {
         line.trim_end().into()
     }
 
+    /// Waits until the doctor's threads have run this often more: on a busy machine it may not look
+    /// at the program for seconds.
+    pub(crate) fn await_runs(&self, times: u64) {
+        let runs = || {
+            let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
+            let times = threads.into_iter().flatten().flatten().map(|thread| {
+                let times = std::fs::read_to_string(thread.path().join("schedstat"));
+                let times = times.unwrap_or_default();
+                let runs = times.split_whitespace().nth(2);
+                runs.and_then(|runs| runs.parse::<u64>().ok()).unwrap_or(0)
+            });
+            times.sum::<u64>()
+        };
+        let before = runs();
+        while is_alive(self.child.id()) && runs() < before + times {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
     pub(crate) fn send(&self, signal: &str) {
         send(self.child.id(), signal);
     }

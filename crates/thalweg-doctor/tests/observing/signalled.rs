@@ -63,6 +63,7 @@ fn blocked() {
     let script = "trap '' TERM; echo ready; sleep 1000; echo";
     let mut doctor = AtWork::start(&["--grace-ms", "2000", "sh", "-c", script]);
     assert_eq!(doctor.line(), "ready");
+    doctor.await_runs(100);
     doctor.send("TERM");
     let seen = doctor.finish();
     assert_eq!(seen.code, 137);

@@ -10,9 +10,13 @@ pub const OUTCOME_VERSION: u8 = 3;
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
 /// no number of a command, from 4 on nothing of single orders; logs of commands stay readable.
 pub const MESSAGE_VERSION: u8 = 4;
-/// The version of the layout of the frames of a session, at byte 5, and of the protocol, which
-/// hello and welcome agree on.
+/// The version of the layout of the frames of a session, at byte 5, and the lowest version of the
+/// protocol, which hello and welcome agree on.
 pub const SESSION_VERSION: u8 = 1;
+/// The highest version of the protocol. From 2 on, a replica that is not the primary ends
+/// connections with [`Ending::NotPrimary`](super::session::Ending::NotPrimary), which clients of
+/// version 1 cannot read. The frames are those of version 1.
+pub const SESSION_VERSION_MAX: u8 = 2;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;
 /// The length of a frame's head, in bytes.

@@ -16,6 +16,9 @@ use super::gate::{Gate, pace};
 use super::options::Wake;
 use super::stats::Meters;
 
+/// The pause after each commit of an exchange whose answers wait for no disk of its own.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// The result of an attempt to commit.
 #[derive(Debug)]
 enum Committed {
@@ -82,6 +85,8 @@ struct Progress {
     /// Commands below this number are durable.
     durable: AtomicU64,
     is_closing: AtomicBool,
+    /// Whether there is a pause after each commit.
+    is_paced: AtomicBool,
     more: Signal,
 }
 
@@ -137,6 +142,15 @@ impl<S: Storage> Committer<S> {
             true => Self::Caller(Box::new(committing)),
             false => Self::Thread(CommitThread::start(committing, wake)?),
         })
+    }
+
+    /// Has a thread that commits pause after each time: nothing waits for it, as where a command
+    /// log has all commands. A commit for each batch takes the disk and the processors of others.
+    pub(super) fn pace(&self) {
+        if let Self::Thread(thread) = self {
+            // ORDERING: Relaxed, pairs with the load in run(); a flag alone.
+            thread.progress.is_paced.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Makes commands below this number durable, or has that begun. Returns below which number they
@@ -234,5 +248,10 @@ fn run<S: Storage>(committing: &mut Committing<S>, progress: &Progress, wake: &d
             .durable
             .store(committing.durable, Ordering::Release);
         wake();
+        // ORDERING: Relaxed, pairs with the store in pace(); a flag alone.
+        if progress.is_paced.load(Ordering::Relaxed) {
+            // It ends where the exchange closes.
+            let _ = committing.gate.pause(PAUSE);
+        }
     }
 }

@@ -16,6 +16,7 @@ use super::in_flight::InFlight;
 use super::options::{KEPT_MAX, Options, SyncMode};
 use super::published::{Published, Reported};
 use super::replay::{Image, Replayer};
+use super::replication::LOG_FILE;
 use super::replication::leading::Replication;
 use super::snapshots::{
     Skipped, SnapshotHeader, Snapshots, Writer, header_of, newest, snapshot_commands,
@@ -317,8 +318,10 @@ fn check_ours<S: Storage>(storage: &S) -> Result<(), OpenError> {
     if names.iter().any(|name| name.ends_with(".segment")) {
         return Ok(());
     }
-    let is_other =
-        |name: &String| name != "lock" && !name.ends_with(".part") && !name.ends_with(".spare");
+    let is_other = |name: &String| {
+        let is_ours = ["lock", LOG_FILE].contains(&name.as_str());
+        !is_ours && !name.ends_with(".part") && !name.ends_with(".spare")
+    };
     let Some(file) = names.into_iter().find(is_other) else {
         return Ok(());
     };

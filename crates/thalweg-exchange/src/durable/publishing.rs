@@ -38,10 +38,10 @@ impl<S: Storage> Exchange<S> {
             true => u64::MAX,
             false => durable,
         };
+        self.hand_over();
         loop {
             let count = self.in_flight.publishable(durable).min(TOGETHER);
             if count == 0 {
-                self.hand_over();
                 return Ok(());
             }
             self.publish_next(count);

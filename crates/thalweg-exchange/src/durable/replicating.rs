@@ -159,19 +159,27 @@ impl<S: Storage> Exchange<S> {
         }
     }
 
-    /// Hands the next batch to the sequencer, if it waits for one: after all that was acknowledged
-    /// is published, so that the digest is that before the batch.
+    /// Hands the next batch to the sequencer, if it waits for one: before what was acknowledged is
+    /// published, which takes time in which the log can write.
     pub(super) fn hand_over(&mut self) {
         let Replication::Leading(leading) = &mut self.replication else {
             return;
         };
-        let is_published = self.digest.outcomes() == leading.acked;
         let may = self.owner.lag < self.owner.lag_max && self.gate.failed().is_none();
-        if is_published && may && leading.is_due() {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH);
-            let time = now.map_or(0, |now| now.as_millis() as i64);
-            leading.hand_over(self.digest.value(), time);
+        if !may || !leading.is_due() {
+            return;
         }
+        let mut digest = self.digest;
+        for at in 0..self.in_flight.publishable(leading.acked) {
+            let slot = self.in_flight.next(at);
+            if slot.question.is_none() {
+                digest.fold(&slot.command, slot.result, &slot.events);
+            }
+        }
+        debug_assert_eq!(digest.outcomes(), leading.acked, "all before are executed");
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let time = now.map_or(0, |now| now.as_millis() as i64);
+        leading.hand_over(digest.value(), time);
     }
 
     /// Returns the state that a log goes on from which this exchange makes. Takes as long as
@@ -193,6 +201,7 @@ impl<S: Storage> Exchange<S> {
     /// Follows a log from now on: submitted commands are those of the log.
     pub(super) fn begin_to_follow(&mut self) {
         self.replication = Replication::Following;
+        self.committer.pace();
         (self.publish)(Published::Following);
     }
 

@@ -1,7 +1,19 @@
 //! The whole exchange, and the one function that changes it.
+//!
+//! *The fast path* does common commands in one go: check, execution and settlement. A command that
+//! is done there is done whole, and comes to what the three parts come to one after another. A
+//! command that needs the slow path is left alone, nothing of it done, and goes through the three
+//! parts; an order that trades does so from the first maker on that needs it. A symbol is found
+//! once, and the risk side and the book are asked for nothing that such a command does not need.
+//!
+//! *The levels that a command changed* follow from the command and its events: the price of each
+//! maker, of each order that was removed or reduced, the price from which an order was moved, and
+//! the price at which the command's order or a triggered stop order rests. Only the makers of an
+//! auction have events without their own price: [`Events::note_level`] has them.
 
-use crate::command::Command;
-use crate::event::Events;
+use crate::command::{Action, Command, OrderType};
+use crate::event::{Event, Events, LevelChange, Made, Moved, Removal, UserHint};
+use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::{Ahead, Matching};
 use crate::result_code::ResultCode;
 use crate::risk::Risk;
@@ -44,9 +56,8 @@ impl Default for State {
 /// let mut events = Events::new();
 /// let command = Command::AddUser { uid: UserId(7) };
 /// assert_eq!(apply(&mut state, &command, &mut events), ResultCode::Success);
-/// let code = apply(&mut state, &command, &mut events);
-/// assert_eq!(code, ResultCode::UserMgmtUserAlreadyExists);
-/// assert!(events.is_empty());
+/// let again = apply(&mut state, &command, &mut events);
+/// assert_eq!((again, events.len()), (ResultCode::UserMgmtUserAlreadyExists, 0));
 /// ```
 #[inline(always)]
 pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> ResultCode {
@@ -64,7 +75,6 @@ pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> Resul
 ///
 /// let (mut state, mut events) = (State::default(), Events::new());
 /// apply(&mut state, &Command::cancel_all(None, None), &mut events);
-/// // There were fewer than 1,024 orders.
 /// apply_left_over(&mut state, &mut events, |_, _, _| panic!("nothing is left over"));
 /// ```
 pub fn apply_left_over(
@@ -110,10 +120,9 @@ pub(crate) const PART: usize = 4096;
 /// Executes commands one after another, as [`apply`] does each, and calls `on_outcome`
 /// with every outcome: the command's place in `commands`, its result and its events.
 ///
-/// Gives the results and the state that [`apply`] gives. Where books or users are too many for the
-/// nearer caches, the memory of later commands is asked for while earlier ones are executed, which
-/// makes a command on a million resting orders several times as fast; where they are not, it costs
-/// nothing.
+/// Results and state are those of [`apply`]. Where books or users are too many for the near caches,
+/// the memory of later commands is asked for while earlier ones are executed, which makes a command
+/// on a million resting orders several times as fast; where they are not, it costs nothing.
 ///
 /// ```
 /// use thalweg_exchange::{Command, Events, ResultCode, State, UserId, apply_batch};
@@ -159,8 +168,8 @@ impl State {
     /// Returns the command that goes on with what earlier ones have left over, which had as many
     /// events as one may: a mass cancel, the end of an auction, a price band of futures, orders
     /// that have expired, or stop orders that were triggered. The owner of the state applies it
-    /// before long, and asks again then. `None` where nothing is left over, or only in symbols
-    /// that are halted or in an auction. Cost: no more than a few steps in trees.
+    /// before long, and asks again. `None` where nothing is left, or only in symbols that are
+    /// halted or in an auction. Cost: a few steps in trees.
     #[must_use]
     pub fn left_over(&self) -> Option<Command> {
         let Self { risk, matching } = self;
@@ -171,14 +180,9 @@ impl State {
         if let Some(command) = unfinished.and_then(|symbol| risk.next_step(symbol)) {
             return Some(command);
         }
-        let stops = matching
-            .left_over()
-            .map(|symbol| Command::RunStops { symbol });
-        stops.or_else(|| {
-            Some(Command::Clock {
-                time: matching.expired_by()?,
-            })
-        })
+        let stops = matching.left_over();
+        let stops = stops.map(|symbol| Command::RunStops { symbol });
+        stops.or_else(|| matching.expired_by().map(|time| Command::Clock { time }))
     }
 
     /// Returns whether something is [left over](Self::left_over).
@@ -190,9 +194,7 @@ impl State {
     /// Asks for what these commands will need.
     #[inline(never)]
     fn fetch(&self, commands: &[Command], ahead: &mut Ahead) {
-        for command in commands {
-            self.fetch_one(command, ahead);
-        }
+        (commands.iter()).for_each(|command| self.fetch_one(command, ahead));
         ahead.ask(&self.matching);
     }
 
@@ -202,4 +204,498 @@ impl State {
         ahead.note(&self.matching, command);
         self.risk.fetch(command);
     }
+
+    #[inline(always)]
+    fn apply(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        // Most commands are moves.
+        if matches!(command, Command::Move { .. }) {
+            return self.move_order(command, events);
+        }
+        self.apply_but_moves(command, events)
+    }
+
+    #[inline(always)]
+    fn move_order(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        match self.move_in_pair(command, events) {
+            Some(()) => ResultCode::Success,
+            None => self.move_slow(command, events),
+        }
+    }
+
+    #[inline(always)]
+    fn move_in_pair(&mut self, command: &Command, events: &mut Events) -> Option<()> {
+        let Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        } = *command
+        else {
+            return None;
+        };
+        let pair = self.risk.pair(symbol)?;
+        if !pair.takes_moves_to(price) {
+            return None;
+        }
+        let (book, _) = self.matching.book_near(pair.slot(), symbol)?;
+        let moved = book.shift::<true>((uid, order_id), price)?;
+        events.begin();
+        events.set_moved(moved);
+        Some(())
+    }
+
+    #[inline(never)]
+    fn move_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        match self.move_in_futures(command, events) {
+            Some(()) => ResultCode::Success,
+            None => self.apply_slow(command, events),
+        }
+    }
+
+    #[inline(always)]
+    fn move_in_futures(&mut self, command: &Command, events: &mut Events) -> Option<()> {
+        let Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        } = *command
+        else {
+            return None;
+        };
+        let slot = self.risk.passes_move_in_futures(uid, symbol, price)?;
+        let (book, _) = self.matching.book_near(slot, symbol)?;
+        let moved = book.shift::<false>((uid, order_id), price)?;
+        let standing = book.standing();
+        events.begin();
+        events.set_moved(moved);
+        events.set_standing(standing);
+        if !self.risk.settle_move_fast(slot, (price, &moved), &standing) {
+            self.risk.settle_slow(command, ResultCode::Success, events);
+        }
+        Some(())
+    }
+
+    /// Executes every command but a move.
+    #[inline(never)]
+    fn apply_but_moves(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        match command {
+            Command::Place(_) => self.place(command, events),
+            Command::Cancel { .. } => self.cancel(command, events),
+            Command::Reduce { .. } => self.reduce(command, events),
+            _ => self.apply_slow(command, events),
+        }
+    }
+
+    #[inline(never)]
+    fn place(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_slow(command, events);
+        };
+        let Some(mut pair) = self.risk.pair(place.symbol) else {
+            return self.apply_slow(command, events);
+        };
+        let slot = pair.slot();
+        let Some(user) = pair.hold(place) else {
+            return self.place_slow(command, events);
+        };
+        self.place_accepted(command, (slot, user), events)
+    }
+
+    #[inline(always)]
+    fn place_accepted(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_slow(command, events);
+        };
+        events.begin();
+        let Some((book, _)) = self.matching.book_near(slot, place.symbol) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        if book.rest_at_once(place, user) {
+            return ResultCode::Success;
+        }
+        self.place_on(command, (slot, user), events)
+    }
+
+    /// Executes an order that was accepted, and does not rest at once.
+    #[inline(never)]
+    fn place_on(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        match command {
+            Command::Place(place) if place.takes_plainly() => match place.action {
+                Action::Ask => self.cross::<false>(command, (slot, user), events),
+                Action::Bid => self.cross::<true>(command, (slot, user), events),
+            },
+            _ => self.place_in_parts(command, (slot, user), events),
+        }
+    }
+
+    #[inline(never)]
+    fn place_in_parts(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_slow(command, events);
+        };
+        let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        let result = book.place_slow(place, user, rules, events);
+        if book.has_left_over() {
+            self.matching.note_left_over(place.symbol);
+        }
+        self.risk.settle_place(place, command, result, events);
+        result
+    }
+
+    /// An order without conditions that takes up to its price: trades are booked as they happen.
+    #[inline(never)]
+    fn cross<const BUYS: bool>(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_slow(command, events);
+        };
+        let mut crossing = self.risk.crossing(slot);
+        let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        let pays = |made: Made| crossing.pays::<BUYS>(made);
+        let Some(crossed) = book.cross::<BUYS>(place, rules, events, pays) else {
+            return self.place_in_parts(command, (slot, user), events);
+        };
+        let booked = crossing.booked(place, crossed.left, events);
+        let (result, is_left_over) = if crossed.left == 0 {
+            let is_left_over = book.run_stops(0, rules, events);
+            (ResultCode::Success, is_left_over)
+        } else {
+            let result = book.end_crossing((place, user), crossed, rules, events);
+            (result, book.has_left_over())
+        };
+        if is_left_over {
+            self.matching.note_left_over(place.symbol);
+        }
+        let is_done = crossing.end::<BUYS>((place, user), &booked, events);
+        if is_done.is_none() {
+            self.risk.settle_crossed(command, (result, events), &booked);
+        }
+        result
+    }
+
+    #[inline(never)]
+    fn place_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_slow(command, events);
+        };
+        let (checked, user) = self.risk.check_other(command);
+        if checked == ResultCode::ValidForMatchingEngine
+            && let Some(slot) = self
+                .risk
+                .pair(place.symbol)
+                .and_then(|pair| pair.simple_slot())
+        {
+            return self.place_accepted(command, (slot, user), events);
+        }
+        events.begin();
+        let result = self.matching.place(place, checked, user, events);
+        self.risk.settle_place(place, command, result, events);
+        result
+    }
+
+    #[inline(never)]
+    fn cancel(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        if let Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        } = *command
+            && let Some(()) = self.take_off((uid, symbol), (order_id, i64::MAX), events)
+        {
+            return ResultCode::Success;
+        }
+        self.reduce_slow(command, events)
+    }
+
+    #[inline(never)]
+    fn reduce(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        if let Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by,
+        } = *command
+            && by > 0
+            && let Some(()) = self.take_off((uid, symbol), (order_id, by), events)
+        {
+            return ResultCode::Success;
+        }
+        self.reduce_slow(command, events)
+    }
+
+    #[inline(never)]
+    fn reduce_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let (owner, (order_id, by)) = match *command {
+            Command::Cancel {
+                uid,
+                symbol,
+                order_id,
+            } => ((uid, symbol), (order_id, i64::MAX)),
+            Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by,
+            } if by > 0 => ((uid, symbol), (order_id, by)),
+            _ => return self.apply_slow(command, events),
+        };
+        match self.take_off_in_futures(owner, (order_id, by), command, events) {
+            Some(()) => ResultCode::Success,
+            None => self.apply_slow(command, events),
+        }
+    }
+
+    /// Such a command passes every check.
+    #[inline(always)]
+    fn take_off_in_futures(
+        &mut self,
+        (uid, symbol): (UserId, SymbolId),
+        (order_id, lots): (OrderId, i64),
+        command: &Command,
+        events: &mut Events,
+    ) -> Option<()> {
+        let slot = self.risk.pair(symbol)?.slot();
+        let (book, _) = self.matching.book_near(slot, symbol)?;
+        // In an auction there may be more to note.
+        if !book.is_futures() || book.is_auction() {
+            return None;
+        }
+        let (found, reduced) = book.reducible((uid, order_id), lots)?;
+        events.begin();
+        book.take_off(found, &reduced, events);
+        let standing = book.standing();
+        events.set_standing(standing);
+        let position = (uid, symbol);
+        if !(self.risk).reduce_in_futures(position, &standing, (events, reduced.user)) {
+            self.risk.settle_slow(command, ResultCode::Success, events);
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    fn take_off(
+        &mut self,
+        (uid, symbol): (UserId, SymbolId),
+        (order_id, lots): (OrderId, i64),
+        events: &mut Events,
+    ) -> Option<()> {
+        let mut pair = self.risk.pair(symbol)?;
+        if !pair.gives_back() {
+            return None;
+        }
+        let (book, _) = self.matching.book_near(pair.slot(), symbol)?;
+        let (found, reduced) = book.reducible((uid, order_id), lots)?;
+        pair.give_back(uid, &reduced)?;
+        events.begin();
+        book.take_off(found, &reduced, events);
+        Some(())
+    }
+
+    /// Executes a command part by part.
+    #[inline(never)]
+    fn apply_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        self.apply_in_parts(command, events, || {})
+    }
+
+    /// Checks a command, matches it and settles it, and calls `end_of_part` after each.
+    #[inline(always)]
+    fn apply_in_parts(
+        &mut self,
+        command: &Command,
+        events: &mut Events,
+        mut end_of_part: impl FnMut(),
+    ) -> ResultCode {
+        let (checked, user) = self.risk.check_hinted(command);
+        end_of_part();
+        let result = self.matching.execute_for(command, checked, user, events);
+        end_of_part();
+        self.risk.settle(command, result, events);
+        end_of_part();
+        result
+    }
+
+    /// Executes a command, and lists its levels.
+    #[inline(never)]
+    fn apply_listed(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let result = self.apply(command, events);
+        self.list_levels(command, result, events);
+        result
+    }
+
+    /// Lists the levels that the last command may have changed, each once. Cost: a look at events
+    /// and levels; where several orders took, or orders were removed, a sort of the levels.
+    fn list_levels(&self, command: &Command, result: ResultCode, events: &mut Events) {
+        let (events, moved, levels) = events.split_levels();
+        let is_done = result == ResultCode::Success;
+        let is_uncross = matches!(command, Command::Uncross { .. });
+        if !(is_uncross && is_done) {
+            levels.clear();
+        }
+        if !is_done && events.is_empty() {
+            return;
+        }
+        let Some(subject) = Subject::of(command, moved) else {
+            return;
+        };
+        let is_chain = note(&subject, events, moved, levels);
+        if is_uncross || is_chain {
+            levels.sort_unstable_by_key(LevelChange::key);
+            levels.dedup_by_key(|level| level.key());
+        }
+        read(&self.matching, levels);
+    }
 }
+
+/// The order of a command: where it is, which one if it rested before, and where it may rest now.
+#[derive(Clone, Copy, Default)]
+struct Subject {
+    symbol: SymbolId,
+    mover: Option<(UserId, OrderId)>,
+    rests_at: Option<(Action, i64)>,
+}
+
+impl Subject {
+    /// Returns that of a command; `None` where the book is gone with it.
+    #[inline(always)]
+    fn of(command: &Command, moved: Option<&Moved>) -> Option<Self> {
+        let (symbol, mover, rests_at) = match *command {
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price,
+            } => {
+                let to = moved.map(|moved| (moved.action, price));
+                (symbol, Some((uid, order_id)), to)
+            }
+            Command::Place(ref place) => {
+                let rests_at = (place.action, place.price);
+                (
+                    place.symbol,
+                    None,
+                    (place.order_type == OrderType::Gtc).then_some(rests_at),
+                )
+            }
+            Command::PlaceWith(ref order) => {
+                let place = &order.place;
+                (place.symbol, None, Some((place.action, place.price)))
+            }
+            Command::Amend(ref amend) => (
+                amend.symbol,
+                Some((amend.uid, amend.order_id)),
+                Some((amend.action, amend.price)),
+            ),
+            Command::Cancel { symbol, .. }
+            | Command::Reduce { symbol, .. }
+            | Command::RunStops { symbol }
+            | Command::Uncross { symbol, .. } => (symbol, None, None),
+            Command::RemoveSymbol { .. } | Command::Reset => return None,
+            // Their events have symbols.
+            _ => return Some(Self::default()),
+        };
+        Some(Self {
+            symbol,
+            mover,
+            rests_at,
+        })
+    }
+}
+
+/// Notes the levels that a command may have changed, and returns whether one may be there twice.
+#[inline(always)]
+fn note(
+    subject: &Subject,
+    events: &[Event],
+    moved: Option<&Moved>,
+    levels: &mut Vec<LevelChange>,
+) -> bool {
+    let symbol = subject.symbol;
+    // A taker meets levels in the order of their prices, so only the last can come again, and the
+    // one that a moved order leaves, which is the first.
+    let mut add = |symbol: SymbolId, side: Action, price: i64| {
+        let level = LevelChange::unread(symbol, side, price);
+        let is_same = |o: &LevelChange| o.price == price && o.side == side && o.symbol == symbol;
+        if !levels.last().is_some_and(is_same) && !levels.first().is_some_and(is_same) {
+            levels.push(level);
+        }
+    };
+    if let Some(moved) = moved {
+        add(symbol, moved.action, moved.price);
+    }
+    let mut is_chain = false;
+    for event in events {
+        match *event {
+            Event::Trade {
+                taker_action,
+                price,
+                ..
+            } => add(symbol, taker_action.opposite(), price),
+            Event::Reduce { action, price, .. } => add(symbol, action, price),
+            Event::Removed {
+                symbol,
+                order,
+                uid,
+                action,
+                price,
+                why,
+                ..
+            } => {
+                is_chain |= why == Removal::Decremented || subject.mover != Some((uid, order));
+                add(symbol, action, price);
+            }
+            Event::Triggered { action, price, .. } | Event::Uncrossed { action, price, .. } => {
+                is_chain = true;
+                add(symbol, action, price);
+            }
+            Event::Reject { .. } | Event::Refilled { .. } => {}
+        }
+    }
+    if let Some((side, price)) = subject.rests_at {
+        add(symbol, side, price);
+    }
+    is_chain
+}
+
+/// Reads what the levels are now; those of a symbol are side by side.
+#[inline(always)]
+fn read(matching: &Matching, levels: &mut [LevelChange]) {
+    let mut symbol = SymbolId::default();
+    let mut book = None;
+    for level in levels {
+        if book.is_none() || level.symbol != symbol {
+            symbol = level.symbol;
+            book = matching.book(symbol);
+        }
+        if let Some((volume, orders)) = book.and_then(|book| book.level(level.side, level.price)) {
+            level.volume = volume;
+            level.orders = orders;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

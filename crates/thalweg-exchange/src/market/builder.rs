@@ -1,17 +1,17 @@
-//! From commands and their outcomes to messages.
+//! From commands and their outcomes to messages, with their numbers.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-use super::MarketOptions;
-use super::message::{BestPrices, Body, Epoch, FeedSequence, Message, SymbolSequence};
-use super::snapshot::Snapshot;
-use super::symbol_feed::SymbolFeed;
-use super::tape::{Numbers, Tape};
-use crate::book::Level;
+use super::message::{
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, Quote, Snapshot, SymbolSequence,
+};
+use super::price_ladder::PriceLadder;
+use super::{Channels, MarketOptions};
+use crate::book::{Book, Level};
 use crate::command::{Action, Command};
-use crate::engine::symbol_index::SymbolIndex;
+use crate::engine::index::SymbolIndex;
 use crate::event::{Event, Events, LevelChange};
 use crate::ids::SymbolId;
 use crate::matching::Matching;
@@ -315,5 +315,224 @@ impl Builder {
             None => self.removed.get(&symbol),
         };
         numbers.map_or(SymbolSequence(0), |numbers| numbers.sequence)
+    }
+}
+
+/// The levels of a symbol.
+#[derive(Clone, Debug)]
+struct SymbolFeed {
+    numbers: Numbers,
+    asks: PriceLadder,
+    bids: PriceLadder,
+    best: BestPrices,
+}
+
+impl SymbolFeed {
+    fn new(numbers: Numbers, options: &MarketOptions) -> Self {
+        Self {
+            numbers,
+            asks: PriceLadder::new(Action::Ask, options.levels),
+            bids: PriceLadder::new(Action::Bid, options.levels),
+            best: BestPrices::default(),
+        }
+    }
+
+    /// Learns what rests in a book already.
+    fn learn(&mut self, book: &Book) {
+        for side in [Action::Ask, Action::Bid] {
+            for level in book.levels(side, usize::MAX) {
+                self.put(side, level);
+            }
+        }
+        self.best = self.best_now();
+    }
+
+    const fn ladder(&self, side: Action) -> &PriceLadder {
+        match side {
+            Action::Ask => &self.asks,
+            Action::Bid => &self.bids,
+        }
+    }
+
+    /// Puts a level in its place and returns it as it was.
+    fn put(&mut self, side: Action, level: Level) -> Level {
+        match side {
+            Action::Ask => self.asks.put(level),
+            Action::Bid => self.bids.put(level),
+        }
+    }
+
+    /// Adds the messages of a command, or of what a command did in this book.
+    fn follow(&mut self, events: &[Event], levels: &[LevelChange], to: &mut Tape) {
+        let from = to.len();
+        self.add_trades(events, to);
+        self.change_levels(levels, to);
+        to.close(from);
+    }
+
+    fn add_trades(&mut self, events: &[Event], to: &mut Tape) {
+        for event in events {
+            if let Event::Trade {
+                price,
+                size,
+                taker_action: taker_side,
+                ..
+            } = *event
+            {
+                let trade = Body::Trade {
+                    price,
+                    size,
+                    taker_side,
+                };
+                to.add(&mut self.numbers, trade);
+            }
+        }
+    }
+
+    /// Adds the levels that are not as they were, and the best prices where they changed.
+    fn change_levels(&mut self, levels: &[LevelChange], to: &mut Tape) {
+        let mut is_changed = false;
+        for &LevelChange {
+            side,
+            price,
+            volume,
+            orders,
+            ..
+        } in levels
+        {
+            let level = Level {
+                price,
+                volume,
+                orders,
+            };
+            if self.put(side, level) != level {
+                is_changed = true;
+                let delta = LevelDelta {
+                    side,
+                    price,
+                    volume,
+                    orders,
+                };
+                to.add(&mut self.numbers, Body::Level(delta));
+            }
+        }
+        if is_changed {
+            let best = self.best_now();
+            if best != self.best {
+                self.best = best;
+                to.add(&mut self.numbers, Body::Best(best));
+            }
+        }
+    }
+
+    fn best_now(&self) -> BestPrices {
+        let quote = |ladder: &PriceLadder| {
+            let best = ladder.best();
+            best.map(|Level { price, volume, .. }| Quote { price, volume })
+        };
+        BestPrices {
+            ask: quote(&self.asks),
+            bid: quote(&self.bids),
+        }
+    }
+}
+
+/// The last numbers of a symbol. They outlive its removal: if it is added again, they go on.
+#[derive(Clone, Copy, Debug)]
+struct Numbers {
+    symbol: SymbolId,
+    sequence: SymbolSequence,
+}
+
+impl Numbers {
+    const fn new(symbol: SymbolId) -> Self {
+        Self {
+            symbol,
+            sequence: SymbolSequence(0),
+        }
+    }
+}
+
+/// The messages of one command; the memory is used again for the next.
+#[derive(Clone, Debug)]
+struct Tape {
+    messages: Vec<Message>,
+    epoch: Epoch,
+    channels: Channels,
+    sequence: FeedSequence,
+}
+
+impl Tape {
+    fn new(epoch: Epoch, channels: Channels, messages: usize) -> Self {
+        Self {
+            messages: Vec::with_capacity(messages),
+            epoch,
+            channels,
+            sequence: FeedSequence(0),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.messages.clear();
+    }
+
+    fn messages(&self) -> &[Message] {
+        &self.messages
+    }
+
+    /// How many messages are here; [`close`](Self::close) takes it.
+    const fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Adds a message, if the feed has those.
+    #[inline(always)]
+    fn add(&mut self, numbers: &mut Numbers, body: Body) {
+        let is_on = match body {
+            Body::Trade { .. } => self.channels.trades,
+            Body::Level(_) => self.channels.levels,
+            Body::Best(_) => self.channels.best,
+            Body::Cleared => true,
+        };
+        if !is_on {
+            return;
+        }
+        self.sequence.0 += 1;
+        numbers.sequence.0 += 1;
+        self.messages.push(Message {
+            epoch: self.epoch,
+            sequence: self.sequence,
+            symbol_sequence: numbers.sequence,
+            channels: self.channels,
+            symbol: numbers.symbol,
+            is_last: false,
+            body,
+        });
+    }
+
+    /// Marks the last message, if any came since there were `from`.
+    fn close(&mut self, from: usize) {
+        if let Some(last) = self.messages[from..].last_mut() {
+            last.is_last = true;
+        }
+    }
+}
+
+impl Snapshot {
+    fn fill(&mut self, tape: &Tape, feed: &SymbolFeed, depth: usize) {
+        self.symbol = feed.numbers.symbol;
+        self.epoch = tape.epoch;
+        self.channels = tape.channels;
+        self.sequence = tape.sequence;
+        self.as_of = feed.numbers.sequence;
+        for (side, levels, cut) in [
+            (Action::Ask, &mut self.asks, &mut self.asks_cut),
+            (Action::Bid, &mut self.bids, &mut self.bids_cut),
+        ] {
+            let all = feed.ladder(side).levels();
+            *cut = all.len() > depth;
+            levels.clear();
+            levels.extend(all.take(depth));
+        }
     }
 }

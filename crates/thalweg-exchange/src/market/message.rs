@@ -1,6 +1,7 @@
-//! The messages that subscribers receive.
+//! The messages that subscribers receive, and the picture of a book from which they can start.
 
 use super::Channels;
+use crate::book::Level;
 use crate::command::Action;
 use crate::ids::SymbolId;
 
@@ -97,4 +98,38 @@ pub struct BestPrices {
     pub ask: Option<Quote>,
     /// The highest price of a resting bid.
     pub bid: Option<Quote>,
+}
+
+/// A book as it was after a message; a buffer to be used again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The symbol of the book.
+    pub symbol: SymbolId,
+    /// Which start of the feed it is from: both numbers count in it.
+    pub epoch: Epoch,
+    /// Which messages the feed has: both numbers count these.
+    pub channels: Channels,
+    /// The last message of the whole feed before the picture was taken.
+    pub sequence: FeedSequence,
+    /// The last message of this symbol that is in the picture: those after it are to be applied.
+    pub as_of: SymbolSequence,
+    /// The selling levels, best first.
+    pub asks: Vec<Level>,
+    /// The buying levels, best first.
+    pub bids: Vec<Level>,
+    /// True where there are more selling levels than these.
+    pub asks_cut: bool,
+    /// True where there are more buying levels than these.
+    pub bids_cut: bool,
+}
+
+impl Snapshot {
+    /// Returns the levels of one side, best first.
+    #[must_use]
+    pub fn levels(&self, side: Action) -> &[Level] {
+        match side {
+            Action::Ask => &self.asks,
+            Action::Bid => &self.bids,
+        }
+    }
 }

@@ -29,23 +29,17 @@
 //! [`FeedCheck`] before it, which gets the whole feed, when the next one of any symbol comes.
 
 mod builder;
-mod feed_check;
 mod message;
 mod price_ladder;
 mod replica;
-mod snapshot;
-mod symbol_feed;
-mod tape;
 
 use std::fmt;
 
 pub use self::builder::{Builder, OutOfStep};
-pub use self::feed_check::{FeedCheck, FeedError};
 pub use self::message::{
-    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, Quote, SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, Quote, Snapshot, SymbolSequence,
 };
-pub use self::replica::{Horizon, Replica, ReplicaError};
-pub use self::snapshot::Snapshot;
+pub use self::replica::{FeedCheck, FeedError, Horizon, Replica, ReplicaError};
 
 /// Which messages a feed has. [`Body::Cleared`] is always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

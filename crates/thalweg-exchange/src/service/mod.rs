@@ -314,7 +314,7 @@ impl Service {
     /// # Errors
     /// As [`submit`](Self::submit).
     pub fn drain(&mut self) -> Result<(), Stopped> {
-        self.pipeline.drain()
+        self.pipeline.flush()
     }
 
     /// Returns figures of where the time went so far, stage by stage.

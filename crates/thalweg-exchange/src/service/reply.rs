@@ -130,7 +130,7 @@ impl<T> Pending<T> {
 
     /// Waits for the result as `pace` says.
     pub(super) fn wait_by(mut self, pace: &mut Pace) -> Result<T, ClientError> {
-        let received = self.receiver.recv_by(pace, None);
+        let received = self.receiver.recv_with_pace(pace, None);
         received.map_err(|_| ended(&self.failure))
     }
 
@@ -141,7 +141,10 @@ impl<T> Pending<T> {
     /// The errors of [`wait`](Self::wait).
     pub fn wait_timeout(&mut self, timeout: Duration) -> Option<Result<T, ClientError>> {
         let deadline = Instant::now().checked_add(timeout);
-        match self.receiver.recv_by(&mut Pace::new(self.mode), deadline) {
+        match self
+            .receiver
+            .recv_with_pace(&mut Pace::new(self.mode), deadline)
+        {
             Ok(result) => Some(Ok(result)),
             Err(RecvTimeoutError::Timeout) => None,
             Err(_) => Some(Err(ended(&self.failure))),

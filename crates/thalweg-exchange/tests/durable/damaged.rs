@@ -144,8 +144,7 @@ fn a_long_journal_gives_the_same_state_and_is_refused_where_it_is_wrong() {
 
 #[test]
 fn memory_for_a_snapshot_is_that_of_its_header_not_of_its_file() {
-    let directory = std::env::temp_dir().join(format!("thalweg-long-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
+    let directory = thalweg_testkit::Scratch::new("long");
     let (mut exchange, _) = Exchange::open(&directory, inline(), |_| ()).expect("it opens");
     market(&mut exchange);
     exchange.close().expect("it ends");
@@ -155,5 +154,4 @@ fn memory_for_a_snapshot_is_that_of_its_header_not_of_its_file() {
     std::fs::remove_file(directory.join(name(2))).expect("it is there");
     let (_, recovered) = Exchange::open(&directory, inline(), |_| ()).expect("it opens");
     assert_eq!((recovered.replayed, recovered.skipped.len()), (2, 1));
-    std::fs::remove_dir_all(&directory).expect("it is there");
 }

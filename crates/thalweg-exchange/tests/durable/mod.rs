@@ -400,8 +400,7 @@ fn unsynced_answers_do_not_wait_and_are_durable_after_a_close() {
 
 #[test]
 fn a_directory_of_something_else_is_refused() {
-    let directory = std::env::temp_dir().join(format!("thalweg-durable-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).expect("a directory");
+    let directory = thalweg_testkit::Scratch::new("durable");
     std::fs::write(directory.join("thesis.txt"), "mine").expect("a file");
     let refused = Exchange::open(&directory, inline(), |_| ()).expect_err("not ours");
     assert!(matches!(refused, OpenError::NotOurs { .. }));
@@ -421,7 +420,6 @@ fn a_directory_of_something_else_is_refused() {
     exchange.close().expect("it ends");
     let (_, recovered) = Exchange::open(&directory, inline(), |_| ()).expect("ours");
     assert_eq!(recovered.commands, 2);
-    std::fs::remove_dir_all(&directory).expect("it is there");
 }
 
 #[test]

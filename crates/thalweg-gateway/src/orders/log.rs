@@ -312,8 +312,7 @@ mod tests {
 
     #[test]
     fn a_log_that_is_opened_again_gives_what_was_committed() {
-        let name = format!("thalweg-gateway-log-{}", std::process::id());
-        let directory = std::env::temp_dir().join(name);
+        let directory = thalweg_testkit::Scratch::new("gateway-log");
         let log = Log::open(&directory, 1 << 20).expect("it opens");
         log.read(|_, _| panic!("it is new")).expect("it is empty");
         let mut last = Lsn::new(1);
@@ -327,6 +326,5 @@ mod tests {
         let first = log.read(|record, _| read.push(record));
         assert_eq!(first.expect("it is whole"), Lsn::FIRST);
         assert_eq!(read, records());
-        std::fs::remove_dir_all(&directory).expect("it is there");
     }
 }

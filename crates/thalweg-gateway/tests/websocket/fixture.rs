@@ -1,7 +1,7 @@
 //! A server with a gateway in a directory of its own, and clients.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,6 +21,7 @@ use thalweg_server::Server;
 use thalweg_server::conditions::Conditions;
 use thalweg_server::config::Config;
 use thalweg_server::flow::{Flow, Pace, Recorded, Source};
+use thalweg_testkit::Scratch;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
@@ -38,22 +39,11 @@ pub(crate) struct Fixture {
     pub(crate) server: Option<Server>,
     admin: AdminClient,
     pub(crate) keys: PathBuf,
-    directory: PathBuf,
+    directory: Scratch,
     users: Vec<TradeClient>,
     next_order: AtomicU32,
     /// The number of the last order's command, and 1.
     placed: AtomicU64,
-}
-
-fn scratch() -> PathBuf {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // ORDERING: Relaxed; only the numbers must differ.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("websocket-{}-{number}", std::process::id());
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a directory");
-    directory
 }
 
 impl Fixture {
@@ -68,7 +58,7 @@ impl Fixture {
 
     /// Starts with other symbols than those of all tests.
     pub(crate) async fn listing(symbols: &str, change: impl FnOnce(&mut Config)) -> Self {
-        let directory = scratch();
+        let directory = Scratch::new("websocket");
         std::fs::write(directory.join("symbols.toml"), symbols).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
         Self::open(directory, change).await.filled().await
@@ -76,7 +66,7 @@ impl Fixture {
 
     /// Starts behind a network with conditions.
     pub(crate) async fn behind(conditions: Conditions) -> Self {
-        let directory = scratch();
+        let directory = Scratch::new("websocket");
         std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");
         // Conditions come with a market; this one does nothing.
@@ -126,12 +116,12 @@ impl Fixture {
     }
 
     /// Starts server and gateway on what is in a directory.
-    async fn open(directory: PathBuf, change: impl FnOnce(&mut Config)) -> Self {
+    async fn open(directory: Scratch, change: impl FnOnce(&mut Config)) -> Self {
         Self::open_with(directory, change, None).await
     }
 
     async fn open_with(
-        directory: PathBuf,
+        directory: Scratch,
         change: impl FnOnce(&mut Config),
         flow: Option<Flow>,
     ) -> Self {
@@ -202,13 +192,20 @@ impl Fixture {
         Self::open(directory, change).await
     }
 
-    async fn stop(mut self) -> PathBuf {
-        let directory = std::mem::take(&mut self.directory);
-        self.gateway.drain();
-        self.gateway.drained().await;
-        let server = self.server.take().expect("it runs");
+    async fn stop(self) -> Scratch {
+        let Self {
+            gateway,
+            server,
+            admin,
+            directory,
+            users,
+            ..
+        } = self;
+        gateway.drain();
+        gateway.drained().await;
+        let server = server.expect("it runs");
         server.stop().await.expect("it stops in order");
-        drop(self);
+        drop((gateway, admin, users));
         // Tasks of the gateway may have its log still.
         let log = directory.join("exchange/gateway");
         while let Err(Error::InUse { .. }) = Journal::<[u8]>::open(&log, JournalOptions::default())
@@ -290,12 +287,6 @@ impl Fixture {
         let url = format!("ws://{}{path}", self.gateway.address());
         let (socket, _) = client_async(url, stream).await.expect("a WebSocket");
         Client(socket)
-    }
-}
-
-impl Drop for Fixture {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 

@@ -81,13 +81,14 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
+    use thalweg_testkit::Scratch;
+
     /// Two directories, the first of which has a file `a`.
-    struct Place(PathBuf);
+    struct Place(Scratch);
 
     impl Place {
         fn new(name: &str) -> Place {
-            let name = format!("thalweg-archive-{name}-{}", std::process::id());
-            let place = Place(std::env::temp_dir().join(name));
+            let place = Place(Scratch::new(name));
             fs::create_dir_all(place.at("archive")).expect("it can be made");
             fs::write(place.at("a"), [7; 100_000]).expect("it can be written");
             place
@@ -99,12 +100,6 @@ mod tests {
 
         fn archive(&self) -> io::Result<Archived> {
             archive(&self.0, &self.at("archive"), "a")
-        }
-    }
-
-    impl Drop for Place {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
         }
     }
 

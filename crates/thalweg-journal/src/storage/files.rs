@@ -320,13 +320,15 @@ impl StorageFile for JournalFile {
 
 #[cfg(test)]
 mod tests {
+    use thalweg_testkit::Scratch;
+
     use super::*;
 
     /// A child that another thread starts holds the parent's files for a moment.
     #[test]
     fn a_lock_ends_although_another_process_still_has_the_file() {
-        let place = std::env::temp_dir().join(format!("thalweg-lock-{}", std::process::id()));
-        let files = Files::new(&place);
+        let place = Scratch::new("lock");
+        let files = Files::new(&*place);
         files.make().expect("it can be made");
         let lock = files.lock().expect("it can be locked").expect("it is new");
         let inherited = lock.0.try_clone().expect("files can be copied");
@@ -334,14 +336,14 @@ mod tests {
         drop(lock);
         assert!(files.lock().expect("it can be asked").is_some());
         drop(inherited);
-        fs::remove_dir_all(place).expect("it was made here");
     }
 
     /// A crash takes a directory whose name is not durable, and with it the journal and all that it
     /// acknowledged.
     #[test]
     fn the_names_of_all_directories_above_are_durable() {
-        let base = std::env::temp_dir().join(format!("thalweg-made-{}", std::process::id()));
+        let place = Scratch::new("made");
+        let base = place.join("base");
         let files = Files::new(base.join("a/b/c"));
         let synced = || {
             let mut synced = Vec::new();
@@ -366,6 +368,5 @@ mod tests {
             synced().is_empty(),
             "once there is a journal, they are durable"
         );
-        fs::remove_dir_all(base).expect("it was made here");
     }
 }

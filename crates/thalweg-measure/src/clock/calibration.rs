@@ -191,13 +191,12 @@ mod tests {
 
     #[test]
     fn a_counter_that_the_kernel_rejected_is_not_used() {
+        let place = thalweg_testkit::Scratch::new("clock");
         let list = |name: &str, text: &str| {
-            let path = std::env::temp_dir().join(format!("thalweg-{}-{name}", std::process::id()));
+            let path = place.join(name);
             std::fs::write(&path, text).expect("a temporary file");
-            let path = path.into_os_string().into_string().expect("a path of text");
-            let found = [Source::Tsc, Source::ArmCounter].map(|source| is_rejected(source, &path));
-            std::fs::remove_file(path).expect("the file was there");
-            found
+            let path = path.to_str().expect("a path of text");
+            [Source::Tsc, Source::ArmCounter].map(|source| is_rejected(source, path))
         };
         assert_eq!(list("kept", "tsc hpet acpi_pm \n"), [false, false]);
         assert_eq!(list("early", "tsc-early hpet\n"), [true, false]);

@@ -33,7 +33,7 @@ const ASIDE: &str = "before-catch-up";
 type OnStep<'f> = &'f mut dyn FnMut() -> io::Result<()>;
 
 /// A directory that no other program has open.
-pub(super) struct Held<'d> {
+pub(super) struct LockedDirectory<'d> {
     directory: &'d Path,
     _lock: Box<dyn Any>,
 }
@@ -49,13 +49,13 @@ fn private_directory(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// Another program has it open, or the system refuses it.
-pub(super) fn hold(directory: &Path) -> io::Result<Held<'_>> {
+pub(super) fn hold(directory: &Path) -> io::Result<LockedDirectory<'_>> {
     private_directory(directory)?;
     let _lock = Box::new(locked(directory)?);
-    Ok(Held { directory, _lock })
+    Ok(LockedDirectory { directory, _lock })
 }
 
-impl Held<'_> {
+impl LockedDirectory<'_> {
     /// Makes room for a copy. Returns the empty directory in which it is received.
     pub(super) fn empty_part(&self) -> io::Result<PathBuf> {
         self.remove_part()?;
@@ -176,8 +176,9 @@ fn remove_all(directory: &Path) -> io::Result<()> {
 mod tests {
     use thalweg_exchange::durable::{Exchange, Origin};
     use thalweg_exchange::{Command, UserId};
+    use thalweg_testkit::Scratch;
 
-    use super::super::tests::{Place, options};
+    use super::super::tests::options;
     use super::*;
 
     /// Makes an exchange with this number of users, and two snapshots.
@@ -206,9 +207,8 @@ mod tests {
         const NEW: u64 = 9;
         let mut refused = 0;
         for steps in 0.. {
-            let name = format!("thalweg-catch-up-{steps}-{}", std::process::id());
-            let place = Place(std::env::temp_dir().join(name));
-            let directory = place.0.as_path();
+            let place = Scratch::new("catch-up");
+            let directory = &*place;
             make(directory, OLD as i64);
             fs::write(directory.join("keys.toml"), "").expect("there is room");
             let held = hold(directory).expect("nothing else has it");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use thalweg_exchange::durable::replication::copying::{CopyError, check, commands_in, gap};
-use thalweg_exchange::durable::replication::{CommandLog, LogError, Written};
+use thalweg_exchange::durable::replication::{CommandLog, LogError, Written, log_of, note_log};
 use thalweg_exchange::durable::{Files, Options};
 
 use self::peer::Pause;
@@ -24,6 +24,17 @@ pub enum CatchUpError {
     Log(LogError),
     /// No replica has given a copy: each that was asked, with the reason.
     NoCopy(Vec<(String, CopyError)>),
+    /// The directory belongs to another log: no copy takes its place.
+    OtherLog {
+        /// The directory.
+        place: PathBuf,
+        /// How many commands it has.
+        commands: u64,
+        /// The start of its log's chain; none where it has no note of a log.
+        own: Option<u64>,
+        /// That of the log that is followed.
+        log: u64,
+    },
     /// The directory takes no copy.
     Directory {
         /// The directory.
@@ -44,6 +55,25 @@ impl fmt::Display for CatchUpError {
                 f.write_str("no replica has given a copy that fits the log")?;
                 let mut asked = asked.iter();
                 asked.try_for_each(|(replica, error)| write!(f, "; {replica}: {error}"))
+            }
+            Self::OtherLog {
+                place,
+                commands,
+                own,
+                log,
+            } => {
+                write!(f, "{}: its {commands} commands ", place.display())?;
+                match own {
+                    Some(own) => write!(f, "belong to the command log {own:016x}, not to ")?,
+                    None => {
+                        f.write_str("belong to a command log that it does not name, maybe to ")?
+                    }
+                }
+                write!(
+                    f,
+                    "{log:016x}, which has given up what it would need to go on: move them aside, \
+                     and an empty directory gets a copy of another replica"
+                )
             }
             Self::Directory { place, source } => {
                 write!(
@@ -117,7 +147,7 @@ impl CatchUp {
     /// others get copies. Waits by `pause`; returns false if that does.
     ///
     /// # Errors
-    /// [`CatchUpError::Directory`].
+    /// [`CatchUpError::Directory`] and [`CatchUpError::OtherLog`].
     pub(crate) fn prepare(
         &self,
         options: &Options,
@@ -158,12 +188,15 @@ impl CatchUp {
                         oldest,
                         "the log begins behind what this replica has"
                     );
-                    match self.run(options, (log, oldest), &mut pause) {
+                    match self.run(options, (log, oldest, commands), &mut pause) {
                         Ok(copied) => {
                             (commands, again) = (copied, PEERS_AGAIN);
                             continue;
                         }
-                        Err(error @ CatchUpError::Directory { .. }) => return Err(error),
+                        Err(
+                            error
+                            @ (CatchUpError::Directory { .. } | CatchUpError::OtherLog { .. }),
+                        ) => return Err(error),
                         Err(_) if !pause(Duration::ZERO) => return Ok(false),
                         Err(error) => {
                             let wait = error.wait(&mut again);
@@ -186,18 +219,19 @@ impl CatchUp {
     }
 
     /// Gets a copy of another replica, checks it, and puts it in the place of what the directory
-    /// has, which no exchange has open. `oldest` is the first command that the log has. Returns how
-    /// many commands the directory has then.
+    /// has, which no exchange has open. `oldest` is the first command that the log has, `commands`
+    /// how many the directory has. Returns how many it has then.
     ///
     /// # Errors
     /// See [`CatchUpError`]; the directory has what it had.
     fn run(
         &self,
         options: &Options,
-        (log, oldest): (&mut dyn CommandLog, u64),
+        (log, oldest, commands): (&mut dyn CommandLog, u64, u64),
         pause: Pause<'_>,
     ) -> Result<u64, CatchUpError> {
         let mut failed = Vec::new();
+        let log_number = self.check_log(log, commands)?;
         let peers = self.peers(log, oldest).map_err(CatchUpError::Log)?;
         let in_directory = |source| self.failed(source);
         let held = directory::hold(&self.directory).map_err(in_directory)?;
@@ -208,6 +242,8 @@ impl CatchUp {
             match copied {
                 Ok(commands) if goes_on => {
                     held.replace().map_err(in_directory)?;
+                    // It was checked against the log. Else it is noted while it follows.
+                    let _ = note_log(&Files::new(&self.directory), log_number);
                     tracing::info!(%replica, commands, "a copy of another replica is in place");
                     return Ok(commands);
                 }
@@ -221,6 +257,30 @@ impl CatchUp {
             }
         }
         Err(CatchUpError::NoCopy(failed))
+    }
+
+    /// Returns the start of the log's chain where the directory, which has this number of commands,
+    /// may be replaced: it belongs to this log, or is empty.
+    ///
+    /// # Errors
+    /// [`CatchUpError::OtherLog`], or the log or the directory cannot be read.
+    fn check_log(&self, log: &mut dyn CommandLog, commands: u64) -> Result<u64, CatchUpError> {
+        let claim = log.read(u64::MAX).map_err(CatchUpError::Log)?.claim;
+        let unclaimed = || CatchUpError::Log(LogError("it is claimed no more".to_owned()));
+        let log = claim.ok_or_else(unclaimed)?.chain_start();
+        let own = log_of(&Files::new(&self.directory))
+            .map_err(|error| self.failed(io::Error::other(error.to_string())));
+        match own {
+            _ if commands == 0 => Ok(log),
+            Ok(own) if own == Some(log) => Ok(log),
+            Ok(own) => Err(CatchUpError::OtherLog {
+                place: self.directory.clone(),
+                commands,
+                own,
+                log,
+            }),
+            Err(error) => Err(error),
+        }
     }
 
     /// Returns the other replicas that have as much as the log has given up, the primary last.

@@ -6,28 +6,13 @@ use std::sync::atomic::Ordering;
 use thalweg_exchange::durable::replication::{FollowOptions, Followed, Following};
 use thalweg_exchange::durable::{Exchange, JournalOptions, Origin, SimDisk};
 use thalweg_exchange::{Command, UserId};
+use thalweg_testkit::Scratch;
 
 use super::*;
 use crate::replication::tests::OneLog;
 
 const USERS: i64 = 30;
 const ANYWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
-
-/// A directory that goes with the test.
-pub(super) struct Place(pub(super) PathBuf);
-
-impl Place {
-    pub(super) fn new(name: &str) -> Self {
-        let name = format!("thalweg-{name}-{}", std::process::id());
-        Self(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 pub(super) fn options() -> Options {
     Options {
@@ -65,26 +50,44 @@ fn primary() -> (SimDisk, OneLog) {
     (disk, log)
 }
 
-fn run(place: &Place, log: &OneLog, listener: &PeerListener) -> Result<u64, CatchUpError> {
+fn run(place: &Path, log: &OneLog, listener: &PeerListener) -> Result<u64, CatchUpError> {
     let mut log = log.clone();
-    let catch_up = CatchUp::new((&place.0, false), "two:2", listener);
-    catch_up.run(&options(), (&mut log, USERS as u64 - 5), &mut |_| true)
+    let catch_up = CatchUp::new((place, false), "two:2", listener);
+    // One that another program has open has none.
+    let commands = commands_in(&Files::new(place), &options()).unwrap_or_default();
+    catch_up.run(
+        &options(),
+        (&mut log, USERS as u64 - 5, commands),
+        &mut |_| true,
+    )
 }
 
-fn opened(place: &Place) -> (u64, u64) {
-    let (_, recovered) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
+/// Makes an exchange with a command in a directory.
+fn make_one(place: &Path) {
+    let (mut exchange, _) = Exchange::open(place, options(), |_| ()).expect("it opens");
+    exchange
+        .submit(Origin::Engine, &Command::Nop, 0)
+        .expect("it is taken");
+    exchange.close().expect("it ends in order");
+}
+
+/// Returns the start of the chain of a log.
+fn number_of(log: &OneLog) -> u64 {
+    let claim = log.clone().read(0).expect("it answers").claim;
+    claim.expect("it was made").chain_start()
+}
+
+fn opened(place: &Path) -> (u64, u64) {
+    let (_, recovered) = Exchange::open(place, options(), |_| ()).expect("it opens");
     (recovered.commands, recovered.digest.value())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     let (disk, mut log) = primary();
-    let place = Place::new("catches-up");
-    let (mut exchange, _) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
-    exchange
-        .submit(Origin::Engine, &Command::Nop, 0)
-        .expect("it is taken");
-    exchange.close().expect("it ends in order");
+    let place = Scratch::new("catches-up");
+    make_one(&place);
+    note_log(&Files::new(&place), number_of(&log)).expect("there is room");
     let before = opened(&place);
 
     let listener = PeerListener::start(ANYWHERE, disk.clone())
@@ -116,7 +119,7 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     assert_eq!(opened(&place), before);
 
     let _ = log.note_peer("one:1", &right);
-    let catch_up = |has_archive| CatchUp::new((&place.0, has_archive), "two:2", &listener);
+    let catch_up = |has_archive| CatchUp::new((&place, has_archive), "two:2", &listener);
     let mut prepare = |has_archive| {
         let prepared = catch_up(has_archive).prepare(&options(), &mut log, |time| time.is_zero());
         prepared.expect("the directory is well")
@@ -127,8 +130,56 @@ async fn a_directory_is_replaced_by_the_copy_of_a_peer_and_only_by_one() {
     let (mut exchange, recovered) = Exchange::open_in(disk, options(), |_| ()).expect("it opens");
     exchange.drain().expect("it is well");
     assert_eq!(opened(&place), (USERS as u64, recovered.digest.value()));
-    let aside = Place(place.0.join("before-catch-up"));
+    let aside = place.join("before-catch-up");
     assert_eq!(opened(&aside), before, "what was there is kept");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_directory_of_another_log_is_refused_and_kept() {
+    let (disk, mut log) = primary();
+    let listener = PeerListener::start(ANYWHERE, disk.clone()).await;
+    let listener = listener.expect("a free port");
+    let _ = log.note_peer("one:1", &listener.place("127.0.0.1"));
+    let place = Scratch::new("other-log");
+    make_one(&place);
+    let aside = place.join("before-catch-up");
+    std::fs::create_dir(&aside).expect("there is room");
+    let before = opened(&place);
+    let catch_up = CatchUp::new((&place, false), "two:2", &listener);
+    let refused = |log: &mut OneLog| {
+        let prepared = catch_up.prepare(&options(), log, |time| time.is_zero());
+        let error = prepared.expect_err("it is another log's").to_string();
+        assert_eq!(opened(&place), before);
+        assert!(aside.is_dir(), "nothing is removed");
+        error
+    };
+    let number = number_of(&log);
+    let text = format!(
+        "{number:016x}, which has given up what it would need to go on: move them aside, and an \
+         empty directory gets a copy of another replica"
+    );
+    let directory = place.display();
+    let unknown = format!(
+        "{directory}: its 1 commands belong to a command log that it does not name, maybe to {text}"
+    );
+    assert_eq!(refused(&mut log), unknown);
+    note_log(&Files::new(&place), number ^ 1).expect("there is room");
+    let other = number ^ 1;
+    let other = format!(
+        "{directory}: its 1 commands belong to the command log {other:016x}, not to {text}"
+    );
+    assert_eq!(refused(&mut log), other);
+    // It is said of the one that gives the copy.
+    assert_eq!(log_of(&disk).expect("it is read"), Some(number));
+    std::fs::remove_dir_all(&*place).expect("it is there");
+    assert!(
+        catch_up
+            .prepare(&options(), &mut log, |time| time.is_zero())
+            .expect("it is empty")
+    );
+    assert_eq!(opened(&place).0, USERS as u64);
+    let noted = log_of(&Files::new(&place)).expect("it is read");
+    assert_eq!(noted, Some(number));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,16 +198,16 @@ async fn a_copy_that_does_not_fit_the_log_replaces_nothing() {
         .await
         .expect("a free port");
     let _ = log.note_peer("one:1", &listener.place("127.0.0.1"));
-    let place = Place::new("does-not-fit");
+    let place = Scratch::new("does-not-fit");
     let error = run(&place, &log, &listener)
         .expect_err("it is another exchange's")
         .to_string();
     let text = "no replica has given a copy that fits the log; one:1: command 28 in the journal of \
                 this replica is another one than in the log";
     assert!(error.starts_with(text), "{error}");
-    assert!(!place.0.join("before-catch-up").exists());
+    assert!(!place.join("before-catch-up").exists());
     assert!(
-        !place.0.join("catch-up.part").exists(),
+        !place.join("catch-up.part").exists(),
         "nothing of it is left"
     );
 }
@@ -167,10 +218,10 @@ async fn what_was_aside_goes_before_a_copy_is_received_and_a_start_that_is_to_en
     let listener = PeerListener::start(ANYWHERE, disk).await;
     let listener = listener.expect("a free port");
     let _ = log.note_peer("one:1", &listener.place(""));
-    let place = Place::new("has-room");
-    let aside = place.0.join("before-catch-up");
+    let place = Scratch::new("has-room");
+    let aside = place.join("before-catch-up");
     std::fs::create_dir_all(&aside).expect("there is room");
-    let catch_up = CatchUp::new((&place.0, false), "two:2", &listener);
+    let catch_up = CatchUp::new((&place, false), "two:2", &listener);
     let prepare = |pause: &mut dyn FnMut(Duration) -> bool| {
         let prepared = catch_up.prepare(&options(), &mut log.clone(), pause);
         prepared.expect("the directory is well")
@@ -186,7 +237,7 @@ async fn what_was_aside_goes_before_a_copy_is_received_and_a_start_that_is_to_en
         };
         assert!(!prepare(&mut pause), "{looks}");
         assert!(!aside.exists());
-        assert!(!place.0.join("catch-up.part").exists());
+        assert!(!place.join("catch-up.part").exists());
         assert_eq!(opened(&place).0, 0, "nothing is replaced");
     }
     // The last of them may be under way yet.
@@ -203,9 +254,9 @@ async fn a_directory_that_another_program_has_open_is_not_touched() {
     let listener = PeerListener::start(ANYWHERE, disk).await;
     let listener = listener.expect("a free port");
     let _ = log.note_peer("one:1", &listener.place(""));
-    let place = Place::new("in-use");
-    let (_exchange, _) = Exchange::open(&place.0, options(), |_| ()).expect("it opens");
-    let part = place.0.join("catch-up.part");
+    let place = Scratch::new("in-use");
+    let (_exchange, _) = Exchange::open(&place, options(), |_| ()).expect("it opens");
+    let part = place.join("catch-up.part");
     std::fs::create_dir(&part).expect("there is room");
     let error = run(&place, &log, &listener).expect_err("it is in use");
     let text = error.to_string();
@@ -223,10 +274,10 @@ async fn a_start_waits_for_no_note_which_is_made_later() {
     // It takes nothing over.
     // ORDERING: Relaxed; a flag of a test.
     log.is_alive.store(true, Ordering::Relaxed);
-    let place = Place::new("no-note");
+    let place = Scratch::new("no-note");
     let (mut exchange, _) = Exchange::open_in(disk.clone(), options(), |_| ()).expect("it opens");
     exchange.drain().expect("it is well");
-    let catch_up = CatchUp::new((&place.0, true), "two:2", &listener);
+    let catch_up = CatchUp::new((&place, true), "two:2", &listener);
     let prepared = catch_up.prepare(&options(), &mut log, |time| time.is_zero());
     assert!(prepared.expect("the directory is well"));
     let mut follow_options = FollowOptions::new("two:2");

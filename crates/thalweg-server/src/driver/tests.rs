@@ -29,7 +29,7 @@ fn driver_with(disk: &SimDisk, options: Options) -> Driver<SimDisk> {
     driver_of(exchange)
 }
 
-pub(crate) fn driver_of(exchange: impl Into<Held<SimDisk>>) -> Driver<SimDisk> {
+pub(crate) fn driver_of(exchange: impl Into<HostedExchange<SimDisk>>) -> Driver<SimDisk> {
     let counters = Arc::<Counters>::default();
     let (audit, _) = Audit::start(None, Arc::clone(&counters)).expect("there are threads");
     Driver::new(exchange, counters, audit)

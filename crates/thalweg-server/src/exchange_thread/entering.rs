@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mio::{Interest, Token};
-use thalweg_exchange::codec::SESSION_VERSION;
 use thalweg_exchange::codec::session::{Ending, ReportGap, ServerFrame, Welcome};
 use thalweg_exchange::durable::Storage;
 use thalweg_exchange::session::{ReportNumber, Role};
@@ -21,6 +20,10 @@ use crate::session::{Input, Session, SessionId};
 
 /// The text of a bye to a session whose key is not among the new ones.
 const WITHDRAWN: &str = "the key was withdrawn";
+/// The version of the protocol from which on clients know a replica that is not the primary, and
+/// the text of the bye to others.
+const NAMES_PRIMARY: u16 = 2;
+const NOT_PRIMARY: &str = "this replica is not the primary";
 
 impl<S: Storage> ExchangeThread<S> {
     /// Enters a session in place of an older one, welcomes it, and gives it the reports that it
@@ -110,7 +113,10 @@ impl<S: Storage> ExchangeThread<S> {
         {
             // The log has no addresses for administrators.
             let text = if key.role == Role::Trade { primary } else { "" };
-            return Some((Ending::NotPrimary, text.to_owned().into()));
+            return Some(match session.terms.version >= NAMES_PRIMARY {
+                true => (Ending::NotPrimary, text.to_owned().into()),
+                false => (Ending::Shutdown, NOT_PRIMARY.into()),
+            });
         }
         let present = self.sessions.of_key(key)?;
         let present = self.sessions.get(present)?;
@@ -135,7 +141,7 @@ impl<S: Storage> ExchangeThread<S> {
         let reports = exchange.reports();
         let (key, user) = (session.terms.key, session.user());
         session.output.push(&ServerFrame::Welcome(Welcome {
-            version: u16::from(SESSION_VERSION),
+            version: session.terms.version,
             heartbeat_ms: session.terms.heartbeat.as_millis() as u32,
             holder: key.holder,
             last_executed: reports.session(key).last_executed,

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, mpsc};
 
 use thalweg_exchange::codec::session::NUMBERED_REPORT_BYTES;
+use thalweg_exchange::codec::{SESSION_VERSION, SESSION_VERSION_MAX};
 use thalweg_exchange::durable::{Options, SimDisk, Wake};
 use thalweg_exchange::market::{Channels, Epoch};
 use thalweg_exchange::session::SessionKey;
@@ -328,7 +329,13 @@ fn a_stop_does_not_wait_for_a_command_log_for_ever() {
 
 /// Adds a session with this role, and returns why it is not taken.
 fn objection(thread: &mut Thread, role: Role) -> Option<(Ending, String)> {
+    objection_to(thread, role, SESSION_VERSION_MAX)
+}
+
+/// Returns why a connection with this version of the protocol is not entered.
+fn objection_to(thread: &mut Thread, role: Role, version: u8) -> Option<(Ending, String)> {
     let (mut session, _client) = session(role, 7);
+    session.terms.version = version.into();
     session.output = Output::new(1 << 20, Rc::clone(&thread.budget));
     let id = thread.sessions.insert(Box::new(session));
     let objection = thread.objection(id, u64::MAX);
@@ -374,8 +381,8 @@ fn a_replica_that_halts_ends_its_sessions_and_says_why() {
         .replica(Instant::now())
         .expect("it is a replica");
     assert!(figures.has_halted && figures.stats.lag > 0, "{figures:?}");
-    let halt = log.halt.lock().expect("no panic").clone();
     let error = thread.driver.close().expect_err("it has halted");
+    let halt = log.halt.lock().expect("no panic").clone();
     assert_eq!(halt, Some(format!("two after 0: {error}")));
     let text = "the batch at command 0 of the log cannot be read: ";
     assert!(error.to_string().starts_with(text), "{error}");
@@ -392,6 +399,17 @@ fn a_replica_takes_readers_and_keeps_them_when_it_takes_over() {
     assert_eq!(objection(&mut thread, Role::Read), None);
     assert_eq!(objection(&mut thread, Role::Trade), not_primary("one"));
     assert_eq!(objection(&mut thread, Role::Admin), not_primary(""));
+    let known = (
+        Ending::Shutdown,
+        "this replica is not the primary".to_owned(),
+    );
+    for role in [Role::Trade, Role::Admin] {
+        assert_eq!(
+            objection_to(&mut thread, role, SESSION_VERSION),
+            Some(known.clone())
+        );
+    }
+    assert_eq!(objection_to(&mut thread, Role::Read, SESSION_VERSION), None);
     assert_eq!(lifecycle.get(), Lifecycle::Following);
     log.is_alive.store(false, Ordering::Relaxed);
     while thread.driver.held().primary().is_some() {

@@ -89,7 +89,6 @@ fn a_deferred_cancel_is_done_while_queries_keep_coming() {
         assert_eq!(report.report.kind, Execution::Cancelled { size: 1, why });
     });
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }
 
 /// A client that comes back while the orders of before still wait for their end finds them gone
@@ -127,5 +126,4 @@ fn a_deferred_cancel_comes_before_the_orders_of_the_next_connection() {
         [Execution::Cancelled { size: 1, why }, Execution::New]
     );
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }

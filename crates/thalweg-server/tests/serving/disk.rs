@@ -66,7 +66,6 @@ fn the_thread_rests_while_the_disk_is_full_and_while_nothing_happens() {
     takes_again(&server, &mut client, &mut sequence);
     rests(&server);
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }
 
 /// Sends orders of user 1 until one is taken, after which the server serves.
@@ -139,7 +138,6 @@ fn without_sync_what_was_answered_is_soon_in_the_files() {
         }
     }
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }
 
 /// Sends orders of a user, without waiting for answers, until a frame comes for which `is_it` is
@@ -199,7 +197,6 @@ fn a_server_ends_while_its_disk_has_no_room() {
     server.start();
     server.serves();
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }
 
 #[test]
@@ -225,5 +222,4 @@ fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
     disk.set_full(false);
     takes_again(&server, &mut client, &mut sequence);
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }

@@ -24,7 +24,8 @@ fn a_welcome_has_what_the_client_needs() {
 
 #[test]
 fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
-    let file = scratch().with_extension("toml");
+    let place = scratch();
+    let file = place.join("keys.toml");
     let mut made = Vec::new();
     for (role, holder) in [(Role::Trade, 7), (Role::Read, 8), (Role::Admin, 1)] {
         let key = keys::generate().expect("there is randomness");
@@ -82,12 +83,12 @@ fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
         let expected = Received::Bye(Ending::WrongKey, String::new());
         assert_eq!(with(role, holder, key), expected, "{role} {holder}");
     }
-    std::fs::remove_file(&file).expect("it is there");
 }
 
 #[test]
 fn a_key_that_is_taken_away_ends_its_session_and_opens_no_other() {
-    let file = scratch().with_extension("toml");
+    let place = scratch();
+    let file = place.join("keys.toml");
     let text = keys::generate().expect("there is randomness");
     let entry = keys::Key {
         name: "seven".to_owned(),
@@ -119,7 +120,6 @@ fn a_key_that_is_taken_away_ends_its_session_and_opens_no_other() {
     assert_eq!(client.bye().0, Ending::WrongKey);
     let bye = Client::with_hello(server.trade_address(), asked).bye();
     assert_eq!(bye, (Ending::WrongKey, String::new()));
-    std::fs::remove_file(&file).expect("it is there");
 }
 
 #[test]
@@ -151,14 +151,14 @@ fn what_is_no_hello_ends_with_a_reason() {
     assert_eq!(why, Ending::BadFrame);
     assert!(text.starts_with("frame at byte 0: "), "{text}");
     let newer = Hello {
-        version_min: 2,
+        version_min: 3,
         version_max: 9,
         ..hello(Role::Trade, 1)
     };
     let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(newer)));
     assert_eq!(
         (why, text.as_str()),
-        (Ending::Version, "this server speaks version 1")
+        (Ending::Version, "this server speaks versions 1 to 2")
     );
     let number = 16;
     let beyond = Hello {

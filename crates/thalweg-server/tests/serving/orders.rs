@@ -198,7 +198,8 @@ fn heartbeats_go_both_ways_and_silence_ends_a_session() {
 
 #[test]
 fn each_command_of_an_administrator_leaves_a_line() {
-    let file = crate::test_server::scratch().with_extension("jsonl");
+    let place = crate::test_server::scratch();
+    let file = place.join("audit.jsonl");
     let mut server = TestServer::new(|config| config.admin.audit_file = Some(file.clone()));
     let (mut admin, _) = server.admin();
     admin.submit(1, &Command::AddUser { uid: UserId(5) });
@@ -227,7 +228,6 @@ fn each_command_of_an_administrator_leaves_a_line() {
     assert_eq!(lines[1]["result"], "USER_MGMT_USER_ALREADY_EXISTS");
     assert_eq!(lines[2]["result"], "SEQUENCE_REUSED");
     assert_eq!(lines[3]["result"], "ROLE");
-    std::fs::remove_file(&file).expect("it is there");
 }
 
 #[test]

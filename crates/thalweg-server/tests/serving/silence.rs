@@ -48,7 +48,6 @@ fn a_client_is_not_silent_while_the_exchange_has_no_time_for_it() {
         assert_eq!(client.answer().sequence.0, sequence);
     }
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }
 
 /// While the exchange's thread waits for a disk that stands still, what comes waits in the socket.
@@ -90,5 +89,4 @@ fn a_client_that_sent_while_the_server_was_busy_is_not_silent() {
         }
     }
     drop((client, server));
-    let _ = std::fs::remove_dir_all(directory);
 }

@@ -234,5 +234,4 @@ fn one_list_of_open_orders_is_in_flight_at_a_time() {
         client.query(3, OWN_ORDERS);
     }
     drop(server);
-    let _ = std::fs::remove_dir_all(directory);
 }

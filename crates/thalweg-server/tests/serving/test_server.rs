@@ -1,9 +1,7 @@
 //! A server of a test, in a directory of its own.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use thalweg_exchange::codec::session::Welcome;
 use thalweg_exchange::durable::{Files, Finished, SimDisk};
@@ -13,6 +11,7 @@ use thalweg_server::conditions::Conditions;
 use thalweg_server::config::Config;
 use thalweg_server::flow::{Flow, Pace, Recorded, Source};
 use thalweg_server::{Addresses, ServeError, Server, SystemClock};
+use thalweg_testkit::Scratch;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{Client, hello};
@@ -23,7 +22,7 @@ pub(crate) struct TestServer {
     runtime: Runtime,
     running: Option<Server>,
     config: Config,
-    directory: PathBuf,
+    directory: Scratch,
     place: Place,
 }
 
@@ -39,15 +38,9 @@ pub(crate) enum Place {
     Time(JumpingClock),
 }
 
-/// A directory for a test, removed with its server.
-pub(crate) fn scratch() -> PathBuf {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("serving-{}-{number}", std::process::id());
-    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&directory);
-    directory
+/// Makes a directory for a test.
+pub(crate) fn scratch() -> Scratch {
+    Scratch::new("serving")
 }
 
 /// Any free ports, no clock, no limit of open orders (it is a command of its own), and heartbeats
@@ -141,7 +134,7 @@ impl TestServer {
                 runtime.block_on(Server::start_with(config, &self.directory, Some(flow)))
             }
             Place::Time(time) => {
-                let files = Files::new(&self.directory);
+                let files = Files::new(&*self.directory);
                 runtime.block_on(Server::start_in(config, files, time.clone()))
             }
         }
@@ -214,7 +207,6 @@ impl Drop for TestServer {
         if let Some(server) = self.running.take() {
             let _ = self.runtime.block_on(server.stop());
         }
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 

@@ -42,7 +42,7 @@ fn run_one(scheduler: &Scheduler) {
     while !scheduler.run_one() {
         let signal = &scheduler.hub().signal;
         let look = || scheduler.hub().has_pushed().then_some(());
-        block(signal, &mut Pace::new(Mode::Power), None, look).expect("there is no deadline");
+        block(signal, &mut Pace::new(Mode::LowPower), None, look).expect("there is no deadline");
         scheduler.take_pushed();
     }
 }

@@ -35,11 +35,11 @@ pub struct Delivery<M> {
     pub priority: Priority,
     /// The publisher of the message.
     pub publisher: PublisherId,
-    /// The number of messages of this topic that the publisher had published before, lost ones
-    /// included.
+    /// The number of messages of this topic that the publisher had published before, including lost
+    /// ones.
     pub sequence: u64,
-    /// The number of these that this inbox lost since the last one that it took: those just before
-    /// it.
+    /// The number of messages just before this one, of the same publisher and topic, that this
+    /// inbox lost.
     pub lost_before: u64,
     /// Whether it was published before the inbox was opened, and is the last one of its topic.
     pub is_replay: bool,
@@ -60,10 +60,16 @@ impl<M> From<Envelope<M>> for Delivery<M> {
     }
 }
 
-/// Receives messages; see the [module](super). It can move to another thread.
+/// Receives messages; see the [module](super). It can move to another thread, and is neither `Sync`
+/// nor `Clone`: [`share`](Self::share) makes another consumer of the same inbox.
 ///
-/// When the last consumer of an inbox is dropped, publishers go on without it, and what is in the
-/// inbox is discarded.
+/// When the last consumer of an inbox is dropped, publishers continue without it, and the messages
+/// in the inbox are discarded.
+///
+/// A [`Receiver`](channel::Receiver) of a channel can do more: a consumer can't be an arm of a
+/// [`Select`](channel::Select), is no `Stream`, and has no `len`, `close`, `iter` or
+/// `recv_deadline`. The number of waiting messages is in [`service`](Self::service), and dropping
+/// it closes its inbox.
 pub struct Consumer<M: Message> {
     pub(super) receiver: Receiver<M>,
     /// To be delivered before what the ring has: a batch of it, what was on a shelf, or retained.
@@ -117,7 +123,7 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Returns another consumer of the same inbox: each message goes to one of the group.
+    /// Returns another consumer of the same inbox: each message is delivered to one of the group.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
@@ -141,10 +147,11 @@ impl<M: Message> Consumer<M> {
         Self::member(self.receiver.clone(), core, inbox)
     }
 
-    /// Takes the next message; waits while there is none.
+    /// Takes the next message; blocks the thread while there is none. In a task use
+    /// [`recv_async`](Self::recv_async).
     ///
     /// # Errors
-    /// [`RecvError`] if there is none, and the bus was drained or stopped.
+    /// [`RecvError`] if the inbox is empty, and the bus was closed or stopped.
     #[inline]
     pub fn recv(&mut self) -> Result<Delivery<M>, RecvError> {
         match self.next() {
@@ -153,7 +160,7 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Takes the next message if there is one now.
+    /// Takes the next message, if the inbox is not empty.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`].
@@ -170,7 +177,8 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`.
+    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`. A timeout beyond the
+    /// range of the clock, such as [`Duration::MAX`], is no limit.
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -398,29 +406,38 @@ shown!([M: Message] Consumer<M>, "Consumer", this,
     "inbox": this.inbox.id, "topics": this.inbox.topics, "service": this.service());
 
 impl<M: Message> Consumer<M> {
-    /// Calls `work` with up to `max` messages that are there now; returns how many. It takes them
-    /// out of the inbox in batches, whose size follows what waits, up to
-    /// [`BATCH_MAX`](super::BATCH_MAX) and a quarter of the capacity: room comes back by batches,
-    /// and in a group the others cannot have what is in one. A message of the [express
-    /// lane](super::Subscription::express) that comes meanwhile is the next; what is left of a
-    /// batch when `max` is reached then stays with this consumer, for its next call.
+    /// Calls `work` with up to `max` messages that are in the inbox now, without waiting; returns
+    /// their number. It takes them out of the inbox in batches, whose size follows the number that
+    /// wait, up to [`BATCH_MAX`](super::BATCH_MAX) and a quarter of the capacity: slots are freed
+    /// by batches, and in a group the others cannot get the messages of a batch. A message of the
+    /// [express lane](super::SubscriptionBuilder::express) that comes meanwhile is the next; the
+    /// rest of a batch when `max` is reached then stays with this consumer, for its next call.
     ///
-    /// If `work` panics, the message that it has is gone, and the others are still there.
-    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
+    /// If `work` panics, its message is dropped, and the others are delivered by later calls.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the inbox is empty and `max` is
+    /// not 0.
+    pub fn try_recv_each(
+        &mut self,
+        max: usize,
+        mut work: impl FnMut(Delivery<M>),
+    ) -> Result<usize, TryRecvError> {
         let max = max.min(self.inbox.batch_max(&self.ahead));
-        // Where little comes, the first is all.
-        if max == 0 || self.try_recv().map(&mut work).is_err() {
-            return 0;
+        if max == 0 {
+            return Ok(0);
         }
+        // Where little comes, the first is all.
+        work(self.try_recv()?);
         let count = 1 + self.recv_more(max - 1, work);
         if count < max && self.is_busy {
             self.end_busy();
         }
-        count
+        Ok(count)
     }
 
-    /// Works as [`recv_each`](Self::recv_each), but waits for the first of them. Unless `max` is 0,
-    /// there is at least one.
+    /// Works as [`try_recv_each`](Self::try_recv_each), but blocks the thread until there is a
+    /// message. It returns at least 1, unless `max` is 0.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -483,9 +500,9 @@ impl<M: Message> Consumer<M> {
 pub const BATCH_MAX: usize = 256;
 
 impl<M: Message> Consumer<M> {
-    /// Shows up to `max` messages that are there now to `visitor`, which
-    /// [`topics!`](crate::topics!) makes of a message: that costs what a `match` does. Returns how
-    /// many they were.
+    /// Calls the methods of `visitor`, a trait that [`topics!`](crate::topics!) declares, for up to
+    /// `max` messages that are in the inbox now, without waiting; returns their number. A call
+    /// costs as much as a `match`.
     ///
     /// ```
     /// thalweg::topics! {
@@ -509,19 +526,27 @@ impl<M: Message> Consumer<M> {
     /// tx.publish(Market::Trade(70))?;
     /// tx.publish(Market::Halt(1))?;
     /// let mut turnover = Turnover(0);
-    /// assert_eq!(rx.dispatch(64, &mut turnover), 2);
+    /// assert_eq!(rx.try_dispatch(64, &mut turnover), Ok(2));
     /// assert_eq!(turnover.0, 70);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
+    ///
+    /// # Errors
+    /// As [`try_recv_each`](Self::try_recv_each).
     #[inline]
-    pub fn dispatch<V: ?Sized>(&mut self, max: usize, visitor: &mut V) -> usize
+    pub fn try_dispatch<V: ?Sized>(
+        &mut self,
+        max: usize,
+        visitor: &mut V,
+    ) -> Result<usize, TryRecvError>
     where
         M: Visit<V>,
     {
-        self.recv_each(max, |delivery| delivery.message.visit(visitor))
+        self.try_recv_each(max, |delivery| delivery.message.visit(visitor))
     }
 
-    /// Works as [`dispatch`](Self::dispatch), but waits for the first of them.
+    /// Works as [`try_dispatch`](Self::try_dispatch), but blocks the thread until there is a
+    /// message.
     ///
     /// # Errors
     /// As [`recv`](Self::recv).
@@ -544,23 +569,23 @@ impl<M: Message> Consumer<M> {
         self.inbox.id
     }
 
-    /// Returns the topics that it wants.
+    /// Returns the topics that it subscribed to.
     pub fn topics(&self) -> Topics {
         self.inbox.topics
     }
 
-    /// Returns the numbers of messages below which each [`Priority`] is admitted, by its index: in
-    /// the ring, where the last one is the capacity, or in the [express
-    /// lane](super::Subscription::express).
+    /// Returns the limit of each [`Priority`], by its index: a message is admitted while fewer
+    /// messages are in the ring, whose capacity is the last limit, or in the [express
+    /// lane](super::SubscriptionBuilder::express).
     pub fn limits(&self) -> [u64; Priority::COUNT] {
         self.inbox.limits
     }
 
     /// Returns the counts of messages published for this inbox, of all outcomes, by publisher: for
-    /// those that are there, those whose messages are not all taken yet, and the last 64 that left
-    /// with a loss that no later message reported. [`Bus::snapshot`](super::Bus::snapshot) has the
-    /// sum over all publishers that there ever were. It takes a lock that is not needed for
-    /// messages.
+    /// present publishers, for dropped ones whose messages are not all taken yet, and for the last
+    /// 64 that were dropped with a loss that no later message reported.
+    /// [`Bus::snapshot`](super::Bus::snapshot) has the sum over all publishers that ever existed.
+    /// It takes a lock that is not needed for messages.
     pub fn losses(&self) -> Vec<Losses> {
         self.inbox.losses()
     }
@@ -573,8 +598,8 @@ impl<M: Message> Consumer<M> {
         (self.inbox).service(self.receiver.len(), clock.ticks(), ns)
     }
 
-    /// Returns the figures of the express lane at one moment, if the inbox has one. Takes the locks
-    /// of topics that drop the oldest or conflate.
+    /// Returns the counts of the express lane at one instant, if the inbox has one. It takes the
+    /// locks of topics that drop the oldest or conflate.
     pub fn express(&self) -> Option<ExpressLane> {
         self.inbox.express()
     }

@@ -24,7 +24,7 @@ mod exported;
 #[cfg(not(any(loom, shuttle)))]
 use exported::Exported;
 
-/// A message bus; see the [module](super). A handle, cheap to clone.
+/// A handle to a message bus, cheap to clone; see the [module](super).
 pub struct Bus<M: Message>(pub(super) Arc<Handle<M>>);
 
 impl<M: Message> Bus<M> {
@@ -34,19 +34,20 @@ impl<M: Message> Bus<M> {
     }
 
     /// Returns a bus with inboxes of 65,536 messages and the default
-    /// [`Admission`](super::Admission).
+    /// [`Admission`](super::Admission), which admits up to 52,428 messages of the default priority.
+    /// See [`BusBuilder::capacity`] for their memory.
     ///
     /// # Errors
-    /// [`BusError::Topics`] if the topics of `M` are not as they must be.
+    /// [`BusError::Topics`] if `M::TOPICS` is invalid; see [`TopicInfo::check`].
     pub fn new() -> Result<Self, BusError> {
         Self::builder().build()
     }
 
-    /// Returns a consumer with an inbox of its own, for these topics. It gets what is published
-    /// after this returns.
+    /// Returns a consumer with an inbox of its own, for these topics. It gets the messages that are
+    /// published after this returns.
     ///
-    /// Allocates the inbox. Each publisher learns of it with its next message, which then takes
-    /// some µs more.
+    /// Allocates the inbox. Each publisher finds it with its next message, which then takes some µs
+    /// more.
     ///
     /// # Errors
     /// See [`BusError`].
@@ -54,7 +55,7 @@ impl<M: Message> Bus<M> {
         self.subscription(topics).open()
     }
 
-    /// Works as [`subscribe`](Self::subscribe), with options.
+    /// Returns a builder of an inbox, for [`subscribe`](Self::subscribe) with options.
     ///
     /// ```
     /// # use thalweg::bus::{Admission, Bus, Message, TopicId, TopicInfo, Topics};
@@ -77,25 +78,26 @@ impl<M: Message> Bus<M> {
     /// assert!(last.is_replay && last.message.0 == 21);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn subscription(&self, topics: Topics) -> Subscription<M> {
-        Subscription::new(Arc::clone(&self.0.0), topics)
+    pub fn subscription(&self, topics: Topics) -> SubscriptionBuilder<M> {
+        SubscriptionBuilder::new(Arc::clone(&self.0.0), topics)
     }
 
-    /// Returns a publisher. Its name is for people, and need not be its alone.
+    /// Returns a publisher. Several publishers may have the same name.
     ///
-    /// It has some 300 bytes of figures in every inbox, and to make one takes some µs: a thread
-    /// keeps its publisher, and does not make one for each message. When a publisher has gone and
-    /// its messages are taken, its counters are folded into the inbox total.
+    /// It has some 300 bytes of counters in every inbox, and to make one takes some µs: a thread
+    /// keeps its publisher, and does not make one for each message. When a publisher was dropped
+    /// and its messages are taken, its counters are added to the inbox total.
     ///
     /// # Errors
-    /// [`BusError::Closed`] after [`drain`](Self::drain) or [`stop`](Self::stop).
+    /// [`BusError::Closed`] after [`close`](Self::close) or [`stop`](Self::stop).
     pub fn publisher(&self, name: &str) -> Result<Publisher<M>, BusError> {
         Publisher::new(Arc::clone(&self.0), name)
     }
 
-    /// Returns the state of the bus, to be read, waited for, and with its last changes. The bus
-    /// *stops* when it drains and nothing waits any more; that is detected when a consumer gets the
-    /// error of the end, when a consumer is dropped, and by this call.
+    /// Returns the state of the bus, to be read or waited for, with its last changes. The bus
+    /// *stops* when it drains and every inbox is empty; that is detected when a consumer gets its
+    /// first [`RecvError`](crate::channel::RecvError), when a consumer is dropped, and by this
+    /// call.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
@@ -107,7 +109,7 @@ impl<M: Message> Bus<M> {
     /// # }
     /// let bus = Bus::<Job>::new()?;
     /// let mut rx = bus.subscribe(Topics::ALL)?;
-    /// bus.drain();
+    /// bus.close();
     /// assert!(rx.recv().is_err());
     /// bus.state().wait_for(Lifecycle::Stopped)?;
     /// let last = bus.state().changes().pop();
@@ -119,12 +121,12 @@ impl<M: Message> Bus<M> {
         self.0.0.state.view()
     }
 
-    /// Holds publishers back until [`resume`](Self::resume).
-    /// [`publish`](super::Publisher::publish) waits in [`Policy::Block`](super::Policy::Block)
-    /// topics. Other policies, and [`try_publish`](super::Publisher::try_publish), return the
-    /// message with [`Reason::Paused`], without using a sequence number or counting a loss. One
-    /// that publishes at this moment may not see it yet, and one that waits for room still gets it.
-    /// Returns whether the bus was running.
+    /// Makes publishers wait until [`resume`](Self::resume). [`publish`](super::Publisher::publish)
+    /// blocks in [`TopicOverflow::Block`](super::TopicOverflow::Block) topics. In topics with other
+    /// policies it returns the message with [`Reason::Paused`], and so does
+    /// [`try_publish`](super::Publisher::try_publish) in all topics, without using a sequence
+    /// number or counting a loss. A publication that is running at this instant may still succeed,
+    /// also after it has waited for room. Returns whether the bus was running.
     ///
     /// [`Reason::Paused`]: super::Reason::Paused
     pub fn pause(&self) -> bool {
@@ -141,41 +143,43 @@ impl<M: Message> Bus<M> {
     }
 
     /// Ends publishing, for ever: publishers get an error, also those that wait for room or for the
-    /// end of a pause, and consumers get what is there, then an error. Returns whether it was this
-    /// call that did.
+    /// end of a pause, and consumers get the messages in their inboxes, then an error. It does not
+    /// wait for them. Returns whether it was this call that ended publishing.
     ///
-    /// A message that is being published at this moment is delivered or given back.
-    pub fn drain(&self) -> bool {
-        self.0.0.drain("drained")
+    /// A message that is being published at this instant is delivered, or returned to its
+    /// publisher.
+    pub fn close(&self) -> bool {
+        self.0.0.drain("closed")
     }
 
-    /// Works as [`drain`](Self::drain), and discards all messages in the inboxes, which are counted
-    /// as discarded. A message that is being published at this moment may still be delivered.
-    /// Returns whether it was this call that did.
+    /// Works as [`close`](Self::close), and discards all messages in the inboxes, which are counted
+    /// as discarded. A message that is being published at this instant may still be delivered.
+    /// Returns whether it was this call that stopped the bus.
     ///
     /// # Panics
-    /// If the drop of a message does, when all others are dropped.
+    /// If the drop of a message panics, after all others were dropped.
     pub fn stop(&self) -> bool {
         self.0.0.stop()
     }
 
-    /// Returns the counters of each open inbox. Between two readings, `issued` and `taken` over
-    /// `at_ns` are the rates, and `busy_ns` over `at_ns` is the utilisation. Takes locks that
-    /// publishers and consumers do not need for messages; some µs.
+    /// Returns the counters of each open inbox. With the differences (Δ) of two readings, the rates
+    /// are Δ`issued` / Δ`at_ns` and Δ`taken` / Δ`at_ns`, and the utilisation is Δ`busy_ns` /
+    /// (Δ`at_ns` × `consumers`), 0 to 1. It takes locks that publishers and consumers do not need
+    /// for messages, and some µs.
     pub fn readings(&self) -> Vec<(InboxId, Reading)> {
         let readings = self.0.0.readings().into_iter();
         readings.map(|(id, reading, _)| (id, reading)).collect()
     }
 
-    /// Returns all present figures: the state, and counts of each inbox. Each is exact while no
-    /// publisher and no consumer is at work. It takes locks as [`readings`](Self::readings) does,
+    /// Returns all present counts: the state, and those of each inbox. Each is exact while no
+    /// publisher and no consumer is in use. It takes locks as [`readings`](Self::readings) does,
     /// and may be called at any time.
     pub fn snapshot(&self) -> Snapshot {
         self.0.0.snapshot()
     }
 
-    /// Returns the counts of all messages so far, for all inboxes that there are or were. It takes
-    /// a lock that publishers and consumers do not need for messages.
+    /// Returns the counts of all messages so far, for all inboxes that exist or existed. It takes a
+    /// lock that publishers and consumers do not need for messages.
     pub fn totals(&self) -> Totals {
         self.0.0.totals()
     }
@@ -192,7 +196,8 @@ shown!([M: Message] Bus<M>, "Bus", this, "state": this.state().get(), "totals": 
 /// The number of messages of an inbox by default.
 const CAPACITY: usize = 65_536;
 
-/// Options of a bus, which are those of its inboxes unless a [`Subscription`] has its own.
+/// Builds a bus. Its options are those of each inbox, unless a [`SubscriptionBuilder`] changes
+/// them.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct BusBuilder<M> {
@@ -210,32 +215,39 @@ macro_rules! inbox_options {
     ($($Options:ident),+) => {$(
         impl<M: Message> $Options<M> {
             /// Sets the number of messages that an inbox holds at most, besides those of topics
-            /// that drop the oldest or conflate; default 65,536. A power of two wastes no memory.
+            /// that drop the oldest or conflate; default 65,536. Messages of the default priority,
+            /// medium, may fill 80 % of it: see [`admission`](Self::admission).
+            ///
+            /// All of it is allocated when the inbox is opened: the next power of two of slots,
+            /// each of the size of a message and some 32 bytes. So an inbox of 65,536 messages of
+            /// 64 bytes takes some 6 MB.
             pub fn capacity(mut self, messages: usize) -> Self {
                 self.options.capacity = messages;
                 self
             }
 
-            /// Sets how the room is shared by priority; default [`Admission::default`].
+            /// Sets the limit of each priority; default [`Admission::default`]: 60, 80, 99 and 100
+            /// % of the capacity.
             pub fn admission(mut self, admission: Admission) -> Self {
                 self.options.admission = admission;
                 self
             }
 
             /// Lets messages of this priority and above overtake others: they have an express lane,
-            /// a ring of their own with room for `messages`, which consumers empty first. By
-            /// default there is none, and messages are received in the order in which they came.
+            /// a second ring of `messages` slots that consumers empty first (a priority queue of
+            /// two levels). By default there is none, and messages are received in the order in
+            /// which they came.
             ///
             /// A message of the lane is admitted if and only if fewer than `messages` are in the
-            /// lane, whatever else waits; [`Admission`] says nothing of it, and the lane keeps no
-            /// reserve for critical ones. Where the lane is full, the [`Policy`](super::Policy) of
-            /// the topic applies: the message does not go to the ring instead. Those of one
-            /// publisher keep their order in each lane, and have none across the two. Consumers
-            /// take other messages only while the lane is empty: if it never is, those wait for
-            /// ever.
+            /// lane, whatever the other ring holds; [`Admission`] does not apply to the lane, which
+            /// has no reserve for critical messages. Where the lane is full, the
+            /// [`TopicOverflow`](super::TopicOverflow) of the topic applies: the message is not put
+            /// into the other ring instead. The messages of one publisher keep their order in each
+            /// of the two rings, and have none across them. Consumers take other messages only
+            /// while the lane is empty: if it never is, those wait for ever.
             ///
-            /// Topics that drop the oldest or conflate go to the lane if the *topic* has such a
-            /// priority, and not by that of a message. [`Priority::Low`] is refused with
+            /// Topics that drop the oldest or conflate are in the lane if the *topic* has such a
+            /// priority, whatever the priority of a message. [`Priority::Low`] is refused with
             /// [`BusError::Express`]: every message would be in the lane.
             ///
             /// ```
@@ -250,7 +262,7 @@ macro_rules! inbox_options {
             /// let mut rx = options.express(Priority::High, 100).open()?;
             /// let mut tx = bus.publisher("dispatcher")?;
             /// tx.publish(Job(1))?;
-            /// tx.publish_at(Priority::High, Job(2))?;
+            /// tx.publish_with_priority(Priority::High, Job(2))?;
             /// assert_eq!(rx.recv()?.message.0, 2);
             /// assert_eq!(rx.recv()?.message.0, 1);
             /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -269,7 +281,7 @@ macro_rules! inbox_options {
     )+};
 }
 
-inbox_options!(BusBuilder, Subscription);
+inbox_options!(BusBuilder, SubscriptionBuilder);
 
 impl<M: Message> BusBuilder<M> {
     fn new() -> Self {
@@ -285,16 +297,16 @@ impl<M: Message> BusBuilder<M> {
         }
     }
 
-    /// Writes the figures of its inboxes into a file in this directory, for a program that watches
-    /// this one, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
-    /// [`export`](crate::export). The last of the bus may be dropped on the thread that does that,
-    /// and with it the messages that are left.
+    /// Writes the statistics of its inboxes into a file in this directory, for a program that
+    /// watches this one, whatever [`THALWEG_EXPORT`](crate::export::ENV_VAR) says: see
+    /// [`export`](crate::export). The bus, with the messages that are left, may then be dropped on
+    /// the thread that writes.
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self
     }
 
-    /// Makes the bus. The first one of a process calibrates the clock, which takes some 10 ms.
+    /// Builds the bus. The first one of a process calibrates the clock, which takes some 10 ms.
     ///
     /// # Errors
     /// See [`BusError`].
@@ -330,16 +342,16 @@ impl Options {
     }
 }
 
-/// Options of an inbox; see [`Bus::subscription`].
+/// Builds an inbox and its first consumer; see [`Bus::subscription`].
 #[must_use = "a subscription is made by `open`"]
-pub struct Subscription<M: Message> {
+pub struct SubscriptionBuilder<M: Message> {
     core: Arc<Core<M>>,
     topics: Topics,
     options: Options,
     replays: bool,
 }
 
-impl<M: Message> Subscription<M> {
+impl<M: Message> SubscriptionBuilder<M> {
     fn new(core: Arc<Core<M>>, topics: Topics) -> Self {
         Self {
             topics,
@@ -349,13 +361,14 @@ impl<M: Message> Subscription<M> {
         }
     }
 
-    /// Delivers the last message of each topic that is retained first, if there was one.
+    /// Makes the consumer get the last message of each topic that is retained first, if there was
+    /// one.
     pub fn replay_retained(mut self) -> Self {
         self.replays = true;
         self
     }
 
-    /// Makes the inbox and its consumer; see [`Bus::subscribe`].
+    /// Opens the inbox, and returns its consumer; see [`Bus::subscribe`].
     ///
     /// # Errors
     /// See [`BusError`].
@@ -368,5 +381,5 @@ impl<M: Message> Subscription<M> {
     }
 }
 
-shown!([M: Message] Subscription<M>, "Subscription", this,
+shown!([M: Message] SubscriptionBuilder<M>, "SubscriptionBuilder", this,
     "topics": this.topics, "options": this.options, "replays": this.replays);

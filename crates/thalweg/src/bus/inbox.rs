@@ -38,7 +38,7 @@ use thalweg_measure::clock::Clock;
 use super::ledger::{FlowCounts, Ledger, Losses, Meter, Reading, Service, Totals};
 use super::priority::{Admission, AdmissionError, Priority};
 use super::shelf::{Envelope, Item, Shelf};
-use super::topic::{Message, Policy, TopicError, TopicId, Topics};
+use super::topic::{Message, TopicError, TopicId, TopicOverflow, Topics};
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
@@ -49,21 +49,21 @@ use crate::wait::{Mode, Panics};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BusError {
-    /// The topics of the messages are not as they must be.
+    /// `M::TOPICS` is invalid; see [`TopicInfo::check`](super::TopicInfo::check).
     Topics(TopicError),
-    /// The capacity leaves no room for one of the priorities.
+    /// The admission limits are invalid for the capacity.
     Admission(AdmissionError),
     /// The capacity of an inbox or of its express lane is outside 1 to half of
     /// [`CAPACITY_MAX`], in messages.
     Capacity(usize),
-    /// The number of messages that an inbox keeps for a topic is out of range, or there is no
-    /// memory for all of them.
+    /// The number of messages that an inbox keeps for a topic that drops the oldest or conflates is
+    /// above [`CAPACITY_MAX`], or the memory of the inbox could not be allocated.
     Inbox(channel::BuildError),
-    /// An express lane for every priority would leave nothing to overtake.
+    /// The express lane begins at [`Priority::Low`], so every message would be in it.
     Express,
-    /// The bus was drained or stopped.
+    /// The bus was closed or stopped.
     Closed,
-    /// The clone of a retained message asks for a copy of that same message.
+    /// The `Clone` of a retained message opened a subscription that replays that same message.
     Copying,
 }
 
@@ -74,7 +74,7 @@ errors!(BusError {
         "inbox of a bus: capacity {asked} is outside 1 to {} messages", CAPACITY_MAX / 2;
     Self::Inbox(error) => "inbox of a bus: {error}";
     Self::Express => "an express lane needs a priority above low: else every message is in it";
-    Self::Closed => "the bus was drained or stopped";
+    Self::Closed => "the bus was closed or stopped";
     Self::Copying => "the clone of a retained message asks for a copy of that message";
 });
 
@@ -154,9 +154,9 @@ impl<M: Message> Inbox<M> {
         let mut messages_max = options.capacity;
         let shelf = |(index, info): (usize, &super::TopicInfo)| {
             let is_wanted = topics.contains(TopicId::new(index));
-            let (places, has_keys) = match info.policy {
-                Policy::DropOldest { keep } if is_wanted => (keep, false),
-                Policy::Conflate { keys } if is_wanted => (keys, true),
+            let (places, has_keys) = match info.overflow {
+                TopicOverflow::DropOldest { keep } if is_wanted => (keep, false),
+                TopicOverflow::Conflate { keys } if is_wanted => (keys, true),
                 _ => return Ok(None),
             };
             messages_max = messages_max.saturating_add(places);
@@ -506,12 +506,12 @@ pub(super) struct Lane<M> {
     pub(super) end: channel::Express<Item<M>>,
 }
 
-/// The figures of an inbox's express lane at one moment; see
-/// [`Subscription::express`](super::Subscription::express).
+/// The counts of an inbox's express lane at one instant; see
+/// [`SubscriptionBuilder::express`](super::SubscriptionBuilder::express).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct ExpressLane {
-    /// The lowest priority that goes there.
+    /// The lowest priority whose messages are in the lane.
     pub from: Priority,
     /// The number of messages that it holds at most, besides those of topics that drop the oldest
     /// or conflate.

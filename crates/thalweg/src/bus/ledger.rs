@@ -66,27 +66,28 @@ pub(super) struct Others {
 }
 
 /// The numbers of messages by outcome, for each [`Priority`] by its [`index`](Priority::index).
-/// They are exact while no publisher and no consumer is at work; otherwise each figure is right for
-/// some moment of the call, and no message is received, evicted or discarded before it is admitted,
-/// or admitted or lost before it is issued. The [crate](crate#terms) has a table of the terms.
+/// They are exact while no publisher and no consumer is in use; otherwise each count is right for
+/// some instant during the call, and no message is received, evicted or discarded before it is
+/// admitted, or admitted or lost before it is issued. The [crate](crate#terms) has a table of the
+/// terms.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct FlowCounts {
-    /// Messages that were published for the inbox: those that wait for room now as well. A message
-    /// that is given back when the bus ends, or the inbox goes, does not count.
+    /// Messages that were published for the inbox, including those whose publishers wait for room
+    /// now. A message that is returned because the bus or the inbox was closed does not count.
     pub issued: [u64; Priority::COUNT],
-    /// Messages that the inbox took.
+    /// Messages that the inbox admitted.
     pub admitted: [u64; Priority::COUNT],
-    /// Messages that were lost since the inbox held as many as their priority allows, or the copy
-    /// for this inbox panicked.
+    /// Messages that were lost because the inbox held as many as their priority allows, or the
+    /// clone for this inbox panicked.
     pub refused: [u64; Priority::COUNT],
-    /// Messages that were lost since no room came in time.
+    /// Messages that were lost because no room came in time.
     pub timed_out: [u64; Priority::COUNT],
-    /// Messages that were lost since a newer one took their place.
+    /// Messages that were lost because a newer one took their place.
     pub evicted: [u64; Priority::COUNT],
-    /// Messages that were admitted and that no consumer received: consumers had gone, or the bus
-    /// was closed.
+    /// Messages that were admitted and that no consumer received: the consumers were dropped, or
+    /// the bus was stopped.
     pub discarded: [u64; Priority::COUNT],
 }
 
@@ -212,14 +213,15 @@ impl Meter {
 pub struct Service {
     /// Messages that consumers got, for each [`Priority`] by its [`index`](Priority::index).
     pub delivered: [u64; Priority::COUNT],
-    /// The number of retained messages that they got besides, from before they subscribed.
+    /// The number of retained messages, from before they subscribed, that they got as well.
     pub replayed: u64,
     /// Losses that were reported with messages
     /// ([`Delivery::lost_before`](super::Delivery::lost_before)).
     pub reported: u64,
     /// The number of losses before messages that were discarded: no message reports them.
     pub unreported: u64,
-    /// The number of messages in the inbox, and with consumers that have not got them yet.
+    /// The number of messages in the inbox, including those that its consumers have taken in a
+    /// batch and not delivered yet.
     pub waiting: u64,
     /// The time that consumers spent with messages, not waiting for any: the sum of all of them.
     pub busy_ns: u64,
@@ -254,10 +256,9 @@ impl Service {
     }
 }
 
-/// The counts of all messages of a bus; see [`Bus::totals`](super::Bus::totals). At every moment at
-/// which no publisher and no consumer is at work, `issued` = `admitted` + `refused` + `timed_out`
-/// and `admitted` = `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together;
-/// the first of these for each.
+/// The counts of all messages of a bus; see [`Bus::totals`](super::Bus::totals). While no publisher
+/// and no consumer is in use, `issued` = `admitted` + `refused` + `timed_out`, for each priority,
+/// and `admitted` = `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -275,42 +276,48 @@ impl Totals {
     }
 }
 
-/// Counters of an inbox at one moment. They only grow, except that a message which is given back
-/// when the bus ends no longer counts as issued. They may be read one after the other while others
-/// write them, and so need not agree to the last message.
+/// Counters and gauges of an inbox at one instant. `at_ns` and the counters from `issued` to
+/// `busy_ns` only grow, except that a message which is returned because the bus was closed no
+/// longer counts as issued; `waiting` and `consumers` are gauges, and `capacity` is constant. They
+/// are read one after the other while other threads write them, and so need not agree to the last
+/// message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Reading {
     /// The time of the reading, in ns on any clock that does not go back.
     pub at_ns: u64,
-    /// The number of messages that publishers wanted to put in.
+    /// The number of messages that were published for the inbox.
     pub issued: u64,
-    /// The number of messages that came in.
+    /// The number of messages that the inbox admitted.
     pub admitted: u64,
     /// The number of messages that were lost: the sum of the next three.
     pub lost: u64,
-    /// The number of messages that were lost since their priority had no room.
+    /// The number of messages that were lost because the inbox held as many as their priority
+    /// allows.
     pub refused: u64,
-    /// The number of messages that were lost since no room came in time.
+    /// The number of messages that were lost because no room came in time.
     pub timed_out: u64,
-    /// The number of messages that were lost since a newer one took their place.
+    /// The number of messages that were lost because a newer one took their place.
     pub evicted: u64,
     /// The number of messages that were admitted and that no consumer received.
     pub discarded: u64,
     /// The number of messages that consumers took.
     pub taken: u64,
-    /// The time that consumers were at work, of all of them together, in ns.
+    /// The time that consumers spent with messages, not waiting for any, in ns: the sum over all of
+    /// them.
     pub busy_ns: u64,
-    /// The number of messages in the inbox, and with consumers that have not got them yet; at most
-    /// `capacity`, which says that it is full. Exceptions:
+    /// The number of messages in the inbox, including those that its consumers have taken in a
+    /// batch and not delivered yet; at most `capacity`. For a message of priority p the inbox is
+    /// full at [`Consumer::limits()`](super::Consumer::limits)`[p]`, by default 80 % of the
+    /// capacity for medium. Exceptions:
     /// - messages of the express lane do not count;
-    /// - a consumer that takes a batch frees its places at once, so more may wait than this says;
-    /// - topics that drop the oldest or conflate have places besides, with the same effect;
+    /// - a consumer that takes a batch frees its slots at once, so more may wait than this number;
+    /// - topics that drop the oldest or conflate have an overflow buffer, with the same effect;
     /// - a batch that is just being taken may count twice.
     ///
     /// [`Service::waiting`] counts the express lane, too, and has no bound.
     pub waiting: u64,
-    /// The number of messages that its ring holds.
+    /// The number of slots of its ring, in messages.
     pub capacity: u64,
     /// The number of consumers that share the inbox.
     pub consumers: u64,

@@ -10,7 +10,7 @@ use super::ledger::{Ledger, Own};
 use super::priority::Priority;
 use super::registry::{Core, Entry};
 use super::shelf::{Envelope, Item};
-use super::topic::{Message, Policy, TopicId, Topics};
+use super::topic::{Message, TopicId, TopicOverflow, Topics};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, fault, is_model_over, yield_now};
@@ -20,25 +20,26 @@ use crate::wait::Panics;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
-    /// An inbox holds as many messages as the message's priority allows.
+    /// An inbox holds as many messages as the message's priority allows, and the publication does
+    /// not wait.
     Refused,
     /// An inbox had no room in time.
     TimedOut,
-    /// The bus is paused, or still was at the end of the time to wait. The message was not counted.
+    /// The bus is paused, or still was when the timeout expired. The message was not counted.
     Paused,
-    /// The bus was drained or stopped.
+    /// The bus was closed or stopped.
     Closed,
 }
 
-/// A message that was not published to every inbox that wants it, given back.
+/// The error that returns a message which was not published to every inbox that wants it.
 #[non_exhaustive]
 pub struct PublishError<M> {
     /// The message.
     pub message: M,
-    /// The reason; if several inboxes did not take it, that of the first.
+    /// The reason; if several inboxes did not admit it, that of the first.
     pub reason: Reason,
-    /// The number of inboxes that took it all the same. To publish it again is to publish another
-    /// message, which they get as well.
+    /// The number of inboxes that admitted it all the same. Publishing it again publishes another
+    /// message, which these get as well.
     pub admitted: usize,
 }
 
@@ -46,7 +47,7 @@ errors!(Reason {
     Self::Refused => "there is no room for a message of this priority";
     Self::TimedOut => "no room in time";
     Self::Paused => "the bus is paused";
-    Self::Closed => "the bus was drained or stopped";
+    Self::Closed => "the bus was closed or stopped";
 });
 
 // Messages need not be `Debug`.
@@ -327,8 +328,8 @@ impl<M: Message> Drop for Link<M> {
 
 /// Returns how long to wait in this topic.
 pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> Patience {
-    match M::TOPICS[topic.index()].policy {
-        Policy::Block => patience,
+    match M::TOPICS[topic.index()].overflow {
+        TopicOverflow::Block => patience,
         _ => Patience::None,
     }
 }
@@ -376,13 +377,13 @@ impl<M: Message> Sum<M> {
         patience: Patience,
     ) {
         let topic = envelope.topic;
-        match M::TOPICS[topic.index()].policy {
-            Policy::Block | Policy::Reject => {
+        match M::TOPICS[topic.index()].overflow {
+            TopicOverflow::Block | TopicOverflow::Reject => {
                 envelope.lost_before = link.lost[topic.index()];
                 let pushed = link.push_either(envelope);
                 self.add(link, patience, pushed);
             }
-            Policy::DropOldest { .. } | Policy::Conflate { .. } => {
+            TopicOverflow::DropOldest { .. } | TopicOverflow::Conflate { .. } => {
                 let outcome = link.shelve(key, envelope, &mut self.panics);
                 self.note(link, outcome);
             }

@@ -17,7 +17,7 @@ impl Message for Note {
             ..TopicInfo::new("ring")
         },
         TopicInfo {
-            policy: Policy::DropOldest { keep: 2 },
+            overflow: TopicOverflow::DropOldest { keep: 2 },
             ..TopicInfo::new("shelf")
         },
     ];
@@ -94,7 +94,7 @@ fn priorities_get_what_their_limits_allow() {
             first && (own ^ second),
             "two of three are below the limit of 2"
         );
-        let high = tx.publish_at(Priority::Critical, Note(false));
+        let high = tx.publish_with_priority(Priority::Critical, Note(false));
         assert_eq!(high.expect("kept free"), 1);
         let mut reported = 0;
         for _ in 0..3 {
@@ -168,7 +168,7 @@ fn the_end_comes_behind_what_was_published() {
             (u64::from(first) + u64::from(second), tx)
         });
         begin();
-        assert!(bus.drain());
+        assert!(bus.close());
         let mut received = 0;
         while rx.recv().is_ok() {
             received += 1;
@@ -196,7 +196,7 @@ fn what_was_put_on_a_shelf_comes_before_the_end() {
         });
         begin();
         tx.publish(Note(true)).expect("never refused");
-        assert!(bus.drain());
+        assert!(bus.close());
         let mut received = 0;
         while rx.recv().is_ok() {
             received += 1;
@@ -316,7 +316,7 @@ mod express {
         let (mut low, mut high) = (publisher(bus), publisher(bus));
         move || {
             assert_eq!(low.publish(Note(false)).expect("room for one"), 1);
-            let sent = high.publish_at(Priority::High, Note(false));
+            let sent = high.publish_with_priority(Priority::High, Note(false));
             assert_eq!(sent.expect("room for one"), 1);
             [low, high]
         }
@@ -354,7 +354,7 @@ mod express {
             begin();
             let mut tx = publisher(&bus);
             for _ in 0..2 {
-                let sent = tx.publish_at(Priority::High, Note(false));
+                let sent = tx.publish_with_priority(Priority::High, Note(false));
                 assert_eq!(sent.expect("room for two"), 1);
             }
             let _rxs = consuming.map(|consuming| consuming.join().unwrap());
@@ -369,11 +369,11 @@ mod express {
             let mut rx = express(&bus);
             let mut tx = publisher(&bus);
             let publishing = thread::spawn(move || {
-                let sent = tx.publish_at(Priority::High, Note(false));
+                let sent = tx.publish_with_priority(Priority::High, Note(false));
                 (usize::from(sent.is_ok()), tx)
             });
             begin();
-            assert!(bus.drain());
+            assert!(bus.close());
             let mut received = 0;
             while rx.recv().is_ok() {
                 received += 1;
@@ -393,7 +393,7 @@ mod express {
             let mut tx = publisher(&bus);
             let leaving = thread::spawn(move || drop(rx.take()));
             begin();
-            let sent = tx.publish_at(Priority::High, Note(false));
+            let sent = tx.publish_with_priority(Priority::High, Note(false));
             let taken = sent.expect("it runs, and has room");
             leaving.join().unwrap();
             let totals = check_totals(&bus);

@@ -22,18 +22,21 @@
 
 use std::time::Duration;
 
-/// The priority of a message: where a bus has little room left, lower ones are refused first.
+/// The priority of a message: when an inbox is nearly full, messages of lower priority are refused
+/// first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[repr(u8)]
 pub enum Priority {
-    /// The first to be refused.
+    /// Messages of this priority are refused first: by default from 60 % of the capacity on.
     Low,
-    /// The priority of a topic by default.
+    /// The default priority of a topic: by default its messages are refused from 80 % of the
+    /// capacity on.
     #[default]
     Medium,
-    /// Still admitted where those below are refused.
+    /// Messages of this priority are still admitted where lower ones are refused: by default up to
+    /// 99 % of the capacity.
     High,
-    /// The last to be refused.
+    /// Messages of this priority are refused last: when the inbox is full.
     Critical,
 }
 
@@ -50,7 +53,8 @@ impl Priority {
     }
 }
 
-/// The shares of an inbox's room by [`Priority`].
+/// The limit of each [`Priority`] in an inbox: the number of waiting messages from which on it is
+/// refused.
 ///
 /// ```
 /// use thalweg::bus::Admission;
@@ -78,25 +82,28 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// Limits in percent of the capacity, rounded down, and at least 1 message; critical messages
-    /// have all of it.
+    /// Returns limits in percent of the capacity, 0 to 100 and ascending, rounded down, and at
+    /// least 1 message; critical messages have all of it. Other numbers are refused, with
+    /// [`AdmissionError::Percent`], by [`limits`](Self::limits) and when a bus or an inbox is
+    /// built.
     pub const fn percent(low: u8, medium: u8, high: u8) -> Self {
         Self(Shares::Percent([low, medium, high]))
     }
 
-    /// Keeps room free for these numbers of messages: `medium` for medium priority and above,
-    /// `high` more for high and above, and `critical` more for critical alone. Low ones have the
-    /// rest. Add to each of the numbers one for each topic of the inbox that drops the oldest or
-    /// conflates: what waits there takes one place, whatever its priority.
+    /// Returns limits that keep slots free for these numbers of messages: `medium` for medium
+    /// priority and above, `high` more for high and above, and `critical` more for critical alone.
+    /// Low ones have the rest. Add to each of the numbers one for each topic of the inbox that
+    /// drops the oldest or conflates: all that waits there takes one slot, whatever its priority.
     pub const fn reserve(medium: u64, high: u64, critical: u64) -> Self {
         Self(Shares::Reserve([0, medium, high, critical]))
     }
 
-    /// Returns the numbers of messages, in the ring of an inbox of `capacity`, below which each
-    /// priority is admitted.
+    /// Returns the limit of each priority in an inbox of `capacity` messages: a message is admitted
+    /// while fewer are in its ring.
     ///
     /// # Errors
-    /// [`AdmissionError`] if that leaves no room for one of them.
+    /// [`AdmissionError`] if the percentages are invalid, or the reserves do not fit into the
+    /// capacity.
     pub fn limits(&self, capacity: usize) -> Result<[u64; Priority::COUNT], AdmissionError> {
         let capacity = capacity as u64;
         match self.0 {
@@ -126,24 +133,24 @@ impl Admission {
     }
 }
 
-/// Takes the reserves that were sized for bursts and a stall.
+/// Returns limits that keep the reserves free, which were computed for bursts and a stall.
 impl From<Reserves> for Admission {
     fn from(reserves: Reserves) -> Self {
         Self(Shares::Reserve(reserves.elements))
     }
 }
 
-/// An [`Admission`] that a capacity can't have.
+/// The reason why an [`Admission`] is invalid for a capacity.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum AdmissionError {
-    /// The percentages do not ascend, or go beyond 100.
+    /// The percentages do not ascend, or one is above 100.
     Percent([u8; Priority::COUNT - 1]),
-    /// The reserves, and one message of low priority, do not fit.
+    /// The reserves, and one message of low priority, do not fit into the capacity.
     Reserves {
-        /// Messages that need room.
+        /// The number of messages that need slots.
         needed: u64,
-        /// Messages that have room.
+        /// The capacity of the inbox, in messages.
         capacity: u64,
     },
 }
@@ -157,36 +164,36 @@ errors!(AdmissionError {
 /// Bursts to look at after a stall. Later messages are bounded by their mean rate.
 const BURSTS_MAX: usize = 100_000;
 
-/// Messages that come together, again and again.
+/// A burst of messages that recurs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Burst {
     /// The number of messages that come together.
     pub messages: u64,
     /// The rate at which they come, in messages a second.
     pub rate_per_s: f64,
-    /// The time from the begin of one burst to the begin of the next.
+    /// The time from the start of one burst to the start of the next.
     pub period: Duration,
 }
 
-/// The reason why no room is enough for bursts.
+/// The reason why no capacity is enough for bursts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum BurstError {
-    /// More comes than is served: whatever the length, the queue fills and then loses.
+    /// More messages arrive than are served: whatever its length, the queue fills up.
     Overload {
-        /// Messages that come in a second, on average.
+        /// The mean arrival rate, in messages a second.
         arrival_per_s: f64,
         /// Messages that are served in a second.
         service_per_s: f64,
     },
-    /// A rate that is not a positive number, no message in a burst, or a burst that lasts longer
-    /// than its period.
+    /// A rate is not a positive number, a burst has no message, or a burst lasts longer than its
+    /// period.
     Invalid {
-        /// Messages in a burst.
+        /// The number of messages in a burst.
         messages: u64,
-        /// How fast they come.
+        /// The rate at which they arrive, in messages a second.
         rate_per_s: f64,
-        /// Seconds from burst to burst.
+        /// The time from burst to burst, in seconds.
         period_s: f64,
         /// Messages that are served in a second.
         service_per_s: f64,
@@ -203,13 +210,14 @@ errors!(BurstError {
 });
 
 impl Burst {
-    /// Returns how many messages a second come, on average.
+    /// Returns the mean arrival rate, in messages a second.
     pub fn mean_per_s(&self) -> f64 {
         self.messages as f64 / self.period.as_secs_f64()
     }
 
-    /// Returns how many messages an inbox must hold so that it loses none of these, at most two
-    /// more than it needs, where a consumer serves `service_per_s` and may once stall for `stall`.
+    /// Returns the capacity, in messages, with which an inbox loses no message of these bursts,
+    /// where a consumer serves `service_per_s` and may once stall for `stall`. It is at most two
+    /// more than needed.
     ///
     /// ```
     /// use std::time::Duration;
@@ -224,7 +232,7 @@ impl Burst {
     /// ```
     ///
     /// # Errors
-    /// An overload, for which no queue is long enough; numbers that are no burst.
+    /// [`BurstError::Overload`] if no queue is long enough; [`BurstError::Invalid`].
     pub fn capacity(&self, service_per_s: f64, stall: Duration) -> Result<u64, BurstError> {
         self.check(service_per_s)?;
         needed(&[*self], service_per_s, stall.as_secs_f64())
@@ -255,22 +263,23 @@ impl Burst {
     }
 }
 
-/// Elements to keep free for each priority, from low to critical, and those above it.
+/// The numbers of slots to keep free for each priority and those above it, from low to critical.
 ///
-/// The guarantee: a priority whose bursts were given loses nothing, whatever lower ones do, as long
-/// as it and those above it send no more than was given, the consumer serves the rate that was
-/// given, and no stall is longer or comes before the last one is forgotten. A priority without a
-/// burst gets no room of its own and is guaranteed nothing; above others, it must send nothing.
-/// Topics that drop the oldest or conflate are admitted whatever their priority, and take one place
-/// each: where an inbox has any, add their number to each reserve that is not 0.
+/// The guarantee: a priority whose bursts were given loses no message, whatever lower ones send, as
+/// long as it and those above it send no more than was given, the consumer serves at the rate that
+/// was given, and no stall is longer or comes before the queue of the last one is served. A
+/// priority without a burst gets no slots of its own and no guarantee; above others, it must send
+/// nothing. Topics that drop the oldest or conflate are admitted whatever their priority, and take
+/// one slot each: where an inbox has any, add their number to each reserve that is not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reserves {
-    /// The number of elements between the limit below and its own, by priority.
+    /// The difference between the limit of each priority and that of the next lower one, in
+    /// elements.
     pub elements: [u64; Priority::COUNT],
 }
 
 impl Reserves {
-    /// Reserves for the bursts of each priority, from low to critical.
+    /// Returns the reserves for the bursts of each priority, from low to critical.
     ///
     /// ```
     /// use std::time::Duration;
@@ -287,7 +296,8 @@ impl Reserves {
     /// ```
     ///
     /// # Errors
-    /// Bursts that come to more than is served; numbers that are no burst.
+    /// [`BurstError::Overload`] if the bursts together arrive faster than they are served;
+    /// [`BurstError::Invalid`].
     pub fn sized(
         bursts: &[Option<Burst>; Priority::COUNT],
         service_per_s: f64,

@@ -19,15 +19,15 @@ use super::link::{Link, Patience, PublishError, Reason, Sum, link_patience};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Handle, Retained, Seen};
 use super::shelf::{Envelope, Item};
-use super::topic::{Message, Policy, TopicId, Topics};
+use super::topic::{Message, TopicId, TopicOverflow, Topics};
 use crate::channel::Place;
 use crate::ring::sync::{Arc, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::state::{Lifecycle, WaitError};
 use crate::wait::Panics;
 
-/// Publishes messages; see the [module](super). It can move to another thread, and each thread has
-/// one of its own.
+/// Publishes messages; see the [module](super). It can move to another thread, and is neither
+/// `Sync` nor `Clone`: get one for each thread from [`Bus::publisher`](super::Bus::publisher).
 pub struct Publisher<M: Message> {
     _one_thread: UsedByOneThreadAtATime,
     seen: Seen,
@@ -78,7 +78,7 @@ impl<M: Message> Publisher<M> {
         Ok(publisher)
     }
 
-    /// Returns the number of this publisher, as deliveries name it.
+    /// Returns the id of this publisher, which deliveries have.
     pub fn id(&self) -> PublisherId {
         self.id
     }
@@ -88,28 +88,31 @@ impl<M: Message> Publisher<M> {
         &self.name
     }
 
-    /// Returns the sequence of the next message of a topic: how many were published so far, those
-    /// that were lost included.
+    /// Returns the sequence of the next message of a topic: the number published so far, including
+    /// those that were lost.
     pub fn next_sequence(&self, topic: TopicId) -> u64 {
         self.routes[topic.index()].sequence
     }
 
-    /// Publishes a message with the priority of its topic, and returns how many inboxes took it.
+    /// Publishes a message with the priority of its topic, and returns the number of inboxes that
+    /// admitted it.
     ///
-    /// In topics that block it waits while the bus is paused, and while an inbox has no room for
-    /// that priority. With one inbox, and no consumer asleep, it costs some 15 ns; if a consumer
-    /// sleeps, the wake-up (some 2 µs) is this thread's to pay. It allocates nothing, but when
-    /// inboxes were opened or have gone.
+    /// In topics that block, which is the default, it blocks the thread while the bus is paused,
+    /// and while an inbox has no room for that priority; in a task use
+    /// [`publish_async`](Self::publish_async). With one inbox, and no consumer asleep, it costs
+    /// some 15 ns; if a consumer sleeps, this thread pays for the wake-up (some 2 µs). It allocates
+    /// nothing, except after inboxes were opened or closed.
     ///
     /// # Errors
-    /// [`PublishError`] gives the message back if an inbox has no room and the policy is to reject,
+    /// [`PublishError`] returns the message if an inbox has no room and the policy is to reject,
     /// and if the bus does not run.
     ///
     /// # Panics
-    /// If [`Message::topic`] is beyond [`Message::TOPICS`]; if [`Message::key`] or the copy to be
-    /// retained panics, and then nothing is published; and if a copy for one of several inboxes
-    /// panics, or the drop of another message that no consumer will receive. Then the message has
-    /// been published all the same, and an inbox whose copy failed counts it as refused.
+    /// - If [`Message::topic`] is beyond [`Message::TOPICS`], or [`Message::key`] or the clone to
+    ///   be retained panics: nothing was published.
+    /// - If a clone for one of several inboxes panics, or the drop of another message that no
+    ///   consumer will receive: the message has been published to the other inboxes, and one whose
+    ///   clone failed counts it as refused.
     #[inline]
     pub fn publish(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
         self.publish_by(message.into(), None, Patience::Endless)
@@ -120,7 +123,7 @@ impl<M: Message> Publisher<M> {
     /// # Errors
     /// As [`publish`](Self::publish).
     #[inline]
-    pub fn publish_at(
+    pub fn publish_with_priority(
         &mut self,
         priority: Priority,
         message: impl Into<M>,
@@ -128,10 +131,12 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::Endless)
     }
 
-    /// Works as [`publish`](Self::publish), and never waits: where a topic blocks, it rejects.
+    /// Works as [`publish`](Self::publish), but never waits: in a topic that blocks, it fails as in
+    /// one that rejects.
     ///
-    /// The attempt is a message: it has its sequence number, and its loss is reported to consumers,
-    /// also if the message is published again.
+    /// A failed attempt counts as a message that was lost: it has a sequence number, and its loss
+    /// is reported to consumers, also if the message is published again. Not so if the reason is
+    /// [`Reason::Paused`] or [`Reason::Closed`]: then no loss is counted.
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
@@ -145,7 +150,7 @@ impl<M: Message> Publisher<M> {
     /// # Errors
     /// As [`publish`](Self::publish).
     #[inline]
-    pub fn try_publish_at(
+    pub fn try_publish_with_priority(
         &mut self,
         priority: Priority,
         message: impl Into<M>,
@@ -153,8 +158,9 @@ impl<M: Message> Publisher<M> {
         self.publish_by(message.into(), Some(priority), Patience::None)
     }
 
-    /// Works as [`publish`](Self::publish), and waits no longer than `timeout` where a topic
-    /// blocks, for all inboxes together.
+    /// Works as [`publish`](Self::publish), but waits no longer than `timeout` where a topic
+    /// blocks, for all inboxes together. A timeout beyond the range of the clock, such as
+    /// [`Duration::MAX`], is no limit.
     ///
     /// # Errors
     /// As [`publish`](Self::publish), and [`Reason::TimedOut`].
@@ -242,8 +248,8 @@ impl<M: Message> Publisher<M> {
             });
         }
         // Asked before the message has a number: it may panic.
-        let key = match info.policy {
-            Policy::Conflate { .. } => message.key(),
+        let key = match info.overflow {
+            TopicOverflow::Conflate { .. } => message.key(),
             _ => 0,
         };
         let envelope = Envelope {
@@ -289,7 +295,7 @@ impl<M: Message> Publisher<M> {
             let (state, wanted) = (&self.core.state, Lifecycle::SETTLED);
             let waited = match patience {
                 Patience::None => return Some(Reason::Paused),
-                Patience::Until(deadline) => state.wait_for_until(wanted, deadline),
+                Patience::Until(deadline) => state.wait_for_deadline(wanted, deadline),
                 Patience::Endless => state.wait_for(wanted).map_err(WaitError::Unreachable),
             };
             if let Err(WaitError::TimedOut { .. }) = waited {
@@ -338,7 +344,7 @@ impl<M: Message> Publisher<M> {
             let wants = |link: &Link<M>| link.inbox.topics.contains(TopicId::new(index));
             let first = self.links.iter().position(wants);
             let is_sole = first == self.links.iter().rposition(wants);
-            let is_plain = matches!(info.policy, Policy::Block | Policy::Reject);
+            let is_plain = matches!(info.overflow, TopicOverflow::Block | TopicOverflow::Reject);
             let is_fast = is_sole && is_plain && is_running && !info.is_retained;
             let overtakes = |link: usize| self.links[link].inbox.is_express(info.priority.index());
             self.routes[index].sole = match first {
@@ -384,9 +390,10 @@ struct Taken<'p, M> {
 impl<M: Message> Publisher<M> {
     /// Works as [`publish`](Self::publish), as a future.
     ///
-    /// Cancel-safe: dropped before it is done, it has published nothing, and nothing is counted as
-    /// lost. If it is kept unpolled, or forgotten, other publishers are woken all the same.
-    /// Allocates for messages that go to several inboxes.
+    /// It waits until every inbox has room; then all of them get the message. Not cancel-safe:
+    /// dropping the future before it is ready drops the message unpublished. No inbox got it, and
+    /// nothing is counted as lost. If it is kept unpolled, or forgotten, other publishers are woken
+    /// all the same. Allocates for messages to several inboxes.
     ///
     /// ```
     /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
@@ -418,7 +425,7 @@ impl<M: Message> Publisher<M> {
     ///
     /// # Errors
     /// As [`publish`](Self::publish).
-    pub async fn publish_at_async(
+    pub async fn publish_with_priority_async(
         &mut self,
         priority: Priority,
         message: impl Into<M>,
@@ -434,7 +441,7 @@ impl<M: Message> Publisher<M> {
     ) -> Result<usize, PublishError<M>> {
         let topic = message.topic();
         let info = &M::TOPICS[topic.index()];
-        if info.policy != Policy::Block {
+        if info.overflow != TopicOverflow::Block {
             return self.publish_by(message, priority, Patience::None);
         }
         let priority = priority.unwrap_or(info.priority);
@@ -448,7 +455,7 @@ impl<M: Message> Publisher<M> {
                 Ok(outcome) => return parcel.settle(outcome),
                 Err(Held::Paused) => {
                     // It gets there from wherever it is.
-                    let _ = self.core.state.reached(Lifecycle::SETTLED).await;
+                    let _ = self.core.state.wait_for_async(Lifecycle::SETTLED).await;
                 }
                 Err(Held::Full(link, limit)) => {
                     let link = &mut self.links[link];

@@ -31,7 +31,7 @@ use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, is_model_over, lock, yiel
 use crate::state::{Lifecycle, StateCell, Version};
 use crate::wait::Panics;
 
-/// The figures of a bus at one moment; see [`Bus::snapshot`](super::Bus::snapshot).
+/// The counts of a bus at one instant; see [`Bus::snapshot`](super::Bus::snapshot).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Snapshot {
@@ -43,13 +43,13 @@ pub struct Snapshot {
     pub totals: Totals,
 }
 
-/// The figures of one inbox.
+/// The counts of one inbox.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct InboxStats {
     /// The inbox.
     pub inbox: InboxId,
-    /// The topics that it takes.
+    /// The topics that it was opened for.
     pub topics: Topics,
     /// The sums of its counters, and the number of messages that wait.
     pub reading: Reading,

@@ -29,15 +29,16 @@ use super::priority::Priority;
 /// assert_eq!(TopicInfo::check(Line::TOPICS), Ok(()));
 /// ```
 pub trait Message: Clone + Send + 'static {
-    /// The topics, 1 to 64, in the order of their [`TopicId`]s. [`TopicInfo::check`] says whether
-    /// they are as they must be.
+    /// The topics, 1 to 64, in the order of their [`TopicId`]s. [`TopicInfo::check`] returns an
+    /// error if they are invalid.
     const TOPICS: &'static [TopicInfo];
 
-    /// Returns the topic of this message: an index into [`TOPICS`](Self::TOPICS). Asked for each
-    /// message, so it should be cheap.
+    /// Returns the topic of this message: an index into [`TOPICS`](Self::TOPICS). It is called for
+    /// each message, so it should be cheap.
     fn topic(&self) -> TopicId;
 
-    /// Which messages replace each other, in topics with [`Policy::Conflate`]. Not asked in others.
+    /// Returns the key of this message: in topics with [`TopicOverflow::Conflate`], a message
+    /// replaces the one with the same key. It is not called in other topics.
     fn key(&self) -> u64 {
         0
     }
@@ -80,7 +81,7 @@ impl TopicId {
     }
 }
 
-/// A topic: its name, and how its messages are treated unless their publisher says otherwise.
+/// A topic: its name, and the options of its messages.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TopicInfo {
     /// The name: segments between dots, such as `market.trade`; see [`Topics::matching`].
@@ -88,10 +89,10 @@ pub struct TopicInfo {
     /// The priority of a message that is published without one.
     pub priority: Priority,
     /// The policy where there is no room.
-    pub policy: Policy,
+    pub overflow: TopicOverflow,
     /// Whether the bus keeps the last message, also one that no inbox took. Later subscribers with
-    /// [`replay_retained`](super::Subscription::replay_retained) get a clone. `Clone` must not open
-    /// a replaying subscription for the same message: that fails with
+    /// [`replay_retained`](super::SubscriptionBuilder::replay_retained) get a clone. `Clone` must
+    /// not open a replaying subscription for the same message: that fails with
     /// [`BusError::Copying`](super::BusError::Copying).
     pub is_retained: bool,
 }
@@ -103,16 +104,18 @@ impl TopicInfo {
         Self {
             name,
             priority: Priority::Medium,
-            policy: Policy::Block,
+            overflow: TopicOverflow::Block,
             is_retained: false,
         }
     }
 
-    /// Returns whether these can be the topics of a [`Message`].
+    /// Checks that these can be the topics of a [`Message`]: 1 to 64, with names that differ, each
+    /// of segments between dots, without wildcards and white space; and policies that keep at least
+    /// 1 message.
     ///
     /// # Errors
-    /// The first thing that is not as it must be. [`topics!`](crate::topics!) makes that an error
-    /// of the compiler.
+    /// [`TopicError`] for the first topic that is invalid. [`topics!`](crate::topics!) reports it
+    /// when it is compiled.
     pub const fn check(topics: &[Self]) -> Result<(), TopicError> {
         if topics.is_empty() || topics.len() > Topics::COUNT_MAX {
             return Err(TopicError::Count(topics.len()));
@@ -157,8 +160,8 @@ impl TopicInfo {
     /// Returns whether the policy keeps something at all.
     pub(super) const fn has_bound(&self) -> bool {
         !matches!(
-            self.policy,
-            Policy::DropOldest { keep: 0 } | Policy::Conflate { keys: 0 }
+            self.overflow,
+            TopicOverflow::DropOldest { keep: 0 } | TopicOverflow::Conflate { keys: 0 }
         )
     }
 }
@@ -183,9 +186,9 @@ pub(super) const fn same(a: &str, b: &str) -> bool {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum TopicError {
-    /// There are this many topics; there must be 1 to 64.
+    /// The number of topics is outside 1 to 64.
     Count(usize),
-    /// The name is not segments between dots, or there is a wildcard or white space in it.
+    /// The name is not of segments between dots, or has a wildcard or white space.
     Name(&'static str),
     /// Two topics have this name.
     SameName(&'static str),
@@ -201,24 +204,25 @@ errors!(TopicError {
     Self::Bound(name) => "topic {name:?} keeps 0 messages";
 });
 
-/// The policy for a message for which there is no room.
+/// The policy for a message when the inbox has no room for its priority.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
-pub enum Policy {
-    /// The publisher waits.
+pub enum TopicOverflow {
+    /// The publisher waits for room. So one slow consumer stalls the publisher, and all consumers
+    /// of its messages.
     #[default]
     Block,
-    /// The publisher gets it back, in an error.
+    /// The publication fails, and its error returns the message.
     Reject,
-    /// It takes the place of the oldest one of its topic that no consumer has taken.
+    /// The new message replaces the oldest one of its topic that no consumer has taken.
     DropOldest {
-        /// How many messages of the topic a consumer may have waiting, at least 1.
+        /// The largest number of messages of the topic that wait in an inbox, at least 1.
         keep: usize,
     },
     /// The new message replaces the queued one with the same [`key`](Message::key) and moves to the
     /// back of its topic. With no such message and `keys` keys queued, it replaces the oldest.
     Conflate {
-        /// How many keys of the topic a consumer may have waiting, at least 1.
+        /// The largest number of keys of the topic that wait in an inbox, at least 1.
         keys: usize,
     },
 }
@@ -239,7 +243,7 @@ pub struct Topics(u64);
 impl Topics {
     /// No topic.
     pub const NONE: Self = Self(0);
-    /// All topics that there can be, and so all that there are.
+    /// All 64 topics, and so all that a [`Message`] has.
     pub const ALL: Self = Self(u64::MAX);
     /// The most topics that a [`Message`] type may have.
     pub const COUNT_MAX: usize = 64;
@@ -255,28 +259,28 @@ impl Topics {
         Self(set)
     }
 
-    /// Returns all topics of `M`: of [`ALL`](Self::ALL), those that there are.
+    /// Returns all topics of `M`: those of [`ALL`](Self::ALL) that exist.
     pub const fn every<M: Message>() -> Self {
         Self(u64::MAX >> (Self::COUNT_MAX - M::TOPICS.len()))
     }
 
-    /// Returns whether the topic is one of these.
+    /// Returns whether the topic is in the set.
     #[inline]
     pub const fn contains(self, topic: TopicId) -> bool {
         self.0 >> topic.0 & 1 == 1
     }
 
-    /// Returns how many there are.
+    /// Returns the number of topics in the set.
     pub const fn len(self) -> usize {
         self.0.count_ones() as usize
     }
 
-    /// Returns whether there is none.
+    /// Returns whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Returns the topics, ascending.
+    /// Returns the topics in the set, ascending.
     pub fn iter(self) -> impl Iterator<Item = TopicId> {
         (0..Self::COUNT_MAX)
             .map(TopicId::new)
@@ -314,7 +318,7 @@ impl std::ops::BitAnd for Topics {
     }
 }
 
-/// All but these.
+/// Returns all topics that are not in the set.
 impl std::ops::Not for Topics {
     type Output = Self;
 
@@ -364,7 +368,8 @@ impl Topics {
     /// ```
     ///
     /// # Errors
-    /// If this is no pattern; and if no topic matches, since that is a slip of the pen.
+    /// [`PatternError`] if the pattern is invalid, or matches no topic, since its name is then most
+    /// likely misspelt.
     pub fn matching<M: Message>(pattern: &str) -> Result<Self, PatternError> {
         let parsed = Pattern::parse(pattern)?;
         let topics: Self = M::TOPICS
@@ -381,32 +386,32 @@ impl Topics {
     }
 }
 
-/// The reason why [`Topics::matching`] gives no topics.
+/// The reason why [`Topics::matching`] returns no topics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// There is nothing between two dots, before the first, behind the last, or at all.
+    /// A segment is empty, or the whole pattern.
     EmptySegment {
         /// The pattern.
         pattern: String,
         /// Which segment, counted from 1.
         segment: usize,
     },
-    /// There is a wildcard beside other characters: it stands for whole segments.
+    /// A segment has a wildcard and other characters: a wildcard stands for whole segments.
     PartOfSegment {
         /// The pattern.
         pattern: String,
         /// Which segment, counted from 1.
         segment: usize,
     },
-    /// There is something behind the wildcard for the rest.
+    /// The wildcard for the rest, `**` or `#`, is not the last segment.
     RestNotLast {
         /// The pattern.
         pattern: String,
-        /// Which segment the wildcard is, counted from 1.
+        /// The segment of the wildcard, counted from 1.
         segment: usize,
     },
-    /// The pattern is right, and no topic has such a name.
+    /// The pattern is valid, and no topic has such a name.
     NoTopic {
         /// The pattern.
         pattern: String,
@@ -497,7 +502,7 @@ mod tests {
             "two topics with the name \"a\""
         );
         let keep_none = TopicInfo {
-            policy: Policy::DropOldest { keep: 0 },
+            overflow: TopicOverflow::DropOldest { keep: 0 },
             ..named("b")
         };
         assert_eq!(
@@ -506,14 +511,14 @@ mod tests {
         );
         assert!(
             !TopicInfo {
-                policy: Policy::Conflate { keys: 0 },
+                overflow: TopicOverflow::Conflate { keys: 0 },
                 ..keep_none
             }
             .has_bound()
         );
         assert!(
             TopicInfo {
-                policy: Policy::Conflate { keys: 1 },
+                overflow: TopicOverflow::Conflate { keys: 1 },
                 ..keep_none
             }
             .has_bound()

@@ -1,11 +1,11 @@
 //! Static dispatch: from a message to the method of a visitor, by a `match` that the compiler sees.
 
-use super::topic::{Message, Policy, TopicInfo, same};
+use super::topic::{Message, TopicInfo, TopicOverflow, same};
 
-/// A message that a `V` can be shown. [`topics!`](crate::topics!) writes it for every visitor of
-/// the enum.
+/// A message that can call the methods of a visitor `V`. [`topics!`](crate::topics!) implements it
+/// for every visitor of the enum.
 pub trait Visit<V: ?Sized>: Message {
-    /// Calls what the visitor has for this message.
+    /// Calls the visitor's method for the topic of this message.
     fn visit(&self, visitor: &mut V);
 }
 
@@ -48,8 +48,8 @@ impl TopicInfo {
             }
             i += 1;
         }
-        match topic.policy {
-            Policy::Conflate { keys } => assert!(has_key || keys == 1, "{}", keyless),
+        match topic.overflow {
+            TopicOverflow::Conflate { keys } => assert!(has_key || keys == 1, "{}", keyless),
             _ => assert!(!has_key, "{}", unasked),
         }
     }
@@ -59,7 +59,7 @@ impl TopicInfo {
 /// visitors.
 ///
 /// ```
-/// use thalweg::bus::{Policy, Priority, TopicId, Topics};
+/// use thalweg::bus::{TopicOverflow, Priority, TopicId, Topics};
 ///
 /// #[derive(Clone, Debug)]
 /// pub struct Trade { price: u64, volume: u64 }
@@ -76,7 +76,7 @@ impl TopicInfo {
 ///         Trade(Trade) in "market.trade" => on_trade,
 ///         /// The newest quote of an instrument.
 ///         Quote(Quote) in "market.quote" => on_quote {
-///             policy: Policy::Conflate { keys: 512 },
+///             overflow: TopicOverflow::Conflate { keys: 512 },
 ///             key: |quote| quote.instrument.into(),
 ///             retained: true,
 ///         },
@@ -117,15 +117,16 @@ impl TopicInfo {
 ///
 /// - `priority`, of messages that are published without one;
 ///   [`Priority::Medium`](crate::bus::Priority::Medium) if it is not there;
-/// - `policy`, what happens where there is no room; [`Policy::Block`](crate::bus::Policy::Block);
+/// - `overflow`, what happens where there is no room;
+///   [`TopicOverflow::Block`](crate::bus::TopicOverflow::Block);
 /// - `key`, a function of `&Payload` that gives a `u64`: which messages replace each other. It
-///   belongs to [`Policy::Conflate`](crate::bus::Policy::Conflate), which needs it to hold more
-///   than one key;
+///   belongs to [`TopicOverflow::Conflate`](crate::bus::TopicOverflow::Conflate), which needs it to
+///   hold more than one key;
 /// - `retained`, whether the last message is kept for consumers that come later; `false`.
 ///
 /// # Cost
-/// A visit is the `match` that one would write by hand. It costs what the processor takes for it,
-/// which depends on the order of the messages.
+/// A visit is a `match`, and costs as much as one written by hand. The CPU predicts it better or
+/// worse depending on the order of the messages.
 ///
 /// # What the compiler refuses
 /// More than 64 topics or none; names that are not segments between dots; two topics of one name or
@@ -180,7 +181,7 @@ macro_rules! topics {
         }
 
         #[doc = ::core::concat!(
-            "What is done with each message of [`", ::core::stringify!($name), "`]."
+            "Handles each message of [`", ::core::stringify!($name), "`]."
         )]
         $vis trait $visitor {
             $(
@@ -285,8 +286,8 @@ macro_rules! topics {
     (@set $topic:ident, priority, $value:expr) => {
         $crate::bus::TopicInfo { priority: $value, ..$topic }
     };
-    (@set $topic:ident, policy, $value:expr) => {
-        $crate::bus::TopicInfo { policy: $value, ..$topic }
+    (@set $topic:ident, overflow, $value:expr) => {
+        $crate::bus::TopicInfo { overflow: $value, ..$topic }
     };
     (@set $topic:ident, retained, $value:expr) => {
         $crate::bus::TopicInfo { is_retained: $value, ..$topic }
@@ -297,7 +298,7 @@ macro_rules! topics {
     (@set $topic:ident, $option:ident, $value:expr) => {
         ::core::compile_error!(::core::concat!(
             "no option `", ::core::stringify!($option),
-            "`; there are priority, policy, key and retained"
+            "`; there are priority, overflow, key and retained"
         ))
     };
     (@key $payload:ident, $type:ty;) => {{
@@ -315,7 +316,7 @@ macro_rules! topics {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use crate::bus::{Carries, Message, Policy, Priority, TopicId, TopicInfo, Visit};
+    use crate::bus::{Carries, Message, Priority, TopicId, TopicInfo, TopicOverflow, Visit};
 
     #[derive(Clone, Debug, PartialEq)]
     struct Quote {
@@ -330,7 +331,7 @@ mod tests {
             Quote(Quote) in "market.quote" => on_quote {
                 retained: true,
                 key: |quote| quote.instrument.into(),
-                policy: Policy::Conflate { keys: 2 },
+                overflow: TopicOverflow::Conflate { keys: 2 },
             },
             Alarm(&'static str) in "alarm" => on_alarm { priority: Priority::Critical },
         }
@@ -338,7 +339,7 @@ mod tests {
 
     crate::topics! {
         enum Alone => AloneVisitor {
-            Only(()) in "only" => on_only { policy: Policy::Conflate { keys: 1 } }
+            Only(()) in "only" => on_only { overflow: TopicOverflow::Conflate { keys: 1 } }
         }
     }
 
@@ -356,7 +357,7 @@ mod tests {
         let expected = [
             TopicInfo::new("market.trade"),
             TopicInfo {
-                policy: Policy::Conflate { keys: 2 },
+                overflow: TopicOverflow::Conflate { keys: 2 },
                 is_retained: true,
                 ..TopicInfo::new("market.quote")
             },
@@ -366,7 +367,10 @@ mod tests {
             },
         ];
         assert_eq!(Market::TOPICS, expected);
-        assert_eq!(Alone::TOPICS[0].policy, Policy::Conflate { keys: 1 });
+        assert_eq!(
+            Alone::TOPICS[0].overflow,
+            TopicOverflow::Conflate { keys: 1 }
+        );
     }
 
     #[test]
@@ -425,9 +429,13 @@ mod tests {
 
     /// Returns the error of `topics!` for a topic with these options, behind one with the name
     /// "first".
-    fn declared(name: &'static str, policy: Policy, options: &[&str]) -> Result<(), String> {
+    fn declared(
+        name: &'static str,
+        overflow: TopicOverflow,
+        options: &[&str],
+    ) -> Result<(), String> {
         let topic = TopicInfo {
-            policy,
+            overflow,
             ..TopicInfo::new(name)
         };
         let topics = [TopicInfo::new("first"), topic];
@@ -437,21 +445,28 @@ mod tests {
 
     #[test]
     fn a_declaration_is_refused_for_what_is_wrong_with_it() {
-        let conflate = |keys| Policy::Conflate { keys };
+        let conflate = |keys| TopicOverflow::Conflate { keys };
         assert_eq!(
-            declared("a", Policy::Block, &["priority", "retained"]),
+            declared("a", TopicOverflow::Block, &["priority", "retained"]),
             Ok(())
         );
-        assert_eq!(declared("a", conflate(9), &["policy", "key"]), Ok(()));
-        assert_eq!(declared("a", conflate(1), &["policy"]), Ok(()));
+        assert_eq!(declared("a", conflate(9), &["overflow", "key"]), Ok(()));
+        assert_eq!(declared("a", conflate(1), &["overflow"]), Ok(()));
         let refusal = |name, policy, options: &[&str]| declared(name, policy, options).unwrap_err();
-        assert_eq!(refusal("a.", Policy::Block, &[]), "name");
-        assert_eq!(refusal("first", Policy::Block, &[]), "same name");
-        assert_eq!(refusal("a", Policy::DropOldest { keep: 0 }, &[]), "bound");
-        assert_eq!(refusal("a", conflate(2), &["policy"]), "keyless");
-        assert_eq!(refusal("a", Policy::Reject, &["key"]), "unasked");
+        assert_eq!(refusal("a.", TopicOverflow::Block, &[]), "name");
+        assert_eq!(refusal("first", TopicOverflow::Block, &[]), "same name");
         assert_eq!(
-            refusal("a", Policy::Block, &["retained", "priority", "retained"]),
+            refusal("a", TopicOverflow::DropOldest { keep: 0 }, &[]),
+            "bound"
+        );
+        assert_eq!(refusal("a", conflate(2), &["overflow"]), "keyless");
+        assert_eq!(refusal("a", TopicOverflow::Reject, &["key"]), "unasked");
+        assert_eq!(
+            refusal(
+                "a",
+                TopicOverflow::Block,
+                &["retained", "priority", "retained"]
+            ),
             "again"
         );
     }

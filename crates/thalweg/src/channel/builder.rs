@@ -2,7 +2,6 @@
 
 use super::Ends;
 use super::hub::{Gaps, Gate, Habits, Hub, Mpmc, Mpsc, Overflow, Shape, Spsc};
-use super::lanes;
 use super::locked::Locked;
 use super::meeting::Meeting;
 use super::receiver::Receiver;
@@ -22,9 +21,6 @@ const SLOTTED_CAPACITY_MAX: usize = 64;
 /// below 0.24, 2,048 below 0.34; wall time is some 5 % better with the last than with the others,
 /// and without a limit p99 is 4 to 6 ms.)
 pub(super) const SOFT_LIMIT: usize = 2048;
-/// The default number of elements that may wait in each of several lanes before senders give way.
-const LANE_SOFT_LIMIT: usize = 256;
-const LANES: &str = "lanes";
 const ZERO: &str = "a capacity of 0";
 const UNBOUNDED: &str = "unbounded storage";
 
@@ -37,17 +33,17 @@ pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The capacity is out of range.
+    /// The capacity is above [`CAPACITY_MAX`] (2³⁰); from 0, a rendezvous, on it is valid.
     Capacity {
         /// The capacity that was asked for, in elements.
         asked: usize,
     },
-    /// The limit of an unbounded channel is out of range.
+    /// The limit of an unbounded channel is outside 1 to [`CAPACITY_MAX`] (2³⁰).
     Limit {
-        /// The capacity that was asked for, in elements.
+        /// The limit that was asked for, in elements.
         asked: usize,
     },
-    /// There is no memory for what all of it takes.
+    /// The memory of the channel could not be allocated.
     Memory {
         /// The capacity that was asked for, in elements.
         asked: usize,
@@ -56,9 +52,9 @@ pub enum BuildError {
     },
     /// The options contradict each other.
     Options {
-        /// The option that can't be had.
+        /// The option that is refused.
         option: &'static str,
-        /// With what it can't be combined.
+        /// The option or property that it can't be combined with.
         with: &'static str,
     },
 }
@@ -90,7 +86,7 @@ enum Storage {
     Unbounded(usize),
 }
 
-/// Options of a channel, and the shapes it can be made in.
+/// Builds a channel of one of three shapes, with options.
 ///
 /// ```
 /// use thalweg::channel::{Builder, Overflow};
@@ -107,7 +103,6 @@ enum Storage {
 #[must_use]
 pub struct Builder {
     storage: Storage,
-    has_lanes: bool,
     /// The limit that was asked for; `None` stands for the default of the shape.
     soft_limit: Option<Option<usize>>,
     layout: Option<Layout>,
@@ -118,26 +113,22 @@ impl Builder {
     fn with(storage: Storage) -> Self {
         Self {
             storage,
-            has_lanes: false,
             soft_limit: None,
             layout: None,
             habits: Habits::default(),
         }
     }
 
-    /// Returns the options of a channel of up to `capacity` elements; 0 for a rendezvous, where a
+    /// Returns a builder of a channel of up to `capacity` elements; 0 for a rendezvous, where a
     /// send waits for a receiver to take the element. All memory is allocated when the channel is
-    /// made.
-    ///
-    /// Where each sender has a lane of its own ([`lanes`](Self::lanes)), the capacity is that of
-    /// each lane.
+    /// made: see [Memory](super#memory).
     pub fn new(capacity: usize) -> Self {
         Self::with(Storage::Bounded(capacity))
     }
 
-    /// Returns the options of a channel that allocates as it grows, in segments, up to `limit`
-    /// elements; then it is full as a bounded one is. It may have any shape: [`mpsc`](Self::mpsc)
-    /// and [`spsc`](Self::spsc), too.
+    /// Returns a builder of a channel that allocates as it grows, in segments of 512 elements, up
+    /// to `limit` elements; then it is full as a bounded one is. It may have any shape:
+    /// [`mpsc`](Self::mpsc) and [`spsc`](Self::spsc), too.
     pub fn unbounded(limit: usize) -> Self {
         Self::with(Storage::Unbounded(limit))
     }
@@ -145,7 +136,7 @@ impl Builder {
     /// Sets the policy of senders when the channel is full; default [`Overflow::Block`].
     ///
     /// Refused ([`BuildError::Options`]) are [`Overflow::DropNewest`] and [`Overflow::DropOldest`]
-    /// with a capacity of 0, and `DropOldest` with [`lanes`](Self::lanes).
+    /// with a capacity of 0.
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.habits.overflow = overflow;
         self
@@ -158,8 +149,9 @@ impl Builder {
     }
 
     /// Sets the layout of the ring. By default it is slotted for small elements (up to 56 bytes) in
-    /// channels of up to 64 elements, or 1,024 where several threads share a ring; packed for
-    /// others. It is refused where there is no ring: at a rendezvous, and in an unbounded channel.
+    /// channels of up to 64 elements, or 1,024 where several senders or receivers share a ring;
+    /// packed for others. Refused ([`BuildError::Options`]) where there is no ring: at a
+    /// rendezvous, and in an unbounded channel.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
@@ -167,34 +159,21 @@ impl Builder {
 
     /// Sets a soft limit: after a `send`, also each one of `send_many`, a sender that finds more
     /// than `elements` queued yields its time slice a few times, until half of `elements` are left,
-    /// then goes on anyway. Best effort: it keeps queues, and with them latencies, short where
-    /// senders are faster than receivers, and is no bound. Senders look once in up to 64 sends, and
-    /// ever more rarely where no receiver takes elements. A send that tries, has a deadline, is
+    /// then continues anyway. Best effort: it keeps queues, and with them latencies, short where
+    /// senders are faster than receivers, and is no bound. Senders check once in up to 64 sends,
+    /// and ever more rarely where no receiver takes elements. A send that tries, has a deadline, is
     /// async or is an arm of a select never yields so. Counted in
-    /// [`Counters::balanced`](super::Counters::balanced).
+    /// [`Counters::yields`](super::Counters::yields).
     ///
-    /// A limit of 0 yields whenever something waits; one above the capacity never does. It is
-    /// refused with a capacity of 0.
+    /// A limit of 0 yields whenever the channel is not empty; one above the capacity never does.
+    /// Refused ([`BuildError::Options`]) with a capacity of 0.
     ///
-    /// By default it is 2,048 elements where there may be several senders (256 in each lane) and
-    /// the policy is to block, unless the channel holds no more than that anyway; `None` turns it
-    /// off. One sender to one receiver, unbounded channels and policies that do not block have none
-    /// unless it is asked for.
+    /// By default it is 2,048 elements where there may be several senders and the policy is to
+    /// block, unless the channel holds no more than that anyway; `None` turns it off. One sender to
+    /// one receiver, unbounded channels and policies that do not block have none unless it is asked
+    /// for.
     pub fn soft_limit(mut self, elements: impl Into<Option<usize>>) -> Self {
         self.soft_limit = Some(elements.into());
-        self
-    }
-
-    /// Gives each of several senders into one receiver a ring of its own, a lane: they do not meet,
-    /// and one that is preempted in a send does not delay the others. Elements of one sender come
-    /// out in their order; between senders there is none, and the capacity is that of each. Each
-    /// clone of a sender allocates, and receivers look at all lanes in turn: for few senders. One
-    /// sender has one lane anyway.
-    ///
-    /// Refused ([`BuildError::Options`]) with a capacity of 0, in an unbounded channel, under
-    /// [`Overflow::DropOldest`], and with several receivers ([`mpmc`](Self::mpmc)).
-    pub fn lanes(mut self) -> Self {
-        self.has_lanes = true;
         self
     }
 
@@ -203,13 +182,13 @@ impl Builder {
     /// # Errors
     /// See [`BuildError`].
     pub fn spsc<T: Send>(self) -> Result<Ends<T, Spsc>, BuildError> {
-        let Some(capacity) = self.ring_capacity()? else {
-            return self.shared(None);
+        self.check()?;
+        // Other stores do the checks that the plain ring does not do for each element.
+        let is_checked = self.habits.overflow.is_lossy() || self.soft_limit.flatten().is_some();
+        let capacity = match self.storage {
+            Storage::Bounded(capacity) if capacity > 0 && !is_checked => capacity,
+            _ => return self.shared(None),
         };
-        // A lane does the checks that the plain ring does not do for each element.
-        if self.habits.overflow.is_lossy() || self.soft_limit.flatten().is_some() {
-            return self.in_lanes(capacity, None);
-        }
         let (producer, consumer) = spsc(
             capacity,
             self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX),
@@ -219,16 +198,12 @@ impl Builder {
         Ok(self.ends(SendEnd::Ring(producer), rx, gate))
     }
 
-    /// Makes a channel with many senders and one receiver: one ring for all, or one for each sender
-    /// with [`lanes`](Self::lanes).
+    /// Makes a channel with many senders and one receiver: one ring for all.
     ///
     /// # Errors
     /// See [`BuildError`].
     pub fn mpsc<T: Send>(self) -> Result<Ends<T, Mpsc>, BuildError> {
-        match self.ring_capacity()? {
-            Some(capacity) if self.has_lanes => self.in_lanes(capacity, Some(LANE_SOFT_LIMIT)),
-            _ => self.shared(Some(SOFT_LIMIT)),
-        }
+        self.in_shared(Some(SOFT_LIMIT))
     }
 
     /// Makes a channel with many senders and many receivers: one ring for all.
@@ -236,16 +211,7 @@ impl Builder {
     /// # Errors
     /// See [`BuildError`].
     pub fn mpmc<T: Send>(self) -> Result<Ends<T, Mpmc>, BuildError> {
-        self.refuse_lanes("several receivers")?;
         self.in_shared(Some(SOFT_LIMIT))
-    }
-
-    pub(super) fn refuse_lanes(&self, with: &'static str) -> Result<(), BuildError> {
-        let option = LANES;
-        match self.has_lanes {
-            true => Err(BuildError::Options { option, with }),
-            false => Ok(()),
-        }
     }
 
     /// Makes a channel with one store that any number of endpoints may use, if the options allow.
@@ -253,25 +219,8 @@ impl Builder {
         self,
         soft_limit: Option<usize>,
     ) -> Result<Ends<T, S>, BuildError> {
-        self.ring_capacity()?;
+        self.check()?;
         self.shared(soft_limit)
-    }
-
-    /// Makes a channel with a lane for each sender.
-    fn in_lanes<T: Send, S: Shape>(
-        mut self,
-        capacity: usize,
-        soft_limit: Option<usize>,
-    ) -> Result<Ends<T, S>, BuildError> {
-        self.choose_soft_limit(soft_limit);
-        let gate = self.gate()?;
-        let layout = self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX);
-        let ((producer, join_queue), rx) = lanes::pair(capacity, layout, Arc::clone(&gate))?;
-        Ok(self.ends(
-            SendEnd::Lane(producer, join_queue),
-            RecvEnd::Lanes(rx),
-            gate,
-        ))
     }
 
     /// Makes a channel with one store that any number of endpoints may use.
@@ -321,20 +270,15 @@ impl Builder {
         self.habits.soft_limit = self.soft_limit.unwrap_or(default);
     }
 
-    /// Returns the capacity if a ring with its own sender will do; nothing if the store must be one
-    /// that several may take from.
-    fn ring_capacity(&self) -> Result<Option<usize>, BuildError> {
-        let asked = match self.storage {
+    /// Checks that the options are in range and go together.
+    fn check(&self) -> Result<(), BuildError> {
+        let (is_meeting, is_locked) = match self.storage {
             Storage::Unbounded(asked) if !(1..=CAPACITY_MAX).contains(&asked) => {
                 return Err(BuildError::Limit { asked });
             }
             Storage::Bounded(asked) if asked > CAPACITY_MAX => {
                 return Err(BuildError::Capacity { asked });
             }
-            Storage::Bounded(asked) | Storage::Unbounded(asked) => asked,
-        };
-        let takes_back = self.habits.overflow == Overflow::DropOldest;
-        let (is_meeting, is_locked) = match self.storage {
             Storage::Bounded(capacity) => (capacity == 0, false),
             Storage::Unbounded(_) => (false, true),
         };
@@ -344,9 +288,6 @@ impl Builder {
         );
         for (is_given, option, is_there, with) in [
             (is_meeting, ZERO, drops, "a policy that drops"),
-            (self.has_lanes, LANES, is_meeting, ZERO),
-            (self.has_lanes, LANES, is_locked, UNBOUNDED),
-            (self.has_lanes, LANES, takes_back, "dropping the oldest"),
             (self.layout.is_some(), "a layout", is_meeting, ZERO),
             (self.layout.is_some(), "a layout", is_locked, UNBOUNDED),
             (has_limit, "a soft limit", is_meeting, ZERO),
@@ -355,7 +296,7 @@ impl Builder {
                 return Err(BuildError::Options { option, with });
             }
         }
-        Ok((!is_meeting && !is_locked && !takes_back).then_some(asked))
+        Ok(())
     }
 
     /// Returns the layout: the one that was asked for, or slotted up to `capacity_max` elements.

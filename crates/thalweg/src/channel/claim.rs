@@ -13,13 +13,15 @@ enum Room<'c, T> {
     Ticket(TicketClaim<'c, T>, &'c Ticket<T>),
 }
 
-/// Room in a channel: write elements, then [`commit`](Self::commit); see [`Sender::claim`].
+/// Slots that a sender has claimed: write elements, then [`commit`](Self::commit); see
+/// [`Sender::claim`].
 ///
-/// A claim that is dropped sends nothing and drops what was written. In a channel where several
-/// senders share a ring, the elements of a claim come out one after another, and those sent later
-/// by others wait for it: be quick. One that is forgotten is given up when its sender is used
-/// again, or dropped, and what was written is leaked. It is `Send`, so that a task may hold it
-/// while it awaits something else.
+/// A claim that is dropped sends nothing and drops the elements that were written. In a channel
+/// where several senders share a ring, the elements of a claim come out one after another, and
+/// until it is committed or dropped, receivers get no element that others send after the claim:
+/// hold it briefly. One that is forgotten is cancelled when its sender is used again, or dropped,
+/// and its elements are leaked. It is `Send`, so that a task may hold it while it awaits something
+/// else.
 #[must_use = "a claim that is not committed sends nothing"]
 pub struct Claim<'c, T> {
     /// Taken by `commit`.
@@ -41,17 +43,12 @@ macro_rules! each {
 }
 
 impl<T> Claim<'_, T> {
-    /// Returns how many elements the claim has room for.
-    pub fn len(&self) -> usize {
+    /// Returns the number of slots that were claimed, whatever was written since.
+    pub fn capacity(&self) -> usize {
         each!(&self.room, claim => claim.len(), 0)
     }
 
-    /// Returns whether it is a claim of no room at all.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns how many elements can still be written.
+    /// Returns the number of slots that are not written yet.
     pub fn remaining(&self) -> usize {
         each!(&self.room, claim => claim.remaining(), 0)
     }
@@ -59,13 +56,13 @@ impl<T> Claim<'_, T> {
     /// Writes the next element.
     ///
     /// # Errors
-    /// Gives the element back if all the room is used.
+    /// Returns the element if all claimed slots are written.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), T> {
         each!(&mut self.room, claim => claim.push(value), Err(value))
     }
 
-    /// Writes as many of the next elements as there is room for, and says how many.
+    /// Writes the next elements, as many as the slots that are left, and returns their number.
     pub fn write(&mut self, values: &[T]) -> usize
     where
         T: Copy,
@@ -73,8 +70,8 @@ impl<T> Claim<'_, T> {
         each!(&mut self.room, claim => claim.write(values), 0)
     }
 
-    /// Sends what was written, wakes receivers that sleep, and says how many elements. Room that
-    /// was not used goes back.
+    /// Sends the elements that were written, wakes receivers that sleep, and returns their number.
+    /// Slots that were not written are released.
     #[inline]
     pub fn commit(mut self) -> usize {
         *self.is_lent = false;
@@ -152,10 +149,11 @@ impl<T> Drop for Claim<'_, T> {
     }
 }
 
-shown!([T] Claim<'_, T>, "Claim", this, "len": this.len(), "remaining": this.remaining());
+shown!([T] Claim<'_, T>, "Claim", this, "capacity": this.capacity(), "remaining": this.remaining());
 
 impl<T, S: Shape> Sender<T, S> {
-    /// Claims room for exactly `count` elements; waits for it if the policy is to block.
+    /// Claims slots for exactly `count` elements; blocks the thread until they are free, if the
+    /// policy is to block. In a task use [`claim_async`](Self::claim_async).
     ///
     /// ```
     /// let (mut tx, mut rx) = thalweg::channel::spsc(8);
@@ -189,11 +187,11 @@ impl<T, S: Shape> Sender<T, S> {
         self.try_claim(count)
     }
 
-    /// Works as [`claim`](Self::claim), in a task.
+    /// Works as [`claim`](Self::claim), as a future.
     ///
-    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs.
-    /// One that is kept unpolled, or forgotten: see
-    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
+    /// Cancel-safe: dropping the future keeps no slot, and no wake-up that another sender needs.
+    /// One that is kept unpolled, or forgotten: see [futures that wait and are not
+    /// polled](super#futures-that-wait-and-are-not-polled).
     ///
     /// ```
     /// # futures_executor::block_on(async {
@@ -239,7 +237,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub(super) fn give_up_claim(&mut self) {
         self.gate.stop_claiming(&mut self.listed.claims);
         match &mut self.end {
-            SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
+            SendEnd::Ring(producer) => {
                 producer.let_go();
                 self.hub.readable.notify_one();
             }
@@ -259,12 +257,13 @@ impl<T, S: Shape> Sender<T, S> {
         matches!(self.end, SendEnd::Ticket(_)) && self.hub.habits.overflow == Overflow::Block
     }
 
-    /// Claims room for exactly `count` elements if there is that much now.
+    /// Claims slots for exactly `count` elements, if that number is free now. It never waits.
     ///
     /// # Errors
-    /// [`ClaimError::Full`] if less is free; [`ClaimError::TooLarge`] if the channel never holds
-    /// `count`; [`ClaimError::Disconnected`]; [`ClaimError::Unsupported`] in a channel that has no
-    /// memory to give away: unbounded, rendezvous, or dropping its oldest elements.
+    /// [`ClaimError::Full`] if fewer slots are free; [`ClaimError::TooLarge`] if `count` is above
+    /// the capacity; [`ClaimError::Disconnected`] if every receiver was dropped or the channel was
+    /// closed; [`ClaimError::Unsupported`] in an unbounded channel, at a rendezvous, and in a
+    /// channel that drops its oldest elements.
     pub fn try_claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         if self.hub.habits.overflow == Overflow::DropOldest {
             return Err(unsupported("a channel that drops its oldest elements"));
@@ -357,7 +356,7 @@ fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Optio
 /// where there is one sender.
 fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
     Ok(match end {
-        SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => Room::Ring(producer.claim(count)?),
+        SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
         SendEnd::Ticket(end) => {
             let (ring, claimed) = end.parts();
             let mut claim = ring.claim(count)?;

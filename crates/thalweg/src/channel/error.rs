@@ -5,11 +5,11 @@ use std::fmt;
 
 use crate::ring::{PopError, RingClaimError};
 
-/// The reason why a `send` did not take the element; it is given back.
+/// The reason why a `send` did not take the element, which it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError<T> {
-    /// Every receiver is gone, or the channel was closed.
+    /// Every receiver was dropped, or the channel was closed.
     Disconnected(T),
     /// The channel is full (at a rendezvous: no receiver is waiting), and its policy is
     /// [`Overflow::Reject`](super::Overflow::Reject), or the send was one that does not wait.
@@ -19,25 +19,27 @@ pub enum SendError<T> {
 /// The reason why a `try_send` did not take the element, which is one of those of a `send`.
 pub type TrySendError<T> = SendError<T>;
 
-/// The reason why a send with a time limit did not take the element; it is given back.
+/// The reason why a send with a time limit did not take the element, which it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendTimeoutError<T> {
-    /// There was no room in time.
+    /// No slot was free in time.
     Timeout(T),
-    /// Every receiver is gone, or the channel was closed.
+    /// Every receiver was dropped, or the channel was closed.
     Disconnected(T),
     /// The channel is full, and its policy is [`Overflow::Reject`](super::Overflow::Reject).
     Full(T),
 }
 
 giving_back!(SendError,
-    /// Whether no later try can succeed.
+    /// Returns whether no later try can succeed: every receiver was dropped, or the channel was
+    /// closed.
     is_disconnected Disconnected:
     Disconnected "sending into a channel without receivers",
     Full "sending into a full channel without waiting");
 giving_back!(SendTimeoutError,
-    /// Whether no later try can succeed.
+    /// Returns whether no later try can succeed: every receiver was dropped, or the channel was
+    /// closed.
     is_disconnected Disconnected:
     Timeout "sending into a channel that stayed full until the time limit",
     Disconnected "sending into a channel without receivers",
@@ -58,7 +60,7 @@ impl<T> From<SendError<T>> for SendTimeoutError<T> {
 pub struct SendManyError<T> {
     /// The number of elements that were sent.
     pub sent: usize,
-    /// The element after those, and why it was not taken. Elements behind it were not asked for.
+    /// The element after those, and why it was not taken. Later elements were not asked for.
     pub error: SendError<T>,
 }
 
@@ -72,27 +74,27 @@ impl<T> fmt::Display for SendManyError<T> {
 
 impl<T> std::error::Error for SendManyError<T> {}
 
-/// The reason why room was not claimed.
+/// The reason why slots were not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClaimError {
-    /// There is less room than asked for at the moment.
+    /// Fewer slots are free now than were asked for.
     Full {
         /// The claim that was asked for, in elements.
         asked: usize,
-        /// The room that was free, in elements.
+        /// The number of slots that were free.
         free: usize,
     },
-    /// More was asked for than the channel ever holds; trying again is useless.
+    /// More was asked for than the capacity of the channel, so no later try can succeed.
     TooLarge {
         /// The claim that was asked for, in elements.
         asked: usize,
         /// The capacity of the channel, in elements.
         capacity: usize,
     },
-    /// Every receiver is gone, or the channel was closed.
+    /// Every receiver was dropped, or the channel was closed.
     Disconnected,
-    /// The channel has no memory to give away.
+    /// The channel has no slots to write into.
     Unsupported {
         /// The kind of the channel: an unbounded channel, a rendezvous, or one that drops its
         /// oldest elements.
@@ -118,8 +120,8 @@ errors!(ClaimError {
     Self::Unsupported { channel } => "claim in {channel}, which has no memory to give away";
 });
 
-/// No element will come any more: every sender is gone, or the channel was closed, and all that was
-/// sent has been received.
+/// No element will come any more: every sender was dropped, or the channel was closed, and all that
+/// was sent has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecvError;
 
@@ -131,9 +133,9 @@ errors!(RecvError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TryRecvError {
-    /// There is none at the moment.
+    /// The channel is empty now.
     Empty,
-    /// There will be none any more; see [`RecvError`].
+    /// The channel is empty, and no element will come any more; see [`RecvError`].
     Disconnected,
 }
 
@@ -163,7 +165,7 @@ impl From<RecvError> for TryRecvError {
 pub enum RecvTimeoutError {
     /// None came in time.
     Timeout,
-    /// There will be none any more; see [`RecvError`].
+    /// The channel is empty, and no element will come any more; see [`RecvError`].
     Disconnected,
 }
 

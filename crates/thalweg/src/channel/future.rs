@@ -38,16 +38,17 @@ impl<T, S: Shape> Receiver<T, S> {
     /// needs. One that is kept unpolled, or forgotten, may keep such a wake-up: see
     /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
     ///
-    /// At a rendezvous a sender hands its element to a future that waits, and goes on. If that
-    /// future is dropped before it is polled again, the element goes to another receiver that
-    /// waits, or to the next that comes, before all that senders still hold. With one receiver the
-    /// order of elements is kept so. With several, others may have received later elements
-    /// meanwhile, also of the same sender, and elements that are given up by several receivers
-    /// come in the order in which they were given up. The same holds for a select that is given
-    /// up, and for a stream.
+    /// At a rendezvous a sender hands its element to a future that waits, and returns. If that
+    /// future is dropped before it is polled again, the element is handed to another receiver that
+    /// waits, or to the next that comes, before all that senders still hold. So with one receiver
+    /// the order of elements is kept. With several, others may have received later elements
+    /// meanwhile, also of the same sender, and elements of several dropped futures come in the
+    /// order in which those were dropped. The same holds for a select that is dropped, and for a
+    /// stream.
     ///
     /// # Errors
-    /// [`RecvError`] if the channel is empty and no sender is left.
+    /// [`RecvError`] if the channel is empty, and every sender was dropped or the channel was
+    /// closed.
     pub fn recv_async(&mut self) -> RecvFuture<'_, T, S> {
         RecvFuture {
             receiver: self.lend(),
@@ -55,8 +56,8 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// Works as [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of
-    /// `out`; returns how many. See [`recv_many`](Self::recv_many).
+    /// Works as [`recv_async`](Self::recv_async), for up to `max` elements, which are appended to
+    /// `out`; returns their number. See [`recv_many`](Self::recv_many).
     ///
     /// Cancel-safe: `out` grows only by the poll that says so. One that is kept unpolled, or
     /// forgotten: see
@@ -73,7 +74,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// ```
     ///
     /// # Errors
-    /// [`RecvError`] if the channel is empty and no sender is left.
+    /// [`RecvError`] if the channel is empty, and every sender was dropped or the channel was
+    /// closed.
     pub async fn recv_many_async(
         &mut self,
         out: &mut Vec<T>,
@@ -148,9 +150,10 @@ impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
 impl<T, S: Shape> Sender<T, S> {
     /// Sends an element, as a future; see [`send`](Self::send).
     ///
-    /// Dropping the future before it is done drops the element unsent, unless
-    /// [`take`](SendFuture::take) got it out before. To keep it across cancellation, send it
-    /// [`from a place of yours`](Self::send_from_async).
+    /// Not cancel-safe: the element was moved into the future, and dropping that before it is ready
+    /// drops the element unsent, unless [`take`](SendFuture::take) got it out before. In a
+    /// `select!` use [`send_from_async`](Self::send_from_async), which keeps the element across
+    /// cancellation.
     ///
     /// One that is kept unpolled, or forgotten, may keep a wake-up that another sender needs: see
     /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
@@ -165,14 +168,13 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Sends the element in `value`, which is taken out of there only when it is sent. An empty
-    /// place sends nothing, at once.
+    /// Sends the element in `value`, which is taken out of the `Option` only when it is sent. With
+    /// `None` the future is ready at once, and nothing is sent.
     ///
-    /// Cancel-safe: dropping the future leaves the element where it was. One that is kept unpolled,
-    /// or forgotten: see
-    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled). What a
-    /// forgotten one offers at a rendezvous stays there until it is received, or the sender is used
-    /// again and drops it.
+    /// Cancel-safe: dropping the future leaves the element in `value`. One that is kept unpolled,
+    /// or forgotten: see [futures that wait and are not
+    /// polled](super#futures-that-wait-and-are-not-polled). The element that a forgotten one offers
+    /// at a rendezvous stays there until it is received, or the sender is used again and drops it.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -249,7 +251,8 @@ pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
 }
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
-    /// Returns the element, if it is not sent yet.
+    /// Takes the element out of the future, if it was not sent yet. The future then sends nothing,
+    /// and is ready with `Ok` when it is polled.
     pub fn take(&mut self) -> Option<T> {
         let value = self.value.borrow_mut();
         self.sender.leave(value);
@@ -309,18 +312,18 @@ impl<T, S: Shape> Receiver<T, S> {
 }
 
 /// A stream of the elements of a channel, by polling; see [`Receiver::into_stream`] and
-/// [`Receiver::stream`], which make one of a [`Receiver`] or a `&mut Receiver`. With the feature
+/// [`Receiver::stream`], which make one from a [`Receiver`] or a `&mut Receiver`. With the feature
 /// `stream` it is a `Stream`.
 ///
-/// It ends when the channel is empty and nothing can be sent any more, and gives nothing after
+/// It ends when the channel is empty and nothing can be sent any more, and returns no element after
 /// that. A poll costs what a [`try_recv`](Receiver::try_recv) costs, and some 50 ns more if it has
 /// to wait.
 ///
-/// Cancel-safe: an element is taken out of the channel only by the poll that gives it. One that
-/// waits keeps its turn between polls, also when the future that polled it is gone. If other
-/// receivers wait for the same elements, drop a stream that you poll no more: it may have been
-/// woken in their place, and its drop passes that on. See
-/// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
+/// Cancel-safe: an element is taken out of the channel only by the poll that returns it. A stream
+/// that waits stays registered between polls, also when the future that polled it was dropped. If
+/// other receivers wait for the same elements, drop a stream that you poll no more: it may have
+/// been woken in their place, and its drop passes the wake-up on. See [futures that wait and are
+/// not polled](super#futures-that-wait-and-are-not-polled).
 pub struct RecvStream<T, S: Shape, R: BorrowMut<Receiver<T, S>> = Receiver<T, S>> {
     /// Taken by `into_inner`.
     receiver: Option<R>,
@@ -341,24 +344,25 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
         }
     }
 
-    /// Returns the receiver, for its figures: [`lost_before`](Receiver::lost_before) of the element
-    /// that the stream gave last, [`len`](Receiver::len), [`counters`](Receiver::counters).
+    /// Returns the receiver, for its counts: [`lost_before`](Receiver::lost_before) of the element
+    /// that the stream returned last, [`len`](Receiver::len), [`counters`](Receiver::counters).
     pub fn receiver(&self) -> &Receiver<T, S> {
         self.receiver.as_ref().expect(IS_THERE).borrow()
     }
 
-    /// Returns the receiver. If the stream was woken for an element that it did not look for,
-    /// another receiver is woken instead.
+    /// Returns the receiver. If the stream was woken and not polled since, another receiver is
+    /// woken instead.
     pub fn into_inner(mut self) -> R {
         self.leave();
         self.receiver.take().expect(IS_THERE)
     }
 
-    /// Returns the next element; has the task woken when there may be one, if there is none. If
+    /// Returns the next element. If there is none, the task is woken when there may be one. If
     /// several tasks poll, the last one is woken.
     ///
     /// # Errors
-    /// [`RecvError`] if the channel is empty and no sender is left, and from then on.
+    /// [`RecvError`] if the channel is empty, and every sender was dropped or the channel was
+    /// closed; and at each later call.
     pub fn poll_recv(&mut self, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         if self.is_ended {
             return Poll::Ready(Err(RecvError));
@@ -375,7 +379,8 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
         }
     }
 
-    /// Ends sending; the stream goes on with what is in the channel. See [`Receiver::close`].
+    /// Closes the channel; the stream still returns the elements that are in it. See
+    /// [`Receiver::close`].
     pub fn close(&mut self) {
         self.receiver.as_mut().expect(IS_THERE).borrow_mut().close();
     }
@@ -411,7 +416,7 @@ shown!([T, S: Shape, R: BorrowMut<Receiver<T, S>>] RecvStream<T, S, R>, "RecvStr
 
 #[cfg(feature = "stream")]
 impl<T, S: Shape> Sender<T, S> {
-    /// Returns a [`Sink`] that sends what is put into it; with the feature `stream`.
+    /// Returns a [`Sink`] that sends the elements which are put into it; with the feature `stream`.
     ///
     /// ```
     /// use futures_util::{SinkExt, StreamExt, future::join};
@@ -440,27 +445,26 @@ impl<T, S: Shape> Sender<T, S> {
 }
 
 #[cfg(feature = "stream")]
-/// Sends what is put into it; see [`Sender::into_sink`].
+/// Sends the elements that are put into it; see [`Sender::into_sink`].
 ///
-/// It has a slot for one element beside the channel: `start_send` puts an element there, and
+/// It has a slot for one element besides the channel: `start_send` puts an element there, and
 /// `poll_flush`, or the `poll_ready` before the next element, sends it, as the channel's
 /// [`Overflow`](super::Overflow) says. At a rendezvous that is when a receiver has it. `poll_close`
-/// sends what is in the slot, then drops the sender, which disconnects the channel if there is no
-/// other.
+/// sends the element in the slot, then drops the sender, which disconnects the channel if there is
+/// no other.
 ///
-/// Cancel-safe: what was put into the slot stays there when the future that flushed it is dropped.
-/// A sink that waits and is polled no more: see
-/// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled). When the
-/// sink itself is dropped, an element in its slot is dropped unsent;
-/// [`into_inner`](Self::into_inner) gives it back.
+/// Cancel-safe: the element in the slot stays there when the future that flushed it is dropped. A
+/// sink that waits and is polled no more: see [futures that wait and are not
+/// polled](super#futures-that-wait-and-are-not-polled). When the sink itself is dropped, an element
+/// in its slot is dropped unsent; [`into_inner`](Self::into_inner) returns it.
 ///
 /// # Errors
-/// [`SendError`] with the element. `poll_ready` gives the one that was in the slot; the caller's
-/// next one is still the caller's then. After [`SendError::Full`], under
-/// [`Overflow::Reject`](super::Overflow::Reject), the sink is as good as before.
+/// [`SendError`] with the element. That of `poll_ready` has the element that was in the slot; the
+/// caller still has the next one. After [`SendError::Full`], under
+/// [`Overflow::Reject`](super::Overflow::Reject), the sink can be used as before.
 ///
 /// # Panics
-/// `start_send`, if the slot is taken, since `poll_ready` was not called or was not ready.
+/// `start_send` panics if the slot is in use, since `poll_ready` was not called or was not ready.
 pub struct SendSink<T, S: Shape> {
     /// Until the sink is closed.
     sender: Option<Sender<T, S>>,
@@ -472,12 +476,12 @@ type Sent<T> = Poll<Result<(), SendError<T>>>;
 
 #[cfg(feature = "stream")]
 impl<T, S: Shape> SendSink<T, S> {
-    /// Returns the sender, for its counters or to be cloned; none once the sink is closed.
+    /// Returns the sender, for its counters or to be cloned; `None` once the sink is closed.
     pub fn sender(&self) -> Option<&Sender<T, S>> {
         self.sender.as_ref()
     }
 
-    /// Returns the sender, unless the sink is closed, and the element that is not sent yet.
+    /// Returns the sender, unless the sink is closed, and the element that was not sent yet.
     pub fn into_inner(mut self) -> (Option<Sender<T, S>>, Option<T>) {
         self.leave();
         (self.sender.take(), self.slot.take())

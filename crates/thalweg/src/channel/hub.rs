@@ -16,26 +16,30 @@ use std::task::Poll;
 use crate::export::Export;
 use crate::ring::CapacityError;
 use crate::ring::sequence::{Tally, memory_for};
-use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
+use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{Mode, Signal};
 
-/// The policy of a sender when the channel is full.
+/// The policy for a send when the channel is full.
 ///
-/// Under a policy that drops, [`Receiver::lost_before`](super::Receiver::lost_before) says how many
-/// elements were lost before the one received last, and [`Counters::dropped`] how many in all.
-/// [`Builder::overflow`](super::Builder::overflow) lists where they are refused.
+/// Under a policy that drops, [`Receiver::lost_before`](super::Receiver::lost_before) returns the
+/// number of elements lost before the one received last, and [`Counters::dropped`] counts all of
+/// them. [`Builder::overflow`](super::Builder::overflow) lists the shapes that refuse such a
+/// policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Overflow {
-    /// Wait for room. Nothing is lost.
+    /// The sender waits for a free slot. Nothing is lost.
     #[default]
     Block,
-    /// Give the element back with [`SendError::Full`](super::SendError::Full); `send` never waits.
+    /// The send fails with [`SendError::Full`](super::SendError::Full), which returns the element;
+    /// `send` never waits.
     Reject,
-    /// Drop the element that is being sent, and return `Ok`; the receiver learns where the gap is
-    /// with the next element. What was lost since the last element appears in `dropped` only.
+    /// The element that is being sent is dropped, and the send returns `Ok`; the gap is reported
+    /// with the next element that is received. Losses after the last element appear in
+    /// [`Counters::dropped`] only.
     DropNewest,
-    /// Drop the oldest element of the channel to make room; the receiver learns where the gap is.
+    /// The oldest element of the channel is dropped to free its slot; the gap is reported with the
+    /// next element that is received.
     DropOldest,
 }
 
@@ -62,8 +66,6 @@ pub(super) struct Hub {
     pub(super) senders: Count,
     pub(super) receivers: Count,
     pub(super) habits: Habits,
-    /// The counts of the gates of senders that are gone.
-    gone: Mutex<Counters>,
     closing: Mutex<Closing>,
     /// Ends with the channel.
     pub(super) export: OnceLock<Export>,
@@ -84,7 +86,6 @@ impl Hub {
             senders: Count(AtomicU64::new(1)),
             receivers: Count(AtomicU64::new(1)),
             habits,
-            gone: Mutex::new(Counters::default()),
             closing: Mutex::default(),
             export: OnceLock::new(),
         }
@@ -118,38 +119,7 @@ impl Hub {
         )
     }
 
-    /// Keeps the figures of a gate that will count no more, since its only sender goes or the
-    /// channel is closed.
-    pub(super) fn keep_figures(&self, gate: &Gate) {
-        let mut gone = lock(&self.gone);
-        // ORDERING: Relaxed; under the lock.
-        if !gate.is_counted.swap(true, Ordering::Relaxed) {
-            gate.count_into(&mut gone);
-        }
-    }
-
-    /// Returns the figures of one gate.
-    pub(super) fn counters_of(gate: &Gate) -> Counters {
-        let mut counters = Counters::default();
-        gate.count_into(&mut counters);
-        counters
-    }
-
-    /// Returns the figures of all gates and of the waiting receivers. `gates` calls back with each
-    /// gate.
-    pub(super) fn counters(&self, gates: impl FnOnce(&mut dyn FnMut(&Gate))) -> Counters {
-        let gone = lock(&self.gone);
-        let mut counters = *gone;
-        gates(&mut |gate| {
-            // ORDERING: Relaxed; stored under the lock that is held here.
-            if !gate.is_counted.load(Ordering::Relaxed) {
-                gate.count_into(&mut counters);
-            }
-        });
-        counters
-    }
-
-    /// Returns the figures of gates, with those of receivers, of a rendezvous, and of what went
+    /// Returns the figures of senders, with those of receivers, of a rendezvous, and of what went
     /// through.
     pub(super) fn summed(
         &self,
@@ -159,7 +129,7 @@ impl Hub {
         received: u64,
     ) -> Counters {
         let (parked, woken) = waits.unwrap_or_default();
-        counters.parked += parked + self.readable.parked();
+        counters.parked += parked + self.readable.registrations();
         counters.woken += woken + self.readable.woken();
         counters.sent = sent;
         counters.received = match self.habits.overflow {
@@ -194,8 +164,8 @@ impl Count {
             self.0.store(count - 1, Ordering::Relaxed);
             return count == 1;
         }
-        // ORDERING: AcqRel (order::leave), pairs with the Release in `revive`: the lane that an
-        // upgraded sender brought is known before this one's is closed.
+        // ORDERING: AcqRel (order::leave), pairs with itself and with the Acquire in `has_any`: the
+        // last one, and a receiver that finds none, see what the others did.
         self.0.fetch_sub(1, order::leave()) == 1
     }
 
@@ -221,33 +191,27 @@ impl Count {
             return self.0.fetch_add(1, Ordering::Relaxed) < u64::MAX;
         }
         let more = |count: u64| (count > 0).then_some(count + 1);
-        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove`: an endpoint that
-        // leaves later knows of the lane that this one has brought. Relaxed else.
-        (self.0.fetch_update(order::enter(), Ordering::Relaxed, more)).is_ok()
+        // ORDERING: Relaxed; as in `add`, and nothing was done before that others look for.
+        (self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more))
+        .is_ok()
     }
 }
 
-/// The reason why a lane and the notes for it can be made; there may be no memory for this many.
-pub(super) const AS_THE_FIRST: &str = "the first lane was made with the same capacity";
-
-/// Where the senders of one store wait, and what became of what they sent. One per channel, or one
-/// per sender where each has a store of its own.
+/// Where the senders of a channel wait, and what became of what they sent.
 #[derive(Default)]
 pub(super) struct Gate {
     pub(super) writable: Signal,
     pub(super) gaps: Option<Gaps>,
     pub(super) refused: Tally,
     pub(super) dropped: Tally,
-    pub(super) balanced: Tally,
+    pub(super) yields: Tally,
     pub(super) discarded: Tally,
     /// Oldest elements that were dropped and not reported yet, where there are several receivers.
     pub(super) unreported: Tally,
     /// Senders that wait for room for several elements at once.
     claimers: AtomicU64,
-    /// Its figures are in [`Hub::gone`].
-    is_counted: AtomicBool,
-    /// Its only sender is gone.
-    is_left: AtomicBool,
 }
 
 impl Gate {
@@ -256,24 +220,6 @@ impl Gate {
             gaps,
             ..Self::default()
         }
-    }
-
-    /// Returns a gate of the same kind for another store of `capacity` elements.
-    pub(super) fn another(&self, capacity: usize) -> Self {
-        let gaps = |_| Gaps::new(capacity).expect(AS_THE_FIRST);
-        Self::new(self.gaps.as_ref().map(gaps))
-    }
-
-    /// Its only sender goes, and has pushed what it will ever push.
-    pub(super) fn leave(&self) {
-        // ORDERING: leave_lane (Release), pairs with the left in `is_left`.
-        self.is_left.store(true, order::leave_lane());
-    }
-
-    /// Returns whether its only sender is gone, and all that it pushed is to be seen.
-    pub(super) fn is_left(&self) -> bool {
-        // ORDERING: left (Acquire), pairs with the leave_lane in `leave`.
-        self.is_left.load(order::left())
     }
 
     /// Wakes senders, since there is room for `elements` more. Where one waits for room for several
@@ -304,14 +250,17 @@ impl Gate {
         }
     }
 
-    /// Adds this gate's figures to `counters`.
-    fn count_into(&self, counters: &mut Counters) {
-        counters.refused += self.refused.get();
-        counters.dropped += self.dropped.get();
-        counters.balanced += self.balanced.get();
-        counters.discarded += self.discarded.get();
-        counters.parked += self.writable.parked();
-        counters.woken += self.writable.woken();
+    /// Returns the figures of senders.
+    pub(super) fn counters(&self) -> Counters {
+        Counters {
+            refused: self.refused.get(),
+            dropped: self.dropped.get(),
+            yields: self.yields.get(),
+            discarded: self.discarded.get(),
+            parked: self.writable.registrations(),
+            woken: self.writable.woken(),
+            ..Counters::default()
+        }
     }
 }
 
@@ -325,28 +274,28 @@ impl Drop for Claiming<'_> {
 }
 
 /// The counts of a channel since it was made, in elements and in events; see
-/// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is at work;
-/// otherwise each figure is right for some moment of the call. The [crate](crate#terms) has a table
-/// of the terms.
+/// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is in use;
+/// otherwise each count is right for some instant during the call. The [crate](crate#terms) has a
+/// table of the terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Counters {
-    /// The number of elements that the channel took, those that it dropped later for newer ones
-    /// included.
+    /// The number of elements that the channel accepted, including those that it dropped later for
+    /// newer ones.
     pub sent: u64,
     /// The number of elements that receivers got.
     pub received: u64,
-    /// The number of elements given back because the channel was full.
+    /// The number of elements returned to their senders because the channel was full.
     pub refused: u64,
-    /// The number of elements dropped by the policy: newest ones that never got in, or oldest ones
-    /// that did.
+    /// The number of elements dropped by the policy: newest ones, which were not accepted, or
+    /// oldest ones, which were.
     pub dropped: u64,
     /// The number of elements that no receiver took: they were in the channel when its last
-    /// receiver went, or came at that moment.
+    /// receiver was dropped, or came at that instant.
     pub discarded: u64,
-    /// The number of sends after which a sender gave its turn away because of the soft limit.
-    pub balanced: u64,
+    /// The number of sends after which a sender yielded because of the soft limit.
+    pub yields: u64,
     /// The number of times that a sender or receiver registered to be woken.
     pub parked: u64,
     /// The number of times that a sender or receiver was woken.
@@ -450,7 +399,7 @@ impl Gaps {
 }
 
 mod sealed {
-    /// Keeps the shapes to those of this module.
+    /// Restricts the shapes to those of this module.
     pub trait Sealed {}
 }
 
@@ -466,9 +415,9 @@ pub enum Mpmc {}
 
 /// The shape of a channel: [`Spsc`], [`Mpsc`] or [`Mpmc`].
 pub trait Shape: sealed::Sealed + 'static {
-    /// Whether there may be several senders.
+    /// Whether there may be several senders: whether a sender is [`Clone`].
     const SHARES_SENDER: bool = true;
-    /// Whether there may be several receivers.
+    /// Whether there may be several receivers: whether a receiver is [`Clone`].
     const SHARES_RECEIVER: bool = false;
 }
 

@@ -15,7 +15,6 @@
 //! |---|---|---|---|---|
 //! | [`spsc()`] | one | one | total | exact |
 //! | [`mpsc()`] | many | one | total | exact |
-//! | [`mpsc()`] with [`Builder::lanes`] | many | one | of each sender | of each sender's lane |
 //! | [`mpmc()`] | many | many | total (*) | exact |
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
 //! | [`oneshot()`] | one | one | | one element, once |
@@ -23,60 +22,99 @@
 //! (*) Except at capacity 0 with several receivers, if a receive future that was already handed an
 //! element is dropped: see [`Receiver::recv_async`].
 //!
-//! [`Builder`] has the options, and other combinations, such as an unbounded channel with one
-//! receiver. [`Overflow`] says what becomes of an element when the channel is full.
+//! Where the table says *many* the end can be cloned; where it says *one* it is no [`Clone`].
 //!
-//! Choose the narrowest shape that fits: what two sides do not share costs nothing. Endpoints are
-//! `Send` and not `Sync`, and their operations take `&mut self`: a thread has its own, and clones
-//! one for another; [`Sender::share`] makes a sender for `&self`. Methods of other crates, and how
-//! ends are shared: [`porting`].
+//! [`Builder`] has the options, and other combinations, such as an unbounded channel with one
+//! receiver. [`Overflow`] is the policy for an element when the channel is full.
+//!
+//! Choose the narrowest shape that fits: the fewer endpoints share, the less an operation costs.
+//! Endpoints are `Send` and not `Sync`, and their operations take `&mut self`: each thread has its
+//! own, and clones it for another; [`Sender::into_shared`] makes a sender for `&self`. Methods of
+//! other crates, and how endpoints are shared: [`porting`].
+//!
+//! `send`, `recv`, `claim`, `iter` and the other forms that wait block the thread. In a task use
+//! those whose names end in `_async`, a [`stream`](Receiver::stream) or a
+//! [`closed`](Sender::closed).
+//!
+//! # Fairness
+//! Waiting threads and tasks are woken in the order in which they began to wait. An element, or a
+//! free slot, is not reserved for the one that is woken: a newcomer may take it first, and then the
+//! woken one waits again, behind the others. At a rendezvous an element is handed directly to the
+//! receiver that has waited longest, and no newcomer comes between.
 //!
 //! # Disconnecting
-//! When the last sender is dropped, receivers get what was sent, then an error. When the last
-//! receiver is dropped, senders get an error with their element, and what is still in the channel
-//! is dropped at once, by that receiver. [`Receiver::close`] ends sending and keeps what is there.
+//! When the last sender is dropped, receivers get the elements that were sent, then an error. When
+//! the last receiver is dropped, senders get an error with their element, and the elements that are
+//! still in the channel are dropped at once, by that receiver. [`Receiver::close`] ends sending and
+//! keeps the elements.
 //!
-//! A send that is under way while the last receiver leaves either gives its element back, or says
-//! `Ok`: the channel took it, and it is dropped before the send returns, or by the receiver that is
-//! leaving, as if that had received and dropped it. Nothing waits in a channel without receivers,
-//! so an element may hold the sender of a reply: a thread that waits for that reply learns that
-//! none comes. (The exception is a [`Claim`] that is kept: what others send behind it waits until
-//! it is committed or dropped.) All elements without a receiver are counted in
+//! A send that runs while the last receiver is dropped either returns its element in an error, or
+//! returns `Ok`: then the channel accepted the element, and it is dropped before the send returns,
+//! or by the receiver, as if that had received and dropped it. No element stays in a channel
+//! without receivers, so an element may hold the sender of a reply: a thread that waits for that
+//! reply gets an error. (The exception is a [`Claim`] that is held: elements which others send
+//! after it stay until it is committed or dropped.) All elements without a receiver are counted in
 //! [`Counters::discarded`]. If the drop of one panics, the others are dropped all the same, and the
-//! first panic goes on in the thread that dropped it, which may be a sender's.
+//! first panic is resumed in the thread that dropped it, which may be a sender's.
 //!
 //! # Async
 //! [`Sender::send_async`], [`Sender::claim_async`], [`Receiver::recv_async`],
-//! [`Receiver::recv_many_async`], [`Sender::closed`] and [`Select::wait_async`]
-//! are futures, which need nothing of a runtime but its `Waker`. A future
-//! takes its element when it is polled, not when it is made. One that is done panics when it is
-//! polled again, as that of an `async fn` does; a [`OneshotReceiver`], which is an end and a
-//! future, says once more that nothing comes. With the feature `stream`, off by default, ends
-//! become a `futures_core::Stream` and a `futures_sink::Sink`: [`Receiver::stream`],
-//! [`Receiver::into_stream`], `Sender::into_sink`.
+//! [`Receiver::recv_many_async`], [`Sender::closed`] and [`Select::wait_async`] are futures, which
+//! need only a `Waker` of the runtime. A future sends or receives when it is polled, not when it is
+//! made. One that was ready panics when it is polled again, as that of an `async fn` does; a
+//! [`OneshotReceiver`], which is an endpoint and a future, is ready with an error again.
+//! [`Receiver::stream`] and [`Receiver::into_stream`] poll by `poll_recv`; with the feature
+//! `stream`, off by default, they are a `futures_core::Stream`, and `Sender::into_sink` makes a
+//! `futures_sink::Sink`.
+//!
+//! Dropping a future of a receive, a claim or `closed` loses nothing, nor does dropping one of
+//! [`Sender::send_from_async`]. The futures of [`Sender::send_async`] and
+//! [`SharedSender::send_async`] drop their element with themselves, so they are not for an arm of a
+//! `select!`.
 //!
 //! # Futures that wait and are not polled
 //! A notification wakes the waiter that came first. That may be a task which keeps its future
-//! without polling it: an arm of a loop around `select!` whose other arm is at work, say. No other
-//! *task* is woken instead, so one can sleep though an element, or room, is available, until the
-//! future is polled or dropped. Poll a future that waits, or drop it. A *thread* that waits beside
-//! it is woken all the same. At a rendezvous, an element is handed to the receiver that came first,
-//! and is in its future until then.
+//! without polling it: an arm of a loop around `select!` whose other arm is running, say. No other
+//! *task* is woken instead, so one can sleep though an element, or a slot, is available, until the
+//! future is polled or dropped. Poll a future that waits, or drop it. A *thread* that waits for the
+//! same is woken all the same. At a rendezvous, an element is handed to the receiver that came
+//! first, and is in its future until that is polled or dropped.
 //!
-//! A future or a guard that is forgotten ([`std::mem::forget`]) is one that is kept, until its
-//! endpoint is used again, or dropped. Then its wait is over, and its notification goes to another;
-//! a [`Claim`] is given up; the room of a [`Batch`] comes back. The elements inside are leaked.
+//! A future or a guard that is forgotten ([`std::mem::forget`]) counts as held until its endpoint
+//! is used again, or dropped. Then its wait is over, and its notification is passed to another
+//! waiter; a [`Claim`] is cancelled; the slots of a [`Batch`] are freed. The elements inside are
+//! leaked.
 //!
 //! # Memory ordering
 //! All that a thread did before it sent an element is visible, after the receive, to the thread
 //! that received it.
+//!
+//! # Memory
+//! A bounded channel allocates all of its memory when it is made, for a number of slots that is the
+//! capacity, rounded up to a power of two (it still holds exactly `capacity` elements). On a 64-bit
+//! system:
+//!
+//! | channel | bytes |
+//! |---|---|
+//! | `spsc`, packed (*) | some 3,500, and the size of an element for each slot |
+//! | any other bounded one, packed | some 3,000, and the size of an element and 8 for each slot |
+//! | slotted (*) | some 3,500, and 64 for each slot (**) |
+//! | capacity 0 | some 4,500 |
+//! | unbounded | some 2,600, and segments of 512 elements (***) |
+//! | [`oneshot()`] | 48, and the size of an element |
+//!
+//! (*) See [`Builder::layout`]. (**) A multiple of 64 for elements of more than 56 bytes. (***)
+//! They are allocated as it grows, and freed as it empties; one empty segment is kept.
+//!
+//! [`Overflow::DropNewest`] takes 16 more for each element of the capacity. A clone of a sender or
+//! receiver allocates nothing. A sender or receiver is a struct of some 400 bytes, and 16 for a
+//! oneshot channel.
 
 mod builder;
 mod claim;
 mod error;
 mod future;
 mod hub;
-mod lanes;
 mod locked;
 mod meeting;
 #[cfg(all(test, loom))]
@@ -106,7 +144,7 @@ pub use error::{
 pub use future::SendSink;
 pub use future::{RecvFuture, RecvStream, SendFuture};
 pub use hub::{Counters, ManyReceivers, ManySenders, Mpmc, Mpsc, Overflow, Shape, Spsc};
-pub use named::Named;
+pub use named::NamedBuilder;
 pub use oneshot::{OneshotReceiver, OneshotSender, oneshot};
 pub use receiver::{Batch, IntoIter, Iter, Receiver, TryIter};
 pub use select::{Select, SelectEmpty, SelectList, SelectTimeout, Timer, after, at, never, tick};
@@ -139,31 +177,31 @@ macro_rules! shape {
 }
 
 shape!(
-    /// A channel of up to `capacity` elements between one sender and one receiver; 0 for a
-    /// rendezvous.
+    /// Returns the two ends of a channel of up to `capacity` elements between one sender and one
+    /// receiver; 0 for a rendezvous.
     spsc,
     Spsc
 );
 shape!(
-    /// A channel of up to `capacity` elements from many senders to one receiver; 0 for a
-    /// rendezvous. Elements have one order for all: that in which sends took effect.
-    /// [`Builder::lanes`] gives each sender a ring of its own instead.
+    /// Returns the two ends of a channel of up to `capacity` elements from many senders to one
+    /// receiver; 0 for a rendezvous. Elements have one order for all: that in which sends took
+    /// effect.
     ///
-    /// If `capacity` is above 2,048, that is its [soft limit](Builder::soft_limit): senders that
-    /// find more elements queued yield for a while.
+    /// A channel with a `capacity` above 2,048 has a [soft limit](Builder::soft_limit) of 2,048
+    /// elements: senders that find more elements queued yield for a while.
     mpsc,
     Mpsc
 );
 shape!(
-    /// A channel of up to `capacity` elements between many senders and many receivers; 0 for a
-    /// rendezvous.
+    /// Returns the two ends of a channel of up to `capacity` elements between many senders and many
+    /// receivers; 0 for a rendezvous.
     ///
     /// Elements have one order for all, in which receivers take them. At a rendezvous an element
-    /// can come after a later one, also one of the same sender, if the receive that it was handed
-    /// to is given up; see [`Receiver::recv_async`].
+    /// can be received after a later one, also one of the same sender, if the receive future that
+    /// it was handed to is dropped; see [`Receiver::recv_async`].
     ///
-    /// If `capacity` is above 2,048, that is its [soft limit](Builder::soft_limit), as in
-    /// [`mpsc()`].
+    /// A channel with a `capacity` above 2,048 has a [soft limit](Builder::soft_limit) of 2,048
+    /// elements, as that of [`mpsc()`].
     mpmc,
     Mpmc
 );
@@ -171,11 +209,13 @@ shape!(
 /// The two ends of a channel of shape `S`.
 pub type Ends<T, S> = (Sender<T, S>, Receiver<T, S>);
 
-/// Returns a channel that allocates as it grows, up to `limit` elements, for any number of
-/// endpoints. Slower than a bounded one: a lock, some 20 ns an operation.
+/// Returns the two ends of a channel that allocates as it grows, for any number of senders and
+/// receivers. It is bounded all the same: at `limit` elements it is full, and a send then blocks,
+/// or does what [`Builder::overflow`] says. It is slower than a channel of a fixed capacity: each
+/// operation takes a lock, some 20 ns.
 ///
-/// For one receiver in the type: [`Builder::unbounded(limit).mpsc()`](Builder::mpsc), or `.spsc()`
-/// for one sender, too. The cost is the same.
+/// [`Builder::unbounded(limit).mpsc()`](Builder::mpsc) returns one whose type has a single
+/// receiver, and `.spsc()` one with a single sender, too. They cost the same.
 ///
 /// # Panics
 /// If `limit` is 0 or above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an error

@@ -1,7 +1,7 @@
 //! loom models of the endpoints, over each kind of store. A lost wake-up is a deadlock, which loom
 //! reports. Each model has a seeded fault that it must catch.
 
-use super::{Builder, Mpmc, Mpsc, Receiver, Sender, Spsc};
+use super::{Builder, Mpmc, Receiver, Sender, Spsc};
 use crate::ring::sync::fault;
 use kept::Kept;
 use loom::thread;
@@ -19,10 +19,6 @@ mod store {
 
     pub(super) fn ring() -> Ends<Spsc> {
         Builder::new(1).spsc().expect("a capacity in range")
-    }
-
-    pub(super) fn lanes() -> Ends<Mpsc> {
-        Builder::new(1).lanes().mpsc().expect("a capacity in range")
     }
 
     pub(super) fn ticket() -> Ends<Mpmc> {
@@ -170,7 +166,6 @@ mod cloning {
 
     over_stores! {
         a_clone_is_heard_after_its_original_is_gone;
-        lanes, 1, ["lane_look_again", "publish", "dekker"];
         ticket, 2, ["publish", "dekker"];
         unbounded, 2, ["locked_close"];
     }
@@ -189,7 +184,6 @@ mod cloning {
 
     over_stores! {
         a_clone_is_heard_beside_its_original;
-        lanes, 2, ["publish", "observe", "dekker"];
         ticket, 2, ["publish", "observe", "dekker"];
         unbounded, 2, ["locked_room"];
     }
@@ -210,7 +204,6 @@ mod cloning {
 
     over_stores! {
         a_clone_made_while_the_receiver_leaves_hears_of_it;
-        lanes, 2, ["lane_shut", "dekker"];
         ticket, 2, ["dekker"];
         unbounded, 2, ["locked_close"];
     }
@@ -242,7 +235,6 @@ mod cloning {
 
     over_stores! {
         an_upgrade_comes_in_time_or_not_at_all;
-        lanes, 1, ["revived"];
         ticket, 2, ["revived"];
         unbounded, 2, ["revived"];
     }
@@ -263,7 +255,6 @@ mod cloning {
 
     over_stores! {
         the_end_is_no_end_while_one_is_upgraded;
-        lanes, 2, ["enter", "revived", "lane_left_first"];
         ticket, 2, ["revived"];
     }
 }
@@ -326,7 +317,6 @@ mod delivery {
     over_stores! {
         all_arrives_in_order;
         ring, 2, ["publish", "observe", "release", "reclaim", "dekker"];
-        lanes, 2, ["publish", "observe", "release", "reclaim", "dekker"];
         ticket, 2, ["publish", "observe", "release", "reclaim", "dekker"];
         unbounded, 2, ["locked_room"];
     }
@@ -345,7 +335,6 @@ mod delivery {
     over_stores! {
         the_last_sender_wakes_the_receiver;
         ring, 3, ["publish", "observe", "dekker"];
-        lanes, 2, ["publish", "observe", "dekker"];
         ticket, 3, ["publish", "observe", "dekker"];
         unbounded, 3, ["locked_close"];
     }
@@ -362,7 +351,6 @@ mod delivery {
 
     over_stores! {
         the_later_of_two_senders_wakes_the_receiver;
-        lanes, 1, ["dekker"];
         ticket, 2, ["dekker", "light", "count_torn"];
         unbounded, 2, ["count_torn"];
     }
@@ -383,7 +371,6 @@ mod delivery {
     over_stores! {
         a_sender_gets_its_element_back_from_a_receiver_that_goes;
         ring, 3, ["dekker"];
-        lanes, 2, ["dekker"];
         ticket, 3, ["dekker", "light"];
         unbounded, 3, ["locked_close"];
     }
@@ -406,7 +393,6 @@ mod delivery {
     over_stores! {
         a_sender_gets_its_element_back_when_the_channel_is_closed;
         ring, 3, ["dekker", "light"];
-        lanes, 3, ["dekker", "light"];
         ticket, 3, ["dekker", "light"];
         unbounded, 3, ["locked_close"];
     }
@@ -428,7 +414,6 @@ mod delivery {
     over_stores! {
         a_receiver_that_gives_up_leaves_the_element;
         ring, 3, ["publish", "observe"];
-        lanes, 3, ["publish", "observe"];
         ticket, 3, ["publish", "observe"];
         unbounded, 3, [];
     }
@@ -454,7 +439,6 @@ mod delivery {
     over_stores! {
         a_sender_that_gives_up_has_its_element;
         ring, 3, ["release", "reclaim"];
-        lanes, 3, ["release", "reclaim"];
         ticket, 3, ["release", "reclaim"];
         unbounded, 3, [];
     }
@@ -511,7 +495,6 @@ pub(crate) mod cancelling {
     over_stores! {
         tasks_wait_for_each_other;
         ring, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
-        lanes, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
         ticket, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
         unbounded, 2, ["future_look_again", "locked_room"];
     }
@@ -563,7 +546,6 @@ pub(crate) mod cancelling {
     over_stores! {
         a_dropped_future_loses_no_element;
         ring, 3, ["publish", "observe", "dekker"];
-        lanes, 3, ["publish", "observe", "dekker"];
         ticket, 3, ["publish", "observe", "dekker"];
         unbounded, 3, [];
     }
@@ -640,7 +622,6 @@ pub(crate) mod cancelling {
     over_stores! {
         a_claim_in_a_task_waits;
         ring, 2, ["dekker", "future_look_again"];
-        lanes, 2, ["dekker", "future_look_again"];
         ticket, 2, ["reclaim", "dekker", "future_look_again"];
     }
 
@@ -687,7 +668,6 @@ mod leaving {
     over_stores! {
         what_is_sent_late_is_gone_at_once;
         ring, 3, ["shut", "light", "late_missed"];
-        lanes, 3, ["shut", "light", "late_missed"];
         ticket, 3, ["shut", "light"];
         unbounded, 3, [];
     }
@@ -706,7 +686,6 @@ mod leaving {
     over_stores! {
         a_claim_that_comes_late_is_gone_at_once;
         ring, 3, ["shut", "late_missed"];
-        lanes, 2, ["shut", "late_missed"];
         ticket, 2, ["shut"];
     }
 
@@ -743,14 +722,12 @@ mod leaving {
     over_stores! {
         nothing_comes_after_the_end;
         ring, 3, ["shut", "light", "late_missed"];
-        lanes, 3, ["shut", "light", "late_missed"];
         ticket, 3, [];
         unbounded, 3, [];
     }
 
     /// The receiver closes the channel and looks while a sender sends and leaves; another stays. An
-    /// element that was accepted is received, or discarded, though the lane is forgotten as soon as
-    /// it may be.
+    /// element that was accepted is received, or discarded.
     fn what_a_leaver_sent_is_there_after_the_close<S: ManySenders>((mut tx, mut rx): KeptEnds<S>) {
         let stays = Kept::new(tx.clone());
         let sender = thread::spawn(move || {
@@ -768,7 +745,6 @@ mod leaving {
 
     over_stores! {
         what_a_leaver_sent_is_there_after_the_close;
-        lanes, 3, ["left"];
         ticket, 3, [];
         unbounded, 3, [];
     }
@@ -782,15 +758,12 @@ mod leaving {
         let own = u64::from(tx.send(2).is_ok());
         receiver.join().unwrap();
         let (others, other) = sender.join().unwrap();
-        let has_lanes = tx.end.is_own();
-        let all = own + others;
-        check_gone(&tx, if has_lanes { own } else { all });
-        check_gone(&other, if has_lanes { others } else { all });
+        check_gone(&tx, own + others);
+        check_gone(&other, own + others);
     }
 
     over_stores! {
         two_that_come_late_are_gone_at_once;
-        lanes, 1, ["shut", "late_missed"];
         two_tickets, 2, ["shut"];
         unbounded, 1, [];
     }

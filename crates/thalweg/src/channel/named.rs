@@ -5,29 +5,29 @@ use std::time::Instant;
 
 use super::Ends;
 use super::builder::{BuildError, Builder, SOFT_LIMIT};
-use super::hub::{Gate, Hub, Mpmc, Mpsc, Overflow, Shape, Spsc};
+use super::hub::{Gate, Mpmc, Mpsc, Overflow, Shape, Spsc};
 use super::sender::Sender;
 use super::stores::SendEnd;
 use crate::export::{self, Arrivals, Export, Held, Json, Source, is_full};
 use crate::ring::sync::Arc;
 
-/// Options of a channel with a name; see [`Builder::name`].
+/// Builds a channel with a name; see [`Builder::name`].
 #[derive(Debug, Clone)]
 #[must_use]
-pub struct Named {
+pub struct NamedBuilder {
     builder: Builder,
     name: String,
     export_to: Option<PathBuf>,
 }
 
 impl Builder {
-    /// Gives the channel a name, under which its figures are [exported](crate::export) where
+    /// Gives the channel a name, under which its statistics are [exported](crate::export) where
     /// `THALWEG_EXPORT` names a directory, for `thalweg top`: length, rates, how long elements
-    /// wait, and what was refused, dropped or discarded. Any number of channels may have the name.
+    /// wait, and the numbers of refused, dropped and discarded elements. Any number of channels may
+    /// have the name.
     ///
-    /// A channel that is exported keeps its elements where any number of ends may reach them, also
-    /// if it has one sender and one receiver; then it is slower. Without the variable the name
-    /// changes nothing. Refused ([`BuildError::Options`]) with [`lanes`](Self::lanes).
+    /// A channel that is exported uses the ring of [`mpmc`](Self::mpmc) for any shape, so one with
+    /// one sender and one receiver is slower. Without the variable the name changes nothing.
     ///
     /// ```
     /// use thalweg::channel::Builder;
@@ -37,8 +37,8 @@ impl Builder {
     /// assert_eq!(rx.recv(), Ok("buy"));
     /// # Ok::<(), thalweg::channel::BuildError>(())
     /// ```
-    pub fn name(self, name: impl Into<String>) -> Named {
-        Named {
+    pub fn name(self, name: impl Into<String>) -> NamedBuilder {
+        NamedBuilder {
             builder: self,
             name: name.into(),
             export_to: None,
@@ -46,8 +46,8 @@ impl Builder {
     }
 }
 
-impl Named {
-    /// Exports the channel's figures to a directory, wherever `THALWEG_EXPORT` leads.
+impl NamedBuilder {
+    /// Exports the channel's statistics to this directory, whatever `THALWEG_EXPORT` says.
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self
@@ -83,7 +83,6 @@ impl Named {
         soft_limit: Option<usize>,
     ) -> Result<Ends<T, S>, BuildError> {
         let Self { builder, name, .. } = self;
-        builder.refuse_lanes("a name")?;
         let Some(directory) = export::directory(self.export_to) else {
             return plain(builder);
         };
@@ -163,7 +162,7 @@ impl<T: Send + 'static> Source for Exported<T> {
     }
 
     fn write(&mut self, json: &mut Json) {
-        let counters = Hub::counters_of(&self.gate);
+        let counters = self.gate.counters();
         let (evicted, offered) = match self.overflow {
             Overflow::DropOldest => (counters.dropped, 0),
             _ => (0, counters.dropped),

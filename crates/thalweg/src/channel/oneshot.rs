@@ -14,8 +14,8 @@ pub struct OneshotSender<T>(Giver<T>);
 /// Receives one element; see [`oneshot()`].
 ///
 /// It is a [`Future`] of the element, ready with [`RecvError`] if none will come; polled after
-/// that, it is ready with [`RecvError`] again. Dropping it drops an element that was not received,
-/// and notifies the sender.
+/// that, it is ready with [`RecvError`] again. Awaiting it by `&mut`, as in a `select!`, is
+/// cancel-safe. Dropping it drops an element that was not received, and notifies the sender.
 #[must_use = "what is sent is dropped with its receiver"]
 pub struct OneshotReceiver<T>(Taker<T>);
 
@@ -40,9 +40,9 @@ pub struct OneshotReceiver<T>(Taker<T>);
 /// ```
 ///
 /// # Cost
-/// A pair takes one allocation, which the end that goes last frees; nothing else is allocated but
-/// by a thread's first wait. A send for which no receiver waits is one locked instruction, and the
-/// receive of an element that is there is a load.
+/// A pair takes one allocation, which the last of the two frees; nothing else is allocated but by a
+/// thread's first wait. A send for which no receiver waits is one locked instruction, and the
+/// receive of an element that was sent is a load.
 ///
 /// # Memory ordering
 /// All that a thread did before it sent the element is visible to the thread that received it.
@@ -56,19 +56,19 @@ impl<T> OneshotSender<T> {
     /// 2 µs.
     ///
     /// # Errors
-    /// [`SendError::Disconnected`] gives the element back if the receiver is gone or has closed.
+    /// [`SendError::Disconnected`] returns the element if the receiver was dropped or closed.
     #[inline]
     pub fn send(self, value: T) -> Result<(), SendError<T>> {
         self.0.send(value).map_err(SendError::Disconnected)
     }
 
-    /// Returns whether the receiver is gone or has closed, so that an element would come back.
+    /// Returns whether the receiver was dropped or closed, so that a send would fail.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }
 
-    /// Returns a future that is done when no receiver wants the element any more: the receiver is
-    /// gone, or has closed. For a task whose work would have no receiver.
+    /// Returns a future that is ready when the receiver was dropped or closed: for a task whose
+    /// work would have no receiver. It is cancel-safe: dropping it changes nothing.
     ///
     /// ```
     /// use futures_util::future::{Either, select};
@@ -89,7 +89,7 @@ impl<T> OneshotSender<T> {
         Closed(self)
     }
 
-    /// Works as [`closed`](Self::closed), for a caller that polls. The waker of the last poll is
+    /// Works as [`closed`](Self::closed), for a caller that polls: the waker of the last poll is
     /// woken.
     pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_closed() && self.0.list(context.waker().clone()) {
@@ -117,15 +117,15 @@ impl<T> Drop for Closed<'_, T> {
 }
 
 impl<T> OneshotReceiver<T> {
-    /// Waits for the element.
+    /// Blocks the thread until the element is sent.
     ///
     /// # Errors
-    /// [`RecvError`] if none will come: the sender is gone.
+    /// [`RecvError`] if none will come: the sender was dropped, or the receiver closed before.
     pub fn recv(mut self) -> Result<T, RecvError> {
         self.wait(None).map_err(|_| RecvError)
     }
 
-    /// Takes the element if it is there.
+    /// Takes the element, if it was sent.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`], which is also returned where the
@@ -135,7 +135,8 @@ impl<T> OneshotReceiver<T> {
         Ok(self.0.try_take()?)
     }
 
-    /// Waits for the element, no longer than `timeout`.
+    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`. A timeout beyond the
+    /// range of the clock, such as [`Duration::MAX`], is no limit.
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -144,8 +145,8 @@ impl<T> OneshotReceiver<T> {
         self.wait(Instant::now().checked_add(timeout))
     }
 
-    /// Waits for the element, no longer than until `deadline`. One that has passed makes this a
-    /// [`try_recv`](Self::try_recv).
+    /// Works as [`recv`](Self::recv), but waits no longer than until `deadline`. With a deadline
+    /// that has passed, this is a [`try_recv`](Self::try_recv).
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -156,15 +157,16 @@ impl<T> OneshotReceiver<T> {
     fn wait(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         match self.look() {
             Some(found) => found.map_err(|_| RecvTimeoutError::Disconnected),
-            None => self.recv_by(&mut Pace::default(), deadline),
+            None => self.recv_with_pace(&mut Pace::default(), deadline),
         }
     }
 
-    /// Waits for the element as `pace` says, no longer than until `deadline`, if there is one.
+    /// Works as [`recv_deadline`](Self::recv_deadline), or [`recv`](Self::recv) without a deadline,
+    /// but spins and sleeps by `pace`.
     ///
-    /// The other methods begin each wait with a new [`Pace`], in balanced mode. A thread that waits
-    /// for many replies, one after the other, keeps a pace, which learns from each wait whether it
-    /// pays to spin.
+    /// The other methods start each wait with a new [`Pace`], in balanced mode. A thread that waits
+    /// for many replies, one after the other, should keep a pace, which learns from each wait
+    /// whether it pays to spin.
     ///
     /// ```
     /// use thalweg::channel::{OneshotSender, mpsc, oneshot};
@@ -180,13 +182,13 @@ impl<T> OneshotReceiver<T> {
     /// for n in 0..100 {
     ///     let (reply, mut answer) = oneshot();
     ///     requests.send((n, reply)).expect("the server is there");
-    ///     assert_eq!(answer.recv_by(&mut pace, None), Ok(n * n));
+    ///     assert_eq!(answer.recv_with_pace(&mut pace, None), Ok(n * n));
     /// }
     /// ```
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
-    pub fn recv_by(
+    pub fn recv_with_pace(
         &mut self,
         pace: &mut Pace,
         deadline: Option<Instant>,
@@ -198,13 +200,14 @@ impl<T> OneshotReceiver<T> {
         found.map_err(|_| RecvTimeoutError::Disconnected)
     }
 
-    /// Refuses what is not sent yet; what is sent can still be received.
+    /// Closes the channel: a send from now on fails. An element that was sent before can still be
+    /// received.
     pub fn close(&mut self) {
         self.0.close();
     }
 
-    /// Returns whether nothing will be sent any more: the element was sent, the sender is gone, or
-    /// this was closed.
+    /// Returns whether nothing will be sent any more: the element was sent, the sender was dropped,
+    /// or the receiver closed.
     pub fn is_closed(&self) -> bool {
         self.0.is_closed()
     }

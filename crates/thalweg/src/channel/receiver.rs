@@ -14,13 +14,14 @@ use crate::ring::sync::Arc;
 use crate::ring::{self, PopError, UsedByOneThreadAtATime};
 use crate::wait::{Pace, barrier, block};
 
-/// The receiving end of a channel; see the [module](super).
+/// The receiver of a channel; see the [module](super).
 ///
-/// It can move to another thread, and can be cloned where the shape `S` allows it; each element
-/// goes to one receiver. Dropping the last one disconnects the channel: senders get an error, and
-/// the elements that are still in the channel are dropped, also those that a send under way puts
-/// there later (see [Disconnecting](super#disconnecting)). Dropping the last receiver while senders
-/// exist can add 10 µs, if no receiver slept on the channel lately.
+/// It can move to another thread. A receiver of shape [`Mpmc`](super::Mpmc) can be cloned, and one
+/// of the shapes [`Spsc`](super::Spsc) and [`Mpsc`](super::Mpsc) can't; each element is received by
+/// one of them. Dropping the last one disconnects the channel: senders get an error, and the
+/// elements that are still in the channel are dropped, also those that a concurrent send puts there
+/// later (see [Disconnecting](super#disconnecting)). Dropping the last receiver while senders exist
+/// can add 10 µs, if no receiver slept on the channel lately.
 pub struct Receiver<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) source: Source<T>,
@@ -91,16 +92,15 @@ impl<T> Source<T> {
 
     /// Checks a pop that gave `Closed`: returns `Ok` if there is an element all the same.
     ///
-    /// Where a sender has a ring of its own, and the receiver closed it, that sender may hold a
-    /// claim, or be about to push what it began to send before. It is the end only when there is no
-    /// claim, and when what is still pushed will be dropped, by its sender: as where the last
-    /// receiver goes (see `stores`).
+    /// Where a sole sender has the ring, and the receiver closed it, that sender may hold a claim,
+    /// or be about to push what it began to send before. It is the end only when there is no claim,
+    /// and when what is still pushed will be dropped, by its sender: as where the last receiver
+    /// goes (see `stores`).
     #[cold]
     #[inline(never)]
     fn look_closer(&mut self) -> Result<(), PopError> {
         let mut found = self.end.end(self.is_final);
-        let is_own = matches!(self.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
-        if found != Err(PopError::Closed) || !is_own {
+        if found != Err(PopError::Closed) || !matches!(self.end, RecvEnd::Ring(..)) {
             return found;
         }
         if !self.hub.senders.has_any() {
@@ -138,7 +138,7 @@ impl<T> Source<T> {
         {
             let found = ring.pop_here();
             if !matches!(found, Err(false)) {
-                // Also if there was nothing, as in `RecvEnd::try_pop_shared`.
+                // Also if there was nothing, as in `RecvEnd::try_pop_at`.
                 gate.notify_room(1);
                 return found.map_err(|_| PopError::Empty);
             }
@@ -233,12 +233,14 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.pop_shared()
     }
 
-    /// Takes the oldest element; waits while the channel is empty.
+    /// Takes the oldest element; blocks the thread while the channel is empty. In a task use
+    /// [`recv_async`](Self::recv_async).
     ///
-    /// Costs a few ns if there is one and no sender sleeps.
+    /// Costs a few ns if the channel is not empty and no sender sleeps.
     ///
     /// # Errors
-    /// [`RecvError`] if the channel is empty and no sender is left.
+    /// [`RecvError`] if the channel is empty, and every sender was dropped or the channel was
+    /// closed.
     #[inline(always)]
     pub fn recv(&mut self) -> Result<T, RecvError> {
         match self.pop() {
@@ -248,7 +250,7 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// Takes the oldest element if there is one now.
+    /// Takes the oldest element, if the channel is not empty.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`].
@@ -260,7 +262,8 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`.
+    /// Works as [`recv`](Self::recv), but waits no longer than `timeout`. A timeout beyond the
+    /// range of the clock, such as [`Duration::MAX`], is no limit.
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -269,8 +272,8 @@ impl<T, S: Shape> Receiver<T, S> {
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// Works as [`recv`](Self::recv), but waits no longer than until `deadline`. One that has
-    /// passed makes this a [`try_recv`](Self::try_recv).
+    /// Works as [`recv`](Self::recv), but waits no longer than until `deadline`. With a deadline
+    /// that has passed, this is a [`try_recv`](Self::try_recv).
     ///
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
@@ -325,13 +328,15 @@ impl<T, S: Shape> Receiver<T, S> {
         outcome.map_err(|_| RecvTimeoutError::Disconnected)
     }
 
-    /// Moves up to `max` elements to the end of `out`, at least one unless `max` is 0; waits while
-    /// the channel is empty. Returns how many.
+    /// Moves up to `max` elements to the end of `out`, at least one unless `max` is 0; blocks the
+    /// thread while the channel is empty. Returns their number. In a task use
+    /// [`recv_many_async`](Self::recv_many_async).
     ///
     /// Allocates only if `out` has too little spare capacity.
     ///
     /// # Errors
-    /// [`RecvError`] if the channel is empty and no sender is left.
+    /// [`RecvError`] if the channel is empty, and every sender was dropped or the channel was
+    /// closed.
     pub fn recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, RecvError> {
         self.settle();
         match self.source.pop_many(out, max) {
@@ -357,13 +362,14 @@ impl<T, S: Shape> Receiver<T, S> {
         1 + more
     }
 
-    /// Moves up to `max` elements that are there now to the end of `out`; returns how many.
+    /// Moves up to `max` elements that are in the channel now to the end of `out`, without waiting;
+    /// returns their number.
     ///
     /// After this [`lost_before`](Self::lost_before) counts what was lost before any of them.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if there is none and `max` is not
-    /// 0.
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the channel is empty and `max`
+    /// is not 0.
     pub fn try_recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, TryRecvError> {
         self.settle();
         Ok(self.source.pop_many(out, max)?)
@@ -374,9 +380,9 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`Overflow::DropNewest`], elements lost after the last one appear in
     /// [`Counters::dropped`] only, until another one is received.
     ///
-    /// Where there can be one receiver only, this is the exact place. In a many-to-many channel
-    /// that drops its oldest elements, each loss is reported once, to the receiver that receives
-    /// next.
+    /// Where there can be one receiver only, the losses lie exactly there. In a many-to-many
+    /// channel that drops its oldest elements, each loss is reported once, to the receiver that
+    /// receives next.
     pub fn lost_before(&self) -> u64 {
         self.source.lost
     }
@@ -386,30 +392,32 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.end.len()
     }
 
-    /// Returns whether nothing is in the channel.
+    /// Returns whether the channel is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the number of elements that the channel holds at most, in all lanes together where
-    /// it has lanes.
+    /// Returns the number of elements that the channel holds at most: tokio's `max_capacity()`.
     pub fn capacity(&self) -> usize {
         self.source.end.capacity()
     }
 
-    /// Returns whether nothing can be sent any more: all senders are gone, or the channel was
-    /// closed. There may still be elements to receive.
+    /// Returns whether nothing can be sent any more: all senders were dropped, or the channel was
+    /// [closed](Self::close). There may still be elements to receive.
     pub fn is_closed(&self) -> bool {
         self.source.end.is_closed()
     }
 
-    /// Closes the channel: nothing can be sent any more, and senders that wait get an error.
-    /// Elements in the channel can still be received.
+    /// Closes the channel, for all of its receivers: nothing can be sent any more. Every send from
+    /// now on, and each that waits, gives its element back with
+    /// [`SendError::Disconnected`](super::SendError::Disconnected). Elements in the channel can
+    /// still be received, and then receivers get [`RecvError`].
     ///
-    /// A send that is under way at this moment may still succeed. Where many senders share a ring
-    /// or a lock, its element comes before the end. Where a sender has a ring of its own, it comes
-    /// before the end or is discarded. A [`Claim`](super::Claim) that a sender holds can still be
-    /// committed, and the end comes after that: while it is held, the channel is empty.
+    /// A concurrent send may still succeed. Where many senders share a ring or a lock, its element
+    /// is received before the error. Where a sole sender has the ring, it is received before the
+    /// error or discarded. A [`Claim`](super::Claim) that a sender holds can still be committed,
+    /// and its elements are received: as long as it is held, the channel counts as empty, not as
+    /// disconnected. After the first [`RecvError`] no element comes any more.
     pub fn close(&mut self) {
         self.source.end.close();
         self.source.hub.notify_closed();
@@ -419,7 +427,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// Returns the counts of the channel so far.
     pub fn counters(&self) -> Counters {
         let end = &self.source.end;
-        let counters = self.hub.counters(|look| end.for_each_gate(look));
+        let counters = end.gate().counters();
         let waits = end.meeting().map(|(meeting, _)| meeting.waits());
         let popped = end.popped();
         // While there are receivers, only what came after the end was discarded.
@@ -464,23 +472,38 @@ shown!([T, S: Shape] Receiver<T, S>, "Receiver", this,
     "len": this.len(), "capacity": this.capacity(), "closed": this.is_closed());
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Calls `work` with up to `max` elements that are there now; returns how many. If `work`
-    /// panics, the element it had is gone, and the others stay in the channel.
-    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(T)) -> usize {
+    /// Calls `work` with up to `max` elements that are in the channel now, without waiting; returns
+    /// their number, at least 1 unless `max` is 0. If `work` panics, its element is dropped, and
+    /// the others stay in the channel.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the channel is empty and `max`
+    /// is not 0.
+    pub fn try_recv_each(
+        &mut self,
+        max: usize,
+        mut work: impl FnMut(T),
+    ) -> Result<usize, TryRecvError> {
         let mut count = 0;
-        for value in self.try_iter().take(max) {
+        while count < max {
+            match self.try_recv() {
+                Ok(value) => work(value),
+                Err(why) if count == 0 => return Err(why),
+                Err(_) => break,
+            }
             count += 1;
-            work(value);
         }
-        count
+        Ok(count)
     }
 
-    /// Receives until the channel is disconnected; waits for each element.
+    /// Returns an iterator that receives until the channel is disconnected, and blocks the thread
+    /// while the channel is empty.
     pub fn iter(&mut self) -> Iter<'_, T, S> {
         Iter(self)
     }
 
-    /// Receives what is there now.
+    /// Returns an iterator over the elements that are in the channel now. It does not wait, and
+    /// ends at the first moment at which the channel is empty.
     pub fn try_iter(&mut self) -> TryIter<'_, T, S> {
         TryIter(self)
     }
@@ -503,9 +526,10 @@ macro_rules! iterators {
 }
 
 iterators! {
-    /// See [`Receiver::iter`].
+    /// Receives until the channel is disconnected, and blocks while it is empty: made by
+    /// [`Receiver::iter`].
     Iter<'r>(&'r mut Receiver<T, S>): recv;
-    /// See [`Receiver::try_iter`].
+    /// Receives until the channel is empty, and never blocks: made by [`Receiver::try_iter`].
     TryIter<'r>(&'r mut Receiver<T, S>): try_recv;
     /// Receives until the channel is disconnected.
     IntoIter<>(Receiver<T, S>): recv;
@@ -533,7 +557,7 @@ impl<'r, T, S: Shape> IntoIterator for &'r mut Receiver<T, S> {
 }
 
 /// Elements of a channel, taken one by one through the iterator; see [`Receiver::batch`]. If it is
-/// forgotten, its room comes back when the receiver is used again.
+/// forgotten, its slots are freed when the receiver is used again.
 #[must_use = "elements are received only by iterating"]
 pub struct Batch<'r, T>(Elements<'r, T>);
 
@@ -603,12 +627,13 @@ impl<T> FusedIterator for Batch<'_, T> {}
 shown!([T] Batch<'_, T>, "Batch", this, "left_at_most": this.size_hint().1);
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Takes up to `max` elements that are there now, one by one through an iterator, without
-    /// copying them anywhere else. Those that it is not asked for stay in the channel.
+    /// Takes up to `max` elements that are in the channel now, one by one through an iterator,
+    /// without copying them anywhere else. Elements that the iterator was not asked for stay in the
+    /// channel.
     ///
-    /// From a ring or lane that no other receiver uses, the batch is what is there when this is
-    /// called (of one lane; the next batch is of another), and room is given back to the sender
-    /// once, when the batch is dropped. From others, each element is taken when it is asked for.
+    /// From a ring of one sender and one receiver, the batch is the elements that are in it when
+    /// this is called, and their slots are released to the sender together, when the batch is
+    /// dropped. From other channels, each element is taken when it is asked for.
     ///
     /// ```
     /// let (mut tx, mut rx) = thalweg::channel::spsc(8);
@@ -619,20 +644,13 @@ impl<T, S: Shape> Receiver<T, S> {
     #[inline]
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
         self.settle();
-        let is_own = match &self.source.end {
-            RecvEnd::Ring(..) => true,
-            RecvEnd::Lanes(receiver) => receiver.is_open(),
-            _ => false,
-        };
-        if !is_own || self.source.is_lossy() {
+        if !matches!(self.source.end, RecvEnd::Ring(..)) {
             let source = &mut self.source;
             return Batch(Elements::Shared { source, left: max });
         }
-        let (elements, gate): (_, &Gate) = match &mut self.source.end {
-            RecvEnd::Ring(consumer, gate) => (consumer.batch(max), gate),
-            RecvEnd::Lanes(receiver) => receiver.batch(max),
+        match &mut self.source.end {
+            RecvEnd::Ring(ring, gate) => Batch(Elements::Own(ring.batch(max), NotifyOnDrop(gate))),
             _ => unreachable!("asked above"),
-        };
-        Batch(Elements::Own(elements, NotifyOnDrop(gate)))
+        }
     }
 }

@@ -17,20 +17,21 @@ use super::hub::{Done, Gate, Hub, Overflow, Shape};
 use super::select::EndRegistration;
 use super::slip::Slip;
 use super::stores::{Balance, SendEnd, discard_left, discard_tickets};
-use crate::ring::sync::{Arc, fault, yield_now};
+use crate::ring::sync::{Arc, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::wait::{self, Pace, Panics, Signal, block, poll_on};
 
-/// The sending end of a channel; see the [module](super).
+/// The sender of a channel; see the [module](super).
 ///
-/// It can move to another thread, and can be cloned where the shape `S` allows it; all operations
-/// take `&mut self`, so each thread has a sender of its own. Dropping the last one disconnects the
-/// channel: receivers get what was sent before, then an error.
+/// It can move to another thread. All operations take `&mut self`, so each thread has a sender of
+/// its own: [`clone`](Clone::clone) it in the shapes [`Mpsc`](super::Mpsc) and
+/// [`Mpmc`](super::Mpmc); a sender of shape [`Spsc`](super::Spsc) can't be cloned. Dropping the
+/// last one disconnects the channel: receivers get what was sent before, then an error.
 ///
 /// A send may drop elements: a displaced one under [`Overflow::DropOldest`], its own under
-/// [`Overflow::DropNewest`], and any of the channel, its own included, while the last receiver
-/// leaves (see [Disconnecting](super#disconnecting)). If a drop panics, the send completes, then
-/// panics.
+/// [`Overflow::DropNewest`], and any of the channel, its own included, while the last receiver is
+/// dropped (see [Disconnecting](super#disconnecting)). If such a drop panics, the send completes,
+/// then panics.
 pub struct Sender<T, S: Shape> {
     _one_thread: UsedByOneThreadAtATime,
     pub(super) end: SendEnd<T>,
@@ -59,16 +60,17 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Sends an element; waits for room if the channel is full and its policy is to block.
+    /// Sends an element; blocks the thread while the channel is full, if its policy is to block. In
+    /// a task use [`send_async`](Self::send_async).
     ///
-    /// While there is room and no receiver sleeps, this costs a few ns; if a receiver sleeps, the
-    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element, or
-    /// dropped it under [`Overflow::DropNewest`]. If the last receiver leaves meanwhile, it is
-    /// discarded at once.
+    /// While there is room and no receiver sleeps, this costs a few ns; if a receiver sleeps, this
+    /// thread pays for the wake-up (some 2 µs). `Ok` says that the channel took the element, or
+    /// dropped it under [`Overflow::DropNewest`]. If the last receiver is dropped meanwhile, the
+    /// element is discarded at once.
     ///
     /// # Errors
-    /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
-    /// [`Overflow::Reject`].
+    /// [`SendError::Disconnected`] if every receiver was dropped or the channel was closed;
+    /// [`SendError::Full`] only with [`Overflow::Reject`].
     // The fast path is inlined, for the reason that `Producer::try_push` is.
     #[inline(always)]
     pub fn send(&mut self, value: T) -> Result<(), SendError<T>> {
@@ -162,9 +164,10 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Sends an element if there is room now.
+    /// Sends an element, if a slot is free (at a rendezvous: if a receiver waits). It never waits.
     ///
-    /// Under a policy that drops, this is [`send`](Self::send).
+    /// Under a policy that drops, this is [`send`](Self::send): it drops an element if there is no
+    /// room, and returns `Ok`. [`try_send_many`](Self::try_send_many) never drops.
     ///
     /// # Errors
     /// [`TrySendError::Full`] and [`TrySendError::Disconnected`] give the element back.
@@ -206,7 +209,8 @@ impl<T, S: Shape> Sender<T, S> {
         outcome
     }
 
-    /// Works as [`send`](Self::send), but waits no longer than `timeout`.
+    /// Works as [`send`](Self::send), but waits no longer than `timeout`. A timeout beyond the
+    /// range of the clock, such as [`Duration::MAX`], is no limit.
     ///
     /// # Errors
     /// See [`SendTimeoutError`].
@@ -215,8 +219,8 @@ impl<T, S: Shape> Sender<T, S> {
         self.send_until(value, Instant::now().checked_add(timeout))
     }
 
-    /// Works as [`send`](Self::send), but waits no longer than until `deadline`. One that has
-    /// passed makes this a [`try_send`](Self::try_send).
+    /// Works as [`send`](Self::send), but waits no longer than until `deadline`. With a deadline
+    /// that has passed, this is a [`try_send`](Self::try_send).
     ///
     /// # Errors
     /// See [`SendTimeoutError`].
@@ -350,41 +354,39 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Returns the number of elements in the channel, or in this sender's lane of it.
+    /// Returns the number of elements in the channel.
     pub fn len(&self) -> usize {
         self.end.len()
     }
 
-    /// Returns whether nothing waits in the channel, or in this sender's lane of it.
+    /// Returns whether the channel is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns whether there is no room now; at a rendezvous always. A
-    /// [`try_send`](Self::try_send) then fails, unless the policy drops, or a receiver waits at a
-    /// rendezvous.
+    /// Returns whether no slot is free now; always `true` at a rendezvous. A
+    /// [`try_send`](Self::try_send) then fails, unless the policy drops an element, or a receiver
+    /// waits at the rendezvous.
     pub fn is_full(&self) -> bool {
         self.end.is_full()
     }
 
-    /// Returns the number of elements that the channel holds at most, or this sender's lane of it.
+    /// Returns the number of elements that the channel holds at most. It never changes: tokio's
+    /// `max_capacity()`. The free slots (tokio's `capacity()`) are `capacity() - len()`, less those
+    /// that are claimed.
     pub fn capacity(&self) -> usize {
         self.end.capacity()
     }
 
-    /// Returns whether no element will be taken any more: all receivers are gone, or the channel
-    /// was closed.
+    /// Returns whether no element will be accepted any more: all receivers were dropped, or one of
+    /// them [closed](super::Receiver::close) the channel.
     pub fn is_closed(&self) -> bool {
         self.end.is_closed()
     }
 
-    /// Returns the counts so far: of this sender's lane where it has its own, else of the channel.
+    /// Returns the counts of the channel so far.
     pub fn counters(&self) -> super::Counters {
-        let counters = if self.end.is_own() {
-            super::hub::Hub::counters_of(&self.gate)
-        } else {
-            self.hub.counters(|look| look(&self.gate))
-        };
+        let counters = self.gate.counters();
         let len = self.end.len() as u64;
         let waits = self.end.meeting().map(|meeting| meeting.waits());
         let sent = self.end.sent();
@@ -396,15 +398,7 @@ impl<T, S: Shape> Sender<T, S> {
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
         self.settle();
-        let is_own = self.end.is_own();
-        if is_own && fault::is("lane_left_first") {
-            self.end.leave_own(&self.gate, &self.hub);
-        }
-        // Before its lane is closed, if it has one: see `weak`.
-        let is_last = self.hub.senders.remove();
-        if is_own {
-            self.end.leave_own(&self.gate, &self.hub);
-        } else if is_last {
+        if self.hub.senders.remove() {
             self.end.close();
             self.hub.readable.notify_all();
         }
@@ -420,9 +414,7 @@ impl<T, S: Shape> Sender<T, S> {
     #[inline(never)]
     fn discard_late(&mut self) {
         match &mut self.end {
-            SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
-                discard_left(producer, &self.gate);
-            }
+            SendEnd::Ring(producer) => discard_left(producer, &self.gate),
             SendEnd::Ticket(ring) => discard_tickets(ring, &self.gate),
             // Refused once it is closed, and goes to a receiver that waits or is not sent.
             SendEnd::Locked(_) | SendEnd::Meeting(_) => {}
@@ -431,18 +423,20 @@ impl<T, S: Shape> Sender<T, S> {
 }
 
 impl<T, S: Shape> Sender<T, S> {
-    /// Sends all elements of an iterator; waits as needed. Each is sent before the next is asked
-    /// for, so the iterator may wait itself, also for an answer to what it gave before.
+    /// Sends all elements of an iterator as [`send`](Self::send) does: blocks the thread while the
+    /// channel is full, if its policy is to block. Each is sent before the next is asked for, so
+    /// the iterator may wait itself, also for an answer to what it gave before. `Ok` has no count:
+    /// all were sent.
     ///
-    /// Costs what as many calls of [`send`](Self::send) do. Elements that are there already go
-    /// faster by a [`claim`](Self::claim).
+    /// Costs as much as that number of calls of [`send`](Self::send). For elements that exist
+    /// already, a [`claim`](Self::claim) is faster.
     ///
     /// Under [`Overflow::Reject`](super::Overflow::Reject) it stops at the first that does not fit;
-    /// policies that drop are applied element by element.
+    /// policies that drop are applied to each element, and dropped elements count as sent.
     ///
     /// # Errors
-    /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
-    /// element after those. Pass `&mut iterator` to keep the rest.
+    /// [`SendManyError`] with the number that were sent before the channel was disconnected (or
+    /// full, under `Reject`), and the element after those. Pass `&mut iterator` to keep the rest.
     #[inline]
     pub fn send_many(
         &mut self,
@@ -455,9 +449,10 @@ impl<T, S: Shape> Sender<T, S> {
         Ok(())
     }
 
-    /// Sends elements of an iterator while there is room (at a rendezvous: while receivers wait).
-    /// Never waits and never drops, whatever the policy ([`try_send`](Self::try_send) does drop).
-    /// `Ok(n)` if all `n` fit; else the count sent and the first element not sent.
+    /// Sends elements of an iterator while slots are free (at a rendezvous: while receivers wait).
+    /// It never waits and never drops, whatever the policy: [`try_send`](Self::try_send) and
+    /// [`send_many`](Self::send_many) do drop. Returns the number that were sent, which is all that
+    /// the iterator gave.
     ///
     /// ```
     /// let (mut tx, mut rx) = thalweg::channel::spsc(2);
@@ -469,8 +464,8 @@ impl<T, S: Shape> Sender<T, S> {
     /// ```
     ///
     /// # Errors
-    /// How many were sent, and the element after those, for which there was no room, or no receiver
-    /// any more. Elements behind it were not asked for.
+    /// [`SendManyError`] with the number that were sent, and the element after those, for which no
+    /// slot was free, or no receiver left. Later elements were not asked for.
     #[inline]
     pub fn try_send_many(
         &mut self,
@@ -498,12 +493,11 @@ impl<T, S: Shape> Sender<T, S> {
 }
 
 impl<T, S: Shape> Sender<T, S> {
-    /// Returns a future that is done when no receiver is left, or the channel was closed by one:
-    /// for a sender whose work no receiver would take. It holds no sender, and may outlive this
-    /// one.
+    /// Returns a future that is ready when every receiver was dropped, or one of them closed the
+    /// channel: for a sender whose work no receiver would take. It holds no sender, and may outlive
+    /// this one. It is cancel-safe: dropping it changes nothing.
     ///
-    /// The first one of a channel allocates what such futures wait on; a send costs the same as
-    /// before.
+    /// The first one of a channel allocates its list of waiters; a send costs the same as before.
     ///
     /// ```
     /// use futures_util::future::{Either, select};
@@ -540,7 +534,7 @@ pub struct Closed {
 }
 
 impl Closed {
-    /// Blocks until no receiver is left or the channel is closed.
+    /// Blocks the thread until every receiver was dropped or the channel was closed.
     pub fn wait(self) {
         let mut pace = Pace::new(self.hub.habits.mode);
         let attempt = || self.hub.sees_closed().then_some(());

@@ -8,16 +8,16 @@ use super::hub::ManySenders;
 use super::sender::Sender;
 use crate::ring::sync::{Mutex, lock};
 
-/// A sender that any number of threads and tasks use at once, by `&self`; see [`Sender::share`].
-/// The channel ends without it as without another sender.
+/// A sender that any number of threads and tasks use at once, by `&self`; see
+/// [`Sender::into_shared`]. It keeps the channel connected, as any sender does.
 pub struct SharedSender<T, S: ManySenders = Mpmc>(Mutex<Sender<T, S>>);
 
 impl<T, S: ManySenders> Sender<T, S> {
-    /// Makes a sender that is `Sync`: for a struct whose methods take `&self`, or a `static`.
+    /// Turns the sender into one that is `Sync`: for a struct whose methods take `&self`, or a
+    /// `static`.
     ///
-    /// Each call sends by a clone of its own, which takes a lock and changes a few shared counters.
-    /// A thread that can have a sender of its own sends for less. Where the channel has
-    /// [`lanes`](super::Builder::lanes) each call would make a lane: clone senders there.
+    /// Each call sends by a clone of its own, which takes a lock and increments a few shared
+    /// counters. A sender for each thread costs less.
     ///
     /// ```
     /// use thalweg::channel::{SharedSender, mpmc};
@@ -31,20 +31,20 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// }
     ///
     /// let (tx, mut rx) = mpmc(64);
-    /// let log = Log(tx.share());
+    /// let log = Log(tx.into_shared());
     /// std::thread::scope(|scope| {
     ///     scope.spawn(|| log.line("a"));
     ///     scope.spawn(|| log.line("b"));
     /// });
     /// assert_eq!(rx.try_iter().count(), 2);
     /// ```
-    pub fn share(self) -> SharedSender<T, S> {
+    pub fn into_shared(self) -> SharedSender<T, S> {
         SharedSender(Mutex::new(self))
     }
 }
 
 impl<T, S: ManySenders> SharedSender<T, S> {
-    /// Returns a sender of one's own.
+    /// Returns another sender of the channel, for one thread.
     pub fn sender(&self) -> Sender<T, S> {
         lock(&self.0).clone()
     }
@@ -65,7 +65,8 @@ impl<T, S: ManySenders> SharedSender<T, S> {
         self.sender().try_send(value)
     }
 
-    /// Sends as [`Sender::send_async`] does.
+    /// Sends as [`Sender::send_async`] does. Not cancel-safe: dropping the future drops the element
+    /// unsent.
     ///
     /// # Errors
     /// See [`SendError`].
@@ -77,7 +78,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
 
 impl<T, S: ManySenders> Clone for SharedSender<T, S> {
     fn clone(&self) -> Self {
-        self.sender().share()
+        self.sender().into_shared()
     }
 }
 

@@ -14,8 +14,8 @@
 //! 2. A sender notifies that signal after all that it has made visible: elements, or room for none
 //!    that kept those behind it back. If the signal is shut, it drops what it finds
 //!    ([`Sender::discard_late`](super::sender::Sender::discard_late)).
-//! 3. Where only one side may take (a ring of one sender and one receiver, a lane), the two hand
-//!    that over, and neither waits for the other: see "What comes late" in `ring::spsc::shared`.
+//! 3. Where only one side may take (a ring of one sender and one receiver), the two hand that over,
+//!    and neither waits for the other: see "What comes late" in `ring::spsc::shared`.
 //! 4. Every element is counted before it is dropped, and all are dropped, also if one panics.
 //!
 //! *Why nothing stays.* By the signal's rule 6, an element that was there before a notification is
@@ -33,8 +33,7 @@
 //! in that time (they are busy, or the caller itself receives later), it looks again only after
 //! ever more sends, so that sending into a channel that no receiver empties costs little more.
 
-use super::hub::{Gate, Hub};
-use super::lanes::{JoinQueue, Lane, LaneReceiver};
+use super::hub::Gate;
 use super::locked::Locked;
 use super::meeting::Meeting;
 use crate::ring::panics::drop_each;
@@ -47,8 +46,6 @@ use crate::ring::{PopError, PushError, SpscConsumer, SpscProducer, Ticket, Ticke
 #[repr(u8)]
 pub(super) enum SendEnd<T> {
     Ring(SpscProducer<T>),
-    /// And where the lanes of others come from.
-    Lane(SpscProducer<T>, Arc<JoinQueue<T>>),
     Ticket(TicketEnd<T>),
     Locked(Arc<Locked<T>>),
     Meeting(Arc<Meeting<T>>),
@@ -58,7 +55,7 @@ pub(super) enum SendEnd<T> {
 macro_rules! with_send_store {
     ($end:expr, $store:ident => $do:expr) => {
         match $end {
-            Self::Ring($store) | Self::Lane($store, _) => $do,
+            Self::Ring($store) => $do,
             Self::Ticket($store) => $do,
             Self::Locked($store) => $do,
             Self::Meeting($store) => $do,
@@ -84,7 +81,7 @@ impl<T> SendEnd<T> {
             }
             Self::Locked(store) => store.is_full().then(|| store.try_pop().ok())?,
             // The builder gives these two to channels that drop the oldest.
-            Self::Ring(_) | Self::Lane(..) | Self::Meeting(_) => None,
+            Self::Ring(_) | Self::Meeting(_) => None,
         }
     }
 
@@ -94,22 +91,8 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => Some(Self::Ticket(ring.clone())),
             Self::Locked(store) => Some(Self::Locked(Arc::clone(store))),
             Self::Meeting(meeting) => Some(Self::Meeting(Arc::clone(meeting))),
-            Self::Ring(_) | Self::Lane(..) => None,
+            Self::Ring(_) => None,
         }
-    }
-
-    /// Closes the store that is this sender's own, which was counted out before, and notifies the
-    /// receiver, which waits for the end or has the store to free.
-    pub(super) fn leave_own(&mut self, gate: &Gate, hub: &Hub) {
-        self.close();
-        hub.keep_figures(gate);
-        gate.leave();
-        hub.readable.notify_one();
-    }
-
-    /// Returns whether each sender of the channel has a store of its own.
-    pub(super) fn is_own(&self) -> bool {
-        matches!(self, Self::Lane(..))
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -120,7 +103,7 @@ impl<T> SendEnd<T> {
     pub(super) fn is_ready(&mut self) -> bool {
         self.is_closed()
             || match self {
-                Self::Ring(producer) | Self::Lane(producer, _) => !producer.is_full(),
+                Self::Ring(producer) => !producer.is_full(),
                 Self::Ticket(ring) => ring.can_push(),
                 Self::Locked(store) => !store.is_full(),
                 Self::Meeting(meeting) => meeting.is_requested(),
@@ -136,7 +119,6 @@ impl<T> SendEnd<T> {
     #[inline]
     fn is_behind(&mut self, limit: usize, pushed: u64) -> bool {
         match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.backlog(limit) > limit,
             Self::Ticket(ring) => match pushed.checked_sub(limit as u64 + 1) {
                 Some(position) => ring.is_waiting(position),
                 None => false,
@@ -262,7 +244,7 @@ impl Balance {
 
     /// Gives turns away until half the limit is left; returns whether that was reached.
     fn give_turns<T>(&self, end: &mut SendEnd<T>, gate: &Gate, pushed: u64) -> bool {
-        gate.balanced.add(1);
+        gate.yields.add(1);
         for turn in 0..TURNS {
             yield_now();
             if !end.is_behind(self.limit / 2, pushed) {
@@ -285,7 +267,6 @@ fn every(limit: usize) -> usize {
 #[repr(u8)] // as there
 pub(super) enum RecvEnd<T> {
     Ring(SpscConsumer<T>, Arc<Gate>),
-    Lanes(LaneReceiver<T>),
     Ticket(TicketEnd<T>, Arc<Gate>),
     Locked(Arc<Locked<T>>, Arc<Gate>),
     Meeting(Arc<Meeting<T>>, Arc<Gate>),
@@ -298,7 +279,6 @@ macro_rules! with_store {
     ($end:expr, $store:ident => $do:expr) => {
         match $end {
             Self::Ring($store, _) | Self::Ended($store, _) => $do,
-            Self::Lanes($store) => $do,
             Self::Ticket($store, _) => $do,
             Self::Locked($store, _) => $do,
             Self::Meeting($store, _) => $do,
@@ -308,7 +288,7 @@ macro_rules! with_store {
 
 impl<T> RecvEnd<T> {
     /// Takes an element and wakes a sender that waits for the room. `Closed` says that a closer
-    /// look is needed, where this is a ring or has lanes: see [`end`](Self::end).
+    /// look is needed, where this is a ring: see [`end`](Self::end).
     #[inline(always)]
     pub(super) fn try_pop(&mut self) -> Result<T, PopError> {
         match self {
@@ -317,29 +297,14 @@ impl<T> RecvEnd<T> {
                 gate.writable.notify_one();
                 Ok(value)
             }
-            Self::Lanes(receiver) => {
-                let value = receiver.try_pop()?;
-                receiver.gate().writable.notify_one();
-                Ok(value)
-            }
-            _ => Ok(self.try_pop_shared()?.1),
+            _ => Ok(self.try_pop_at()?.1),
         }
     }
 
-    /// Works as [`try_pop`](Self::try_pop), with the element's position in its store.
-    pub(super) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
-        match self {
-            Self::Ring(consumer, gate) => {
-                let value = consumer.try_pop_nearly()?;
-                gate.writable.notify_one();
-                Ok((consumer.popped() - 1, value))
-            }
-            _ => self.try_pop_shared(),
-        }
-    }
-
+    /// Works as [`try_pop`](Self::try_pop), with the element's position in its store, for stores
+    /// that several may share.
     #[inline(never)]
-    fn try_pop_shared(&mut self) -> Result<(u64, T), PopError> {
+    pub(super) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
         match self {
             Self::Ticket(ring, gate) => {
                 let found = ring.try_pop_at();
@@ -356,11 +321,6 @@ impl<T> RecvEnd<T> {
                 Ok(found)
             }
             Self::Meeting(meeting, _) => meeting.try_pop_at(),
-            Self::Lanes(receiver) => {
-                let value = receiver.try_pop()?;
-                receiver.gate().writable.notify_one();
-                Ok((receiver.last_position(), value))
-            }
             Self::Ring(..) | Self::Ended(..) => Err(PopError::Closed),
         }
     }
@@ -380,7 +340,6 @@ impl<T> RecvEnd<T> {
                     outcome => outcome,
                 }
             }
-            Self::Lanes(receiver) if is_final => receiver.end(),
             _ => Err(PopError::Closed),
         }
     }
@@ -414,7 +373,6 @@ impl<T> RecvEnd<T> {
                 }
                 gate.writable.notify(count);
             }
-            Self::Lanes(receiver) => receiver.pop_into(out, max)?,
             Self::Locked(..) | Self::Meeting(..) => {
                 out.push(self.try_pop()?);
                 while out.len() - before < max
@@ -441,7 +399,7 @@ impl<T> RecvEnd<T> {
             Self::Meeting(meeting, gate) => {
                 Some(Self::Meeting(Arc::clone(meeting), Arc::clone(gate)))
             }
-            Self::Ring(..) | Self::Ended(..) | Self::Lanes(_) => None,
+            Self::Ring(..) | Self::Ended(..) => None,
         }
     }
 
@@ -449,7 +407,6 @@ impl<T> RecvEnd<T> {
     pub(super) fn look(&mut self) -> Result<(), PopError> {
         match self {
             Self::Ring(consumer, _) => consumer.observe(),
-            Self::Lanes(receiver) => receiver.look(),
             _ => Err(PopError::Closed),
         }
     }
@@ -460,7 +417,7 @@ impl<T> RecvEnd<T> {
     #[inline]
     pub(super) fn has_more(&self) -> bool {
         match self {
-            Self::Ring(..) | Self::Ended(..) | Self::Lanes(_) => false,
+            Self::Ring(..) | Self::Ended(..) => false,
             Self::Ticket(ring, _) => {
                 ring.can_pop() || (ring.is_closed() && !fault::is("end_unreported"))
             }
@@ -505,23 +462,14 @@ impl<T> RecvEnd<T> {
         with_store!(self, store => store.popped())
     }
 
-    /// Calls `look` with each gate of the channel.
-    pub(super) fn for_each_gate(&self, look: &mut dyn FnMut(&Gate)) {
-        match self {
-            Self::Lanes(receiver) => receiver.for_each(|lane| look(&lane.gate)),
-            _ => look(self.gate()),
-        }
-    }
-
-    /// Returns the gate of the element that came last.
-    fn gate(&self) -> &Gate {
+    /// Returns the gate of the channel.
+    pub(super) fn gate(&self) -> &Gate {
         match self {
             Self::Ring(_, gate)
             | Self::Ended(_, gate)
             | Self::Ticket(_, gate)
             | Self::Locked(_, gate)
             | Self::Meeting(_, gate) => gate,
-            Self::Lanes(receiver) => receiver.gate(),
         }
     }
 
@@ -562,20 +510,6 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ended(..) => {}
             Self::Ring(consumer, gate) => drop_each(|| counted(gate, consumer.take_last())),
-            Self::Lanes(receiver) => {
-                let mut lanes = receiver.lanes.iter_mut();
-                let mut lane = lanes.next();
-                drop_each(|| {
-                    while let Some(Lane { ring, gate }) = &mut lane {
-                        let last = counted(gate, ring.take_last());
-                        if last.is_some() {
-                            return last;
-                        }
-                        lane = lanes.next();
-                    }
-                    None
-                });
-            }
             Self::Ticket(ring, gate) => discard_tickets(ring, gate),
             Self::Locked(store, gate) => drop_each(|| counted(gate, store.try_pop().ok())),
             Self::Meeting(meeting, gate) => drop_each(|| {

@@ -1,15 +1,11 @@
 //! How many endpoints a channel has, and weak ones, which do not count.
 //!
 //! *No channel ends while an upgrade succeeds.* A weak sender adds itself to the count of senders
-//! only if that is not 0, and it never leaves 0 again. Where each sender has a lane, an upgrade
-//! puts the new lane where the receiver finds it before it counts itself in, and a sender that goes
-//! closes its lane after it has counted itself out. So a receiver that finds all lanes closed finds
-//! the new one behind them, if the upgrade came in time.
+//! only if that is not 0, and it never leaves 0 again.
 
 use std::marker::PhantomData;
 
 use super::hub::{Gate, Hub, ManyReceivers, ManySenders, Shape};
-use super::lanes::JoinQueue;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::stores::{RecvEnd, SendEnd};
@@ -18,12 +14,12 @@ use crate::ring::sync::Arc;
 macro_rules! counted {
     ($($end:ident)+) => {$(
         impl<T, S: Shape> $end<T, S> {
-            /// Returns how many senders there are; may be old by the time it is read.
+            /// Returns the number of senders, which may have changed by the time it is read.
             pub fn sender_count(&self) -> usize {
                 self.hub.senders.get()
             }
 
-            /// Returns how many receivers there are; may be old by the time it is read.
+            /// Returns the number of receivers, which may have changed by the time it is read.
             pub fn receiver_count(&self) -> usize {
                 self.hub.receivers.get()
             }
@@ -35,7 +31,7 @@ macro_rules! counted {
 macro_rules! alike {
     ([$($bound:tt)+] $end:ident) => {
         impl<T, $($bound)+> $end<T, S> {
-            /// Returns whether both are ends of the same channel.
+            /// Returns whether both belong to the same channel.
             pub fn same_channel(&self, other: &Self) -> bool {
                 Arc::ptr_eq(&self.hub, &other.hub)
             }
@@ -49,46 +45,19 @@ alike!([S: ManyReceivers] WeakReceiver);
 
 const FELLOWS: &str = "what has one user has no clones";
 
-/// The store from which another sender is made.
-enum Origin<T> {
-    Lanes(Arc<JoinQueue<T>>),
-    Shared(SendEnd<T>),
-}
-
-impl<T> Origin<T> {
-    fn of(end: &SendEnd<T>) -> Self {
-        match end {
-            SendEnd::Lane(_, join_queue) => Self::Lanes(Arc::clone(join_queue)),
-            _ => Self::Shared(end.shared().expect(FELLOWS)),
-        }
-    }
-
-    /// Returns an end for another sender, like those at `gate`.
-    fn end(&self, gate: &Arc<Gate>) -> (SendEnd<T>, Arc<Gate>) {
-        match self {
-            Self::Lanes(join_queue) => {
-                let gate = Arc::new(gate.another(join_queue.capacity));
-                let producer = join_queue.lane(Arc::clone(&gate));
-                (SendEnd::Lane(producer, Arc::clone(join_queue)), gate)
-            }
-            Self::Shared(end) => (end.shared().expect(FELLOWS), Arc::clone(gate)),
-        }
-    }
-}
-
 impl<T, S: ManySenders> Clone for Sender<T, S> {
-    /// Returns another sender; with a lane of its own, empty and of the same capacity, where the
-    /// channel has lanes: then this allocates the lane. Else it increments a few shared counters.
+    /// Returns another sender of the channel. It increments a few shared counters, and allocates
+    /// nothing.
     fn clone(&self) -> Self {
         self.hub.senders.add();
-        let (end, gate) = Origin::of(&self.end).end(&self.gate);
-        Self::new(end, Arc::clone(&self.hub), gate)
+        let end = self.end.shared().expect(FELLOWS);
+        Self::new(end, Arc::clone(&self.hub), Arc::clone(&self.gate))
     }
 }
 
 impl<T, S: ManySenders> Sender<T, S> {
-    /// Returns a sender that does not count: the channel ends without it, and it sends only when it
-    /// has been upgraded.
+    /// Returns a weak sender. It does not keep the channel connected, and has to be upgraded to
+    /// send.
     ///
     /// ```
     /// let (tx, mut rx) = thalweg::channel::mpsc(8);
@@ -101,7 +70,7 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// ```
     pub fn downgrade(&self) -> WeakSender<T, S> {
         WeakSender {
-            origin: Origin::of(&self.end),
+            end: self.end.shared().expect(FELLOWS),
             hub: Arc::clone(&self.hub),
             gate: Arc::clone(&self.gate),
             shape: PhantomData,
@@ -109,41 +78,29 @@ impl<T, S: ManySenders> Sender<T, S> {
     }
 }
 
-/// A sender that does not count; see [`Sender::downgrade`]. It keeps the channel's memory, and no
-/// element.
+/// A weak sender, which does not keep the channel connected; see [`Sender::downgrade`]. It keeps
+/// the channel's memory allocated, and holds no element.
 pub struct WeakSender<T, S: ManySenders> {
-    origin: Origin<T>,
+    end: SendEnd<T>,
     hub: Arc<Hub>,
     gate: Arc<Gate>,
     shape: PhantomData<fn() -> S>,
 }
 
 impl<T, S: ManySenders> WeakSender<T, S> {
-    /// Returns a sender, unless the last one is gone. Costs what a clone costs.
+    /// Returns a sender, or `None` if the last one was dropped. Costs as much as a clone.
     pub fn upgrade(&self) -> Option<Sender<T, S>> {
-        if self.hub.senders.get() == 0 {
-            return None;
-        }
-        // Before it is counted: see the module.
-        let (mut end, gate) = self.origin.end(&self.gate);
-        if self.hub.senders.revive() {
-            return Some(Sender::new(end, Arc::clone(&self.hub), gate));
-        }
-        if end.is_own() {
-            end.leave_own(&gate, &self.hub);
-        }
-        None
+        self.hub.senders.revive().then(|| {
+            let end = self.end.shared().expect(FELLOWS);
+            Sender::new(end, Arc::clone(&self.hub), Arc::clone(&self.gate))
+        })
     }
 }
 
 impl<T, S: ManySenders> Clone for WeakSender<T, S> {
     fn clone(&self) -> Self {
-        let origin = match &self.origin {
-            Origin::Lanes(join_queue) => Origin::Lanes(Arc::clone(join_queue)),
-            Origin::Shared(end) => Origin::of(end),
-        };
         Self {
-            origin,
+            end: self.end.shared().expect(FELLOWS),
             hub: Arc::clone(&self.hub),
             gate: Arc::clone(&self.gate),
             shape: PhantomData,
@@ -152,7 +109,7 @@ impl<T, S: ManySenders> Clone for WeakSender<T, S> {
 }
 
 impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
-    /// Returns another receiver of the same elements; each goes to one of them.
+    /// Returns another receiver of the channel. Each element is received by one of them.
     fn clone(&self) -> Self {
         self.source.hub.receivers.add();
         let end = self.source.end.shared().expect(FELLOWS);
@@ -161,8 +118,8 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
 }
 
 impl<T, S: ManyReceivers> Receiver<T, S> {
-    /// Returns a receiver that does not count: senders find the channel closed without it, and it
-    /// receives only when it has been upgraded.
+    /// Returns a weak receiver. It does not keep the channel connected: when all receivers were
+    /// dropped, senders get an error. It has to be upgraded to receive.
     pub fn downgrade(&self) -> WeakReceiver<T, S> {
         WeakReceiver {
             end: self.source.end.shared().expect(FELLOWS),
@@ -172,8 +129,8 @@ impl<T, S: ManyReceivers> Receiver<T, S> {
     }
 }
 
-/// A receiver that does not count; see [`Receiver::downgrade`]. It keeps the channel's memory, and
-/// no element.
+/// A weak receiver, which does not keep the channel connected; see [`Receiver::downgrade`]. It
+/// keeps the channel's memory allocated, and holds no element.
 pub struct WeakReceiver<T, S: ManyReceivers> {
     end: RecvEnd<T>,
     hub: Arc<Hub>,
@@ -181,7 +138,7 @@ pub struct WeakReceiver<T, S: ManyReceivers> {
 }
 
 impl<T, S: ManyReceivers> WeakReceiver<T, S> {
-    /// Returns a receiver, unless the last one is gone. Costs what a clone costs.
+    /// Returns a receiver, or `None` if the last one was dropped. Costs as much as a clone.
     pub fn upgrade(&self) -> Option<Receiver<T, S>> {
         self.hub.receivers.revive().then(|| {
             let end = self.end.shared().expect(FELLOWS);

@@ -244,7 +244,7 @@ impl<T> Express<T> {
             Err(true) => Err(PopError::Empty),
             Err(false) => self.ring.try_pop_at().map(|(_, value)| value),
         };
-        // Also if there was nothing, as in `RecvEnd::try_pop_shared`.
+        // Also if there was nothing, as in `RecvEnd::try_pop_at`.
         self.gate.notify_room(1);
         found
     }

@@ -89,7 +89,7 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
     }
 
     /// Adds a stage that may change the event. It must be ordered against every other stage, by
-    /// [`after`](Self::after): the order of the declarations says nothing.
+    /// [`after`](Self::after): the order of the declarations does not count.
     pub fn stage(
         self,
         name: impl Into<String>,
@@ -98,9 +98,9 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
         self.declare(name, Kind::Change(make(Change(work))))
     }
 
-    /// Adds a stage that may change the events and works on a chunk of them at a time, up to its
-    /// progress interval: to do something once around them, or to stop before an event that has to
-    /// wait ([`Chunk::try_for_each`]).
+    /// Adds a stage that may change the events and gets a chunk of them at a time, up to its
+    /// progress interval: to do something once for all of them, or to stop before an event that has
+    /// to wait ([`Chunk::try_for_each`]).
     pub fn stage_chunks(
         self,
         name: impl Into<String>,
@@ -119,8 +119,9 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
     }
 
     /// Adds `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
-    /// modulo `shards`, is its number; `route` is computed when an event is published. The shards
-    /// may run side by side.
+    /// modulo `shards`, is its index; `route` is called when an event is published, and a panic is
+    /// that of [`publish`](Pipeline::publish); with [`producers`](Self::producers) it stops the
+    /// pipeline. The shards may run side by side.
     pub fn sharded<F: FnMut(&mut T, Context) + Send + 'static>(
         self,
         name: impl Into<String>,
@@ -140,8 +141,9 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
         self.stages.last_mut()
     }
 
-    /// Puts the stage declared last behind the named one, which may be declared later. Without it,
-    /// a stage comes right after the producer. May be called several times.
+    /// Makes the stage declared last depend on the named one, which may be declared later: it gets
+    /// each event after that. Without it, a stage depends on the producer only. May be called
+    /// several times.
     pub fn after(mut self, stage: impl Into<String>) -> Self {
         let stage = stage.into();
         if let Some(last) = self.last("after") {
@@ -169,10 +171,10 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
         self
     }
 
-    /// Makes `count` [`Producer`](super::Producer)s, at most [`PRODUCERS_MAX`], beside the pipeline
-    /// itself, for other threads to publish from. Each event is then moved once, from its
-    /// producer's lane into the ring, by the thread of the first stage; if that is the caller's,
-    /// [`Pipeline::drive`] moves it.
+    /// Makes `count` [`Producer`](super::Producer)s, at most [`PRODUCERS_MAX`], for other threads
+    /// to publish from; the owner of the pipeline can still publish, too. Each event is then moved
+    /// once, from its producer's lane into the ring, by the thread of the first stage; if that is
+    /// the caller's, [`Pipeline::drive`] moves it.
     ///
     /// A stage must not own one of its own pipeline's: [`Pipeline::join`] waits until all are
     /// dropped, and drops the stages after that.
@@ -181,8 +183,8 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
         self
     }
 
-    /// Samples one event in `events`, rounded up to a power of two. 1 stamps every event, which
-    /// costs 120 to 370 ns each for three stages on the caller's thread.
+    /// Samples one event in `events`, 1 to [`SAMPLE_EVERY_MAX`], rounded up to a power of two; 1
+    /// samples every event. [`SAMPLE_EVERY`] has what sampling costs.
     ///
     /// The default is [`SAMPLE_EVERY`] (512) in the long run and more at the beginning, so that a
     /// short run has percentiles, too: each of the first 512 events, one in 2 of the next 1,024,
@@ -192,18 +194,21 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
         self
     }
 
-    /// Writes the figures into a file in this directory, for a program that watches this one,
-    /// wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see [`export`](crate::export).
+    /// Writes the statistics into a file in this directory, for a program that watches this one,
+    /// whatever [`THALWEG_EXPORT`](crate::export::ENV_VAR) says: see [`export`](crate::export).
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self
     }
 
-    /// Checks the graph, makes the ring (`factory` is called once per slot), and starts the
-    /// threads.
+    /// Checks the graph, makes the ring (`factory` is called once for each slot, and once for each
+    /// slot of a producer's lane), and starts the threads.
     ///
     /// # Errors
     /// See [`PipelineError`]; no thread is left behind.
+    ///
+    /// # Panics
+    /// If `factory` panics; no thread was started then.
     pub fn build(mut self) -> Result<Pipeline<T>, PipelineError> {
         if let Some(misuse) = self.misuse.take() {
             return Err(misuse);

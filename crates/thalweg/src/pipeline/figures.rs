@@ -94,7 +94,8 @@ impl Meters {
     }
 }
 
-/// Watches a pipeline and pauses its producers, from any thread, and outlives it.
+/// A handle that reads a pipeline's state and statistics and pauses its producers, from any thread.
+/// It may outlive the pipeline.
 ///
 /// ```
 /// use thalweg::pipeline::{Pipeline, Placement, TryPublishError};
@@ -130,27 +131,28 @@ impl Handle {
         &self.control.state
     }
 
-    /// Works as [`Pipeline::stats`], from any thread, and without the moves of the automatic
+    /// Works as [`Pipeline::stats`], from any thread, but without the moves of the automatic
     /// placement. Counts of stages on the publishing thread may lag by up to one sampling interval.
     pub fn stats(&self) -> Stats {
         self.figures.stats()
     }
 
-    /// Holds back the [`Producer`](super::Producer)s: they wait, or get an error that it is paused.
-    /// One that publishes at this very moment may not see it yet. Published events go on their way,
-    /// and the owner may publish all the same.
+    /// Pauses the [`Producer`](super::Producer)s only: their `publish` blocks, and `try_publish`
+    /// fails with [`TryPublishError::Paused`](super::TryPublishError::Paused). The owner of the
+    /// pipeline is not paused: [`Pipeline::publish`] still publishes. An event that a producer
+    /// publishes at this instant may still be accepted. Published events pass through all stages.
     ///
     /// # Errors
-    /// It is not running.
+    /// [`ChangeError`] if the pipeline is not running.
     pub fn pause(&self, why: &'static str) -> Result<(), ChangeError<Lifecycle>> {
         let state = &self.control.state;
         state.change(Lifecycle::Running, Lifecycle::Paused, why)
     }
 
-    /// Lets the producers go on.
+    /// Ends a [`pause`](Self::pause).
     ///
     /// # Errors
-    /// It is not paused.
+    /// [`ChangeError`] if the pipeline is not paused.
     pub fn resume(&self, why: &'static str) -> Result<(), ChangeError<Lifecycle>> {
         let state = &self.control.state;
         state.change(Lifecycle::Paused, Lifecycle::Running, why)

@@ -25,7 +25,8 @@ pub(super) struct Laned<T> {
 /// One of several producers of a pipeline; see
 /// [`PipelineBuilder::producers`](super::PipelineBuilder::producers).
 ///
-/// Dropping it says that no more events will come from it.
+/// The events of one producer keep their order; between several producers there is none. Dropping
+/// it ends its lane: [`Pipeline::join`](super::Pipeline::join) waits for that.
 pub struct Producer<T> {
     pub(super) lane: RingPublisher<Laned<T>>,
     merger: Farewell,
@@ -37,11 +38,14 @@ pub struct Producer<T> {
 shown!([T] Producer<T>, "Producer", this, "lane": this.lane);
 
 impl<T> Producer<T> {
-    /// Writes and publishes one event if the lane has room.
+    /// Writes and publishes one event if the lane has a free slot.
     ///
     /// # Errors
     /// [`TryPublishError::Full`] or [`TryPublishError::Paused`] (`write` is not called), or
     /// [`TryPublishError::Stopped`].
+    ///
+    /// # Panics
+    /// As [`publish`](Self::publish).
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
         if !self.merger.control.state.is(Lifecycle::Running) {
@@ -86,11 +90,16 @@ impl<T> Producer<T> {
         Ok(())
     }
 
-    /// Writes and publishes one event; waits while the lane is full and while the pipeline is
-    /// paused.
+    /// Writes and publishes one event; blocks the thread while the lane is full and while the
+    /// pipeline is paused.
     ///
     /// # Errors
-    /// The pipeline has stopped; `write` was not called.
+    /// [`Stopped`] if a stage panicked, or the pipeline was dropped; `write` was not called.
+    ///
+    /// # Panics
+    /// If `write` panics: the event is not published, and the producer can be used as before. If
+    /// the `route` of a sharded stage panics for an event of a producer, the pipeline stops: it is
+    /// called by the thread that moves the event into the ring.
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         let lane = &mut self.lane;
         if lane.free(1) == 0 {
@@ -114,11 +123,15 @@ impl<T> Producer<T> {
         self.put(write).map_err(|_| self.merger.control.stopped())
     }
 
-    /// Publishes `count` events, `write(at, event)` for `at` in `0..count`; waits for room as
-    /// needed.
+    /// Publishes `count` events, `write(at, event)` for `at` in `0..count`, one by one as
+    /// [`publish`](Self::publish) does.
     ///
     /// # Errors
-    /// The pipeline has stopped; events written before that may be lost with it.
+    /// [`Stopped`], as [`publish`](Self::publish); events published before that may be lost with
+    /// the pipeline.
+    ///
+    /// # Panics
+    /// If `write` panics: that event and later ones are not published, and earlier ones are.
     pub fn publish_batch(
         &mut self,
         count: usize,

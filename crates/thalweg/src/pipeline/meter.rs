@@ -11,7 +11,7 @@ use std::sync::atomic;
 use std::sync::{Arc, Mutex};
 
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::{Reader, Writer, recorder};
+use thalweg_measure::histogram::{Reader, Writer, group_of, recorder};
 
 use super::placement::Graph;
 use super::timeline::{Samples, Timeline};
@@ -402,13 +402,6 @@ const UNSENT: usize = 1;
 const STAGES: usize = 2;
 const WORDS_PER_STAGE: usize = 2;
 
-/// Returns the group of a time in ticks: an octave, and which half of it.
-fn group(ticks: u64) -> usize {
-    let ticks = ticks.max(2);
-    let octave = ticks.ilog2();
-    (2 * octave + (ticks >> (octave - 1) & 1) as u32) as usize
-}
-
 /// The sums of all groups, in ticks. One last stage writes, any thread reads.
 #[derive(Debug)]
 pub(super) struct Profile {
@@ -428,7 +421,7 @@ impl Profile {
     /// An event took `total`, of that `unsent` before it had a slot; `parts` are what it waited
     /// for each stage and was served. It counts `weight` times.
     fn note(&self, total: u64, unsent: u64, parts: &[Option<(u64, u64)>], weight: u64) {
-        let first = group(total) * self.width;
+        let first = group_of::<1>(total) * self.width;
         let add = |word: usize, amount: u64| {
             let word = &self.words[first + word];
             // ORDERING: Relaxed twice; a single writer, and readers want figures, not an order.
@@ -568,12 +561,6 @@ impl Snapshot {
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tail_tests {
     use super::*;
-
-    #[test]
-    fn groups_are_half_octaves() {
-        let groups = [0, 2, 3, 4, 5, 6, 7, 8, u64::MAX].map(group);
-        assert_eq!(groups, [2, 2, 3, 4, 4, 5, 5, 6, 127]);
-    }
 
     #[test]
     fn a_percentile_has_the_parts_of_its_own_events() {

@@ -25,15 +25,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Events live in the slots of a ring that are made once and used again; a stage gets a reference.
-//! A stage that changes events must be ordered against every other stage, directly or through
-//! others: [`PipelineBuilder::build`] checks that and names the two stages that clash. Stages that
-//! only look may run side by side. The order in which stages are declared is not the order in which
-//! they run: without [`after`](PipelineBuilder::after), a stage comes right after the producer.
+//! Events live in the slots of a ring, which are made once and reused; a stage gets a reference. A
+//! stage that changes events must be ordered against every other stage, directly or through others:
+//! [`PipelineBuilder::build`] checks that and names the two stages that conflict. Stages that only
+//! read may run side by side. The order in which stages are declared is not the order in which they
+//! run: without [`after`](PipelineBuilder::after), a stage depends on the producer only.
+//!
+//! # Order
+//! All stages see all events in one order. Events of one [`Producer`] are in the order in which it
+//! published them; between several producers, and the owner, there is none but that in which their
+//! events are merged.
 //!
 //! # Threads
-//! The [`Placement`] says which thread runs which stage; it changes latencies, not results. The
-//! default is [`Placement::auto`].
+//! The [`Placement`] determines which thread runs which stage; it changes latencies, not results.
+//! The default is [`Placement::auto`].
 //!
 //! | placement | OS threads made | who runs the stages |
 //! |---|---|---|
@@ -51,20 +56,21 @@
 //! [`auto()`]: Placement::auto
 //! [`producers(n)`]: PipelineBuilder::producers
 //!
-//! When [`Pipeline::publish`] returns, the stages of the publishing thread have run, if no stage of
-//! another thread comes before them and none retries; those of other threads may not have.
-//! [`Pipeline::drain`] waits for all of them.
+//! When [`Pipeline::publish`] returns, the stages of the publishing thread have run, unless one
+//! depends on a stage of another thread or retries; those of other threads may not have.
+//! [`Pipeline::flush`] waits for all of them.
 //!
 //! # Results
-//! Closures are `Send + 'static`, so results leave by what they own: the sending end of a channel,
-//! an `Arc` of an atomic or a lock. [`Pipeline::join`] drops the closures, and with them the
-//! sending ends, so that a loop of receives ends. A closure that sends into a bounded channel needs
-//! a receiver on another thread: one that waits on the publishing thread for what that thread
-//! receives later waits for ever; see [`Placement`].
+//! Closures are `Send + 'static`, so they return results through what they own: the sender of a
+//! channel, an `Arc` of an atomic or a lock. [`Pipeline::join`] drops the closures, and with them
+//! the senders, so that a loop of receives ends. A closure that sends into a bounded channel needs
+//! a receiver on another thread: one that runs on the publishing thread, and waits for what that
+//! thread receives later, waits for ever; see [`Placement`].
 //!
-//! [`Pipeline::stats`] says at any time how long events waited for each stage and how long they
-//! were served. Its histograms, and the ticks of [`Pipeline::publish_due`], are types and units of
-//! the crate `thalweg-measure`: depend on it to name them.
+//! [`Pipeline::stats`] returns at any time how long sampled events waited for each stage, and the
+//! stages' service time. Its histograms, and the ticks of [`Pipeline::publish_due`], are types and
+//! units of the crate `thalweg-measure`: depend on it to name them. What sampling costs: see
+//! [`SAMPLE_EVERY`].
 
 use std::sync::Arc;
 
@@ -109,9 +115,9 @@ mod timeline;
 
 /// A running pipeline, and its producer.
 ///
-/// Dropping it finishes what was published, as [`join`](Self::join) does, but reports no failure
-/// and does not wait for [`Producer`]s: they get [`Stopped`], and what they publish at
-/// that very moment may be lost.
+/// Dropping it finishes all published events, as [`join`](Self::join) does, but reports no failure
+/// and does not wait for [`Producer`]s: they get [`Stopped`], and an event that one publishes at
+/// that instant may be lost.
 pub struct Pipeline<T> {
     // Dropped first to last: the intake closes the ring, the crew lets its readers go.
     intake: Intake<T>,
@@ -135,30 +141,35 @@ shown!([T] Pipeline<T>, "Pipeline", this,
     "threads": this.threads.len());
 
 impl<T: Send + Sync + 'static> Pipeline<T> {
-    /// Declares a pipeline of at least `capacity` events in flight, whose slots are made by
-    /// `factory`.
+    /// Returns a builder of a pipeline with at least `capacity` slots, the next power of two.
+    /// [`build`](PipelineBuilder::build) calls `factory` once for each of them.
     pub fn builder(capacity: usize, factory: impl FnMut() -> T + 'static) -> PipelineBuilder<T> {
         PipelineBuilder::new(capacity, factory)
     }
 }
 
 impl<T> Pipeline<T> {
-    /// Takes the producers asked for with [`PipelineBuilder::producers`]; none the second time.
+    /// Takes the producers that [`PipelineBuilder::producers`] made; returns none the second time.
     pub fn take_producers(&mut self) -> Vec<Producer<T>> {
         std::mem::take(&mut self.producers)
     }
 
     /// Writes and publishes one event, and runs the caller's stages, if any. If the ring is full,
-    /// blocks until a slot is free; one is enough. So a final stage on another thread, unless it
-    /// takes chunks, may block on what the publishing thread does between two calls, if no other
-    /// stage follows it on that thread.
+    /// it blocks the thread until one slot is free. So a stage that no other depends on may itself
+    /// wait for something that the publishing thread does after `publish` returns, if it runs on
+    /// another thread, as the last stage there, and does not take chunks: it frees the slot of each
+    /// event before it gets the next one.
     ///
-    /// The slot holds what an earlier event left there. Costs some 3 ns besides `write` and the
+    /// The slot holds what an earlier event left there. It costs some 3 ns besides `write` and the
     /// stages.
     ///
     /// # Errors
-    /// The pipeline has stopped, because a stage panicked; the event may have gone through some of
-    /// its stages.
+    /// [`Stopped`] if a stage panicked; the event may have passed some of the stages.
+    ///
+    /// # Panics
+    /// If `write` panics, or the `route` of a sharded stage does (in a pipeline without
+    /// [`producers`](PipelineBuilder::producers)): the event is not published, and the pipeline can
+    /// be used as before. A panic of a stage is an error, not a panic.
     #[inline]
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         self.publish_from(AT_ONCE, write)
@@ -229,10 +240,13 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Writes and publishes one event if there is room, and runs the caller's stages, if any.
+    /// Writes and publishes one event if a slot is free, and runs the caller's stages, if any.
     ///
     /// # Errors
     /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
+    ///
+    /// # Panics
+    /// As [`publish`](Self::publish).
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
         self.try_publish_from(AT_ONCE, write)
@@ -267,7 +281,8 @@ impl<T> Pipeline<T> {
         self.published(stamp).map_err(TryPublishError::Stopped)
     }
 
-    /// Slots of the ring, in events.
+    /// Returns the number of slots of the ring: the capacity that was asked for, rounded up to a
+    /// power of two.
     pub fn capacity(&self) -> usize {
         match &self.intake {
             Intake::Direct(direct) => direct.publisher.capacity(),
@@ -329,17 +344,17 @@ impl<T> Pipeline<T> {
         outcome.ok_or_else(|| self.control.stopped())
     }
 
-    /// Runs the caller's stages on everything that is there for them; returns whether there was
-    /// anything.
+    /// Runs the caller's stages on all events that are ready for them; returns whether there were
+    /// any.
     ///
-    /// [`publish`](Self::publish) and [`drain`](Self::drain) do it too. Between them it is needed
-    /// where the caller's stages get work from elsewhere: from a stage on another thread that comes
-    /// before them, from other producers, or from a [`Flow::Retry`] that another thread's progress
-    /// ends. Nothing wakes a caller that does something else meanwhile, so call it again and again,
-    /// or the events wait for the next publish.
+    /// [`publish`](Self::publish) and [`flush`](Self::flush) do so as well. Between those calls it
+    /// is needed where events become ready for the caller's stages by other threads: by a stage on
+    /// another thread that they depend on, by other producers, or by a [`Flow::Retry`] that waits
+    /// for another thread's progress. Nothing wakes the caller, so call it repeatedly, or the
+    /// events wait for the next publish.
     ///
     /// # Errors
-    /// The pipeline has stopped.
+    /// [`Stopped`] if a stage panicked.
     pub fn drive(&mut self) -> Result<bool, Stopped> {
         let mut worked = false;
         while let Round::Worked { .. } = self.run()? {
@@ -398,8 +413,8 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Returns where the time went, up to now. It takes some 20 µs a stage on the calling thread,
-    /// and nothing from the stages.
+    /// Returns the statistics up to now. It takes some 20 µs a stage on the calling thread, and
+    /// costs the stages nothing.
     pub fn stats(&self) -> Stats {
         self.crew.show();
         let mut stats = self.figures.stats();

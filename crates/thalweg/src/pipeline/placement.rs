@@ -8,13 +8,19 @@ use crate::ring::sync::IS_MODEL;
 use crate::wait::Strategy;
 use crate::wait::cores::{self, Cores};
 
-/// By default one in this number of events is sampled, and of the first 261,632 more: see
-/// [`PipelineBuilder::sample_every`](super::PipelineBuilder::sample_every). A sample costs some 0.6
-/// µs for three stages on one thread (2-core Intel virtual machine, November 2026), and more where
-/// its row goes from core to core, so that this is 1 to 2 ns an event in the long run.
+/// The default sampling interval: one event in this number is sampled, and more of the first
+/// 261,632: see [`PipelineBuilder::sample_every`](super::PipelineBuilder::sample_every).
+///
+/// # Cost
+/// Sampling one event in 512 costs 0.5 to 0.8 ns an event in the long run, for three stages on one
+/// thread. Sampling every event costs 117 to 236 ns an event, the less the larger the batches.
+/// (AMD, two cores, 22 November 2026: [the
+/// measurement](https://github.com/thalweg-rs/thalweg/blob/main/docs/notes/results-pipelines.md#attribution-cargo-compare-attribution).)
+/// A single sample among events that are not sampled costs more, 0.3 to 0.6 µs, and more still
+/// where the stages run on several cores.
 pub const SAMPLE_EVERY: u64 = 512;
 
-/// The sparsest sampling: one event in this number.
+/// The largest sampling interval: one event in this number.
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 
 /// The largest number of [`producers`](super::PipelineBuilder::producers): each has a lane of its
@@ -28,22 +34,25 @@ pub const PRODUCERS_MAX: usize = 1_024;
 /// - threads (the caller's included) ≤ cores: stage threads keep off the caller's core, and spin
 ///   for as long as a wake-up would take before they sleep;
 /// - more threads than cores: all stage threads share the cores that the caller leaves, and yield
-///   before they sleep. No thread spins: a spinning thread would keep the one that it waits for
+///   before they sleep. They do not spin: a spinning thread would keep the one that it waits for
 ///   from running;
 /// - one core: no thread is pinned; a thread yields once before it sleeps.
+///
+///   That is for [`Strategy::Adaptive`], the default. The strategy of [`waiting`](Self::waiting)
+///   holds wherever the threads run: with [`Strategy::Spin`] they spin, also on one core.
 ///
 /// Stages that share a thread take turns, and can deadlock:
 /// - a stage blocks on a later stage of its thread;
 /// - a stage on the publishing thread blocks on what that thread does after `publish`, such as
 ///   emptying a bounded channel that the stage fills;
-/// - a final stage blocks on the publishing thread while another stage or shard follows it on the
-///   same thread.
+/// - a stage that no other depends on blocks on the publishing thread while another stage or shard
+///   follows it on the same thread.
 ///
 /// Give that stage its own thread, or return [`Flow::Retry`](super::Flow::Retry) from
 /// [`Chunk::try_for_each`](super::Chunk::try_for_each).
 ///
-/// Its text is `inline`, `auto` or `threads:N`, which `parse` reads; `caller:K+threads:N` and
-/// `explicit` are printed only.
+/// It is displayed as `inline`, `auto` or `threads:N`, which `parse` reads; `caller:K+threads:N`
+/// and `explicit` are displayed only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     kind: Kind,
@@ -83,8 +92,9 @@ impl Placement {
         }
     }
 
-    /// Makes no thread: the caller runs all stages whenever it publishes. This has the shortest
-    /// latency while the caller's core can do all the work; also for tests, replay and simulation.
+    /// Starts no thread: the caller runs all stages whenever it publishes. This has the shortest
+    /// latency while the caller's core can do all the work; it is also for tests, replay and
+    /// simulation.
     pub fn inline() -> Self {
         Self::of(Kind::Threads {
             on_caller: ALL,
@@ -92,8 +102,7 @@ impl Placement {
         })
     }
 
-    /// Makes `threads` stage threads, 1 to the number of stages; stages next to each other share a
-    /// thread.
+    /// Starts `threads` stage threads, 1 to the number of stages; adjacent stages share a thread.
     pub fn threads(threads: usize) -> Self {
         Self::of(Kind::Threads {
             on_caller: 0,
@@ -119,9 +128,10 @@ impl Placement {
         Self::of(Kind::Auto)
     }
 
-    /// Stages by name: add them with [`on_caller`](Self::on_caller), [`on_thread`](Self::on_thread)
-    /// and [`on_core`](Self::on_core). Every stage must be named once; a sharded stage is named as
-    /// `match[0]`, `match[1]` and so on, or as `match` for all its shards.
+    /// Returns a placement by the names of stages: add them with [`on_caller`](Self::on_caller),
+    /// [`on_thread`](Self::on_thread) and [`on_core`](Self::on_core). Every stage must be named
+    /// once; a sharded stage is named as `match[0]`, `match[1]` and so on, or as `match` for all
+    /// its shards.
     pub fn explicit() -> Self {
         Self::of(Kind::Explicit(Vec::new()))
     }
@@ -155,7 +165,7 @@ impl Placement {
         self.seat(Spot::Thread(Some(core)), stages)
     }
 
-    /// Leaves threads where the scheduler puts them, except those with a core of their own by name.
+    /// Pins no thread, except those of [`on_core`](Self::on_core).
     pub fn unpinned(mut self) -> Self {
         self.pinned = false;
         self
@@ -189,7 +199,7 @@ impl fmt::Display for Placement {
     }
 }
 
-/// A text that names no placement.
+/// The error of a string that is no placement: `inline`, `auto`, or `threads:N` with N from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsePlacementError(String);
 
@@ -393,49 +403,50 @@ pub(super) struct Graph {
 pub enum PipelineError {
     /// The capacity is outside 1 to [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX) events.
     Capacity(usize),
-    /// There is no stage.
+    /// No stage was declared; at least 1 is needed.
     NoStage,
     /// Two stages have this name.
     DuplicateStage(String),
-    /// `after` or a placement names a stage that does not exist.
+    /// `after` or a placement names a stage that was not declared.
     UnknownStage {
-        /// The name that is not known.
+        /// The name that was given.
         name: String,
-        /// The stages that there are.
+        /// The names of the declared stages.
         known: Vec<String>,
     },
-    /// An option such as `after` was given before any stage.
+    /// An option of a stage, such as `after`, was given before any stage was declared.
     NoStageYet(&'static str),
-    /// Each of these stages comes after the one before it, and the first after the last.
+    /// The dependencies form a cycle: each of these stages depends on the one before it, and the
+    /// first on the last.
     Cycle(Vec<String>),
-    /// Neither stage comes after the other, and at least one of them changes the event.
+    /// Two stages are not ordered, and at least one of them changes the event: one of them needs an
+    /// `after`.
     Clash {
         /// The stage declared first.
         first: String,
         /// The stage declared later.
         second: String,
     },
-    /// A sharded stage with no shards.
+    /// A sharded stage has 0 shards; at least 1 is needed.
     NoShard(String),
-    /// The progress interval is 0.
+    /// The progress interval of a stage is 0; it is at least 1 event.
     NoProgress(String),
     /// The sampling interval is outside 1 to [`SAMPLE_EVERY_MAX`](super::SAMPLE_EVERY_MAX) events.
     Sampling(u64),
-    /// More producers than [`PRODUCERS_MAX`](super::PRODUCERS_MAX).
+    /// The number of producers is above [`PRODUCERS_MAX`](super::PRODUCERS_MAX), 1,024.
     Producers(usize),
-    /// More or fewer stage threads than the stages can use.
+    /// The number of stage threads is outside 1 to the number of stages that they run.
     Threads {
         /// The number that was asked for.
         asked: usize,
-        /// The number of stages that are left for them after the caller's, shards counted one by
-        /// one.
+        /// The number of stages without those of the caller, shards counted one by one.
         stages: usize,
     },
-    /// A stage that the explicit placement does not name, or names twice.
+    /// The explicit placement names a stage not at all, or twice; it must name each once.
     Unplaced(String),
-    /// A thread can't be pinned as asked.
+    /// A thread can't be pinned to the core that was named.
     Pin(crate::wait::cores::PinError),
-    /// The system could not start a thread.
+    /// The OS could not start a thread.
     Spawn(String),
 }
 

@@ -18,8 +18,8 @@ pub(super) const AT_ONCE: u64 = u64::MAX;
 impl<T> Pipeline<T> {
     /// Works as [`publish`](Self::publish), of an event that was due at this time, in ticks of
     /// [`Clock::global`](thalweg_measure::clock::Clock::global) of the crate `thalweg-measure`: the
-    /// figures count it from then, however late it is published. With several producers it counts
-    /// from the call all the same.
+    /// statistics count it from then, however late it is published. With several producers it
+    /// counts from the call all the same.
     ///
     /// ```
     /// use thalweg::pipeline::{Pipeline, Placement};
@@ -50,12 +50,16 @@ impl<T> Pipeline<T> {
         self.publish_from(due, write)
     }
 
-    /// Writes and publishes `count` events, `write(at, event)` for `at` in `0..count`, in pieces
-    /// that fit; waits while the pipeline is full, for one slot at a time. Cheaper per
-    /// event than one by one.
+    /// Writes and publishes `count` events, `write(at, event)` for `at` in `0..count`, in pieces of
+    /// up to 64; blocks the thread while the ring is full. Cheaper per event than one by one.
     ///
     /// # Errors
-    /// The pipeline has stopped; some of the events may have gone through some of their stages.
+    /// [`Stopped`] if a stage panicked; some of the events may have passed some of the stages.
+    ///
+    /// # Panics
+    /// If `write` panics, or the `route` of a sharded stage does: the events of its piece are not
+    /// published, those of earlier pieces are, and the pipeline can be used as before. With
+    /// [`producers`](super::PipelineBuilder::producers) as [`Producer::publish_batch`].
     pub fn publish_batch(
         &mut self,
         count: usize,
@@ -232,13 +236,14 @@ impl<T> Intake<T> {
 }
 
 impl<T> Pipeline<T> {
-    /// Waits until everything published so far by this handle and merged from the producers' lanes
-    /// has been through all stages. With other producers still at work it waits for a moment when
-    /// nothing is left.
+    /// Blocks the thread until all events that this handle has published, and those that were
+    /// merged from the producers' lanes, have passed all stages. The pipeline can be used as before
+    /// afterwards. If other producers go on publishing, it waits for an instant at which no event
+    /// is left.
     ///
     /// # Errors
     /// The pipeline has stopped.
-    pub fn drain(&mut self) -> Result<(), Stopped> {
+    pub fn flush(&mut self) -> Result<(), Stopped> {
         loop {
             let round = self.run()?;
             if self.control.failure().is_some() {
@@ -268,12 +273,13 @@ impl<T> Pipeline<T> {
         are_level(passed, self.control.merged())
     }
 
-    /// Closes the pipeline, finishes everything that was published, and ends the threads. With
-    /// several producers it first waits until they are dropped, and resumes them if they are
-    /// paused; those not taken are dropped here.
+    /// Closes the pipeline, blocks until all published events have passed all stages, ends the
+    /// threads, and returns the statistics. With several producers it first waits until they are
+    /// dropped, and resumes them if they are paused; those not taken are dropped here.
     ///
     /// # Errors
-    /// The stage that panicked. Events behind the panic have not been through all stages.
+    /// [`Failure`] with the stage that panicked. That event and later ones have not passed all
+    /// stages.
     pub fn join(mut self) -> Result<Stats, Failure> {
         self.finish();
         match self.control.failure() {
@@ -323,7 +329,7 @@ impl<T> Pipeline<T> {
 pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> bool {
     let are_level = passed.all(|passed| passed == merged);
     // ORDERING: Acquire (order::level), pairs with the Release in `Reader::release_until`, whose
-    // values `passed` has read relaxed: what the stages did is visible to the caller when `drain`
+    // values `passed` has read relaxed: what the stages did is visible to the caller when `flush`
     // returns.
     fence(order::level());
     are_level

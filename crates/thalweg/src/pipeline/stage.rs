@@ -7,7 +7,7 @@ use super::control::{Control, ROUND};
 use super::meter::{Chunked, Mark, Meter, Span};
 use crate::ring::broadcast::{Polled, Reader};
 
-/// The context that a stage's closure gets beside the event.
+/// The context that a stage's closure gets with each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     sequence: u64,
@@ -28,24 +28,24 @@ impl Context {
         self.sequence
     }
 
-    /// Returns whether this is the last of the events that the stage found waiting: the moment to
-    /// flush what it gathers.
+    /// Returns whether this is the last of the events that the stage found waiting: the time to
+    /// flush a batch that it gathers.
     pub fn end_of_batch(self) -> bool {
         self.end_of_batch
     }
 }
 
-/// The next step of [`Chunk::try_for_each`] after an event.
+/// The outcome of an event in [`Chunk::try_for_each`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flow {
-    /// The event is done.
+    /// The event is done, and the next one follows.
     Next,
-    /// The event can't be done yet: offer it again, after other stages had a turn.
+    /// The event can't be done yet: it is offered again, after other stages have run.
     Retry,
 }
 
-/// The events given to one call of a chunked stage, up to its progress interval of them: to do
-/// something once around many, such as taking a lock.
+/// The events of one call of a chunked stage, at most its progress interval of them: to do
+/// something once for many events, such as taking a lock.
 #[derive(Debug)]
 pub struct Chunk<'c, T> {
     reader: &'c mut Reader<T>,
@@ -55,12 +55,13 @@ pub struct Chunk<'c, T> {
     done: &'c mut usize,
 }
 
-/// Proof of completion that a chunk closure returns. One from another chunk panics the stage.
+/// The number of events of a chunk that are done, which the closure of a chunked stage must return.
+/// A stage panics if its closure returns that of another chunk.
 #[derive(Debug)]
 pub struct Handled(usize);
 
 impl Handled {
-    /// Returns how many of the chunk's events are done: all, but for those that are to be offered
+    /// Returns the number of the chunk's events that are done: all but those that are to be offered
     /// again.
     pub fn count(&self) -> usize {
         self.0
@@ -105,8 +106,8 @@ impl<'c, T> Chunk<'c, T> {
         self.reader.next_sequence()
     }
 
-    /// Calls `look` for every event, before any of them is worked on: to ask for
-    /// the memory that they will need, say.
+    /// Calls `look` for every event, before any of them is handled: to prefetch the memory that
+    /// they will need, for example.
     #[inline(always)]
     pub fn look(&mut self, mut look: impl FnMut(&T)) {
         self.reader.visit_mut(self.count, |_, event| {
@@ -124,8 +125,8 @@ impl<'c, T> Chunk<'c, T> {
         })
     }
 
-    /// Calls `work` for the events until it says [`Flow::Retry`]. The events before
-    /// that one go on to the next stages; that one and those behind it are offered again.
+    /// Calls `work` for the events until it returns [`Flow::Retry`]. The events before that one are
+    /// passed to the next stages; that one and later ones are offered again.
     #[inline(always)]
     pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
         let batch_end = self.batch_end;

@@ -40,7 +40,9 @@ impl StageWait {
         let mode = match strategy {
             Strategy::Adaptive if !shares => Mode::Balanced,
             // They spin or yield here, not in the pace, or not at all.
-            Strategy::Adaptive | Strategy::Spin | Strategy::Yield | Strategy::Park => Mode::Power,
+            Strategy::Adaptive | Strategy::Spin | Strategy::Yield | Strategy::Park => {
+                Mode::LowPower
+            }
         };
         Self {
             strategy,

@@ -1,4 +1,4 @@
-//! A pipeline's figures about its own time.
+//! The statistics of a pipeline about its own time.
 
 use std::fmt;
 
@@ -11,19 +11,19 @@ use super::meter::{Gauge, Slow, Snapshot};
 use super::timeline::Timeline;
 use crate::ring::sync::Ordering;
 
-/// The account of a pipeline: where the time of the events went, up to now.
+/// The statistics of a pipeline: where the time of the events was spent, up to now.
 ///
-/// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
+/// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at an index in its
 /// block that has no period, and of the first [`sampled_more_until`](Self::sampled_more_until)
 /// events more. Default sampling thins out over time; each sample is weighted, in histograms and
-/// means, by the number of events that it stands for. A stage works on a chunk of events at a
-/// time: one event, two where it shares a thread with others, or up to its progress interval. Each
-/// event of a chunk is *served* for its share of the chunk's time and *waits* for the rest; so the
-/// mean service is what the stage takes for an event, whatever the batch. The cost of reading the
-/// clock, and of recording the times, is in no figure.
+/// means, by the number of events that it stands for. A stage works on a chunk of events at a time:
+/// one event, two where it shares a thread with others, or up to its progress interval. Each event
+/// of a chunk is *served* for its share of the chunk's time and *waits* for the rest; so the mean
+/// service is what the stage takes for an event, whatever the batch. No value includes the cost of
+/// reading the clock and recording the times.
 ///
-/// For stages in a row the parts add up: an event's waits and services, and what it waited to be
-/// sent, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
+/// For stages in a row the parts add up: the waits and service times of an event, and its publish
+/// delay, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
 /// counts as 0. Where stages run side by side, those that the event left last do.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
@@ -49,8 +49,8 @@ pub struct Stats {
     pub end_to_end_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub end_to_end_mean_ns: f64,
-    /// The mean of the part of it that an event waited to be sent: from when it was due, or from
-    /// the call that published it, until it had a slot.
+    /// The mean publish delay, ns: the part of the end-to-end time from when an event was due, or
+    /// from the call that published it, until it had a slot.
     pub unsent_mean_ns: f64,
     /// The slowest sampled events, slowest first.
     pub slowest: Vec<SlowEvent>,
@@ -75,7 +75,7 @@ pub struct Switch {
     pub caller_stages: usize,
 }
 
-/// One stage's time.
+/// The statistics of one stage.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -84,13 +84,13 @@ pub struct StageStats {
     pub name: String,
     /// The number of events that have passed the stage (for a shard: also those of other shards).
     pub events: u64,
-    /// The time from the moment that an event was ready for this stage until the stage was through
-    /// with its chunk, without its service, ns.
+    /// The queueing time: from the instant at which an event was ready for this stage until the
+    /// stage finished its chunk, without the event's service time, ns.
     #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
     pub queueing_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub queueing_mean_ns: f64,
-    /// An event's share of the time that the stage worked on its chunk, ns.
+    /// The service time: an event's share of the time for which the stage worked on its chunk, ns.
     #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
@@ -102,16 +102,16 @@ pub struct StageStats {
     /// recorded once per sampled event, so large batches weigh more.
     #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
     pub batch_events: Histogram,
-    /// The time at work, ns, by the sampled chunks. Stages that share a thread were never at work
-    /// for longer than it ran.
+    /// The busy time, ns, estimated from the sampled chunks. The busy times of stages that share a
+    /// thread never sum to more than its running time.
     pub busy_ns: u64,
-    /// The part of the elapsed time that the stage was at work, 0 to 1.
+    /// The utilisation: the busy time over the elapsed time, 0 to 1.
     pub utilisation: f64,
 }
 
 impl Stats {
-    /// Makes the figures of stages that ran without a pipeline, for reports that show both. There
-    /// are no [slowest](Self::slowest) events and no [breakdown](Self::breakdown).
+    /// Returns the statistics of stages that ran without a pipeline, for reports that show both.
+    /// They have no [slowest](Self::slowest) events and no [breakdown](Self::breakdown).
     pub fn of(
         elapsed: std::time::Duration,
         sampled_every: u64,
@@ -151,8 +151,8 @@ impl Stats {
 }
 
 impl StageStats {
-    /// Makes the figures of a stage that `events` have passed, of which some were timed, in ns. Its
-    /// `utilisation` is computed by [`Stats::of`].
+    /// Returns the statistics of a stage that `events` have passed, of which some were timed, in
+    /// ns. Its `utilisation` is computed by [`Stats::of`].
     pub fn of(name: &str, events: u64, queueing_ns: Histogram, service_ns: Histogram) -> Self {
         let service_mean_ns = service_ns.mean();
         Self {
@@ -169,7 +169,7 @@ impl StageStats {
         }
     }
 
-    /// Returns the time at work per event, ns.
+    /// Returns the busy time per event, ns.
     pub fn busy_ns_per_event(&self) -> f64 {
         if self.events == 0 {
             0.0
@@ -189,7 +189,7 @@ pub struct SlowEvent {
     /// The time from when it was due, or from the call that published it, to the end of the last
     /// stage, ns.
     pub end_to_end_ns: u64,
-    /// The part of that for which it waited to be sent: until it had a slot, ns.
+    /// The publish delay: the part of the end-to-end time until it had a slot, ns.
     pub unsent_ns: u64,
     /// The stages on this event's critical path, whose times add up to the rest; parallel stages
     /// that finished earlier are omitted. A shard that does not own the event counts as queueing
@@ -198,8 +198,7 @@ pub struct SlowEvent {
 }
 
 impl SlowEvent {
-    /// Returns the part that took longest: the stage, whether the event waited for it or was
-    /// served, and ns.
+    /// Returns the longest part: the stage, whether the event waited for it or was served, and ns.
     pub fn longest(&self) -> Option<(&str, Spent, u64)> {
         let spent = self.parts.iter().flat_map(|part| {
             let name = part.stage.as_str();
@@ -216,9 +215,9 @@ impl SlowEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum Spent {
-    /// It was ready, and the stage was not at work on it.
+    /// The event was ready, and the stage did not work on it.
     Waiting,
-    /// The stage was at work on it.
+    /// The stage worked on it.
     Served,
 }
 

@@ -116,8 +116,6 @@ pub(crate) mod order {
         close = Release, weak Relaxed;
         /// The other endpoint learns that it is gone.
         closed = Acquire, weak Relaxed;
-        /// An endpoint is counted in, with what it has brought.
-        enter = Release, weak Relaxed;
         /// An endpoint leaves, or a last stage has done with an event: the last one sees all that
         /// the others did.
         leave = AcqRel, weak Relaxed;
@@ -147,10 +145,6 @@ pub(crate) mod order {
         /// In a model, the dear side of an asymmetric barrier.
         #[cfg(any(loom, shuttle))]
         heavy = SeqCst, weak AcqRel;
-        /// A sender with a lane of its own says that it is gone.
-        leave_lane = Release, weak Relaxed;
-        /// A receiver learns that, and sees what that sender sent last.
-        left = Acquire, weak Relaxed;
         /// The last receiver finds no sender left, and sees what they sent; the last of the last
         /// stages sees when the others ended.
         all_left = Acquire, weak Relaxed;

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 /// The largest number of states of one kind: a group has a bit for each.
 pub const STATES_MAX: usize = 64;
 
-/// A state with what is declared of it.
+/// The declaration of a state.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared<S> {
     /// The state.
@@ -23,10 +23,11 @@ pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
     /// All states by their numbers, which begin at 0: up to [`STATES_MAX`].
     const TABLE: &'static [Declared<Self>];
 
-    /// Returns the place in the table.
+    /// Returns the index of the state in [`TABLE`](Self::TABLE).
     fn number(self) -> u8;
 
-    /// Returns the state at a place of the table; any, where there is none.
+    /// Returns the state at an index of [`TABLE`](Self::TABLE), or any state if the index is beyond
+    /// it.
     fn from_number(number: u8) -> Self;
 
     /// Returns the name of the state.
@@ -34,7 +35,7 @@ pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
         declared(self).name
     }
 
-    /// Returns whether a transition is declared.
+    /// Returns whether the transition from this state to `to` is declared.
     fn may(self, to: Self) -> bool {
         declared(self).next.contains(to)
     }
@@ -78,27 +79,27 @@ pub struct Group<S> {
 }
 
 impl<S> Group<S> {
-    /// Returns the states whose numbers are the bits that are set. For constants; otherwise collect
-    /// states.
+    /// Returns the states whose numbers are the bits that are set: for constants. Elsewhere,
+    /// collect states into a group.
     pub const fn from_bits(bits: u64) -> Self {
         let of = PhantomData;
         Self { bits, of }
     }
 
-    /// Returns these states and those.
+    /// Returns the union of two groups.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self::from_bits(self.bits | other.bits)
     }
 
-    /// Returns whether they have a state in common.
+    /// Returns whether two groups have a state in common.
     pub const fn meets(self, other: Self) -> bool {
         self.bits & other.bits != 0
     }
 }
 
 impl<S: States> Group<S> {
-    /// Returns whether a state is one of these.
+    /// Returns whether a state is in the group.
     #[inline(always)]
     pub fn contains(self, state: S) -> bool {
         self.has(state.number())
@@ -247,24 +248,26 @@ macro_rules! states {
 }
 
 crate::states! {
-    /// The life of something that runs, from its start to its end: a pipeline, a bus, a server.
+    /// The lifecycle of something that runs, from its start to its end: a pipeline, a bus, a
+    /// server.
     pub enum Lifecycle {
-        /// Not yet ready: nothing is taken.
+        /// It is not ready yet, and accepts nothing.
         Starting "starting" => [Running, Draining, Stopped],
-        /// Arriving work is taken.
+        /// It accepts new work.
         Running "running" => [Paused, Draining, Stopped],
-        /// Nothing is taken for now; what was taken goes on its way.
+        /// It accepts nothing for now, and finishes the work that was accepted. (A paused pipeline
+        /// accepts events of its owner all the same: see `Handle::pause` of the pipeline.)
         Paused "paused" => [Running, Draining, Stopped],
-        /// Nothing will be taken any more; what was taken goes on its way.
+        /// It accepts nothing any more, and finishes the work that was accepted.
         Draining "draining" => [Stopped],
-        /// Nothing moves any more.
+        /// All work is finished, or was discarded.
         Stopped "stopped" => [],
     }
-    /// It has started, and is neither ending nor over.
+    /// The states in which it has started, and is not ending.
     pub group OPEN = [Running, Paused];
-    /// Nothing will be taken any more.
+    /// The states in which it accepts nothing any more.
     pub group ENDING = [Draining, Stopped];
-    /// It is known what happens to arriving work: it is taken, or refused for ever. A thread that
-    /// finds the state starting or paused may wait for this group.
+    /// The states in which new work is either accepted, or refused for ever. A thread that finds
+    /// the state starting or paused may wait for this group.
     pub group SETTLED = [Running, Draining, Stopped];
 }

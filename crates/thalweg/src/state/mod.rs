@@ -65,7 +65,8 @@ mod declare;
 #[cfg(all(test, loom))]
 mod models;
 
-/// A state, for the part of the program that changes it. Others get a [`StateView`].
+/// A cell that holds a state, for the part of the program that changes it. Others get a
+/// [`StateView`].
 ///
 /// # Memory ordering
 /// A read ([`get`](StateView::get), [`is`](StateView::is)…) is an acquire load, a change a release:
@@ -91,39 +92,40 @@ impl<S: States> Deref for StateCell<S> {
 }
 
 impl<S: States> StateCell<S> {
-    /// Returns the state of `of` (a word for errors: "pipeline"), which begins as `initial`. Logs
-    /// the last [`LOGGED`] changes with the time of the process's clock, in ns.
+    /// Returns a cell in the state `initial`. `of` is the name of the thing whose state it is, for
+    /// errors: "pipeline". The cell logs the last [`LOGGED`] changes with the time of the process's
+    /// clock, in ns.
     ///
     /// # Panics
-    /// If the declaration of `S` contradicts itself; one by [`states!`](crate::states) does not.
+    /// If the declaration of `S` is inconsistent. One by [`states!`](crate::states) never is.
     pub fn new(of: &'static str, initial: S) -> Self {
         Self(StateView::new(of, initial))
     }
 
-    /// Logs the last `changes` instead.
+    /// Sets the number of changes that are logged.
     #[must_use]
     pub fn logging(mut self, changes: usize) -> Self {
         self.0.log_last(changes);
         self
     }
 
-    /// Takes the times in the log from `clock`, in ns, which is called outside of the lock.
+    /// Sets the clock of the log, in ns, which is called outside of the lock.
     #[must_use]
     pub fn timed_by(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.0.set_clock(Box::new(clock));
         self
     }
 
-    /// Returns the view for other threads, which can do everything but change the state.
+    /// Returns a view for other threads, which can do everything but change the state.
     pub fn view(&self) -> &StateView<S> {
         &self.0
     }
 
-    /// Changes from one state to another. `why` is for the log.
+    /// Changes the state from `from` to `to`. `why` is for the log.
     ///
     /// # Errors
-    /// The transition is not declared, or the present state is not `from`: of several that change
-    /// from the same state, one does.
+    /// [`ChangeError`] if the transition is not declared, or the present state is not `from`. If
+    /// several threads change from the same state, one of them succeeds.
     pub fn change(&self, from: S, to: S, why: &'static str) -> Result<(), ChangeError<S>> {
         if !from.may(to) {
             return Err(self.not_declared(from, to));
@@ -131,16 +133,18 @@ impl<S: States> StateCell<S> {
         self.transit(Some(from), to, why).map(drop)
     }
 
-    /// Changes from whatever the state is; gives what it was.
+    /// Changes the state from the present one to `to`, and returns the former state.
     ///
     /// # Errors
-    /// The transition is not declared. That holds for one to the present state, too, unless it is.
+    /// [`ChangeError`] if the transition is not declared. A change to the present state has to be
+    /// declared, too.
     pub fn change_to(&self, to: S, why: &'static str) -> Result<S, ChangeError<S>> {
         self.transit(None, to, why)
     }
 
-    /// Makes another [`version`](StateView::version) of the present state, for something that
-    /// readers of the version keep a copy of and must read again. Neither a transition nor logged.
+    /// Increments the [`version`](StateView::version) without changing the state: readers that have
+    /// cached something under the old version see that they must read it again. It is no
+    /// transition, is not logged, and wakes no waiter.
     pub fn touch(&self) {
         let book = lock(&self.0.book);
         // ORDERING: Relaxed; the word changes under the lock only.
@@ -159,8 +163,8 @@ impl<S: States> StateCell<S> {
         let old = Version::new(view.front.word.load(Ordering::Relaxed));
         let from = seen.unwrap_or(old.state());
         if let Some(expected) = expected.filter(|&expected| expected != from) {
-            return Err(ChangeError::Elsewhere {
-                of: view.of(),
+            return Err(ChangeError::WrongState {
+                of: view.name(),
                 expected,
                 found: from,
                 to,
@@ -182,7 +186,7 @@ impl<S: States> StateCell<S> {
         tracing::event!(
             target: "thalweg::state",
             tracing::Level::INFO,
-            of = view.of(),
+            of = view.name(),
             from = from.name(),
             to = to.name(),
             why,
@@ -193,7 +197,7 @@ impl<S: States> StateCell<S> {
 
     #[cold]
     fn not_declared(&self, from: S, to: S) -> ChangeError<S> {
-        let of = self.of();
+        let of = self.name();
         ChangeError::NotDeclared { of, from, to }
     }
 }
@@ -201,8 +205,8 @@ impl<S: States> StateCell<S> {
 /// One change, in the word of a cell. The state is below.
 const VERSION: u64 = 1 << 8;
 
-/// A state and the number of changes before it: the same again only if nothing has changed
-/// meanwhile.
+/// A state and the number of changes before it. Two of one cell are equal only if nothing has
+/// changed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version<S> {
     word: u64,
@@ -243,7 +247,7 @@ struct Front {
     word: AtomicU64,
 }
 
-/// A state, for threads that read it or wait for another; see [`StateCell`].
+/// A view of a state, for threads that read it or wait for another; see [`StateCell`].
 pub struct StateView<S: States> {
     front: Front,
     book: Mutex<Book<S>>,
@@ -295,7 +299,7 @@ impl<S: States> StateView<S> {
     }
 
     /// Returns the name of the thing whose state it is.
-    pub fn of(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         self.of
     }
 
@@ -317,8 +321,8 @@ impl<S: States> StateView<S> {
         group.has(self.word() as u8)
     }
 
-    /// Returns the present state with the number of changes so far. A thread that keeps a version,
-    /// with what it has found out, checks by one comparison that all of it still holds.
+    /// Returns the present state with the number of changes so far. A thread that caches something
+    /// under a version checks by one comparison that it is still valid.
     #[inline(always)]
     pub fn version(&self) -> Version<S> {
         Version::new(self.word())
@@ -329,27 +333,27 @@ impl<S: States> StateView<S> {
         lock(&self.book).changes()
     }
 
-    /// Waits until the state is one of `wanted` (a state or a [`Group`]), or has been one since the
-    /// call: it may be another one again when this returns. The thread sleeps meanwhile.
+    /// Blocks the thread until the state is one of `wanted` (a state or a [`Group`]), or has been
+    /// one since the call: it may be another one again when this returns.
     ///
     /// # Errors
     /// No declared transitions lead there any more.
     pub fn wait_for(&self, wanted: impl Into<Group<S>>) -> Result<(), Unreachable<S>> {
         let looking = self.looking_for(wanted.into());
-        let outcome = block(&self.signal, &mut Pace::new(Mode::Power), None, looking);
+        let outcome = block(&self.signal, &mut Pace::new(Mode::LowPower), None, looking);
         outcome.expect("without a deadline it does not time out")
     }
 
-    /// Works as [`wait_for`](Self::wait_for) up to a deadline.
+    /// Works as [`wait_for`](Self::wait_for), but waits no longer than until `deadline`.
     ///
     /// # Errors
-    /// The deadline was reached, or no declared transitions lead there any more.
-    pub fn wait_for_until(
+    /// [`WaitError`]: the deadline was reached, or no declared transitions lead there any more.
+    pub fn wait_for_deadline(
         &self,
         wanted: impl Into<Group<S>>,
         deadline: Instant,
     ) -> Result<(), WaitError<S>> {
-        let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::Power));
+        let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::LowPower));
         match block(&self.signal, pace, Some(deadline), self.looking_for(wanted)) {
             Ok(outcome) => outcome.map_err(WaitError::Unreachable),
             Err(_) => Err(WaitError::TimedOut {
@@ -360,12 +364,12 @@ impl<S: States> StateView<S> {
         }
     }
 
-    /// Works as [`wait_for`](Self::wait_for) for a task; what counts is what happens after this
-    /// call, not after the first poll. Dropping the future ends the wait.
+    /// Works as [`wait_for`](Self::wait_for), as a future. It counts the changes after this call,
+    /// not after the first poll. It is cancel-safe.
     ///
     /// # Errors
     /// No declared transitions lead there any more.
-    pub fn reached(
+    pub fn wait_for_async(
         &self,
         wanted: impl Into<Group<S>>,
     ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
@@ -490,7 +494,7 @@ pub enum ChangeError<S> {
         to: S,
     },
     /// It is in another state than the one that it was to leave.
-    Elsewhere {
+    WrongState {
         /// The name of the thing whose state it is.
         of: &'static str,
         /// The state that it was to leave.
@@ -514,7 +518,7 @@ impl<S: States> fmt::Display for ChangeError<S> {
                 )?;
                 write!(f, "it may change to {next}")
             }
-            Self::Elsewhere {
+            Self::WrongState {
                 of,
                 expected,
                 found,

@@ -56,7 +56,7 @@ fn two_change() {
     assert!(other.join().unwrap() != paused.is_ok(), "one of them does");
     if let Err(error) = paused {
         let (of, expected, found, to) = ("model", Running, Draining, Paused);
-        let elsewhere = ChangeError::Elsewhere {
+        let elsewhere = ChangeError::WrongState {
             of,
             expected,
             found,
@@ -106,7 +106,7 @@ fn a_passing_state() {
             .change(Running, Draining, "the end")
             .expect("running");
     });
-    let waited = block(&state.signal, &mut Pace::new(Mode::Power), None, looking);
+    let waited = block(&state.signal, &mut Pace::new(Mode::LowPower), None, looking);
     assert_eq!(waited, Ok(Ok(())));
     other.join().unwrap();
 }

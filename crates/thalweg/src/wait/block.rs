@@ -1,4 +1,4 @@
-//! A wait on a signal: a thread looks, spins and sleeps, by a pace; a task looks.
+//! A wait on a signal: a thread checks, spins and sleeps, by a pace; a task is polled.
 
 use std::borrow::BorrowMut;
 use std::future::Future;
@@ -10,7 +10,7 @@ use super::parker::{self, Ended, Parker};
 use super::{Entry, Kind, Pace, Signal};
 use crate::ring::sync::{fault, is_model_over};
 
-/// The deadline was reached, and there was nothing.
+/// The error of a wait whose deadline was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut;
 
@@ -18,17 +18,17 @@ errors!(TimedOut {
     Self => "nothing came before the deadline";
 });
 
-/// Calls `attempt` until it gives something: at once, then again and again for as long as `pace`
-/// says, then whenever `signal` is notified. The thread that makes an attempt succeed must notify
-/// afterwards.
+/// Calls `attempt` until it returns `Some`: at once, then repeatedly for as long as `pace` spins,
+/// then whenever `signal` is notified. The thread that makes an attempt succeed must notify the
+/// signal afterwards.
 ///
-/// `attempt` may wait on signals itself. If it panics, the wait is undone.
+/// `attempt` may wait on signals itself. If it panics, the wait is cancelled.
 ///
-/// Costs nothing beyond the attempt where that succeeds; allocates nothing, but for the first wait
-/// of a thread and for a wait within a wait.
+/// It costs nothing beyond the attempt if that succeeds at once, and allocates nothing but in the
+/// first wait of a thread and in a wait within a wait.
 ///
 /// # Errors
-/// [`TimedOut`] when the deadline is reached and an attempt after that gives nothing. There is at
+/// [`TimedOut`] if the deadline was reached and an attempt after that returned `None`. There is at
 /// least one attempt.
 ///
 /// # Panics

@@ -1,8 +1,9 @@
-//! Which cores this program may really use, and pinning threads to them.
+//! The cores that this program can use, and pinning threads to them.
 
 use std::sync::OnceLock;
 
-/// The cores that the current thread may run on, and how many of them the quota pays for.
+/// The cores that the current thread may run on, and the number of threads that can run on them at
+/// the same time, by the quota of the cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cores {
     cpus: Vec<usize>,
@@ -10,7 +11,8 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Returns a set for a plan that does not ask the machine: the given CPU numbers, all paid for.
+    /// Returns a set of these CPU numbers without a quota, for a plan that does not depend on the
+    /// machine.
     pub fn of(cpus: impl Into<Vec<usize>>) -> Self {
         let cpus = cpus.into();
         Self {
@@ -19,21 +21,22 @@ impl Cores {
         }
     }
 
-    /// Returns the CPU numbers of the affinity mask, ascending; none where the system does not say.
+    /// Returns the CPU numbers of the affinity mask, ascending; none where the OS does not report
+    /// it.
     pub fn cpus(&self) -> &[usize] {
         &self.cpus
     }
 
-    /// Returns how many threads can run at the same time: affinity ∩ cgroup quota (rounded down),
-    /// at least 1.
+    /// Returns the number of threads that can run at the same time: the smaller of the affinity
+    /// mask's CPUs and the cgroup's quota (rounded down), at least 1.
     pub fn count(&self) -> usize {
         self.count
     }
 }
 
-/// Asks the system: the affinity of the calling thread, and the CPU quota of its cgroup (v1 or v2),
-/// which `std::thread::available_parallelism` reads. Takes some 50 µs; the answer may change while
-/// a program runs.
+/// Returns the cores that the calling thread can use: its affinity, and the CPU quota of its cgroup
+/// (v1 or v2), which `std::thread::available_parallelism` reads. It takes some 50 µs; the result
+/// may change while a program runs.
 pub fn usable() -> Cores {
     let cpus = affinity();
     let quota = std::thread::available_parallelism().map_or(1, |count| count.get());
@@ -192,7 +195,7 @@ pub fn current() -> Option<usize> {
 /// Keeps the calling thread on the given cores.
 ///
 /// # Errors
-/// No core, a core outside the affinity mask, or the system's refusal.
+/// No core was named, a core is outside the affinity mask, or the OS refused.
 pub fn pin_current_thread(cores: &[usize]) -> Result<(), PinError> {
     check(cores, &Cores::of(affinity()))?;
     pin(cores)

@@ -1,6 +1,6 @@
 //! How a thread waits, and what it may wait on.
 //!
-//! A waiting thread either burns its core ([`Strategy::Spin`]), gives its turn away again and again
+//! A waiting thread either spins ([`Strategy::Spin`]), yields its core repeatedly
 //! ([`Strategy::Yield`]), or sleeps until it is woken ([`Strategy::Park`]). [`Strategy::Adaptive`]
 //! spins first, and sleeps when that has cost as much as a wake-up would: on average at most one
 //! and a half times the best that could have been done in hindsight, three times for one wait
@@ -15,18 +15,19 @@
 //! | [`Strategy::Adaptive`] | threads of a pipeline | as [`Mode::Balanced`] (*) | then |
 //! | [`Mode::Latency`] | channels, buses, tasks' threads | for 5 ms | then |
 //! | [`Mode::Balanced`] | the same | for one or two wake-ups, if that has paid | then |
-//! | [`Mode::Power`] | the same | never | at once |
+//! | [`Mode::LowPower`] | the same | never | at once |
 //!
 //! (*) Where threads outnumber the cores, it yields for 0.2 ms instead.
 //!
-//! Which one is right depends on the cores that the whole set of threads may use: a pipeline asks
-//! [`cores::usable`] when it is built, a wait looks at the affinity mask now and then. On one core,
+//! The best one depends on the cores that all threads together may use: a pipeline calls
+//! [`cores::usable`] when it is built, a wait reads the affinity mask now and then. On one core,
 //! spinning only keeps the other thread from running; where threads outnumber cores, it keeps
-//! others from running. So no thread spins there.
+//! others from running. So there no thread spins by [`Strategy::Adaptive`] or a [`Mode`]; by
+//! [`Strategy::Spin`] it spins anyway.
 //!
-//! Pipelines and channels wait on a [`Signal`], which has any number of threads and tasks.
-//! [`block`] is a thread's wait on a signal, with a [`Pace`] that learns what a wake-up costs and
-//! how soon things come.
+//! Pipelines and channels wait on a [`Signal`], on which any number of threads and tasks can wait.
+//! [`block`] is a thread's wait on a signal, with a [`Pace`] that measures what a wake-up costs and
+//! how long waits are.
 
 pub(crate) mod barrier;
 mod block;

@@ -213,7 +213,7 @@ impl<C: TimeSource> Pace<C> {
             return Turns::None;
         }
         match self.mode {
-            Mode::Power => Turns::None,
+            Mode::LowPower => Turns::None,
             _ if self.cores.is_shared() && self.yields_pay() => Turns::YieldOnce,
             _ if self.cores.is_shared() || self.cores.asks() => Turns::None,
             Mode::Latency if self.crowded == 0 => Turns::Pause,
@@ -278,7 +278,7 @@ impl<C: TimeSource> Pace<C> {
             Mode::Latency => self.clock.ticks_from_ns(LATENCY_NS),
             Mode::Balanced if self.gap > self.wake / 2 => 2 * self.wake,
             Mode::Balanced => self.wake,
-            Mode::Power => 0,
+            Mode::LowPower => 0,
         };
         let left = self.deadline.map_or(u64::MAX, |deadline| {
             let left = deadline.saturating_duration_since(Instant::now());

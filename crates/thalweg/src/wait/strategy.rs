@@ -4,29 +4,32 @@
 //! endpoint of a channel waits for a thread or task that it knows nothing of, so it always sleeps
 //! in the end.
 
-/// The way in which a thread waits.
+/// The way in which the threads of a pipeline wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Burn the core. The shortest reaction (a cache-line hand-off, 0.1 to 0.2 µs), for a thread
-    /// that has a core of its own; many times slower than the others where it has not.
+    /// The thread spins, always, also where threads outnumber the cores and on one core. The
+    /// shortest reaction (a cache line from core to core, 0.1 to 0.2 µs), for a thread that has a
+    /// core of its own; many times slower than the others where it has not.
     Spin,
-    /// Give the turn away, again and again. Burns what is left of the core and lets others on it
-    /// run.
+    /// The thread yields its core, repeatedly. It uses all CPU time that other threads leave.
     Yield,
-    /// Sleep at once. Costs nothing while idle; a wake-up takes some 5 µs across cores, of which
-    /// the waking thread pays 2.
+    /// The thread sleeps at once. It costs nothing while idle; a wake-up takes some 5 µs across
+    /// cores, of which the waking thread pays 2.
     Park,
-    /// Spin or yield for about as long as a wake-up takes, then sleep.
+    /// The thread spins for about as long as a wake-up takes (some 5 µs, measured by its
+    /// [`Pace`](super::Pace)), then sleeps. Where threads outnumber the cores, it yields for 0.2 ms
+    /// instead of spinning, then sleeps; on one core it sleeps at once, or after one yield. A
+    /// thread that waits for a free slot of the ring spins for 50 µs where a core is free.
     #[default]
     Adaptive,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All of the values.
     pub const ALL: [Self; 4] = [Self::Spin, Self::Yield, Self::Park, Self::Adaptive];
 
-    /// Returns whether a waiting thread may sleep, so that another one must wake it.
+    /// Returns whether a waiting thread may sleep, so that another thread must wake it.
     pub fn may_sleep(self) -> bool {
         match self {
             Self::Spin | Self::Yield => false,
@@ -35,31 +38,33 @@ impl Strategy {
     }
 }
 
-/// How an endpoint of a channel or bus, or a task's thread, waits: what it should save.
+/// The way in which an endpoint of a channel or bus, or a task's thread, waits: for short latency
+/// or for little CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Mode {
-    /// The shortest reaction: spin for up to 5 ms before sleeping. A busy stream never sleeps, and
-    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. On one core, or
-    /// where both threads are pinned to the same, it waits as [`Balanced`](Self::Balanced) does.
+    /// It spins for up to 5 ms before it sleeps: the shortest reaction. The ends of a busy channel
+    /// never sleep, and react within 0.1 to 0.5 µs; those of an idle one cost nothing after those 5
+    /// ms. On one core, or where both threads are pinned to the same, it waits as
+    /// [`Balanced`](Self::Balanced) does.
     Latency,
-    /// Spin only where that is about as cheap as sleeping, and never for longer than two wake-ups
-    /// take (some 10 µs).
+    /// It spins only where that is about as cheap as sleeping, and never for longer than two
+    /// wake-ups take (some 10 µs).
     #[default]
     Balanced,
-    /// Never spin: the least processor time, a wake-up (some 5 µs) for every wait.
-    Power,
+    /// It never spins: the least CPU time, and a wake-up (some 5 µs) for every wait.
+    LowPower,
 }
 
 impl Mode {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Latency, Self::Balanced, Self::Power];
+    /// All of the values.
+    pub const ALL: [Self; 3] = [Self::Latency, Self::Balanced, Self::LowPower];
 
     /// Returns whether a wait may spin or yield before it sleeps.
     pub(super) const fn may_spin(self) -> bool {
         match self {
             Self::Latency | Self::Balanced => true,
-            Self::Power => false,
+            Self::LowPower => false,
         }
     }
 }

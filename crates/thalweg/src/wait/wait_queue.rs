@@ -7,8 +7,9 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::task::Waker;
 
-/// One wait, from its listing until it is notified or leaves. No two waits of a process have the
-/// same, so that an old one, or one of another list, does no harm.
+/// The id of one registration of a waiter with a [`Signal`](super::Signal), from
+/// [`register`](super::Signal::register) until it is notified or unregistered. No two registrations
+/// of a process have the same id, so an old one, or one of another signal, does no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a wait that is not unregistered swallows a notification"]
 pub struct Entry {

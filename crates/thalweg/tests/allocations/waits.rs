@@ -11,7 +11,7 @@ use super::calls;
 
 /// After this, the thread has what it sleeps on.
 fn wait_once() {
-    let (signal, mut pace) = (Signal::new(), Pace::new(Mode::Power));
+    let (signal, mut pace) = (Signal::new(), Pace::new(Mode::LowPower));
     let never = block(&signal, &mut pace, Some(Instant::now()), || None::<()>);
     assert_eq!(never, Err(TimedOut));
 }
@@ -82,7 +82,7 @@ fn threads_that_wake_each_other_do_not_allocate() {
             scope.spawn(|| play(1));
             play(0);
         });
-        let parked: u64 = signals.iter().map(Signal::parked).sum();
-        assert!(mode != Mode::Power || parked > 0, "no thread slept");
+        let parked: u64 = signals.iter().map(Signal::registrations).sum();
+        assert!(mode != Mode::LowPower || parked > 0, "no thread slept");
     }
 }

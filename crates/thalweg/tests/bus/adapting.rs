@@ -29,7 +29,7 @@ fn a_batch_makes_room_at_once_and_counts_as_waiting() {
     publish(&mut tx, 0..51);
     assert!(tx.try_publish(note(BLOCK, 0)).is_err());
     let mut seen = Vec::new();
-    let taken = rx.recv_each(20, |got| {
+    let taken = rx.try_recv_each(20, |got| {
         if seen.is_empty() {
             assert_eq!(tx.try_publish(note(BLOCK, 51)).ok(), Some(1));
         }
@@ -40,8 +40,8 @@ fn a_batch_makes_room_at_once_and_counts_as_waiting() {
         }
         seen.push((got.message.value, got.lost_before));
     });
-    assert_eq!((taken, waiting(&bus)), (20, 47));
-    rx.recv_each(99, |got| seen.push((got.message.value, got.lost_before)));
+    assert_eq!((taken, waiting(&bus)), (Ok(20), 47));
+    let _ = rx.try_recv_each(99, |got| seen.push((got.message.value, got.lost_before)));
     let expected = |value| (value, u64::from(value == 51));
     assert_eq!(seen, (0..67).map(expected).collect::<Vec<_>>());
     check_totals(&bus.totals());
@@ -54,7 +54,7 @@ fn a_batch_is_not_lost_with_a_panic() {
     publish(&mut tx, 0..40);
     let mut count = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        rx.recv_each(40, |_| {
+        rx.try_recv_each(40, |_| {
             count += 1;
             assert!(count < 5, "a bad handler");
         })
@@ -87,7 +87,10 @@ fn what_is_on_shelves_comes_in_its_place_of_a_batch() {
     publish(&mut tx, 5..7);
     assert_eq!(waiting(&bus), 10);
     let mut seen = Vec::new();
-    assert_eq!(rx.recv_each(99, |got| seen.push(got.message.value)), 10);
+    assert_eq!(
+        rx.try_recv_each(99, |got| seen.push(got.message.value)),
+        Ok(10)
+    );
     assert_eq!(seen, [0, 1, 2, 102, 101, 3, 4, 200, 5, 6]);
     check_totals(&bus.totals());
 }
@@ -99,18 +102,18 @@ fn members_of_a_group_leave_each_other_their_share() {
     let mut other = rx.share();
     publish(&mut tx, 0..41);
     let mut is_first = true;
-    let taken = rx.recv_each(99, |_| {
+    let taken = rx.try_recv_each(99, |_| {
         if !std::mem::take(&mut is_first) {
             return;
         }
         // The first one alone.
-        assert_eq!(other.recv_each(10, drop), 10);
+        assert_eq!(other.try_recv_each(10, drop), Ok(10));
     });
-    assert_eq!(taken, 31);
+    assert_eq!(taken, Ok(31));
     publish(&mut tx, 0..41);
-    rx.recv_each(2, |_| ());
+    let _ = rx.try_recv_each(2, |_| ());
     // A batch of half of the 40.
-    assert_eq!(other.recv_each(99, drop), 41 - 2);
+    assert_eq!(other.try_recv_each(99, drop), Ok(41 - 2));
     check_totals(&bus.totals());
 }
 
@@ -130,6 +133,6 @@ fn a_snapshot_has_all_figures() {
         (inbox.flow.refused, inbox.flow.admitted),
         ([1, 0, 0, 0], [0, 80, 0, 0])
     );
-    rx.recv_each(99, drop);
+    let _ = rx.try_recv_each(99, drop);
     assert_eq!(bus.snapshot().inboxes[0].service.taken(), 80);
 }

@@ -84,9 +84,9 @@ fn publish(
         let note = keyed(TOPICS[random.below(5)], random.below(6) as u64, n);
         let priority = Priority::ALL[random.below(4)];
         let _ = match random.below(3) {
-            0 => tx.try_publish_at(priority, note),
+            0 => tx.try_publish_with_priority(priority, note),
             1 => tx.publish_timeout(note, Duration::from_micros(20)),
-            _ => tx.publish_at(priority, note),
+            _ => tx.publish_with_priority(priority, note),
         };
         if n % 512 == 0 {
             yield_now();
@@ -101,7 +101,7 @@ fn publish(
     quiet.wait();
     for topic in TOPICS {
         let last = keyed(topic, 1_000 + tx.id().index() as u64, LAST);
-        let _ = tx.publish_at(Priority::Critical, last);
+        let _ = tx.publish_with_priority(Priority::Critical, last);
     }
     tx
 }

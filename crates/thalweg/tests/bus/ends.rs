@@ -21,7 +21,10 @@ fn publishers_go_on_without_a_consumer_that_went() {
     for topic in [BLOCK, OLDEST, CONFLATE] {
         assert_eq!(tx.publish(keyed(topic, 1, 1)).unwrap(), 1);
     }
-    assert_eq!(stays.recv_each(9, |got| assert_eq!(got.lost_before, 0)), 6);
+    assert_eq!(
+        stays.try_recv_each(9, |got| assert_eq!(got.lost_before, 0)),
+        Ok(6)
+    );
     let totals = bus.totals();
     assert_eq!(
         (sum(totals.flow.issued), sum(totals.flow.discarded)),
@@ -39,7 +42,7 @@ fn a_drained_bus_delivers_what_it_has() {
     let mut tx = bus.publisher("feed").unwrap();
     tx.publish(note(REJECT, 1)).unwrap();
     assert_eq!(bus.state().get(), Lifecycle::Running);
-    assert!(bus.drain() && !bus.drain() && !bus.pause() && !bus.resume());
+    assert!(bus.close() && !bus.close() && !bus.pause() && !bus.resume());
     assert_eq!(bus.state().get(), Lifecycle::Draining);
     for topic in [BLOCK, REJECT, OLDEST] {
         let error = tx.publish(note(topic, 2)).unwrap_err();
@@ -51,6 +54,8 @@ fn a_drained_bus_delivers_what_it_has() {
     assert_eq!(rx.recv().unwrap().message.value, 1);
     assert_eq!(rx.recv(), Err(RecvError));
     assert_eq!(rx.try_recv().unwrap_err(), TryRecvError::Disconnected);
+    assert_eq!(rx.try_recv_each(9, drop), Err(TryRecvError::Disconnected));
+    assert_eq!(rx.try_recv_each(0, drop), Ok(0));
     assert_eq!(bus.state().get(), Lifecycle::Stopped);
     check_totals(&bus.totals());
 }
@@ -63,7 +68,7 @@ fn a_stopped_bus_discards_what_it_has() {
     for topic in [REJECT, OLDEST, OLDEST] {
         tx.publish(note(topic, 1)).unwrap();
     }
-    assert!(bus.stop() && !bus.stop() && !bus.drain());
+    assert!(bus.stop() && !bus.stop() && !bus.close());
     assert_eq!(
         (rx.recv(), bus.state().get()),
         (Err(RecvError), Lifecycle::Stopped)
@@ -108,7 +113,7 @@ fn an_end_reaches_who_waits(end: fn(&Bus<Note>)) {
 
 #[test]
 fn a_drain_reaches_who_waits() {
-    watched(|| an_end_reaches_who_waits(|bus| assert!(bus.drain())));
+    watched(|| an_end_reaches_who_waits(|bus| assert!(bus.close())));
 }
 
 #[test]
@@ -116,7 +121,7 @@ fn a_stop_reaches_who_waits() {
     watched(|| {
         an_end_reaches_who_waits(|bus| {
             // A publisher that waits for the room that this makes may still get it.
-            bus.drain();
+            bus.close();
             assert!(bus.stop());
         });
     });
@@ -165,12 +170,12 @@ fn a_panic_in_a_consumer_takes_nothing_along() {
         tx.publish(Held(Arc::clone(&alive))).unwrap();
     }
     assert_eq!(Arc::strong_count(&alive), 9);
-    let outcome = thread::spawn(move || bad.recv_each(9, |_| panic!("a bad consumer")));
+    let outcome = thread::spawn(move || bad.try_recv_each(9, |_| panic!("a bad consumer")));
     outcome.join().unwrap_err();
     assert_eq!(Arc::strong_count(&alive), 5, "what it had is gone");
     assert_eq!(tx.publish(Held(Arc::clone(&alive))).unwrap(), 1);
     let check = |held: Held| assert!(Arc::ptr_eq(&held.0, &alive));
-    assert_eq!(good.recv_each(9, |got| check(got.message)), 5);
+    assert_eq!(good.try_recv_each(9, |got| check(got.message)), Ok(5));
     assert_eq!(Arc::strong_count(&alive), 1);
     check_totals(&bus.totals());
 }

@@ -214,7 +214,7 @@ impl World {
         let topic = TOPICS[[0, 0, 0, 1, 1, 1, 2, 3][random.below(8)]];
         let note = keyed(topic, random.below(KEYS) as u64, 7);
         let priority = Priority::ALL[random.below(4)];
-        let outcome = self.publishers[publisher].try_publish_at(priority, note);
+        let outcome = self.publishers[publisher].try_publish_with_priority(priority, note);
         let expected = self.model.publish(publisher, note, priority);
         assert_eq!(outcome.is_ok(), expected, "{note:?} {priority:?}");
     }

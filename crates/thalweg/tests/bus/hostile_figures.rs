@@ -2,7 +2,7 @@
 
 use crate::bus::note::{CONFLATE, KEPT, OLDEST, bus, keyed, note};
 use crate::bus::{check_totals, sum};
-use thalweg::bus::{Bus, Message, Policy, Priority, TopicId, TopicInfo, Topics};
+use thalweg::bus::{Bus, Message, Priority, TopicId, TopicInfo, TopicOverflow, Topics};
 use thalweg::state::Lifecycle;
 
 /// A member of a group takes the losses along that come with what it holds, and leaves.
@@ -44,7 +44,7 @@ fn a_bus_with_messages_that_wait_is_not_stopped() {
         tx.publish(note(OLDEST, n)).unwrap();
     }
     rx.recv().unwrap();
-    assert!(bus.drain());
+    assert!(bus.close());
     let mut received = 0;
     while bus.totals().service.waiting > 0 {
         assert!(bus.state().is(Lifecycle::Draining));
@@ -72,12 +72,12 @@ fn the_smallest_shelves_are_exact() {
         }
         assert_eq!(rx.service().waiting, 64);
         let mut topics = 0;
-        let taken = rx.recv_each(usize::MAX, |got| {
+        let taken = rx.try_recv_each(usize::MAX, |got| {
             assert_eq!((got.sequence, got.lost_before), (3 * round + 2, 2));
             assert_eq!((got.topic.index(), got.message.1), (topics, 2));
             topics += 1;
         });
-        assert_eq!((taken, rx.service().waiting), (64, 0));
+        assert_eq!((taken, rx.service().waiting), (Ok(64), 0));
         check_totals(&bus.totals());
     }
     assert_eq!(sum(rx.losses()[0].flow.evicted), 3 * 64 * 2);
@@ -93,13 +93,13 @@ const fn tiny() -> [TopicInfo; 64] {
     let mut n = 0;
     while n < 64 {
         let (name, _) = NAMES.split_at(n + 1);
-        let policy = if n % 2 == 0 {
-            Policy::DropOldest { keep: 1 }
+        let overflow = if n % 2 == 0 {
+            TopicOverflow::DropOldest { keep: 1 }
         } else {
-            Policy::Conflate { keys: 1 }
+            TopicOverflow::Conflate { keys: 1 }
         };
         topics[n] = TopicInfo {
-            policy,
+            overflow,
             priority: Priority::ALL[n % 4],
             ..TopicInfo::new(name)
         };

@@ -40,7 +40,7 @@ fn snapshots(look: impl Fn(&Bus<Note>, &Consumer<Note>)) {
         let (mut rx, over) = (first.share(), Arc::clone(&over));
         thread::spawn(move || {
             while !over.load(SeqCst) {
-                if rx.recv_each(64, drop) == 0 {
+                if rx.try_recv_each(64, drop).is_err() {
                     yield_now();
                 }
             }

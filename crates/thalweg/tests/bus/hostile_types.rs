@@ -6,7 +6,7 @@ use futures_executor::block_on;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
-use thalweg::bus::{Bus, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
+use thalweg::bus::{Bus, Message, Publisher, TopicId, TopicInfo, TopicOverflow, Topics};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
@@ -73,19 +73,19 @@ impl Trap {
 impl Message for Trap {
     const TOPICS: &'static [TopicInfo] = &[
         TopicInfo {
-            policy: Policy::Reject,
+            overflow: TopicOverflow::Reject,
             ..TopicInfo::new("plain")
         },
         TopicInfo {
-            policy: Policy::DropOldest { keep: 1 },
+            overflow: TopicOverflow::DropOldest { keep: 1 },
             ..TopicInfo::new("oldest")
         },
         TopicInfo {
-            policy: Policy::Conflate { keys: 1 },
+            overflow: TopicOverflow::Conflate { keys: 1 },
             ..TopicInfo::new("conflate")
         },
         TopicInfo {
-            policy: Policy::Reject,
+            overflow: TopicOverflow::Reject,
             is_retained: true,
             ..TopicInfo::new("retained")
         },
@@ -185,12 +185,12 @@ fn a_panic_leaves_no_unreported_gap(at: Moment) {
             world.publish(topic, value);
             // The second one panics in the middle of what the bus does, as long as it is there.
             for rx in &mut consumers[1..] {
-                let drain = AssertUnwindSafe(|| rx.recv_each(9, drop));
+                let drain = AssertUnwindSafe(|| rx.try_recv_each(9, drop));
                 let _ = catch_unwind(drain);
             }
         }
         for rx in &mut consumers {
-            rx.recv_each(9, drop);
+            let _ = rx.try_recv_each(9, drop);
             let flow = rx.losses()[0].flow;
             let service = rx.service();
             assert_eq!(
@@ -289,12 +289,12 @@ fn the_users_code_may_call_the_bus(at: Moment) {
         }
         let late = world.bus.subscription(Topics::ALL).replay_retained();
         let mut late = late.open().unwrap();
-        rx.recv_each(usize::MAX, drop);
+        let _ = rx.try_recv_each(usize::MAX, drop);
         assert!(!world.publish(topic, 4));
-        late.recv_each(usize::MAX, drop);
+        let _ = late.try_recv_each(usize::MAX, drop);
         drop(second);
         assert!(!world.publish(topic, 5));
-        rx.recv_each(usize::MAX, drop);
+        let _ = rx.try_recv_each(usize::MAX, drop);
         check_totals(&world.bus.totals());
         let is_asked = at != Moment::Key || topic == CONFLATE;
         assert_eq!(calls.load(SeqCst) > 0, is_asked, "{topic:?}");
@@ -323,7 +323,7 @@ fn a_clone_for_a_late_joiner_may_call_the_bus() {
         let mut late = late.open().unwrap();
         assert_eq!(late.recv().unwrap().message.value, 1);
         // Messages that were published inside come behind, or were before the inbox.
-        late.recv_each(9, |got| assert!(!got.is_replay));
+        let _ = late.try_recv_each(9, |got| assert!(!got.is_replay));
         check_totals(&world.bus.totals());
     });
 }
@@ -368,7 +368,7 @@ fn the_users_code_may_end_the_bus() {
             world.hooks.set(move |moment, value| {
                 if (moment, value) == (Moment::Drop, 1) {
                     match ends {
-                        0 => _ = bus.drain(),
+                        0 => _ = bus.close(),
                         1 => _ = bus.stop(),
                         2 => _ = bus.pause(),
                         _ => {
@@ -382,7 +382,7 @@ fn the_users_code_may_end_the_bus() {
             let trap = world.trap(OLDEST, 2);
             // The first is evicted here, and dropped.
             let _ = world.tx.publish(trap);
-            rx.recv_each(9, drop);
+            let _ = rx.try_recv_each(9, drop);
             check_totals(&world.bus.totals());
         }
     });

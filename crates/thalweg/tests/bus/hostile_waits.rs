@@ -74,7 +74,7 @@ fn futures_that_are_given_up_lose_nothing_and_keep_no_other_waiting() {
         for n in 0..EACH {
             tx.publish(note(BLOCK, n)).unwrap();
         }
-        bus.drain();
+        bus.close();
         let members: Vec<_> = members.into_iter().map(|t| t.join().unwrap()).collect();
         let mut all: Vec<u64> = Vec::new();
         for (got, _) in &members {
@@ -100,7 +100,7 @@ fn members_that_panic_keep_no_publisher_waiting() {
             thread::spawn(move || {
                 let mut timed_out = 0;
                 for n in 0..EACH {
-                    tx.publish_at(priority, note(BLOCK, n)).unwrap();
+                    tx.publish_with_priority(priority, note(BLOCK, n)).unwrap();
                     let _ = tx.publish(note(OLDEST, n)).unwrap();
                     let timeout = Duration::from_micros(n % 20);
                     timed_out += u64::from(tx.publish_timeout(note(BLOCK, n), timeout).is_err());
@@ -145,7 +145,7 @@ fn a_late_joiner_goes_on_where_the_retained_one_was() {
             move || {
                 while !over.load(SeqCst) {
                     let next = tx.next_sequence(RETAINED);
-                    let _ = tx.publish_at(Priority::Critical, note(RETAINED, next));
+                    let _ = tx.publish_with_priority(Priority::Critical, note(RETAINED, next));
                 }
                 tx
             }
@@ -179,7 +179,7 @@ fn a_drop_that_publishes_does_not_wait_for_the_consumer_that_goes() {
         }
         let mut count = 0;
         let bad = AssertUnwindSafe(|| {
-            rx.recv_each(9, |_| {
+            rx.try_recv_each(9, |_| {
                 count += 1;
                 if count == 2 {
                     throw();

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use thalweg::bus::{
-    Bus, Consumer, Message, Policy, Priority, Publisher, TopicId, TopicInfo, Topics,
+    Bus, Consumer, Message, Priority, Publisher, TopicId, TopicInfo, TopicOverflow, Topics,
 };
 
 fn names(rx: &Consumer<Note>) -> Vec<String> {
@@ -25,8 +25,8 @@ fn publishers_that_have_gone_are_a_sum() {
             tx.publish(keyed(topic, round % 3, round)).unwrap();
         }
         drop(tx);
-        rx.recv_each(2, drop);
-        rx.recv_each(9, |got| assert_eq!((got.sequence, got.lost_before), (0, 0)));
+        let _ = rx.try_recv_each(2, drop);
+        let _ = rx.try_recv_each(9, |got| assert_eq!((got.sequence, got.lost_before), (0, 0)));
         assert!(rx.losses().len() <= 3, "{:?}", names(&rx));
     }
     stays.publish(note(REJECT, 0)).unwrap();
@@ -66,8 +66,10 @@ fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
     stays.publish(note(BLOCK, 0)).unwrap();
     for n in 1..=1_000 {
         let mut tx = bus.publisher("passing").unwrap();
-        tx.publish_at(Priority::High, note(BLOCK, n)).unwrap();
-        tx.publish_at(Priority::High, note(OLDEST, n)).unwrap();
+        tx.publish_with_priority(Priority::High, note(BLOCK, n))
+            .unwrap();
+        tx.publish_with_priority(Priority::High, note(OLDEST, n))
+            .unwrap();
         drop(tx);
         assert_eq!(rx.recv().unwrap().message.value, n);
         assert!(rx.losses().len() <= 3 + KEPT + 64, "{}", rx.losses().len());
@@ -85,7 +87,7 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_reported_later() {
     let member = rx.share();
     let mut tx = bus.publisher("p").unwrap();
     let mut publish = |value| {
-        tx.try_publish_at(Priority::Critical, note(BLOCK, value))
+        tx.try_publish_with_priority(Priority::Critical, note(BLOCK, value))
             .is_ok()
     };
     assert_eq!((0..19).filter(|&value| publish(value)).count(), 16);
@@ -95,7 +97,7 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_reported_later() {
     let mut seen = Vec::new();
     let batch = AssertUnwindSafe(|| {
         let mut member = member;
-        member.recv_each(8, |got| {
+        member.try_recv_each(8, |got| {
             seen.push(got.sequence);
             if got.sequence == 15 {
                 std::panic::resume_unwind(Box::new("the user's code"));
@@ -108,7 +110,7 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_reported_later() {
     assert_eq!((rx.service().reported, rx.service().unreported), (0, 3));
     assert!(publish(30));
     let mut next = None;
-    rx.recv_each(16, |got| {
+    let _ = rx.try_recv_each(16, |got| {
         assert_eq!(got.lost_before, 0, "before {}", got.sequence);
         assert!(next.is_none_or(|next| next == got.sequence), "{next:?}");
         next = Some(got.sequence + 1);
@@ -153,7 +155,7 @@ fn a_batch_of_publishers_that_have_gone_is_counted() {
     }
     let mut count = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        rx.recv_each(9, |_| {
+        rx.try_recv_each(9, |_| {
             count += 1;
             assert!(count < 3, "a bad handler");
         })
@@ -203,11 +205,11 @@ impl Clone for Frail {
 impl Message for Frail {
     const TOPICS: &'static [TopicInfo] = &[
         TopicInfo {
-            policy: Policy::Block,
+            overflow: TopicOverflow::Block,
             ..TopicInfo::new("ring")
         },
         TopicInfo {
-            policy: Policy::DropOldest { keep: 4 },
+            overflow: TopicOverflow::DropOldest { keep: 4 },
             ..TopicInfo::new("shelf")
         },
         TopicInfo {
@@ -249,7 +251,7 @@ fn a_clone_that_panics_is_a_counted_loss_of_its_inbox() {
         assert_eq!(tx.publish(frail(topic, 9)).unwrap(), 3);
         let mut reported = 0;
         for rx in &mut consumers {
-            rx.recv_each(9, |got| reported += got.lost_before);
+            let _ = rx.try_recv_each(9, |got| reported += got.lost_before);
         }
         assert_eq!(reported, 1);
         check_totals(&bus.totals());

@@ -56,10 +56,10 @@ fn what_cannot_be_had_is_an_error() {
         subscription.open().unwrap_err().to_string(),
         "inbox of a bus: limits of [9, 8, 7] percent do not ascend up to 100"
     );
-    bus.drain();
+    bus.close();
     assert_eq!(bus.subscribe(Topics::ALL).unwrap_err(), BusError::Closed);
     let error = bus.publisher("late").unwrap_err();
-    assert_eq!(error.to_string(), "the bus was drained or stopped");
+    assert_eq!(error.to_string(), "the bus was closed or stopped");
 }
 
 /// A message of which there is no room for many.

@@ -24,6 +24,7 @@ mod joining;
 mod leaving;
 mod losses;
 mod note;
+mod order;
 #[cfg(not(sanitized))]
 mod overtaking;
 #[cfg(not(sanitized))]

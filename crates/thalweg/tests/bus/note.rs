@@ -1,6 +1,6 @@
 //! Messages with a topic of each policy.
 
-use thalweg::bus::{Bus, Message, Policy, Priority, TopicId, TopicInfo};
+use thalweg::bus::{Bus, Message, Priority, TopicId, TopicInfo, TopicOverflow};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {
@@ -18,25 +18,25 @@ pub(crate) const RETAINED: TopicId = TopicId::new(4);
 /// Places of the topics that drop the oldest or conflate.
 pub(crate) const KEPT: usize = 8;
 
-const fn topic(name: &'static str, policy: Policy) -> TopicInfo {
+const fn topic(name: &'static str, overflow: TopicOverflow) -> TopicInfo {
     TopicInfo {
-        policy,
+        overflow,
         ..TopicInfo::new(name)
     }
 }
 
 impl Message for Note {
     const TOPICS: &'static [TopicInfo] = &[
-        topic("note.block", Policy::Block),
+        topic("note.block", TopicOverflow::Block),
         TopicInfo {
             priority: Priority::Low,
-            ..topic("note.reject", Policy::Reject)
+            ..topic("note.reject", TopicOverflow::Reject)
         },
-        topic("note.oldest", Policy::DropOldest { keep: KEPT }),
-        topic("note.conflate", Policy::Conflate { keys: KEPT }),
+        topic("note.oldest", TopicOverflow::DropOldest { keep: KEPT }),
+        topic("note.conflate", TopicOverflow::Conflate { keys: KEPT }),
         TopicInfo {
             is_retained: true,
-            ..topic("note.retained", Policy::Reject)
+            ..topic("note.retained", TopicOverflow::Reject)
         },
     ];
 

@@ -33,7 +33,7 @@ fn high_messages_come_first_and_report_the_gap_before_them() {
     assert_eq!(rx.limits(), [2, 3, 2, 2]);
     let mut tx = bus.publisher("p").unwrap();
     let mut publish = |priority, value| {
-        let outcome = tx.try_publish_at(priority, note(BLOCK, value));
+        let outcome = tx.try_publish_with_priority(priority, note(BLOCK, value));
         outcome.map_err(|error| error.reason)
     };
     for value in 0..3 {
@@ -68,18 +68,21 @@ fn it_overtakes_what_is_left_of_a_batch() {
         tx.publish(note(BLOCK, value)).unwrap();
     }
     let mut order = Vec::new();
-    let count = rx.recv_each(200, |got| {
+    let count = rx.try_recv_each(200, |got| {
         order.push(got.message.value);
         if got.message.value == 40 {
-            tx.publish_at(Critical, note(REJECT, 900)).unwrap();
+            tx.publish_with_priority(Critical, note(REJECT, 900))
+                .unwrap();
         }
     });
     let expected: Vec<u64> = (0..=40).chain([900]).chain(41..100).collect();
-    assert_eq!((count, order), (101, expected));
+    assert_eq!((count, order), (Ok(101), expected));
     // Nothing but the lane has something.
-    tx.publish_at(Critical, note(BLOCK, 901)).unwrap();
-    tx.publish_at(Critical, note(BLOCK, 902)).unwrap();
-    assert_eq!(rx.recv_each(9, |_| {}), 2);
+    tx.publish_with_priority(Critical, note(BLOCK, 901))
+        .unwrap();
+    tx.publish_with_priority(Critical, note(BLOCK, 902))
+        .unwrap();
+    assert_eq!(rx.try_recv_each(9, |_| {}), Ok(2));
 }
 
 #[test]
@@ -89,9 +92,10 @@ fn a_shelf_goes_with_the_priority_of_its_topic() {
     let mut rx = express(&bus, Medium, 4);
     let mut tx = bus.publisher("p").unwrap();
     for value in 0..2 {
-        tx.publish_at(Low, note(BLOCK, value)).unwrap();
-        tx.publish_at(Low, note(OLDEST, 10 + value)).unwrap();
-        tx.publish_at(Critical, keyed(CONFLATE, value, 20 + value))
+        tx.publish_with_priority(Low, note(BLOCK, value)).unwrap();
+        tx.publish_with_priority(Low, note(OLDEST, 10 + value))
+            .unwrap();
+        tx.publish_with_priority(Critical, keyed(CONFLATE, value, 20 + value))
             .unwrap();
     }
     tx.publish(note(BLOCK, 30)).unwrap();
@@ -115,7 +119,7 @@ fn retained_messages_come_before_all() {
     let options = bus.subscription(Topics::ALL).express(High, 4);
     let mut rx = options.replay_retained().open().unwrap();
     tx.publish(note(RETAINED, 2)).unwrap();
-    tx.publish_at(High, note(RETAINED, 3)).unwrap();
+    tx.publish_with_priority(High, note(RETAINED, 3)).unwrap();
     let first = rx.recv().unwrap();
     assert!(first.is_replay && first.message.value == 1);
     assert_eq!(taken(&mut rx), [(3, 2, 0), (2, 1, 0)]);
@@ -146,10 +150,11 @@ fn a_consumer_that_sleeps_is_woken_for_either() {
     });
     for value in 0..400 {
         let priority = if value % 2 == 0 { Medium } else { High };
-        tx.publish_at(priority, note(BLOCK, value)).unwrap();
+        tx.publish_with_priority(priority, note(BLOCK, value))
+            .unwrap();
         assert_eq!(answer.recv(), Ok(value));
     }
-    bus.drain();
+    bus.close();
     consuming.join().unwrap();
 }
 
@@ -158,10 +163,10 @@ fn a_publisher_waits_for_room_in_the_lane_alone() {
     let bus = bus(2);
     let mut rx = express(&bus, High, 1);
     let mut tx = bus.publisher("p").unwrap();
-    tx.publish_at(High, note(BLOCK, 1)).unwrap();
+    tx.publish_with_priority(High, note(BLOCK, 1)).unwrap();
     let publishing = thread::spawn(move || {
-        tx.publish_at(High, note(BLOCK, 2)).unwrap();
-        let sent = tx.publish_at_async(Critical, note(BLOCK, 3));
+        tx.publish_with_priority(High, note(BLOCK, 2)).unwrap();
+        let sent = tx.publish_with_priority_async(Critical, note(BLOCK, 3));
         futures_executor::block_on(sent).unwrap();
         tx
     });
@@ -170,8 +175,8 @@ fn a_publisher_waits_for_room_in_the_lane_alone() {
     }
     let mut tx = publishing.join().unwrap();
     // A place of the ring would not do.
-    tx.publish_at(High, note(BLOCK, 4)).unwrap();
-    let published = tx.try_publish_at(High, note(BLOCK, 5));
+    tx.publish_with_priority(High, note(BLOCK, 4)).unwrap();
+    let published = tx.try_publish_with_priority(High, note(BLOCK, 5));
     assert_eq!(published.unwrap_err().reason, Reason::Refused);
     assert_eq!(rx.recv().unwrap().message.value, 4);
     check_totals(&bus.totals());
@@ -184,10 +189,10 @@ fn a_drain_delivers_both_and_a_stop_discards_both() {
         let mut rx = express(&bus, High, 4);
         let mut tx = bus.publisher("p").unwrap();
         tx.publish(note(BLOCK, 1)).unwrap();
-        tx.publish_at(High, note(BLOCK, 2)).unwrap();
+        tx.publish_with_priority(High, note(BLOCK, 2)).unwrap();
         tx.publish(note(OLDEST, 3)).unwrap();
         let values = if is_drained {
-            assert!(bus.drain() && bus.state().is(Lifecycle::Draining));
+            assert!(bus.close() && bus.state().is(Lifecycle::Draining));
             taken(&mut rx).iter().map(|one| one.0).collect()
         } else {
             assert!(bus.stop());
@@ -208,7 +213,7 @@ fn what_is_in_the_lane_is_discarded_with_its_last_consumer() {
     let rx = express(&bus, High, 4);
     let mut tx = bus.publisher("p").unwrap();
     for priority in Priority::ALL {
-        tx.publish_at(priority, note(BLOCK, 0)).unwrap();
+        tx.publish_with_priority(priority, note(BLOCK, 0)).unwrap();
     }
     let second = rx.share();
     drop(rx);
@@ -227,12 +232,15 @@ fn what_is_dropped_with_the_last_consumer_may_publish() {
         let rx = options.open().unwrap();
         assert!(!world.publish(TRAP, 1));
         let second = world.trap(TRAP, 2);
-        assert!(world.tx.publish_at(High, second).is_ok());
+        assert!(world.tx.publish_with_priority(High, second).is_ok());
         let other = Mutex::new(world.bus.publisher("other").unwrap());
         world.hooks.set(move |moment, value| {
             if (moment, value) == (Moment::Drop, 1) {
                 let sent = Trap::new(TRAP, 3);
-                assert_eq!(other.lock().unwrap().publish_at(High, sent).ok(), Some(0));
+                assert_eq!(
+                    other.lock().unwrap().publish_with_priority(High, sent).ok(),
+                    Some(0)
+                );
             }
         });
         drop(rx);

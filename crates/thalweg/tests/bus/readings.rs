@@ -54,7 +54,7 @@ fn what_waits_is_no_more_than_the_capacity() {
     let mut most = 0;
     // Batches grow with what waits: the one that is taken leaves its places to others.
     for _ in 0..100 {
-        rx.recv_each(CAPACITY, |_| {
+        let _ = rx.try_recv_each(CAPACITY, |_| {
             fill(BLOCK);
             most = most.max(bus.totals().service.waiting);
             let reading = bus.readings()[0].1;

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
-use thalweg::bus::{Bus, Consumer, Message, Policy, Priority, Reason, TopicId, TopicInfo, Topics};
+use thalweg::bus::{
+    Bus, Consumer, Message, Priority, Reason, TopicId, TopicInfo, TopicOverflow, Topics,
+};
 use thalweg::channel::RecvError;
 use thalweg::state::Lifecycle;
 
@@ -54,7 +56,7 @@ fn a_dropped_future_has_published_nothing() {
     assert_eq!(tx.publish(note(BLOCK, 3)).unwrap(), 2);
     for (rx, left) in [(&mut rx, 3), (&mut other, 3)] {
         let mut next = 4 - left;
-        rx.recv_each(9, |got| {
+        let _ = rx.try_recv_each(9, |got| {
             assert_eq!(
                 (got.sequence, got.message.value, got.lost_before),
                 (next, next, 0)
@@ -74,11 +76,12 @@ fn a_future_is_done_when_there_is_room_everywhere() {
         bus.subscribe(Topics::ALL).unwrap(),
     );
     let mut tx = bus.publisher("feed").unwrap();
-    tx.publish_at(Priority::Critical, note(BLOCK, 0)).unwrap();
+    tx.publish_with_priority(Priority::Critical, note(BLOCK, 0))
+        .unwrap();
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));
     let mut context = Context::from_waker(&waker);
-    let mut future = pin!(tx.publish_at_async(Priority::Critical, note(BLOCK, 1)));
+    let mut future = pin!(tx.publish_with_priority_async(Priority::Critical, note(BLOCK, 1)));
     assert!(future.as_mut().poll(&mut context).is_pending());
     rx.recv().unwrap();
     assert_eq!(bell.0.load(Ordering::Relaxed), 1);
@@ -86,7 +89,7 @@ fn a_future_is_done_when_there_is_room_everywhere() {
     // Another publisher is faster, in the inbox that had room.
     let mut fast = bus.publisher("fast").unwrap();
     let error = fast
-        .try_publish_at(Priority::Critical, note(BLOCK, 7))
+        .try_publish_with_priority(Priority::Critical, note(BLOCK, 7))
         .unwrap_err();
     assert_eq!(error.admitted, 1);
     other.recv().unwrap();
@@ -124,16 +127,18 @@ fn a_task_gets_the_same_outcomes_as_a_thread() {
             let mut context = Context::from_waker(Waker::noop());
             assert!(future.as_mut().poll(&mut context).is_pending());
             bus.resume();
-            rx.recv_each(9, drop);
+            let _ = rx.try_recv_each(9, drop);
             assert_eq!(future.await.unwrap(), 1);
         }
-        let published = tx.publish_at_async(Priority::Low, note(BLOCK, 5)).await;
+        let published = tx
+            .publish_with_priority_async(Priority::Low, note(BLOCK, 5))
+            .await;
         assert_eq!(published.unwrap(), 1);
-        bus.drain();
+        bus.close();
         let error = tx.publish_async(note(BLOCK, 6)).await.unwrap_err();
         assert_eq!(error.reason, Reason::Closed);
     });
-    assert_eq!(rx.recv_each(9, drop), 2);
+    assert_eq!(rx.try_recv_each(9, drop), Ok(2));
     check_totals(&bus.totals());
 }
 
@@ -143,7 +148,7 @@ struct Price(u64);
 
 impl Message for Price {
     const TOPICS: &'static [TopicInfo] = &[TopicInfo {
-        policy: Policy::Block,
+        overflow: TopicOverflow::Block,
         is_retained: true,
         ..TopicInfo::new("price")
     }];
@@ -236,7 +241,7 @@ fn a_task_that_gets_the_end_stops_the_bus() {
     assert!(future.as_mut().poll(&mut context).is_pending());
     let mut tx = bus.publisher("feed").unwrap();
     tx.publish(note(REJECT, 1)).unwrap();
-    bus.drain();
+    bus.close();
     assert_eq!(other.try_recv().unwrap().message.value, 1);
     assert!(state.is(Lifecycle::Draining));
     assert_eq!(

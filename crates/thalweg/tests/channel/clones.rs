@@ -28,16 +28,15 @@ pub(crate) fn a_clone_sends_and_keeps_the_channel_open<S: Made + ManySenders>(fl
 /// The receiver sees a new sender's elements and room before it has taken anything from it.
 pub(crate) fn lengths_count_every_sender<S: Made + ManySenders>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(4);
-    let lanes = if flavour.has_lanes { 3 } else { 1 };
     let mut clones = [tx.clone(), tx.clone()];
-    assert_eq!((tx.capacity(), rx.capacity()), (4, 4 * lanes));
+    assert_eq!((tx.capacity(), rx.capacity()), (4, 4));
     assert!(rx.is_empty());
     clones[0].send(1).unwrap();
     clones[1].send(2).unwrap();
     assert_eq!((rx.len(), rx.is_empty()), (2, false));
     tx.send(3).unwrap();
     assert_eq!(rx.len(), 3);
-    assert_eq!(tx.len(), if flavour.has_lanes { 1 } else { 3 });
+    assert_eq!(tx.len(), 3);
     assert_eq!(rx.counters().sent, 3);
     assert_eq!(rx.try_iter().sum::<u32>(), 6);
     assert_eq!((rx.len(), tx.len(), rx.counters().received), (0, 0, 3));
@@ -45,7 +44,7 @@ pub(crate) fn lengths_count_every_sender<S: Made + ManySenders>(flavour: Flavour
         while clone.try_send(1).is_ok() {}
     }
     while tx.try_send(1).is_ok() {}
-    assert_eq!(rx.len(), 4 * lanes);
+    assert_eq!(rx.len(), 4);
     assert_eq!(rx.counters().refused, 3);
 }
 
@@ -251,17 +250,4 @@ pub(crate) fn ends_come_and_go<S: Made + ManySenders + ManyReceivers>(flavour: F
         threads.map(|thread| thread.join().unwrap()).concat()
     });
     check_all(seen, SENDERS, EACH);
-}
-
-/// Lanes that go while the receiver looks at them hide no other.
-#[test]
-fn lanes_that_go_hide_no_element() {
-    let lanes = thalweg::channel::Builder::new(4).lanes();
-    let (tx, mut rx) = lanes.mpsc::<u32>().unwrap();
-    let (one, mut two, _three) = (tx.clone(), tx.clone(), tx.clone());
-    two.send_many([1, 2]).unwrap();
-    assert_eq!(rx.batch(1).next(), Some(1));
-    rx.close();
-    drop((tx, one));
-    assert_eq!(rx.recv(), Ok(2));
 }

@@ -33,7 +33,7 @@ pub(crate) fn a_claim_in_a_task_waits_for_all_of_its_room<S: Made>(flavour: Flav
     assert_eq!(rx.try_iter().collect::<Vec<_>>(), [3, 4, 5, 6]);
     // At once, if there is room; and what can't be had is refused at once.
     let one = alarm.poll(&mut Box::pin(tx.claim_async(1)));
-    assert!(matches!(&one, Poll::Ready(Ok(claim)) if claim.len() == 1));
+    assert!(matches!(&one, Poll::Ready(Ok(claim)) if claim.capacity() == 1));
     drop(one);
     let too_large = alarm
         .poll(&mut Box::pin(tx.claim_async(5)))

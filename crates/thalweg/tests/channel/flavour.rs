@@ -29,8 +29,6 @@ made! { Spsc by spsc Mpsc by mpsc Mpmc by mpmc }
 
 /// A kind of channel.
 pub(crate) struct Flavour<S> {
-    /// Each sender has room of its own, and elements of different senders are in no order.
-    pub(crate) has_lanes: bool,
     /// Its memory can be claimed.
     pub(crate) has_claims: bool,
     /// Room that is claimed and not used comes back at once.
@@ -52,7 +50,6 @@ impl<S> Copy for Flavour<S> {}
 impl<S: Made> Flavour<S> {
     const fn stored(options: fn(usize) -> Builder) -> Self {
         Self {
-            has_lanes: false,
             has_claims: false,
             gives_back: true,
             is_meeting: false,
@@ -66,14 +63,6 @@ impl<S: Made> Flavour<S> {
         Self {
             has_claims: true,
             ..Self::stored(options)
-        }
-    }
-
-    /// A ring for each sender.
-    const fn rings(options: fn(usize) -> Builder) -> Self {
-        Self {
-            has_lanes: true,
-            ..Self::ring(options)
         }
     }
 
@@ -114,7 +103,6 @@ pub(crate) const PACKED: Flavour<Spsc> =
     Flavour::ring(|capacity| Builder::new(capacity).layout(Layout::Packed));
 pub(crate) const SLOTTED: Flavour<Spsc> =
     Flavour::ring(|capacity| Builder::new(capacity).layout(Layout::Slotted));
-pub(crate) const LANES: Flavour<Mpsc> = Flavour::rings(|capacity| Builder::new(capacity).lanes());
 pub(crate) const ORDERED: Flavour<Mpsc> = Flavour::shared(Builder::new);
 pub(crate) const TICKETS: Flavour<Mpmc> = Flavour::shared(Builder::new);
 pub(crate) const UNBOUNDED_SPSC: Flavour<Spsc> = Flavour::stored(Builder::unbounded);

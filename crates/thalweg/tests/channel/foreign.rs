@@ -179,7 +179,7 @@ pub(crate) fn destructors_and_closures_that_panic_lose_nothing<S: Made>(flavour:
         let got = AtomicU64::new(0);
         // ORDERING: SeqCst, a test's count.
         let count = |element: Element| (got.fetch_add(1, SeqCst), of.fuse.burn(), drop(element)).0;
-        attempt(|| rx.recv_each(1, |element| _ = count(element)));
+        attempt(|| rx.try_recv_each(1, |element| _ = count(element)));
         attempt(|| rx.batch(1).for_each(|element| _ = count(element)));
         let mut many = Vec::new();
         let more = rx.try_recv_many(&mut many, 4).unwrap_or(0);

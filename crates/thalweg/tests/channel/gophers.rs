@@ -55,7 +55,6 @@ pub(crate) fn semaphore<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<
             let (enter, mut leave, inside) = (&enter, leave.clone(), &inside);
             scope.spawn(move || {
                 for _ in 0..200 {
-                    // One sender, so that the permits are one lane's.
                     enter.lock().unwrap().send(()).unwrap();
                     // ORDERING: SeqCst, a test's count.
                     assert!(inside.fetch_add(1, SeqCst) < PERMITS);

@@ -67,11 +67,10 @@ fn block_both<S: Made>(
 }
 
 fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
-    use crate::channel::flavour::{LANES, MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
+    use crate::channel::flavour::{MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
     [
         block_both(PACKED, ids, mode),
         block_both(SLOTTED, ids, mode),
-        block_both(LANES, ids, mode),
         block_both(ORDERED, ids, mode),
         block_both(TICKETS, ids, mode),
         block_both(UNBOUNDED, ids, mode),
@@ -88,7 +87,7 @@ fn a_blocked_second_costs_no_processor_and_no_wake_up() {
         let (ids, names) = mpsc::channel();
         let mut releases = all_kinds(&ids, Mode::Balanced);
         releases.extend(all_kinds(&ids, Mode::Latency));
-        releases.extend(all_kinds(&ids, Mode::Power));
+        releases.extend(all_kinds(&ids, Mode::LowPower));
         drop(ids);
         // Each of them is listed to be woken, and about to sleep. Latency mode has spun before.
         let names: Option<Vec<String>> = names.iter().take(releases.len() * 2).collect();

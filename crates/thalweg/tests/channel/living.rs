@@ -33,7 +33,7 @@ fn looks<S: Made>() -> [Form<S>; 6] {
         |rx| into_vec(|out| rx.try_recv_many(out, 1).is_ok()),
         |rx| rx.batch(1).next(),
         |rx| rx.try_iter().next(),
-        |rx| into_vec(|out| rx.recv_each(1, |value| out.push(value)) == 1),
+        |rx| into_vec(|out| rx.try_recv_each(1, |value| out.push(value)) == Ok(1)),
         |rx| rx.recv_timeout(Duration::ZERO).ok(),
     ]
 }

@@ -8,8 +8,8 @@ use std::task::Poll;
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{
-    ClaimError, Overflow, RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError,
-    TrySendError,
+    ClaimError, ManyReceivers, Overflow, RecvError, RecvTimeoutError, SendError, SendTimeoutError,
+    TryRecvError, TrySendError,
 };
 
 const SOON: Duration = Duration::from_millis(15);
@@ -42,7 +42,8 @@ pub(crate) fn nothing_is_there_to_wait_for<S: Made>(flavour: Flavour<S>) {
     assert_eq!(tx.try_send_many([1]).unwrap_err().sent, 0);
     let mut out = vec![];
     assert_eq!(rx.try_recv_many(&mut out, 3), Err(TryRecvError::Empty));
-    assert_eq!((rx.recv_each(3, drop), rx.batch(3).count()), (0, 0));
+    let none = Err(TryRecvError::Empty);
+    assert_eq!((rx.try_recv_each(3, drop), rx.batch(3).count()), (none, 0));
     assert!(matches!(
         tx.claim(1).unwrap_err(),
         ClaimError::Unsupported { .. }
@@ -77,7 +78,7 @@ pub(crate) fn tries_meet_those_who_wait<S: Made>(flavour: Flavour<S>) {
             match got.len() % 3 {
                 0 => got.extend(rx.try_recv()),
                 1 => got.extend(rx.batch(1)),
-                _ => drop(rx.recv_each(1, |n| got.push(n))),
+                _ => drop(rx.try_recv_each(1, |n| got.push(n))),
             }
             thread::yield_now();
         }
@@ -204,4 +205,23 @@ pub(crate) fn reject_gives_back<S: Made>(flavour: Flavour<S>) {
     assert!(alarm.poll(&mut future).is_pending());
     assert_eq!(tx.send(2), Ok(()));
     assert_eq!(alarm.poll(&mut future), Poll::Ready(Ok(2)));
+}
+
+/// An element is handed to the receiver that has waited longest, and no newcomer gets it.
+pub(crate) fn receivers_are_served_in_the_order_in_which_they_came<S>(flavour: Flavour<S>)
+where
+    S: Made + ManyReceivers,
+{
+    let (mut tx, mut rx) = flavour.channel::<u32>(0);
+    let (mut other, mut newcomer) = (rx.clone(), rx.clone());
+    let (first, second) = (Alarm::new(), Alarm::new());
+    let (mut one, mut two) = (rx.recv_async(), other.recv_async());
+    assert!(first.poll(&mut one).is_pending());
+    assert!(second.poll(&mut two).is_pending());
+    tx.send(1).unwrap();
+    assert_eq!(newcomer.try_recv(), Err(TryRecvError::Empty));
+    tx.send(2).unwrap();
+    assert_eq!(newcomer.try_recv(), Err(TryRecvError::Empty));
+    assert_eq!(second.poll(&mut two), Poll::Ready(Ok(2)));
+    assert_eq!(first.poll(&mut one), Poll::Ready(Ok(1)));
 }

@@ -17,7 +17,6 @@ pub(crate) mod fuse;
 mod gophers;
 #[cfg(target_os = "linux")]
 mod idle;
-mod lanes;
 mod late;
 pub(crate) mod ledger;
 mod living;
@@ -51,7 +50,7 @@ macro_rules! suite {
 /// Whatever stores elements.
 mod stored {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
@@ -88,7 +87,7 @@ mod stored {
 /// Whatever there is.
 mod any {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
         mpmc: TICKETS, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
@@ -123,9 +122,23 @@ mod rendezvous {
     }
 }
 
+mod stored_many_receivers {
+    suite! {
+        mpmc: TICKETS, unbounded: UNBOUNDED;
+        { tasks: a_newcomer_may_be_faster_than_one_that_was_woken, }
+    }
+}
+
+mod rendezvous_of_many {
+    suite! {
+        mpmc: MEET;
+        { meetings: receivers_are_served_in_the_order_in_which_they_came, }
+    }
+}
+
 mod claiming {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
         mpmc: TICKETS;
         {
             ends: a_claim_in_a_task_waits_for_all_of_its_room
@@ -165,7 +178,7 @@ mod dropping_oldest {
 
 mod many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
+        mpsc: ORDERED, mpmc: TICKETS,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             clones: a_clone_sends_and_keeps_the_channel_open lengths_count_every_sender
@@ -181,7 +194,7 @@ mod many_senders {
 
 mod any_many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
+        mpsc: ORDERED, mpmc: TICKETS,
         unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
             ends: weak_senders_do_not_count an_upgrade_comes_in_time_or_not_at_all
@@ -197,7 +210,7 @@ mod any_many_senders {
 
 mod claiming_by_many {
     suite! {
-        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS;
+        mpsc: ORDERED, mpmc: TICKETS;
         { ends: claims_in_tasks_compete, claims: claims_and_sends_compete, }
     }
 }
@@ -262,7 +275,7 @@ mod any_many_receivers {
 mod forgotten_guards {
     mod any {
         suite! {
-            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
             mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded: UNBOUNDED;
             {
                 forgotten: dropped_futures_keep_no_waker
@@ -300,7 +313,7 @@ mod forgotten_guards {
 
     mod claiming {
         suite! {
-            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
+            spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
             mpmc: TICKETS;
             {
                 forgotten: a_forgotten_claim_is_given_up

@@ -32,7 +32,7 @@ fn the_element_is_received_once_in_every_form() {
             1 => assert_eq!(rx.recv_timeout(Duration::MAX), Ok(7)),
             2 => assert_eq!(rx.recv_deadline(Instant::now()), Ok(7)),
             3 => assert_eq!(alarm.poll(&mut rx), Poll::Ready(Ok(7))),
-            4 => assert_eq!(rx.recv_by(&mut Pace::default(), None), Ok(7)),
+            4 => assert_eq!(rx.recv_with_pace(&mut Pace::default(), None), Ok(7)),
             _ => {
                 assert_eq!(rx.recv(), Ok(7));
                 continue;
@@ -49,15 +49,15 @@ fn the_element_is_received_once_in_every_form() {
 fn a_receiver_sees_that_its_sender_went() {
     let (tx, mut rx) = oneshot::<u8>();
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
-    let mut pace = Pace::new(Mode::Power);
+    let mut pace = Pace::new(Mode::LowPower);
     let deadline = Some(Instant::now() + SOON);
     assert_eq!(
-        rx.recv_by(&mut pace, deadline),
+        rx.recv_with_pace(&mut pace, deadline),
         Err(RecvTimeoutError::Timeout)
     );
     drop(tx);
     assert_eq!(
-        rx.recv_by(&mut pace, None),
+        rx.recv_with_pace(&mut pace, None),
         Err(RecvTimeoutError::Disconnected)
     );
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Disconnected));
@@ -150,7 +150,9 @@ fn replies_are_awaited() {
                     let answer = match kind {
                         _ if n % 5 == 0 => continue,
                         0 => answer.recv(),
-                        1 => answer.recv_by(&mut pace, None).map_err(|_| RecvError),
+                        1 => answer
+                            .recv_with_pace(&mut pace, None)
+                            .map_err(|_| RecvError),
                         _ => block_on(answer),
                     };
                     assert_eq!(answer, expected);

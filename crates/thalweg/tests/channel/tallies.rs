@@ -26,12 +26,7 @@ pub(crate) fn figures_outlive_their_senders<S: Made + ManySenders>(flavour: Flav
     let mut second = tx.clone();
     while second.try_send(1).is_ok() {}
     assert_eq!(elements(rx.counters()), [4, 2, 2, 0, 0]);
-    let own = if flavour.has_lanes {
-        [2, 0, 1, 0, 0]
-    } else {
-        [4, 2, 2, 0, 0]
-    };
-    assert_eq!(elements(second.counters()), own);
+    assert_eq!(elements(second.counters()), [4, 2, 2, 0, 0]);
     rx.close();
     assert_eq!(rx.try_iter().count(), 2);
     assert_eq!(elements(rx.counters()), [4, 4, 2, 0, 0]);
@@ -83,11 +78,11 @@ pub(crate) fn a_soft_limit_is_counted<S: Made>(flavour: Flavour<S>) {
         .unwrap();
     for (n, balanced) in (0..6).zip([0, 0, 1, 1, 2, 2]) {
         tx.send(n).unwrap();
-        assert_eq!(rx.counters().balanced, balanced);
+        assert_eq!(rx.counters().yields, balanced);
     }
     assert_eq!(rx.try_iter().count(), 6);
     tx.send_many(0..2).unwrap();
-    assert_eq!(tx.counters().balanced, 2);
+    assert_eq!(tx.counters().yields, 2);
     assert_eq!(elements(rx.counters()), [8, 6, 0, 0, 0]);
 }
 
@@ -123,8 +118,8 @@ fn a_send_that_must_not_wait_gives_no_turn_away() {
         tx.send_timeout(n, Duration::from_secs(600)).unwrap();
     }
     tx.try_send_many(0..SENT).unwrap();
-    assert_eq!(rx.counters().balanced, 0);
+    assert_eq!(rx.counters().yields, 0);
     tx.send_many(0..SENT).unwrap();
-    assert!(rx.counters().balanced > 0);
+    assert!(rx.counters().yields > 0);
     assert_eq!(rx.try_iter().count(), 4 * SENT as usize);
 }

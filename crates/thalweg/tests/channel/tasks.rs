@@ -130,6 +130,9 @@ pub(crate) fn a_dropped_send_keeps_its_element<S: Made>(flavour: Flavour<S>) {
     let mut future = tx.send_async(ledger.item(2));
     assert!(alarm.poll(&mut future).is_pending());
     assert_eq!(future.take().map(|item| item.id), Some(2));
+    assert!(future.take().is_none());
+    // It has nothing left to send.
+    assert!(matches!(alarm.poll(&mut future), Poll::Ready(Ok(()))));
     drop(future);
     let mut place = Some(ledger.item(3));
     for _ in 0..2 {
@@ -183,6 +186,31 @@ where
     tx.send(2).unwrap();
     assert_eq!((first.count(), second.count()), (1, 1));
     assert_eq!(second.poll(&mut two), Poll::Ready(Ok(2)));
+}
+
+/// Wake-ups are in order of arrival, but an element is not reserved: a newcomer may take it before
+/// the one that was woken, which then waits behind the others.
+pub(crate) fn a_newcomer_may_be_faster_than_one_that_was_woken<S>(flavour: Flavour<S>)
+where
+    S: Made + ManySenders + ManyReceivers,
+{
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
+    let (mut other, mut newcomer) = (rx.clone(), rx.clone());
+    let (first, second) = (Alarm::new(), Alarm::new());
+    let mut one = rx.recv_async();
+    let mut two = other.recv_async();
+    assert!(first.poll(&mut one).is_pending());
+    assert!(second.poll(&mut two).is_pending());
+    tx.send(1).unwrap();
+    assert_eq!((first.count(), second.count()), (1, 0));
+    assert_eq!(newcomer.try_recv(), Ok(1));
+    assert!(first.poll(&mut one).is_pending());
+    tx.send(2).unwrap();
+    assert_eq!((first.count(), second.count()), (1, 1));
+    assert_eq!(second.poll(&mut two), Poll::Ready(Ok(2)));
+    tx.send(3).unwrap();
+    assert_eq!((first.count(), second.count()), (2, 1));
+    assert_eq!(first.poll(&mut one), Poll::Ready(Ok(3)));
 }
 
 /// As above, for senders of one store.

@@ -16,7 +16,6 @@ fn capacities_out_of_range() {
     let error = BuildError::Capacity { asked };
     assert_eq!(Builder::new(asked).spsc::<u8>().err(), Some(error));
     assert_eq!(Builder::new(asked).mpsc::<u8>().err(), Some(error));
-    assert_eq!(Builder::new(asked).lanes().mpsc::<u8>().err(), Some(error));
     assert_eq!(Builder::new(asked).mpmc::<u8>().err(), Some(error));
     for asked in [0, asked] {
         let error = BuildError::Limit { asked };
@@ -71,8 +70,7 @@ fn memory_that_cannot_be_had_is_an_error() {
         let outcomes = [
             options.clone().spsc::<Huge>().err(),
             options.clone().mpsc::<Huge>().err(),
-            options.clone().mpmc::<Huge>().err(),
-            options.lanes().mpsc::<Huge>().err(),
+            options.mpmc::<Huge>().err(),
         ];
         for outcome in outcomes {
             let text = outcome.expect("an error").to_string();
@@ -97,22 +95,8 @@ fn memory_that_cannot_be_had_is_an_error() {
 
 #[test]
 fn options_that_contradict_each_other() {
-    assert_eq!(
-        text(Builder::new(4).lanes().mpmc::<u8>()),
-        "a channel can't have lanes together with several receivers"
-    );
-    let oldest = || Builder::new(4).overflow(Overflow::DropOldest);
     let packed = Layout::Packed;
     for (options, expected) in [
-        (
-            Builder::new(0).lanes(),
-            "lanes together with a capacity of 0",
-        ),
-        (
-            Builder::unbounded(9).lanes(),
-            "lanes together with unbounded storage",
-        ),
-        (oldest().lanes(), "lanes together with dropping the oldest"),
         (
             Builder::new(0).layout(packed),
             "a layout together with a capacity of 0",
@@ -138,7 +122,6 @@ fn options_that_contradict_each_other() {
     }
     // Not contradictions.
     assert!(Builder::new(0).soft_limit(None).mpmc::<u8>().is_ok());
-    assert!(Builder::new(4).lanes().spsc::<u8>().is_ok());
     assert!(
         Builder::new(0)
             .overflow(Overflow::Reject)

@@ -86,7 +86,7 @@ fn room_of_a_hole_that_a_receiver_passes_over_goes_to_senders() {
         drop(given_up);
         assert_eq!(rx.try_recv(), Ok(1));
         // Room for one. A thread that waits for more may or may not sleep by now.
-        let waiting = thread::spawn(move || waits.claim(3).map(|claim| claim.len()).unwrap());
+        let waiting = thread::spawn(move || waits.claim(3).map(|claim| claim.capacity()).unwrap());
         linger();
         assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
         assert_eq!(waiting.join().unwrap(), 3);

@@ -3,13 +3,13 @@
 use super::{LONG, linger, until};
 use std::thread;
 use thalweg::channel::mpmc::{Receiver, Sender};
-use thalweg::channel::{Builder, Select, mpmc, spsc, unbounded};
+use thalweg::channel::{Select, mpmc, mpsc, spsc, unbounded};
 
 #[test]
 fn a_select_that_sleeps_is_woken_by_any_arm() {
     for arm in 0..4 {
         let (mut ring, mut from_ring) = spsc::<u8>(1);
-        let (mut lane, mut from_lane) = Builder::new(1).lanes().mpsc::<u8>().unwrap();
+        let (mut shared, mut from_shared) = mpsc::<u8>(1);
         let (mut zero, mut from_zero) = mpmc::<u8>(0);
         let (mut full, mut from_full) = spsc::<u8>(1);
         full.send(9).unwrap();
@@ -17,7 +17,7 @@ fn a_select_that_sleeps_is_woken_by_any_arm() {
             let mut value = Some(3);
             Select::new()
                 .recv(&mut from_ring, |got| got.unwrap())
-                .recv(&mut from_lane, |got| got.unwrap())
+                .recv(&mut from_shared, |got| got.unwrap())
                 .recv(&mut from_zero, |got| got.unwrap())
                 .send(&mut full, &mut value, |sent| sent.map(|()| 3).unwrap())
                 .wait()
@@ -25,7 +25,7 @@ fn a_select_that_sleeps_is_woken_by_any_arm() {
         linger();
         match arm {
             0 => ring.send(arm).unwrap(),
-            1 => lane.send(arm).unwrap(),
+            1 => shared.send(arm).unwrap(),
             2 => zero.send(arm).unwrap(),
             _ => assert_eq!(from_full.recv(), Ok(9)),
         }

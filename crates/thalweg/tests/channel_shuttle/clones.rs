@@ -4,7 +4,7 @@ use crate::channel_shuttle::ledger::{Seen, joined, on_threads, seen_once};
 use crate::channel_shuttle::store::Ends;
 use crate::channel_shuttle::{explore, over_stores};
 use shuttle::thread;
-use thalweg::channel::{Builder, ManySenders, TryRecvError};
+use thalweg::channel::{ManySenders, TryRecvError, mpsc};
 
 /// Elements that each sender sends, and clones that it is followed by.
 const EACH: usize = 3;
@@ -74,14 +74,14 @@ fn clones_get_the_end<S: ManySenders>(ends: Ends<S>) {
 }
 
 over_stores! {
-    clones_are_heard: lanes ordered tickets unbounded meeting
+    clones_are_heard: ordered tickets unbounded meeting
 }
 
-over_stores! { clones_get_the_end: lanes ordered tickets unbounded meeting }
+over_stores! { clones_get_the_end: ordered tickets unbounded meeting }
 
 /// A weak sender comes too late: the receiver has got the end, and nothing is to come.
 fn the_end_is_final() {
-    let (tx, mut rx) = Builder::new(2).lanes().mpsc::<u32>().unwrap();
+    let (tx, mut rx) = mpsc::<u32>(2);
     let weak = tx.downgrade();
     let late = thread::spawn(move || weak.upgrade().map(drop));
     let last = thread::spawn(move || drop(tx));
@@ -97,6 +97,6 @@ fn the_end_is_final() {
 }
 
 #[test]
-fn a_late_lane_opens_nothing() {
+fn a_late_upgrade_opens_nothing() {
     explore(the_end_is_final);
 }

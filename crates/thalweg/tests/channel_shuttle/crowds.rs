@@ -13,13 +13,10 @@ const EACH: usize = 4;
 /// All elements arrive, and every receiver gets the end.
 fn all_arrives<S: Shape>(ends: Ends<S>) {
     let made = ends.senders.len() * EACH;
-    let watch_lanes = ends.has_lanes;
     let ledger = ends.ledger.clone();
     let senders = on_threads(ends.senders, move |n, mut tx| {
         let items = ledger.items(n);
         items.take(EACH).for_each(|item| tx.send(item).unwrap());
-        let counters = tx.counters();
-        assert!(!watch_lanes || counters.sent == EACH as u64);
     });
     let receivers = on_threads(ends.receivers, move |_, mut rx| {
         let mut seen = Seen::default();
@@ -42,7 +39,7 @@ fn all_arrives<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     all_arrives:
-    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 /// A receiver closes the channel at some moment: what was sent until then is received, the rest
@@ -89,7 +86,6 @@ fn what_was_sent_before_the_close_arrives<S: Shape>(ends: Ends<S>) {
 
 /// Receivers leave one by one: what was sent is received or discarded.
 fn what_is_left_is_discarded<S: Shape>(ends: Ends<S>) {
-    let has_lanes = ends.has_lanes;
     let ledger = ends.ledger.clone();
     let senders = on_threads(ends.senders, move |n, mut tx| {
         let mut items = ledger.items(n);
@@ -106,17 +102,12 @@ fn what_is_left_is_discarded<S: Shape>(ends: Ends<S>) {
     let seen = joined(receivers);
     let (sent, senders): (Vec<usize>, Vec<_>) = joined(senders).into_iter().unzip();
     let received = seen_once(&seen);
-    let figure = |of| Ends::figure(&senders, has_lanes, of);
+    let figure = |of| Ends::figure(&senders, of);
     assert_eq!(figure(|counters| counters.sent), sent.iter().sum());
     assert_eq!(figure(|counters| counters.received), received);
     let discarded = figure(|counters| counters.discarded);
     // Behind a send that was under way there may be some left, which go with the senders.
-    let left = senders.iter().map(|tx| tx.len());
-    let left: usize = if has_lanes {
-        left.sum()
-    } else {
-        senders[0].len()
-    };
+    let left = senders[0].len();
     assert_eq!(sent.iter().sum::<usize>(), received + discarded + left);
     drop(senders);
     ends.ledger
@@ -125,12 +116,12 @@ fn what_is_left_is_discarded<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     what_was_sent_before_the_close_arrives:
-    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 over_stores! {
     what_is_left_is_discarded:
-    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 /// Both sides wait with a limit that is over, and so may give up at any moment, or try.
@@ -164,5 +155,5 @@ fn who_gives_up_loses_nothing<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     who_gives_up_loses_nothing:
-    packed lanes tickets unbounded
+    packed tickets unbounded
 }

@@ -7,13 +7,10 @@ faults! {
     end_unreported: replies::a_send_that_is_under_way_hides_no_end;
     future_look_again: tasks::dropped_futures_lose_nothing::tickets;
     future_pass_on: tasks::a_task_that_goes_passes_its_wake_up_on::tickets;
-    lane_look_again: clones::clones_are_heard::lanes;
-    lane_shut: clones::clones_get_the_end::lanes;
     locked_close: crowds::what_was_sent_before_the_close_arrives::unbounded;
     locked_room: crowds::all_arrives::unbounded;
     meeting_give_back: tasks::dropped_futures_lose_nothing::meeting;
     meeting_look: crowds::all_arrives::meeting;
-    porch_open: clones::a_late_lane_opens_nothing;
     oldest_unasked: loss::one_is_dropped_for_one_ticket;
     redraw: claims::unused_room_comes_back::tickets;
     select_glance: select::what_moves_is_not_missed::tickets;

@@ -176,8 +176,8 @@ over_policies! {
     ring_rejects: |with: With| one_to_one(with(Builder::new(2))), Reject;
     tickets_reject: |with: With| many_to_many(with(Builder::new(2))), Reject;
     unbounded_rejects: |with: With| many_to_many(with(Builder::unbounded(2))), Reject;
-    one_lane_drops_newest: |with: With| one_to_one(with(Builder::new(2))), DropNewest;
-    lanes_drop_newest: |with: With| many_to_one(with(Builder::new(2).lanes())), DropNewest;
+    one_ring_drops_newest: |with: With| one_to_one(with(Builder::new(2))), DropNewest;
+    ring_drops_newest: |with: With| many_to_one(with(Builder::new(2))), DropNewest;
     tickets_drop_newest: |with: With| many_to_many(with(Builder::new(2))), DropNewest;
     unbounded_drops_newest: |with: With| many_to_many(with(Builder::unbounded(2))), DropNewest;
     one_ring_drops_oldest: |with: With| one_to_one(with(Builder::new(2))), DropOldest;

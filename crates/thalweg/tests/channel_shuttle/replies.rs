@@ -29,10 +29,6 @@ mod store {
         (vec![tx], rx)
     }
 
-    pub(super) fn lanes() -> (Vec<Asker<Mpsc>>, Worker<Mpsc>) {
-        many(Builder::new(2).lanes().mpsc().unwrap())
-    }
-
     pub(super) fn ordered() -> (Vec<Asker<Mpsc>>, Worker<Mpsc>) {
         many(Builder::new(4).mpsc().unwrap())
     }
@@ -127,11 +123,11 @@ macro_rules! asked {
 }
 
 asked! {
-    send: ring lanes ordered tickets unbounded meeting;
-    batch: ring lanes ordered tickets unbounded;
-    claim: ring lanes ordered tickets;
-    select: ring lanes tickets unbounded meeting;
-    task: ring lanes tickets unbounded meeting;
+    send: ring ordered tickets unbounded meeting;
+    batch: ring ordered tickets unbounded;
+    claim: ring ordered tickets;
+    select: ring tickets unbounded meeting;
+    task: ring tickets unbounded meeting;
 }
 
 /// One claims room, and gives it up when the worker has gone: those who asked behind it get the

@@ -87,7 +87,7 @@ fn each_element_is_sent_and_received_by_one_arm<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     each_element_is_sent_and_received_by_one_arm:
-    packed lanes ordered tickets unbounded meeting_of_two meeting
+    packed ordered tickets unbounded meeting_of_two meeting
 }
 
 /// Four threads offer and request on one rendezvous: two pairs meet, and no thread itself.

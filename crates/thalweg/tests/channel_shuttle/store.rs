@@ -11,8 +11,6 @@ const MANY: usize = 3;
 pub(crate) struct Ends<S: Shape> {
     pub(crate) senders: Vec<Sender<Item, S>>,
     pub(crate) receivers: Vec<Receiver<Item, S>>,
-    /// The figures of a sender are its own, not those of the channel.
-    pub(crate) has_lanes: bool,
     /// It stores nothing.
     pub(crate) is_meeting: bool,
     pub(crate) ledger: Ledger,
@@ -25,25 +23,14 @@ impl<S: Shape> Ends<S> {
             is_meeting: senders[0].capacity() == 0,
             senders,
             receivers,
-            has_lanes: false,
             ledger,
         }
     }
 
-    /// As a channel has it where each sender has a store of its own.
-    pub(crate) fn with_lanes(self) -> Self {
-        let has_lanes = true;
-        Self { has_lanes, ..self }
-    }
-
     /// A figure of the channel, by what its senders say.
-    pub(crate) fn figure(senders: &[Sender<Item, S>], has_lanes: bool, of: Figure) -> usize {
-        let own = senders.iter().map(|tx| of(tx.counters()) as usize);
-        if has_lanes {
-            own.sum()
-        } else {
-            own.max().unwrap_or_default()
-        }
+    pub(crate) fn figure(senders: &[Sender<Item, S>], of: Figure) -> usize {
+        let all = senders.iter().map(|tx| of(tx.counters()) as usize);
+        all.max().unwrap_or_default()
     }
 }
 
@@ -73,10 +60,6 @@ pub(crate) fn packed() -> Ends<Spsc> {
 
 pub(crate) fn slotted() -> Ends<Spsc> {
     one_to_one(Builder::new(3).layout(Layout::Slotted))
-}
-
-pub(crate) fn lanes() -> Ends<Mpsc> {
-    many_to_one(Builder::new(2).lanes()).with_lanes()
 }
 
 pub(crate) fn ordered() -> Ends<Mpsc> {

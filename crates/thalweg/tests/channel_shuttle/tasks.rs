@@ -72,7 +72,7 @@ fn dropped_futures_lose_nothing<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     dropped_futures_lose_nothing:
-    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 /// A receive is given up after a look, for good, and nothing else wakes the others: each gets its

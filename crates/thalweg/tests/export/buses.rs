@@ -27,7 +27,7 @@ impl Drop for Job {
 #[test]
 fn the_last_snapshot_has_what_inboxes_read_and_those_that_are_gone() {
     let directory = Directory::new();
-    let builder = Bus::<Job>::builder().capacity(64).export_to(&directory.0);
+    let builder = Bus::<Job>::builder().capacity(64).export_to(&*directory.0);
     let bus = builder.build().expect("a valid bus");
     let mut gone = bus.subscribe(Topics::ALL).expect("it is open");
     let mut stays = bus.subscribe(Topics::ALL).expect("it is open");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg::channel::{BuildError, Builder, Ends, Overflow, Shape, TrySendError};
+use thalweg::channel::{Builder, Ends, Overflow, Shape, TrySendError};
 
 use crate::export::Directory;
 
@@ -39,7 +39,7 @@ fn a_channel_of_any_shape_and_policy_has_its_counts_in_the_last_snapshot() {
     {
         let named = |directory: &Directory| {
             let builder = Builder::new(4).overflow(overflow);
-            builder.name("orders \"a\"").export_to(&directory.0)
+            builder.name("orders \"a\"").export_to(&*directory.0)
         };
         for shape in ["spsc", "mpsc", "mpmc"] {
             let directory = Directory::new();
@@ -69,7 +69,9 @@ fn a_channel_of_any_shape_and_policy_has_its_counts_in_the_last_snapshot() {
 #[test]
 fn looks_find_what_waits_while_both_ends_are_there() {
     let directory = Directory::new();
-    let named = Builder::unbounded(100).name("jobs").export_to(&directory.0);
+    let named = Builder::unbounded(100)
+        .name("jobs")
+        .export_to(&*directory.0);
     let (mut tx, mut rx) = named.mpmc().expect("valid");
     for number in 0..90 {
         tx.send(number).expect("the receiver is there");
@@ -87,11 +89,4 @@ fn looks_find_what_waits_while_both_ends_are_there() {
     );
     assert_eq!(inbox["full_looks"], inbox["looks"]);
     assert_eq!(rx.recv(), Ok(0));
-}
-
-#[test]
-fn lanes_have_no_name() {
-    let refused = Builder::new(4).lanes().name("a").mpsc::<u8>().err();
-    let (option, with) = ("lanes", "a name");
-    assert_eq!(refused, Some(BuildError::Options { option, with }));
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use thalweg::export::VARIABLE;
+use thalweg::export::ENV_VAR;
 use thalweg::pipeline::{Pipeline, Placement};
 
 use crate::export::{Directory, names};
@@ -46,8 +46,8 @@ fn run(variable: Option<&str>) -> (u32, String) {
     command.args(["--exact", "export::environment::child", "--nocapture"]);
     command.env(CHILD, "1");
     match variable {
-        Some(value) => command.env(VARIABLE, value),
-        None => command.env_remove(VARIABLE),
+        Some(value) => command.env(ENV_VAR, value),
+        None => command.env_remove(ENV_VAR),
     };
     let child = command.stdout(std::process::Stdio::piped()).spawn();
     let child = child.expect("it starts");

@@ -6,21 +6,17 @@ mod environment;
 mod pipelines;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::path::Path;
 
 use serde_json::Value;
+use thalweg_testkit::Scratch;
 
 /// A directory of its own, removed at the end.
-struct Directory(PathBuf);
+struct Directory(Scratch);
 
 impl Directory {
     fn new() -> Self {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, SeqCst));
-        let path = std::env::temp_dir().join(format!("thalweg-export-{process}-{count}"));
-        fs::create_dir(&path).expect("a new directory");
-        Self(path)
+        Self(Scratch::new("export"))
     }
 
     /// The snapshots by the names of their files. Each is whole, whenever it is read.
@@ -41,12 +37,6 @@ impl Directory {
         let mut all = self.read();
         assert_eq!(all.len(), 1, "{all:?}");
         all.remove(0).1
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 

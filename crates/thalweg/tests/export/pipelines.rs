@@ -71,7 +71,7 @@ fn the_last_snapshot_is_what_join_returns() {
     ];
     for placement in placements {
         let directory = Directory::new();
-        let pipeline = three(64).placement(placement).export_to(&directory.0);
+        let pipeline = three(64).placement(placement).export_to(&*directory.0);
         let mut pipeline = pipeline.build().expect("a valid pipeline");
         for event in 0..10_000 {
             pipeline.publish(|it| *it = event).expect("it runs");
@@ -79,7 +79,7 @@ fn the_last_snapshot_is_what_join_returns() {
         let stats = pipeline.join().expect("no stage fails");
         let exported = directory.only();
         assert_eq!(exported["format"], "thalweg-export");
-        assert_eq!(exported["version"], thalweg::export::VERSION);
+        assert_eq!(exported["version"], thalweg::export::FORMAT_VERSION);
         assert_eq!(exported["kind"], "pipeline");
         assert_eq!(exported["process"], std::process::id());
         assert_eq!(exported["has_ended"], true);
@@ -127,7 +127,7 @@ fn a_snapshot_is_whole_whenever_it_is_read() {
         let reader = scope.spawn(reader);
         let pipeline = three(64)
             .placement(Placement::threads(1))
-            .export_to(&directory.0);
+            .export_to(&*directory.0);
         let mut pipeline = pipeline.build().expect("a valid pipeline");
         while seen.load(SeqCst) < ENOUGH && !reader.is_finished() {
             pipeline.publish(|it| *it = 1).expect("it runs");
@@ -149,7 +149,7 @@ fn arrivals_count_from_when_they_were_due() {
     let pipeline = three(4_096)
         .sample_every(1)
         .placement(Placement::inline())
-        .export_to(&directory.0);
+        .export_to(&*directory.0);
     let mut pipeline = pipeline.build().expect("a valid pipeline");
     let clock = Clock::global();
     let from = clock.ticks() - EVENTS * APART;
@@ -176,7 +176,7 @@ fn a_full_ring_and_the_stage_behind_it_are_seen() {
         })
         .after("fast")
         .placement(Placement::threads(2))
-        .export_to(&directory.0);
+        .export_to(&*directory.0);
     let mut pipeline = pipeline.build().expect("a valid pipeline");
     let handle = pipeline.handle();
     while pipeline.try_publish(|()| ()).is_ok() || handle.stats().stages[0].events < 64 {
@@ -207,7 +207,7 @@ fn the_stage_that_failed_is_named() {
         .observe("fails", |_, _| panic!("on purpose"))
         .after("third")
         .placement(Placement::inline())
-        .export_to(&directory.0);
+        .export_to(&*directory.0);
     let mut pipeline = pipeline.build().expect("a valid pipeline");
     pipeline.publish(|it| *it = 1).expect_err("the stage fails");
     pipeline.join().expect_err("the stage has failed");
@@ -248,7 +248,7 @@ fn the_slow_stage_is_the_one_with_the_most_work() {
             .after("slow")
             .sample_every(8)
             .placement(placement)
-            .export_to(&directory.0);
+            .export_to(&*directory.0);
         let mut pipeline = pipeline.build().expect("a valid pipeline");
         for _ in 0..5_000 {
             pipeline.publish(|it| *it = 1).expect("it runs");
@@ -286,7 +286,7 @@ fn the_documented_example_has_what_is_exported() {
     let directory = Directory::new();
     let pipeline = three(64)
         .placement(Placement::inline())
-        .export_to(&directory.0);
+        .export_to(&*directory.0);
     drop(pipeline.build().expect("a valid pipeline"));
     let [mut documented, mut exported] = [Vec::new(), Vec::new()];
     members(&example, "", &mut documented);

@@ -152,7 +152,7 @@ fn an_answer_from_the_last_stage_comes_also_while_stages_are_taken_back() {
             if !moves_under_load(&mut pipeline) {
                 break;
             }
-            pipeline.drain().unwrap();
+            pipeline.flush().unwrap();
             cost_ns.store(5_000, SeqCst);
             let mut published = pipeline.stats().stages[0].events;
             while pipeline.stats().moves % 2 == 1 {

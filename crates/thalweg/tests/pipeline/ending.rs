@@ -30,7 +30,7 @@ fn a_panicking_stage_stops_the_pipeline_and_is_named() {
         let text = stopped.to_string();
         assert!(text.contains("stage \"b\" panicked"), "{placement}: {text}");
         assert!(text.contains("seeded fault at 50"), "{placement}: {text}");
-        assert!(pipeline.drain().is_err());
+        assert!(pipeline.flush().is_err());
         assert!(matches!(
             pipeline.try_publish(|_| ()),
             Err(TryPublishError::Stopped(_))
@@ -123,6 +123,49 @@ fn a_panic_while_writing_publishes_nothing_and_the_pipeline_goes_on() {
         pipeline.join().unwrap();
         assert_eq!(*seen.lock().unwrap(), [1, 2]);
     }
+}
+
+#[test]
+fn a_panic_while_a_batch_or_a_producer_writes_publishes_what_came_before() {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    for placement in [Placement::inline(), Placement::threads(1)] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let out = Arc::clone(&seen);
+        let mut pipeline = Pipeline::builder(256, || 0)
+            .observe("see", move |event, _| {
+                out.lock().expect("no panic").push(*event)
+            })
+            .placement(placement)
+            .producers(1)
+            .build()
+            .unwrap();
+        let mut producer = pipeline.take_producers().remove(0);
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            producer.publish_batch(9, |at, event| {
+                *event = at;
+                assert!(at < 2, "seeded");
+            })
+        }));
+        assert!(panicked.is_err());
+        let panicked = catch_unwind(AssertUnwindSafe(|| {
+            producer.try_publish(|_| panic!("seeded"))
+        }));
+        assert!(panicked.is_err());
+        producer.publish(|event| *event = 2).unwrap();
+        drop(producer);
+        pipeline.join().unwrap();
+        assert_eq!(*seen.lock().unwrap(), [0, 1, 2]);
+    }
+    let made = catch_unwind(|| {
+        let mut slots = 0;
+        let factory = move || {
+            slots += 1;
+            assert!(slots < 5, "seeded");
+        };
+        let builder = Pipeline::builder(8, factory).observe("see", |(), _| ());
+        builder.placement(Placement::threads(1)).build().is_ok()
+    });
+    assert!(made.is_err(), "the factory panicked");
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn what_a_stage_holds_may_panic_in_its_drop_and_that_is_the_stages_failure() {
                 for _ in 0..10 {
                     pipeline.publish(|_| ()).unwrap();
                 }
-                pipeline.drain().unwrap();
+                pipeline.flush().unwrap();
                 pipeline.join().unwrap_err()
             });
             assert_eq!(failure.stage, "b", "{placement}");
@@ -209,7 +209,7 @@ fn an_event_may_panic_in_its_drop_and_that_is_a_failure() {
                     .build()
                     .unwrap();
                 pipeline.publish(|event| *event = Some(Bomb)).unwrap();
-                pipeline.drain().unwrap();
+                pipeline.flush().unwrap();
                 pipeline.join().unwrap_err()
             };
             let failure = watched(|| catch_unwind(AssertUnwindSafe(run)).map_err(drop));

@@ -82,7 +82,7 @@ fn every_placement_gives_the_same_results_in_order() {
         pipeline
             .publish_batch(half as usize, |at, event| event.number = half + at as u64)
             .unwrap();
-        pipeline.drain().unwrap();
+        pipeline.flush().unwrap();
         assert_eq!(seen.lock().unwrap().len() as u64, count, "{placement}");
         let stats = pipeline.join().unwrap();
         let expected: Vec<u64> = (0..count).map(|n| n * 31 + 7).collect();
@@ -129,7 +129,7 @@ fn several_producers_lose_nothing_and_keep_their_own_order() {
             pipeline.drive().unwrap();
             std::thread::yield_now();
         }
-        pipeline.drain().unwrap();
+        pipeline.flush().unwrap();
         assert_eq!(
             seen.lock().unwrap()[3].len(),
             500,

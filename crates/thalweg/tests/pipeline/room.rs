@@ -127,7 +127,7 @@ fn drain_between(
     }
     assert_eq!(received, (0..count).collect::<Vec<_>>());
     // All is answered, and the pipeline is alive: it has nothing to end for.
-    pipeline.drain().unwrap();
+    pipeline.flush().unwrap();
     pipeline.join().unwrap();
 }
 
@@ -253,7 +253,7 @@ fn waits_for_a_later_stage(strategy: Strategy) {
         .build()
         .unwrap();
     pipeline.publish_batch(COUNT as usize, |_, _| ()).unwrap();
-    pipeline.drain().unwrap();
+    pipeline.flush().unwrap();
     pipeline.join().unwrap();
 }
 

@@ -81,7 +81,7 @@ fn paused_producers_wait_and_the_owner_does_not() {
         });
         pipeline.publish(|event| *event = 1).unwrap();
         pipeline.try_publish(|event| *event = 1).unwrap();
-        pipeline.drain().unwrap();
+        pipeline.flush().unwrap();
         // Mostly long enough that the producer sleeps.
         (0..200).for_each(|_| thread::yield_now());
         assert!(published.try_recv().is_err());

@@ -18,7 +18,7 @@ fn answered(placement: Placement) {
         pipeline.publish(|event| *event = number).unwrap();
         assert_eq!(answers.recv().unwrap(), number + 1);
     }
-    pipeline.drain().unwrap();
+    pipeline.flush().unwrap();
     pipeline.join().unwrap();
 }
 

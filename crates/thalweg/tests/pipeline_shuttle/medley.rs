@@ -177,7 +177,7 @@ fn medley(seed: u64) {
     publish(dice, &mut pipeline, count);
     let mut is_whole = !drawn.panics;
     if dice.below(2) == 0 {
-        let drained = pipeline.drain();
+        let drained = pipeline.flush();
         assert!(drained.is_ok() || drawn.panics);
     }
     if dice.below(2) == 0 {

@@ -52,7 +52,7 @@ fn allowed<S: States>(now: S, from: S, to: S) -> Result<(), ChangeError<S>> {
     let of = "thing";
     match from.may(to) {
         true if from == now => Ok(()),
-        true => Err(ChangeError::Elsewhere {
+        true => Err(ChangeError::WrongState {
             of,
             expected: from,
             found: now,
@@ -120,7 +120,11 @@ fn run<S: States>(steps: &[Step]) -> Result<(), TestCaseError> {
             }
             Step::Wait(wanted) => {
                 let wanted = Group::from_bits(wanted);
-                waiters.push((Box::pin(cell.reached(wanted)), history.len() - 1, wanted));
+                waiters.push((
+                    Box::pin(cell.wait_for_async(wanted)),
+                    history.len() - 1,
+                    wanted,
+                ));
                 false
             }
         };

@@ -52,12 +52,12 @@ fn waits_that_end_without_it() {
                 stopped";
     assert_eq!(error.to_string(), text);
     let now = Instant::now();
-    let error = cell.wait_for_until(Running, now).unwrap_err();
+    let error = cell.wait_for_deadline(Running, now).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the bus is draining and will never be running: from draining it gets to stopped"
     );
-    let error = cell.wait_for_until(Stopped, now).unwrap_err();
+    let error = cell.wait_for_deadline(Stopped, now).unwrap_err();
     let text = "the bus was still draining, not stopped, at the deadline";
     assert_eq!(error.to_string(), text);
 }
@@ -68,5 +68,5 @@ fn groups_and_cells() {
     assert_eq!(Lifecycle::OPEN.to_string(), "running or paused");
     let cell = StateCell::new("bus", Running);
     assert_eq!(format!("{:?}", cell.view()), "StateView(bus: Running)");
-    assert_eq!(cell.of(), "bus");
+    assert_eq!(cell.name(), "bus");
 }

@@ -17,8 +17,8 @@ fn a_state_that_is_there_is_not_waited_for() {
     let cell = StateCell::new("thing", Running);
     assert_eq!(cell.wait_for(Running), Ok(()));
     assert_eq!(cell.wait_for(Lifecycle::SETTLED), Ok(()));
-    assert_eq!(cell.wait_for_until(Running, Instant::now()), Ok(()));
-    assert_eq!(block_on(cell.reached(Lifecycle::OPEN)), Ok(()));
+    assert_eq!(cell.wait_for_deadline(Running, Instant::now()), Ok(()));
+    assert_eq!(block_on(cell.wait_for_async(Lifecycle::OPEN)), Ok(()));
 }
 
 /// Threads and tasks wait for each state in turn; the cell lives on when they have all been woken.
@@ -36,7 +36,7 @@ fn all_waiters_are_notified() {
                     if number % 2 == 0 {
                         cell.wait_for(step).unwrap();
                     } else {
-                        block_on(cell.reached(step)).unwrap();
+                        block_on(cell.wait_for_async(step)).unwrap();
                     }
                     assert_eq!(cell.get(), step);
                     meeting.wait();
@@ -60,7 +60,7 @@ fn a_state_that_is_left_again_counts_from_the_call_on() {
     let cell = StateCell::new("thing", Ring::A);
     cell.change_to(Ring::B, "before").unwrap();
     cell.change_to(Ring::C, "before").unwrap();
-    let mut waiting = cell.reached(Ring::B);
+    let mut waiting = cell.wait_for_async(Ring::B);
     assert_eq!(
         (&mut waiting).now_or_never(),
         None,
@@ -70,7 +70,11 @@ fn a_state_that_is_left_again_counts_from_the_call_on() {
         cell.change_to(step, "after").unwrap();
     }
     assert_eq!(waiting.now_or_never(), Some(Ok(())));
-    let error = cell.reached(Ring::B).now_or_never().unwrap().unwrap_err();
+    let error = cell
+        .wait_for_async(Ring::B)
+        .now_or_never()
+        .unwrap()
+        .unwrap_err();
     assert_eq!((error.found, error.wanted), (Ring::D, Ring::B.into()));
 }
 
@@ -79,7 +83,7 @@ fn a_deadline_ends_a_wait() {
     let cell = StateCell::new("thing", Running);
     let deadline = Instant::now() + Duration::from_millis(5);
     let error = cell
-        .wait_for_until(Lifecycle::ENDING, deadline)
+        .wait_for_deadline(Lifecycle::ENDING, deadline)
         .unwrap_err();
     assert!(Instant::now() >= deadline);
     assert!(matches!(error, WaitError::TimedOut { found: Running, .. }));

@@ -1,7 +1,7 @@
 //! Code that must compile: a marker too many would prevent it. The other half is in `refused.rs`.
 #![allow(dead_code)] // compiled is all that it has to be
 
-use thalweg::bus::{self, Bus, Message, PublishError, Subscription};
+use thalweg::bus::{self, Bus, Message, PublishError, SubscriptionBuilder};
 use thalweg::channel::select::{Select, Timer};
 use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, OneshotReceiver, OneshotSender};
 use thalweg::channel::{RecvFuture, RecvStream, SendError, SendFuture, Spsc, TryIter};
@@ -63,7 +63,7 @@ fn moves<'a, T: Send + 'a, M: Message>() {
         bus::Consumer<M>,
         bus::Delivery<M>,
     )>();
-    send::<(bus::BusBuilder<M>, Subscription<M>, PublishError<M>)>();
+    send::<(bus::BusBuilder<M>, SubscriptionBuilder<M>, PublishError<M>)>();
     send::<(
         pipeline::Handle,
         pipeline::Handled,
@@ -99,7 +99,7 @@ fn is_shared<'a, T: Send + 'a, M: Message>() {
     )>();
     sync::<(
         Bus<M>,
-        Subscription<M>,
+        SubscriptionBuilder<M>,
         Closed,
         pipeline::Handle,
         StateView<Lifecycle>,

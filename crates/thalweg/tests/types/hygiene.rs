@@ -50,7 +50,7 @@ macro_rules! payloads {
                 /// The visitor has the name of a parameter.
                 pub(super) enum E => Visitor {
                     $($name($name) in $topic => $on {
-                        policy: ::thalweg::bus::Policy::Conflate { keys: 2 }, key: |_| 1,
+                        overflow: ::thalweg::bus::TopicOverflow::Conflate { keys: 2 }, key: |_| 1,
                     },)+
                 }
             }

@@ -5,6 +5,7 @@ use std::io;
 use thalweg_journal::Storage;
 
 use super::batch::{Batch, BatchHead};
+use super::belonging::{log_of, note_log};
 use super::halted::Halted;
 use super::kept::Kept;
 use super::leading::Outlet;
@@ -25,6 +26,51 @@ pub struct Polled {
     pub is_at_end: bool,
     /// Whether the log is this replica's, and it has executed all of it.
     pub may_lead: bool,
+}
+
+/// The question of a replica to the log, which may take seconds to answer: another thread can ask
+/// it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    /// The index from which on batches are read.
+    pub(super) from: u64,
+    /// How many commands the replica has, where it does not know yet where in the log it is.
+    commands: Option<u64>,
+}
+
+/// The answer of the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Read {
+    tail: Tail,
+    /// The batch with the last of the replica's own commands, where it has to be compared.
+    last: Option<Stored>,
+}
+
+impl Question {
+    /// Asks the log.
+    pub(super) fn ask(self, log: &mut dyn CommandLog) -> Result<Read, LogError> {
+        let tail = log.read(self.from)?;
+        let start = tail.claim.as_ref().map(|claim| claim.start.commands);
+        let last = match (self.commands, start) {
+            (Some(commands), Some(start)) if commands > start => log.find(commands - 1)?,
+            _ => None,
+        };
+        Ok(Read { tail, last })
+    }
+}
+
+/// A claim to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Claiming {
+    seen: Option<Claim>,
+    new: Claim,
+}
+
+impl Claiming {
+    /// Makes it.
+    pub(super) fn make(&self, log: &mut dyn CommandLog) -> Written {
+        log.claim(self.seen.as_ref(), &self.new)
+    }
 }
 
 /// Reads the log, checks the chain, executes, and takes over.
@@ -52,6 +98,10 @@ pub struct Follower<S: Storage> {
     kept: Kept,
     /// Whether the digest of a batch was compared with this replica's own.
     is_compared: bool,
+    /// Whether it begins as the log does, with nothing that would have to be compared.
+    begins_alike: bool,
+    /// Whether its directory has a note of the log.
+    is_noted: bool,
     faults: Faults,
 }
 
@@ -88,6 +138,8 @@ impl<S: Storage> Follower<S> {
             end: 0,
             kept: Kept::new(kept_bytes_max),
             is_compared: false,
+            begins_alike: false,
+            is_noted: false,
             faults,
         }
     }
@@ -129,13 +181,17 @@ impl<S: Storage> Follower<S> {
     /// # Errors
     /// See [`Halted`]; after an error that [may pass](Halted::may_pass), it goes on where it was.
     pub fn poll(&mut self, log: &mut dyn CommandLog) -> Result<Polled, Halted> {
-        let tail = self.read(log)?;
-        self.take(log, &tail)
+        let read = self.question().ask(log)?;
+        self.take(&read)
     }
 
-    /// Returns the index from which on it reads next.
-    pub(super) fn next(&self) -> u64 {
-        self.partial.unwrap_or(self.exchange.number())
+    /// Returns what it asks the log next.
+    pub(super) fn question(&self) -> Question {
+        let commands = self.exchange.number();
+        Question {
+            from: self.partial.unwrap_or(commands),
+            commands: (!self.is_attached).then_some(commands),
+        }
     }
 
     /// Returns how many commands the log has, as far as is known: at least that many.
@@ -143,13 +199,8 @@ impl<S: Storage> Follower<S> {
         self.end.max(self.exchange.number())
     }
 
-    /// Reads what is new, without executing it.
-    pub(super) fn read(&self, log: &mut dyn CommandLog) -> Result<Tail, Halted> {
-        Ok(log.read(self.next())?)
-    }
-
     /// Executes what was read.
-    pub(super) fn take(&mut self, log: &mut dyn CommandLog, tail: &Tail) -> Result<Polled, Halted> {
+    pub(super) fn take(&mut self, Read { tail, last }: &Read) -> Result<Polled, Halted> {
         let before = self.exchange.number();
         let Some(claim) = &tail.claim else {
             return match self.is_attached {
@@ -158,7 +209,7 @@ impl<S: Storage> Follower<S> {
             };
         };
         if !self.is_attached {
-            self.attach(log, claim, tail)?;
+            self.attach(claim, tail, last.as_ref())?;
             if self.partial.is_some() {
                 // The batch that it has in part begins before what was read.
                 let pulse = Some(tail.pulse);
@@ -184,6 +235,7 @@ impl<S: Storage> Follower<S> {
             self.execute(stored, claim)?;
         }
         let _ = self.exchange.idle()?;
+        self.note_log(claim);
         let is_complete = tail.batches.is_empty() && self.partial.is_none();
         let is_at_end = self.partial.is_none() && self.newest == tail.newest;
         if is_complete && !is_own {
@@ -206,18 +258,25 @@ impl<S: Storage> Follower<S> {
         }
     }
 
+    /// Notes in the directory which log this is, once that is known.
+    fn note_log(&mut self, claim: &Claim) {
+        if !self.is_noted && (self.is_compared || self.begins_alike) {
+            // A disk without room for it may have some the next time.
+            self.is_noted = note_log(self.storage(), claim.chain_start()).is_ok();
+        }
+    }
+
+    fn storage(&self) -> &S {
+        &self.exchange.snapshots.writer.storage
+    }
+
     fn ahead(&self, end: u64) -> Halted {
         let commands = self.exchange.number();
         Halted::Ahead { commands, end }
     }
 
     /// Finds where in the log the replica is, and compares what both have.
-    fn attach(
-        &mut self,
-        log: &mut dyn CommandLog,
-        claim: &Claim,
-        tail: &Tail,
-    ) -> Result<(), Halted> {
+    fn attach(&mut self, claim: &Claim, tail: &Tail, last: Option<&Stored>) -> Result<(), Halted> {
         if self.exchange.has_other_limits(&claim.start) {
             return Err(Halted::OtherLimits);
         }
@@ -231,11 +290,21 @@ impl<S: Storage> Follower<S> {
                 return Err(Halted::OtherStart { commands });
             }
             self.previous = claim.chain_start();
-            self.is_attached = true;
+            (self.is_attached, self.begins_alike) = (true, true);
+            let noted = log_of(self.storage());
+            self.is_noted = noted.is_ok_and(|log| log == Some(claim.chain_start()));
             return Ok(());
         }
+        let (own, log_number) = (log_of(self.storage())?, claim.chain_start());
+        if let Some(own) = own.filter(|own| *own != log_number) {
+            return Err(Halted::OtherLog {
+                own,
+                log: log_number,
+            });
+        }
+        self.is_noted = own.is_some();
         let oldest = tail.batches.first().map(|stored| stored.index);
-        let Some(found) = log.find(commands - 1)? else {
+        let Some(found) = last else {
             if let Some(first) = tail.batches.first().filter(|first| first.index == commands) {
                 // The log has given up those before; its digest says whether they were the same.
                 self.previous = read(first)?.head.previous;
@@ -251,7 +320,7 @@ impl<S: Storage> Follower<S> {
                 None => self.ahead(claim.start.commands),
             });
         };
-        let batch = read(&found)?;
+        let batch = read(found)?;
         if batch.end() < commands {
             return Err(match oldest {
                 Some(oldest) if oldest > commands => behind(oldest),
@@ -354,20 +423,38 @@ impl<S: Storage> Follower<S> {
     /// Claims the log, which no living replica seems to have: with a random number, and the name
     /// under which clients find this replica. A look at the log shows whether it was granted.
     pub fn claim(&mut self, log: &mut dyn CommandLog, nonce: u64, holder: &str) -> Written {
-        let seen = self.seen.as_ref();
+        let written = self.claiming(nonce, holder).make(log);
+        self.note_claim(&written);
+        written
+    }
+
+    /// Returns the claim to be made, as one that may count from now on.
+    pub(super) fn claiming(&mut self, nonce: u64, holder: &str) -> Claiming {
+        let seen = self.seen.clone();
         let new = Claim {
-            epoch: seen.map_or(1, |seen| seen.epoch + 1),
+            epoch: seen.as_ref().map_or(1, |seen| seen.epoch + 1),
             nonce,
-            identity: seen.map_or(self.exchange.identity(), |seen| seen.identity),
-            start: match seen {
+            identity: (seen.as_ref()).map_or(self.exchange.identity(), |seen| seen.identity),
+            start: match &seen {
                 Some(seen) => seen.start,
                 None => self.exchange.start_of_log(),
             },
             holder: holder.to_owned(),
         };
-        let written = log.claim(seen, &new);
-        self.claimed = (written != Written::Fenced).then_some(new);
-        written
+        self.claimed = Some(new.clone());
+        Claiming { seen, new }
+    }
+
+    /// Returns whether it has made a claim that may count.
+    pub(super) const fn is_claiming(&self) -> bool {
+        self.claimed.is_some()
+    }
+
+    /// Notes the outcome of a claim.
+    pub(super) fn note_claim(&mut self, written: &Written) {
+        if *written == Written::Fenced {
+            self.claimed = None;
+        }
     }
 
     /// Becomes the primary: [`Polled::may_lead`] was true in the last look at the log. The exchange

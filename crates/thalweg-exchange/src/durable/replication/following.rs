@@ -7,14 +7,14 @@ use std::{fmt, io, thread};
 
 use thalweg_journal::Storage;
 
-use super::follower::Follower;
+use super::follower::{Claiming, Follower, Polled, Question, Read};
 use super::halted::Halted;
-use super::log::{Claim, CommandLog, LogError, Tail, Written};
+use super::log::{Claim, CommandLog, LogError, Written};
 use super::sequencing::{self, NOTE_EVERY};
 use crate::durable::exchange::Exchange;
 use crate::durable::options::Wake;
 
-/// How often the log is looked at where there is nothing new.
+/// How often the log is looked at where all that it had is executed.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// How long the log may not answer before a replica serves readers with what it has.
@@ -119,49 +119,91 @@ pub struct ReplicaStats {
     pub silent_for: Duration,
 }
 
-/// A read of the log that is asked for.
+/// A call, or several, that the thread of the log makes.
 #[derive(Debug)]
-struct ReadRequest {
-    after: Duration,
-    /// The position to note.
-    position: Option<u64>,
-    from: u64,
+enum LogRequest {
+    Read {
+        after: Duration,
+        /// A claim to be made before.
+        claiming: Option<Claiming>,
+        /// The position to note.
+        position: Option<u64>,
+        question: Question,
+    },
+    /// Notes why this replica has halted, with its position, and ends.
+    Halt(u64, String),
 }
 
 /// The log with what was read there.
 struct ReadReply {
     log: Box<dyn CommandLog>,
     began: Instant,
-    tail: Result<Tail, LogError>,
+    /// The outcome of a claim.
+    claimed: Option<Written>,
+    read: Result<Read, LogError>,
 }
 
-/// The thread that reads the log, which goes there with a request and comes back with the reply.
+/// The thread that makes all calls to the log, which goes there with a request and comes back with
+/// the reply.
 struct LogReader {
-    requests: Sender<(Box<dyn CommandLog>, ReadRequest)>,
+    /// Another one ends the thread.
+    requests: Option<Sender<(Box<dyn CommandLog>, LogRequest)>>,
     replies: Receiver<ReadReply>,
+    /// Whether the thread notes a halt.
+    has_halted: bool,
+}
+
+impl Drop for LogReader {
+    /// Waits for the note of a halt, which the program would not live to see, for a while.
+    fn drop(&mut self) {
+        self.requests = None;
+        if self.has_halted {
+            // No reply comes after it.
+            let _ = self.replies.recv_timeout(SILENT);
+        }
+    }
 }
 
 impl LogReader {
     /// Starts the thread, which ends when this is dropped.
     fn start(options: &FollowOptions, wake: Wake) -> io::Result<Self> {
         let (holder, mut place) = (options.holder.clone(), options.peer_place.clone());
-        let (requests, received) = channel::<(Box<dyn CommandLog>, ReadRequest)>();
+        let (requests, received) = channel::<(Box<dyn CommandLog>, LogRequest)>();
         let (read, replies) = channel();
         let run = move || {
             while let Ok((mut log, request)) = received.recv() {
+                let (after, claiming, position, question) = match request {
+                    LogRequest::Halt(commands, why) => {
+                        let _ = log.note_halt(&holder, commands, &why);
+                        return;
+                    }
+                    LogRequest::Read {
+                        after,
+                        claiming,
+                        position,
+                        question,
+                    } => (after, claiming, position, question),
+                };
                 // Nothing is sent meanwhile, since the log is here.
-                let waited = received.recv_timeout(request.after);
+                let waited = received.recv_timeout(after);
                 if matches!(waited, Err(RecvTimeoutError::Disconnected)) {
                     return;
                 }
+                let claimed = claiming.map(|claiming| claiming.make(&mut *log));
                 let began = Instant::now();
-                if let Some(commands) = request.position {
+                if let Some(commands) = position {
                     // For people: the next one comes soon.
                     let _ = log.note_position(&holder, commands);
                     place.take_if(|place| log.note_peer(&holder, place) == Written::Acked);
                 }
-                let tail = log.read(request.from);
-                if read.send(ReadReply { log, began, tail }).is_err() {
+                let answer = question.ask(&mut *log);
+                let reply = ReadReply {
+                    log,
+                    began,
+                    claimed,
+                    read: answer,
+                };
+                if read.send(reply).is_err() {
                     return;
                 }
                 if let Some(wake) = &wake.0 {
@@ -171,15 +213,27 @@ impl LogReader {
         };
         let thread = thread::Builder::new().name("log reader".into());
         thread.spawn(run)?;
-        Ok(Self { requests, replies })
+        Ok(Self {
+            requests: Some(requests),
+            replies,
+            has_halted: false,
+        })
+    }
+
+    fn send(&self, log: Box<dyn CommandLog>, request: LogRequest) {
+        if let Some(requests) = &self.requests {
+            // The thread ends when this is dropped.
+            let _ = requests.send((log, request));
+        }
     }
 }
 
 /// A replica that follows the log in real time, until it has claimed it and executed all of it.
 /// Then it is the primary: the exchange writes the log.
 ///
-/// The log, which may keep a caller waiting for seconds, is read by a thread of its own; the owner
-/// of the exchange, which is [woken](crate::durable::Options::wake) for that, executes it.
+/// The log may keep a caller waiting for seconds: all calls to it are made by a thread of its own.
+/// The owner of the exchange, which is [woken](crate::durable::Options::wake) for that, executes
+/// what was read.
 pub struct Following<S: Storage> {
     replica: Follower<S>,
     options: FollowOptions,
@@ -229,7 +283,7 @@ impl<S: Storage> Following<S> {
             claims: 0,
             random: RandomState::new(),
         };
-        following.look(log, Duration::ZERO);
+        following.look(log, Duration::ZERO, None);
         Ok(following)
     }
 
@@ -302,22 +356,23 @@ impl<S: Storage> Following<S> {
         }
     }
 
-    /// Has the log looked at after this time.
-    fn look(&mut self, log: Box<dyn CommandLog>, after: Duration) {
+    /// Has the log looked at after this time, and a claim made before.
+    fn look(&mut self, log: Box<dyn CommandLog>, after: Duration, claiming: Option<Claiming>) {
         let now = Instant::now();
         let is_due = |at| now.saturating_duration_since(at) >= NOTE_EVERY;
-        let position = self.noted.is_none_or(is_due);
+        // A take-over does not wait for it.
+        let position = claiming.is_none() && self.noted.is_none_or(is_due);
         if position {
             self.noted = Some(now);
         }
-        let request = ReadRequest {
+        let request = LogRequest::Read {
             after,
+            claiming,
             position: position.then(|| self.exchange().number()),
-            from: self.replica.next(),
+            question: self.replica.question(),
         };
         if let Some(reader) = &self.reader {
-            // The thread ends when this is dropped.
-            let _ = reader.requests.send((log, request));
+            reader.send(log, request);
         }
     }
 
@@ -333,10 +388,12 @@ impl<S: Storage> Following<S> {
         }
     }
 
-    fn take(&mut self, mut look: ReadReply) -> Result<Followed, Halted> {
-        let taken = look.tail.map_err(Halted::from);
-        let taken = taken.and_then(|tail| self.replica.take(&mut *look.log, &tail));
-        let polled = match taken {
+    fn take(&mut self, look: ReadReply) -> Result<Followed, Halted> {
+        if let Some(claimed) = &look.claimed {
+            self.replica.note_claim(claimed);
+        }
+        let taken = look.read.map_err(Halted::from);
+        let polled = match taken.and_then(|read| self.replica.take(&read)) {
             Ok(polled) => polled,
             Err(halted) if halted.may_pass() => {
                 self.silence.forget();
@@ -347,12 +404,15 @@ impl<S: Storage> Following<S> {
                     }
                     halted => Looked::Waits(halted.to_string()),
                 };
-                self.look(look.log, LOOK_EVERY);
+                self.look(look.log, LOOK_EVERY, None);
                 return Ok(Followed::Executed(0));
             }
             Err(halted) => {
-                let (holder, commands) = (&self.options.holder, self.exchange().number());
-                let _ = look.log.note_halt(holder, commands, &halted.to_string());
+                let commands = self.exchange().number();
+                if let Some(reader) = &mut self.reader {
+                    reader.send(look.log, LogRequest::Halt(commands, halted.to_string()));
+                    reader.has_halted = true;
+                }
                 return Err(halted);
             }
         };
@@ -360,13 +420,11 @@ impl<S: Storage> Following<S> {
         self.was_at_end |= polled.is_at_end;
         if polled.may_lead {
             self.reader = None;
-            if let Some(place) = &self.options.peer_place {
-                // It may have been refused until now.
-                let _ = look.log.note_peer(&self.options.holder, place);
-            }
             let wake = self.exchange().options.wake.clone();
+            // Where it gives copies may have been refused until now.
+            let place = self.options.peer_place.take();
             self.replica.lead(|claim, newest, kept| {
-                sequencing::start(look.log, (claim, newest), kept, wake)
+                sequencing::start(look.log, (claim, newest), (kept, place), wake)
             })?;
             return Ok(Followed::Leads);
         }
@@ -378,25 +436,33 @@ impl<S: Storage> Following<S> {
             // The log is slow: the writer's signs are as well.
             self.silence.forget();
         }
+        let claiming = self.may_claim(&polled).then(|| {
+            self.claims += 1;
+            self.silence.forget();
+            let nonce = self.random.hash_one(self.claims);
+            // Another one may be faster.
+            self.replica.claiming(nonce, &self.options.holder)
+        });
+        // A read costs etcd a round among its nodes, as a write does: followers that read one after
+        // the other, while there was something new, took as much of it as the primary.
+        let goes_on = polled.executed > 0 && !polled.is_at_end;
+        let after = match claiming.is_some() || goes_on || self.replica.is_claiming() {
+            true => Duration::ZERO,
+            false => LOOK_EVERY,
+        };
+        self.look(look.log, after, claiming);
+        Ok(Followed::Executed(polled.executed))
+    }
+
+    /// Whether this replica may take over after a look at the log.
+    fn may_claim(&mut self, polled: &Polled) -> bool {
         let silent_for = self.silence.note(polled.pulse, Instant::now());
-        let may_claim = match polled.pulse {
+        match polled.pulse {
             // It would end at once as the primary.
             Some(_) if self.exchange().lacks_room() => false,
             Some(_) => polled.is_complete && silent_for >= self.options.silence,
             None => self.options.bootstrap,
-        };
-        let mut after = Duration::ZERO;
-        if may_claim {
-            self.claims += 1;
-            let nonce = self.random.hash_one(self.claims);
-            // Another one may have been faster.
-            let _ = (self.replica).claim(&mut *look.log, nonce, &self.options.holder);
-            self.silence.forget();
-        } else if polled.executed == 0 {
-            after = LOOK_EVERY;
         }
-        self.look(look.log, after);
-        Ok(Followed::Executed(polled.executed))
     }
 }
 
@@ -716,6 +782,90 @@ pub(super) mod tests {
             std::thread::yield_now();
         }
         first.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn a_directory_of_another_log_halts_even_where_its_commands_are_the_same() {
+        let two = [(); 2].map(|()| (SimLog::well(), SimDisk::new()));
+        for (log, disk) in &two {
+            let mut first = follow_on(disk, ("first", true), log);
+            add(&mut first, 1);
+            first.close().expect("it ends in order");
+        }
+        let [(own, disk), (other, _)] = two;
+        let number = |log: &SimLog| {
+            let claim = log.clone().read(0).expect("it answers").claim;
+            claim.expect("it was made").chain_start()
+        };
+        let (exchange, _) = Exchange::open_in(disk, Options::default(), |_| ()).expect("it opens");
+        let options = FollowOptions::new("other");
+        let following = Following::start(exchange, Box::new(other.clone()), options);
+        let mut following = following.expect("there are threads");
+        let halted = loop {
+            match following.turn() {
+                Ok(Followed::Leads) => panic!("it leads a log that is not its own"),
+                Ok(_) => thread::yield_now(),
+                Err(halted) => break halted,
+            }
+        };
+        let text = format!(
+            "the directory of this replica belongs to the command log {:016x}, and this one is \
+             {:016x}: that of another exchange, or one that was made anew",
+            number(&own),
+            number(&other)
+        );
+        assert_eq!(halted.to_string(), text);
+    }
+
+    #[test]
+    fn an_owner_waits_neither_for_a_claim_nor_for_the_note_of_a_halt() {
+        let log = SimLog::well();
+        log.world().is_hung = true;
+        // Where an owner waited for the log after all, the test would not end by itself.
+        let (released, later) = (log.clone(), mpsc::channel::<()>());
+        let (end, ended) = later;
+        let watchdog = thread::spawn(move || {
+            let in_time = ended
+                .recv_timeout(Duration::from_secs(60))
+                .is_err_and(|error| error == RecvTimeoutError::Disconnected);
+            released.world().is_hung = false;
+            in_time
+        });
+        let mut options = FollowOptions::new("first");
+        options.bootstrap = true;
+        let follow = |options: FollowOptions, durable: Options| {
+            let opened = Exchange::open_in(SimDisk::new(), durable, |_| ());
+            let (exchange, _) = opened.expect("it opens");
+            let following = Following::start(exchange, Box::new(log.clone()), options);
+            following.expect("there are threads")
+        };
+        let mut first = follow(options, Options::default());
+        while log.world().waited == 0 {
+            first.turn().expect("it does not halt");
+            thread::yield_now();
+        }
+        assert_eq!(first.turn().expect("it waits"), Followed::Nothing);
+        log.world().is_hung = false;
+        while first.turn().expect("it does not halt") != Followed::Leads {
+            thread::yield_now();
+        }
+        log.world().is_hung = true;
+        let mut other_limits = Options::default();
+        other_limits.sessions.answers_kept += 1;
+        let mut other = follow(FollowOptions::new("other"), other_limits);
+        let halted = loop {
+            match other.turn() {
+                Ok(_) => thread::yield_now(),
+                Err(halted) => break halted,
+            }
+        };
+        assert!(log.world().is_hung && log.world().halts.is_empty());
+        log.world().is_hung = false;
+        drop(other);
+        assert_eq!(log.world().halts, [halted.to_string()]);
+        drop(end);
+        assert!(watchdog.join().expect("no panic"), "the owner has waited");
+        first.into_exchange().close().expect("it ends in order");
     }
 
     #[test]

@@ -109,6 +109,17 @@ pub enum Halted {
         /// How many commands both have.
         commands: u64,
     },
+    /// The directory of the replica belongs to another log.
+    #[error(
+        "the directory of this replica belongs to the command log {own:016x}, and this one is \
+        {log:016x}: that of another exchange, or one that was made anew"
+    )]
+    OtherLog {
+        /// The [start of the chain](super::Claim::chain_start) of its own log.
+        own: u64,
+        /// That of this log.
+        log: u64,
+    },
     /// The replica has other limits of sessions than the one that made the log.
     #[error(
         "the log was made with other limits of sessions (sessions.* in the configuration) than \

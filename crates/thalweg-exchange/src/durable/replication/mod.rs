@@ -25,6 +25,7 @@
 //! `docs/replication.md` says what is promised, and how it is operated.
 
 pub(in crate::durable) mod batch;
+pub(in crate::durable) mod belonging;
 pub mod copying;
 mod follower;
 mod following;
@@ -38,6 +39,7 @@ mod sequencing;
 mod simulation;
 
 pub use self::batch::{BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX};
+pub use self::belonging::{LOG_FILE, log_of, note_log};
 pub use self::follower::{Follower, Polled};
 pub use self::following::{FollowOptions, Followed, Following, Looked, ReplicaStats};
 pub use self::halted::Halted;

@@ -100,6 +100,8 @@ struct Sequencing {
     wake: Wake,
     kept: Kept,
     older: Option<Older>,
+    /// Where others get copies of this replica, until that is noted.
+    place: Option<String>,
     noted: Instant,
     health: Arc<Health>,
     /// How often the owner had polled when that was looked at last, and when that had changed.
@@ -118,11 +120,12 @@ struct Older {
 }
 
 /// Starts the thread under a claim that was granted, behind the batch with the index `newest`. It
-/// ends with the exchange, when that hangs, or when another replica has claimed the log.
+/// ends with the exchange, when that hangs, or when another replica has claimed the log. Notes
+/// where others get copies of this replica.
 pub(super) fn start(
     log: Box<dyn CommandLog>,
     (claim, newest): (Claim, Option<u64>),
-    kept: Kept,
+    (kept, place): (Kept, Option<String>),
     wake: Wake,
 ) -> io::Result<Box<dyn Outlet>> {
     let (offers, to_write) = channel();
@@ -141,6 +144,7 @@ pub(super) fn start(
             asked: now,
         }),
         kept,
+        place,
         noted: now,
         health: Arc::clone(&health),
         polls: (0, now),
@@ -214,11 +218,15 @@ impl Sequencing {
 
     /// Notes now and then how far this replica is at least: for when it has stopped.
     fn note_position(&mut self) {
+        if self.noted.elapsed() < NOTE_EVERY {
+            return;
+        }
+        self.noted = Instant::now();
+        let (holder, log) = (&self.sequencer.claim().holder, &mut self.log);
+        (self.place).take_if(|place| log.note_peer(holder, place) == Written::Acked);
         let (commands, _) = self.sequencer.last();
-        if commands > 0 && self.noted.elapsed() >= NOTE_EVERY {
-            let holder = &self.sequencer.claim().holder;
-            let _ = self.log.note_position(holder, commands);
-            self.noted = Instant::now();
+        if commands > 0 {
+            let _ = log.note_position(holder, commands);
         }
     }
 

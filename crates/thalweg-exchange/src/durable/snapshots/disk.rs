@@ -342,7 +342,7 @@ impl<F: StorageFile> Pieces<F> {
     }
 }
 
-fn write_piece(file: &impl StorageFile, offset: usize, piece: &[u8]) -> io::Result<()> {
+pub(crate) fn write_piece(file: &impl StorageFile, offset: usize, piece: &[u8]) -> io::Result<()> {
     let mut done = 0;
     while done < piece.len() {
         match file.write_at((offset + done) as u64, &piece[done..], Syncing::Now) {

@@ -23,8 +23,8 @@ use std::time::Instant;
 use thalweg_journal::Storage;
 
 pub(super) use self::disk::{
-    Part, Pieces, header_of, image_of, list as commands_in_order, newest, read_file,
-    snapshot_commands, whole_header,
+    Part, Pieces, header_of, image_of, io_error, list as commands_in_order, newest, read_file,
+    remove, snapshot_commands, whole_header, write_piece,
 };
 use self::file::Moment;
 pub use self::file::SnapshotHeader;

@@ -7,7 +7,7 @@
 use super::Matching;
 use crate::book::Book;
 use crate::command::Command;
-use crate::engine::symbol_index::NO_SLOT;
+use crate::engine::index::NO_SLOT;
 use crate::ids::{OrderId, SymbolId, UserId};
 
 /// Commands that are looked at together: enough to wait for few of their lines, and few enough that

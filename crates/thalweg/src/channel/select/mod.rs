@@ -44,17 +44,20 @@
 //! | `never` | [`never()`]; for an arm that sends, an empty `Option` |
 //! | a panic where there is no operation | does not compile, or gives [`SelectEmpty`] |
 //!
-//! (*) crossbeam computes `v` only when `s` can take it. Here it is made before the select, which
-//! takes it out of the `Option` if it is sent.
+//! (*) crossbeam evaluates `v` only when `s` can take it. Here the value is computed before the
+//! select, which takes it out of the `Option` if it is sent.
 //!
 //! A branch of `select!` may `return`, `break` or use `?`; a closure can't: have the closures
 //! return values of an enum, and `match` the value that [`Select::wait`] returns.
 //!
+//! A consumer of a [bus](crate::bus) can't be an arm: give it a thread that sends into a channel.
+//!
 //! # Which arm
-//! One that is ready, each with the same chance, so that none starves and silent arms shift
-//! nothing; or the first that is ready, if the select is [`biased`](Select::biased). An arm whose
-//! channel is disconnected is ready, with an error; so is a sending arm under a policy that does
-//! not wait. A sending arm without an element takes no part, nor does a timer that is over.
+//! A select chooses among the arms that are ready, each with the same probability, so that none
+//! starves, whatever pending arms there are; or the first that is ready, if the select is
+//! [`biased`](Select::biased). An arm whose channel is disconnected is ready, with an error; so is
+//! a sending arm under a policy that does not wait. A sending arm without an element takes no part,
+//! nor does a timer that has expired.
 //!
 //! A disconnected arm would be ready in each turn of a loop. To switch it off, put [`never()`] in
 //! the receiver's place:
@@ -85,17 +88,17 @@
 //! ```
 //!
 //! # Nothing is ready
-//! If [`Select::try_now`] or [`Select::or_else`] finds nothing, there was one moment during the
+//! If [`Select::try_now`] or [`Select::or_else`] finds nothing, there was one instant during the
 //! call at which no arm was ready: an element that others move from channel to channel, so that it
-//! is in one of them all the time, is not missed. The same is so at the end of a wait with a time
-//! limit. Where a processor may show a thread's writes to another one out of order (x86 does not),
-//! the moment is as exact as that. Room that another sender claims and gives back meanwhile counts
-//! as not there.
+//! is in one of them all the time, is not missed. The same holds at the end of a wait with a time
+//! limit. Where a CPU may show a thread's writes to another one out of order (x86 does not), the
+//! instant is as exact as that. Slots that another sender claims and releases meanwhile count as
+//! taken.
 //!
 //! # Async
-//! [`Select::wait_async`] needs nothing but a `Waker`, and so knows no
-//! time: a select with [`after`](Select::after) or [`timer`](Select::timer) has no `wait_async`,
-//! which the compiler says. Use the runtime's timeout around it, or its interval beside it.
+//! [`Select::wait_async`] needs nothing but a `Waker`, and so has no timers: a select with
+//! [`after`](Select::after) or [`timer`](Select::timer) has no `wait_async`, which the compiler
+//! says. Use the runtime's timeout around it, or its interval beside it.
 //!
 //! ```compile_fail,E0277
 //! use std::time::Duration;
@@ -142,16 +145,16 @@ errors! {
     }
 }
 
-/// A select: several operations, of which one is done, the first that can be; see the
+/// A select: several operations, one of which is done, the first that is ready; see the
 /// [module](self) for an example.
 ///
-/// Each arm has a closure; the one of the arm that was done is called, when the others are given
-/// up, and gives the result of the whole. Closures that need the same thing mutably can't borrow it
-/// all: have them give a value of an enum, and `match`.
+/// Each arm has a closure. That of the arm that was done is called after the other arms were
+/// cancelled, and returns the result of the select. Two closures can't borrow the same value
+/// mutably: have them return a value of an enum, and `match`.
 ///
-/// Nothing is allocated, but for a thread's first wait and by a [`list`](Self::list). A look at an
-/// arm costs what a `try_` costs; a wait lists the thread on every arm, some 50 ns each. It spins
-/// before it sleeps as the endpoint of its first arm does.
+/// Nothing is allocated, but for a thread's first wait and by a [`list`](Self::list). A check of an
+/// arm costs as much as a `try_recv` or `try_send`; a wait registers the thread with every arm,
+/// some 50 ns each. It spins before it sleeps as the endpoint of its first arm does.
 #[must_use = "nothing is selected before `wait` or one of its kin"]
 pub struct Select<R, A = NoArms> {
     arms: A,
@@ -183,7 +186,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// Receives the oldest element of `receiver`, or [`RecvError`] if there will be none any more.
+    /// Adds an arm that receives from `receiver`; `then` gets the oldest element, or [`RecvError`]
+    /// if the channel is disconnected.
     pub fn recv<'a, T, S: Shape, F>(
         self,
         receiver: &'a mut Receiver<T, S>,
@@ -195,14 +199,15 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(RecvArm::new(receiver, then))
     }
 
-    /// Sends the element in `value`, which is taken out of there only if it is sent. If there is
-    /// none, this arm is never ready.
+    /// Adds an arm that sends the element in `value`, which is taken out of the `Option` only if it
+    /// is sent; `then` gets the outcome. With `None`, the arm is never ready.
     ///
-    /// While the select waits at a rendezvous the element is with the channel; it is back in
-    /// `value` when the select is over or dropped, unless a receiver has it. Errors are those of
-    /// [`Sender::send`]: [`SendError::Disconnected`] if no receiver is left, and
-    /// [`SendError::Full`], at once, under [`Overflow::Reject`](super::Overflow::Reject). They hold
-    /// `()` in place of the element, which is still in `value`.
+    /// While the select waits at a rendezvous the element is in the channel; it is back in `value`
+    /// when the select returns or is dropped, unless a receiver took it. Errors are those of
+    /// [`Sender::send`]: [`SendError::Disconnected`] if every receiver was dropped or the channel
+    /// was closed, and [`SendError::Full`], at once, under
+    /// [`Overflow::Reject`](super::Overflow::Reject). They hold `()` in place of the element, which
+    /// is still in `value`.
     pub fn send<'a, T, S: Shape, F>(
         self,
         sender: &'a mut Sender<T, S>,
@@ -215,8 +220,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(SendArm::new(sender, value, then))
     }
 
-    /// Adds an arm that is ready when `timeout` has passed since this call; the closure gets that
-    /// moment. It costs a read of the clock for each check of the arms.
+    /// Adds an arm that is ready when `timeout` has passed since this call; `then` gets that
+    /// instant. It costs a read of the clock for each check of the arms.
     pub fn after<F>(self, timeout: Duration, then: F) -> Select<R, List<TimerArm<Timer, F>, A>>
     where
         F: FnOnce(Instant) -> R,
@@ -224,8 +229,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(TimerArm::new(after(timeout), then))
     }
 
-    /// Adds an arm that is ready when the next moment of `timer` has come, which is received then;
-    /// never if there is none any more.
+    /// Adds an arm that is ready at the next instant of `timer`, which `then` gets. It is never
+    /// ready if the timer has expired.
     pub fn timer<F>(self, timer: &mut Timer, then: F) -> Select<R, List<TimerArm<&mut Timer, F>, A>>
     where
         F: FnOnce(Instant) -> R,
@@ -245,7 +250,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// Makes the select take, of the arms that are ready, the one that was added first. Bias only
+    /// Makes the select choose, among arms that are ready, the one that was added first. Bias only
     /// affects the choice among ready arms: a select that waits is woken by whichever comes first.
     /// An arm that is always ready starves later ones.
     pub fn biased(mut self) -> Self {
@@ -262,14 +267,14 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// Waits until an arm is ready; gives what its closure gives. A [`list`](Self::list) gives a
-    /// `Result`: [`SelectEmpty`], at once, if it is empty.
+    /// Waits until an arm is ready, and returns the result of its closure: `R`, or `Result<R,
+    /// SelectEmpty>` for a [`SelectList`], which is [`SelectEmpty`], at once, without arms.
     ///
-    /// If no arm can ever be ready, since those that send have no element, timers are over and all
-    /// others are silent, that is for ever.
+    /// If no arm can ever be ready, `wait` blocks for ever: if arms that send have no element,
+    /// timers have expired, and nothing comes for those that receive.
     ///
     /// # Panics
-    /// If the closure does; all arms are given up then.
+    /// If the closure does; all arms were cancelled then.
     pub fn wait(self) -> A::Waited
     where
         A: Waits<R>,
@@ -282,7 +287,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         })
     }
 
-    /// Works as [`wait`](Self::wait), but no longer than `timeout`. Without arms, that long.
+    /// Works as [`wait`](Self::wait), but waits no longer than `timeout`; without arms, exactly
+    /// that long. A timeout beyond the range of the clock, such as [`Duration::MAX`], is no limit.
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -294,8 +300,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.wait_until(Instant::now().checked_add(timeout))
     }
 
-    /// Works as [`wait`](Self::wait), but no longer than until `deadline`. One that has passed
-    /// makes this a [`try_now`](Self::try_now).
+    /// Works as [`wait`](Self::wait), but waits no longer than until `deadline`. With a deadline
+    /// that has passed, this is a [`try_now`](Self::try_now).
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -316,7 +322,7 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
     fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
-        let mut pace = Pace::new(Mode::Power);
+        let mut pace = Pace::new(Mode::LowPower);
         // Lent while the arms are in use.
         self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));
         let found = self.round().wait(&mut pace, deadline);
@@ -330,7 +336,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         let _ = (0..self.arms.count()).any(|at| self.arms.with(at, &mut work));
     }
 
-    /// Does one operation if any can be done now. `None` says that at one moment none could: see
+    /// Does one operation if an arm is ready now. Returns `None` if at one instant none was: see
     /// [the module](self#nothing-is-ready).
     ///
     /// # Panics
@@ -340,7 +346,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         Some(self.arms.finish(at))
     }
 
-    /// Works as [`try_now`](Self::try_now), with a result for when nothing can be done.
+    /// Works as [`try_now`](Self::try_now), but returns the result of `fallback` if no arm is
+    /// ready.
     ///
     /// ```
     /// use thalweg::channel::{spsc, Select};
@@ -358,8 +365,8 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// Works as [`wait`](Self::wait), as a future for any runtime; not with a timer.
     ///
     /// Cancel-safe: dropping it loses no element and no wake-up, and elements to be sent are back
-    /// in their places. One that is kept unpolled, or forgotten: see
-    /// [futures that wait and are not polled](super#futures-that-wait-and-are-not-polled).
+    /// in their `Option`s. One that is kept unpolled, or forgotten: see [futures that wait and are
+    /// not polled](super#futures-that-wait-and-are-not-polled).
     pub async fn wait_async(mut self) -> A::Waited
     where
         A: Waits<R> + Untimed,
@@ -381,8 +388,8 @@ type ArmList<'a, R> = Vec<Box<dyn Choice<R> + 'a>>;
 
 impl<'a, R> SelectList<'a, R> {
     /// Returns a select for any number of arms, which [`push_recv`](Self::push_recv) and
-    /// [`push_send`](Self::push_send) add. Their closures get the place of the arm, from 0. Arms of
-    /// the other kind may follow, and have later places.
+    /// [`push_send`](Self::push_send) add. Their closures get the index of the arm, from 0. Arms
+    /// added by [`recv`](Self::recv) or [`send`](Self::send) may follow, and have later indexes.
     ///
     /// Allocates for each arm.
     ///
@@ -403,7 +410,7 @@ impl<'a, R> SelectList<'a, R> {
         Self::with_arms(Vec::new())
     }
 
-    /// Adds an arm that receives, as [`recv`](Self::recv) does; gives its place.
+    /// Adds an arm that receives, as [`recv`](Self::recv) does; returns its index.
     pub fn push_recv<T, S: Shape>(
         &mut self,
         receiver: &'a mut Receiver<T, S>,
@@ -413,7 +420,7 @@ impl<'a, R> SelectList<'a, R> {
         self.push(RecvArm::new(receiver, move |got| then(at, got)))
     }
 
-    /// Adds an arm that sends, as [`send`](Self::send) does; gives its place.
+    /// Adds an arm that sends, as [`send`](Self::send) does; returns its index.
     pub fn push_send<T, S: Shape>(
         &mut self,
         sender: &'a mut Sender<T, S>,
@@ -457,11 +464,11 @@ impl<R> Waits<R> for ArmList<'_, R> {
 // A list that arms can be pushed to needs no clock.
 impl<R> Untimed for ArmList<'_, R> {}
 
-/// A source of moments: made by [`after`], [`at`] and [`tick`], received from by
-/// [`Select::timer`] or by itself.
+/// A source of instants, made by [`after`], [`at`] and [`tick`]: for an arm of a select
+/// ([`Select::timer`]), or to receive from directly.
 ///
-/// There is no thread behind it, and no list of timers: it is a point in time, and a thread that
-/// waits for it sleeps no longer than until then. A timer for which no thread waits costs nothing.
+/// It has no thread and no list of timers: it is a point in time, and a thread that waits for it
+/// sleeps no longer than until then. A timer for which no thread waits costs nothing.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -485,10 +492,10 @@ pub struct Timer {
     period: Option<Duration>,
 }
 
-/// Returns a timer for one moment, `duration` from now.
+/// Returns a timer for one instant, `duration` from now.
 ///
-/// As the receiver of this name in `crossbeam-channel`, but it is disconnected when it is over.
-/// After a duration beyond the clock's range it never comes.
+/// It works as the receiver of this name in `crossbeam-channel`, but is disconnected when it has
+/// expired. With a duration beyond the range of the clock it never fires.
 pub fn after(duration: Duration) -> Timer {
     at(later(Instant::now(), duration))
 }
@@ -500,7 +507,7 @@ fn later(now: Instant, duration: Duration) -> Instant {
     (shorter.find_map(|duration| now.checked_add(duration))).unwrap_or(now)
 }
 
-/// Returns a timer for the moment `when`.
+/// Returns a timer for the instant `when`.
 pub fn at(when: Instant) -> Timer {
     Timer {
         due: Some(when),
@@ -508,9 +515,9 @@ pub fn at(when: Instant) -> Timer {
     }
 }
 
-/// Returns a timer for a moment every `period`, the first of them one period from now.
+/// Returns a timer for an instant every `period`, the first of them one period from now.
 ///
-/// The next period begins when a moment is received, so that there is never more than one to
+/// The next period begins when an instant is received, so that there is never more than one to
 /// receive: a late receiver does not find a queue of them. A period of 0 makes it always ready.
 pub fn tick(period: Duration) -> Timer {
     Timer {
@@ -519,8 +526,8 @@ pub fn tick(period: Duration) -> Timer {
     }
 }
 
-/// Returns a receiver to which nothing comes and that is not disconnected, for a place that may
-/// have no receiver.
+/// Returns a receiver that stays empty and is never disconnected: for an arm of a select that is
+/// switched off.
 ///
 /// ```
 /// use std::time::Duration;
@@ -536,16 +543,16 @@ pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
 }
 
 impl Timer {
-    /// Returns when it is due next; `None` if never again.
+    /// Returns the next instant at which it is due; `None` if it has expired.
     pub fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// Returns the moment that has come, if it has.
+    /// Returns the instant at which it was due, if that has passed.
     ///
     /// # Errors
-    /// [`TryRecvError::Empty`] before that, and [`TryRecvError::Disconnected`] if none will come
-    /// any more.
+    /// [`TryRecvError::Empty`] before that, and [`TryRecvError::Disconnected`] if the timer has
+    /// expired.
     pub fn try_recv(&mut self) -> Result<Instant, TryRecvError> {
         let due = self.due.ok_or(TryRecvError::Disconnected)?;
         let now = Instant::now();
@@ -556,17 +563,17 @@ impl Timer {
         Ok(due)
     }
 
-    /// Waits for the next moment, and gives when it was due.
+    /// Blocks the thread until the timer is due, and returns the instant at which it was.
     ///
     /// # Errors
-    /// [`RecvError`] if none will come any more.
+    /// [`RecvError`] if the timer has expired.
     pub fn recv(&mut self) -> Result<Instant, RecvError> {
         self.due.ok_or(RecvError)?;
         Ok(Select::new().timer(self, |due| due).wait())
     }
 }
 
-/// The moments to come, each of them waited for.
+/// Iterates over the instants, and blocks the thread until each of them.
 impl Iterator for Timer {
     type Item = Instant;
 

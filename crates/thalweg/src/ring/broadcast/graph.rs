@@ -4,8 +4,8 @@ use super::{Access, Group, Reader, RingPublisher, Shared};
 use crate::ring::sequence::{CAPACITY_MAX, fresh, slots_for};
 use crate::ring::sync::Arc;
 
-/// Names a reader while a ring is being built; its number is also its place in the readers that
-/// [`RingBuilder::build`] gives.
+/// The id of a reader while a ring is being built. Its [`index`](Self::index) is also its index in
+/// the readers that [`RingBuilder::build`] returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ReaderId {
     /// Which builder declared it.
@@ -14,7 +14,7 @@ pub struct ReaderId {
 }
 
 impl ReaderId {
-    /// Returns the reader's place, counted from 0 in the order of declaration.
+    /// Returns the reader's index, counted from 0 in the order of declaration.
     pub fn index(self) -> usize {
         self.index
     }
@@ -26,13 +26,13 @@ impl ReaderId {
 pub enum GraphError {
     /// The capacity is outside 1 to [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX).
     Capacity(usize),
-    /// There is no reader.
+    /// No reader was declared; at least 1 is needed.
     NoReader,
-    /// A group of no shards was asked for.
+    /// A group of shards has 0 shards; at least 1 is needed.
     NoShard,
-    /// Neither reader comes after the other, and at least one of them writes.
+    /// Two readers are not ordered, and at least one of them writes.
     Conflict(ReaderId, ReaderId),
-    /// A reader was to come after one of another builder.
+    /// A reader was declared to depend on a reader of another builder.
     Foreign(ReaderId),
 }
 
@@ -54,9 +54,9 @@ struct Declared {
 
 /// Declares the readers of a ring and their order.
 ///
-/// A reader can only name readers declared before it, so the graph has no cycle by construction.
-/// The [`ReaderId`]s must be this builder's own: another's stands for the reader of that number
-/// here, and [`build`](Self::build) panics if there is none before the one that names it.
+/// A reader can only depend on readers declared before it, so the graph has no cycle by
+/// construction. With a [`ReaderId`] of another builder, [`build`](Self::build) returns
+/// [`GraphError::Foreign`].
 ///
 /// ```
 /// use thalweg::ring::broadcast::RingBuilder;
@@ -113,20 +113,20 @@ impl<T> RingBuilder<T> {
         ReaderId { of: self.id, index }
     }
 
-    /// Declares a reader that only looks, behind the readers in `after` (behind the publisher if
-    /// there are none).
+    /// Declares a reader that only reads elements (by [`Reader::visit`]), and depends on the
+    /// readers in `after`, or on the publisher if there are none.
     pub fn looker(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Look, after)
     }
 
-    /// Declares a reader that changes elements in place.
+    /// Declares a reader that changes elements in place (by [`Reader::visit_mut`]).
     pub fn writer(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Write, after)
     }
 
     /// Declares a group of `shards` readers that change elements in place, each only those whose
-    /// route, modulo `shards`, is its number. `route` is called once per element, when it is
-    /// published.
+    /// route, modulo `shards`, is its index in the group. `route` is called once per element, when
+    /// it is published; if it panics, the element is not published.
     pub fn shards(
         &mut self,
         shards: usize,
@@ -146,15 +146,14 @@ impl<T> RingBuilder<T> {
             .collect()
     }
 
-    /// Checks the graph and makes the ring; `factory` is called once per slot.
+    /// Checks the graph and makes the ring. `factory` is called once for each slot; the number of
+    /// slots is the capacity, rounded up to a power of two.
     ///
     /// # Errors
-    /// A capacity outside its limits, no reader, an empty group, or two readers that could touch
-    /// one element at the same time though one of them writes.
+    /// See [`GraphError`].
     ///
     /// # Panics
-    /// If a reader was put behind a [`ReaderId`] of another builder whose number this one had not
-    /// given out yet.
+    /// If `factory` panics.
     pub fn build(
         self,
         factory: impl FnMut() -> T,

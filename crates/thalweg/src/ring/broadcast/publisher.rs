@@ -9,9 +9,10 @@ use crate::ring::sync::{Arc, Ordering, UnsafeCell, order};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SlotError {
-    /// Fewer slots are free than were asked for; try again when the slowest reader has moved on.
+    /// Fewer slots are free than were asked for. A later try may succeed, when the slowest reader
+    /// has released more.
     Full,
-    /// A reader has gone before the end, so nothing will be freed any more.
+    /// A reader was dropped before it had read all elements, so no slot will be freed any more.
     Closed,
 }
 
@@ -20,8 +21,8 @@ errors!(SlotError {
     Self::Closed => "a reader of the ring has gone";
 });
 
-/// The one writer of a broadcast ring. Dropping it closes the ring: readers drain what was
-/// published.
+/// The one writer of a broadcast ring. Dropping it closes the ring: readers still get all published
+/// elements.
 ///
 /// # Memory ordering
 /// A write through a [`SlotClaim`] before `commit` happens before any reader's access to it.
@@ -55,7 +56,7 @@ impl<T> RingPublisher<T> {
         }
     }
 
-    /// Slots of the ring, in elements.
+    /// Returns the number of slots of the ring.
     pub fn capacity(&self) -> usize {
         self.ring.slots.len()
     }
@@ -67,7 +68,7 @@ impl<T> RingPublisher<T> {
         self.next
     }
 
-    /// Returns how far this publisher has come, for a thread that watches it.
+    /// Returns a handle to the number of published elements, for another thread.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.ring.published))
     }
@@ -78,8 +79,8 @@ impl<T> RingPublisher<T> {
         self.free_until > self.next
     }
 
-    /// Returns the least number of free slots: it looks at the readers again only if fewer than
-    /// `wanted` are known.
+    /// Returns a number of slots that are free, at least. It reads the readers' positions again
+    /// only if fewer than `wanted` are known to be free.
     #[inline(always)]
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
@@ -93,9 +94,9 @@ impl<T> RingPublisher<T> {
         (self.free_until - self.next) as usize
     }
 
-    /// Works as [`free`](Self::free), and counts what readers gave back early
-    /// ([`Reader::give_back`](super::Reader::give_back)). For a caller that finds no room
-    /// otherwise: each look takes a line away from those readers.
+    /// Works as [`free`](Self::free), and counts the slots that readers released early
+    /// ([`Reader::give_back`](super::Reader::give_back)). For a caller that finds no free slot
+    /// otherwise: each call takes a cache line away from those readers.
     #[inline(never)]
     pub fn free_early(&mut self, wanted: usize) -> usize {
         if self.free(wanted) < wanted {
@@ -112,25 +113,24 @@ impl<T> RingPublisher<T> {
         (self.free_until - self.next) as usize
     }
 
-    /// Returns whether everything published has been through every reader.
+    /// Returns whether every reader has released all published elements.
     pub fn is_drained(&self) -> bool {
         // ORDERING: Acquire (order::reclaim), pairs with `Reader::release_until`; the caller may
         // rely on the readers' work being visible.
         slowest(&self.last, order::reclaim()) == self.next
     }
 
-    /// Returns whether a reader has gone before the end.
+    /// Returns whether a reader was dropped before it had read all elements.
     pub fn is_closed(&self) -> bool {
         self.ring.gone() & READER_GONE != 0
     }
 
-    /// Claims the next `count` slots. Nothing is visible to readers before [`SlotClaim::commit`]; a
-    /// claim that is dropped publishes nothing, and the slots keep whatever was written for the
-    /// next claim to overwrite.
+    /// Claims the next `count` slots. Readers see nothing before [`SlotClaim::commit`]; a claim
+    /// that is dropped publishes nothing, and the next claim overwrites its slots.
     ///
     /// # Errors
     /// [`SlotError::Full`] if fewer than `count` slots are free (always so above the capacity),
-    /// [`SlotError::Closed`] if a reader has gone.
+    /// [`SlotError::Closed`] if a reader was dropped before it had read all elements.
     #[inline(always)]
     pub fn claim(&mut self, count: usize) -> Result<SlotClaim<'_, T>, SlotError> {
         if self.free(count) < count {
@@ -216,7 +216,7 @@ pub(crate) struct Published<'p, T> {
     pub(super) sequence: u64,
 }
 
-/// Slots that the publisher may write and no other thread can see.
+/// Slots that the publisher has claimed and may write; no other thread can see them.
 #[derive(Debug)]
 #[must_use = "a claim that is not committed publishes nothing"]
 pub struct SlotClaim<'p, T> {
@@ -231,10 +231,11 @@ impl<T> SlotClaim<'_, T> {
         self.publisher.next
     }
 
-    /// Writes slot `at` of the claim. The slot holds what an earlier element left there.
+    /// Writes slot `at` of the claim, from 0. The slot holds what an earlier element left there.
     ///
     /// # Panics
-    /// If `at` is not below how many slots were claimed.
+    /// If `at` is not below the number of claimed slots; and if `write` panics, which publishes
+    /// nothing.
     #[inline(always)]
     pub fn write<R>(&mut self, at: usize, write: impl FnOnce(&mut T) -> R) -> R {
         assert!(at < self.count, "slot {at} of a claim of {}", self.count);
@@ -251,10 +252,10 @@ impl<T> SlotClaim<'_, T> {
         self.commit_first(count);
     }
 
-    /// Publishes the first `count` slots of the claim and gives the rest back.
+    /// Publishes the first `count` slots of the claim and releases the others.
     ///
     /// # Panics
-    /// If `count` is above how many slots were claimed.
+    /// If `count` is above the number of claimed slots.
     #[inline(always)]
     pub fn commit_first(self, count: usize) {
         assert!(

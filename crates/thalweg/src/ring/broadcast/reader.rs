@@ -4,19 +4,19 @@ use super::{Access, PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 
-/// The outcome of a reader's look.
+/// The result of [`Reader::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polled {
-    /// The number of elements that may be worked on, at least one.
+    /// The number of elements that the reader may visit, at least 1.
     Ready(usize),
-    /// Nothing now.
+    /// No element may be visited now.
     Empty,
-    /// Nothing now or ever: the publisher has gone and everything was worked on, or another reader
-    /// has gone before the end.
+    /// No element will come any more: the publisher was dropped and the reader has released all
+    /// elements, or another reader was dropped before it had.
     Closed,
 }
 
-/// The progress of a reader, or of the publisher, for a thread that watches it.
+/// A handle to the progress of a reader, or of the publisher, for another thread.
 #[derive(Debug, Clone)]
 pub struct Progress(pub(super) Arc<Sequence>);
 
@@ -28,8 +28,8 @@ impl Progress {
     }
 }
 
-/// A reader, which follows the publisher: it looks at elements, or changes them in place (all of
-/// them, or those of its shard), as it was declared.
+/// A reader of a broadcast ring: it reads elements, or changes them in place (all of them, or those
+/// of its shard), as it was declared.
 #[derive(Debug)]
 pub struct Reader<T> {
     /// Our `done`; only this endpoint stores the shared one.
@@ -81,8 +81,8 @@ impl<T> Reader<T> {
         self.limit = self.limit.min(slowest(&self.others, order::observe()));
     }
 
-    /// Looks for elements. Costs one load per reader that this one comes after, and none while
-    /// elements seen earlier are left.
+    /// Returns whether there are elements to visit. It costs one load per reader that this one
+    /// depends on, and none while elements found earlier are left.
     #[inline]
     pub fn poll(&mut self) -> Polled {
         match self.waiting() {
@@ -113,8 +113,8 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Returns the number of elements that may be worked on now, as [`poll`](Self::poll) finds
-    /// them; 0 also at the end.
+    /// Returns the number of elements that may be visited now, as [`poll`](Self::poll) finds them;
+    /// 0 also when no more will come.
     #[inline(always)]
     pub fn waiting(&mut self) -> usize {
         if self.limit <= self.next {
@@ -123,7 +123,8 @@ impl<T> Reader<T> {
         (self.limit - self.next) as usize
     }
 
-    /// Works as [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
+    /// Works as [`waiting`](Self::waiting), but checks again even if elements found earlier are
+    /// left.
     #[inline]
     pub fn waiting_now(&mut self) -> usize {
         self.look();
@@ -151,8 +152,8 @@ impl<T> Reader<T> {
         matches!(self.access, Access::Shard { .. })
     }
 
-    /// Returns whether element `sequence`, which must be within reach, is this reader's: always,
-    /// unless it is a shard.
+    /// Returns whether element `sequence`, which this reader must be able to visit, is this
+    /// reader's: always, unless it is a shard.
     #[inline(always)]
     pub fn owns(&self, sequence: u64) -> bool {
         let Access::Shard { group, shard } = self.access else {
@@ -163,11 +164,11 @@ impl<T> Reader<T> {
         route.load(Ordering::Relaxed) == shard
     }
 
-    /// Calls `look(sequence, element)` for up to `max` elements until it says `false`; gives the
-    /// number of elements for which it said `true`. Releases nothing.
+    /// Calls `look(sequence, element)` for up to `max` elements until it returns `false`; returns
+    /// the number of elements for which it returned `true`. It releases none.
     ///
     /// # Panics
-    /// If this reader is a shard, for which there is [`visit_mut`](Self::visit_mut).
+    /// If this reader is a shard: that needs [`visit_mut`](Self::visit_mut).
     #[inline(always)]
     pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
         assert!(!self.is_shard(), "a shard has not all elements to look at");
@@ -185,11 +186,11 @@ impl<T> Reader<T> {
     }
 
     /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's
-    /// until it says `false`; gives the number of elements passed, other shards' included. Releases
-    /// nothing.
+    /// until it returns `false`; returns the number of elements passed, including those of other
+    /// shards. It releases none.
     ///
     /// # Panics
-    /// If this reader was declared to look only.
+    /// If this reader was declared to only read.
     #[inline(always)]
     pub fn visit_mut(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
         assert!(self.access != Access::Look, "this reader only looks");
@@ -209,8 +210,8 @@ impl<T> Reader<T> {
         count
     }
 
-    /// Gives back the next `count` elements: readers behind this one may touch them from now on,
-    /// whether or not this one did.
+    /// Releases the next `count` elements: readers that depend on this one may visit them from now
+    /// on, whether or not this one did.
     ///
     /// # Panics
     /// If `count` is more than [`poll`](Self::poll) or a visit found.
@@ -236,9 +237,9 @@ impl<T> Reader<T> {
         self.done.store(until, order::release());
     }
 
-    /// Gives the next element back, like [`release`](Self::release), in a way that costs less and
-    /// that only a publisher which [finds no room](super::RingPublisher::free_early) sees before
-    /// the next release (of 0 elements, say). Only for a reader that no other comes after.
+    /// Releases the next element, like [`release`](Self::release), in a way that costs less: before
+    /// the next release (of 0 elements, for example) only a publisher that [finds no free
+    /// slot](super::RingPublisher::free_early) sees it. Only for a reader that no other depends on.
     ///
     /// # Panics
     /// If no element was found.
@@ -252,7 +253,7 @@ impl<T> Reader<T> {
         self.early.store(self.next, order::release());
     }
 
-    /// Returns a handle that shows how far this reader has come.
+    /// Returns a handle to the number of elements that this reader has released.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.done))
     }

@@ -189,10 +189,10 @@ impl<T> Hold<T> {
     }
 }
 
-/// The side that gives the element.
+/// The sending side.
 pub struct Giver<T>(Hold<T>);
 
-/// The side that takes it.
+/// The receiving side.
 pub struct Taker<T>(Hold<T>);
 
 // SAFETY: of the two sides, one touches the element at a time (rule 1), and one a waker (rule 2);
@@ -205,7 +205,7 @@ unsafe impl<T: Send> Send for Taker<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for Taker<T> {}
 
-/// Returns a place for one element, with its two sides; one allocation.
+/// Returns the two sides of a slot for one element, in one allocation.
 pub fn oneshot<T>() -> (Giver<T>, Taker<T>) {
     let shared = Box::new(Shared {
         word: AtomicU32::new(0),
@@ -223,11 +223,10 @@ pub fn oneshot<T>() -> (Giver<T>, Taker<T>) {
 }
 
 impl<T> Giver<T> {
-    /// Gives the element and wakes the taker if that waits.
+    /// Sends the element and wakes the taker if that waits.
     ///
     /// # Errors
-    /// Gives the element back if the taker has closed or is gone.
-    ///
+    /// Returns the element if the taker was dropped or closed.
     #[inline]
     pub fn send(self, value: T) -> Result<(), T> {
         // The work of its drop is done here.
@@ -247,18 +246,18 @@ impl<T> Giver<T> {
         }
     }
 
-    /// Returns whether the element would come back.
+    /// Returns whether a send would fail, because the taker was dropped or closed.
     pub fn is_closed(&self) -> bool {
         self.0.look() & CLOSED != 0
     }
 
-    /// Has `waker` woken when the taker closes or goes, in the place of any earlier one; `false` if
-    /// it has.
+    /// Registers `waker`, in place of an earlier one, to be woken when the taker closes or is
+    /// dropped. Returns `false` if that has happened already.
     pub fn list(&mut self, waker: Waker) -> bool {
         self.0.list(waker, &GIVER, &TAKER)
     }
 
-    /// Forgets the waker.
+    /// Removes the waker that was registered.
     pub fn unlist(&mut self) {
         let_go(self.0.unlist(&GIVER, &TAKER));
     }
@@ -310,10 +309,11 @@ impl<T> Drop for Giver<T> {
 }
 
 impl<T> Taker<T> {
-    /// Takes the element.
+    /// Takes the element, if it was sent.
     ///
     /// # Errors
-    /// [`PopError::Empty`] if it may still come, [`PopError::Closed`] if not, or if it was taken.
+    /// [`PopError::Empty`] if it may still be sent, [`PopError::Closed`] if not, or if it was taken
+    /// before.
     #[inline]
     pub fn try_take(&mut self) -> Result<T, PopError> {
         match self.0.look() {
@@ -324,23 +324,23 @@ impl<T> Taker<T> {
         }
     }
 
-    /// Takes nothing that is given later, and wakes a giver that waits for this.
+    /// Closes the channel: a later send fails. It wakes a giver that waits for this.
     pub fn close(&mut self) {
         wake(self.0.act(CLOSED, &TAKER, &GIVER).1);
     }
 
-    /// Returns whether nothing can be given any more.
+    /// Returns whether nothing can be sent any more.
     pub fn is_closed(&self) -> bool {
         self.0.look() & (SENT | GONE | CLOSED) != 0
     }
 
-    /// Has `waker` woken when the element comes or the giver goes, in the place of any earlier one;
-    /// `false` if it has.
+    /// Registers `waker`, in place of an earlier one, to be woken when the element is sent or the
+    /// giver is dropped. Returns `false` if that has happened already.
     pub fn list(&mut self, waker: Waker) -> bool {
         self.0.list(waker, &TAKER, &GIVER)
     }
 
-    /// Forgets the waker.
+    /// Removes the waker that was registered.
     pub fn unlist(&mut self) {
         let_go(self.0.unlist(&TAKER, &GIVER));
     }

@@ -171,11 +171,11 @@ impl<T> SpscProducer<T> {
         Ok(SpscClaim::new(self, want.min(free)))
     }
 
-    /// Appends elements from `values` while there is room, and says how many.
+    /// Appends elements from `values` while slots are free, and returns their number.
     ///
-    /// They are published in batches, at the latest when the iterator ends, room runs out or the
-    /// iterator panics. Nothing is taken from the iterator that does not go into the ring. A
-    /// closed ring takes 0.
+    /// They are published in batches, at the latest when the iterator ends, no slot is free or the
+    /// iterator panics. Nothing is taken from the iterator that does not go into the ring. A closed
+    /// ring takes 0.
     pub fn push_iter(&mut self, values: impl IntoIterator<Item = T>) -> usize {
         let mut values = values.into_iter();
         let mut pushed = 0;
@@ -191,8 +191,8 @@ impl<T> SpscProducer<T> {
         pushed
     }
 
-    /// Appends elements from the front of `values` while there is room, publishes them at once and
-    /// says how many. A closed ring takes 0.
+    /// Appends elements from the front of `values` while slots are free, publishes them together
+    /// and returns their number. A closed ring takes 0.
     pub fn push_slice(&mut self, values: &[T]) -> usize
     where
         T: Copy,
@@ -220,28 +220,18 @@ impl<T> SpscProducer<T> {
         self.tail
     }
 
-    /// At least how many elements are in the ring by what this side last saw of the head; looks
-    /// again only if that is more than `limit`. Costs nothing while there are few.
-    #[inline]
-    pub(crate) fn backlog(&mut self, limit: usize) -> usize {
-        let capacity = self.capacity() as u64;
-        if self.tail + capacity - self.limit > limit as u64 {
-            self.limit = self.shared().released() + capacity;
-        }
-        (self.tail + capacity - self.limit) as usize
-    }
-
     /// Returns whether the consumer has taken everything.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns whether a push would find no room.
+    /// Returns whether no slot is free.
     pub fn is_full(&self) -> bool {
         self.tail == self.limit && self.len() == self.capacity()
     }
 
-    /// Returns whether the ring is closed: the consumer is gone, or one of the two called `close`.
+    /// Returns whether the ring is closed: the consumer was dropped, or one of the two called
+    /// `close`.
     #[inline(always)]
     pub fn is_closed(&self) -> bool {
         self.shared().is_closed()
@@ -444,7 +434,8 @@ impl<T> SpscConsumer<T> {
         match self.try_pop_nearly() {
             Err(PopError::Closed) => {
                 self.take_back();
-                self.try_pop_at_once()
+                self.observe()?;
+                Ok(self.take())
             }
             outcome => outcome,
         }
@@ -468,13 +459,6 @@ impl<T> SpscConsumer<T> {
         is_kept
     }
 
-    /// Works as [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
-    #[inline(always)]
-    pub(crate) fn try_pop_at_once(&mut self) -> Result<T, PopError> {
-        self.observe()?;
-        Ok(self.take())
-    }
-
     /// Takes the element at the head, which was observed.
     #[inline(always)]
     fn take(&mut self) -> T {
@@ -487,7 +471,7 @@ impl<T> SpscConsumer<T> {
         value
     }
 
-    /// Looks at the oldest element and leaves it there.
+    /// Returns a reference to the oldest element, which stays in the ring.
     ///
     /// # Errors
     /// As [`try_pop`](Self::try_pop).
@@ -521,7 +505,7 @@ impl<T> SpscConsumer<T> {
         }
     }
 
-    /// Moves up to `max` elements to the end of `out`, and says how many.
+    /// Moves up to `max` elements to the end of `out`, and returns their number.
     ///
     /// Allocates only if `out` has too little spare capacity.
     pub fn pop_into(&mut self, out: &mut Vec<T>, max: usize) -> usize {
@@ -573,13 +557,13 @@ impl<T> SpscConsumer<T> {
         self.head
     }
 
-    /// Returns whether there is nothing to take at the moment.
+    /// Returns whether the ring is empty now.
     pub fn is_empty(&self) -> bool {
         self.head == self.seen && self.shared().published(self.head, self.head + 1) == self.head
     }
 
-    /// Returns whether the ring is closed: the producer is gone, or one of the two called `close`.
-    /// There may still be elements to take.
+    /// Returns whether the ring is closed: the producer was dropped, or one of the two called
+    /// `close`. There may still be elements to take.
     #[inline]
     pub fn is_closed(&self) -> bool {
         self.shared().is_closed()

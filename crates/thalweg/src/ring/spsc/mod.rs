@@ -81,8 +81,8 @@ pub enum Layout {
 
 /// Makes a ring for one producer and one consumer that holds up to `capacity` elements.
 ///
-/// All memory is allocated and touched here: room for `capacity` elements, rounded up to a power
-/// of two. The ring never holds more than `capacity`.
+/// All memory is allocated and touched here: the number of slots is `capacity`, rounded up to a
+/// power of two. The ring never holds more than `capacity` elements.
 ///
 /// # Errors
 /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX), or there is
@@ -101,7 +101,7 @@ pub fn spsc<T>(
     Ok((SpscProducer::new(shared), SpscConsumer::new(shared)))
 }
 
-/// The reason why an element was not taken; it is given back.
+/// The reason why an element was not pushed, which it returns.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PushError<T> {
@@ -120,7 +120,7 @@ giving_back!(PushError,
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PopError {
-    /// Nothing is published at the moment.
+    /// The ring is empty now.
     Empty,
     /// The ring is closed and everything published before the close has been taken.
     Closed,
@@ -131,18 +131,18 @@ errors!(PopError {
     Self::Closed => "pop from a closed and drained ring";
 });
 
-/// The reason why room was not claimed.
+/// The reason why slots were not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RingClaimError {
-    /// There is less room than asked for at the moment.
+    /// Fewer slots are free now than were asked for.
     Full {
         /// The claim that was asked for, in elements.
         asked: usize,
         /// The room that was free, in elements.
         free: usize,
     },
-    /// More was asked for than the ring ever holds; trying again is useless.
+    /// More was asked for than the capacity, so no later try can succeed.
     TooLarge {
         /// The claim that was asked for, in elements.
         asked: usize,

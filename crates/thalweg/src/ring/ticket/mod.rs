@@ -251,8 +251,9 @@ impl<T> Ticket<T> {
         self.head.0.load(Ordering::Relaxed)
     }
 
-    /// Returns how many elements are in the ring, those that are being pushed included. Room that
-    /// is claimed and not committed, and holes, are none. Never above the capacity.
+    /// Returns the number of elements in the ring, including those that are being pushed. Slots
+    /// that are claimed and not committed, and skipped slots, do not count. Never above the
+    /// capacity.
     pub fn len(&self) -> usize {
         let popped = self.popped();
         // All of them move between the looks, hence the bounds.
@@ -287,12 +288,12 @@ impl<T> Ticket<T> {
         self.len() == 0
     }
 
-    /// Returns whether all room is taken, by elements, claims and holes.
+    /// Returns whether no slot is free: all are taken by elements, claims and skipped slots.
     pub fn is_full(&self) -> bool {
         self.pushed().saturating_sub(self.popped()) >= self.capacity() as u64
     }
 
-    /// Returns whether a pop would find an element (or a hole to pass over) now.
+    /// Returns whether a pop would find an element (or a slot to skip) now.
     pub fn can_pop(&self) -> bool {
         let head = self.popped();
         !matches!(self.slots().content(head), State::Earlier | State::Free)
@@ -304,7 +305,7 @@ impl<T> Ticket<T> {
         !matches!(self.slots().content(position), State::Later)
     }
 
-    /// Returns whether a push would find room now. A closed ring has none.
+    /// Returns whether a push would find a free slot now. In a closed ring it finds none.
     pub fn can_push(&self) -> bool {
         !self.is_closed() && {
             let tail = self.pushed();
@@ -451,7 +452,7 @@ impl<T> Ticket<T> {
         self.try_pop_at().map(|(_, value)| value)
     }
 
-    /// Takes the oldest element, and says its position.
+    /// Takes the oldest element, and returns it with its position.
     ///
     /// # Errors
     /// As [`try_pop`](Self::try_pop).
@@ -499,8 +500,8 @@ impl<T> Ticket<T> {
         Ok((position, unsafe { slots.take(position) }))
     }
 
-    /// Moves up to `max` elements to the end of `out` with one compare-and-swap, and says how
-    /// many.
+    /// Moves up to `max` elements to the end of `out` with one compare-and-swap, and returns their
+    /// number.
     ///
     /// Unless `max` is 0, there is at least one. A batch ends before a hole, so that the positions
     /// are consecutive. Allocates only if `out` has no spare capacity for what is in the ring.

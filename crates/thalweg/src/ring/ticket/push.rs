@@ -170,8 +170,8 @@ impl<T> Ticket<T> {
     /// Claims room for exactly `count` elements, to be written and then published by
     /// [`commit`](TicketClaim::commit). One compare-and-swap for all.
     ///
-    /// Elements that are pushed after the claim come behind it, and wait for it; and the room that
-    /// the claim leaves unused then becomes holes.
+    /// Elements that are pushed after the claim are delivered after it; and slots that the claim
+    /// does not use are then skipped.
     ///
     /// # Errors
     /// [`RingClaimError::Full`] if fewer slots are free, [`RingClaimError::TooLarge`] if the ring
@@ -223,10 +223,10 @@ impl Apart {
 }
 
 impl<T> Ticket<T> {
-    /// Appends an element if fewer than `limit` are in the ring at that moment; those that are
-    /// being pushed, claims and holes count. A limit above the capacity is the capacity.
+    /// Appends an element if fewer than `limit` slots are taken at that instant; elements that are
+    /// being pushed, claims and skipped slots count. A limit above the capacity is the capacity.
     ///
-    /// Producers with different limits share a ring by priority: what the lower limits leave is
+    /// Producers with different limits share a ring by priority: slots above the lower limits are
     /// kept free for the higher ones. The count is exact as long as every producer of the ring
     /// pushes by this method.
     ///
@@ -242,8 +242,9 @@ impl<T> Ticket<T> {
     /// ```
     ///
     /// # Errors
-    /// [`PushError::Full`] and [`PushError::Closed`] give the element back. Full also means that a
-    /// consumer is still taking an element out of the slot, which takes a lap of the ring.
+    /// [`PushError::Full`] and [`PushError::Closed`] return the element. `Full` is also returned if
+    /// a consumer is still taking an element out of the next slot, the ring having wrapped around
+    /// meanwhile.
     #[inline]
     pub fn try_push_within(&self, value: T, limit: usize) -> Result<(), PushError<T>> {
         self.try_push_within_near(&mut self.near(), &mut 0, value, limit as u64)
@@ -368,17 +369,17 @@ impl<T> Ticket<T> {
     }
 }
 
-/// Claimed room in a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
+/// Claimed slots of a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
 ///
-/// Elements are written in order. `commit` publishes those that were written, and the rest of the
-/// room goes back. It can do so only if the ring is open and no other thread has pushed or claimed
-/// behind this claim meanwhile: else the rest become holes, which take up room until all before
-/// them is gone. A claim that is dropped without `commit` publishes nothing, and drops what was
-/// written into it; these positions become holes.
+/// Elements are written in order. `commit` publishes those that were written, and releases the
+/// other slots, if the ring is open and no other thread has pushed or claimed after this claim.
+/// Else consumers skip these slots, which stay taken until all before them are consumed. A claim
+/// that is dropped without `commit` publishes nothing, and drops the elements that were written
+/// into it; their slots are skipped.
 ///
-/// Forgetting a claim (`std::mem::forget`) leaks what was written, and stops the ring for good:
-/// what comes behind its positions is never delivered. (A [channel](crate::channel) remembers the
-/// claim of a sender, and gives it up when the sender is used again, or dropped.)
+/// Forgetting a claim (`std::mem::forget`) leaks the elements that were written, and stops the ring
+/// for ever: no element after its positions is delivered. (A [channel](crate::channel) cancels the
+/// forgotten claim of a sender when the sender is used again, or dropped.)
 ///
 /// ```
 /// use thalweg::ring::{Layout, Ticket};
@@ -455,12 +456,12 @@ impl<'a, T> TicketClaim<'a, T> {
         }
     }
 
-    /// Returns how many elements the claim has room for.
+    /// Returns the number of slots that were claimed.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns whether it is a claim of no room at all.
+    /// Returns whether it is a claim of 0 slots.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -473,7 +474,7 @@ impl<'a, T> TicketClaim<'a, T> {
     /// Writes the next element.
     ///
     /// # Errors
-    /// Gives the element back if all the room is used.
+    /// Returns the element if all claimed slots are written.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), T> {
         if self.written == self.len {
@@ -486,7 +487,7 @@ impl<'a, T> TicketClaim<'a, T> {
         Ok(())
     }
 
-    /// Writes as many of the next elements as there is room for, and says how many.
+    /// Writes the next elements, as many as the slots that are left, and returns their number.
     pub fn write(&mut self, values: &[T]) -> usize
     where
         T: Copy,
@@ -501,7 +502,7 @@ impl<'a, T> TicketClaim<'a, T> {
         count
     }
 
-    /// Publishes what was written, and says how many elements.
+    /// Publishes the elements that were written, and returns their number.
     ///
     /// It cannot fail. In a ring that was closed meanwhile the elements are there to take.
     #[inline]

@@ -109,9 +109,9 @@ fn latency_mode_spins_for_5_ms_and_power_mode_never() {
     }
     let (took, _) = spin(&clock, &mut pace);
     assert!(took >= 5_000 * US, "whatever it has learned: {took}");
-    pace.mode = Mode::Power;
+    pace.mode = Mode::LowPower;
     assert_eq!(spin(&clock, &mut pace).1, 0);
-    assert_eq!(pace.mode(), Mode::Power);
+    assert_eq!(pace.mode(), Mode::LowPower);
 }
 
 #[test]

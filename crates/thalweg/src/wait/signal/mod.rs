@@ -1,4 +1,4 @@
-//! Notifying waiters that there is something to look at.
+//! Notifying waiters that they may find what they wait for.
 //!
 //! A [`Signal`] is a list of wakers with a word in front, for threads and tasks alike, first come
 //! first served. While there
@@ -97,8 +97,8 @@ const IDLE_MAX: u32 = 256;
 #[cfg(any(loom, shuttle))]
 const IDLE_MAX: u32 = 1;
 
-/// A list of waiters (threads or tasks) that are woken when there is something to look at, in the
-/// order in which they came.
+/// A list of waiters (threads or tasks) that are woken when they may find what they wait for, in
+/// the order in which they registered.
 ///
 /// Notifying costs a load and a branch while no thread or task has waited for a while, a fence (7
 /// ns) more while one has, and the cost of the waker (2 µs for a thread) where one waits.
@@ -107,8 +107,8 @@ const IDLE_MAX: u32 = 1;
 /// 10 µs): notifiers pay no fence until then. Nothing is allocated after construction, as long as
 /// no more than 16 wait together.
 ///
-/// A signal has no memory: a waiter looks for itself, *after* it has registered. Threads use
-/// [`block`](super::block), which does all that.
+/// A signal stores no notification: a waiter checks its condition itself, *after* it has
+/// registered. Threads use [`block`](super::block), which does all that.
 ///
 /// ```
 /// use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,9 +156,9 @@ impl Default for Signal {
 }
 
 impl Signal {
-    /// Makes a signal without waiters. It allocates the list. The first one of a process registers
-    /// the process for the system's asymmetric fence (`membarrier`); that takes 6 µs while the
-    /// process has one thread, and 8 to 12 ms afterwards.
+    /// Returns a signal without waiters. It allocates the list. The first one of a process
+    /// registers the process for the OS's asymmetric fence (`membarrier`); that takes 6 µs while
+    /// the process has one thread, and 8 to 12 ms afterwards.
     pub fn new() -> Self {
         let armed = if barrier::is_available() { 0 } else { ARMED };
         Self {
@@ -169,12 +169,12 @@ impl Signal {
         }
     }
 
-    /// Wakes the waiter that came first, if there is one. All that was published before is visible
-    /// to the waiter that is woken, and to one that registers too late to be woken.
+    /// Wakes the waiter that registered first, if there is one. All that this thread did before is
+    /// visible to the waiter that is woken, and to one that registers too late to be woken.
     ///
-    /// Returns `true` if no waiter will ever look again, so that the caller has to deal with what
-    /// it made. Only channels end their own signals so: for one made by [`new`](Self::new) it is
-    /// always `false`.
+    /// Returns `true` if no waiter will ever check again, so that the caller has to drop what it
+    /// published. Only channels end their own signals like that: for one made by [`new`](Self::new)
+    /// it is always `false`.
     #[inline(always)]
     pub fn notify_one(&self) -> bool {
         self.is_armed() && self.notify_listed(1).1
@@ -197,9 +197,9 @@ impl Signal {
         self.notify(usize::MAX)
     }
 
-    /// Lists a waiter. It must look for what it waits for *after* this, and sleep only if there is
-    /// nothing; and it must [`unregister`](Self::unregister) before it does anything else, whatever
-    /// wakes it. Does not wait for anyone, except for a moment for the lock.
+    /// Registers a waiter. It must check its condition *after* this, and sleep only if that does
+    /// not hold; and it must [`unregister`](Self::unregister) before it does anything else,
+    /// whatever wakes it. It blocks only for the lock, briefly.
     pub fn register(&self, waker: &Waker) -> Entry {
         self.list(waker, Kind::Task)
     }
@@ -226,11 +226,12 @@ impl Signal {
         entry
     }
 
-    /// Ends a wait, and returns whether it was still listed:
-    /// - `true`: it was, and nothing is left to do;
-    /// - `false`: it has been notified, and a thread has to look. If the caller does not do so now
-    ///   (since it gives up, or since it found something *before* this call), it must pass the
-    ///   notification on by [`notify_one`](Self::notify_one). To do so once too often does no harm.
+    /// Ends a registration, and returns whether it was still registered:
+    /// - `true`: it was not notified, and nothing is left to do;
+    /// - `false`: it was notified, and the waiter has to check its condition. If the caller does
+    ///   not do so now (since it gives up, or since it found what it waits for *before* this call),
+    ///   it must pass the notification on by [`notify_one`](Self::notify_one). An extra one does no
+    ///   harm.
     #[must_use = "a notification that is not used must be passed on"]
     pub fn unregister(&self, entry: Entry) -> bool {
         let mut list = self.lock();
@@ -249,24 +250,25 @@ impl Signal {
         is_listed
     }
 
-    /// Has `waker` woken from now on, for a task that is polled again, and returns whether the wait
-    /// is still listed:
-    /// - `true`: it is, in its old place;
-    /// - `false`: it has been notified and is over; look, and register anew before the next sleep.
+    /// Replaces the waker of a registration, for a task that is polled again, and returns whether
+    /// it is still registered:
+    /// - `true`: it is, in its old position;
+    /// - `false`: it has been notified, and has ended: check the condition, and register again
+    ///   before the next sleep.
     #[must_use = "a wait that has been notified is over"]
     pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
         renew(&self.back.list, |list| Some(list.waits()), entry, waker)
     }
 
-    /// Returns how many wait now; may be old by the time it is read.
+    /// Returns the number of waiters, which may have changed by the time it is read.
     pub(crate) fn waiting(&self) -> usize {
         // ORDERING: Relaxed; a figure to look at, nothing follows from it.
         (self.front.word.load(Ordering::Relaxed) / WAITER) as usize
     }
 
-    /// Returns how many waits were listed so far, that is, found nothing by looking and spinning.
-    /// Takes the lock.
-    pub fn parked(&self) -> u64 {
+    /// Returns the number of registrations so far: of waits that found nothing by checking and
+    /// spinning. It takes the lock.
+    pub fn registrations(&self) -> u64 {
         self.lock().listed()
     }
 

@@ -52,7 +52,7 @@ impl Shelf {
     }
 
     fn wait(&self, deadline: Option<Instant>) -> Result<(), TimedOut> {
-        let mut pace = Pace::new(Mode::Power);
+        let mut pace = Pace::new(Mode::LowPower);
         block(&self.signal, &mut pace, deadline, || self.look())
     }
 
@@ -230,7 +230,7 @@ fn closing() {
     let shared = Shelf::new();
     let wait = |shared: &Shelf| {
         let closed = || shared.closed.load(order::closed()).then_some(());
-        block(&shared.signal, &mut Pace::new(Mode::Power), None, closed).unwrap();
+        block(&shared.signal, &mut Pace::new(Mode::LowPower), None, closed).unwrap();
     };
     let waiter = spawn(&shared, wait);
     let closer = spawn(&shared, |shared| {
@@ -398,7 +398,7 @@ mod chain {
     fn two_sleepers() {
         let pair = Pair::new();
         let wait = |pair: &Pair| {
-            block(&pair.signal, &mut Pace::new(Mode::Power), None, || {
+            block(&pair.signal, &mut Pace::new(Mode::LowPower), None, || {
                 pair.take()
             })
             .unwrap();
@@ -493,7 +493,7 @@ mod chain {
             let pair = Arc::clone(&pair);
             thread::spawn(move || {
                 let look = || pair.take();
-                block(&pair.signal, &mut Pace::new(Mode::Power), None, look).unwrap();
+                block(&pair.signal, &mut Pace::new(Mode::LowPower), None, look).unwrap();
                 pair.pass_on();
             })
         };

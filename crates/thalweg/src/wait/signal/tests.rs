@@ -61,7 +61,7 @@ fn waiters_are_woken_in_the_order_in_which_they_came() {
     assert_eq!(signal.notify_all(), 18);
     assert_eq!(woken()[20..24], [1, 0, 1, 1]);
     assert_eq!((signal.notify(9), signal.waiting()), (0, 0));
-    assert_eq!((signal.parked(), signal.woken()), (40, 39));
+    assert_eq!((signal.registrations(), signal.woken()), (40, 39));
 }
 
 #[test]
@@ -167,9 +167,9 @@ fn turns(mode: Mode) -> u64 {
     });
     assert_eq!(shared.0.load(SeqCst), TURNS);
     let [a, b] = &shared.1;
-    assert!(a.woken() <= a.parked() && b.woken() <= b.parked());
+    assert!(a.woken() <= a.registrations() && b.woken() <= b.registrations());
     assert_eq!(a.waiting() + b.waiting(), 0);
-    a.parked() + b.parked()
+    a.registrations() + b.registrations()
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn two_threads_hand_a_turn_back_and_forth() {
     turns(Mode::Balanced);
     turns(Mode::Latency);
     // Where others have the processor, a turn is often back before any thread could sleep.
-    assert!((0..20).any(|_| turns(Mode::Power) > TURNS / 2));
+    assert!((0..20).any(|_| turns(Mode::LowPower) > TURNS / 2));
 }
 
 /// Four threads take 3,000 each of what two bring two by two, and leave often, sometimes with a
@@ -219,12 +219,12 @@ fn crowd(mode: Mode, notify: fn(&Signal, u64), pass_on: fn(&Signal, u64)) {
         (signal.waiting(), signal.front.word.load(SeqCst) & WAKING),
         (0, 0)
     );
-    assert!(signal.woken() <= signal.parked());
+    assert!(signal.woken() <= signal.registrations());
 }
 
 #[test]
 fn many_notifiers_and_many_waiters_lose_nothing() {
-    for mode in [Mode::Power, Mode::Balanced] {
+    for mode in [Mode::LowPower, Mode::Balanced] {
         let notify = |signal: &Signal, n| {
             if n % 2 == 0 {
                 signal.notify(2);
@@ -250,7 +250,7 @@ fn many_notifiers_and_many_waiters_lose_nothing() {
 #[test]
 fn a_wait_ends_at_its_deadline_and_not_before() {
     let signal = Signal::new();
-    for mode in [Mode::Power, Mode::Balanced, Mode::Latency] {
+    for mode in [Mode::LowPower, Mode::Balanced, Mode::Latency] {
         let mut pace = Pace::new(mode);
         let deadline = Instant::now() + Duration::from_millis(7);
         let never = || None::<()>;
@@ -275,7 +275,7 @@ fn a_panicking_attempt_leaves_no_wait_behind_and_passes_the_notification_on() {
     let (other, waker) = Counter::new();
     let mut looks = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        block(&signal, &mut Pace::new(Mode::Power), None, || {
+        block(&signal, &mut Pace::new(Mode::LowPower), None, || {
             looks += 1;
             // The second look comes after this thread has listed itself.
             if looks == 2 {
@@ -306,12 +306,12 @@ fn a_wait_within_a_wait_does_not_take_its_notification() {
             inner.notify_one();
         });
         let mut looks = 0;
-        let found = block(&outer, &mut Pace::new(Mode::Power), None, || {
+        let found = block(&outer, &mut Pace::new(Mode::LowPower), None, || {
             looks += 1;
             if looks == 2 {
                 begun.store(1, SeqCst);
                 let second = || (state.load(SeqCst) == 2).then_some(());
-                block(&inner, &mut Pace::new(Mode::Power), None, second).unwrap();
+                block(&inner, &mut Pace::new(Mode::LowPower), None, second).unwrap();
                 return None;
             }
             (state.load(SeqCst) > 0).then_some(looks)
@@ -360,7 +360,7 @@ mod chain {
         }
         assert_eq!(woken(), [1, 0, 0]);
         assert_eq!(word(&signal), ARMED + WAKING + 2 * WAITER);
-        assert_eq!((signal.parked(), signal.woken()), (3, 1));
+        assert_eq!((signal.registrations(), signal.woken()), (3, 1));
         assert_eq!(signal.waiting(), 2, "the mark is no waiter");
 
         assert!(!signal.unregister(entries[0]), "notified");
@@ -375,7 +375,7 @@ mod chain {
         assert_eq!(word(&signal), ARMED + WAKING);
         assert!(!signal.unregister(entries[1]));
         assert_eq!(word(&signal), ARMED);
-        assert_eq!((signal.parked(), signal.woken()), (3, 2));
+        assert_eq!((signal.registrations(), signal.woken()), (3, 2));
     }
 
     #[test]
@@ -561,7 +561,7 @@ mod chain {
         let (counter, waker) = Counter::new();
         let mut looks = 0;
         let deadline = Some(Instant::now());
-        let outcome = block(&signal, &mut Pace::new(Mode::Power), deadline, || {
+        let outcome = block(&signal, &mut Pace::new(Mode::LowPower), deadline, || {
             looks += 1;
             // The second look comes after this thread has listed itself.
             if looks == 2 {
@@ -588,7 +588,7 @@ mod chain {
             let (counter, waker) = Counter::new();
             let mut looks = 0;
             let outcome = catch_unwind(AssertUnwindSafe(|| {
-                block(&signal, &mut Pace::new(Mode::Power), None, || {
+                block(&signal, &mut Pace::new(Mode::LowPower), None, || {
                     looks += 1;
                     if looks == 2 {
                         let _ = signal.list(&waker, Kind::Thread);
@@ -610,7 +610,7 @@ mod chain {
         let signal = Signal::new();
         let (counter, waker) = Counter::new();
         let mut looks = 0;
-        let found = block(&signal, &mut Pace::new(Mode::Power), None, || {
+        let found = block(&signal, &mut Pace::new(Mode::LowPower), None, || {
             looks += 1;
             (looks == 2).then(|| {
                 let _ = signal.list(&waker, Kind::Thread);

@@ -9,10 +9,10 @@ use super::world::SimLog;
 use crate::durable::exchange::Exchange;
 use crate::durable::published::Published;
 use crate::durable::record::Origin;
-use crate::durable::replication::follower::{Faults, Follower};
+use crate::durable::replication::follower::{Faults, Follower, Read};
 use crate::durable::replication::halted::Halted;
 use crate::durable::replication::leading::{Fenced, Outlet};
-use crate::durable::replication::log::{CommandLog, Tail, Written};
+use crate::durable::replication::log::{CommandLog, Written};
 use crate::durable::replication::sequencer::{Sequencer, Step};
 use crate::durable::simulation::options;
 use crate::result_code::ResultCode;
@@ -119,7 +119,7 @@ impl Primary {
 pub(super) enum Role {
     Down,
     /// It follows; with what it has read and not acted upon.
-    Follower(Box<Follower<SimDisk>>, Option<Tail>),
+    Follower(Box<Follower<SimDisk>>, Option<Read>),
     Primary(Box<Primary>),
 }
 

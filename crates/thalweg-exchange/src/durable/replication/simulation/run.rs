@@ -238,14 +238,12 @@ impl Run {
         let Role::Follower(replica, read) = &mut node.role else {
             return Ok(());
         };
-        let Some(tail) = read.take() else {
-            match replica.read(&mut self.log) {
-                Ok(tail) => *read = Some(tail),
-                Err(halted) => must(halted.may_pass(), || halted.to_string())?,
-            }
+        let Some(answer) = read.take() else {
+            // A log that does not answer is asked again.
+            *read = replica.question().ask(&mut self.log).ok();
             return Ok(());
         };
-        let taken = replica.take(&mut self.log, &tail);
+        let taken = replica.take(&answer);
         self.counts.parts += u64::from(replica.has_part_of_a_batch());
         let _ = node.recorder.take();
         let polled = match taken {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread;
 
 use thalweg_measure::random::SplitMix;
 
@@ -51,6 +52,12 @@ pub(in super::super) struct World {
     pub(in super::super) is_well: bool,
     /// The holder whose calls do not arrive.
     pub(in super::super) cut_off: Option<String>,
+    /// Whether a claim and the note of a halt are not answered.
+    pub(in super::super) is_hung: bool,
+    /// Calls that have waited for that.
+    pub(in super::super) waited: u64,
+    /// Why replicas have halted.
+    pub(in super::super) halts: Vec<String>,
     pub(in super::super) claims: u64,
     pub(super) unknown: u64,
     pub(super) late_writes: u64,
@@ -81,6 +88,9 @@ impl SimLog {
             seeded,
             is_well: false,
             cut_off: None,
+            is_hung: false,
+            waited: 0,
+            halts: Vec::new(),
             claims: 0,
             unknown: 0,
             late_writes: 0,
@@ -91,6 +101,16 @@ impl SimLog {
 
     pub(in super::super) fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().expect("no panic")
+    }
+
+    /// Waits while the log is hung.
+    fn wait(&self) {
+        let mut world = self.world();
+        world.waited += u64::from(world.is_hung);
+        drop(world);
+        while self.world().is_hung {
+            thread::yield_now();
+        }
     }
 
     fn write(&self, write: Write) -> Written {
@@ -206,6 +226,7 @@ impl World {
 
 impl CommandLog for SimLog {
     fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> Written {
+        self.wait();
         self.write(Write::Claim(seen.cloned(), new.clone()))
     }
 
@@ -263,6 +284,12 @@ impl CommandLog for SimLog {
     }
 
     fn note_position(&mut self, _: &str, _: u64) -> Written {
+        Written::Acked
+    }
+
+    fn note_halt(&mut self, _: &str, _: u64, why: &str) -> Written {
+        self.wait();
+        self.world().halts.push(why.to_owned());
         Written::Acked
     }
 

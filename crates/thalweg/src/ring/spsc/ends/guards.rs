@@ -19,11 +19,11 @@ shown!([T] SpscProducer<T>, "SpscProducer", this,
     "capacity": this.capacity(), "len": this.len(),
     "closed": this.is_closed());
 
-/// Claimed room in a ring: write, then [`commit`](Self::commit).
+/// Claimed slots of a ring: write, then [`commit`](Self::commit).
 ///
-/// Elements are written in order. `commit` publishes those that were written; the rest of the room
-/// goes back. A claim that is dropped without `commit` publishes nothing and drops what was
-/// written into it, so a panic between claim and commit leaves the ring as it was.
+/// Elements are written in order. `commit` publishes those that were written, and releases the
+/// other slots. A claim that is dropped without `commit` publishes nothing and drops the elements
+/// that were written into it, so a panic between claim and commit leaves the ring as it was.
 ///
 /// In a packed ring the whole batch becomes visible at once, in a slotted one element by element,
 /// in order.
@@ -56,12 +56,12 @@ impl<'a, T> SpscClaim<'a, T> {
         }
     }
 
-    /// Returns how many elements the claim has room for.
+    /// Returns the number of slots that were claimed.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Returns whether it is a claim of no room at all.
+    /// Returns whether it is a claim of 0 slots.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -74,7 +74,7 @@ impl<'a, T> SpscClaim<'a, T> {
     /// Writes the next element.
     ///
     /// # Errors
-    /// Gives the element back if all the room is used.
+    /// Returns the element if all claimed slots are written.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), T> {
         if self.written == self.len {
@@ -113,7 +113,7 @@ impl<'a, T> SpscClaim<'a, T> {
         values.size_hint().1 != Some(0)
     }
 
-    /// Writes as many of the next elements as there is room for, and says how many.
+    /// Writes the next elements, as many as the slots that are left, and returns their number.
     pub fn write(&mut self, values: &[T]) -> usize
     where
         T: Copy,
@@ -140,9 +140,10 @@ impl<'a, T> SpscClaim<'a, T> {
         count
     }
 
-    /// Publishes what was written, and says how many elements.
+    /// Publishes the elements that were written, and returns their number.
     ///
-    /// It cannot fail. If the consumer left meanwhile, the elements are dropped with the ring.
+    /// It cannot fail. If the consumer was dropped meanwhile, the elements are dropped with the
+    /// ring.
     #[inline]
     pub fn commit(mut self) -> usize {
         self.publish()

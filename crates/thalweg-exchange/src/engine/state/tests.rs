@@ -3,11 +3,9 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
 use super::*;
-use crate::command::{AccountSpec, OrderFlags, OrderType, Place, SymbolSpec, SymbolType};
-use crate::engine::state::apply;
+use crate::command::{AccountSpec, OrderFlags, Place, SymbolSpec, SymbolType};
 use crate::ids::CurrencyId;
 use crate::report::state_text::state_hash;
-use crate::rules::Rules;
 
 const SYMBOLS: [SymbolId; 2] = [SymbolId(1), SymbolId(2)];
 

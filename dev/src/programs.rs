@@ -1,0 +1,162 @@
+//! The programs of the tests, which cargo builds and this runs, two at a time: many of them wait
+//! most of their time, and the last test of each has a core for itself.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+
+use crate::workspace::{Tally, Workspace, ended, lock};
+
+/// How many programs run at a time; each has a thread for each core.
+const LANES: usize = 2;
+
+/// The programs that take longest, which begin first: folder of the package, and target.
+const LONG: [(&str, &str); 4] = [
+    ("thalweg-cli", "suite"),
+    ("thalweg", "suite"),
+    ("thalweg-doctor", "observing"),
+    ("thalweg-exchange", "suite"),
+];
+
+/// A program of tests.
+#[derive(Debug, PartialEq, Eq)]
+struct Program {
+    path: PathBuf,
+    /// The folder of its package, in which it runs.
+    package: PathBuf,
+    target: String,
+}
+
+impl Program {
+    /// Reads a message of cargo about what it has built, if that is a program of tests.
+    fn read(message: &str) -> Option<Self> {
+        let (target, profile) = message.split_once("\"profile\":{")?;
+        let (profile, rest) = profile.split_once('}')?;
+        if !profile.contains("\"test\":true") {
+            return None;
+        }
+        let value = |text: &str, name: &str| {
+            let (_, value) = text.split_once(&format!("\"{name}\":\""))?;
+            Some(value.split('"').next()?.replace(r"\\", r"\"))
+        };
+        let manifest = PathBuf::from(value(target, "manifest_path")?);
+        let (_, target) = target.split_once("\"target\":")?;
+        Some(Self {
+            path: value(rest, "executable")?.into(),
+            package: manifest.parent()?.to_owned(),
+            target: value(target, "name")?,
+        })
+    }
+
+    fn place(&self) -> usize {
+        let is_it = |long: &(&str, &str)| self.package.ends_with(long.0) && self.target == long.1;
+        LONG.iter().position(is_it).unwrap_or(LONG.len())
+    }
+}
+
+/// Compiles what `command` tests, then runs it: the programs by themselves, with what the command
+/// has in its environment, and the examples of the documentation by cargo. `names` are parts of the
+/// names of tests; with some, no examples are run.
+///
+/// # Errors
+/// Something does not compile, or a program fails.
+pub(crate) fn run(
+    workspace: &Workspace,
+    command: impl Fn() -> Command,
+    names: &[&str],
+) -> Result<Tally, String> {
+    let mut build = command();
+    build.args(["--no-run", "--message-format", "json-render-diagnostics"]);
+    let mut programs = Vec::new();
+    workspace.compile_and_watch(&mut build, |line| programs.extend(Program::read(line)))?;
+    programs.sort_by_key(Program::place);
+    let jobs = programs.iter().map(|program| {
+        let mut job = workspace.command(&program.path.to_string_lossy());
+        let all = command();
+        for (name, value) in all.get_envs() {
+            if let Some(value) = value {
+                job.env(name, value);
+            }
+        }
+        job.env("CARGO_MANIFEST_DIR", &program.package);
+        job.current_dir(&program.package).args(names);
+        job
+    });
+    let mut jobs: VecDeque<Command> = jobs.collect();
+    if names.is_empty() {
+        let mut examples = command();
+        examples.arg("--doc");
+        jobs.push_front(examples);
+    }
+    let (jobs, outcomes) = (Mutex::new(jobs), Mutex::default());
+    thread::scope(|scope| {
+        for _ in 0..LANES {
+            scope.spawn(|| {
+                while let Some(mut job) = next(&jobs) {
+                    let outcome = run_alone(workspace, &mut job);
+                    lock::<Vec<_>>(&outcomes).push(outcome);
+                }
+            });
+        }
+    });
+    let (mut tally, mut failures) = (Tally::default(), Vec::new());
+    for outcome in lock(&outcomes).drain(..) {
+        match outcome {
+            Ok(tests) => tally.passed += tests,
+            Err(why) => failures.push(why),
+        }
+    }
+    match (failures.is_empty(), tally.passed) {
+        (false, _) => Err(failures.join("\n")),
+        (true, 0) => Err("no test ran".to_owned()),
+        (true, _) => Ok(tally),
+    }
+}
+
+fn next(jobs: &Mutex<VecDeque<Command>>) -> Option<Command> {
+    lock(jobs).pop_front()
+}
+
+/// Runs a program, and prints what it has said when it has ended. Returns how many tests passed.
+fn run_alone(workspace: &Workspace, job: &mut Command) -> Result<u64, String> {
+    let program = Path::new(job.get_program()).to_owned();
+    let output = job.stdin(Stdio::null()).output();
+    let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
+    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let mut tally = Tally::default();
+    said[0].lines().for_each(|line| tally.see(line));
+    let said = said.map(|text| text.trim_end().to_owned()).join("\n");
+    workspace.say(format_args!("     Running {}\n{said}", program.display()))?;
+    ended(job, Ok(output.status)).map(|()| tally.passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_tests_are_read_from_the_messages_of_cargo() {
+        let message = |test: bool, executable: &str| {
+            [
+                r#"{"reason":"compiler-artifact","manifest_path":"/w/crates/thalweg/Cargo.toml","#,
+                r#""target":{"kind":["test"],"crate_types":["bin"],"name":"suite","test":true},"#,
+                &format!("\"profile\":{{\"opt_level\":\"0\",\"test\":{test}}},"),
+                &format!("\"features\":[],\"executable\":{executable},\"fresh\":true}}"),
+            ]
+            .concat()
+        };
+        let program = Program::read(&message(true, "\"/t/suite-1\"")).expect("it is one");
+        let expected = Program {
+            path: "/t/suite-1".into(),
+            package: "/w/crates/thalweg".into(),
+            target: "suite".to_owned(),
+        };
+        assert_eq!(program, expected);
+        assert_eq!(program.place(), 1);
+        assert_eq!(Program::read(&message(false, "\"/t/suite-1\"")), None);
+        assert_eq!(Program::read(&message(true, "null")), None);
+        assert_eq!(Program::read(r#"{"reason":"build-finished"}"#), None);
+    }
+}
