@@ -178,13 +178,13 @@ fn what_is_no_exchange_or_in_use_or_of_another_version_is_refused() {
 
     let file = snapshot(&directory, 5);
     let good = fs::read(&file).expect("it is there");
-    let mut newer = good.clone();
-    newer[8] = 2;
-    let sum = thalweg_hash::xxh64(0, &newer[..120]);
-    newer[120..128].copy_from_slice(&sum.to_le_bytes());
-    fs::write(&file, newer).expect("it can be written");
+    let mut older = good.clone();
+    older[8] = 1;
+    let sum = thalweg_hash::xxh64(0, &older[..120]);
+    older[120..128].copy_from_slice(&sum.to_le_bytes());
+    fs::write(&file, older).expect("it can be written");
     for command in ["recover", "verify", "export"] {
-        run(command, &directory, &[]).refused(&["version 2 of the format; this program knows 1"]);
+        run(command, &directory, &[]).refused(&["version 1 of the format; this program knows 2"]);
     }
     fs::write(&file, good).expect("it can be written");
 

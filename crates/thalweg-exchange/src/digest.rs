@@ -94,7 +94,19 @@ impl Digest {
     /// Adds one command and its outcome.
     #[inline]
     pub fn fold(&mut self, command: &Command, result: ResultCode, events: &Events) {
-        let mut value = chain(self.value, of_command(command, result));
+        self.fold_and_check(command, result, events);
+    }
+
+    /// Adds as [`fold`](Self::fold) does, and returns the [`check`] of the command.
+    #[inline]
+    pub(crate) fn fold_and_check(
+        &mut self,
+        command: &Command,
+        result: ResultCode,
+        events: &Events,
+    ) -> u32 {
+        let hash = of_command(command, result);
+        let mut value = chain(self.value, hash);
         for event in events {
             value = chain(value, of_event(event));
         }
@@ -106,6 +118,7 @@ impl Digest {
         }
         self.value = value;
         self.outcomes += 1;
+        check_of(hash)
     }
 
     /// Returns the hash.
@@ -132,6 +145,16 @@ impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x} after {}", self.value, self.outcomes)
     }
+}
+
+/// Returns a hash of a command with its result: by what one that comes again is known.
+pub(crate) fn check(command: &Command, result: ResultCode) -> u32 {
+    check_of(of_command(command, result))
+}
+
+#[inline(always)]
+const fn check_of(hash: u64) -> u32 {
+    chain(PI[1], hash) as u32
 }
 
 /// Both halves of the product.

@@ -228,29 +228,30 @@ impl<S: Storage> Driver<S> {
     ) -> Result<(), Failed> {
         let key = session.terms.key;
         self.has_others = true;
-        let closed = self.closed_to(key);
-        let mut submissions = Vec::with_capacity(commands.len());
-        for (sequence, command) in commands {
-            let sequence = *sequence;
-            match closed {
-                Some(why) if !self.exchange.knows(key, sequence) => {
-                    self.refuse(session, (sequence, command), why);
-                }
-                _ => submissions.push(Submission {
-                    origin: Origin::Session { key, sequence },
-                    command,
-                    tag: id.tag(),
-                }),
+        let Some(why) = self.closed_to(key) else {
+            return self.submit_open((id, session), commands);
+        };
+        for one in commands {
+            let (sequence, command) = one;
+            match self.exchange.knows(key, *sequence) {
+                true => self.submit_open((id, session), std::slice::from_ref(one))?,
+                false => self.refuse(session, (*sequence, command), why),
             }
         }
-        let mut failed = None;
-        let mut refused = Vec::new();
+        Ok(())
+    }
+
+    fn submit_open(
+        &mut self,
+        (id, session): (SessionId, &mut Session),
+        commands: &[(ClientSequence, Command)],
+    ) -> Result<(), Failed> {
+        let (key, tag) = (session.terms.key, id.tag());
+        let (mut failed, mut refused) = (None, Vec::new());
         let (deferred_limits, unexecuted) = (&mut self.deferred_limits, &mut self.unexecuted);
-        self.exchange.submit_many(&submissions, |at, admitted| {
-            let command = submissions[at].command;
-            let Origin::Session { sequence, .. } = submissions[at].origin else {
-                return;
-            };
+        let submissions = submissions(key, tag, commands);
+        self.exchange.submit_many(submissions, |at, admitted| {
+            let (sequence, command) = &commands[at];
             if let Command::SetLimits { uid: None, .. } = command
                 && admitted.is_ok()
             {
@@ -264,7 +265,7 @@ impl<S: Storage> Driver<S> {
                 Ok(Admitted::Repeat(first)) => {
                     *unexecuted += 1;
                     session.output.push(&ServerFrame::Answer(Answer {
-                        sequence,
+                        sequence: *sequence,
                         number: first.number,
                         result: first.result,
                         is_repeated: true,
@@ -272,7 +273,7 @@ impl<S: Storage> Driver<S> {
                 }
                 Err(SubmitError::Refused(why)) => {
                     *unexecuted += refusal_work(why);
-                    refused.push((at, sequence, why));
+                    refused.push((at, why));
                 }
                 Err(SubmitError::Failed(error)) => failed = Some(error),
                 Err(error) => {
@@ -281,8 +282,9 @@ impl<S: Storage> Driver<S> {
                 }
             }
         });
-        for (at, sequence, why) in refused {
-            self.refuse(session, (sequence, submissions[at].command), why);
+        for (at, why) in refused {
+            let (sequence, command) = &commands[at];
+            self.refuse(session, (*sequence, command), why);
         }
         failed.map_or(Ok(()), Err)
     }
@@ -297,19 +299,9 @@ impl<S: Storage> Driver<S> {
         if self.is_draining {
             return Ok(0);
         }
-        let submissions: Vec<Submission<'_>> = commands
-            .iter()
-            .map(|(sequence, command)| Submission {
-                origin: Origin::Session {
-                    key,
-                    sequence: *sequence,
-                },
-                command,
-                tag: 0,
-            })
-            .collect();
         let (mut taken, mut refused, mut failed) = (0, None, None);
-        self.exchange.submit_many(&submissions, |at, admitted| {
+        let submissions = submissions(key, 0, commands);
+        self.exchange.submit_many(submissions, |at, admitted| {
             match admitted {
                 Err(SubmitError::Failed(error)) => failed = Some(error),
                 Err(error) => refused = refused.take().or(Some((at, error))),
@@ -482,6 +474,22 @@ impl<S: Storage> Driver<S> {
         }
         Ok(self.exchange.into_exchange()?.close()?)
     }
+}
+
+/// Returns the submissions of commands of a session, with the same tag.
+fn submissions(
+    key: SessionKey,
+    tag: u64,
+    commands: &[(ClientSequence, Command)],
+) -> impl Iterator<Item = Submission<'_>> {
+    commands.iter().map(move |(sequence, command)| Submission {
+        origin: Origin::Session {
+            key,
+            sequence: *sequence,
+        },
+        command,
+        tag,
+    })
 }
 
 /// Returns the work of a refusal: some are due to a look at all that are in flight.

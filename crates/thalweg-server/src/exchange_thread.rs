@@ -228,7 +228,7 @@ impl<S: Storage> ExchangeThread<S> {
             self.list_open_orders(now);
             self.wake_sleepers(now);
             self.serve(now);
-            self.flush_all();
+            self.flush_all(now);
             self.look_at_clocks(now);
             if let Some(reply) = self.stop(now) {
                 // The caller may not wait for it any more.
@@ -665,7 +665,7 @@ impl<S: Storage> ExchangeThread<S> {
                 self.driver.give_up_on_log();
                 let settled = self.driver.is_settled();
                 self.deliver();
-                self.flush_all();
+                self.flush_all(now);
                 if self.check(settled) == Some(false) {
                     self.stopping = Stopping::Draining(reply);
                     self.tend_at = Some(now + TEND_AFTER);
@@ -674,7 +674,7 @@ impl<S: Storage> ExchangeThread<S> {
                 self.stopping = Stopping::Parting(reply, now + PARTING);
                 let ended = self.sessions.end_all(Ending::Shutdown);
                 ended.for_each(|id| self.note_dirty(id));
-                self.flush_all();
+                self.flush_all(now);
                 self.is_woken = true;
                 None
             }

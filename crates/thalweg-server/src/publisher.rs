@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_exchange::codec::session::{
-    AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, QueryResult, ServerFrame,
-    encode_server_frame, numbered_report, server_frame_bytes,
+    ANSWER_BYTES, AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, QueryResult, answer_frame,
+    numbered_report,
 };
 use thalweg_exchange::durable::{Executed, Failed, Origin, Published};
 use thalweg_exchange::market::Epoch;
@@ -60,23 +60,17 @@ pub(crate) struct Outgoing {
 
 impl Outgoing {
     fn answer(&mut self, tag: u64, key: SessionKey, answer: Answer) {
-        let frame = ServerFrame::Answer(answer);
-        let (at, length) = (self.bytes.len(), server_frame_bytes(&frame));
-        self.bytes.resize(at + length, 0);
-        if encode_server_frame(&frame, &mut self.bytes[at..]).is_err() {
-            self.bytes.truncate(at);
-            return;
-        }
+        self.bytes.extend_from_slice(&answer_frame(&answer));
         // One session mostly has many in a row.
         if let Some(Delivery::Answers {
             tag: last, bytes, ..
         }) = self.deliveries.last_mut()
             && *last == tag
         {
-            *bytes += length;
+            *bytes += ANSWER_BYTES;
             return;
         }
-        let bytes = length;
+        let bytes = ANSWER_BYTES;
         self.deliveries.push(Delivery::Answers { tag, key, bytes });
     }
 

@@ -189,8 +189,8 @@ pub(crate) struct Session {
     pub(crate) has_request_changed: bool,
     pub(crate) market: Subscription,
     pub(crate) market_waits: MarketWaits,
-    /// Whether its answers were held back in the last round of turns.
-    pub(crate) was_held: bool,
+    /// When it was to be flushed first since the last write.
+    pub(crate) dirty_since: Option<Instant>,
 }
 
 impl Session {
@@ -229,7 +229,7 @@ impl Session {
             has_request_changed: false,
             market,
             market_waits: MarketWaits::Feed,
-            was_held: false,
+            dirty_since: None,
         }
     }
 

@@ -84,10 +84,8 @@ impl Flow {
 
     /// Sends the commands of these numbers in batches; all must be accepted.
     fn send(&self, exchange: &mut Exchange, from: u64, until: u64) -> Result<(), String> {
-        let mut batch = Vec::new();
         for first in (from..until).step_by(BATCH as usize) {
-            batch.clear();
-            batch.extend((first..until.min(first + BATCH)).map(|number| {
+            let batch = (first..until.min(first + BATCH)).map(|number| {
                 let (key, command) = self.at(number);
                 let (key, sequence) = (*key, ClientSequence(number + 1));
                 Submission {
@@ -95,9 +93,9 @@ impl Flow {
                     command,
                     tag: 0,
                 }
-            }));
+            });
             let mut refused = None;
-            exchange.submit_many(&batch, |_, taken| {
+            exchange.submit_many(batch, |_, taken| {
                 if let Err(error) = taken {
                     refused.get_or_insert(error);
                 }

@@ -92,7 +92,6 @@ pub(super) struct Owner {
     /// When the journal is asked for room again.
     pub(super) refused_until: Option<(Instant, Refusal)>,
     pub(super) pace: Pace,
-    pub(super) buffer: Vec<u8>,
     /// The work of all that was executed.
     pub(super) work: u64,
     pub(super) is_failure_published: bool,
@@ -113,7 +112,6 @@ impl Owner {
             flushed_at: None,
             refused_until: None,
             pace: pace(),
-            buffer: Vec::new(),
             work: 0,
             is_failure_published: false,
             lag: 0,

@@ -4,7 +4,6 @@
 //! flight it begins anew with its first slots, which stay in the cache where commands do not wait
 //! for the disk.
 
-use super::record::Check;
 use crate::command::Command;
 use crate::event::Events;
 use crate::result_code::ResultCode;
@@ -18,8 +17,6 @@ const ENTRY_EVENTS: usize = 2;
 pub(super) struct Note {
     /// The place of the session.
     pub(super) session: u32,
-    /// By what the command is known to be the same if it comes again.
-    pub(super) check: Check,
     /// The number that its session gave it.
     pub(super) sequence: u64,
 }
@@ -28,7 +25,6 @@ impl Note {
     /// The note of a command that no session sent.
     pub(super) const NONE: Self = Self {
         session: u32::MAX,
-        check: Check(0),
         sequence: 0,
     };
 }

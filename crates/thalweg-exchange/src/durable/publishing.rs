@@ -64,7 +64,6 @@ impl<S: Storage> Exchange<S> {
             }
             let (own, others) = reports.split_at(self.reported.counts[at]);
             reports = others;
-            self.digest.fold(&slot.command, slot.result, &slot.events);
             let is_stamped = slot.stamps.begun > 0;
             if is_stamped {
                 slot.stamps.journaled = clock.ticks();
@@ -93,7 +92,7 @@ impl<S: Storage> Exchange<S> {
         self.reported.clear();
     }
 
-    /// Notes the next commands in the tables.
+    /// Notes the next commands in the digest and the tables.
     fn note_next(&mut self, count: usize) {
         let mut tables = self.reports.lock();
         let reported = &mut self.reported;
@@ -106,6 +105,7 @@ impl<S: Storage> Exchange<S> {
                 continue;
             }
             let note = slot.note;
+            let check = (self.digest).fold_and_check(&slot.command, slot.result, &slot.events);
             let outcome = Outcome {
                 sequence: slot.number,
                 tag: slot.tag,
@@ -115,7 +115,7 @@ impl<S: Storage> Exchange<S> {
                 result: slot.result,
                 events: &slot.events,
             };
-            tables.note(&outcome, note, Some(&mut reported.reports));
+            tables.note(&outcome, (note, check), Some(&mut reported.reports));
             reported.origins.push(tables.origin_of(note));
             reported.counts.push(reported.reports.len() - before);
             self.admission.answer(note);

@@ -2,7 +2,6 @@
 //!
 //! `docs/durable-format.md` has the table.
 
-use thalweg_hash::xxh64;
 use thiserror::Error;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -108,36 +107,14 @@ pub(super) fn record_bytes(command: &Command) -> usize {
     HEAD_BYTES + command_bytes(command)
 }
 
-/// By what a command that comes again is known to be the same: part of the hash of its frame.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Check(pub(super) u32);
-
-impl Check {
-    fn of(frame: &[u8]) -> Self {
-        Self(xxh64(0, frame) as u32)
-    }
-
-    /// Returns the check of a command that is not in a record.
-    pub(super) fn of_command(command: &Command, buffer: &mut Vec<u8>) -> Result<Self, CodecError> {
-        buffer.resize(command_bytes(command), 0);
-        let bytes = encode_command(command, buffer)?;
-        Ok(Self::of(&buffer[..bytes]))
-    }
-}
-
 /// Writes a record over `out`, which has [`record_bytes`].
 #[inline]
-pub(super) fn encode(
-    origin: Origin,
-    command: &Command,
-    out: &mut [u8],
-) -> Result<Check, CodecError> {
+pub(super) fn encode(origin: Origin, command: &Command, out: &mut [u8]) -> Result<(), CodecError> {
     let (needed, have) = (HEAD_BYTES, out.len());
     let (head, frame) =
         RecordForm::mut_from_prefix(out).map_err(|_| CodecError::NoRoom { needed, have })?;
     *head = RecordForm::of(origin);
-    let bytes = encode_command(command, frame)?;
-    Ok(Check::of(&frame[..bytes]))
+    encode_command(command, frame).map(drop)
 }
 
 impl RecordForm {
@@ -162,10 +139,7 @@ impl RecordForm {
 
 /// Reads a record.
 #[inline]
-pub(super) fn decode_into(
-    bytes: &[u8],
-    command: &mut Command,
-) -> Result<(Origin, Check), RecordError> {
+pub(super) fn decode_into(bytes: &[u8], command: &mut Command) -> Result<Origin, RecordError> {
     let too_short = RecordError::TooShort { bytes: bytes.len() };
     let (head, frame) = RecordForm::ref_from_prefix(bytes).map_err(|_| too_short)?;
     let origin = origin_of(head)?;
@@ -174,7 +148,7 @@ pub(super) fn decode_into(
         let bytes = frame.len() - length;
         return Err(RecordError::Surplus { bytes });
     }
-    Ok((origin, Check::of(frame)))
+    Ok(origin)
 }
 
 #[inline]
@@ -220,12 +194,10 @@ mod tests {
 
     fn encoded(origin: Origin, command: &Command) -> Vec<u8> {
         let mut bytes = vec![0xFF; record_bytes(command)];
-        let check = encode(origin, command, &mut bytes).expect("there is room");
-        let mut buffer = Vec::new();
-        assert_eq!(Check::of_command(command, &mut buffer), Ok(check));
+        encode(origin, command, &mut bytes).expect("there is room");
         let mut decoded = Command::Nop;
         let read = decode_into(&bytes, &mut decoded);
-        assert_eq!(read, Ok((origin, check)));
+        assert_eq!(read, Ok(origin));
         assert_eq!(&decoded, command);
         bytes
     }

@@ -7,7 +7,7 @@ use thalweg_journal::{Lsn, Reader, Storage};
 
 use super::error::OpenError;
 use super::options::Options;
-use super::record::{Check, Origin, RecordError, decode_into};
+use super::record::{Origin, RecordError, decode_into};
 use super::tables::ReportFrame;
 use super::tables::Tables;
 use crate::command::Command;
@@ -52,7 +52,7 @@ const BATCHES: usize = 4;
 #[derive(Debug, Default)]
 struct Batch {
     commands: Vec<Command>,
-    senders: Vec<(Origin, Check)>,
+    senders: Vec<Origin>,
     /// How many of them are of this block: memory is used again.
     count: usize,
     /// The record of the first one.
@@ -107,7 +107,7 @@ impl Batch {
         for (lsn, bytes) in block.bytes().take_while(below) {
             if self.count == self.commands.len() {
                 self.commands.push(Command::Nop);
-                self.senders.push((Origin::Engine, Check::default()));
+                self.senders.push(Origin::Engine);
             }
             let command = &mut self.commands[self.count];
             self.senders[self.count] =
@@ -143,9 +143,9 @@ impl Batch {
             if let Some(owner) = commands.get(at + AHEAD).and_then(Command::uid) {
                 tables.reports.prefetch(owner);
             }
-            digest.fold(command, result, events);
-            let (origin, check) = self.senders[at];
-            let note = match tables.note_of(origin, check) {
+            let check = digest.fold_and_check(command, result, events);
+            let origin = self.senders[at];
+            let note = match tables.note_of(origin) {
                 Ok(note) => note,
                 Err(why) => {
                     wrong.get_or_insert((self.first + at as u64, why));
@@ -162,10 +162,10 @@ impl Batch {
                 events,
             };
             match &mut on_record {
-                None => tables.note(&outcome, note, None),
+                None => tables.note(&outcome, (note, check), None),
                 Some(on_record) => {
                     let mut reports = Vec::new();
-                    tables.note(&outcome, note, Some(&mut reports));
+                    tables.note(&outcome, (note, check), Some(&mut reports));
                     on_record(Recorded {
                         outcome,
                         origin,

@@ -241,21 +241,19 @@ impl<S: Storage> Exchange<S> {
         let mut commands = Vec::new();
         for record in records {
             let mut command = Command::Nop;
-            let (origin, _) = decode_into(record, &mut command).map_err(NotExecuted::Record)?;
+            let origin = decode_into(record, &mut command).map_err(NotExecuted::Record)?;
             commands.push((origin, command));
         }
-        let submissions: Vec<Submission<'_>> = (commands.iter())
-            .map(|(origin, command)| Submission {
+        for (origin, command) in &commands {
+            let submission = Submission {
                 origin: *origin,
                 command,
                 tag: 0,
-            })
-            .collect();
-        for submission in &submissions {
+            };
             // One that follows a refused one must not be executed.
             let mut taken = Ok(());
             let expected = self.owner.number;
-            self.submit_many(&[*submission], |_, admitted| {
+            self.submit_many([submission], |_, admitted| {
                 taken = match admitted {
                     Ok(Admitted::New { number }) if number == expected => Ok(()),
                     Ok(other) => Err(NotExecuted::Refused(format!("{other:?}"))),

@@ -48,6 +48,8 @@ impl UserReports {
 pub(super) struct ReportTable {
     list: Vec<UserReports>,
     index: Index,
+    /// The user whose report was numbered last: most often the next one is the same user's.
+    last: Option<(UserId, u32)>,
     /// Kept of all users together.
     total: usize,
     kept: usize,
@@ -59,6 +61,7 @@ impl ReportTable {
         Self {
             list: Vec::new(),
             index: Index::default(),
+            last: None,
             total: 0,
             kept: limits.reports_kept as usize,
             total_max: limits.reports_max as usize,
@@ -93,13 +96,10 @@ impl ReportTable {
     /// Numbers and keeps a report.
     #[inline]
     pub(super) fn push(&mut self, user: UserId, frame: &Frame) -> ReportNumber {
-        let slot = self.find(user).unwrap_or_else(|| {
-            self.add(UserReports {
-                user,
-                next: 1,
-                kept: VecDeque::new(),
-            })
-        });
+        let slot = match self.last {
+            Some((last, slot)) if last == user => slot,
+            _ => self.slot_of(user),
+        };
         let reports = &mut self.list[slot as usize];
         let kept = reports.kept.len();
         let may_grow = kept < REPORTS_LEAST as usize || self.total < self.total_max;
@@ -112,6 +112,19 @@ impl ReportTable {
         let number = ReportNumber(reports.next);
         reports.next += 1;
         number
+    }
+
+    /// Returns the place of a user, who may be new.
+    fn slot_of(&mut self, user: UserId) -> u32 {
+        let slot = self.find(user).unwrap_or_else(|| {
+            self.add(UserReports {
+                user,
+                next: 1,
+                kept: VecDeque::new(),
+            })
+        });
+        self.last = Some((user, slot));
+        slot
     }
 
     /// Prefetches the lines that the user's next report is written to: others' reports have had the

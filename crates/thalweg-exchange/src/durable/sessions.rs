@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 
 use super::options::SessionLimits;
-use super::record::Check;
 use crate::engine::index::{Index, Key, fold};
 use crate::result_code::ResultCode;
 use crate::session::{ClientSequence, Refusal, SessionKey};
@@ -39,7 +38,8 @@ pub(super) struct Answer {
     pub(super) sequence: u64,
     pub(super) number: u64,
     pub(super) result: ResultCode,
-    pub(super) check: Check,
+    /// The [`check`](crate::digest::check) of the command.
+    pub(super) check: u32,
 }
 
 /// The state of a session.
@@ -137,12 +137,13 @@ impl Sessions {
         session.answers.push_back(answer);
     }
 
-    /// The first answer to a command that comes again; none while it may not have been executed.
+    /// The first answer to a command that comes again, which the [`check`](Answer::check) with its
+    /// result says; none while it may not have been executed.
     pub(super) fn first_answer(
         &self,
         slot: SessionSlot,
         sequence: u64,
-        check: Check,
+        check: impl FnOnce(ResultCode) -> u32,
     ) -> Option<Result<FirstAnswer, Refusal>> {
         let session = &self.list[slot.0 as usize];
         (sequence <= session.last_executed).then(|| self.find_answer(session, sequence, check))
@@ -152,7 +153,7 @@ impl Sessions {
         &self,
         session: &Session,
         sequence: u64,
-        check: Check,
+        check: impl FnOnce(ResultCode) -> u32,
     ) -> Result<FirstAnswer, Refusal> {
         if sequence <= self.kept(session).0 {
             return Err(Refusal::AnswerGone);
@@ -161,7 +162,7 @@ impl Sessions {
             .answers
             .binary_search_by_key(&sequence, |answer| answer.sequence);
         let answer = found.map_or(Err(Refusal::NotExecuted), |at| Ok(session.answers[at]))?;
-        if answer.check != check {
+        if answer.check != check(answer.result) {
             return Err(Refusal::SequenceReused);
         }
         Ok(FirstAnswer {
@@ -202,7 +203,7 @@ mod tests {
             sequence,
             number: 100 + sequence,
             result: ResultCode::Success,
-            check: Check(5),
+            check: 5,
         }
     }
 
@@ -221,7 +222,7 @@ mod tests {
     #[test]
     fn a_repeat_has_its_first_answer_or_a_refusal() {
         let (sessions, slot) = sessions(3);
-        let of = |sequence, check| sessions.first_answer(slot, sequence, Check(check));
+        let of = |sequence, check| sessions.first_answer(slot, sequence, |_| check);
         let first = |number| {
             let result = ResultCode::Success;
             Some(Ok(FirstAnswer { number, result }))

@@ -12,12 +12,13 @@ use super::admission::{Kind, Place};
 use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::in_flight::{Note, Question};
-use super::record::{Check, Origin, encode, record_bytes};
+use super::record::{Origin, encode, record_bytes};
 use super::replication::batch::RECORD_BYTES_MAX;
 use super::replication::leading::Replication;
 use super::sessions::{FirstAnswer, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
+use crate::digest::check;
 use crate::engine::state::apply;
 use crate::service::{Answered, Query};
 use crate::session::{ClientSequence, Refusal, SessionKey};
@@ -100,24 +101,24 @@ impl<S: Storage> Exchange<S> {
     /// Takes commands together, in order, which costs less for each: `admitted(at, what)` is called
     /// once for each with what came of it. If that panics, those up to there are taken, and no
     /// other.
-    pub fn submit_many(
+    pub fn submit_many<'c>(
         &mut self,
-        requests: &[Submission<'_>],
+        requests: impl IntoIterator<Item = Submission<'c>>,
         mut admitted: impl FnMut(usize, Result<Admitted, SubmitError>),
     ) {
         let mut panic = None;
-        for (at, request) in requests.iter().enumerate() {
+        for (at, request) in requests.into_iter().enumerate() {
             if self.in_flight.to_execute() == ROUND {
                 self.execute();
                 let _ = self.publish();
             }
-            let mut taken = self.admit(*request, 0);
+            let mut taken = self.admit(request, 0);
             let is_full = matches!(taken, Err(SubmitError::Refused(Refusal::InFlight { .. })));
             if is_full && self.in_flight.to_execute() > 0 {
                 // Those before it are in flight because they were kept back here.
                 self.execute();
                 taken = match self.publish() {
-                    Ok(()) => self.admit(*request, 0),
+                    Ok(()) => self.admit(request, 0),
                     Err(failed) => Err(failed.into()),
                 };
             }
@@ -219,7 +220,7 @@ impl<S: Storage> Exchange<S> {
         {
             return Err(self.admission.too_many().into());
         }
-        let check = self.append(origin, command)?;
+        self.append(origin, command)?;
         let number = self.owner.number;
         self.owner.number += 1;
         let note = place.map_or(Note::NONE, |(place, key, sequence)| {
@@ -230,7 +231,6 @@ impl<S: Storage> Exchange<S> {
             self.admission.take(slot, sequence);
             Note {
                 session: slot.0,
-                check,
                 sequence,
             }
         });
@@ -262,27 +262,23 @@ impl<S: Storage> Exchange<S> {
         sequence: u64,
         command: &Command,
     ) -> Result<Admitted, SubmitError> {
-        let frame_bytes = record_bytes(command);
         // The log may have other commands of the session, if it has another writer now.
         let is_final = !self.has_unacknowledged(slot.0);
-        let too_long = |_| SubmitError::TooLong {
-            bytes: frame_bytes,
-            bytes_max: FRAME_BYTES_MAX,
-        };
-        let check = Check::of_command(command, &mut self.owner.buffer).map_err(too_long)?;
+        let check_with = |result| check(command, result);
         // In this order: what is not in the tables yet will be published.
         let first = self
             .reports
             .lock()
             .sessions
-            .first_answer(slot, sequence, check);
+            .first_answer(slot, sequence, check_with);
         match first {
             Some(Ok(first)) => Ok(Admitted::Repeat(first)),
             Some(Err(refusal)) => Err(refusal.into()),
             None => match self.in_flight.find(slot.0, sequence) {
-                Some(slot) if slot.note.check == check => Ok(Admitted::Pending {
-                    number: slot.number,
-                }),
+                Some(slot) if check(&slot.command, slot.result) == check_with(slot.result) => {
+                    let number = slot.number;
+                    Ok(Admitted::Pending { number })
+                }
                 _ if !is_final => Err(Refusal::Resources.into()),
                 Some(_) => Err(Refusal::SequenceReused.into()),
                 None => Err(Refusal::NotExecuted.into()),
@@ -292,7 +288,7 @@ impl<S: Storage> Exchange<S> {
 
     /// Writes a command into the journal.
     #[inline]
-    fn append(&mut self, origin: Origin, command: &Command) -> Result<Check, SubmitError> {
+    fn append(&mut self, origin: Origin, command: &Command) -> Result<(), SubmitError> {
         let bytes = record_bytes(command);
         let bytes_max = match self.replication {
             Replication::Alone => FRAME_BYTES_MAX,
@@ -304,9 +300,8 @@ impl<S: Storage> Exchange<S> {
         if self.owner.refused_until.is_some() {
             self.ask_again()?;
         }
-        let mut check = Check::default();
         let write = |out: &mut [u8]| {
-            check = encode(origin, command, out).expect("the frame has room, and is not too long");
+            encode(origin, command, out).expect("the frame has room, and is not too long");
         };
         let appended = match &mut self.replication {
             Replication::Leading(leading) => {
@@ -326,7 +321,7 @@ impl<S: Storage> Exchange<S> {
                 if is_due {
                     self.snapshot_now();
                 }
-                Ok(check)
+                Ok(())
             }
             Err(error) => Err(self.not_appended(error)),
         }

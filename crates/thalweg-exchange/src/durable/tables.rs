@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::in_flight::Note;
 use super::options::SessionLimits;
-use super::record::{Check, Origin, RecordError};
+use super::record::{Origin, RecordError};
 use super::reports::{ReportTable, Resumed};
 use super::sessions::{Answer, SessionSlot, SessionState, Sessions};
 use crate::codec::{REPORT_BYTES, decode_report, encode_report};
@@ -52,7 +52,7 @@ impl Tables {
     }
 
     /// The note of a command out of the journal.
-    pub(super) fn note_of(&mut self, origin: Origin, check: Check) -> Result<Note, RecordError> {
+    pub(super) fn note_of(&mut self, origin: Origin) -> Result<Note, RecordError> {
         let Origin::Session { key, sequence } = origin else {
             return Ok(Note::NONE);
         };
@@ -64,7 +64,6 @@ impl Tables {
         }
         Ok(Note {
             session: slot.0,
-            check,
             sequence: sequence.0,
         })
     }
@@ -80,13 +79,13 @@ impl Tables {
         }
     }
 
-    /// Keeps the answer of a command that was executed, and numbers and keeps its reports, which
-    /// are added to `reported`.
+    /// Keeps the answer of a command that was executed, with its check, and numbers and keeps its
+    /// reports, which are added to `reported`.
     #[inline]
     pub(super) fn note(
         &mut self,
         outcome: &Outcome<'_>,
-        note: Note,
+        (note, check): (Note, u32),
         mut reported: Option<&mut Vec<ReportFrame>>,
     ) {
         if note != Note::NONE {
@@ -94,7 +93,7 @@ impl Tables {
                 sequence: note.sequence,
                 number: outcome.sequence,
                 result: outcome.result,
-                check: note.check,
+                check,
             };
             self.sessions.note(SessionSlot(note.session), answer);
         }
@@ -196,7 +195,7 @@ pub(super) mod tests {
                 },
             };
             let result = apply(&mut state, &command, &mut events);
-            digest.fold(&command, result, &events);
+            let check = digest.fold_and_check(&command, result, &events);
             let origin = match number {
                 0 => Origin::Engine,
                 number => Origin::Session {
@@ -204,7 +203,7 @@ pub(super) mod tests {
                     sequence: ClientSequence(1 + number as u64 * 2),
                 },
             };
-            let note = tables.note_of(origin, Check(9)).expect("they rise");
+            let note = tables.note_of(origin).expect("they rise");
             let outcome = Outcome {
                 sequence: number as u64,
                 tag: 0,
@@ -214,7 +213,7 @@ pub(super) mod tests {
                 result,
                 events: &events,
             };
-            tables.note(&outcome, note, None);
+            tables.note(&outcome, (note, check), None);
         }
         (state, tables, digest)
     }
@@ -227,11 +226,9 @@ pub(super) mod tests {
             key,
             sequence: ClientSequence(sequence),
         };
-        let refused = tables
-            .note_of(again(5), Check(9))
-            .expect_err("it was executed");
+        let refused = tables.note_of(again(5)).expect_err("it was executed");
         let text = "its sequence is 5, and the session executed 5 before";
         assert_eq!(refused.to_string(), text);
-        assert!(tables.note_of(again(6), Check(9)).is_ok());
+        assert!(tables.note_of(again(6)).is_ok());
     }
 }

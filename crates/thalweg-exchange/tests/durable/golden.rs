@@ -1,4 +1,4 @@
-//! An exchange of version 1, as it was written once: it opens, and is written to the same bytes.
+//! An exchange of version 2, as it was written once: it opens, and is written to the same bytes.
 //! `THALWEG_WRITE_GOLDEN=1` writes it anew, after a change of the format that was meant.
 
 use std::path::PathBuf;
@@ -66,12 +66,12 @@ const FILES: [&str; 3] = [
 const DIGEST: &str = "dde4f417cee49ef2 after 9";
 
 fn path(name: &str) -> PathBuf {
-    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/durable-v1");
+    let data = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/durable-v2");
     PathBuf::from(data).join(name)
 }
 
 #[test]
-fn an_exchange_of_version_1_opens_and_is_written_to_the_same_bytes() {
+fn an_exchange_of_version_2_opens_and_is_written_to_the_same_bytes() {
     let disk = written();
     if std::env::var_os("THALWEG_WRITE_GOLDEN").is_some() {
         for name in FILES {

@@ -311,7 +311,7 @@ fn a_journal_that_stopped_elsewhere_is_reported_where_answers_are_published() {
         })
         .collect();
     let (mut taken, mut refused) = (0, 0);
-    exchange.submit_many(&requests, |_, admitted| match admitted {
+    exchange.submit_many(requests, |_, admitted| match admitted {
         Ok(_) => taken += 1,
         Err(SubmitError::Failed(_)) => refused += 1,
         other => panic!("{other:?}"),
@@ -342,7 +342,7 @@ fn commands_are_executed_that_were_taken_before_a_callback_panicked() {
             })
             .collect();
         let submit = AssertUnwindSafe(|| {
-            exchange.submit_many(&requests, |number, admitted| {
+            exchange.submit_many(requests, |number, admitted| {
                 assert!(admitted.is_ok());
                 if number == at {
                     resume_unwind(Box::new("a callback"));

@@ -78,7 +78,7 @@ fn commands_together_are_taken_as_those_one_by_one() {
             })
             .collect();
         let mut taken = 0;
-        exchange.submit_many(&requests, |at, admitted| {
+        exchange.submit_many(requests, |at, admitted| {
             admitted.unwrap_or_else(|error| panic!("{answers_kept}: {at}: {error}"));
             taken += 1;
         });

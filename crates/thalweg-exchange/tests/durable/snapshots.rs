@@ -160,7 +160,7 @@ fn a_whole_snapshot_of_another_version_is_refused() {
     bytes[120..128].copy_from_slice(&sum.to_le_bytes());
     disk.put(&name(102), bytes);
     let text = reopened(&disk, 2).expect_err("it is refused").to_string();
-    let message = "version 4097 of the format; this program knows 1";
+    let message = "version 4098 of the format; this program knows 2";
     assert_eq!(text, format!("sim/{}: {message}", name(102)));
 }
 

@@ -34,7 +34,7 @@ fn commands_together_have_one_commit_where_the_caller_waits_for_it() {
             tag: 0,
         })
         .collect();
-    exchange.submit_many(&requests, |_, taken| assert!(taken.is_ok()));
+    exchange.submit_many(requests, |_, taken| assert!(taken.is_ok()));
     let journal = exchange.stats().expect("it runs").journal;
     assert_eq!((journal.commits, journal.group.max()), (1, 64));
 }

@@ -128,6 +128,6 @@ impl<S: Storage> ExchangeThread<S> {
         if self.clocks.end(slots) {
             self.readers.wake_held();
         }
-        self.flush_all();
+        self.flush_all(now);
     }
 }

@@ -1,6 +1,6 @@
 //! Writing: bytes that wait for sessions are written, and sessions that have ended are closed.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::Storage;
@@ -10,14 +10,17 @@ use crate::counters::raise;
 use crate::output::Written;
 use crate::session::{MarketWaits, SessionId, WRITE_BYTES_MAX, Waits};
 
+/// How long answers are held back at most while turns of their session go on: one write for all
+/// that was read costs half of two.
+const HELD_MAX: Duration = Duration::from_millis(1);
 /// This many slots that are looked at are as much work as a command's.
 const SLOTS_A_WORK: usize = 16;
 
 impl<S: Storage> ExchangeThread<S> {
-    /// Writes to the sessions for which something waits, but to those whose turn goes on: first
+    /// Writes to the sessions for which something waits, but to those whose turns go on: first
     /// what is short, then to as many of the others as may have something before others have their
     /// turn.
-    pub(super) fn flush_all(&mut self) {
+    pub(super) fn flush_all(&mut self, now: Instant) {
         let mut left = Vec::new();
         let mut long = Vec::new();
         for id in std::mem::take(&mut self.dirty) {
@@ -26,10 +29,11 @@ impl<S: Storage> ExchangeThread<S> {
             };
             let is_open = session.output.ending().is_none();
             let goes_on = matches!(session.waits, Waits::Turn(_)) && session.input.may_have_frame();
-            let is_held = goes_on && !session.was_held && session.output.len() < WRITE_BYTES_MAX;
+            let since = *session.dirty_since.get_or_insert(now);
+            let is_short = now.saturating_duration_since(since) < HELD_MAX
+                && session.output.len() < (session.output.half() / 2).min(WRITE_BYTES_MAX);
             let may_hold = is_open && self.market != MarketData::Starting;
-            session.was_held = may_hold && is_held;
-            if session.was_held {
+            if may_hold && goes_on && is_short {
                 left.push(id);
             } else if is_open && session.output.len() > SHORT_BYTES {
                 long.push(id);
@@ -78,6 +82,7 @@ impl<S: Storage> ExchangeThread<S> {
         let Some(session) = self.sessions.get(id) else {
             return 0;
         };
+        session.dirty_since = None;
         let Ok(Written { count, market }) = session.flush() else {
             session.output.end_silently(Ending::Done);
             self.leave(id);

@@ -46,6 +46,8 @@ pub(super) struct ConflatedForm {
 
 /// The length of the frame of a report with its number, in bytes.
 pub const NUMBERED_REPORT_BYTES: usize = NumberedReportForm::BYTES;
+/// The length of the frame of an answer, in bytes.
+pub const ANSWER_BYTES: usize = AnswerForm::BYTES;
 const REPORT_AT: usize = HEAD_BYTES + size_of::<U64>();
 
 /// The answer to a command that was executed (kind 211). The outcome is durable.
@@ -150,6 +152,13 @@ pub fn numbered_report(
 ) -> [u8; NUMBERED_REPORT_BYTES] {
     let (number, report) = (number.bytes(), *report);
     transmute!(Whole::new([0; 2], NumberedReportForm { number, report }))
+}
+
+/// Returns the frame of an answer, whose sequence is at least 1.
+#[must_use]
+#[inline]
+pub fn answer_frame(answer: &Answer) -> [u8; ANSWER_BYTES] {
+    transmute!(Whole::<AnswerForm>::of(answer))
 }
 
 /// Reports that are not kept any more (kind 214): the client did not get them and will not.

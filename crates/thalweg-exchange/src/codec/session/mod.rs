@@ -45,7 +45,8 @@ mod symbols;
 
 pub use self::account::{AccountView, OpenOrder, PositionView};
 pub use self::answer::{
-    Answer, Conflated, NUMBERED_REPORT_BYTES, NumberedReport, Refused, ReportGap, numbered_report,
+    ANSWER_BYTES, Answer, Conflated, NUMBERED_REPORT_BYTES, NumberedReport, Refused, ReportGap,
+    answer_frame, numbered_report,
 };
 pub use self::command::{AdminCommand, NotForRole, TradeCommand};
 pub use self::ending::{BYE_TEXT_BYTES_MAX, Bye, Ending};

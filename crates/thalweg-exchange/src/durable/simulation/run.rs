@@ -280,10 +280,9 @@ impl Run {
             command,
             tag: 0,
         });
-        let each: Vec<Submission<'_>> = each.collect();
         let mut results = Vec::new();
-        exchange.submit_many(&each, |at, result| results.push((at, result)));
-        must(results.len() == each.len(), || {
+        exchange.submit_many(each, |at, result| results.push((at, result)));
+        must(results.len() == requests.len(), || {
             "not all have a result".into()
         })?;
         for (at, result) in results {

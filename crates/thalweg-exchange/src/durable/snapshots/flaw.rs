@@ -6,8 +6,8 @@ use thiserror::Error;
 
 use crate::snapshot::SnapshotError;
 
-/// The version of snapshot files.
-pub const SNAPSHOT_VERSION: u32 = 1;
+/// The version of snapshot files. Those of version 1 have other checks of commands beside answers.
+pub const SNAPSHOT_VERSION: u32 = 2;
 
 /// An error in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -2,7 +2,6 @@
 
 use super::flaw::SnapshotFlaw;
 use crate::codec::{REPORT_BYTES, decode_report};
-use crate::durable::record::Check;
 use crate::durable::reports::{ReportTable, UserReports};
 use crate::durable::sessions::{Answer, Session, Sessions};
 use crate::ids::UserId;
@@ -27,7 +26,7 @@ pub(super) fn encode_sessions(sessions: &Sessions, out: &mut Vec<u8>) {
             put_long(out, answer.sequence);
             put_long(out, answer.number);
             put_int(out, answer.result.code().cast_unsigned());
-            put_int(out, answer.check.0);
+            put_int(out, answer.check);
         }
     }
 }
@@ -93,7 +92,7 @@ fn answer(fields: &mut Fields<'_>) -> Result<Answer, SnapshotFlaw> {
     let Some(result) = ResultCode::from_code(code.cast_signed()) else {
         return fields.wrong("the result of an answer", code.into());
     };
-    let check = Check(fields.int()?);
+    let check = fields.int()?;
     Ok(Answer {
         sequence,
         number,

@@ -92,7 +92,7 @@ impl Observer {
             for record in batch.records() {
                 let mut command = Command::Nop;
                 let decoded = decode_into(record, &mut command);
-                let (origin, _) = decoded.map_err(|error| error.to_string())?;
+                let origin = decoded.map_err(|error| error.to_string())?;
                 let result = apply(&mut state, &command, &mut events);
                 if let Some(name) = name_of(origin) {
                     let before = executed.insert(name, (number, result));
