@@ -94,6 +94,7 @@ impl Tables {
             _ => 0,
         });
         let times = samples.iter().map(|it| it.2).chain([end_ns]);
+        let ran = [0].into_iter().chain(ran);
         let weights = samples.iter().map(|it| it.3).chain([0]);
         let mut sampled = table(
             samples.len() + 1,
@@ -101,7 +102,7 @@ impl Tables {
                 "stack": samples.iter().map(|it| Some(it.0)).chain([None]).collect::<Vec<_>>(),
                 "time": times.map(ms).collect::<Vec<_>>(),
                 "weight": weights.map(ms).collect::<Vec<_>>(),
-                "threadCPUDelta": [0].into_iter().chain(ran).collect::<Vec<_>>(),
+                "threadCPUDelta": ran.collect::<Vec<_>>(),
             }),
         );
         sampled["weightType"] = "tracing-ms".into();
@@ -162,7 +163,11 @@ pub(super) fn firefox(recording: &Recording, command: &str) -> serde_json::Resul
     for track in &recording.tracks {
         let mut tables = Tables::default();
         for (state, from_ns, to_ns) in track.pieces() {
-            tables.add([state.name()].into_iter(), state, (from_ns, to_ns - from_ns));
+            tables.add(
+                [state.name()].into_iter(),
+                state,
+                (from_ns, to_ns - from_ns),
+            );
         }
         let names = (&*track.name, recording.process_name(track));
         let ids = (track.process, track.thread);
