@@ -32,6 +32,10 @@ fn table(rows: usize, mut columns: Value) -> Value {
     columns
 }
 
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
 /// The tables of a thread. A row of one names rows of another.
 #[derive(Default)]
 struct Tables {
@@ -77,18 +81,10 @@ impl Tables {
         self.samples.push((stack, state, from_ns, weight_ns));
     }
 
-    /// Returns a thread that has these tables, and a marker for each sample if it `is_marked`. Its
-    /// last sample has no stack, but the processor time of the one before it, as each has.
-    fn thread(
-        self,
-        (name, process_name): (&str, &str),
-        (process, thread): (u32, u32),
-        end_ns: u64,
-        is_marked: bool,
-    ) -> Value {
-        let ms = |ns: u64| ns as f64 / 1e6;
-        let (stacks, samples) = (&self.stacks, &self.samples);
-        let marked = if is_marked { &samples[..] } else { &[] };
+    /// Returns the table of samples. The last one has no stack, but the processor time of the one
+    /// before it, as each has.
+    fn samples(&self, end_ns: u64) -> Value {
+        let samples = &self.samples;
         let ran = samples.iter().map(|&(_, state, _, weight)| match state {
             State::Running => weight,
             _ => 0,
@@ -106,6 +102,19 @@ impl Tables {
             }),
         );
         sampled["weightType"] = "tracing-ms".into();
+        sampled
+    }
+
+    /// Returns a thread that has these tables, and a marker for each sample if it `is_marked`.
+    fn thread(
+        self,
+        (name, process_name): (&str, &str),
+        (process, thread): (u32, u32),
+        end_ns: u64,
+        is_marked: bool,
+    ) -> Value {
+        let (stacks, samples) = (&self.stacks, &self.samples);
+        let marked = if is_marked { &samples[..] } else { &[] };
         let frames = self.names.len();
         let rows: Vec<usize> = (0..frames).collect();
         json!({
@@ -121,7 +130,7 @@ impl Tables {
             "unregisterTime": ms(end_ns),
             "pausedRanges": [],
             "showMarkersInTimeline": true,
-            "samples": sampled,
+            "samples": self.samples(end_ns),
             // Phase 1 is an interval.
             "markers": table(marked.len(), json!({
                 "name": marked.iter().map(|it| stacks[it.0].1).collect::<Vec<_>>(),
