@@ -36,6 +36,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     hash::EXPERIMENT,
     journal::EXPERIMENT,
     serve::EXPERIMENT,
+    serve::FAIRNESS,
     replicate::EXPERIMENT,
     tasks::EXPERIMENT,
     bus::EXPERIMENT,

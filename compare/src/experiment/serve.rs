@@ -6,6 +6,7 @@
 
 pub(crate) mod child;
 pub(crate) mod echo;
+pub(crate) mod fairness;
 pub(crate) mod http_echo;
 pub(crate) mod inprocess;
 pub(crate) mod loader;
@@ -26,6 +27,7 @@ use crate::runner::{Metric, Subjects, subject};
 use loader::{Plan, drive};
 
 pub(crate) use child::main as child;
+pub(crate) use fairness::EXPERIMENT as FAIRNESS;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "serve",

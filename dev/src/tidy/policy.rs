@@ -43,6 +43,10 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "time itself is what the calibration waits for, and it reads the clock again afterwards",
     ),
     (
+        "compare/src/experiment/serve/fairness.rs",
+        "the polite user rests 5 ms, and an attacker does not spin on a full socket",
+    ),
+    (
         "compare/src/experiment/channels/waiting.rs",
         "the gap between two messages and an idle second are what is measured",
     ),

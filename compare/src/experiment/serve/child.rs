@@ -19,11 +19,12 @@ use super::{echo, http_echo};
 use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
-/// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `GATEWAY` with
-/// a gateway.
+/// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `LIMITED` with
+/// the limits of the default configuration, `GATEWAY` with a gateway.
 pub(crate) const ECHO: &str = "echo";
 pub(crate) const SYNCED: &str = "serve-synced";
 pub(crate) const UNSYNCED: &str = "serve-unsynced";
+pub(crate) const LIMITED: &str = "serve-limited";
 pub(crate) const GATEWAY: &str = "serve-gateway";
 pub(crate) const HTTP_ECHO: &str = "http-echo";
 
@@ -82,7 +83,7 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
     let sync = match work {
         ECHO | HTTP_ECHO => None,
         SYNCED | GATEWAY => Some(SyncName::Always),
-        UNSYNCED => Some(SyncName::Never),
+        UNSYNCED | LIMITED => Some(SyncName::Never),
         _ => return Err(format!("no child does {work:?}")),
     };
     let runtime = runtime()?;
@@ -96,6 +97,9 @@ fn serve(work: &str, directory: &Path) -> Result<(), String> {
     };
     let ended = if let Some(sync) = sync {
         let mut config = configuration([ANYWHERE; 2], sync);
+        if work == LIMITED {
+            config.sessions = Config::default().sessions;
+        }
         let exchange = match work {
             GATEWAY => serve_gateway(&mut config, directory),
             _ => directory.to_owned(),
@@ -197,6 +201,15 @@ impl Child {
     pub(crate) fn kill(&mut self) -> io::Result<()> {
         self.process.kill()?;
         self.process.wait().map(drop)
+    }
+
+    /// Returns its resident memory; 0 where the system does not say.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()));
+        let status = status.unwrap_or_default();
+        let rss = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kib = rss.and_then(|rss| rss.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kib.unwrap_or(0) << 10
     }
 
     /// Returns the processor time of its threads so far; 0 where the system does not count.
