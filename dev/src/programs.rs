@@ -2,10 +2,11 @@
 //! most of their time, and the last test of each has a core for itself.
 
 use std::collections::VecDeque;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
-use std::thread;
+use std::{io, thread};
 
 use crate::workspace::{Tally, Workspace, ended, lock};
 
@@ -31,12 +32,26 @@ struct Program {
 
 impl Program {
     /// Reads a message of cargo about what it has built, if that is a program of tests.
-    fn read(message: &str) -> Option<Self> {
-        let (target, profile) = message.split_once("\"profile\":{")?;
-        let (profile, rest) = profile.split_once('}')?;
-        if !profile.contains("\"test\":true") {
-            return None;
+    ///
+    /// # Errors
+    /// It is one, but does not say which.
+    fn read(message: &str) -> Result<Option<Self>, String> {
+        let parts = message.split_once("\"profile\":{");
+        let parts = parts.and_then(|(target, profile)| Some((target, profile.split_once('}')?)));
+        match parts {
+            Some((target, (profile, rest)))
+                if profile.contains("\"test\":true") && !rest.contains("\"executable\":null") =>
+            {
+                let program = Self::of(target, rest);
+                let why = || format!("a message of cargo is not understood: {message}");
+                program.map(Some).ok_or_else(why)
+            }
+            _ => Ok(None),
         }
+    }
+
+    /// Reads what stands before and behind the profile in a message.
+    fn of(target: &str, rest: &str) -> Option<Self> {
         let value = |text: &str, name: &str| {
             let (_, value) = text.split_once(&format!("\"{name}\":\""))?;
             Some(value.split('"').next()?.replace(r"\\", r"\"))
@@ -69,8 +84,10 @@ pub(crate) fn run(
 ) -> Result<Tally, String> {
     let mut build = command();
     build.args(["--no-run", "--message-format", "json-render-diagnostics"]);
-    let mut programs = Vec::new();
-    workspace.compile_and_watch(&mut build, |line| programs.extend(Program::read(line)))?;
+    let mut read = Vec::new();
+    workspace.compile_and_watch(&mut build, |line| read.push(Program::read(line)))?;
+    let programs = read.into_iter().filter_map(Result::transpose);
+    let mut programs = programs.collect::<Result<Vec<Program>, String>>()?;
     programs.sort_by_key(Program::place);
     let jobs = programs.iter().map(|program| {
         let mut job = workspace.command(&program.path.to_string_lossy());
@@ -119,17 +136,27 @@ fn next(jobs: &Mutex<VecDeque<Command>>) -> Option<Command> {
     lock(jobs).pop_front()
 }
 
-/// Runs a program, and prints what it has said when it has ended. Returns how many tests passed.
+/// Runs a program, and prints what it has said when it has ended. Meanwhile that is in a file, for
+/// which nothing waits, as for a pipe that a child of the program may hold. Returns how many tests
+/// passed.
 fn run_alone(workspace: &Workspace, job: &mut Command) -> Result<u64, String> {
     let program = Path::new(job.get_program()).to_owned();
-    let output = job.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("{}: {error}", program.display()))?;
-    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let failed = |error: io::Error| format!("{}: {error}", program.display());
+    let directory = workspace.root.join("target/tests");
+    fs::create_dir_all(&directory).map_err(failed)?;
+    let name = program.file_name().unwrap_or(program.as_os_str());
+    let path = directory.join(name).with_extension("out");
+    let file = File::create(&path).map_err(failed)?;
+    job.stdin(Stdio::null());
+    job.stdout(file.try_clone().map_err(failed)?).stderr(file);
+    let status = job.status().map_err(failed)?;
+    let said = fs::read(&path).map_err(failed)?;
+    let said = String::from_utf8_lossy(&said);
     let mut tally = Tally::default();
-    said[0].lines().for_each(|line| tally.see(line));
-    let said = said.map(|text| text.trim_end().to_owned()).join("\n");
+    said.lines().for_each(|line| tally.see(line));
+    let said = said.trim_end();
     workspace.say(format_args!("     Running {}\n{said}", program.display()))?;
-    ended(job, Ok(output.status)).map(|()| tally.passed)
+    ended(job, Ok(status)).map(|()| tally.passed)
 }
 
 #[cfg(test)]
@@ -147,7 +174,8 @@ mod tests {
             ]
             .concat()
         };
-        let program = Program::read(&message(true, "\"/t/suite-1\"")).expect("it is one");
+        let read = |message: &str| Program::read(message).expect("it is understood");
+        let program = read(&message(true, "\"/t/suite-1\"")).expect("it is one");
         let expected = Program {
             path: "/t/suite-1".into(),
             package: "/w/crates/thalweg".into(),
@@ -155,8 +183,10 @@ mod tests {
         };
         assert_eq!(program, expected);
         assert_eq!(program.place(), 1);
-        assert_eq!(Program::read(&message(false, "\"/t/suite-1\"")), None);
-        assert_eq!(Program::read(&message(true, "null")), None);
-        assert_eq!(Program::read(r#"{"reason":"build-finished"}"#), None);
+        assert_eq!(read(&message(false, "\"/t/suite-1\"")), None);
+        assert_eq!(read(&message(true, "null")), None);
+        assert_eq!(read(r#"{"reason":"build-finished"}"#), None);
+        let other = message(true, "\"/t/suite-1\"").replace("manifest_path", "manifest");
+        assert!(Program::read(&other).is_err());
     }
 }

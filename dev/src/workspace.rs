@@ -153,7 +153,10 @@ impl Workspace {
     /// # Errors
     /// It cannot be written.
     pub(crate) fn say(&self, lines: impl fmt::Display) -> Result<(), String> {
-        writeln!(self.output_to(), "{lines}").map_err(|error| error.to_string())
+        // In one piece, so that the lines of two programs do not mix.
+        let text = format!("{lines}\n");
+        let written = self.output_to().write_all(text.as_bytes());
+        written.map_err(|error| error.to_string())
     }
 
     /// A command run at the root.

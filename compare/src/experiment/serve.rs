@@ -113,7 +113,7 @@ fn subjects() -> Subjects<Plan> {
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 
-/// Returns the commands that add pairs without fees, from [`SYMBOL`] on, and users with money in
+/// Returns the commands that add pairs without fees, from `SYMBOL` on, and users with money in
 /// both currencies.
 pub fn set_up(pairs: i32, users: impl Iterator<Item = i64>) -> Vec<Command> {
     const MONEY: i64 = 1 << 50;

@@ -318,11 +318,13 @@ impl CommandLog for EtcdLog {
             get(&self.key("newest")),
             range(&self.batch_key(from), &self.log_end(), self.page, false),
         ];
+        // One that was too large to come in time is smaller the next time.
+        let page = std::mem::replace(&mut self.page, BATCHES);
         let mut ranges = self.read_all(&requests)?.into_iter();
         let mut next = || ranges.next().unwrap_or_default();
         let (claim, beat, newest, batches) = (next().pop(), next().pop(), next().pop(), next());
         let bytes = batches.iter().map(|entry| entry.value.len()).sum();
-        self.page = next_page(self.page, batches.len(), bytes);
+        self.page = next_page(page, batches.len(), bytes);
         let revisions =
             [&claim, &beat, &newest].map(|one| one.as_ref().map_or(0, |one| one.revision));
         Ok(Tail {

@@ -645,13 +645,19 @@ impl<S: Storage> ExchangeThread<S> {
                 self.asleep.insert((at, id));
             }
         }
+        let has_answers = !session.output.is_empty();
         if session.has_request_changed {
             self.change_subscription(id);
         }
         match after {
             After::Input => _ = self.flush(id),
-            // Its answers are written when all is taken that was read.
-            After::Turn => self.wait_for_turn(id),
+            // Its answers are written when all is taken that was read, or soon.
+            After::Turn => {
+                self.wait_for_turn(id);
+                if has_answers {
+                    self.note_dirty(id);
+                }
+            }
             After::Room | After::Tokens(_) => self.note_dirty(id),
         }
     }

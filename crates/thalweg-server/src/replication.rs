@@ -132,8 +132,8 @@ impl<S: Storage> Replica<S> {
         if self.halted.is_some() {
             return;
         }
-        let executed = match self.following.turn() {
-            Ok(Followed::Executed(commands)) => commands,
+        match self.following.turn() {
+            Ok(Followed::Executed(_)) => {}
             Ok(Followed::Leads) => return self.log_lead(now),
             Ok(_) => return,
             Err(halted) => {
@@ -141,7 +141,7 @@ impl<S: Storage> Replica<S> {
                 self.halted = Some(halted);
                 return;
             }
-        };
+        }
         self.log_writer();
         const NO_ROOM: &str = "the disk has no room for the commands of the log";
         let looked = self.following.looked();
@@ -155,7 +155,7 @@ impl<S: Storage> Replica<S> {
         if let Some(Due::Lasts(_)) = self.unclaimed.note(is_unclaimed, now) {
             warn_unclaimed(&self.options.log, self.following.exchange().number());
         }
-        let is_up_to_date = executed == 0 && *looked == Looked::Claimed;
+        let is_up_to_date = *looked == Looked::Claimed && self.following.is_at_end();
         let time = self.following.exchange().state().risk.clock();
         self.clock.note(time, is_up_to_date, now);
     }

@@ -194,10 +194,16 @@ fn dead_name(tree: &Tree, findings: &mut Findings) {
                     files.push(file);
                 }
                 None if is_path => findings.add(&page.path, number, format!("no file {quoted}")),
-                _ if !quoted.chars().all(is_name) || quoted == "bool" => {}
                 _ => {
-                    let has = |file: &&Source| file.lines().any(|(_, line)| line.contains(quoted));
-                    if !files.is_empty() && !files.iter().any(has) {
+                    let name = quoted.trim_end_matches("()").rsplit("::").next();
+                    let name = name.filter(|name| name.chars().all(is_name) && *name != "bool");
+                    let has = |file: &&Source, name: &str| {
+                        let words = |line: &str| line.split(|c| !is_name(c)).any(|it| it == name);
+                        file.lines().any(|(_, line)| words(line))
+                    };
+                    if name.is_some_and(|name| !files.iter().any(|file| has(file, name)))
+                        && !files.is_empty()
+                    {
                         findings.add(&page.path, number, format!("no `{quoted}` in these files"));
                     }
                 }
@@ -247,8 +253,16 @@ pub(super) mod tests {
                 &format!("({page}, Results)\n"),
             ),
             Case::accepts("dead-page", "src/a.rs", &format!("// see {page}.\n")).with(page, ""),
-            Case::rejects("dead-name", 1, "CONTRIBUTING.md", "- `src/a.rs`: `Gone`\n")
-                .with("crates/thalweg-exchange/src/a.rs", "struct Other;\n"),
+            Case::rejects(
+                "dead-name",
+                1,
+                "CONTRIBUTING.md",
+                "- `src/a.rs`: `Gone::new()`\n",
+            )
+            .with(
+                "crates/thalweg-exchange/src/a.rs",
+                "struct Gone; fn new_one() {}\n",
+            ),
             Case::rejects(
                 "dead-name",
                 2,

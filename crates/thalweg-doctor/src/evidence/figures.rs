@@ -78,8 +78,8 @@ const RAN_MIN: f64 = 0.5;
 
 /// The figures that do not rest on events, and those that rest on the clock's samples alone, which
 /// are lost no more often where the program does one thing than where it does another.
-const WITHOUT_EVENTS: &[&str] = &["time.", "cpu.", "processes.", "host.", "fault.m"];
-const OF_SAMPLES: &[&str] = &["spin.", "yield.", "fault.cpu", "call.cpu", "poll.busy"];
+const WITHOUT_EVENTS: &str = "time. cpu. processes. host. fault.m";
+const OF_SAMPLES: &str = "spin. yield. fault.cpu call.cpu futex.cpu disk.cpu poll.busy";
 
 const SWITCH: &str = "PERF_RECORD_SWITCH";
 
@@ -155,10 +155,10 @@ impl Collector<'_> {
     /// Leaves the figures that hold where the events did not show the program's activity, and adds
     /// what states of threads show where records were lost.
     fn without_events(&mut self, why: &str, is_lost: bool, ended: Option<&Ended>) {
-        let more = if is_lost { OF_SAMPLES } else { &[] };
+        let more = if is_lost { OF_SAMPLES } else { "" };
         let all = std::mem::take(&mut self.evidence);
         for (name, reading) in all.readings() {
-            let mut groups = WITHOUT_EVENTS.iter().chain(more);
+            let mut groups = WITHOUT_EVENTS.split(' ').chain(more.split_terminator(' '));
             let stays = groups.any(|group| name.starts_with(group)) && name != "host.wait_others";
             if let Some(value) = reading.value.filter(|_| stays) {
                 (self.evidence).put(name, value, reading.quality, reading.source.clone());
@@ -340,17 +340,12 @@ impl Collector<'_> {
         }
         let busy_ns = (known.ran_ns + known.waited_ns()).max(1) as f64;
         let busy = all.ran_ns as f64 * busy_ns / known.ran_ns.max(1) as f64;
-        self.waited("threads.busy", busy / 1e9 / self.wall_s);
+        let threads_busy = busy / 1e9 / self.wall_s;
+        self.waited("threads.busy", threads_busy);
         self.waited("run.wait_peers", known.peers_share());
-        // Where it is not recorded which thread has a core that another one had to leave, it may be
-        // the doctor, or no thread during a switch: threads wait for others no longer than others
-        // ran.
+        // A core that another thread had to leave may be the doctor's, or none's during a switch.
+        let most = self.others_most(threads_busy);
         let others = known.waited_others_ns as f64 / busy_ns;
-        let most = if self.is_whole_machine() {
-            1.0
-        } else {
-            self.others_cores()
-        };
         self.waited("host.wait_others", others.min(most));
         self.switches(ended);
     }
@@ -422,6 +417,15 @@ impl Collector<'_> {
         others / (others + peers).max(1e-9)
     }
 
+    /// Returns the largest share of their time in which threads that wanted this number of cores
+    /// can have waited for other programs: no longer than those ran, while one of these wanted one.
+    fn others_most(&self, threads_busy: f64) -> f64 {
+        match self.is_whole_machine() {
+            true => 1.0,
+            false => (self.others_cores() / threads_busy.clamp(1e-9, 1.0)).min(1.0),
+        }
+    }
+
     /// Computes the schedule without events, from the thread states that were sampled from time to
     /// time.
     fn schedule_by_state(&mut self, why: &str, ended: Option<&Ended>) {
@@ -447,7 +451,7 @@ impl Collector<'_> {
         let (ran, waited) = times.fold((0.0, 0.0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
         if ran > 0.0 && self.watch.perf.is_err() {
             let wait = waited / (ran + waited);
-            let by_others = (wait * self.others_part(threads)).min(self.others_cores());
+            let by_others = (wait * self.others_part(threads)).min(self.others_most(threads));
             for (name, value) in [
                 (
                     "run.wait_peers",

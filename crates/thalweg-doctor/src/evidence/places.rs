@@ -75,12 +75,14 @@ fn at_lock(watch: &mut Watch) -> Option<Vec<String>> {
     if !had.is_empty() {
         places.push(format!("held by {}", named(&queue.wakers)));
     }
-    let ran = watch.samples.heaviest(&had, symbols, memory);
+    let ran = (!had.is_empty()).then(|| watch.samples.heaviest(&had, symbols, memory));
+    let ran = ran.flatten();
     places.extend(
         ran.map(|(callers, share)| format!("the holder runs {callers} {:.0} %", 100.0 * share)),
     );
     if !queue.tids.is_empty() {
-        let mut callers = (queue.tids.iter()).map(|&it| watch.waits.callers(it, symbols, memory));
+        let callers_of = |&tid: &i32| (watch.waits).callers(tid, queue.word, symbols, memory);
+        let mut callers = queue.tids.iter().map(callers_of);
         let callers = callers.find(|callers| !callers.is_empty());
         let from = callers.map(|callers| format!(", from {callers}"));
         places.push(format!(

@@ -172,6 +172,8 @@ impl Queue {
 pub(crate) struct LockQueue {
     /// The place, such as the address of the word.
     pub(crate) place: String,
+    /// The address of the word, if it is one word.
+    pub(crate) word: Option<u64>,
     /// The threads that wait there, those that do most often first, and the threads that end their
     /// waits.
     pub(crate) tids: Vec<i32>,
@@ -362,6 +364,7 @@ impl FutexWords {
                     0 => format!("the shared word {address:#x}"),
                     _ => format!("word {address:#x} of process {pid}"),
                 },
+                word: Some(address),
                 tids: most(&word.tids),
                 wakers: most(&word.wakers),
                 waiters: word.waiters / self.rounds,
@@ -381,6 +384,7 @@ impl FutexWords {
         let monitors = monitors.map(|(pid, it)| (format!("a monitor of process {pid}"), it));
         let at_files = files.chain(monitors).map(|(place, line)| LockQueue {
             place,
+            word: None,
             tids: most(&line.tids),
             wakers: Vec::new(),
             waiters: line.waiters / self.rounds,
@@ -424,6 +428,7 @@ impl FutexWords {
         let waiters = waiting.sum::<f64>() / self.rounds.max(1.0) - 1.0;
         let line = LockQueue {
             place: "a word of each thread".to_owned(),
+            word: None,
             tids: in_turn.iter().map(|tid| **tid).collect(),
             wakers: Vec::new(),
             waiters: waiters.max(0.0),

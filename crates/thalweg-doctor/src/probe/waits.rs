@@ -230,7 +230,9 @@ impl Waits {
     /// Returns the threads to sample, and the number of threads that each represents. If there are
     /// too many, running ones are left out.
     fn chosen(&mut self, timeline: &Timeline, by_state: bool) -> (Vec<i32>, f64) {
-        let few = by_state || timeline.threads.len() <= THREADS_MAX;
+        // Where records were lost, the timeline does not know which threads are blocked.
+        let is_lost = timeline.totals.lost > 0;
+        let few = by_state || is_lost || timeline.threads.len() <= THREADS_MAX;
         let wanted = |(_, thread): &(&i32, &Thread)| few || thread.state == State::Blocked;
         let threads = timeline.threads.iter().filter(wanted);
         let mut tids: Vec<i32> = threads.map(|(&tid, _)| tid).collect();
@@ -382,13 +384,24 @@ impl Waits {
         places
     }
 
-    /// Returns the callers of a thread that waits in a futex call or for the lock of a file.
-    pub(crate) fn callers(&self, tid: i32, symbols: &mut Symbols, memory: &Memory) -> String {
-        let class = |call: &CallOf| call.1.map(syscall::class);
-        let queues = |call: &CallOf| matches!(class(call), Some(Class::Futex | Class::FileLock));
-        let mut known = self.channels.keys();
-        let found = known.find(|call| call.0 == tid && queues(call));
-        found.map_or_else(String::new, |call| {
+    /// Returns the callers of a thread that waits in a futex call, at this word if there is one, or
+    /// for the lock of a file.
+    pub(crate) fn callers(
+        &self,
+        tid: i32,
+        word: Option<u64>,
+        symbols: &mut Symbols,
+        memory: &Memory,
+    ) -> String {
+        let queues = |call: &&CallOf| match call.1.map(syscall::class) {
+            Some(Class::Futex) => word.is_none_or(|word| call.2 == word),
+            Some(Class::FileLock) => word.is_none(),
+            _ => false,
+        };
+        let known = self.channels.keys().filter(|call| call.0 == tid);
+        let known = known.filter(|call| queues(call) && !self.stack_of(call).is_empty());
+        // The least one is the same in each report.
+        known.min().map_or_else(String::new, |call| {
             symbols.callers(self.stack_of(call), memory)
         })
     }

@@ -262,8 +262,6 @@ impl<S: Storage> Exchange<S> {
         sequence: u64,
         command: &Command,
     ) -> Result<Admitted, SubmitError> {
-        // The log may have other commands of the session, if it has another writer now.
-        let is_final = !self.has_unacknowledged(slot.0);
         let check_with = |result| check(command, result);
         // In this order: what is not in the tables yet will be published.
         let first = self
@@ -274,15 +272,19 @@ impl<S: Storage> Exchange<S> {
         match first {
             Some(Ok(first)) => Ok(Admitted::Repeat(first)),
             Some(Err(refusal)) => Err(refusal.into()),
-            None => match self.in_flight.find(slot.0, sequence) {
-                Some(slot) if check(&slot.command, slot.result) == check_with(slot.result) => {
-                    let number = slot.number;
-                    Ok(Admitted::Pending { number })
+            None => {
+                let in_flight = self.in_flight.find(slot.0, sequence).map(|slot| {
+                    let is_same = check(&slot.command, slot.result) == check_with(slot.result);
+                    (slot.number, is_same)
+                });
+                match in_flight {
+                    Some((number, true)) => Ok(Admitted::Pending { number }),
+                    // The log may have other commands of the session, if it has another writer now.
+                    _ if self.has_unacknowledged(slot.0) => Err(Refusal::Resources.into()),
+                    Some(_) => Err(Refusal::SequenceReused.into()),
+                    None => Err(Refusal::NotExecuted.into()),
                 }
-                _ if !is_final => Err(Refusal::Resources.into()),
-                Some(_) => Err(Refusal::SequenceReused.into()),
-                None => Err(Refusal::NotExecuted.into()),
-            },
+            }
         }
     }
 

@@ -22,6 +22,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use thalweg_exchange::durable::replication::LOG_FILE;
 use thalweg_exchange::durable::{Files, Storage};
 
 const PART: &str = "catch-up.part";
@@ -128,6 +129,19 @@ fn is_snapshot(name: &str) -> bool {
     name.starts_with("snapshot-") && name.ends_with(".thw")
 }
 
+/// Returns whether a directory has a snapshot of an exchange that has executed commands.
+pub(super) fn has_commands(directory: &Path) -> io::Result<bool> {
+    let of_commands = |name: &String| {
+        let number = name.strip_prefix("snapshot-");
+        let number = number.and_then(|rest| rest.strip_suffix(".thw"));
+        number.is_some_and(|number| !number.bytes().all(|byte| byte == b'0'))
+    };
+    match directory.is_dir() {
+        true => Ok(names(directory)?.iter().any(of_commands)),
+        false => Ok(false),
+    }
+}
+
 /// Returns the names of the files of an exchange in a directory.
 fn names(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
@@ -137,7 +151,9 @@ fn names(directory: &Path) -> io::Result<Vec<String>> {
             continue;
         };
         let endings = [".segment", ".spare", ".part"];
-        let is_ours = is_snapshot(&name) || endings.iter().any(|ending| name.ends_with(ending));
+        let is_ours = is_snapshot(&name)
+            || name == LOG_FILE
+            || endings.iter().any(|ending| name.ends_with(ending));
         if is_ours && entry.file_type()?.is_file() {
             names.push(name);
         }

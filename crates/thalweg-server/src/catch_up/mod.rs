@@ -241,9 +241,10 @@ impl CatchUp {
             let goes_on = pause(Duration::ZERO);
             match copied {
                 Ok(commands) if goes_on => {
+                    // It was checked against the log.
+                    let noted = note_log(&Files::new(&part), log_number);
+                    noted.map_err(|error| in_directory(io::Error::other(error.to_string())))?;
                     held.replace().map_err(in_directory)?;
-                    // It was checked against the log. Else it is noted while it follows.
-                    let _ = note_log(&Files::new(&self.directory), log_number);
                     tracing::info!(%replica, commands, "a copy of another replica is in place");
                     return Ok(commands);
                 }
@@ -270,8 +271,11 @@ impl CatchUp {
         let log = claim.ok_or_else(unclaimed)?.chain_start();
         let own = log_of(&Files::new(&self.directory))
             .map_err(|error| self.failed(io::Error::other(error.to_string())));
+        // A journal without commands may have lost its segments.
+        let has_commands = directory::has_commands(&self.directory);
+        let has_commands = commands > 0 || has_commands.map_err(|error| self.failed(error))?;
         match own {
-            _ if commands == 0 => Ok(log),
+            _ if !has_commands => Ok(log),
             Ok(own) if own == Some(log) => Ok(log),
             Ok(own) => Err(CatchUpError::OtherLog {
                 place: self.directory.clone(),

@@ -484,6 +484,8 @@ impl<T, S: Shape> Receiver<T, S> {
         max: usize,
         mut work: impl FnMut(T),
     ) -> Result<usize, TryRecvError> {
+        // Not for ever, where senders are as fast.
+        let max = max.min(self.source.end.held_max());
         let mut count = 0;
         while count < max {
             match self.try_recv() {

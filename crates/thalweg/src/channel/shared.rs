@@ -19,7 +19,8 @@ pub struct SharedSender<T, S: ManySenders = Mpmc>(Mutex<Senders<T, S>>);
 
 /// The senders of a [`SharedSender`]. At least one is there or lent to a call.
 struct Senders<T, S: ManySenders> {
-    idle: Vec<Sender<T, S>>,
+    #[expect(clippy::vec_box, reason = "little is moved while the lock is held")]
+    idle: Vec<Box<Sender<T, S>>>,
     /// For another one, where all are lent.
     origin: WeakSender<T, S>,
 }
@@ -32,7 +33,7 @@ const IS_OPEN: &str = "a sender is idle or lent";
 /// A sender that one call uses.
 struct Lent<'s, T, S: ManySenders> {
     /// Taken by the drop.
-    sender: Option<Sender<T, S>>,
+    sender: Option<Box<Sender<T, S>>>,
     home: &'s SharedSender<T, S>,
 }
 
@@ -91,7 +92,7 @@ impl<T, S: ManySenders> Sender<T, S> {
     pub fn into_shared(self) -> SharedSender<T, S> {
         let origin = self.downgrade();
         SharedSender(Mutex::new(Senders {
-            idle: vec![self],
+            idle: vec![Box::new(self)],
             origin,
         }))
     }
@@ -106,7 +107,7 @@ impl<T, S: ManySenders> SharedSender<T, S> {
     fn lend(&self) -> Lent<'_, T, S> {
         let mut senders = lock(&self.0);
         let idle = senders.idle.pop();
-        let sender = idle.unwrap_or_else(|| senders.origin.upgrade().expect(IS_OPEN));
+        let sender = idle.unwrap_or_else(|| Box::new(senders.origin.upgrade().expect(IS_OPEN)));
         Lent {
             sender: Some(sender),
             home: self,

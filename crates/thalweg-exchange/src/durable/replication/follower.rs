@@ -224,6 +224,10 @@ impl<S: Storage> Follower<S> {
             return Err(self.ahead(tail.newest.unwrap_or(claim.start.commands)));
         }
         let is_own = self.claimed.as_ref() == Some(claim);
+        // One that another claim has replaced, or come before, will never count: claims follow each
+        // other by a comparison, and epochs only rise.
+        self.claimed
+            .take_if(|own| !is_own && own.epoch <= claim.epoch);
         self.exchange.be_replica_of(claim);
         self.seen = Some(claim.clone());
         let after = |newest: u64| match tail.batches.last() {

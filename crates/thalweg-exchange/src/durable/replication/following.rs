@@ -243,6 +243,8 @@ pub struct Following<S: Storage> {
     looked: Looked,
     /// Whether it has executed all that the log had, once.
     was_at_end: bool,
+    /// Whether the last look at the log executed all of it.
+    is_at_end: bool,
     /// When the log answered last.
     answered: Instant,
     noted: Option<Instant>,
@@ -278,6 +280,7 @@ impl<S: Storage> Following<S> {
             silence: Silence::default(),
             looked: Looked::Nothing,
             was_at_end: false,
+            is_at_end: false,
             answered: Instant::now(),
             noted: None,
             claims: 0,
@@ -327,6 +330,13 @@ impl<S: Storage> Following<S> {
             _ => false,
         };
         self.leads() || self.was_at_end || cannot && self.claim().is_some()
+    }
+
+    /// Returns whether all commands were executed that the log had at the last look that it
+    /// answered.
+    #[must_use]
+    pub const fn is_at_end(&self) -> bool {
+        self.is_at_end
     }
 
     /// Returns whether this replica is the primary.
@@ -417,6 +427,7 @@ impl<S: Storage> Following<S> {
             }
         };
         self.answered = Instant::now();
+        self.is_at_end = polled.is_at_end;
         self.was_at_end |= polled.is_at_end;
         if polled.may_lead {
             self.reader = None;
@@ -662,6 +673,24 @@ pub(super) mod tests {
         let second = follow_to_the_end("second", &log);
         assert_eq!((second.number(), log.world().claims), (1, 2));
         is_fenced(|| first.idle().map(drop));
+    }
+
+    #[test]
+    fn a_claim_that_another_one_came_before_is_given_up_at_the_next_look() {
+        let log = SimLog::well();
+        drop(follow_to_the_end("first", &log));
+        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
+        let mut third = Follower::new(opened.expect("it opens").0, 1 << 20);
+        let mut reader = log.clone();
+        third.poll(&mut reader).expect("it goes on");
+        // Its own outcome is not known: no answer has come.
+        drop(third.claiming(3, "third"));
+        assert!(third.is_claiming());
+        third.poll(&mut reader).expect("it goes on");
+        assert!(third.is_claiming(), "it may still be granted");
+        drop(follow_to_the_end("second", &log));
+        third.poll(&mut reader).expect("it goes on");
+        assert!(!third.is_claiming());
     }
 
     #[test]
