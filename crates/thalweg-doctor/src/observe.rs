@@ -333,7 +333,7 @@ mod tests {
         let mut value = |lost, name| {
             watch.timeline.totals.lost = lost;
             let evidence = figures::evidence(&mut watch, Some(&ended));
-            let reading = evidence.reading(name).unwrap();
+            let reading = evidence.reading(name).expect("it is a figure");
             (reading.value, reading.source.clone())
         };
         let others = "host.wait_others";

@@ -87,7 +87,7 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Returns the exchange with its part in replication.
-    pub(crate) const fn held(&self) -> &HostedExchange<S> {
+    pub(crate) const fn hosted(&self) -> &HostedExchange<S> {
         &self.exchange
     }
 

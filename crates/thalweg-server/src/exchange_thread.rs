@@ -310,7 +310,7 @@ impl<S: Storage> ExchangeThread<S> {
             let text = "orders that go with a session are not cancelled by this server any more";
             tracing::warn!(users = left.len(), ?first, "{text}");
         }
-        if let Some(mut figures) = self.driver.held().figures() {
+        if let Some(mut figures) = self.driver.hosted().figures() {
             figures.stats.leads = false;
             self.shared.note_replica(figures);
         }
@@ -444,7 +444,7 @@ impl<S: Storage> ExchangeThread<S> {
     /// from when it is the primary.
     fn follow_log(&mut self, now: Instant) {
         self.driver.follow(now);
-        let Some(figures) = self.driver.held().figures() else {
+        let Some(figures) = self.driver.hosted().figures() else {
             return;
         };
         if figures.stats.leads && self.shared.lifecycle.is(Lifecycle::Following) {

@@ -383,7 +383,8 @@ mod tests {
             let waiting = std::thread::spawn(move || {
                 let list = [(&WORDS[0], 7), (&WORDS[1], 8)].map(entry);
                 let at = list.as_ptr().addr() as u64;
-                sender.send((rustix::thread::gettid(), at)).unwrap();
+                let ids = (rustix::thread::gettid(), at);
+                sender.send(ids).expect("the test waits for it");
                 let none = futex::WaitvFlags::empty();
                 let is_woken = |done| !matches!(done, Err(rustix::io::Errno::INTR));
                 let wait = || {
@@ -396,7 +397,7 @@ mod tests {
                 };
                 while !is_woken(wait()) {}
             });
-            let (tid, list) = receiver.recv().unwrap();
+            let (tid, list) = receiver.recv().expect("the thread has begun");
             let tid = tid.as_raw_nonzero().get();
             let wait = loop {
                 match Files::default().wait(own, tid) {
@@ -406,10 +407,11 @@ mod tests {
                     _ => std::thread::yield_now(),
                 }
             };
-            while futex::wake(&WORDS[0], futex::Flags::PRIVATE, 1).unwrap() == 0 {
+            let wake = || futex::wake(&WORDS[0], futex::Flags::PRIVATE, 1);
+            while wake().expect("it is a word of this process") == 0 {
                 std::thread::yield_now();
             }
-            waiting.join().unwrap();
+            waiting.join().expect("it was woken");
             (wait.arguments, list)
         };
         let (one, _) = wait_at(1);

@@ -183,6 +183,28 @@ async fn a_directory_of_another_log_is_refused_and_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_has_lost_its_segments_is_not_empty() {
+    let (disk, log) = primary();
+    let listener = PeerListener::start(ANYWHERE, disk.clone()).await;
+    let listener = listener.expect("a free port");
+    let _ = log.clone().note_peer("one:1", &listener.place("127.0.0.1"));
+    let place = Scratch::new("lost-segments");
+    let of_commands = place.join(format!("snapshot-{:020}.thw", 7));
+    std::fs::write(&of_commands, "of another exchange").expect("there is room");
+    let refused = run(&place, &log, &listener).expect_err("it may be another exchange's");
+    assert!(
+        matches!(refused, CatchUpError::OtherLog { own: None, .. }),
+        "{refused}"
+    );
+    assert!(of_commands.is_file(), "nothing is moved");
+    // One of no commands is that of a replica that has followed no log yet.
+    let of_none = place.join(format!("snapshot-{:020}.thw", 0));
+    std::fs::rename(&of_commands, of_none).expect("it is there");
+    let commands = run(&place, &log, &listener).expect("a copy takes its place");
+    assert_eq!(commands, USERS as u64);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_does_not_fit_the_log_replaces_nothing() {
     let (_, mut log) = primary();
     let other = SimDisk::new();

@@ -107,7 +107,7 @@ impl<S: Storage> ExchangeThread<S> {
             return Some((Ending::WrongKey, WITHDRAWN.into()));
         }
         let key = session.terms.key;
-        let replica = self.driver.held();
+        let replica = self.driver.hosted();
         if let Some(primary) = replica.primary()
             && key.role != Role::Read
         {

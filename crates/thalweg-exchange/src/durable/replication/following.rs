@@ -676,6 +676,25 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_look_that_executes_all_that_there_is_is_at_the_end() {
+        let log = SimLog::well();
+        let mut first = follow_to_the_end("first", &log);
+        (0..2).for_each(|uid| add(&mut first, uid));
+        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
+        let (exchange, options) = (opened.expect("it opens").0, FollowOptions::new("second"));
+        let second = Following::start(exchange, Box::new(log.clone()), options);
+        let mut second = second.expect("there are threads");
+        assert!(!second.is_at_end());
+        while second.exchange().number() < 2 {
+            second.turn().expect("it does not halt");
+            thread::yield_now();
+        }
+        // Under load each look finds commands, and the replica is up to date all the same.
+        assert!(second.is_at_end());
+        first.close().expect("it ends in order");
+    }
+
+    #[test]
     fn a_claim_that_another_one_came_before_is_given_up_at_the_next_look() {
         let log = SimLog::well();
         drop(follow_to_the_end("first", &log));
