@@ -3,7 +3,7 @@
 use crate::input::error::InputError;
 use crate::message::{counted, reason};
 use std::io;
-use thalweg_exchange::durable::OpenError;
+use thalweg_exchange::durable::{OpenError, SnapshotFlaw};
 use thiserror::Error;
 
 /// The result of a command that could do its work.
@@ -134,6 +134,13 @@ pub(crate) fn advice_on_exchange(error: &OpenError) -> Option<&'static str> {
             "Restore this file from a copy of the exchange's directory; `thalweg journal verify` \
              says which records are whole",
         ),
+        OpenError::Snapshot {
+            why: SnapshotFlaw::Version { .. },
+            ..
+        } => Some(
+            "It is whole, and is not converted: the version of the program that wrote it opens the \
+             directory",
+        ),
         OpenError::Record { .. }
         | OpenError::Gap { .. }
         | OpenError::Snapshot { .. }
@@ -152,6 +159,16 @@ pub(crate) fn advice_on_exchange(error: &OpenError) -> Option<&'static str> {
 mod tests {
     use super::*;
     use crate::message::shown;
+
+    #[test]
+    fn a_snapshot_of_another_version_is_not_called_damaged() {
+        let advice = |why| {
+            let file = "snapshot-00000000000000000000.thw".to_owned();
+            advice_on_exchange(&OpenError::Snapshot { file, why }).expect("there is some")
+        };
+        assert!(advice(SnapshotFlaw::Version { version: 1 }).contains("is not converted"));
+        assert!(advice(SnapshotFlaw::Magic).starts_with("Restore"));
+    }
 
     #[test]
     fn texts_name_what_and_where() {
