@@ -102,6 +102,20 @@ fn the_clock_does_not_go_back() {
     world.done(clock(2));
 }
 
+/// The ends of 64 bits are times like others.
+#[test]
+fn orders_until_the_last_time_expire_by_it() {
+    let mut world = World::new(Rules::default());
+    let order = bid(1, 1, 90, 1);
+    world.done(good_till(order, i64::MAX));
+    world.done(good_till(in_symbol(order, OTHER_PAIR), i64::MAX));
+    assert_eq!(world.done(clock(i64::MAX - 1)), []);
+    let events =
+        [PAIR, OTHER_PAIR].map(|symbol| removed(&in_symbol(order, symbol), 1, Removal::Expired));
+    assert_eq!(world.done(clock(i64::MAX)), events);
+    assert_eq!(world.state.left_over(), None);
+}
+
 #[test]
 fn types_that_do_not_rest_have_no_time() {
     let mut world = World::new(Rules::default());

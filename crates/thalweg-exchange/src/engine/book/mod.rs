@@ -58,17 +58,17 @@ pub struct Book {
     owners: i64,
     /// Only while orders hide lots, expire, or wait, and in an auction.
     cold: Option<Box<ColdState>>,
-    /// When matching looks for orders that expire.
-    due: i64,
+    /// How far from the best opposite price a market order takes.
+    protection: i64,
     bids_bounded: bool,
     spec: SymbolSpec,
     /// The lowest and the highest price at which a budget order takes, where those are bounded.
     band: (i64, i64),
     index: Index<OrderKey>,
-    /// How far from the best opposite price a market order takes.
-    protection: i64,
     /// The price of the last trade.
     last: Option<i64>,
+    /// When matching looks for orders that expire.
+    due: Option<i64>,
     ladder: Ladder,
 }
 
@@ -100,7 +100,7 @@ impl Book {
             index: Index::with_capacity(orders),
             owners: if rules.ids_per_user { -1 } else { 0 },
             cold: None,
-            due: i64::MAX,
+            due: None,
         }
     }
 

@@ -373,15 +373,17 @@ impl Book {
         self.first_expiry().is_some_and(|first| first <= time)
     }
 
-    /// When it was said that something expires first, and when it does now if that is sooner.
-    pub(crate) fn bring_due_forward(&mut self) -> Option<(i64, i64)> {
+    /// Notes when the first order expires, if that is sooner than what is noted. Returns what was
+    /// noted before, and the new time.
+    pub(crate) fn bring_due_forward(&mut self) -> Option<(Option<i64>, i64)> {
         let first = self.first_expiry()?;
-        (first < self.due).then(|| (std::mem::replace(&mut self.due, first), first))
+        let is_sooner = self.due.is_none_or(|due| first < due);
+        is_sooner.then(|| (self.due.replace(first), first))
     }
 
-    /// Forgets when it was said that something expires first, and returns that.
-    pub(crate) const fn take_due(&mut self) -> i64 {
-        std::mem::replace(&mut self.due, i64::MAX)
+    /// Forgets when the first order expires, and returns what was noted.
+    pub(crate) const fn take_due(&mut self) -> Option<i64> {
+        self.due.take()
     }
 
     /// Takes out what expires at or before `time`, until there are `max` events. Cost: a few steps

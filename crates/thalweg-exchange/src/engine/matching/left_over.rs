@@ -91,15 +91,21 @@ impl LeftOver {
         let has_expired = self.time.is_some_and(|time| book.expires_by(time));
         set(&mut self.expired, symbol, has_expired);
         if !has_expired && let Some((before, first)) = book.bring_due_forward() {
-            self.dues.remove(&(before, symbol));
+            self.remove_due(before, symbol);
             self.dues.insert((first, symbol));
         }
     }
 
     /// Forgets what has expired in a book and what will: an auction ends there.
     pub(super) fn forget_due(&mut self, symbol: SymbolId, book: &mut Book) {
-        self.dues.remove(&(book.take_due(), symbol));
+        self.remove_due(book.take_due(), symbol);
         self.expired.remove(&symbol);
+    }
+
+    fn remove_due(&mut self, due: Option<i64>, symbol: SymbolId) {
+        if let Some(due) = due {
+            self.dues.remove(&(due, symbol));
+        }
     }
 
     /// Notes a time that has come.
