@@ -2,8 +2,8 @@
 
 use thalweg_exchange::risk::ID_WINDOW;
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, OrderType, Place,
-    ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderFlags, OrderId, OrderType,
+    Place, ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits,
 };
 
 use crate::one_state::{done, run, text};
@@ -173,6 +173,37 @@ fn an_id_counts_once_though_its_order_is_long_gone() {
         done(&mut state, &set(uid, None));
         done(&mut state, &Command::Place(order(USER, 9, 1)));
     }
+}
+
+/// Whatever else would refuse the order by now, and in whichever form it comes.
+#[test]
+fn a_used_id_is_the_first_reason_to_refuse_an_order() {
+    let mut state = exchange();
+    let once = UserLimits::NONE.with_ids_once();
+    done(&mut state, &set(Some(USER), Some(once)));
+    done(&mut state, &Command::Place(order(USER, 9, 1)));
+    let flagged = Place {
+        order_type: OrderType::Ioc,
+        flags: OrderFlags::NONE.with_post_only(),
+        ..order(USER, 9, 1)
+    };
+    let placed_with = |place: Place| Command::PlaceWith(ConditionalOrder::from(place).into());
+    for place in [order(USER, 9, 1), flagged] {
+        refused(&mut state, place, ResultCode::RiskOrderIdUsed);
+        assert_eq!(
+            run(&mut state, &placed_with(place)),
+            ResultCode::RiskOrderIdUsed
+        );
+    }
+    done(&mut state, &Command::Halt { symbol: SYMBOL });
+    refused(&mut state, order(USER, 9, 1), ResultCode::RiskOrderIdUsed);
+    let odd = Place {
+        order_id: OrderId(10),
+        ..flagged
+    };
+    refused(&mut state, odd, ResultCode::RiskPostOnlyOrderType);
+    let as_placed = run(&mut state, &placed_with(odd));
+    assert_eq!(as_placed, ResultCode::RiskPostOnlyOrderType);
 }
 
 #[test]

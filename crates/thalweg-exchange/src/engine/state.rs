@@ -353,7 +353,7 @@ impl State {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let result = book.place_slow(place, user, rules, events);
-        if book.has_left_over() {
+        if book.has_left_over() || self.matching.may_go_on() {
             self.matching.note_left_over(place.symbol);
         }
         self.risk.settle_place(place, command, result, events);
@@ -387,7 +387,7 @@ impl State {
             let result = book.end_crossing((place, user), crossed, rules, events);
             (result, book.has_left_over())
         };
-        if is_left_over {
+        if is_left_over || self.matching.may_go_on() {
             self.matching.note_left_over(place.symbol);
         }
         let is_done = crossing.end::<BUYS>((place, user), &booked, events);
@@ -413,6 +413,7 @@ impl State {
         }
         events.begin();
         let result = self.matching.place(place, checked, user, events);
+        events.add_visits(self.risk.visits(command));
         self.risk.settle_place(place, command, result, events);
         result
     }
@@ -532,6 +533,7 @@ impl State {
         let (checked, user) = self.risk.check_hinted(command);
         end_of_part();
         let result = self.matching.execute_for(command, checked, user, events);
+        events.add_visits(self.risk.visits(command));
         end_of_part();
         self.risk.settle(command, result, events);
         end_of_part();

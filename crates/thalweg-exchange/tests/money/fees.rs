@@ -145,6 +145,38 @@ fn a_taker_of_futures_pays_one_rounded_fee() {
     }
 }
 
+/// Profit that waits covers losses; fees need money in the balance, which stays there for them.
+#[test]
+fn fees_of_futures_are_not_paid_by_profit_that_waits() {
+    const PAIR: SymbolId = SymbolId(8);
+    let futures = terms(FeeUnit::PerLot, 10, 10).with_type(SymbolType::Futures);
+    let mut market = market(futures);
+    let pair = SymbolSpec::pair(PAIR, GOODS, MONEY);
+    market.done(&Command::AddSymbols([pair].into()));
+    assert_eq!(market.band(TRADED, 100, 200), ResultCode::Success);
+    assert_eq!(market.pay(4, MONEY, 2_000), ResultCode::Success);
+    market.done(&sell(1, 1, TRADED, 100, 10));
+    market.done(&buy(4, 1, TRADED, 100, 10));
+    market.done(&buy(2, 1, TRADED, 200, 10));
+    market.done(&sell(4, 2, TRADED, 200, 10));
+    // 1,000 wait, for which nobody has paid yet.
+    assert_eq!((market.balance(4, MONEY), fees(&market)), (1_900, 300));
+    assert_eq!(market.pay(4, MONEY, -1_900), ResultCode::Success);
+    let opens = buy(4, 3, TRADED, 100, 9);
+    assert_eq!(market.run(&opens), ResultCode::RiskNsf);
+    assert_eq!(market.pay(4, MONEY, 89), ResultCode::Success);
+    assert_eq!(market.run(&opens), ResultCode::RiskNsf);
+    assert_eq!(market.pay(4, MONEY, 1), ResultCode::Success);
+    market.done(&opens);
+    assert_eq!(market.withdrawable(4, MONEY), 0);
+    let spends = buy(4, 4, PAIR, 1, 1);
+    assert_eq!(market.run(&spends), ResultCode::RiskNsf);
+    let more = buy(4, 5, TRADED, 100, 1);
+    assert_eq!(market.run(&more), ResultCode::RiskNsf);
+    market.done(&sell(3, 1, TRADED, 100, 9));
+    assert_eq!((market.balance(4, MONEY), fees(&market)), (0, 300 + 180));
+}
+
 #[test]
 fn fees_that_make_no_sense_are_refused() {
     use FeeUnit::{Millionth, PerLot};

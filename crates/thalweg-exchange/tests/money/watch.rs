@@ -1,12 +1,13 @@
 //! The properties that hold after every command, whatever users do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::report::state_text::write_state;
+use thalweg_exchange::risk::Direction;
 use thalweg_exchange::{
     Action, Command, CurrencyId, Event, Events, FeeUnit, OrderId, ResultCode, Rules, State,
     SymbolId, SymbolType, UserId, apply,
@@ -163,6 +164,40 @@ fn the_books_agree(state: &State) -> Held {
     Ok(())
 }
 
+/// Every balance has the fees on what its owner's futures orders can still open.
+fn fees_are_there(state: &State) -> Held {
+    for user in state.risk.users() {
+        let mut due: BTreeMap<CurrencyId, i64> = BTreeMap::new();
+        for position in user.positions() {
+            let book = state.matching.book(position.symbol).expect("it is there");
+            let spec = book.spec();
+            if spec.fee_unit != FeeUnit::PerLot {
+                continue;
+            }
+            let (bought, sold) = match position.direction {
+                Direction::Short => (0, position.open_volume),
+                _ => (position.open_volume, 0),
+            };
+            let buys = position.pending_buy + (position.pending_sell - bought).max(0);
+            let sells = position.pending_sell + (position.pending_buy - sold).max(0);
+            let opens = if sold > 0 { sells } else { buys };
+            *due.entry(position.currency).or_default() +=
+                opens * spec.taker_fee.max(spec.maker_fee);
+        }
+        for (currency, due) in due {
+            let balance = user.balance(currency);
+            prop_assert!(
+                balance >= due,
+                "{}: {} of {} in fees",
+                user.uid,
+                balance,
+                due
+            );
+        }
+    }
+    Ok(())
+}
+
 /// A state's text without the ids that its users have used.
 fn without_ids(text: &str) -> String {
     let is_kept = |line: &&str| !line.starts_with("I,");
@@ -213,6 +248,7 @@ impl Watch {
         }
         the_books_agree(&self.state)?;
         if self.is_fixed {
+            fees_are_there(&self.state)?;
             for user in self.state.risk.users() {
                 let owes = user.waiting().iter().any(|&(_, amount)| amount < 0);
                 prop_assert!(!owes, "{:?}: {:?} owes", command, user);

@@ -20,6 +20,7 @@ pub(crate) fn parts_agree(rules: Rules, commands: &[Command]) -> Result<(), Test
                 apply(&mut parted, command, &mut same)
             };
             prop_assert_eq!((again, &same), (result, &events), "{:?}", command);
+            prop_assert_eq!(parted.left_over(), whole.left_over(), "{:?}", command);
             prop_assert_eq!(parts, if at % every == 0 { 3 } else { 0 });
         }
         prop_assert_eq!(text(&parted), text(&whole), "one in {}", every);

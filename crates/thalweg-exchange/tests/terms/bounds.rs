@@ -298,6 +298,30 @@ fn the_end_of_a_session_visits_no_order_that_stays() {
     assert_eq!(world.events.work(), 1 + books);
 }
 
+/// Refused or not: its owner's records in futures are looked at for the money.
+#[test]
+fn an_order_counts_the_futures_of_its_owner() {
+    let mut world = World::with_money(Rules::default(), 1 << 40);
+    let futures = 100..110;
+    for id in futures.clone() {
+        let spec = SymbolSpec {
+            id: SymbolId(id),
+            ..*world.state.matching.book(FUTURES).expect("known").spec()
+        };
+        let (symbol, low, high) = (spec.id, 1, 1_000);
+        world.done(Command::AddSymbols([spec].into()));
+        world.done(Command::SetPriceBand { symbol, low, high });
+    }
+    for (count, id) in futures.enumerate() {
+        world.done(in_symbol(bid(1, 1, 90, 1), SymbolId(id)));
+        if count > 1 {
+            assert_eq!(world.events.work(), 2 + count as u64);
+        }
+    }
+    world.refused(bid(1, 2, 90, 1 << 39), ResultCode::RiskNsf);
+    assert_eq!(world.events.work(), 1 + 10);
+}
+
 #[test]
 fn the_end_of_a_session_visits_no_stop_order_that_stays() {
     let flags = OrderFlags::NONE.with_cancel_on_disconnect();

@@ -1,11 +1,14 @@
 //! Orders that live until a time.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::{Command, ConditionalOrder, OrderType, Place, Removal, ResultCode, Rules};
+use thalweg_exchange::{
+    Command, ConditionalOrder, Events, OrderType, Place, Removal, ResultCode, Rules, WORK_MAX,
+    apply_in_parts,
+};
 
 use crate::terms::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, iceberg, in_symbol, moved,
-    reduced, removed, stop, text, trade,
+    reduced, removed, stop, text, trade, with,
 };
 
 const fn clock(time: i64) -> Command {
@@ -114,6 +117,24 @@ fn orders_until_the_last_time_expire_by_it() {
         [PAIR, OTHER_PAIR].map(|symbol| removed(&in_symbol(order, symbol), 1, Removal::Expired));
     assert_eq!(world.done(clock(i64::MAX)), events);
     assert_eq!(world.state.left_over(), None);
+}
+
+/// Whether each command is executed whole or part by part, and in a state that was saved.
+#[test]
+fn nothing_is_left_over_once_an_order_has_taken_the_last_that_expired() {
+    let mut world = World::with_money(Rules::default(), 1 << 40);
+    let max = WORK_MAX as i64;
+    for id in 0..=max {
+        world.apply(&with(good_till(ask(1, id, 100, 1), 10)));
+    }
+    assert_eq!(world.done(clock(10)).len(), WORK_MAX);
+    assert_eq!(world.state.left_over(), Some(clock(10)));
+    let mut parted = world.state.clone();
+    let taker = bid(2, 0, 100, 1);
+    assert_eq!(world.done(taker).len(), 1);
+    assert_eq!(world.state.left_over(), None);
+    apply_in_parts(&mut parted, &taker.into(), &mut Events::new(), || {});
+    assert_eq!(parted.left_over(), None);
 }
 
 #[test]

@@ -27,18 +27,16 @@ impl Risk {
 
     /// The check of lots of a new order, or further ones of one that was counted.
     pub(super) fn check_lots(&mut self, place: &Place, has_limit: bool, is_new: bool) -> Checked {
+        let user = self.users.get(place.uid);
+        if is_new && let Some(user) = user {
+            self.check_id(place, user)?;
+        }
         if place.flags != OrderFlags::NONE {
             check_flags(place)?;
         }
-        let user = self
-            .users
-            .get(place.uid)
-            .ok_or(ResultCode::AuthInvalidUser)?;
+        let user = user.ok_or(ResultCode::AuthInvalidUser)?;
         if self.rules.refuse_suspended && user.status == UserStatus::Suspended {
             return Err(ResultCode::AuthUserSuspended);
-        }
-        if is_new {
-            self.check_id(place, user)?;
         }
         let slot = self
             .symbols

@@ -12,6 +12,10 @@
 //! for when an order is placed, and never again*: moves, trades, cancels and reductions leave a
 //! covered user covered. The symbol's margin is asked for as well, as a floor.
 //!
+//! *Fees* are paid from the balance, so it alone must have all of `fee·opens`: profit that waits
+//! covers losses only. A loss takes from the balance no more than what profit does not cover, and
+//! leaves the fees there, since what is asked for is never below them.
+//!
 //! *Realised profit and loss* go to what [waits](super::User::waiting) of the currency. A loss is
 //! paid from the balance at once, as far as there is money, into the *pool* of the currency; profit
 //! is paid out of the pool to owners who pay in or withdraw. So the pool is never below zero, nor
@@ -27,7 +31,7 @@ use super::ledger::Currency;
 use super::positions::Position;
 use super::symbols::{FUTURES_LOTS_MAX, Symbol, Symbols};
 use super::users::User;
-use crate::command::{Action, Place};
+use crate::command::{Action, Command, Place};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -39,6 +43,15 @@ struct Cover {
     /// The money that must be there to place more or to withdraw: the loss, and the margin at
     /// least.
     asked: i128,
+    /// The part of both that must be in the balance: the fees on what can be opened.
+    fees: i128,
+}
+
+impl Cover {
+    /// The balance that must be there to place more or to withdraw.
+    fn balance(&self) -> i128 {
+        self.asked.max(self.fees)
+    }
 }
 
 impl Position {
@@ -65,18 +78,19 @@ impl Position {
         Cover {
             loss: loss + fees,
             asked: loss.max(margin) + fees,
+            fees,
         }
     }
 
-    /// Returns the required money with this number of further lots pending; `None` where 64 bits
-    /// are not enough for it.
+    /// Returns the required money with this number of further lots pending, and the fees in it;
+    /// `None` where 64 bits are not enough for them.
     #[inline]
     pub(super) fn asked_in_64_bits(
         &self,
         symbol: &Symbol,
         more_buys: i64,
         more_sells: i64,
-    ) -> Option<i64> {
+    ) -> Option<(i64, i64)> {
         let spec = &symbol.spec;
         let (low, high) = symbol.gate.band();
         let width = high.checked_sub(low)?;
@@ -101,19 +115,28 @@ impl Position {
         let fees = symbol.fee_in_band().checked_mul(opens)?;
         let margin = spec.margin_buy.checked_mul(bought)?;
         let margin = margin.max(spec.margin_sell.checked_mul(sold)?);
-        loss.max(margin).checked_add(fees)
+        Some((loss.max(margin).checked_add(fees)?, fees))
     }
 
-    /// Whether so much money is enough for the order, if its owner has nothing but this record.
+    /// Whether a balance and profit or loss that waits are enough for the order, if its owner has
+    /// nothing but this record.
     #[inline(always)]
-    pub(super) fn is_covered_with(&self, place: &Place, symbol: &Symbol, money: i64) -> bool {
+    pub(super) fn is_covered_with(
+        &self,
+        place: &Place,
+        symbol: &Symbol,
+        (balance, waiting): (i64, i64),
+    ) -> bool {
         let (buys, sells) = match place.action {
             Action::Ask => (0, place.size),
             Action::Bid => (place.size, 0),
         };
         let asked = self.asked_in_64_bits(symbol, buys, sells);
         place.size <= FUTURES_LOTS_MAX - self.most_open(place.action)
-            && asked.is_some_and(|asked| asked <= money)
+            && asked.is_some_and(|(asked, fees)| {
+                let money = balance.checked_add(waiting);
+                fees <= balance && money.is_some_and(|money| asked <= money)
+            })
     }
 
     /// Open lots, below zero where they are sold.
@@ -148,12 +171,14 @@ fn covers(user: &User, symbols: &Symbols, currency: CurrencyId, except: Option<S
     let mut sum = Cover {
         loss: -waiting,
         asked: -waiting,
+        fees: 0,
     };
     for position in user.positions() {
         if position.currency == currency && Some(position.symbol) != except {
             let cover = position.cover(symbols.at(position.slot), 0, 0);
             sum.loss += cover.loss;
             sum.asked += cover.asked;
+            sum.fees += cover.fees;
         }
     }
     sum
@@ -161,7 +186,7 @@ fn covers(user: &User, symbols: &Symbols, currency: CurrencyId, except: Option<S
 
 /// How much of a balance must stay for a user's futures; not below zero.
 pub(super) fn locked(user: &User, symbols: &Symbols, currency: CurrencyId) -> i128 {
-    covers(user, symbols, currency, None).asked.max(0)
+    covers(user, symbols, currency, None).balance()
 }
 
 /// The money that can be withdrawn.
@@ -196,20 +221,22 @@ impl Risk {
         };
         let then = position.cover(symbol, buys, sells);
         let currency = symbol.spec.quote_currency;
-        let others = covers(user, &self.symbols, currency, Some(place.symbol));
-        if others.asked + then.asked <= i128::from(user.balance(currency)) {
+        let mut all = covers(user, &self.symbols, currency, Some(place.symbol));
+        all.asked += then.asked;
+        all.fees += then.fees;
+        if all.balance() <= i128::from(user.balance(currency)) {
             return Ok(());
         }
         // A user who is short may still place an order that requires no more.
         let today = position.cover(symbol, 0, 0);
-        if then.asked <= today.asked && then.loss <= today.loss {
+        if then.asked <= today.asked && then.loss <= today.loss && then.fees <= today.fees {
             return Ok(());
         }
         Err(ResultCode::RiskNsf)
     }
 
     /// Books what a trade made its owner win or lose, and the fee on what was opened, as far as
-    /// there is money for it: a covered user has it.
+    /// there is money for it: a covered user has it in the balance.
     pub(super) fn settle_covered(&mut self, slot: u32, place: u32, gain: i64, fee: i128) {
         let symbol = self.symbols.at(slot);
         let currency = symbol.spec.quote_currency;
@@ -247,9 +274,10 @@ impl Risk {
                 profit
             };
         }
-        let asked = covers(user, &self.symbols, currency, None).asked + profit;
+        let mut cover = covers(user, &self.symbols, currency, None);
+        cover.asked += profit;
         Purse {
-            most: balance + profit - asked.max(0),
+            most: balance + profit - cover.balance(),
             profit,
         }
     }
@@ -273,6 +301,16 @@ impl Risk {
         total.pool -= profit;
         let waiting = total.collect(balance, waiting - profit);
         user.set_waiting(currency, waiting);
+    }
+
+    /// Returns how many records of its user's futures a command visits; 0 where that is one at
+    /// most.
+    pub(crate) fn visits(&self, command: &Command) -> usize {
+        let user = command.uid().and_then(|uid| self.users.get(uid));
+        match user.map_or(0, |user| user.positions().len()) {
+            0 | 1 => 0,
+            records => records,
+        }
     }
 
     /// Whether any user could lose more than there is. Cost: visits every user.

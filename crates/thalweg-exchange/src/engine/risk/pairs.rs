@@ -204,7 +204,7 @@ impl Terms<'_> {
         let stays = match user.sole_position() {
             Some(only) if only.currency == currency => {
                 let symbol = self.symbols.at(only.slot);
-                only.asked_in_64_bits(symbol, 0, 0)?.max(0)
+                only.asked_in_64_bits(symbol, 0, 0)?.0
             }
             _ => i64::try_from(locked(user, self.symbols, currency)).ok()?,
         };
