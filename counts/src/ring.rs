@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use thalweg::ring::{Layout, Ticket, spsc};
+use thalweg::ring::{Layout, MpmcRing, spsc};
 
 use super::{BATCH, CAPACITY, Cases, Element, Work, rounds};
 
@@ -25,9 +25,9 @@ pub(super) fn add(cases: &mut Cases) {
         "push-pop" => push_pop,
         "slice-64" => slice,
         "claim-64" => claim);
-    add!(cases, "ring/ticket",
-        "push-pop" => ticket_push_pop,
-        "slice-64" => ticket_slice);
+    add!(cases, "ring/mpmc",
+        "push-pop" => mpmc_push_pop,
+        "slice-64" => mpmc_slice);
 }
 
 fn push_pop<T: Element>(layout: Layout) -> Work {
@@ -68,8 +68,8 @@ fn claim<T: Element>(layout: Layout) -> Work {
     })
 }
 
-fn ticket_push_pop<T: Element>(layout: Layout) -> Work {
-    let ring = Ticket::<T>::new(CAPACITY, layout).expect("in range");
+fn mpmc_push_pop<T: Element>(layout: Layout) -> Work {
+    let ring = MpmcRing::<T>::new(CAPACITY, layout).expect("in range");
     rounds(move |number| {
         let pushed = ring.try_push(black_box(T::of(number)));
         assert!(pushed.is_ok());
@@ -77,8 +77,8 @@ fn ticket_push_pop<T: Element>(layout: Layout) -> Work {
     })
 }
 
-fn ticket_slice<T: Element>(layout: Layout) -> Work {
-    let ring = Ticket::<T>::new(CAPACITY, layout).expect("in range");
+fn mpmc_slice<T: Element>(layout: Layout) -> Work {
+    let ring = MpmcRing::<T>::new(CAPACITY, layout).expect("in range");
     let values = vec![T::of(1); BATCH];
     let mut out = Vec::with_capacity(BATCH);
     rounds(move |_| {

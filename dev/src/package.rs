@@ -97,10 +97,10 @@ pub(crate) fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
 }
 
 /// A crate for rings alone, without features.
-const RINGS: &str = "use thalweg::ring::{Layout, Ticket, spsc};\n\npub fn rings() {\n    \
+const RINGS: &str = "use thalweg::ring::{Layout, MpmcRing, spsc};\n\npub fn rings() {\n    \
     let (mut tx, mut rx) = spsc(4, Layout::Packed).expect(\"a small ring\");\n    \
     tx.try_push(1).expect(\"there is room\");\n    assert_eq!(rx.try_pop(), Ok(1));\n    \
-    assert!(Ticket::<u8>::new(4, Layout::Packed).is_ok());\n}\n";
+    assert!(MpmcRing::<u8>::new(4, Layout::Packed).is_ok());\n}\n";
 
 /// An empty folder with the packed crates, and crates that depend on nothing of ours but these.
 pub(crate) struct Alone<'w> {

@@ -216,13 +216,15 @@ impl Core {
         self.wait(|| self.scheduler.hub().has_pushed());
     }
 
-    /// Waits for `is_over`, which the hub's signal announces, or for the next timer.
+    /// Waits for `is_over`, which the hub's event count announces, or for the next timer.
     fn wait(&self, is_over: impl Fn() -> bool) {
         let hub = self.scheduler.hub();
         let until = self.scheduler.next_expiry();
         let mut pace = self.pace.borrow_mut();
         // A time that has come ends it as well.
-        let _ = block(&hub.signal, &mut pace, until, || is_over().then_some(()));
+        let _ = block(&hub.event_count, &mut pace, until, || {
+            is_over().then_some(())
+        });
     }
 }
 

@@ -69,8 +69,8 @@ pub(crate) fn directory(asked: Option<PathBuf>) -> Option<PathBuf> {
     }
 }
 
-/// Returns whether a ring with this part of its capacity taken is full: a producer that waits for
-/// room goes on when an eighth is free.
+/// Returns whether a ring with this part of its capacity taken counts as full: a producer that
+/// waits for a free slot continues when an eighth is free.
 pub(crate) fn is_full(taken: u64, capacity: u64) -> bool {
     capacity > 0 && taken >= capacity - capacity / 8
 }
@@ -137,7 +137,7 @@ impl Source for Latencies {
         "latencies"
     }
 
-    fn look(&mut self) -> Held {
+    fn sample(&mut self) -> Held {
         None
     }
 
@@ -294,12 +294,12 @@ impl Json {
     }
 }
 
-/// Between two looks, on average.
-const LOOK: Duration = Duration::from_millis(10);
-/// The number of looks per snapshot.
-const LOOKS: u32 = 10;
+/// The mean time between two samples of a source.
+const SAMPLE_PERIOD: Duration = Duration::from_millis(10);
+/// The number of samples per snapshot.
+const SAMPLES_PER_SNAPSHOT: u32 = 10;
 
-/// The references that a look held, to be dropped when nothing is locked any more.
+/// The references that a sample held, to be dropped when no lock is held.
 pub(crate) type Held = Option<Arc<dyn Any + Send + Sync>>;
 
 /// Something with figures.
@@ -307,19 +307,20 @@ pub(crate) trait Source: Send {
     /// Pipeline, bus or channel.
     fn kind(&self) -> &'static str;
 
-    /// Looks at what changes from moment to moment.
-    fn look(&mut self) -> Held;
+    /// Samples figures that change from moment to moment.
+    fn sample(&mut self) -> Held;
 
-    /// Writes the figures down.
+    /// Writes the figures.
     fn write(&mut self, json: &mut Json);
 }
 
-/// When to look. At a fixed rate, what comes at a multiple of it would always be met at the same
-/// place; so the time between two looks is anything from a half of [`LOOK`] to one and a half.
+/// The times of samples. With a fixed period, events that repeat with a multiple of it would always
+/// be sampled in the same phase; so the time between two samples is random, from a half of
+/// [`SAMPLE_PERIOD`] to one and a half.
 #[derive(Debug)]
-struct Pace(u64);
+struct SampleTimes(u64);
 
-impl Pace {
+impl SampleTimes {
     fn new() -> Self {
         let since = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
         Self(since.as_nanos() as u64 ^ u64::from(std::process::id()) << 32)
@@ -331,7 +332,7 @@ impl Pace {
         let mut mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         let part = (mixed >> 32) as f64 / f64::from(u32::MAX);
-        LOOK.mul_f64(0.5 + part)
+        SAMPLE_PERIOD.mul_f64(0.5 + part)
     }
 }
 
@@ -359,14 +360,14 @@ static REGISTRY: Mutex<Registry> = Mutex::new(Registry {
     exports: 0,
     has_thread: false,
 });
-/// The last entry has gone.
+/// Notified when the last entry is removed.
 static EMPTY: Condvar = Condvar::new();
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A source in the hands of the reporter, until this is dropped.
+/// The registration of a source with the reporter, until this is dropped.
 pub(crate) struct Export(Arc<Entry>);
 
 impl std::fmt::Debug for Export {
@@ -376,7 +377,7 @@ impl std::fmt::Debug for Export {
 }
 
 impl Export {
-    /// None if the process has exported too many.
+    /// Registers a source; returns `None` if the process has exported too many.
     pub(crate) fn new(directory: PathBuf, source: impl Source + 'static) -> Option<Self> {
         let mut registry = lock(&REGISTRY);
         if registry.exports == EXPORTS_MAX {
@@ -396,15 +397,15 @@ impl Export {
         registry.entries.push(Arc::clone(&entry));
         if !registry.has_thread {
             let thread = std::thread::Builder::new().name("thalweg-export".to_owned());
-            // Without a thread there is the snapshot of the end.
+            // Without a thread, only the snapshot at the end is written.
             registry.has_thread = thread.spawn(report).is_ok();
         }
         Some(Self(entry))
     }
 
-    /// Looks now, besides the times at which the reporter does.
-    pub(crate) fn look(&self) {
-        self.0.look();
+    /// Samples the source now, besides the samples of the reporter.
+    pub(crate) fn sample(&self) {
+        self.0.sample();
     }
 }
 
@@ -423,9 +424,9 @@ impl Drop for Export {
 }
 
 impl Entry {
-    fn look(&self) {
-        let kept = lock(&self.watched).as_mut().map(|it| it.source.look());
-        drop(kept);
+    fn sample(&self) {
+        let held = lock(&self.watched).as_mut().map(|it| it.source.sample());
+        drop(held);
     }
 
     fn snapshot(&self) {
@@ -434,16 +435,16 @@ impl Entry {
         }
     }
 
-    /// The last snapshot; nothing is written after it.
+    /// Writes the last snapshot.
     fn end(&self) {
-        let mut place = lock(&self.watched);
-        let Some(mut watched) = place.take() else {
+        let mut guard = lock(&self.watched);
+        let Some(mut watched) = guard.take() else {
             return;
         };
-        let kept = watched.source.look();
+        let held = watched.source.sample();
         self.write(&mut watched, true);
-        drop(place);
-        drop(kept);
+        drop(guard);
+        drop(held);
     }
 
     fn write(&self, watched: &mut Watched, has_ended: bool) {
@@ -462,52 +463,52 @@ impl Entry {
         let _ = self.replace(&format!("{process}-{}", self.number), &json.end());
     }
 
-    /// Puts a file in the place of the old one.
+    /// Replaces a file.
     fn replace(&self, name: &str, text: &str) -> io::Result<()> {
         let new = self.directory.join(format!(".{name}.new"));
         let written = write_new(&new, text).and_then(|()| {
-            let place = self.directory.join(name);
-            fs::rename(&new, place)
+            let path = self.directory.join(name);
+            fs::rename(&new, path)
         });
         if written.is_err() {
-            // It may not be there at all.
+            // It may not exist.
             let _ = fs::remove_file(&new);
         }
         written
     }
 }
 
-/// Writes a file that does not exist yet: a link that another process put in its place is not
-/// followed.
+/// Writes a file that does not exist yet: a link that another process made there is not followed.
 fn write_new(path: &PathBuf, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     options.open(path)?.write_all(text.as_bytes())
 }
 
-/// Looks and writes until nothing is left.
+/// Samples the sources and writes snapshots until no entry is left.
 fn report() {
-    let mut looks = 0_u32;
+    let mut samples = 0_u32;
     let mut due = Instant::now();
-    let mut pace = Pace::new();
+    let mut times = SampleTimes::new();
     loop {
-        due = (due + pace.wait()).max(Instant::now());
+        due = (due + times.wait()).max(Instant::now());
         let Some(entries) = next(due) else { return };
-        looks = (looks + 1) % LOOKS;
+        samples = (samples + 1) % SAMPLES_PER_SNAPSHOT;
         for entry in &entries {
-            // The reference that it kept may be the last of a bus, with messages whose drop panics.
-            let looked = catch_unwind(AssertUnwindSafe(|| entry.look()));
-            if let Err(payload) = looked {
+            // The reference that it held may be the last of a bus, with messages whose drop panics.
+            let sampled = catch_unwind(AssertUnwindSafe(|| entry.sample()));
+            if let Err(payload) = sampled {
                 crate::wait::discard(payload);
             }
-            if looks == 0 {
+            if samples == 0 {
                 entry.snapshot();
             }
         }
     }
 }
 
-/// Waits until `due` and gives all entries; nothing, and the thread ends, when there are none.
+/// Waits until `due` and returns all entries; returns `None` when there are none, which ends the
+/// thread.
 fn next(due: Instant) -> Option<Vec<Arc<Entry>>> {
     let mut registry = lock(&REGISTRY);
     while !registry.entries.is_empty() {
@@ -593,10 +594,10 @@ mod tests {
 
     /// Each burst fills the queue for 0.4 of the time to the next one.
     #[test]
-    fn looks_meet_bursts_at_any_place() {
+    fn samples_hit_bursts_in_any_phase() {
         for bursts_per_s in [100.0, 200.0, 300.0, 1_000.0, 37.0] {
             for seed in 0..4 {
-                let (mut pace, mut now, mut full) = (Pace(seed), Duration::ZERO, 0);
+                let (mut pace, mut now, mut full) = (SampleTimes(seed), Duration::ZERO, 0);
                 for _ in 0..10_000 {
                     now += pace.wait();
                     full += u32::from((now.as_secs_f64() * bursts_per_s).fract() < 0.4);
@@ -604,7 +605,10 @@ mod tests {
                 let share = f64::from(full) / 10_000.0;
                 assert!((share - 0.4).abs() < 0.03, "{bursts_per_s}: {share}");
                 let mean = now / 10_000;
-                assert!(mean.abs_diff(LOOK) < LOOK / 50, "{mean:?}");
+                assert!(
+                    mean.abs_diff(SAMPLE_PERIOD) < SAMPLE_PERIOD / 50,
+                    "{mean:?}"
+                );
             }
         }
     }

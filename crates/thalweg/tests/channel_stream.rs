@@ -38,9 +38,9 @@ macro_rules! suite {
 mod any {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
+        mpmc: MPMC, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
-        rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
+        rendezvous_spsc: RENDEZVOUS_SPSC, rendezvous_mpsc: RENDEZVOUS_MPSC, rendezvous: RENDEZVOUS;
         {
             elements_come_in_order the_end_of_the_sender_ends_the_stream
             closing_ends_the_stream a_waiting_stream_keeps_its_place a_dropped_stream_loses_nothing
@@ -55,7 +55,7 @@ mod any {
 mod stored {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
+        mpmc: MPMC, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             a_full_channel_holds_the_sink_back closing_waits_for_the_slot
@@ -66,16 +66,16 @@ mod stored {
 
 mod rendezvous {
     suite! {
-        spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
+        spsc: RENDEZVOUS_SPSC, mpsc: RENDEZVOUS_MPSC, mpmc: RENDEZVOUS;
         { a_flush_is_done_when_the_element_is_taken }
     }
 }
 
 mod many_senders {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS,
-        unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC,
-        rendezvous: MEET;
+        mpsc: ORDERED, mpmc: MPMC,
+        unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED, rendezvous_mpsc: RENDEZVOUS_MPSC,
+        rendezvous: RENDEZVOUS;
         { a_closed_sink_leaves_others_open }
     }
 }
@@ -83,14 +83,14 @@ mod many_senders {
 /// Senders that share one store.
 mod one_store {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+        mpsc: ORDERED, mpmc: MPMC, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         { a_dropped_sink_passes_its_wake_up_on }
     }
 }
 
 mod many_receivers {
     suite! {
-        mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
+        mpmc: MPMC, unbounded: UNBOUNDED, rendezvous: RENDEZVOUS;
         {
             a_dropped_stream_passes_its_wake_up_on streams_are_dropped_all_the_time
         }
@@ -179,7 +179,7 @@ fn closing_ends_the_stream<S: Made>(flavour: Flavour<S>) {
     let mut stream = rx.into_stream();
     stream.close();
     assert_eq!(tx.send(2), Err(SendError::Disconnected(2)));
-    assert_eq!(kept.is_none(), flavour.is_meeting);
+    assert_eq!(kept.is_none(), flavour.is_rendezvous);
     assert!(block_on(stream.collect::<Vec<_>>()).into_iter().eq(kept));
 }
 

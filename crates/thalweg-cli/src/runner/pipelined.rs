@@ -230,7 +230,7 @@ impl<L: Launch> Pipelined<L> {
         let Some(published) = published else {
             return Err(RunError("the publish stage did not end".to_owned()).into());
         };
-        let switched = (finished.stats.moves, switches(&finished.stats));
+        let switched = (finished.stats.switch_count, switches(&finished.stats));
         let mut outcome = outcome(published, finished, rate, &sending);
         if is_auto {
             let (moves, switches) = switched;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use thalweg::wait::{Signal, block};
+use thalweg::wait::{EventCount, block};
 use thalweg_journal::{Error as JournalError, Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
@@ -87,7 +87,7 @@ struct Progress {
     is_closing: AtomicBool,
     /// Whether there is a pause after each commit.
     is_paced: AtomicBool,
-    more: Signal,
+    more: EventCount,
 }
 
 impl Progress {
@@ -102,7 +102,7 @@ impl Progress {
     }
 
     fn is_closing(&self) -> bool {
-        // ORDERING: Relaxed, pairs with the store in drop(); the signal orders it.
+        // ORDERING: Relaxed, pairs with the store in drop(); the event count orders it.
         self.is_closing.load(Ordering::Relaxed)
     }
 
@@ -213,7 +213,7 @@ impl Drop for CommitThread {
     fn drop(&mut self) {
         // It may wait for room.
         self.gate.close();
-        // ORDERING: Relaxed, pairs with the load in is_closing(); the signal orders it.
+        // ORDERING: Relaxed, pairs with the load in is_closing(); the event count orders it.
         self.progress.is_closing.store(true, Ordering::Relaxed);
         self.progress.more.notify_one();
         if let Some(thread) = self.thread.take() {

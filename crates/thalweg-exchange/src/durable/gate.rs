@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use thalweg::wait::{Mode, Pace, Signal, block};
+use thalweg::wait::{EventCount, Mode, Pace, block};
 
 use super::error::Failed;
 use crate::session::Refusal;
@@ -22,7 +22,7 @@ pub(super) struct Gate {
     closing: Condvar,
     failed: OnceLock<Failed>,
     /// Where the owner waits for a commit.
-    moved: Signal,
+    moved: EventCount,
 }
 
 impl Gate {

@@ -141,7 +141,7 @@ impl Executing {
         builder.stage_chunks(EXECUTE, move |mut chunk| {
             self.stamping.begin();
             let count = chunk.len();
-            let look = |each: &mut dyn FnMut(&Command)| chunk.look(|slot| each(&slot.command));
+            let look = |each: &mut dyn FnMut(&Command)| chunk.inspect(|slot| each(&slot.command));
             self.foresight.ask(&self.state, count, look);
             chunk.try_for_each(|slot, _| self.pass(slot))
         })

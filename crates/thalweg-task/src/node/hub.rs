@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::AtomicU32;
 
-use thalweg::wait::Signal;
+use thalweg::wait::EventCount;
 
 use super::Header;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, order};
@@ -20,7 +20,7 @@ pub(crate) struct Hub {
     head: AtomicPtr<Header>,
     /// The core, roots, and once the core is gone each frame that is not.
     holders: AtomicUsize,
-    pub(crate) signal: Signal,
+    pub(crate) event_count: EventCount,
     /// The number that distinguishes the core from others of the process.
     pub(super) core: NonZeroU32,
     /// The memory of frames, of which only the owner asks for more.
@@ -65,7 +65,7 @@ impl HubRef {
         let hub = Box::new(Hub {
             head: AtomicPtr::new(ptr::null_mut()),
             holders: AtomicUsize::new(1),
-            signal: Signal::new(),
+            event_count: EventCount::new(),
             core: number(),
             chunks: UnsafeCell::new(Vec::new()),
         });
@@ -184,14 +184,14 @@ impl Hub {
     /// Notifies the core's thread that there is something for it. A drive that was left pending may
     /// be listed as well as the thread that waits now: each is notified.
     pub(crate) fn notify(&self) {
-        self.signal.notify_one();
-        self.signal.notify_one();
+        self.event_count.notify_one();
+        self.event_count.notify_one();
     }
 
     /// Returns whether there is anything on the stack. The owner's question.
     #[inline]
     pub(crate) fn has_pushed(&self) -> bool {
-        // ORDERING: Relaxed: `take` looks again; before it sleeps a thread passes the signal's
+        // ORDERING: Relaxed: `take` looks again; before it sleeps a thread passes the event count's
         // fence.
         !self.head.load(Ordering::Relaxed).is_null()
     }

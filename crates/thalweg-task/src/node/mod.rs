@@ -16,7 +16,7 @@
 //! 3. A future is polled, and dropped, only by the call that set `RUNNING`, and not while another
 //!    has set it. So there is one `&mut` to it at a time, however tasks resume, wake and cancel
 //!    each other.
-//! 4. A hub's `head`, `holders` and `signal` may be used by any thread, and its number never
+//! 4. A hub's `head`, `holders` and `event_count` may be used by any thread, and its number never
 //!    changes; its `chunks` are the owner's, and the last holder's.
 //! 5. `below` belongs to the thread that marked the node as pushed, or took `refs` to 0, until the
 //!    node is on the stack; then to the owner, which takes it off.

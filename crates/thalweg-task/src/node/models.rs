@@ -40,9 +40,10 @@ fn leaving_a_waker(scheduler: &Rc<Scheduler>) -> (NodeRef, Waker) {
 /// Sleeps until a task has been woken elsewhere, and polls it.
 fn run_one(scheduler: &Scheduler) {
     while !scheduler.run_one() {
-        let signal = &scheduler.hub().signal;
+        let event_count = &scheduler.hub().event_count;
         let look = || scheduler.hub().has_pushed().then_some(());
-        block(signal, &mut Pace::new(Mode::LowPower), None, look).expect("there is no deadline");
+        block(event_count, &mut Pace::new(Mode::LowPower), None, look)
+            .expect("there is no deadline");
         scheduler.take_pushed();
     }
 }

@@ -323,7 +323,7 @@ impl Scheduler {
 
     /// Has `driver` notified of the next task that is woken, in the place of an earlier driver.
     pub(crate) fn watch(&self, driver: &Waker) -> Entry {
-        let (waker, entry) = (Foreign::of(driver), self.hub.signal.register(driver));
+        let (waker, entry) = (Foreign::of(driver), self.hub.event_count.register(driver));
         self.unwatch();
         self.driver.set(Some(waker));
         self.listed.set(Some(entry));
@@ -342,7 +342,7 @@ impl Scheduler {
         let driver = self.driver.take();
         if let Some(entry) = self.listed.take() {
             // A thread that waits beside it is notified as well, by `notify`.
-            let _ = self.hub.signal.unregister(entry);
+            let _ = self.hub.event_count.unregister(entry);
         }
         drop(driver);
     }

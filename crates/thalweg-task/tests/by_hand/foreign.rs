@@ -94,7 +94,7 @@ fn a_drivers_waker_that_panics_loses_no_wake_up() {
     let mut drive = core.drive(|_| pending::<()>());
     assert!(poll(&mut drive, &Waker::from(Arc::new(Refuses))).is_pending());
     let left: Vec<_> = wakers.borrow_mut().drain(..).collect();
-    // The signal's clone of the driver's waker panics there.
+    // The event count's clone of the driver's waker panics there.
     let _ =
         std::thread::spawn(move || left.iter().for_each(|w| quietly(|| w.wake_by_ref()))).join();
     for _ in 0..4 {

@@ -32,7 +32,7 @@ fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
     let polled = Pin::new(&mut drive).poll(&mut Context::from_waker(&bomb));
     assert!(polled.is_pending());
     let waker = wakers.lock().unwrap().clone().unwrap();
-    // The signal's clone of the driver's waker is used up.
+    // The event count's clone of the driver's waker is used up.
     std::thread::spawn(move || waker.wake()).join().unwrap();
     std::mem::forget(drive);
     drop(bomb);

@@ -15,8 +15,8 @@ use super::inbox::{BusError, ExpressLane, Inbox, Receiver};
 use super::ledger::{Losses, Meter, Service};
 use super::priority::Priority;
 use super::registry::{Core, Opened};
-use super::shelf::{Envelope, Item};
 use super::topic::{Message, TopicId, Topics};
+use super::topic_buffer::{Envelope, Item};
 use super::visit::Visit;
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Express, RecvError, RecvTimeoutError, TryRecvError};
@@ -72,12 +72,13 @@ impl<M> From<Envelope<M>> for Delivery<M> {
 /// it closes its inbox.
 pub struct Consumer<M: Message> {
     pub(super) receiver: Receiver<M>,
-    /// To be delivered before what the ring has: a batch of it, what was on a shelf, or retained.
+    /// To be delivered before what the ring has: a batch of it, what was in a topic buffer, or
+    /// retained.
     ahead: VecDeque<Item<M>>,
     /// The ring whose messages overtake these, where there is one.
     pub(super) express: Option<Express<Item<M>>>,
     /// How many of those ahead, at the front, no message overtakes: retained ones, or what was on
-    /// a shelf of the express lane.
+    /// a topic buffer of the express lane.
     fixed: usize,
     /// The largest batch: those in one keep their room.
     batch_max: usize,
@@ -238,14 +239,14 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Returns the messages that are on shelves when the ring has come to its end.
+    /// Returns the messages that are in topic buffers when the ring has come to its end.
     #[cold]
     #[inline(never)]
     pub(super) fn rest(&mut self) -> Option<Delivery<M>> {
         if fault::is("end_unlooked") {
             return None;
         }
-        // Before the shelves are empty: see `Inbox::is_taken`.
+        // Before the topic buffers are empty: see `Inbox::is_taken`.
         self.meter.held.add(1);
         self.inbox.take_rest(&mut self.ahead);
         self.meter.held.set(self.ahead.len() as u64);
@@ -289,23 +290,23 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Returns the message that the ring carried, or the first of the shelf.
+    /// Returns the message that the ring carried, or the first of the topic buffer.
     #[inline(always)]
     fn open(&mut self, item: Item<M>) -> Option<Delivery<M>> {
         match item {
             Item::Message(envelope) => Some(self.deliver(envelope)),
-            Item::Token(topic) => self.open_shelf(topic),
+            Item::Token(topic) => self.open_topic_buffer(topic),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn open_shelf(&mut self, topic: TopicId) -> Option<Delivery<M>> {
+    fn open_topic_buffer(&mut self, topic: TopicId) -> Option<Delivery<M>> {
         let behind = self.ahead.len();
-        if let Some(shelf) = self.inbox.shelf(topic) {
-            // Before the shelf is empty: see `Inbox::is_taken`.
+        if let Some(topic_buffer) = self.inbox.topic_buffer(topic) {
+            // Before the topic buffer is empty: see `Inbox::is_taken`.
             self.meter.held.add(1);
-            shelf.take_all(&mut self.ahead);
+            topic_buffer.take_all(&mut self.ahead);
         }
         let taken = self.ahead.len() - behind;
         self.ahead.rotate_right(taken);
@@ -473,21 +474,21 @@ impl<M: Message> Consumer<M> {
         count
     }
 
-    /// Takes what may be taken at once, up to `max`, out of the inbox; `false` if nothing is there.
-    /// A batch of one is left there.
+    /// Pops a batch of up to `max` messages; returns `false` if no message waits.
+    /// A batch of one is left in the ring.
     fn take_batch(&mut self, max: usize) -> bool {
         let waiting = self.receiver.len();
         if waiting == 0 {
             return self.has_express();
         }
-        // Members of a group leave each other their share.
+        // The consumers of a group share the messages that wait.
         let share = waiting.div_ceil(self.receiver.members().max(1));
         let size = self.batch_max.min(max).min(share);
         if size > 1 {
             // Before the ring is empty: see `Inbox::is_taken`.
             self.meter.held.set(size as u64);
             let mut batch = Vec::from(std::mem::take(&mut self.ahead));
-            // Nothing is taken if a publisher is late with the first.
+            // No message is popped if the first is not published yet.
             let _ = self.receiver.try_recv_many(&mut batch, size);
             self.ahead = batch.into();
             self.meter.held.set(self.ahead.len() as u64);
@@ -496,7 +497,7 @@ impl<M: Message> Consumer<M> {
     }
 }
 
-/// The largest batch there is.
+/// The bound of the largest batch.
 pub const BATCH_MAX: usize = 256;
 
 impl<M: Message> Consumer<M> {

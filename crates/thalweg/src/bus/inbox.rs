@@ -1,34 +1,35 @@
-//! Inboxes: the messages that wait for one consumer, or one group of them, in a ring, and on a
-//! shelf for each topic whose messages take each other's place.
+//! Inboxes: the messages that wait for one consumer, or one group of them, in a ring, and in a
+//! buffer for each topic that drops the oldest or conflates.
 //!
 //! The ring is a channel's, so waiting, waking, ends and async receives are those of channels. An
-//! element is a message, or the token of a shelf (`shelf.rs`). Publishers push below the limit of
-//! the message's priority (`priority.rs`); tokens have room besides, since the ring has a place
-//! more for each shelf. An inbox may have a second ring, which consumers empty first
-//! (the express lane).
+//! element is a message, or the token of a topic buffer (`topic_buffer.rs`). Publishers push below
+//! the limit of the message's priority (`priority.rs`); tokens do not count for the limits, since
+//! the ring has one slot more for each topic buffer. An inbox may have a second ring, which
+//! consumers empty first (the express lane).
 //!
 //! An inbox knows its publishers, present and past, and counts what became of its messages and what
 //! its consumers do.
 //!
 //! # The express lane
 //! *The rule.* Messages of a chosen priority and above go to the lane, and are admitted if and only
-//! if fewer elements than the lane has places are in it at the moment at which they draw their
-//! place there, whatever is in the other ring. All priorities of the lane have that one limit. As
-//! in `priority.rs`, an element is a message or the token of a shelf; tokens have places besides.
+//! if fewer elements than the capacity of the lane are in it at the moment at which they claim
+//! their slot, whatever is in the other ring. All priorities of the lane have that one limit. As in
+//! `priority.rs`, an element is a message or the token of a topic buffer; tokens have slots of
+//! their own.
 //!
-//! *Shelves.* A topic that drops the oldest or conflates has one token, and so one lane: that of
-//! the topic's own priority, whatever a message is published with.
+//! *Topic buffers.* A topic that drops the oldest or conflates has one token, and so one lane: that
+//! of the topic's own priority, whatever a message is published with.
 //!
-//! *Order.* Consumers look at the lane before each message, so a message there is overtaken by
-//! nothing but those before it in the lane. Two things come first all the same: retained messages,
-//! which are older than all others, and the rest of a shelf of the lane.
+//! *Order.* Consumers check the lane before each message, so only earlier messages of the lane come
+//! before a message in it. There are two exceptions: retained messages, which are older than all
+//! others, and the rest of a topic buffer of the lane.
 //!
 //! *Gaps* are counted by publisher and topic, for both lanes together, in the order in which
 //! messages were published. So the loss that a message reports is exact whenever it comes: the
 //! [`lost_before`](super::Delivery::lost_before) sequences just before its own were lost.
 //!
-//! *The fast path* of a publisher knows nothing of lanes: for it the limit of such a priority is 0,
-//! and a message that is not admitted there comes here.
+//! *The fast path* of a publisher has no code for lanes: there the limit of such a priority is 0,
+//! and a message that is not admitted takes the slow path.
 
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
@@ -37,8 +38,8 @@ use thalweg_measure::clock::Clock;
 
 use super::ledger::{FlowCounts, Ledger, Losses, Meter, Reading, Service, Totals};
 use super::priority::{Admission, AdmissionError, Priority};
-use super::shelf::{Envelope, Item, Shelf};
 use super::topic::{Message, TopicError, TopicId, TopicOverflow, Topics};
+use super::topic_buffer::{Envelope, Item, TopicBuffer};
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
@@ -128,10 +129,10 @@ pub(super) struct Inbox<M> {
     /// Elements that the ring holds, tokens included.
     places: u64,
     pub(super) lane: Option<Lane<M>>,
-    /// Messages that the rings and all shelves hold together.
+    /// Messages that the rings and all topic buffers hold together.
     messages_max: usize,
     /// By topic.
-    shelves: Vec<Option<Shelf<M>>>,
+    topic_buffers: Vec<Option<TopicBuffer<M>>>,
     publishers: Mutex<Publishers>,
     members: Mutex<Members>,
 }
@@ -152,7 +153,7 @@ impl<M: Message> Inbox<M> {
     ) -> Result<(Self, Sender<M>, Receiver<M>), BusError> {
         let mut limits = options.admission.limits(options.capacity)?;
         let mut messages_max = options.capacity;
-        let shelf = |(index, info): (usize, &super::TopicInfo)| {
+        let topic_buffer = |(index, info): (usize, &super::TopicInfo)| {
             let is_wanted = topics.contains(TopicId::new(index));
             let (places, has_keys) = match info.overflow {
                 TopicOverflow::DropOldest { keep } if is_wanted => (keep, false),
@@ -160,13 +161,13 @@ impl<M: Message> Inbox<M> {
                 _ => return Ok(None),
             };
             messages_max = messages_max.saturating_add(places);
-            Shelf::new(places, has_keys).map(Some)
+            TopicBuffer::new(places, has_keys).map(Some)
         };
-        let shelves = M::TOPICS.iter().enumerate().map(shelf);
-        let shelves = shelves.collect::<Result<Vec<_>, _>>()?;
+        let topic_buffers = M::TOPICS.iter().enumerate().map(topic_buffer);
+        let topic_buffers = topic_buffers.collect::<Result<Vec<_>, _>>()?;
         // Limits keep messages to the capacity. With all of its slots the ring asks for one stamp
         // a push, not two.
-        let tokens = shelves.iter().flatten().count();
+        let tokens = topic_buffers.iter().flatten().count();
         let places = (options.capacity + tokens).next_power_of_two();
         let (tx, rx) = channel::Builder::new(places)
             .mode(options.mode)
@@ -192,7 +193,7 @@ impl<M: Message> Inbox<M> {
             places: places as u64,
             lane,
             messages_max,
-            shelves,
+            topic_buffers,
             publishers: Mutex::default(),
             members: Mutex::default(),
         };
@@ -204,13 +205,13 @@ impl<M: Message> Inbox<M> {
         self.messages_max.saturating_add(ahead.len())
     }
 
-    /// Returns the shelf of a topic, if it has one.
-    pub(super) fn shelf(&self, topic: TopicId) -> Option<&Shelf<M>> {
-        self.shelves.get(topic.index())?.as_ref()
+    /// Returns the topic buffer of a topic, if it has one.
+    pub(super) fn topic_buffer(&self, topic: TopicId) -> Option<&TopicBuffer<M>> {
+        self.topic_buffers.get(topic.index())?.as_ref()
     }
 
     /// Adds a publisher, whose next sequences are given by topic; returns its ledger, and the
-    /// number by which shelves know it. Consumers are at `popped`.
+    /// number by which topic buffers know it. Consumers are at `popped`.
     pub(super) fn join(
         &self,
         publisher: PublisherId,
@@ -220,12 +221,12 @@ impl<M: Message> Inbox<M> {
     ) -> (Shared<Ledger>, u32) {
         let ledger = Shared::new(Ledger::default());
         let mut publishers = lock(&self.publishers);
-        publishers.fold(popped, &self.shelves);
+        publishers.fold(popped, &self.topic_buffers);
         let link = publishers.free.pop().unwrap_or(publishers.links);
         publishers.links = publishers.links.max(link + 1);
-        for (index, shelf) in self.shelves.iter().enumerate() {
-            if let Some(shelf) = shelf {
-                shelf.join(link, Shared::clone(&ledger), next(index));
+        for (index, topic_buffer) in self.topic_buffers.iter().enumerate() {
+            if let Some(topic_buffer) = topic_buffer {
+                topic_buffer.join(link, Shared::clone(&ledger), next(index));
             }
         }
         publishers.rows.push(Row {
@@ -249,7 +250,7 @@ impl<M: Message> Inbox<M> {
                 has_unreported,
             });
         }
-        publishers.fold(popped, &self.shelves);
+        publishers.fold(popped, &self.topic_buffers);
     }
 
     /// Adds a consumer, and returns its meter.
@@ -267,15 +268,15 @@ impl<M: Message> Inbox<M> {
         members.meters.retain(|other| !Shared::ptr_eq(other, meter));
     }
 
-    /// Returns whether nothing is on shelves or with consumers that have not got it yet; to be
-    /// asked once the ring is over. A consumer says that it holds something before it takes it from
-    /// a shelf.
+    /// Returns whether nothing is in topic buffers or with consumers that have not got it yet; to
+    /// be asked once the ring is over. A consumer says that it holds something before it takes it
+    /// from a topic buffer.
     pub(super) fn is_taken(&self) -> bool {
-        let is_empty = |shelf: &Shelf<M>| shelf.len().0 == 0;
+        let is_empty = |topic_buffer: &TopicBuffer<M>| topic_buffer.len().0 == 0;
         let is_free = |meter: &Shared<Meter>| meter.held.get() == 0;
         let is_over = |lane: &Lane<M>| lane.end.is_over();
         self.lane.as_ref().is_none_or(is_over)
-            && self.shelves.iter().flatten().all(is_empty)
+            && self.topic_buffers.iter().flatten().all(is_empty)
             && lock(&self.members).meters.iter().all(is_free)
     }
 
@@ -305,26 +306,26 @@ impl<M: Message> Inbox<M> {
         }
     }
 
-    /// Discards the messages on a shelf, for the thread that has its token.
+    /// Discards the messages in a topic buffer, for the thread that has its token.
     fn clear(&self, topic: TopicId, panics: &mut Panics) {
-        if let Some(shelf) = self.shelf(topic) {
+        if let Some(topic_buffer) = self.topic_buffer(topic) {
             let mut all = VecDeque::new();
-            shelf.take_all(&mut all);
+            topic_buffer.take_all(&mut all);
             for item in all {
                 self.discard_item(item, panics);
             }
         }
     }
 
-    /// Moves the messages of all shelves behind `out`, for a thread that finds the ring closed and
-    /// empty.
+    /// Moves the messages of all topic buffers behind `out`, for a thread that finds the ring
+    /// closed and empty.
     pub(super) fn take_rest(&self, out: &mut VecDeque<Item<M>>) {
-        for shelf in self.shelves.iter().flatten() {
-            shelf.take_all(out);
+        for topic_buffer in self.topic_buffers.iter().flatten() {
+            topic_buffer.take_all(out);
         }
     }
 
-    /// Discards what is on all shelves, when the ring is closed.
+    /// Discards what is in all topic buffers, when the ring is closed.
     pub(super) fn discard_rest(&self, panics: &mut Panics) {
         let mut rest = VecDeque::new();
         self.take_rest(&mut rest);
@@ -412,8 +413,8 @@ impl<M: Message> Inbox<M> {
         // A token is in the ring, or held by a consumer, and no message.
         let in_lane = self.lane.as_ref().map_or(0, |lane| lane.end.len());
         let (mut waiting, mut tokens) = (service.waiting + (len + in_lane) as u64, 0);
-        for shelf in self.shelves.iter().flatten() {
-            let (len, has_token) = shelf.len();
+        for topic_buffer in self.topic_buffers.iter().flatten() {
+            let (len, has_token) = topic_buffer.len();
             waiting += len as u64;
             tokens += u64::from(has_token);
         }
@@ -428,7 +429,7 @@ struct Publishers {
     rows: Vec<Row>,
     /// The outcomes of the messages of publishers that have no row any more.
     gone: FlowCounts,
-    /// By what shelves know publishers: how many there are, and those that are free.
+    /// By what topic buffers know publishers: how many there are, and those that are free.
     links: u32,
     free: Vec<u32>,
 }
@@ -436,7 +437,7 @@ struct Publishers {
 /// A publisher.
 struct Row {
     pub(super) publisher: PublisherId,
-    /// By what shelves know it.
+    /// By what topic buffers know it.
     link: u32,
     pub(super) name: Shared<str>,
     pub(super) ledger: Shared<Ledger>,
@@ -459,7 +460,7 @@ const UNREPORTED_MAX: usize = 64;
 impl Publishers {
     /// Keeps only the sum of the publishers that have left and whose messages consumers at `popped`
     /// have taken, unless a caller may ask where a loss came from.
-    fn fold<M>(&mut self, popped: Lanes, shelves: &[Option<Shelf<M>>]) {
+    fn fold<M>(&mut self, popped: Lanes, topic_buffers: &[Option<TopicBuffer<M>>]) {
         let Self {
             rows, gone, free, ..
         } = self;
@@ -467,8 +468,11 @@ impl Publishers {
         let has_unreported = |row: &Row| {
             let is_taken = |left: &Left| left.end.iter().zip(&popped).all(|(end, at)| end <= at);
             let left = row.left.filter(is_taken)?;
-            let mut shelves = shelves.iter().flatten().map(|shelf| shelf.left(row.link));
-            shelves.try_fold(left.has_unreported, |unreported, (waits, all_reported)| {
+            let mut topic_buffers = topic_buffers
+                .iter()
+                .flatten()
+                .map(|topic_buffer| topic_buffer.left(row.link));
+            topic_buffers.try_fold(left.has_unreported, |unreported, (waits, all_reported)| {
                 (!waits).then_some(unreported || !all_reported)
             })
         };
@@ -545,7 +549,7 @@ impl<M: Message> Inbox<M> {
         (self.lane.as_ref()).is_some_and(|lane| priority >= lane.from.index())
     }
 
-    /// Returns whether the token of a topic's shelf goes to the express lane.
+    /// Returns whether the token of a topic's topic buffer goes to the express lane.
     pub(super) fn is_express_topic(&self, topic: TopicId) -> bool {
         self.is_express(M::TOPICS[topic.index()].priority.index())
     }
@@ -574,11 +578,11 @@ impl<M: Message> Inbox<M> {
     pub(super) fn express(&self) -> Option<ExpressLane> {
         let lane = self.lane.as_ref()?;
         let (mut waiting, mut tokens) = (lane.end.len() as u64, 0);
-        for (index, shelf) in self.shelves.iter().enumerate() {
-            if let Some(shelf) = shelf
+        for (index, topic_buffer) in self.topic_buffers.iter().enumerate() {
+            if let Some(topic_buffer) = topic_buffer
                 && self.is_express_topic(TopicId::new(index))
             {
-                let (len, has_token) = shelf.len();
+                let (len, has_token) = topic_buffer.len();
                 waiting += len as u64;
                 tokens += u64::from(has_token);
             }

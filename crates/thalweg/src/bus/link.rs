@@ -9,8 +9,8 @@ use super::inbox::{Inbox, Lanes, Sender};
 use super::ledger::{Ledger, Own};
 use super::priority::Priority;
 use super::registry::{Core, Entry};
-use super::shelf::{Envelope, Item};
 use super::topic::{Message, TopicId, TopicOverflow, Topics};
+use super::topic_buffer::{Envelope, Item};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, fault, is_model_over, yield_now};
@@ -23,7 +23,7 @@ pub enum Reason {
     /// An inbox holds as many messages as the message's priority allows, and the publication does
     /// not wait.
     Refused,
-    /// An inbox had no room in time.
+    /// An inbox had no free slot in time.
     TimedOut,
     /// The bus is paused, or still was when the timeout expired. The message was not counted.
     Paused,
@@ -68,33 +68,35 @@ impl<M> std::fmt::Display for PublishError<M> {
 
 impl<M> std::error::Error for PublishError<M> {}
 
-/// How long to wait for room in topics whose policy is to block.
+/// The limit of the wait for a free slot, in topics whose policy is to block.
 #[derive(Clone, Copy)]
-pub(super) enum Patience {
+pub(super) enum WaitLimit {
     None,
     Until(Instant),
     Endless,
 }
 
-/// A publisher's way to an inbox.
+/// A publisher's link to an inbox: its senders, counts and gaps.
 pub(super) struct Link<M: Message> {
     pub(super) sender: Sender<M>,
-    /// Into the express lane, where there is one.
+    /// The sender of the express lane, if there is one.
     pub(super) express: Option<Sender<M>>,
     pub(super) ledger: Shared<Ledger>,
-    /// The inbox's; 0 where messages go to the express lane.
+    /// The limits of the inbox; 0 for priorities of the express lane.
     pub(super) limits: [u64; Priority::COUNT],
     pub(super) inbox: Arc<Inbox<M>>,
-    /// By what shelves know the publisher.
+    /// The number of the publisher in topic buffers.
     link: u32,
-    /// Messages admitted beside the rings: of priorities of the ring, and of the express lane.
-    shelved: Lanes,
-    /// By topic: what the inbox lost since the last message that it took.
+    /// The number of messages admitted to topic buffers: of priorities of the ring, and of the
+    /// express lane.
+    buffered: Lanes,
+    /// For each topic, the number of messages that the inbox lost since the last one that it
+    /// admitted.
     pub(super) lost: [u64; Topics::COUNT_MAX],
 }
 
-/// The answer of an inbox to a message: it took it (`true`: and no consumer will look), or gave it
-/// back.
+/// The outcome of a push: the message was admitted (`true`: and no consumer will check the inbox
+/// any more), or is returned.
 type Outcome<M> = Result<bool, (Option<Reason>, M)>;
 
 impl<M: Message> Link<M> {
@@ -115,7 +117,7 @@ impl<M: Message> Link<M> {
             limits: inbox.ring_limits,
             inbox,
             link,
-            shelved: [0; 2],
+            buffered: [0; 2],
             lost: [0; Topics::COUNT_MAX],
         }
     }
@@ -155,9 +157,9 @@ impl<M: Message> Link<M> {
         self.inbox.discard_left(senders);
     }
 
-    /// Decides about a message that did not fit: it waits, evicts, or goes back.
+    /// Handles a message for which no slot was free: waits, or returns it, as the policy says.
     #[cold]
-    fn settle(&mut self, error: PushError<Item<M>>, patience: Patience) -> Outcome<M> {
+    fn settle(&mut self, error: PushError<Item<M>>, wait_limit: WaitLimit) -> Outcome<M> {
         let (envelope, is_full) = match error {
             PushError::Full(Item::Message(envelope)) => (envelope, true),
             PushError::Closed(Item::Message(envelope)) => (envelope, false),
@@ -167,10 +169,10 @@ impl<M: Message> Link<M> {
         let is_at_limit = self.limits[priority] == self.inbox.limits[priority];
         let (message, reason) = if !is_full {
             (envelope.message, None)
-        } else if is_at_limit && matches!(patience, Patience::None) {
+        } else if is_at_limit && matches!(wait_limit, WaitLimit::None) {
             (envelope.message, Some(Reason::Refused))
         } else {
-            match self.push_patiently(Item::Message(envelope), priority, patience) {
+            match self.push_or_wait(Item::Message(envelope), priority, wait_limit) {
                 Ok(is_late) => {
                     self.ledger.own.admitted[priority].add(1);
                     self.lost[topic] = 0;
@@ -190,12 +192,12 @@ impl<M: Message> Link<M> {
         Err((reason, message))
     }
 
-    /// Pushes into the express lane, or when there is room.
-    fn push_patiently(
+    /// Pushes into the express lane, or waits for a free slot and pushes.
+    fn push_or_wait(
         &mut self,
         mut item: Item<M>,
         priority: usize,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) -> Result<bool, (Item<M>, Option<Reason>)> {
         let limit = self.inbox.limits[priority];
         let is_express = self.inbox.is_express(priority);
@@ -206,10 +208,10 @@ impl<M: Message> Link<M> {
                 Err(PushError::Closed(back)) => return Err((back, None)),
             }
         }
-        let deadline = match patience {
-            Patience::None => return Err((item, Some(Reason::Refused))),
-            Patience::Until(deadline) => Some(deadline),
-            Patience::Endless => None,
+        let deadline = match wait_limit {
+            WaitLimit::None => return Err((item, Some(Reason::Refused))),
+            WaitLimit::Until(deadline) => Some(deadline),
+            WaitLimit::Endless => None,
         };
         let sent = (self.sender_of(is_express)).send_within(item, limit, deadline);
         sent.map_err(|error| {
@@ -224,17 +226,17 @@ impl<M: Message> Link<M> {
         let (topic, priority) = (envelope.topic.index(), envelope.priority.index());
         self.ledger.own.issued[priority].add(1);
         self.ledger.own.refused[priority].add(1);
-        // A shelf finds gaps by itself.
-        if self.inbox.shelf(envelope.topic).is_none() {
+        // A topic buffer finds gaps by itself.
+        if self.inbox.topic_buffer(envelope.topic).is_none() {
             self.lost[topic] += 1;
         }
     }
 
-    /// Puts a message on its topic's shelf.
+    /// Puts a message on the buffer of its topic.
     fn shelve(&mut self, key: u64, envelope: Envelope<M>, panics: &mut Panics) -> Outcome<M> {
         let (topic, priority) = (envelope.topic, envelope.priority.index());
-        let Some(shelf) = self.inbox.shelf(topic) else {
-            unreachable!("an inbox has a shelf for each topic with such a policy");
+        let Some(topic_buffer) = self.inbox.topic_buffer(topic) else {
+            unreachable!("an inbox has a topic_buffer for each topic with such a policy");
         };
         let (is_express, places) = (
             self.inbox.is_express_topic(topic),
@@ -248,7 +250,7 @@ impl<M: Message> Link<M> {
             return Err((None, envelope.message));
         }
         let sequence = envelope.sequence;
-        let put = shelf.put(self.link, key, envelope);
+        let put = topic_buffer.put(self.link, key, envelope);
         panics.catch(|| drop(put.evicted));
         let pushed = if put.needs_token {
             push_token(sender, topic, places)
@@ -257,14 +259,14 @@ impl<M: Message> Link<M> {
         };
         if pushed.is_none()
             && !fault::is("left_behind")
-            && let Some(message) = shelf.take_back(self.link, sequence, put.needs_token)
+            && let Some(message) = topic_buffer.take_back(self.link, sequence, put.needs_token)
         {
             return Err((None, message));
         }
         let own = &self.ledger.own;
         own.issued[priority].add(1);
         own.admitted[priority].add(1);
-        self.shelved[usize::from(self.inbox.is_express(priority))] += 1;
+        self.buffered[usize::from(self.inbox.is_express(priority))] += 1;
         Ok(pushed.unwrap_or(false))
     }
 }
@@ -294,12 +296,12 @@ fn push_counted<M>(
     }
 }
 
-/// Pushes the token of a shelf; `None` if the inbox is closed.
+/// Pushes the token of a topic buffer; `None` if the inbox is closed.
 fn push_token<M>(sender: &mut Sender<M>, topic: TopicId, places: u64) -> Option<bool> {
     loop {
         match sender.try_send_within(Item::Token(topic), places) {
             Ok(is_late) => return Some(is_late),
-            // A consumer is just taking an element out of that place.
+            // A consumer is about to free that slot.
             Err(PushError::Full(_)) => yield_now(),
             Err(_) => return None,
         }
@@ -311,12 +313,13 @@ impl<M: Message> Drop for Link<M> {
         if !is_model_over() {
             let has_unreported = self.lost.iter().any(|&lost| lost > 0);
             let (popped, pushed) = self.inbox.positions(self.sender.positions());
-            // Nothing of one that got nothing into a ring is there; shelves know what they hold.
+            // Nothing of one that got nothing into a ring is there; topic buffers know what they
+            // hold.
             let mut sent = [0; 2];
             for (priority, admitted) in self.ledger.own.admitted.iter().enumerate() {
                 sent[usize::from(self.inbox.is_express(priority))] += admitted.get();
             }
-            let end = |lane: usize| match sent[lane] > self.shelved[lane] {
+            let end = |lane: usize| match sent[lane] > self.buffered[lane] {
                 true => pushed[lane],
                 false => 0,
             };
@@ -327,10 +330,10 @@ impl<M: Message> Drop for Link<M> {
 }
 
 /// Returns how long to wait in this topic.
-pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> Patience {
+pub(super) fn link_wait_limit<M: Message>(topic: TopicId, wait_limit: WaitLimit) -> WaitLimit {
     match M::TOPICS[topic.index()].overflow {
-        TopicOverflow::Block => patience,
-        _ => Patience::None,
+        TopicOverflow::Block => wait_limit,
+        _ => WaitLimit::None,
     }
 }
 
@@ -361,10 +364,10 @@ impl<M: Message> Sum<M> {
         link: &mut Link<M>,
         envelope: &Envelope<M>,
         key: u64,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) {
         match self.panics.catch(|| envelope.clone()) {
-            Some(copy) => self.send(link, copy, key, patience),
+            Some(copy) => self.send(link, copy, key, wait_limit),
             None => link.miss(envelope),
         }
     }
@@ -374,14 +377,14 @@ impl<M: Message> Sum<M> {
         link: &mut Link<M>,
         mut envelope: Envelope<M>,
         key: u64,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) {
         let topic = envelope.topic;
         match M::TOPICS[topic.index()].overflow {
             TopicOverflow::Block | TopicOverflow::Reject => {
                 envelope.lost_before = link.lost[topic.index()];
                 let pushed = link.push_either(envelope);
-                self.add(link, patience, pushed);
+                self.add(link, wait_limit, pushed);
             }
             TopicOverflow::DropOldest { .. } | TopicOverflow::Conflate { .. } => {
                 let outcome = link.shelve(key, envelope, &mut self.panics);
@@ -393,12 +396,12 @@ impl<M: Message> Sum<M> {
     pub(super) fn add(
         &mut self,
         link: &mut Link<M>,
-        patience: Patience,
+        wait_limit: WaitLimit,
         pushed: Result<bool, PushError<Item<M>>>,
     ) {
         let outcome = match pushed {
             Ok(is_late) => Ok(is_late),
-            Err(error) => link.settle(error, patience),
+            Err(error) => link.settle(error, wait_limit),
         };
         self.note(link, outcome);
     }
@@ -427,7 +430,7 @@ impl<M: Message> Sum<M> {
         };
         let reason = match self.reason {
             None if admitted == 0 && core.is_over() => Reason::Closed,
-            // Only inboxes whose consumers have just gone did not take it.
+            // Only inboxes whose consumers were just dropped did not admit it.
             None => return Ok(admitted),
             Some(reason) => reason,
         };

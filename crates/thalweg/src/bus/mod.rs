@@ -134,10 +134,10 @@ mod models;
 mod priority;
 mod publisher;
 mod registry;
-mod shelf;
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod simulated;
 mod topic;
+mod topic_buffer;
 mod visit;
 
 pub use crate::topics;

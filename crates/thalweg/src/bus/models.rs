@@ -1,12 +1,12 @@
-//! loom models of a bus: subscribing, admission, shelves and leaving. Each has a seeded fault that
-//! it must catch.
+//! loom models of a bus: subscribing, admission, topic buffers and leaving. Each has a seeded fault
+//! that it must catch.
 
 use super::*;
 use crate::channel::models::{begin, cancelling::run, check, kept::Kept};
 use crate::state::Lifecycle;
 use loom::thread;
 
-/// `false`: of a topic in the ring; `true`: of one on a shelf.
+/// `false`: of a topic in the ring; `true`: of a topic with a buffer.
 #[derive(Clone, Debug, PartialEq)]
 struct Note(bool);
 
@@ -18,7 +18,7 @@ impl Message for Note {
         },
         TopicInfo {
             overflow: TopicOverflow::DropOldest { keep: 2 },
-            ..TopicInfo::new("shelf")
+            ..TopicInfo::new("buffered")
         },
     ];
 
@@ -109,7 +109,7 @@ fn priorities_get_what_their_limits_allow() {
 }
 
 #[test]
-fn nothing_stays_on_a_shelf() {
+fn nothing_stays_in_a_topic_buffer() {
     check(2, &["token_late"], || {
         let bus = bus(1, Admission::reserve(0, 0, 0));
         let mut rx = subscribed(&bus, Topics::ALL);
@@ -130,14 +130,14 @@ fn nothing_stays_on_a_shelf() {
     });
 }
 
-fn what_comes_late_is_counted(is_on_shelf: bool) {
+fn what_comes_late_is_counted(is_buffered: bool) {
     let bus = bus(2, Admission::reserve(0, 0, 0));
     let rx = subscribed(&bus, Topics::ALL);
     let mut tx = publisher(&bus);
     let leaving = thread::spawn(move || drop(rx.take()));
     begin();
     let taken = tx
-        .publish(Note(is_on_shelf))
+        .publish(Note(is_buffered))
         .expect("it runs, and has room");
     leaving.join().unwrap();
     let totals = check_totals(&bus);
@@ -151,7 +151,7 @@ fn a_late_message_is_discarded_and_counted() {
 }
 
 #[test]
-fn a_late_message_on_a_shelf_is_discarded_and_counted() {
+fn a_late_message_in_a_topic_buffer_is_discarded_and_counted() {
     check(3, &["left_behind"], || what_comes_late_is_counted(true));
 }
 
@@ -185,7 +185,7 @@ fn the_end_comes_behind_what_was_published() {
 }
 
 #[test]
-fn what_was_put_on_a_shelf_comes_before_the_end() {
+fn what_was_buffered_comes_before_the_end() {
     check(2, &["end_unlooked", "left_behind"], || {
         let bus = bus(1, Admission::reserve(0, 0, 0));
         let mut rx = subscribed(&bus, Topics::ALL);

@@ -1,17 +1,18 @@
-//! How much a message matters, and how much room that gives it.
+//! The priority of a message, and the share of an inbox that it may use.
 //!
 //! *The rule.* A message of priority p is admitted to an inbox if and only if fewer than `limit[p]`
-//! elements are in the inbox's ring at the moment at which it draws its place there. Limits ascend,
+//! elements are in the inbox's ring at the moment at which it claims its slot. Limits ascend,
 //! and that of the highest priority is the capacity. An element is a message, or all that waits on
-//! the shelf of one topic (`shelf.rs`). In one case there is room and it is refused all the same:
-//! where a consumer has been in the middle of taking an element for a lap of the ring.
+//! the topic buffer of one topic (`topic_buffer.rs`). In one case a slot is free and it is refused
+//! all the same: where a consumer has been in the middle of taking an element for a lap of the
+//! ring.
 //!
 //! *The guarantee of a reserve.* Let r be `limit[p]` less the limit of the next lower priority.
 //! While consumers stall, the lower ones take what is below theirs at most; so the first r messages
 //! of p are admitted, whatever the lower ones do. Higher ones may take that room, too; so may an
-//! element of each shelf, which comes in whatever its priority, and r has to count those. A reserve
-//! is a number of messages, for a rate and a time: a percentage that is enough for one capacity is
-//! not for another.
+//! element of each topic buffer, which comes in whatever its priority, and r has to count those. A
+//! reserve is a number of messages, for a rate and a time: a percentage that is enough for one
+//! capacity is not for another.
 //!
 //! *The size of a reserve*, with [`Reserves`]. Let the lower ones fill it up to `limit[p − 1]`,
 //! just when the consumer stalls: from then on, only messages of `p` and above come in. So `p`

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use super::PublisherId;
 use super::inbox::BusError;
 use super::ledger::Ledger;
-use super::link::{Link, Patience, PublishError, Reason, Sum, link_patience};
+use super::link::{Link, PublishError, Reason, Sum, WaitLimit, link_wait_limit};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Handle, Retained, Seen};
-use super::shelf::{Envelope, Item};
 use super::topic::{Message, TopicId, TopicOverflow, Topics};
-use crate::channel::Place;
+use super::topic_buffer::{Envelope, Item};
+use crate::channel::ReservedSlot;
 use crate::ring::sync::{Arc, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
 use crate::state::{Lifecycle, WaitError};
@@ -115,7 +115,7 @@ impl<M: Message> Publisher<M> {
     ///   clone failed counts it as refused.
     #[inline]
     pub fn publish(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
-        self.publish_by(message.into(), None, Patience::Endless)
+        self.publish_by(message.into(), None, WaitLimit::Endless)
     }
 
     /// Works as [`publish`](Self::publish), with another priority than the topic's.
@@ -128,7 +128,7 @@ impl<M: Message> Publisher<M> {
         priority: Priority,
         message: impl Into<M>,
     ) -> Result<usize, PublishError<M>> {
-        self.publish_by(message.into(), Some(priority), Patience::Endless)
+        self.publish_by(message.into(), Some(priority), WaitLimit::Endless)
     }
 
     /// Works as [`publish`](Self::publish), but never waits: in a topic that blocks, it fails as in
@@ -142,7 +142,7 @@ impl<M: Message> Publisher<M> {
     /// As [`publish`](Self::publish).
     #[inline]
     pub fn try_publish(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
-        self.publish_by(message.into(), None, Patience::None)
+        self.publish_by(message.into(), None, WaitLimit::None)
     }
 
     /// Works as [`try_publish`](Self::try_publish), with another priority than the topic's.
@@ -155,7 +155,7 @@ impl<M: Message> Publisher<M> {
         priority: Priority,
         message: impl Into<M>,
     ) -> Result<usize, PublishError<M>> {
-        self.publish_by(message.into(), Some(priority), Patience::None)
+        self.publish_by(message.into(), Some(priority), WaitLimit::None)
     }
 
     /// Works as [`publish`](Self::publish), but waits no longer than `timeout` where a topic
@@ -171,8 +171,8 @@ impl<M: Message> Publisher<M> {
     ) -> Result<usize, PublishError<M>> {
         // Beyond what the clock can say: for ever.
         let deadline = Instant::now().checked_add(timeout);
-        let patience = deadline.map_or(Patience::Endless, Patience::Until);
-        self.publish_by(message.into(), None, patience)
+        let wait_limit = deadline.map_or(WaitLimit::Endless, WaitLimit::Until);
+        self.publish_by(message.into(), None, wait_limit)
     }
 
     #[inline(always)]
@@ -180,7 +180,7 @@ impl<M: Message> Publisher<M> {
         &mut self,
         message: M,
         priority: Option<Priority>,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) -> Result<usize, PublishError<M>> {
         let topic = message.topic();
         let route = &mut self.routes[topic.index() % Topics::COUNT_MAX];
@@ -190,7 +190,7 @@ impl<M: Message> Publisher<M> {
             .get_mut(route.sole as usize)
             .filter(|_| is_current)
         else {
-            return self.publish_slow(message, topic, priority, patience);
+            return self.publish_slow(message, topic, priority, wait_limit);
         };
         let sequence = route.sequence;
         route.sequence = sequence + 1;
@@ -208,7 +208,7 @@ impl<M: Message> Publisher<M> {
                 link.discard_left();
                 Ok(1)
             }
-            Err(error) => self.unpublished(topic, error, patience),
+            Err(error) => self.unpublished(topic, error, wait_limit),
         }
     }
 
@@ -219,11 +219,11 @@ impl<M: Message> Publisher<M> {
         &mut self,
         topic: TopicId,
         error: PushError<Item<M>>,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) -> Result<usize, PublishError<M>> {
         let link = &mut self.links[self.routes[topic.index()].sole as usize];
         let mut sum = Sum::default();
-        sum.add(link, link_patience::<M>(topic, patience), Err(error));
+        sum.add(link, link_wait_limit::<M>(topic, wait_limit), Err(error));
         sum.outcome(&self.core)
     }
 
@@ -234,12 +234,12 @@ impl<M: Message> Publisher<M> {
         message: M,
         topic: TopicId,
         priority: Option<Priority>,
-        patience: Patience,
+        wait_limit: WaitLimit,
     ) -> Result<usize, PublishError<M>> {
         let info = &M::TOPICS[topic.index()];
-        let patience = link_patience::<M>(topic, patience);
+        let wait_limit = link_wait_limit::<M>(topic, wait_limit);
         let mut sum = Sum::default();
-        if let Some(reason) = self.held_back(patience, &mut sum.panics) {
+        if let Some(reason) = self.held_back(wait_limit, &mut sum.panics) {
             sum.panics.resume();
             return Err(PublishError {
                 message,
@@ -273,15 +273,15 @@ impl<M: Message> Publisher<M> {
         };
         let (before, last) = self.links[..=last].split_at_mut(last);
         for link in before.iter_mut().filter(|link| wants(link)) {
-            sum.send_copy(link, &envelope, key, patience);
+            sum.send_copy(link, &envelope, key, wait_limit);
         }
-        sum.send(&mut last[0], envelope, key, patience);
+        sum.send(&mut last[0], envelope, key, wait_limit);
         sum.outcome(&self.core)
     }
 
-    /// Learns what has changed, and waits while the bus is paused, as far as `patience` goes;
+    /// Learns what has changed, and waits while the bus is paused, as far as `wait_limit` goes;
     /// gives why nothing is published.
-    fn held_back(&mut self, patience: Patience, panics: &mut Panics) -> Option<Reason> {
+    fn held_back(&mut self, wait_limit: WaitLimit, panics: &mut Panics) -> Option<Reason> {
         loop {
             if self.core.seen() != self.seen {
                 panics.catch(|| self.refresh());
@@ -292,11 +292,11 @@ impl<M: Message> Publisher<M> {
                 Lifecycle::Starting | Lifecycle::Paused => {}
             }
             // It gets there from wherever it is.
-            let (state, wanted) = (&self.core.state, Lifecycle::SETTLED);
-            let waited = match patience {
-                Patience::None => return Some(Reason::Paused),
-                Patience::Until(deadline) => state.wait_for_deadline(wanted, deadline),
-                Patience::Endless => state.wait_for(wanted).map_err(WaitError::Unreachable),
+            let (state, wanted) = (&self.core.state, Lifecycle::RUNNING_OR_ENDING);
+            let waited = match wait_limit {
+                WaitLimit::None => return Some(Reason::Paused),
+                WaitLimit::Until(deadline) => state.wait_for_deadline(wanted, deadline),
+                WaitLimit::Endless => state.wait_for(wanted).map_err(WaitError::Unreachable),
             };
             if let Err(WaitError::TimedOut { .. }) = waited {
                 return Some(Reason::Paused);
@@ -369,20 +369,20 @@ enum Held {
 }
 
 /// A message that is to be published, with its copies.
-struct Parcel<M> {
-    /// The original, then copies: as many as there were inboxes. They are kept for the next
-    /// attempt, since to drop them is the user's code, as to make them.
+struct Outgoing<M> {
+    /// The original, then a copy for each further inbox. They are kept for the next attempt, since
+    /// making and dropping them runs user code.
     messages: Vec<M>,
-    /// To be retained.
+    /// The copy to be retained.
     kept: Option<M>,
-    /// The panics of user's code that was dropped in an attempt: they are resumed when all is done.
+    /// Panics of user code in an attempt, which are resumed when the publication has ended.
     panics: Panics,
 }
 
-/// A place in an inbox, for a message.
-struct Taken<'p, M> {
+/// A slot of an inbox that is reserved for a message.
+struct Reserved<'p, M> {
     link: usize,
-    place: Place<'p, Item<M>>,
+    slot: ReservedSlot<'p, Item<M>>,
     ledger: &'p Shared<Ledger>,
     lost: &'p mut [u64; Topics::COUNT_MAX],
 }
@@ -442,10 +442,10 @@ impl<M: Message> Publisher<M> {
         let topic = message.topic();
         let info = &M::TOPICS[topic.index()];
         if info.overflow != TopicOverflow::Block {
-            return self.publish_by(message, priority, Patience::None);
+            return self.publish_by(message, priority, WaitLimit::None);
         }
         let priority = priority.unwrap_or(info.priority);
-        let mut parcel = Parcel {
+        let mut parcel = Outgoing {
             messages: vec![message],
             kept: None,
             panics: Panics::default(),
@@ -455,7 +455,11 @@ impl<M: Message> Publisher<M> {
                 Ok(outcome) => return parcel.settle(outcome),
                 Err(Held::Paused) => {
                     // It gets there from wherever it is.
-                    let _ = self.core.state.wait_for_async(Lifecycle::SETTLED).await;
+                    let _ = self
+                        .core
+                        .state
+                        .wait_for_async(Lifecycle::RUNNING_OR_ENDING)
+                        .await;
                 }
                 Err(Held::Full(link, limit)) => {
                     let link = &mut self.links[link];
@@ -471,7 +475,7 @@ impl<M: Message> Publisher<M> {
     /// no outcome yet.
     fn try_everywhere(
         &mut self,
-        parcel: &mut Parcel<M>,
+        parcel: &mut Outgoing<M>,
         topic: TopicId,
         priority: Priority,
     ) -> Result<Result<usize, Reason>, Held> {
@@ -506,11 +510,11 @@ impl<M: Message> Publisher<M> {
         sent.map(Ok).ok_or(Held::Again)
     }
 
-    /// Sends the messages to as many inboxes, and retains what is to be retained; `None` if not all
-    /// have a place.
+    /// Sends a message to each inbox, and retains the one that is to be retained; returns `None` if
+    /// an inbox has no free slot.
     fn send_everywhere(
         &mut self,
-        parcel: &mut Parcel<M>,
+        parcel: &mut Outgoing<M>,
         topic: TopicId,
         priority: Priority,
     ) -> Option<usize> {
@@ -528,9 +532,9 @@ impl<M: Message> Publisher<M> {
             topic,
             priority,
         };
-        let (taken, has_all) = places(&mut self.links, topic, priority);
-        let is_ended = taken.is_empty() && core.is_over();
-        let is_done = has_all && taken.len() <= parcel.messages.len() && !is_ended;
+        let (reserved, has_all) = reserve_slots(&mut self.links, topic, priority);
+        let is_ended = reserved.is_empty() && core.is_over();
+        let is_done = has_all && reserved.len() <= parcel.messages.len() && !is_ended;
         let mut before = None;
         if is_done {
             self.routes[topic.index()].sequence += 1;
@@ -540,30 +544,30 @@ impl<M: Message> Publisher<M> {
             before = all[topic.index()].replace(new);
         }
         drop(retained);
-        let (count, mut late) = (taken.len(), Vec::new());
+        let (count, mut late) = (reserved.len(), Vec::new());
         let mut outgoing = parcel.messages.drain(..if is_done { count } else { 0 });
-        for Taken {
+        for Reserved {
             link,
-            place,
+            slot,
             ledger,
             lost,
-        } in taken
+        } in reserved
         {
             let is_late = match outgoing.next() {
                 Some(message) => {
                     let lost = std::mem::take(&mut lost[topic.index()]);
                     ledger.own.issued[priority.index()].add(1);
                     ledger.own.admitted[priority.index()].add(1);
-                    place.send(Item::Message(envelope(message, lost)))
+                    slot.send(Item::Message(envelope(message, lost)))
                 }
-                None => place.give_up(),
+                None => slot.give_up(),
             };
             if is_late {
                 late.push(link);
             }
         }
         drop(outgoing);
-        // The user's code runs when no place is held any more: it may panic, publish or wait.
+        // User code runs when no slot is held any more: it may panic, publish or wait.
         parcel.panics.catch(|| drop(old));
         parcel.panics.catch(|| drop(before));
         for link in late {
@@ -574,9 +578,9 @@ impl<M: Message> Publisher<M> {
     }
 }
 
-impl<M: Message> Parcel<M> {
-    /// Ends the publication. It drops the message that is left, which was for an inbox that has
-    /// just gone or for no inbox, unless the original is given back.
+impl<M: Message> Outgoing<M> {
+    /// Ends the publication. It returns the original with an error, or drops the messages that are
+    /// left, which were for an inbox that was just closed, or for none.
     fn settle(mut self, outcome: Result<usize, Reason>) -> Result<usize, PublishError<M>> {
         let outcome = outcome.map_err(|reason| PublishError {
             message: self.messages.swap_remove(0),
@@ -591,14 +595,14 @@ impl<M: Message> Parcel<M> {
     }
 }
 
-/// Returns a place in each inbox that wants a topic and is open, as far as there is room below the
-/// limits; and whether there was.
-fn places<'p, M: Message>(
+/// Reserves a slot below the limit in each open inbox that wants the topic; returns the slots, and
+/// whether every inbox had one.
+fn reserve_slots<'p, M: Message>(
     links: &'p mut [Link<M>],
     topic: TopicId,
     priority: Priority,
-) -> (Vec<Taken<'p, M>>, bool) {
-    let mut taken = Vec::new();
+) -> (Vec<Reserved<'p, M>>, bool) {
+    let mut reserved = Vec::new();
     for (at, link) in links.iter_mut().enumerate() {
         if !link.inbox.topics.contains(topic) {
             continue;
@@ -607,17 +611,17 @@ fn places<'p, M: Message>(
             Some(sender) if link.inbox.is_express(priority.index()) => sender,
             _ => &mut link.sender,
         };
-        match sender.place_within(link.inbox.limits[priority.index()]) {
-            Ok(place) => taken.push(Taken {
+        match sender.reserve_within(link.inbox.limits[priority.index()]) {
+            Ok(slot) => reserved.push(Reserved {
                 link: at,
-                place,
+                slot,
                 ledger: &link.ledger,
                 lost: &mut link.lost,
             }),
-            Err(PushError::Full(())) => return (taken, false),
-            // Its consumers have just gone.
+            Err(PushError::Full(())) => return (reserved, false),
+            // Its consumers were just dropped.
             Err(PushError::Closed(())) => {}
         }
     }
-    (taken, true)
+    (reserved, true)
 }

@@ -23,8 +23,8 @@ use thalweg_measure::clock::Clock;
 
 use super::inbox::{BusError, ExpressLane, Inbox, Options, Receiver, Sender};
 use super::ledger::{FlowCounts, Reading, Service, Totals};
-use super::shelf::{Envelope, Item};
 use super::topic::{Message, TopicId, Topics};
+use super::topic_buffer::{Envelope, Item};
 use super::{InboxId, PublisherId};
 use crate::export::Export;
 use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, is_model_over, lock, yield_now};
@@ -262,7 +262,7 @@ impl<M: Message> Core<M> {
     /// The last consumer of an inbox has gone.
     pub(super) fn remove(&self, inbox: &Arc<Inbox<M>>) {
         if let Some(export) = self.export.get() {
-            export.look();
+            export.sample();
         }
         let mut registry = lock(&self.registry);
         let at = registry

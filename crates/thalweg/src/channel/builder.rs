@@ -1,22 +1,23 @@
 //! Making channels.
 
 use super::Ends;
-use super::hub::{Gaps, Gate, Habits, Hub, Mpmc, Mpsc, Overflow, Shape, Spsc};
+use super::hub::{Gaps, Gate, Hub, Mpmc, Mpsc, Overflow, Settings, Shape, Spsc};
 use super::locked::Locked;
-use super::meeting::Meeting;
 use super::receiver::Receiver;
+use super::rendezvous::Rendezvous;
 use super::sender::Sender;
 use super::stores::{RecvEnd, SendEnd};
 use crate::ring::sync::Arc;
-use crate::ring::{CAPACITY_MAX, CapacityError, Layout, Ticket, TicketEnd, spsc};
+use crate::ring::{CAPACITY_MAX, CapacityError, Layout, MpmcEnd, MpmcRing, spsc};
 use crate::wait::Mode;
 
 /// Elements above this size, in bytes, are laid out side by side: beside a sequence they would
 /// take more lines than they need.
 const SLOTTED_BYTES_MAX: usize = 56;
-/// By default, channels up to this capacity are for latency, larger ones for throughput.
+/// By default, SPSC rings up to this capacity are slotted, for latency; larger ones are packed, for
+/// throughput.
 const SLOTTED_CAPACITY_MAX: usize = 64;
-/// The default number of elements that may wait before senders give way. (2-core Intel virtual
+/// The default number of elements that may wait before senders yield. (2-core Intel virtual
 /// machine, 100,000 elements in a burst of 5, 10 and 20 senders: 512 keeps p99 below 0.15 ms, 1,024
 /// below 0.24, 2,048 below 0.34; wall time is some 5 % better with the last than with the others,
 /// and without a limit p99 is 4 to 6 ms.)
@@ -24,8 +25,8 @@ pub(super) const SOFT_LIMIT: usize = 2048;
 const ZERO: &str = "a capacity of 0";
 const UNBOUNDED: &str = "unbounded storage";
 
-/// By default, shared rings up to this capacity give each element lines of its own, since adjacent
-/// ones are written by different threads. (2-core Intel virtual machine, 1,024 elements: for 4 → 1,
+/// By default, MPMC rings up to this capacity are slotted, since adjacent elements are written by
+/// different threads. (2-core Intel virtual machine, 1,024 elements: for 4 → 1,
 /// 25.7 ns a message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
 pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
@@ -106,7 +107,7 @@ pub struct Builder {
     /// The limit that was asked for; `None` stands for the default of the shape.
     soft_limit: Option<Option<usize>>,
     layout: Option<Layout>,
-    habits: Habits,
+    settings: Settings,
 }
 
 impl Builder {
@@ -115,7 +116,7 @@ impl Builder {
             storage,
             soft_limit: None,
             layout: None,
-            habits: Habits::default(),
+            settings: Settings::default(),
         }
     }
 
@@ -138,20 +139,22 @@ impl Builder {
     /// Refused ([`BuildError::Options`]) are [`Overflow::DropNewest`] and [`Overflow::DropOldest`]
     /// with a capacity of 0.
     pub fn overflow(mut self, overflow: Overflow) -> Self {
-        self.habits.overflow = overflow;
+        self.settings.overflow = overflow;
         self
     }
 
     /// Sets how endpoints wait; default [`Mode::Balanced`].
     pub fn mode(mut self, mode: Mode) -> Self {
-        self.habits.mode = mode;
+        self.settings.mode = mode;
         self
     }
 
-    /// Sets the layout of the ring. By default it is slotted for small elements (up to 56 bytes) in
-    /// channels of up to 64 elements, or 1,024 where several senders or receivers share a ring;
-    /// packed for others. Refused ([`BuildError::Options`]) where there is no ring: at a
-    /// rendezvous, and in an unbounded channel.
+    /// Sets the layout of the ring. By default it is slotted for small elements (up to 56 bytes):
+    /// in an [`spsc`](Self::spsc) channel of up to 64 elements, and in one of up to 1,024 elements
+    /// that runs on an MPMC ring, which are [`mpsc`](Self::mpsc) and [`mpmc`](Self::mpmc), and
+    /// `spsc` with a policy that drops or a soft limit. Other rings are packed. Refused
+    /// ([`BuildError::Options`]) where there is no ring: at a rendezvous, and in an unbounded
+    /// channel.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
@@ -183,8 +186,8 @@ impl Builder {
     /// See [`BuildError`].
     pub fn spsc<T: Send>(self) -> Result<Ends<T, Spsc>, BuildError> {
         self.check()?;
-        // Other stores do the checks that the plain ring does not do for each element.
-        let is_checked = self.habits.overflow.is_lossy() || self.soft_limit.flatten().is_some();
+        // The SPSC ring has no checks for these on its fast path; the MPMC ring has.
+        let is_checked = self.settings.overflow.is_lossy() || self.soft_limit.flatten().is_some();
         let capacity = match self.storage {
             Storage::Bounded(capacity) if capacity > 0 && !is_checked => capacity,
             _ => return self.shared(None),
@@ -214,7 +217,8 @@ impl Builder {
         self.in_shared(Some(SOFT_LIMIT))
     }
 
-    /// Makes a channel with one store that any number of endpoints may use, if the options allow.
+    /// Makes a channel with one store that any number of endpoints may use, if the options are
+    /// valid.
     pub(super) fn in_shared<T: Send, S: Shape>(
         self,
         soft_limit: Option<usize>,
@@ -232,18 +236,18 @@ impl Builder {
         let gate = self.gate()?;
         let (tx, rx) = match self.storage {
             Storage::Bounded(capacity) if capacity > 0 => {
-                let ring = Ticket::new(
+                let ring = MpmcRing::new(
                     capacity,
                     self.layout_up_to::<T>(capacity, SHARED_SLOTTED_CAPACITY_MAX),
                 )?;
-                let ring = TicketEnd::new(Arc::new(ring));
-                let rx = RecvEnd::Ticket(ring.clone(), Arc::clone(&gate));
-                (SendEnd::Ticket(ring), rx)
+                let ring = MpmcEnd::new(Arc::new(ring));
+                let rx = RecvEnd::Mpmc(ring.clone(), Arc::clone(&gate));
+                (SendEnd::Mpmc(ring), rx)
             }
             Storage::Bounded(_) => {
-                let meeting = Arc::new(Meeting::new());
-                let rx = RecvEnd::Meeting(Arc::clone(&meeting), Arc::clone(&gate));
-                (SendEnd::Meeting(meeting), rx)
+                let rendezvous = Arc::new(Rendezvous::new());
+                let rx = RecvEnd::Rendezvous(Arc::clone(&rendezvous), Arc::clone(&gate));
+                (SendEnd::Rendezvous(rendezvous), rx)
             }
             Storage::Unbounded(limit) => {
                 let store = Arc::new(Locked::new(limit));
@@ -255,7 +259,7 @@ impl Builder {
     }
 
     fn ends<T, S: Shape>(&self, tx: SendEnd<T>, rx: RecvEnd<T>, gate: Arc<Gate>) -> Ends<T, S> {
-        let hub = Arc::new(Hub::new(self.habits));
+        let hub = Arc::new(Hub::new(self.settings));
         let tx = Sender::new(tx, Arc::clone(&hub), gate);
         (tx, Receiver::new(rx, hub))
     }
@@ -263,16 +267,16 @@ impl Builder {
     /// The soft limit that was asked for, or what fits the shape.
     fn choose_soft_limit(&mut self, default: Option<usize>) {
         let room = match self.storage {
-            Storage::Bounded(capacity) if self.habits.overflow == Overflow::Block => capacity,
+            Storage::Bounded(capacity) if self.settings.overflow == Overflow::Block => capacity,
             _ => 0,
         };
         let default = default.filter(|&limit| limit < room);
-        self.habits.soft_limit = self.soft_limit.unwrap_or(default);
+        self.settings.soft_limit = self.soft_limit.unwrap_or(default);
     }
 
     /// Checks that the options are in range and go together.
     fn check(&self) -> Result<(), BuildError> {
-        let (is_meeting, is_locked) = match self.storage {
+        let (is_rendezvous, is_locked) = match self.storage {
             Storage::Unbounded(asked) if !(1..=CAPACITY_MAX).contains(&asked) => {
                 return Err(BuildError::Limit { asked });
             }
@@ -284,13 +288,13 @@ impl Builder {
         };
         let (has_limit, drops) = (
             self.soft_limit.flatten().is_some(),
-            self.habits.overflow.is_lossy(),
+            self.settings.overflow.is_lossy(),
         );
         for (is_given, option, is_there, with) in [
-            (is_meeting, ZERO, drops, "a policy that drops"),
-            (self.layout.is_some(), "a layout", is_meeting, ZERO),
+            (is_rendezvous, ZERO, drops, "a policy that drops"),
+            (self.layout.is_some(), "a layout", is_rendezvous, ZERO),
             (self.layout.is_some(), "a layout", is_locked, UNBOUNDED),
-            (has_limit, "a soft limit", is_meeting, ZERO),
+            (has_limit, "a soft limit", is_rendezvous, ZERO),
         ] {
             if is_given && is_there {
                 return Err(BuildError::Options { option, with });
@@ -311,7 +315,7 @@ impl Builder {
     }
 
     fn gate(&self) -> Result<Arc<Gate>, CapacityError> {
-        let reports = self.habits.overflow == Overflow::DropNewest;
+        let reports = self.settings.overflow == Overflow::DropNewest;
         let gaps = || match self.storage {
             Storage::Bounded(capacity) => Gaps::new(capacity),
             Storage::Unbounded(_) => Ok(Gaps::default()),

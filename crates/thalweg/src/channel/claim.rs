@@ -4,13 +4,13 @@ use super::error::ClaimError;
 use super::hub::{Gate, Hub, Overflow, Shape};
 use super::select::EndRegistration;
 use super::sender::Sender;
-use super::stores::{SendEnd, discard_left, discard_tickets};
-use crate::ring::{self, Claimed, Ticket, TicketClaim};
-use crate::wait::{barrier, block, wait_on};
+use super::stores::{SendEnd, discard_left, discard_mpmc};
+use crate::ring::{self, Claimed, MpmcClaim, MpmcRing};
+use crate::wait::{barrier, block, wait_until};
 
 enum Room<'c, T> {
     Ring(ring::SpscClaim<'c, T>),
-    Ticket(TicketClaim<'c, T>, &'c Ticket<T>),
+    Mpmc(MpmcClaim<'c, T>, &'c MpmcRing<T>),
 }
 
 /// Slots that a sender has claimed: write elements, then [`commit`](Self::commit); see
@@ -28,7 +28,8 @@ pub struct Claim<'c, T> {
     room: Option<Room<'c, T>>,
     hub: &'c Hub,
     gate: &'c Gate,
-    /// Until it is over: see [`EndRegistration`](super::select::EndRegistration).
+    /// A field of the sender, set until the claim is over: see
+    /// [`EndRegistration`](super::select::EndRegistration).
     is_lent: &'c mut bool,
 }
 
@@ -36,7 +37,7 @@ macro_rules! each {
     ($room:expr, $claim:ident => $do:expr, $else:expr) => {
         match $room {
             Some(Room::Ring($claim)) => $do,
-            Some(Room::Ticket($claim, _)) => $do,
+            Some(Room::Mpmc($claim, _)) => $do,
             None => $else,
         }
     };
@@ -85,45 +86,46 @@ impl<T> Claim<'_, T> {
                 }
                 sent
             }
-            Some(Room::Ticket(claim, ring)) => self.commit_shared(claim, ring),
+            Some(Room::Mpmc(claim, ring)) => self.commit_shared(claim, ring),
             None => 0,
         }
     }
 
-    fn commit_shared(&self, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) -> usize {
+    fn commit_shared(&self, mut claim: MpmcClaim<'_, T>, ring: &MpmcRing<T>) -> usize {
         let unused = claim.remaining();
         give_back(self.gate, &mut claim);
         let sent = claim.commit();
         if unused > 0 {
-            // Tickets that came back pass no receiver that would notify.
+            // No receiver notifies of slots that a claim gives back.
             self.gate.notify_room(unused);
         }
         self.hub.readable.notify(sent.max(1));
         if self.hub.readable.is_shut() {
-            discard_tickets(ring, self.gate);
+            discard_mpmc(ring, self.gate);
         }
         sent
     }
 }
 
-/// Where gaps are reported: what was lost behind room that goes back was lost before it.
-fn give_back<T>(gate: &Gate, claim: &mut TicketClaim<'_, T>) {
+/// Gives unused slots back. Where gaps are reported, a loss noted behind these slots is moved
+/// before them.
+fn give_back<T>(gate: &Gate, claim: &mut MpmcClaim<'_, T>) {
     if let Some(gaps) = &gate.gaps {
         gaps.withdraw(claim.rest(), || claim.give_back());
     }
 }
 
-/// Drops a claim on a ring that others share. Their elements may have waited behind it, and they
-/// for its room.
-fn abandon<T>(hub: &Hub, gate: &Gate, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) {
-    /// In a drop, since that of an element may panic.
-    struct NotifyOnDrop<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
+/// Drops a claim in a shared ring: elements of other senders may wait behind its slots, and other
+/// senders for the slots.
+fn abandon<T>(hub: &Hub, gate: &Gate, mut claim: MpmcClaim<'_, T>, ring: &MpmcRing<T>) {
+    /// Notifies in a drop, since the drop of an element may panic.
+    struct NotifyOnDrop<'c, T>(&'c Hub, &'c Gate, usize, &'c MpmcRing<T>);
     impl<T> Drop for NotifyOnDrop<'_, T> {
         fn drop(&mut self) {
             self.1.notify_room(self.2);
             // Last, since the drops of elements may panic.
             if self.0.readable.notify_one() {
-                discard_tickets(self.3, self.1);
+                discard_mpmc(self.3, self.1);
             }
         }
     }
@@ -136,7 +138,7 @@ impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
         *self.is_lent = false;
         match self.room.take() {
-            Some(Room::Ticket(claim, ring)) => abandon(self.hub, self.gate, claim, ring),
+            Some(Room::Mpmc(claim, ring)) => abandon(self.hub, self.gate, claim, ring),
             Some(Room::Ring(mut claim)) => {
                 // First, since the drops of elements may panic. A receiver that closed the channel
                 // waits for the end.
@@ -171,17 +173,17 @@ impl<T, S: Shape> Sender<T, S> {
         if self.shares_room() {
             let EndRegistration {
                 is_lent, claims, ..
-            } = &mut self.listed;
-            let asking = Asking::of(&mut self.end, &self.hub, &self.gate, is_lent);
-            let asking = asking.expect(IS_SHARED);
+            } = &mut self.registration;
+            let claim_wait = SharedClaim::of(&mut self.end, &self.hub, &self.gate, is_lent);
+            let claim_wait = claim_wait.expect(IS_SHARED);
             let claiming = (count > 1).then(|| self.gate.claiming(claims));
-            let attempt = || asking.attempt(count);
+            let attempt = || claim_wait.attempt(count);
             let outcome = block(&self.gate.writable, &mut self.pace, None, attempt);
             drop(claiming);
-            // Without a deadline this ends only when there is an answer.
-            return asking.settle(outcome.unwrap_or(Err(ring::RingClaimError::Closed)));
+            // Without a deadline this ends only when the attempt succeeds.
+            return claim_wait.finish(outcome.unwrap_or(Err(ring::RingClaimError::Closed)));
         }
-        let (end, overflow) = (&mut self.end, self.hub.habits.overflow);
+        let (end, overflow) = (&mut self.end, self.hub.settings.overflow);
         let attempt = || may_claim(end, overflow, count);
         let _ = block(&self.gate.writable, &mut self.pace, None, attempt);
         self.try_claim(count)
@@ -216,45 +218,53 @@ impl<T, S: Shape> Sender<T, S> {
             let EndRegistration {
                 is_lent,
                 claims,
-                on,
+                in_event_count,
                 ..
-            } = &mut self.listed;
-            let asking = Asking::of(&mut self.end, &self.hub, &self.gate, is_lent);
-            let asking = asking.expect(IS_SHARED);
+            } = &mut self.registration;
+            let claim_wait = SharedClaim::of(&mut self.end, &self.hub, &self.gate, is_lent);
+            let claim_wait = claim_wait.expect(IS_SHARED);
             let claiming = (count > 1).then(|| self.gate.claiming(claims));
-            let outcome = wait_on(&asking.gate.writable, on, || asking.attempt(count)).await;
+            let outcome = wait_until(&claim_wait.gate.writable, in_event_count, || {
+                claim_wait.attempt(count)
+            })
+            .await;
             drop(claiming);
-            return asking.settle(outcome);
+            return claim_wait.finish(outcome);
         }
-        let (end, overflow) = (&mut self.end, self.hub.habits.overflow);
+        let (end, overflow) = (&mut self.end, self.hub.settings.overflow);
         let attempt = || may_claim(end, overflow, count);
-        wait_on(&self.gate.writable, &mut self.listed.on, attempt).await;
+        wait_until(
+            &self.gate.writable,
+            &mut self.registration.in_event_count,
+            attempt,
+        )
+        .await;
         self.try_claim(count)
     }
 
-    /// Gives up the claim, and the wait for one, that were forgotten.
+    /// Gives up a claim, or the wait for one, that was forgotten.
     #[cold]
     pub(super) fn give_up_claim(&mut self) {
-        self.gate.stop_claiming(&mut self.listed.claims);
+        self.gate.stop_claiming(&mut self.registration.claims);
         match &mut self.end {
             SendEnd::Ring(producer) => {
                 producer.let_go();
                 self.hub.readable.notify_one();
             }
-            SendEnd::Ticket(end) => {
+            SendEnd::Mpmc(end) => {
                 let ring = end.ring();
                 let claim = end.end_forgotten();
                 if !claim.is_empty() {
                     abandon(&self.hub, &self.gate, claim, &ring);
                 }
             }
-            SendEnd::Locked(_) | SendEnd::Meeting(_) => {}
+            SendEnd::Locked(_) | SendEnd::Rendezvous(_) => {}
         }
     }
 
-    /// Returns whether it waits for room that others take, too.
+    /// Returns whether it waits for slots that other senders claim, too.
     fn shares_room(&self) -> bool {
-        matches!(self.end, SendEnd::Ticket(_)) && self.hub.habits.overflow == Overflow::Block
+        matches!(self.end, SendEnd::Mpmc(_)) && self.hub.settings.overflow == Overflow::Block
     }
 
     /// Claims slots for exactly `count` elements, if that number is free now. It never waits.
@@ -265,7 +275,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// closed; [`ClaimError::Unsupported`] in an unbounded channel, at a rendezvous, and in a
     /// channel that drops its oldest elements.
     pub fn try_claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
-        if self.hub.habits.overflow == Overflow::DropOldest {
+        if self.hub.settings.overflow == Overflow::DropOldest {
             return Err(unsupported("a channel that drops its oldest elements"));
         }
         self.lend();
@@ -273,7 +283,7 @@ impl<T, S: Shape> Sender<T, S> {
             room: Some(room(&mut self.end, count)?),
             hub: &self.hub,
             gate: &self.gate,
-            is_lent: &mut self.listed.is_lent,
+            is_lent: &mut self.registration.is_lent,
         };
         if let Some(Room::Ring(ring)) = &mut claim.room {
             ring.hold();
@@ -289,24 +299,24 @@ impl<T, S: Shape> Sender<T, S> {
 
 const IS_SHARED: &str = "a ring that senders share";
 
-/// Asks for room in a ring where others take it, too, and waits for it.
-struct Asking<'c, T> {
-    ring: &'c Ticket<T>,
+/// A claim, and the wait for it, in a ring that several senders share.
+struct SharedClaim<'c, T> {
+    ring: &'c MpmcRing<T>,
     claimed: &'c mut Claimed,
     hub: &'c Hub,
     gate: &'c Gate,
     is_lent: &'c mut bool,
 }
 
-impl<'c, T> Asking<'c, T> {
-    /// None in any other store.
+impl<'c, T> SharedClaim<'c, T> {
+    /// Returns `None` for any other store.
     fn of(
         end: &'c mut SendEnd<T>,
         hub: &'c Hub,
         gate: &'c Gate,
         is_lent: &'c mut bool,
     ) -> Option<Self> {
-        let SendEnd::Ticket(end) = end else {
+        let SendEnd::Mpmc(end) = end else {
             return None;
         };
         let (ring, claimed) = end.parts();
@@ -319,25 +329,25 @@ impl<'c, T> Asking<'c, T> {
         })
     }
 
-    fn attempt(&self, count: usize) -> Option<Result<TicketClaim<'c, T>, ring::RingClaimError>> {
+    fn attempt(&self, count: usize) -> Option<Result<MpmcClaim<'c, T>, ring::RingClaimError>> {
         match self.ring.claim(count) {
             Err(ring::RingClaimError::Full { .. }) => None,
             outcome => Some(outcome),
         }
     }
 
-    fn settle(
+    fn finish(
         self,
-        outcome: Result<TicketClaim<'c, T>, ring::RingClaimError>,
+        outcome: Result<MpmcClaim<'c, T>, ring::RingClaimError>,
     ) -> Result<Claim<'c, T>, ClaimError> {
-        // Room that is left may be for another sender, which left it to this one.
+        // A slot that is left may be enough for another sender, which was woken with this one.
         if self.gate.writable.waiting() > 0 && self.ring.can_push() {
             self.gate.writable.notify_one();
         }
         let mut claim = outcome?;
         claim.remember(self.claimed);
         Ok(Claim {
-            room: Some(Room::Ticket(claim, self.ring)),
+            room: Some(Room::Mpmc(claim, self.ring)),
             hub: self.hub,
             gate: self.gate,
             is_lent: self.is_lent,
@@ -345,26 +355,26 @@ impl<'c, T> Asking<'c, T> {
     }
 }
 
-/// Something, unless room that only this sender takes is to be waited for.
+/// Returns `Some` unless the sender, which does not share its slots, has to wait for free ones.
 fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Option<()> {
     let waits =
         overflow == Overflow::Block && matches!(room(end, count), Err(ClaimError::Full { .. }));
     (!waits).then_some(())
 }
 
-/// Room for exactly `count` elements, if there is that much. It has no consequence if it is dropped
-/// where there is one sender.
+/// Claims slots for exactly `count` elements, if they are free. In a ring of one sender, dropping
+/// the result has no effect.
 fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
     Ok(match end {
         SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
-        SendEnd::Ticket(end) => {
+        SendEnd::Mpmc(end) => {
             let (ring, claimed) = end.parts();
             let mut claim = ring.claim(count)?;
             claim.remember(claimed);
-            Room::Ticket(claim, ring)
+            Room::Mpmc(claim, ring)
         }
         SendEnd::Locked(_) => return Err(unsupported("an unbounded channel")),
-        SendEnd::Meeting(_) => return Err(unsupported("a rendezvous")),
+        SendEnd::Rendezvous(_) => return Err(unsupported("a rendezvous")),
     })
 }
 

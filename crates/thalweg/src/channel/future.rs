@@ -1,17 +1,16 @@
 //! Sending and receiving in tasks, with nothing but a [`Waker`](std::task::Waker): as futures, and
 //! as a stream and a sink, which are those of `futures` with the feature `stream`.
 //!
-//! *Cancelling.* A future is listed on the channel's signal while it waits. Dropping it takes it
-//! off the list; if it had been notified already, it passes the notification on to the next. An
-//! element is taken out of the channel only in the poll that gives it, and put into it only in the
-//! poll that says so; until then it is the sender's.
+//! *Cancellation.* A future is registered with the channel's event count while it waits. Its drop
+//! unregisters it; if it had been notified already, the notification is passed on to the next
+//! waiter. An element is popped only in the poll that returns it, and pushed only in the poll that
+//! returns success; until then the future, or its caller, keeps it.
 //!
-//! *Streams and sinks.* One is on the channel's list from a poll that has to wait until the next
-//! that has not, or until it is dropped: a `next()` that is given up leaves it there. One that was
-//! notified and is dropped passes the notification on. Since a stream holds the receiver, nothing
-//! else receives there meanwhile, which would not look at what the stream was notified of. An
-//! element in a sink's slot stays there until it is in the channel; while it waits at a rendezvous,
-//! it is with its offer.
+//! *Streams and sinks.* They are registered from a poll that is pending until a poll that is ready,
+//! or until they are dropped: a `next()` that is dropped leaves the stream registered. One that was
+//! notified and is dropped passes the notification on. Since a stream holds the receiver, no other
+//! receive can use up its notification. An element in a sink's slot stays there until it is in the
+//! channel; while it waits at a rendezvous, it is part of its offer.
 
 use std::borrow::BorrowMut;
 use std::future::Future;
@@ -29,7 +28,7 @@ use super::hub::{Done, Overflow, Shape};
 use super::receiver::Receiver;
 use super::sender::Sender;
 use crate::ring::PopError;
-use crate::wait::{Kind, poll_on};
+use crate::wait::{Kind, poll_until};
 
 impl<T, S: Shape> Receiver<T, S> {
     /// Receives the oldest element, as a future; see [`recv`](Self::recv).
@@ -81,7 +80,7 @@ impl<T, S: Shape> Receiver<T, S> {
         out: &mut Vec<T>,
         max: usize,
     ) -> Result<usize, RecvError> {
-        self.settle();
+        self.cancel_forgotten();
         match self.source.pop_many(out, max) {
             Err(PopError::Empty) => {
                 let first = self.recv_async().await?;
@@ -93,10 +92,10 @@ impl<T, S: Shape> Receiver<T, S> {
 
     /// For a caller that has [lent](Self::lend) the receiver.
     fn poll_recv(&mut self, context: &Context<'_>) -> Poll<Result<T, RecvError>> {
-        if self.source.end.meeting().is_none() {
-            let outcome = poll_on(
+        if self.source.end.rendezvous().is_none() {
+            let outcome = poll_until(
                 self,
-                |this| (&this.hub.readable, &mut this.listed.on),
+                |this| (&this.hub.readable, &mut this.registration.in_event_count),
                 context,
                 |this| match this.source.pop() {
                     Err(PopError::Empty) => None,
@@ -109,10 +108,10 @@ impl<T, S: Shape> Receiver<T, S> {
             return outcome;
         }
         let waker = context.waker();
-        if self.listed.seat.is_some() && self.stays(waker) {
+        if self.registration.at_rendezvous.is_some() && self.update_waker(waker) {
             return Poll::Pending;
         }
-        let (mut is_over, mut got) = (false, self.withdraw());
+        let (mut is_over, mut got) = (false, self.unregister());
         if got.is_none() {
             (is_over, got) = self.request(waker, Kind::Task, None);
         }
@@ -143,7 +142,7 @@ impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
 
 impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
     fn drop(&mut self) {
-        self.receiver.leave();
+        self.receiver.cancel_wait();
     }
 }
 
@@ -196,14 +195,15 @@ impl<T, S: Shape> Sender<T, S> {
         value: &mut Option<T>,
         context: &Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
-        let meets = self.end.meeting().is_some()
-            && (self.listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject);
-        if meets {
+        let is_rendezvous = self.end.rendezvous().is_some()
+            && (self.registration.at_rendezvous.is_some()
+                || self.hub.settings.overflow != Overflow::Reject);
+        if is_rendezvous {
             let waker = context.waker();
-            if self.listed.seat.is_some() && self.stays(waker) {
+            if self.registration.at_rendezvous.is_some() && self.update_waker(waker) {
                 return Poll::Pending;
             }
-            if self.withdraw(value) || value.is_none() {
+            if self.unregister(value) || value.is_none() {
                 return Poll::Ready(Ok(()));
             }
             if !self.offer(value, waker, Kind::Task, None) {
@@ -217,7 +217,7 @@ impl<T, S: Shape> Sender<T, S> {
                 return Some(Ok(()));
             };
             match sender.push_once(element) {
-                Err(SendError::Full(back)) if sender.hub.habits.overflow == Overflow::Reject => {
+                Err(SendError::Full(back)) if sender.hub.settings.overflow == Overflow::Reject => {
                     sender.gate.refused.add(1);
                     Some(Err(SendError::Full(back)))
                 }
@@ -228,9 +228,14 @@ impl<T, S: Shape> Sender<T, S> {
                 outcome => Some(outcome),
             }
         };
-        let outcome = poll_on(
+        let outcome = poll_until(
             self,
-            |sender| (&sender.gate.writable, &mut sender.listed.on),
+            |sender| {
+                (
+                    &sender.gate.writable,
+                    &mut sender.registration.in_event_count,
+                )
+            },
             context,
             attempt,
         );
@@ -255,7 +260,7 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
     /// and is ready with `Ok` when it is polled.
     pub fn take(&mut self) -> Option<T> {
         let value = self.value.borrow_mut();
-        self.sender.leave(value);
+        self.sender.cancel_wait(value);
         value.take()
     }
 }
@@ -278,7 +283,7 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> Future for SendFuture<'_, T, S, V> {
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> Drop for SendFuture<'_, T, S, V> {
     fn drop(&mut self) {
-        self.sender.leave(self.value.borrow_mut());
+        self.sender.cancel_wait(self.value.borrow_mut());
     }
 }
 
@@ -353,7 +358,7 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
     /// Returns the receiver. If the stream was woken and not polled since, another receiver is
     /// woken instead.
     pub fn into_inner(mut self) -> R {
-        self.leave();
+        self.cancel();
         self.receiver.take().expect(IS_THERE)
     }
 
@@ -373,9 +378,9 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
         outcome
     }
 
-    fn leave(&mut self) {
+    fn cancel(&mut self) {
         if let Some(receiver) = &mut self.receiver {
-            receiver.borrow_mut().leave();
+            receiver.borrow_mut().cancel_wait();
         }
     }
 
@@ -407,7 +412,7 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> FusedStream for RecvStream<T, S,
 
 impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> Drop for RecvStream<T, S, R> {
     fn drop(&mut self) {
-        self.leave();
+        self.cancel();
     }
 }
 
@@ -483,13 +488,13 @@ impl<T, S: Shape> SendSink<T, S> {
 
     /// Returns the sender, unless the sink is closed, and the element that was not sent yet.
     pub fn into_inner(mut self) -> (Option<Sender<T, S>>, Option<T>) {
-        self.leave();
+        self.cancel();
         (self.sender.take(), self.slot.take())
     }
 
     /// Returns whether an element is not sent yet.
     fn is_taken(&self) -> bool {
-        let waits = |sender: &Sender<T, S>| sender.listed.seat.is_some();
+        let waits = |sender: &Sender<T, S>| sender.registration.at_rendezvous.is_some();
         self.slot.is_some() || self.sender.as_ref().is_some_and(waits)
     }
 
@@ -502,9 +507,9 @@ impl<T, S: Shape> SendSink<T, S> {
         }
     }
 
-    fn leave(&mut self) {
+    fn cancel(&mut self) {
         if let Some(sender) = &mut self.sender {
-            sender.leave(&mut self.slot);
+            sender.cancel_wait(&mut self.slot);
         }
     }
 }
@@ -553,7 +558,7 @@ impl<T, S: Shape> Sink<T> for SendSink<T, S> {
 #[cfg(feature = "stream")]
 impl<T, S: Shape> Drop for SendSink<T, S> {
     fn drop(&mut self) {
-        self.leave();
+        self.cancel();
     }
 }
 

@@ -1,12 +1,12 @@
-//! The part of a channel that all of its endpoints share, whatever it stores its elements in:
-//! counts, policies, where they wait, and, as types, how many there are on each side.
+//! The part of a channel that all of its endpoints share, whatever its store: counts, policies,
+//! event counts, and, as types, the number of endpoints on each side.
 //!
 //! # Gaps
-//! Elements were lost there, which the receiver reports. A gap lies before a position: its
-//! number of elements was lost there. Senders note gaps in ascending order; the receiver of the
-//! element at that position or behind it takes the note. Only channels that drop the newest element
-//! have notes. Where the oldest is dropped, a single receiver sees the gap in the positions
-//! themselves, and several share one count of what is yet to be reported.
+//! A gap is a position and the number of elements that were lost before it. Senders note gaps in
+//! ascending order; the receiver of the element at that position or behind it takes the note and
+//! reports it. Only channels that drop the newest element have notes. Where the oldest is dropped,
+//! a single receiver sees the gap in the positions themselves, and several share one count of the
+//! losses that are not reported yet.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::export::Export;
 use crate::ring::CapacityError;
 use crate::ring::sequence::{Tally, memory_for};
 use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock, order};
-use crate::wait::{Mode, Signal};
+use crate::wait::{EventCount, Mode};
 
 /// The policy for a send when the channel is full.
 ///
@@ -50,57 +50,57 @@ impl Overflow {
     }
 }
 
-/// How an endpoint behaves; the same for all endpoints of a channel.
+/// The settings of a channel, which all of its endpoints share.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Habits {
+pub(super) struct Settings {
     pub(super) overflow: Overflow,
     pub(super) mode: Mode,
-    /// The number of waiting elements above which senders give their turn away.
+    /// The number of waiting elements above which senders yield.
     pub(super) soft_limit: Option<usize>,
 }
 
-/// One per channel.
+/// The shared part of a channel.
 pub(super) struct Hub {
-    /// Where receivers wait.
-    pub(super) readable: Signal,
+    /// Receivers wait on it.
+    pub(super) readable: EventCount,
     pub(super) senders: Count,
     pub(super) receivers: Count,
-    pub(super) habits: Habits,
+    pub(super) settings: Settings,
     closing: Mutex<Closing>,
-    /// Ends with the channel.
+    /// The export of the channel's figures, which ends with the channel.
     pub(super) export: OnceLock<Export>,
 }
 
-/// Whether nothing can be sent any more, since receivers say so, and where that is waited for.
+/// Whether receivers have closed the channel, and the event count of those that wait for it.
 #[derive(Default)]
 struct Closing {
     is_over: bool,
-    /// Made for the first that may wait: most channels have none.
-    signal: Option<Arc<Signal>>,
+    /// Allocated for the first waiter: most channels have none.
+    event_count: Option<Arc<EventCount>>,
 }
 
 impl Hub {
-    pub(super) fn new(habits: Habits) -> Self {
+    pub(super) fn new(settings: Settings) -> Self {
         Self {
-            readable: Signal::new(),
+            readable: EventCount::new(),
             senders: Count(AtomicU64::new(1)),
             receivers: Count(AtomicU64::new(1)),
-            habits,
+            settings,
             closing: Mutex::default(),
             export: OnceLock::new(),
         }
     }
 
-    /// Receivers have closed the store: notifies the waiters for that.
+    /// Notifies the waiters for the close, after receivers have closed the store.
     pub(super) fn notify_closed(&self) {
         let mut closing = lock(&self.closing);
         closing.is_over = true;
-        let signal = closing.signal.clone();
+        let event_count = closing.event_count.clone();
         drop(closing);
-        if let Some(signal) = signal
+        if let Some(event_count) = event_count
             && !fault::is("closed_unnotified")
         {
-            signal.notify_all();
+            event_count.notify_all();
         }
     }
 
@@ -109,18 +109,18 @@ impl Hub {
         lock(&self.closing).is_over
     }
 
-    /// Notified when the channel is closed by receivers, if they were not notified yet.
-    pub(super) fn closing_signal(&self) -> Arc<Signal> {
+    /// Returns the event count that is notified when receivers close the channel.
+    pub(super) fn closing_event_count(&self) -> Arc<EventCount> {
         let mut closing = lock(&self.closing);
         Arc::clone(
             closing
-                .signal
-                .get_or_insert_with(|| Arc::new(Signal::new())),
+                .event_count
+                .get_or_insert_with(|| Arc::new(EventCount::new())),
         )
     }
 
-    /// Returns the figures of senders, with those of receivers, of a rendezvous, and of what went
-    /// through.
+    /// Adds the figures of receivers, of a rendezvous, and of the elements that were sent and
+    /// received, to those of senders.
     pub(super) fn summed(
         &self,
         mut counters: Counters,
@@ -132,30 +132,30 @@ impl Hub {
         counters.parked += parked + self.readable.registrations();
         counters.woken += woken + self.readable.woken();
         counters.sent = sent;
-        counters.received = match self.habits.overflow {
+        counters.received = match self.settings.overflow {
             Overflow::DropOldest => received.saturating_sub(counters.dropped),
             _ => received,
         };
         counters
     }
 
-    /// Returns how many endpoints there are. Each may be a thread.
+    /// Returns the number of endpoints. Each may be a thread.
     pub(super) fn endpoints(&self) -> u64 {
         (self.senders.get() + self.receivers.get()) as u64
     }
 }
 
-/// How many endpoints there are on one side.
+/// The number of endpoints on one side.
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    /// Adds one. For a caller that holds one, so that the count can't reach zero meanwhile.
+    /// Adds an endpoint. For a caller that has one, so that the count can't reach 0 meanwhile.
     pub(super) fn add(&self) {
-        // ORDERING: Relaxed; a thread that adds one holds one.
+        // ORDERING: Relaxed; a thread that adds an endpoint has one.
         self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Takes one off; returns whether it was the last.
+    /// Removes an endpoint; returns whether it was the last.
     pub(super) fn remove(&self) -> bool {
         if fault::is("count_torn") {
             // ORDERING: Relaxed; wrong in any case.
@@ -169,29 +169,28 @@ impl Count {
         self.0.fetch_sub(1, order::leave()) == 1
     }
 
-    /// Returns how many there are; may be old by the time it is read.
+    /// Returns the number of endpoints, which may have changed by the time it is read.
     pub(super) fn get(&self) -> usize {
-        // ORDERING: Relaxed; a figure. How to wait may hang on it, and nothing else.
+        // ORDERING: Relaxed; a figure. How to wait may depend on it, and nothing else.
         self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// Returns whether there are any. Those that have gone are known to have done what they did.
+    /// Returns whether there are endpoints. What dropped endpoints did is visible then.
     pub(super) fn has_any(&self) -> bool {
-        // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove`: what senders that
-        // have gone sent is to be seen, since a weak end may keep the store.
+        // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove`: elements of
+        // dropped senders must be visible, since a weak end may keep the store.
         self.0.load(order::all_left()) > 0
     }
 
-    /// Adds one unless there is none any more; returns whether it did. For a caller that holds
-    /// none.
-    #[must_use = "without one there is nothing to add to"]
+    /// Adds an endpoint unless the count is 0; returns whether it did. For a caller that has none.
+    #[must_use = "a count of 0 stays 0"]
     pub(super) fn revive(&self) -> bool {
         if fault::is("revived") {
             // ORDERING: Relaxed; wrong in any case.
             return self.0.fetch_add(1, Ordering::Relaxed) < u64::MAX;
         }
         let more = |count: u64| (count > 0).then_some(count + 1);
-        // ORDERING: Relaxed; as in `add`, and nothing was done before that others look for.
+        // ORDERING: Relaxed; as in `add`, and nothing was done before that others must see.
         (self
             .0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more))
@@ -199,10 +198,11 @@ impl Count {
     }
 }
 
-/// Where the senders of a channel wait, and what became of what they sent.
+/// The event count that the senders of a channel wait on, and counts of what became of elements.
 #[derive(Default)]
 pub(super) struct Gate {
-    pub(super) writable: Signal,
+    /// Senders wait on it.
+    pub(super) writable: EventCount,
     pub(super) gaps: Option<Gaps>,
     pub(super) refused: Tally,
     pub(super) dropped: Tally,
@@ -210,7 +210,7 @@ pub(super) struct Gate {
     pub(super) discarded: Tally,
     /// Oldest elements that were dropped and not reported yet, where there are several receivers.
     pub(super) unreported: Tally,
-    /// Senders that wait for room for several elements at once.
+    /// The number of senders that wait for several free slots.
     claimers: AtomicU64,
 }
 
@@ -222,8 +222,8 @@ impl Gate {
         }
     }
 
-    /// Wakes senders, since there is room for `elements` more. Where one waits for room for several
-    /// at once, all senders look: it may have to leave the room to another.
+    /// Wakes senders, after `elements` slots were freed. If a sender waits for several slots, all
+    /// senders are woken: those slots may be too few for it, and enough for another one.
     #[inline(always)]
     pub(super) fn notify_room(&self, elements: usize) {
         // ORDERING: Relaxed; a sender that was woken came off a list under its lock, and a claimer
@@ -233,8 +233,8 @@ impl Gate {
         }
     }
 
-    /// Until it is dropped, a sender waits for room for several elements. `claims` says so, should
-    /// it be forgotten.
+    /// Counts a sender that waits for several slots, until the result is dropped. `claims` is
+    /// `true` meanwhile, so that the count can be corrected if the result is forgotten.
     pub(super) fn claiming<'g>(&'g self, claims: &'g mut bool) -> Claiming<'g> {
         // ORDERING: Relaxed; see `notify_room`.
         self.claimers.fetch_add(1, Ordering::Relaxed);
@@ -242,7 +242,7 @@ impl Gate {
         Claiming(self, claims)
     }
 
-    /// Ends what [`claiming`](Self::claiming) began, if it is not over.
+    /// Removes a sender that [`claiming`](Self::claiming) counted, if it is still counted.
     pub(super) fn stop_claiming(&self, claims: &mut bool) {
         if std::mem::take(claims) {
             // ORDERING: Relaxed; see `notify_room`.
@@ -302,7 +302,7 @@ pub struct Counters {
     pub woken: u64,
 }
 
-/// No note at all.
+/// The position that stands for no note.
 const NONE: u64 = u64::MAX;
 
 pub(super) struct Gaps {
@@ -313,7 +313,7 @@ pub(super) struct Gaps {
     notes: Mutex<VecDeque<(u64, u64)>>,
 }
 
-/// Notes for a store that allocates as it grows.
+/// Returns notes for a store that allocates as it grows.
 impl Default for Gaps {
     fn default() -> Self {
         Self {
@@ -324,17 +324,17 @@ impl Default for Gaps {
 }
 
 impl Gaps {
-    /// Notes for a store of `capacity` elements, without allocating later.
+    /// Returns notes for a store of `capacity` elements, which do not allocate later.
     pub(super) fn new(capacity: usize) -> Result<Self, CapacityError> {
-        // One more for the element that a receiver has taken and not yet asked about.
+        // One more for an element that a receiver popped, and whose losses it has not read yet.
         memory_for::<(u64, u64)>(capacity, capacity + 2)?;
         let gaps = Self::default();
         lock(&gaps.notes).reserve_exact(capacity + 2);
         Ok(gaps)
     }
 
-    /// Notes that one element was lost that would have come before `position`, asked for under the
-    /// lock so that notes of several senders ascend.
+    /// Notes that an element was lost before the position that `position` returns. It is called
+    /// under the lock, so that notes of several senders ascend.
     #[cold]
     pub(super) fn note(&self, position: impl FnOnce() -> u64) {
         let mut notes = lock(&self.notes);
@@ -351,8 +351,8 @@ impl Gaps {
         self.first.store(notes[0].0, Ordering::Relaxed);
     }
 
-    /// The room at `positions` goes back by `give_back`, and elements may come there: notes behind
-    /// it move before it.
+    /// Calls `give_back`, which returns the slots of `positions`, where elements may be pushed
+    /// later: notes within them move before the first.
     #[cold]
     pub(super) fn withdraw(&self, positions: Range<u64>, give_back: impl FnOnce()) {
         let mut notes = lock(&self.notes);
@@ -370,8 +370,7 @@ impl Gaps {
         give_back();
     }
 
-    /// Returns the number of elements lost before the one at `position`, as far as they were not
-    /// reported yet.
+    /// Returns the number of elements lost before the one at `position` that were not reported yet.
     #[inline]
     pub(super) fn take(&self, position: u64) -> u64 {
         // ORDERING: Relaxed, as in `note`.
@@ -440,11 +439,13 @@ impl ManySenders for Mpsc {}
 impl ManySenders for Mpmc {}
 impl ManyReceivers for Mpmc {}
 
-/// Whether a future is done; then it is not polled again.
+/// Whether a future is done, and must not be polled again.
 #[derive(Debug, Default)]
 pub(super) struct Done(bool);
 
 impl Done {
+    /// Polls the future by `poll`.
+    ///
     /// # Panics
     /// If it was ready before, as the future of an `async fn` does.
     pub(super) fn poll<R>(&mut self, poll: impl FnOnce() -> Poll<R>) -> Poll<R> {

@@ -49,7 +49,7 @@ impl<T> Locked<T> {
     /// Only under the lock.
     fn set_len(&self, elements: usize) {
         // ORDERING: Relaxed; the elements are behind the lock, and a thread that sleeps is woken by
-        // a signal.
+        // an event count.
         self.len.store(elements as u64, Ordering::Relaxed);
     }
 

@@ -116,11 +116,11 @@ mod error;
 mod future;
 mod hub;
 mod locked;
-mod meeting;
 #[cfg(all(test, loom))]
 pub(crate) mod models;
 mod named;
 mod oneshot;
+mod rendezvous;
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("porting.md")]
 pub mod porting {}
@@ -132,7 +132,7 @@ mod slip;
 mod stores;
 mod weak;
 mod within;
-pub(crate) use within::{Express, Place};
+pub(crate) use within::{Express, ReservedSlot};
 
 pub use builder::{BuildError, Builder};
 pub use claim::Claim;

@@ -21,12 +21,12 @@ mod store {
         Builder::new(1).spsc().expect("a capacity in range")
     }
 
-    pub(super) fn ticket() -> Ends<Mpmc> {
+    pub(super) fn mpmc() -> Ends<Mpmc> {
         Builder::new(1).mpmc().expect("a capacity in range")
     }
 
     /// Where an element may hide another.
-    pub(super) fn two_tickets() -> Ends<Mpmc> {
+    pub(super) fn two_in_mpmc() -> Ends<Mpmc> {
         Builder::new(2).mpmc().expect("a capacity in range")
     }
 
@@ -166,7 +166,7 @@ mod cloning {
 
     over_stores! {
         a_clone_is_heard_after_its_original_is_gone;
-        ticket, 2, ["publish", "dekker"];
+        mpmc, 2, ["publish", "dekker"];
         unbounded, 2, ["locked_close"];
     }
 
@@ -184,7 +184,7 @@ mod cloning {
 
     over_stores! {
         a_clone_is_heard_beside_its_original;
-        ticket, 2, ["publish", "observe", "dekker"];
+        mpmc, 2, ["publish", "observe", "dekker"];
         unbounded, 2, ["locked_room"];
     }
 
@@ -204,7 +204,7 @@ mod cloning {
 
     over_stores! {
         a_clone_made_while_the_receiver_leaves_hears_of_it;
-        ticket, 2, ["dekker"];
+        mpmc, 2, ["dekker"];
         unbounded, 2, ["locked_close"];
     }
 
@@ -235,7 +235,7 @@ mod cloning {
 
     over_stores! {
         an_upgrade_comes_in_time_or_not_at_all;
-        ticket, 2, ["revived"];
+        mpmc, 2, ["revived"];
         unbounded, 2, ["revived"];
     }
 
@@ -255,7 +255,7 @@ mod cloning {
 
     over_stores! {
         the_end_is_no_end_while_one_is_upgraded;
-        ticket, 2, ["revived"];
+        mpmc, 2, ["revived"];
     }
 }
 
@@ -271,7 +271,7 @@ mod within {
     #[test]
     fn room_goes_to_the_one_that_can_use_it() {
         check(1, &["room_swallowed"], || {
-            let (mut tx, mut rx) = kept(store::two_tickets());
+            let (mut tx, mut rx) = kept(store::two_in_mpmc());
             for n in 0..2 {
                 assert_eq!(tx.try_send_within(n, 2), Ok(false));
             }
@@ -317,7 +317,7 @@ mod delivery {
     over_stores! {
         all_arrives_in_order;
         ring, 2, ["publish", "observe", "release", "reclaim", "dekker"];
-        ticket, 2, ["publish", "observe", "release", "reclaim", "dekker"];
+        mpmc, 2, ["publish", "observe", "release", "reclaim", "dekker"];
         unbounded, 2, ["locked_room"];
     }
 
@@ -335,7 +335,7 @@ mod delivery {
     over_stores! {
         the_last_sender_wakes_the_receiver;
         ring, 3, ["publish", "observe", "dekker"];
-        ticket, 3, ["publish", "observe", "dekker"];
+        mpmc, 3, ["publish", "observe", "dekker"];
         unbounded, 3, ["locked_close"];
     }
 
@@ -351,7 +351,7 @@ mod delivery {
 
     over_stores! {
         the_later_of_two_senders_wakes_the_receiver;
-        ticket, 2, ["dekker", "light", "count_torn"];
+        mpmc, 2, ["dekker", "light", "count_torn"];
         unbounded, 2, ["count_torn"];
     }
 
@@ -371,7 +371,7 @@ mod delivery {
     over_stores! {
         a_sender_gets_its_element_back_from_a_receiver_that_goes;
         ring, 3, ["dekker"];
-        ticket, 3, ["dekker", "light"];
+        mpmc, 3, ["dekker", "light"];
         unbounded, 3, ["locked_close"];
     }
 
@@ -393,7 +393,7 @@ mod delivery {
     over_stores! {
         a_sender_gets_its_element_back_when_the_channel_is_closed;
         ring, 3, ["dekker", "light"];
-        ticket, 3, ["dekker", "light"];
+        mpmc, 3, ["dekker", "light"];
         unbounded, 3, ["locked_close"];
     }
 
@@ -414,7 +414,7 @@ mod delivery {
     over_stores! {
         a_receiver_that_gives_up_leaves_the_element;
         ring, 3, ["publish", "observe"];
-        ticket, 3, ["publish", "observe"];
+        mpmc, 3, ["publish", "observe"];
         unbounded, 3, [];
     }
 
@@ -439,7 +439,7 @@ mod delivery {
     over_stores! {
         a_sender_that_gives_up_has_its_element;
         ring, 3, ["release", "reclaim"];
-        ticket, 3, ["release", "reclaim"];
+        mpmc, 3, ["release", "reclaim"];
         unbounded, 3, [];
     }
 }
@@ -495,7 +495,7 @@ pub(crate) mod cancelling {
     over_stores! {
         tasks_wait_for_each_other;
         ring, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
-        ticket, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
+        mpmc, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
         unbounded, 2, ["future_look_again", "locked_room"];
     }
 
@@ -519,7 +519,7 @@ pub(crate) mod cancelling {
 
     over_stores! {
         a_dropped_future_passes_its_wake_up_on;
-        ticket, 2, ["dekker", "future_pass_on"];
+        mpmc, 2, ["dekker", "future_pass_on"];
         unbounded, 2, ["future_pass_on"];
     }
 
@@ -546,7 +546,7 @@ pub(crate) mod cancelling {
     over_stores! {
         a_dropped_future_loses_no_element;
         ring, 3, ["publish", "observe", "dekker"];
-        ticket, 3, ["publish", "observe", "dekker"];
+        mpmc, 3, ["publish", "observe", "dekker"];
         unbounded, 3, [];
     }
 
@@ -576,7 +576,7 @@ pub(crate) mod cancelling {
 
     over_stores! {
         a_dropped_sending_future_passes_its_wake_up_on;
-        ticket, 2, ["dekker", "future_pass_on"];
+        mpmc, 2, ["dekker", "future_pass_on"];
         unbounded, 2, ["future_pass_on"];
     }
 
@@ -603,7 +603,7 @@ pub(crate) mod cancelling {
 
     over_stores! {
         a_dropped_claim_passes_its_wake_up_on;
-        ticket, 2, ["dekker", "future_pass_on"];
+        mpmc, 2, ["dekker", "future_pass_on"];
     }
 
     fn a_claim_in_a_task_waits<S: Shape>((mut tx, mut rx): KeptEnds<S>) {
@@ -622,7 +622,7 @@ pub(crate) mod cancelling {
     over_stores! {
         a_claim_in_a_task_waits;
         ring, 2, ["dekker", "future_look_again"];
-        ticket, 2, ["reclaim", "dekker", "future_look_again"];
+        mpmc, 2, ["reclaim", "dekker", "future_look_again"];
     }
 
     fn closed_is_awaited<S: Shape>((tx, rx): KeptEnds<S>) {
@@ -635,7 +635,7 @@ pub(crate) mod cancelling {
     over_stores! {
         closed_is_awaited;
         ring, 3, ["closed_unnotified", "future_look_again"];
-        ticket, 2, ["closed_unnotified", "future_look_again"];
+        mpmc, 2, ["closed_unnotified", "future_look_again"];
     }
 }
 
@@ -668,7 +668,7 @@ mod leaving {
     over_stores! {
         what_is_sent_late_is_gone_at_once;
         ring, 3, ["shut", "light", "late_missed"];
-        ticket, 3, ["shut", "light"];
+        mpmc, 3, ["shut", "light"];
         unbounded, 3, [];
     }
 
@@ -686,7 +686,7 @@ mod leaving {
     over_stores! {
         a_claim_that_comes_late_is_gone_at_once;
         ring, 3, ["shut", "late_missed"];
-        ticket, 2, ["shut"];
+        mpmc, 2, ["shut"];
     }
 
     /// Checks what is received when the receiver has closed the channel and looks, and again when
@@ -722,7 +722,7 @@ mod leaving {
     over_stores! {
         nothing_comes_after_the_end;
         ring, 3, ["shut", "light", "late_missed"];
-        ticket, 3, [];
+        mpmc, 3, [];
         unbounded, 3, [];
     }
 
@@ -745,7 +745,7 @@ mod leaving {
 
     over_stores! {
         what_a_leaver_sent_is_there_after_the_close;
-        ticket, 3, [];
+        mpmc, 3, [];
         unbounded, 3, [];
     }
 
@@ -764,7 +764,7 @@ mod leaving {
 
     over_stores! {
         two_that_come_late_are_gone_at_once;
-        two_tickets, 2, ["shut"];
+        two_in_mpmc, 2, ["shut"];
         unbounded, 1, [];
     }
 
@@ -782,15 +782,15 @@ mod leaving {
         drop(weak);
     }
 
-    fn weak_tickets() {
+    fn weak_mpmc() {
         let ends = crate::channel::Builder::new(2).mpsc();
         a_weak_end_keeps_no_element(ends.expect("a valid channel"));
     }
 
     #[test]
     fn a_weak_end_keeps_nothing() {
-        loom::model(weak_tickets);
-        assert!(crate::ring::sync::fault::caught("all_left", weak_tickets));
+        loom::model(weak_mpmc);
+        assert!(crate::ring::sync::fault::caught("all_left", weak_mpmc));
     }
 }
 

@@ -90,15 +90,15 @@ impl NamedBuilder {
         if let Some(exported) = Exported::new(name, &tx)
             && let Some(export) = Export::new(directory, exported)
         {
-            // The channel is new, so the place is free.
+            // The channel is new, so the cell is empty.
             let _ = tx.hub.export.set(export);
         }
         Ok((tx, rx))
     }
 }
 
-/// The figures of a channel, as the looks find them. It keeps the channel's memory until the last
-/// end has gone, and no element.
+/// Reads the figures of a channel. It keeps the channel's memory until the last endpoint is
+/// dropped, and no element.
 struct Exported<T> {
     name: String,
     end: SendEnd<T>,
@@ -124,7 +124,7 @@ impl<T> Exported<T> {
             name,
             end: tx.end.shared()?,
             gate: Arc::clone(&tx.gate),
-            overflow: tx.hub.habits.overflow,
+            overflow: tx.hub.settings.overflow,
             began: Instant::now(),
             looked_ns: 0,
             active_ns: 0,
@@ -144,7 +144,7 @@ impl<T: Send + 'static> Source for Exported<T> {
         "channel"
     }
 
-    fn look(&mut self) -> Held {
+    fn sample(&mut self) -> Held {
         let sent = self.end.sent();
         self.waiting = self.end.len() as u64;
         self.looked_ns = self.began.elapsed().as_nanos() as u64;

@@ -5,11 +5,11 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use super::error::{RecvError, RecvTimeoutError, SendError, TryRecvError};
-use crate::ring::{Giver, PopError, Taker};
-use crate::wait::{Listing, Pace, block_listed};
+use crate::ring::{self, PopError};
+use crate::wait::{Pace, Waiter, block_waiter};
 
 /// Sends one element; see [`oneshot()`]. Dropped unused, it disconnects the channel.
-pub struct OneshotSender<T>(Giver<T>);
+pub struct OneshotSender<T>(ring::OneshotProducer<T>);
 
 /// Receives one element; see [`oneshot()`].
 ///
@@ -17,7 +17,7 @@ pub struct OneshotSender<T>(Giver<T>);
 /// that, it is ready with [`RecvError`] again. Awaiting it by `&mut`, as in a `select!`, is
 /// cancel-safe. Dropping it drops an element that was not received, and notifies the sender.
 #[must_use = "what is sent is dropped with its receiver"]
-pub struct OneshotReceiver<T>(Taker<T>);
+pub struct OneshotReceiver<T>(ring::OneshotConsumer<T>);
 
 /// Returns a channel for one element: the reply to a request, the result of a task.
 ///
@@ -47,8 +47,8 @@ pub struct OneshotReceiver<T>(Taker<T>);
 /// # Memory ordering
 /// All that a thread did before it sent the element is visible to the thread that received it.
 pub fn oneshot<T: Send>() -> (OneshotSender<T>, OneshotReceiver<T>) {
-    let (giver, taker) = crate::ring::oneshot();
-    (OneshotSender(giver), OneshotReceiver(taker))
+    let (producer, consumer) = ring::oneshot();
+    (OneshotSender(producer), OneshotReceiver(consumer))
 }
 
 impl<T> OneshotSender<T> {
@@ -92,7 +92,7 @@ impl<T> OneshotSender<T> {
     /// Works as [`closed`](Self::closed), for a caller that polls: the waker of the last poll is
     /// woken.
     pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        if !self.is_closed() && self.0.list(context.waker().clone()) {
+        if !self.is_closed() && self.0.register(context.waker().clone()) {
             return Poll::Pending;
         }
         Poll::Ready(())
@@ -112,7 +112,7 @@ impl<T> Future for Closed<'_, T> {
 
 impl<T> Drop for Closed<'_, T> {
     fn drop(&mut self) {
-        self.0.0.unlist();
+        self.0.0.unregister();
     }
 }
 
@@ -132,7 +132,7 @@ impl<T> OneshotReceiver<T> {
     /// element was received before.
     #[inline]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        Ok(self.0.try_take()?)
+        Ok(self.0.try_pop()?)
     }
 
     /// Works as [`recv`](Self::recv), but waits no longer than `timeout`. A timeout beyond the
@@ -155,7 +155,7 @@ impl<T> OneshotReceiver<T> {
     }
 
     fn wait(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        match self.look() {
+        match self.check() {
             Some(found) => found.map_err(|_| RecvTimeoutError::Disconnected),
             None => self.recv_with_pace(&mut Pace::default(), deadline),
         }
@@ -193,9 +193,9 @@ impl<T> OneshotReceiver<T> {
         pace: &mut Pace,
         deadline: Option<Instant>,
     ) -> Result<T, RecvTimeoutError> {
-        let found = match self.look() {
+        let found = match self.check() {
             Some(found) => found,
-            None => block_listed(self, pace, deadline).map_err(|_| RecvTimeoutError::Timeout)?,
+            None => block_waiter(self, pace, deadline).map_err(|_| RecvTimeoutError::Timeout)?,
         };
         found.map_err(|_| RecvTimeoutError::Disconnected)
     }
@@ -213,26 +213,26 @@ impl<T> OneshotReceiver<T> {
     }
 }
 
-impl<T> Listing for OneshotReceiver<T> {
+impl<T> Waiter for OneshotReceiver<T> {
     type Found = Result<T, PopError>;
 
-    fn look(&mut self) -> Option<Self::Found> {
-        match self.0.try_take() {
+    fn check(&mut self) -> Option<Self::Found> {
+        match self.0.try_pop() {
             Err(PopError::Empty) => None,
             found => Some(found),
         }
     }
 
-    fn list(&mut self, waker: &Waker) -> Option<Self::Found> {
-        match self.0.list(waker.clone()) {
+    fn register(&mut self, waker: &Waker) -> Option<Self::Found> {
+        match self.0.register(waker.clone()) {
             true => None,
-            false => self.look(),
+            false => self.check(),
         }
     }
 
-    fn leave(&mut self) -> Option<Self::Found> {
-        self.0.unlist();
-        self.look()
+    fn unregister(&mut self) -> Option<Self::Found> {
+        self.0.unregister();
+        self.check()
     }
 }
 
@@ -241,7 +241,7 @@ impl<T> Future for OneshotReceiver<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        match this.look().or_else(|| this.list(context.waker())) {
+        match this.check().or_else(|| this.register(context.waker())) {
             Some(found) => Poll::Ready(found.map_err(|_| RecvError)),
             None => Poll::Pending,
         }

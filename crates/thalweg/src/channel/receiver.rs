@@ -1,5 +1,5 @@
-//! The receiving end of a channel: receives of one element, in loops, and of several with one
-//! check, whose room is given back once.
+//! The receiving end of a channel: receives of one element, by iterators, and of several elements,
+//! whose slots are released together.
 
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
@@ -29,21 +29,22 @@ pub struct Receiver<T, S: Shape> {
     pub(super) hub: Arc<Hub>,
     pub(super) pace: Pace,
     slip: Slip,
-    /// Where it waits in a task, or a select.
-    pub(super) listed: EndRegistration,
+    /// Its registration while it waits in a task or a select.
+    pub(super) registration: EndRegistration,
     has_left: bool,
     shape: PhantomData<fn() -> S>,
 }
 
-/// All of a receiver but its way of waiting.
+/// The part of a receiver that pops elements; the other part waits.
 pub(super) struct Source<T> {
     pub(super) end: RecvEnd<T>,
     pub(super) hub: Arc<Hub>,
-    /// Whether the policy drops: a copy, since every pop asks.
+    /// The policy drops: a copy, since every pop reads it.
     is_lossy: bool,
-    /// Whether there can be no other receiver.
+    /// The shape has no other receiver.
     is_sole: bool,
-    /// The end may be reported though there are senders: see [`look_closer`](Self::look_closer).
+    /// The event count was shut, so that the end may be reported although there are senders: see
+    /// [`confirm_end`](Self::confirm_end).
     is_final: bool,
     /// Elements lost before the one received last.
     lost: u64,
@@ -62,7 +63,7 @@ impl<T> Source<T> {
                 gate.writable.notify_one();
                 Ok(value)
             }
-            Err(PopError::Closed) => self.pop_closer(),
+            Err(PopError::Closed) => self.pop_unless_ended(),
             empty => empty,
         }
     }
@@ -70,8 +71,8 @@ impl<T> Source<T> {
     /// Pops again where `Closed` was returned too early.
     #[cold]
     #[inline(never)]
-    fn pop_closer(&mut self) -> Result<T, PopError> {
-        self.look_closer()?;
+    fn pop_unless_ended(&mut self) -> Result<T, PopError> {
+        self.confirm_end()?;
         self.end.try_pop()
     }
 
@@ -83,35 +84,35 @@ impl<T> Source<T> {
     ) -> Result<R, PopError> {
         match pop(&mut self.end) {
             Err(PopError::Closed) => {
-                self.look_closer()?;
+                self.confirm_end()?;
                 pop(&mut self.end)
             }
             found => found,
         }
     }
 
-    /// Checks a pop that gave `Closed`: returns `Ok` if there is an element all the same.
+    /// Checks a pop that returned `Closed`: returns `Ok` if there is an element all the same.
     ///
-    /// Where a sole sender has the ring, and the receiver closed it, that sender may hold a claim,
-    /// or be about to push what it began to send before. It is the end only when there is no claim,
-    /// and when what is still pushed will be dropped, by its sender: as where the last receiver
-    /// goes (see `stores`).
+    /// In a ring of one sender that the receiver closed, the sender may hold a claim, or be about
+    /// to push an element whose send began before. It is the end only when there is no claim, and
+    /// when the sender will drop an element that it still pushes, as after the last receiver is
+    /// dropped (see `stores`).
     #[cold]
     #[inline(never)]
-    fn look_closer(&mut self) -> Result<(), PopError> {
-        let mut found = self.end.end(self.is_final);
+    fn confirm_end(&mut self) -> Result<(), PopError> {
+        let mut found = self.end.check_end(self.is_final);
         if found != Err(PopError::Closed) || !matches!(self.end, RecvEnd::Ring(..)) {
             return found;
         }
         if !self.hub.senders.has_any() {
-            // The last elements that they sent are there now.
-            return self.end.look();
+            // Every element that they sent is visible now.
+            return self.end.observe();
         }
         if !self.is_final {
             self.is_final = true;
             self.hub.readable.shut();
             barrier::heavy();
-            found = self.end.end(true);
+            found = self.end.check_end(true);
         }
         if found == Err(PopError::Closed) {
             self.end.retire();
@@ -126,19 +127,19 @@ impl<T> Source<T> {
 
     /// Returns whether only receivers take elements out.
     pub(super) fn keeps(&self) -> bool {
-        self.hub.habits.overflow != Overflow::DropOldest
+        self.hub.settings.overflow != Overflow::DropOldest
     }
 
-    /// Pops by the fast path of a channel with several senders or receivers first. It is apart from
-    /// the ring's path, which would get longer.
+    /// Pops, first by the fast path of a channel with several senders or receivers. It is a
+    /// function of its own, since it would make the path of the SPSC ring longer.
     #[inline(never)]
     fn pop_shared(&mut self) -> Result<T, PopError> {
-        if let RecvEnd::Ticket(ring, gate) = &mut self.end
+        if let RecvEnd::Mpmc(ring, gate) = &mut self.end
             && !self.is_lossy
         {
             let found = ring.pop_here();
             if !matches!(found, Err(false)) {
-                // Also if there was nothing, as in `RecvEnd::try_pop_at`.
+                // Also if it was empty, as in `RecvEnd::try_pop_at`.
                 gate.notify_room(1);
                 return found.map_err(|_| PopError::Empty);
             }
@@ -146,24 +147,24 @@ impl<T> Source<T> {
         self.pop_slow()
     }
 
-    /// Pops from any other store, or with any other outcome.
+    /// Pops from any other store, or where the fast path failed.
     #[inline(never)]
     fn pop_slow(&mut self) -> Result<T, PopError> {
         if self.is_lossy() {
             self.pop_lossy()
         } else {
             match self.end.try_pop() {
-                Err(PopError::Closed) => self.pop_closer(),
+                Err(PopError::Closed) => self.pop_unless_ended(),
                 found => found,
             }
         }
     }
 
-    /// Pops an element and finds out what was lost before it.
+    /// Pops an element and sets the number of those that were lost before it.
     fn pop_lossy(&mut self) -> Result<T, PopError> {
         let (position, value) = self.pop_by(RecvEnd::try_pop_at)?;
-        if self.hub.habits.overflow == Overflow::DropOldest && self.is_sole {
-            // Whatever this receiver did not get from the one store there is was dropped.
+        if self.hub.settings.overflow == Overflow::DropOldest && self.is_sole {
+            // There is one store, and elements that its only receiver did not get were dropped.
             self.lost = position - self.next;
             self.next = position + 1;
         } else {
@@ -172,15 +173,15 @@ impl<T> Source<T> {
         Ok(value)
     }
 
-    /// Wakes another receiver if there is still something: see [`RecvEnd::has_more`].
+    /// Wakes another receiver if more elements wait: see [`RecvEnd::has_more`].
     pub(super) fn pass_on(&self) {
         if self.hub.readable.waiting() > 0 && self.end.has_more() {
             self.hub.readable.notify_chained();
         }
     }
 
-    /// Up to `max`, and no more than there can be at one moment: a sender that refills what is
-    /// taken out must not keep this going.
+    /// Pops up to `max` elements, and no more than the store holds at one moment: a sender that
+    /// refills the slots must not keep this from returning.
     pub(super) fn pop_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
         let max = max.min(self.end.held_max());
         if !self.is_lossy() {
@@ -205,14 +206,14 @@ impl<T, S: Shape> Receiver<T, S> {
     pub(super) fn new(end: RecvEnd<T>, hub: Arc<Hub>) -> Self {
         Self {
             _one_thread: UsedByOneThreadAtATime,
-            pace: Pace::new(hub.habits.mode),
+            pace: Pace::new(hub.settings.mode),
             hub: Arc::clone(&hub),
             slip: Slip::of_receiver(),
-            listed: EndRegistration::default(),
+            registration: EndRegistration::default(),
             has_left: false,
             source: Source {
                 end,
-                is_lossy: hub.habits.overflow.is_lossy(),
+                is_lossy: hub.settings.overflow.is_lossy(),
                 hub,
                 is_sole: !S::SHARES_RECEIVER,
                 is_final: false,
@@ -229,7 +230,7 @@ impl<T, S: Shape> Receiver<T, S> {
             // No other receiver waits for these elements.
             return self.source.pop();
         }
-        self.settle();
+        self.cancel_forgotten();
         self.source.pop_shared()
     }
 
@@ -289,24 +290,25 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// Waits for an element and takes it; the channel was empty a moment ago.
+    /// Waits for an element and pops it, after the channel was found empty.
     #[cold]
     fn wait_and_pop(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        if self.source.end.meeting().is_some() {
-            return self.meet(deadline);
+        if self.source.end.rendezvous().is_some() {
+            return self.rendezvous(deadline);
         }
-        self.wait_by(deadline, self.hub.endpoints(), Source::pop)
+        self.wait_for_pop(deadline, self.hub.endpoints(), Source::pop)
     }
 
-    /// Waits, as one of this number of endpoints, until `pop` gives something.
+    /// Waits until `pop` returns an element or the end; `endpoints` is the number of endpoints of
+    /// the channel.
     #[inline]
-    pub(super) fn wait_by(
+    pub(super) fn wait_for_pop(
         &mut self,
         deadline: Option<Instant>,
         endpoints: u64,
         mut pop: impl FnMut(&mut Source<T>) -> Result<T, PopError>,
     ) -> Result<T, RecvTimeoutError> {
-        self.settle();
+        self.cancel_forgotten();
         let moved = (self.source.end.popped(), endpoints);
         let source = &mut self.source;
         let found = self
@@ -338,7 +340,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`RecvError`] if the channel is empty, and every sender was dropped or the channel was
     /// closed.
     pub fn recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, RecvError> {
-        self.settle();
+        self.cancel_forgotten();
         match self.source.pop_many(out, max) {
             Ok(count) => Ok(count),
             Err(PopError::Closed) => Err(RecvError),
@@ -349,7 +351,8 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    /// Puts the element that was waited for behind `out`, and up to `max` - 1 more that are there.
+    /// Appends `first`, an element that was waited for, to `out`, and up to `max` - 1 more that are
+    /// in the channel now.
     pub(super) fn with_first(&mut self, first: T, out: &mut Vec<T>, max: usize) -> usize {
         out.push(first);
         let (room, lost) = (max - 1, self.source.lost);
@@ -357,7 +360,7 @@ impl<T, S: Shape> Receiver<T, S> {
             return 1;
         }
         let more = self.source.pop_many(out, room).unwrap_or(0);
-        // The loss before any of them.
+        // The elements lost before any of them.
         self.source.lost = lost + if more > 0 { self.source.lost } else { 0 };
         1 + more
     }
@@ -371,7 +374,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the channel is empty and `max`
     /// is not 0.
     pub fn try_recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, TryRecvError> {
-        self.settle();
+        self.cancel_forgotten();
         Ok(self.source.pop_many(out, max)?)
     }
 
@@ -428,31 +431,31 @@ impl<T, S: Shape> Receiver<T, S> {
     pub fn counters(&self) -> Counters {
         let end = &self.source.end;
         let counters = end.gate().counters();
-        let waits = end.meeting().map(|(meeting, _)| meeting.waits());
+        let waits = end.rendezvous().map(|(rendezvous, _)| rendezvous.waits());
         let popped = end.popped();
-        // While there are receivers, only what came after the end was discarded.
+        // While there are receivers, only elements that were pushed after the end were discarded.
         let sent = popped + end.len() as u64 + counters.discarded;
         (self.hub).summed(counters, waits, sent, popped)
     }
 }
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Goes, once; returns whether it was the last one. Then it closes the channel and has what is
-    /// left discarded.
-    pub(super) fn go(&mut self, discard: impl FnOnce(&mut RecvEnd<T>)) -> bool {
+    /// Leaves the channel, once; returns whether it was the last receiver. Then it closes the
+    /// channel and calls `discard` for the elements that are left.
+    pub(super) fn leave(&mut self, discard: impl FnOnce(&mut RecvEnd<T>)) -> bool {
         if std::mem::replace(&mut self.has_left, true) {
             return false;
         }
-        self.settle();
+        self.cancel_forgotten();
         if !self.source.hub.receivers.remove() {
-            // It may have been woken for an element that it did not take.
+            // It may have been woken for an element that it did not pop.
             self.source.pass_on();
             return false;
         }
         self.source.end.close();
         self.source.hub.notify_closed();
         if self.source.hub.senders.has_any() {
-            // A sender that is about to put something in drops it itself, from here on.
+            // From here on, a sender that pushes an element drops it itself.
             self.source.hub.readable.shut();
         }
         discard(&mut self.source.end);
@@ -462,9 +465,9 @@ impl<T, S: Shape> Receiver<T, S> {
 
 impl<T, S: Shape> Drop for Receiver<T, S> {
     fn drop(&mut self) {
-        // Elements that are left may hold the senders of other channels; dropping them must not
-        // wait for ours.
-        self.go(RecvEnd::discard);
+        // Elements that are left may hold senders of other channels: dropping them must not wait
+        // for senders of this one.
+        self.leave(RecvEnd::discard);
     }
 }
 
@@ -484,7 +487,7 @@ impl<T, S: Shape> Receiver<T, S> {
         max: usize,
         mut work: impl FnMut(T),
     ) -> Result<usize, TryRecvError> {
-        // Not for ever, where senders are as fast.
+        // Bounded, also if senders are as fast as this receiver.
         let max = max.min(self.source.end.held_max());
         let mut count = 0;
         while count < max {
@@ -564,10 +567,10 @@ impl<'r, T, S: Shape> IntoIterator for &'r mut Receiver<T, S> {
 pub struct Batch<'r, T>(Elements<'r, T>);
 
 enum Elements<'r, T> {
-    /// From a ring that is this receiver's alone: room goes back when the batch is dropped, and
+    /// From a ring that only this receiver uses: slots are released when the batch is dropped, and
     /// then one sender is woken.
     Own(ring::SpscBatch<'r, T>, NotifyOnDrop<'r>),
-    /// From one that others use too: each element is taken on its own.
+    /// From a store that other receivers use, too: each element is popped on its own.
     Shared {
         source: &'r mut Source<T>,
         left: usize,
@@ -608,7 +611,7 @@ impl<T> Iterator for Batch<'_, T> {
         }
     }
 
-    // So that the choice of the kind is made once for all of them.
+    // So that the branch on the kind is taken once for all of them.
     #[inline]
     fn fold<B, F: FnMut(B, T) -> B>(self, init: B, mut work: F) -> B {
         match self.0 {
@@ -645,7 +648,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// ```
     #[inline]
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
-        self.settle();
+        self.cancel_forgotten();
         if !matches!(self.source.end, RecvEnd::Ring(..)) {
             let source = &mut self.source;
             return Batch(Elements::Shared { source, left: max });

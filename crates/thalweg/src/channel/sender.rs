@@ -1,11 +1,11 @@
-//! The sending end of a channel: sends of one element and of several, and the wait until nothing
-//! can be sent any more.
+//! The sending end of a channel: sends of one element and of several, and the wait until the
+//! channel is closed.
 //!
-//! *Nothing of the caller's runs while a ticket, a lock or room is held*: an iterator may wait for
-//! as long as it likes, or panic, and hides nothing that others send. For the same reason what it
-//! has given is sent, and receivers are notified, before it is asked for more: a thread that it
-//! waits for may be waiting for that. So elements are sent one by one. For batches there are
-//! claims.
+//! *No code of the caller runs while a position, a lock or a slot is held*: an iterator may block
+//! for any time, or panic, and hides no element of other senders. For the same reason each element
+//! is sent, and a receiver notified, before the iterator is asked for the next: a thread that the
+//! iterator waits for may be waiting for that element. So elements are sent one by one. For batches
+//! there are claims.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -16,10 +16,10 @@ use super::error::{SendError, SendManyError, SendTimeoutError, TrySendError};
 use super::hub::{Done, Gate, Hub, Overflow, Shape};
 use super::select::EndRegistration;
 use super::slip::Slip;
-use super::stores::{Balance, SendEnd, discard_left, discard_tickets};
+use super::stores::{Balance, SendEnd, discard_left, discard_mpmc};
 use crate::ring::sync::{Arc, yield_now};
 use crate::ring::{PushError, UsedByOneThreadAtATime};
-use crate::wait::{self, Pace, Panics, Signal, block, poll_on};
+use crate::wait::{self, EventCount, Pace, Panics, block, poll_until};
 
 /// The sender of a channel; see the [module](super).
 ///
@@ -40,8 +40,8 @@ pub struct Sender<T, S: Shape> {
     pub(super) pace: Pace,
     slip: Slip,
     balance: Balance,
-    /// Where it waits in a task, or a select.
-    pub(super) listed: EndRegistration,
+    /// Its registration while it waits in a task or a select.
+    pub(super) registration: EndRegistration,
     shape: PhantomData<fn() -> S>,
 }
 
@@ -50,10 +50,10 @@ impl<T, S: Shape> Sender<T, S> {
         Self {
             _one_thread: UsedByOneThreadAtATime,
             end,
-            pace: Pace::new(hub.habits.mode),
+            pace: Pace::new(hub.settings.mode),
             slip: Slip::default(),
-            balance: Balance::new(hub.habits.soft_limit),
-            listed: EndRegistration::default(),
+            balance: Balance::new(hub.settings.soft_limit),
+            registration: EndRegistration::default(),
             hub,
             gate,
             shape: PhantomData,
@@ -96,10 +96,10 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Sends by the fast path of a channel with several senders or receivers; fails as
-    /// [`TicketEnd::push_here`](crate::ring::TicketEnd::push_here).
+    /// [`MpmcEnd::push_here`](crate::ring::MpmcEnd::push_here).
     #[inline(always)]
-    fn send_by_ticket(&mut self, value: T) -> Result<(), (T, bool)> {
-        let SendEnd::Ticket(ring) = &mut self.end else {
+    fn push_to_mpmc(&mut self, value: T) -> Result<(), (T, bool)> {
+        let SendEnd::Mpmc(ring) = &mut self.end else {
             return Err((value, false));
         };
         ring.push_here(value)?;
@@ -109,10 +109,10 @@ impl<T, S: Shape> Sender<T, S> {
 
     #[inline(never)]
     fn send_shared(&mut self, value: T) -> Result<(), SendError<T>> {
-        self.settle();
-        match self.send_by_ticket(value) {
+        self.cancel_forgotten();
+        match self.push_to_mpmc(value) {
             Ok(()) => {
-                self.balance.keep(1, &mut self.end, &self.gate);
+                self.balance.after_send(1, &mut self.end, &self.gate);
                 Ok(())
             }
             Err((value, true)) => self.send_into_full(value),
@@ -120,12 +120,12 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Into any other store, or with any other outcome.
+    /// Sends into any other store, or where the fast path failed.
     #[inline(never)]
     fn send_slow(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.push_once(value) {
             Ok(()) => {
-                self.balance.keep(1, &mut self.end, &self.gate);
+                self.balance.after_send(1, &mut self.end, &self.gate);
                 Ok(())
             }
             Err(SendError::Full(value)) => self.send_or_wait(value),
@@ -150,8 +150,8 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Puts the element in, or does with it what the policy says; `Full` if it is to wait or to be
-    /// given back.
+    /// Pushes the element, or applies the policy to it; returns `Full` if the send is to wait or to
+    /// fail.
     #[inline(always)]
     pub(super) fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.end.try_push(value) {
@@ -181,22 +181,22 @@ impl<T, S: Shape> Sender<T, S> {
 
     #[inline(never)]
     fn try_send_shared(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        self.settle();
-        match self.send_by_ticket(value) {
+        self.cancel_forgotten();
+        match self.push_to_mpmc(value) {
             Ok(()) => Ok(()),
             Err((value, true)) => self.refuse(value),
             Err((value, false)) => self.try_send_slow(value),
         }
     }
 
-    /// Into any other store, or with any other outcome.
+    /// Sends into any other store, or where the fast path failed.
     #[inline(never)]
     fn try_send_slow(&mut self, value: T) -> Result<(), TrySendError<T>> {
         let outcome = self.push_once(value);
         self.counted(outcome)
     }
 
-    /// Into a full channel.
+    /// Applies the policy, and counts an element that is refused.
     fn refuse(&mut self, value: T) -> Result<(), TrySendError<T>> {
         let outcome = self.overflow(value);
         self.counted(outcome)
@@ -237,7 +237,7 @@ impl<T, S: Shape> Sender<T, S> {
         value: T,
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
-        self.settle();
+        self.cancel_forgotten();
         match self.push_once(value) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(value)) => Err(SendTimeoutError::Disconnected(value)),
@@ -245,7 +245,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// After a push: wakes a receiver if one sleeps.
+    /// Wakes a receiver if one sleeps, after a push.
     #[inline(always)]
     fn notify_receiver(&mut self) {
         if self.hub.readable.notify_chained() {
@@ -253,11 +253,11 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Applies the policy to an element that did not fit; returns `Full` if it is to wait or to be
-    /// given back.
+    /// Applies the policy to an element for which no slot was free; returns `Full` if the send is
+    /// to wait or to fail.
     #[cold]
     pub(super) fn overflow(&mut self, mut value: T) -> Result<(), TrySendError<T>> {
-        match self.hub.habits.overflow {
+        match self.hub.settings.overflow {
             Overflow::Block | Overflow::Reject => Err(TrySendError::Full(value)),
             Overflow::DropNewest => {
                 if let Some(gaps) = &self.gate.gaps {
@@ -274,7 +274,7 @@ impl<T, S: Shape> Sender<T, S> {
                         self.gate.unreported.add(1);
                         panics.catch(|| drop(oldest));
                     } else {
-                        // A receiver is just taking one, or another sender is just bringing one.
+                        // A receiver is about to free a slot, or another sender to publish.
                         yield_now();
                     }
                     match self.end.try_push(value) {
@@ -294,19 +294,19 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Waits for room and sends; the channel was full a moment ago.
+    /// Waits for a free slot and sends, after the channel was found full.
     #[cold]
     fn send_blocking(
         &mut self,
         value: T,
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
-        if self.hub.habits.overflow == Overflow::Reject {
+        if self.hub.settings.overflow == Overflow::Reject {
             self.gate.refused.add(1);
             return Err(SendTimeoutError::Full(value));
         }
-        if self.end.meeting().is_some() {
-            return self.meet(value, deadline);
+        if self.end.rendezvous().is_some() {
+            return self.rendezvous(value, deadline);
         }
         let moved = (self.end.pushed(), self.hub.endpoints());
         let mut value = Some(value);
@@ -331,8 +331,8 @@ impl<T, S: Shape> Sender<T, S> {
         match (outcome, value) {
             (Ok(true), _) => {
                 self.pass_on();
-                // It has just waited; giving turns away on top of that is no balance, and may miss
-                // the deadline.
+                // No rate balance: the sender has just waited, and yielding could miss the
+                // deadline.
                 self.notify_receiver();
                 Ok(())
             }
@@ -346,8 +346,8 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Wakes another sender if there is still room: slots may be given back out of order, so one
-    /// wake-up may stand for more than one slot.
+    /// Wakes another sender if a slot is still free: slots may be released out of order, so one
+    /// notification may be for more than one slot.
     pub(super) fn pass_on(&mut self) {
         if self.gate.writable.waiting() > 0 && self.end.is_ready() {
             self.gate.writable.notify_one();
@@ -388,7 +388,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn counters(&self) -> super::Counters {
         let counters = self.gate.counters();
         let len = self.end.len() as u64;
-        let waits = self.end.meeting().map(|meeting| meeting.waits());
+        let waits = self.end.rendezvous().map(|rendezvous| rendezvous.waits());
         let sent = self.end.sent();
         let received = sent.saturating_sub(len + counters.discarded);
         self.hub.summed(counters, waits, sent, received)
@@ -397,7 +397,7 @@ impl<T, S: Shape> Sender<T, S> {
 
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
-        self.settle();
+        self.cancel_forgotten();
         if self.hub.senders.remove() {
             self.end.close();
             self.hub.readable.notify_all();
@@ -409,15 +409,17 @@ shown!([T, S: Shape] Sender<T, S>, "Sender", this,
     "len": this.len(), "capacity": this.capacity(), "closed": this.is_closed());
 
 impl<T, S: Shape> Sender<T, S> {
-    /// Discards after a notification that returned that no receiver will look (rule 2).
+    /// Drops the elements that it finds, after a notification that returned that no receiver will
+    /// check the store (rule 2).
     #[cold]
     #[inline(never)]
     fn discard_late(&mut self) {
         match &mut self.end {
             SendEnd::Ring(producer) => discard_left(producer, &self.gate),
-            SendEnd::Ticket(ring) => discard_tickets(ring, &self.gate),
-            // Refused once it is closed, and goes to a receiver that waits or is not sent.
-            SendEnd::Locked(_) | SendEnd::Meeting(_) => {}
+            SendEnd::Mpmc(ring) => discard_mpmc(ring, &self.gate),
+            // The one refuses elements once it is closed; the other hands an element to a receiver
+            // that waits, or returns it.
+            SendEnd::Locked(_) | SendEnd::Rendezvous(_) => {}
         }
     }
 }
@@ -471,7 +473,7 @@ impl<T, S: Shape> Sender<T, S> {
         &mut self,
         values: impl IntoIterator<Item = T>,
     ) -> Result<usize, SendManyError<T>> {
-        self.settle();
+        self.cancel_forgotten();
         let mut sent = 0;
         for value in values {
             let error = match self.end.try_push(value) {
@@ -516,8 +518,8 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn closed(&self) -> Closed {
         Closed {
             hub: Arc::clone(&self.hub),
-            signal: self.hub.closing_signal(),
-            listed: wait::Registration::default(),
+            event_count: self.hub.closing_event_count(),
+            registration: wait::Registration::default(),
             done: Done::default(),
         }
     }
@@ -527,19 +529,18 @@ impl<T, S: Shape> Sender<T, S> {
 #[must_use = "futures do nothing unless polled"]
 pub struct Closed {
     hub: Arc<Hub>,
-    /// From the first poll that has to wait.
-    signal: Arc<Signal>,
-    listed: wait::Registration,
+    event_count: Arc<EventCount>,
+    registration: wait::Registration,
     done: Done,
 }
 
 impl Closed {
     /// Blocks the thread until every receiver was dropped or the channel was closed.
     pub fn wait(self) {
-        let mut pace = Pace::new(self.hub.habits.mode);
+        let mut pace = Pace::new(self.hub.settings.mode);
         let attempt = || self.hub.sees_closed().then_some(());
-        // Without a deadline this ends only when there is an answer.
-        let _ = block(&self.signal, &mut pace, None, attempt);
+        // Without a deadline this ends only when the attempt succeeds.
+        let _ = block(&self.event_count, &mut pace, None, attempt);
     }
 }
 
@@ -549,19 +550,26 @@ impl Future for Closed {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let Self {
             hub,
-            signal,
-            listed,
+            event_count,
+            registration,
             done,
         } = self.get_mut();
         let attempt = |_: &mut _| hub.sees_closed().then_some(());
-        let mut place = (&**signal, listed);
-        done.poll(|| poll_on(&mut place, |(on, listed)| (on, listed), context, attempt))
+        let mut parts = (&**event_count, registration);
+        done.poll(|| {
+            poll_until(
+                &mut parts,
+                |(event_count, registration)| (event_count, registration),
+                context,
+                attempt,
+            )
+        })
     }
 }
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        self.listed.leave(&self.signal);
+        self.registration.cancel(&self.event_count);
     }
 }
 

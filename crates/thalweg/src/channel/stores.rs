@@ -1,64 +1,64 @@
-//! The stores behind senders and behind receivers, one face for all. The ring of one sender and one
-//! receiver comes first in every `match`, and the rest is kept off its path.
+//! The stores of a channel, as its senders and its receivers use them. The ring of one sender and
+//! one receiver is the first arm of every `match`, and the other stores are kept off its fast path.
 //!
 //! # Elements that no receiver will take
-//! They are dropped by the last receiver as it goes, and by senders that come late. A sender looks
-//! whether the channel is closed, and then puts its element in. In between the last receiver may
-//! close the channel, drop what there is, and be gone. The element must not lie there until the
-//! senders go: it may hold the one end of a reply channel at whose other end that very sender
+//! The last receiver drops them as it is dropped, and so do late senders. A sender checks that the
+//! channel is not closed, and then pushes its element. In between, the last receiver may close the
+//! channel, drop the elements that it finds, and be gone. The element must not stay until the
+//! senders are dropped: it may hold one end of a reply channel at whose other end that very sender
 //! waits.
 //!
 //! *Rules.*
-//! 1. The last receiver closes the store, shuts the signal of the receivers, then takes out and
-//!    drops what it finds ([`RecvEnd::discard`](RecvEnd::discard)).
-//! 2. A sender notifies that signal after all that it has made visible: elements, or room for none
-//!    that kept those behind it back. If the signal is shut, it drops what it finds
-//!    ([`Sender::discard_late`](super::sender::Sender::discard_late)).
-//! 3. Where only one side may take (a ring of one sender and one receiver), the two hand that over,
-//!    and neither waits for the other: see "What comes late" in `ring::spsc::shared`.
+//! 1. The last receiver closes the store, shuts the event count of the receivers, then pops and
+//!    drops the elements that it finds ([`RecvEnd::discard`](RecvEnd::discard)).
+//! 2. A sender notifies that event count after everything that it has published: elements, or
+//!    unused slots that blocked the elements behind them. If the event count is shut, it drops the
+//!    elements that it finds ([`Sender::discard_late`](super::sender::Sender::discard_late)).
+//! 3. Where only one side may pop (a ring of one sender and one receiver), they hand that right
+//!    over, and neither waits for the other: see "What comes late" in `ring::spsc::shared`.
 //! 4. Every element is counted before it is dropped, and all are dropped, also if one panics.
 //!
-//! *Why nothing stays.* By the signal's rule 6, an element that was there before a notification is
-//! seen by the last receiver's look, or the notification returns "shut"; and of two senders that
-//! get "shut", one sees what both made. So where an element is kept back by others before it that
-//! are still under way, the sender that is the last to make its own visible finds all of them, or
+//! *Why no element stays.* By the event count's rule 6, an element that was published before a
+//! notification is seen by the last receiver's check, or the notification returns "shut"; and of
+//! two senders that get "shut", one sees what both published. So if an element is hidden by earlier
+//! ones that are not published yet, the sender that is the last to publish finds all of them, or
 //! the receiver does. A queue with a lock refuses elements once it is closed. A rendezvous stores
-//! nothing but elements that came back from a receiver, which was there then.
+//! nothing but elements that a receiver gave back, and that receiver existed then.
 //!
 //! # Rate balance
-//! A sender that is faster than the receivers gives its turn away. A queue that grows costs no
-//! throughput, but every element waits behind all of it. A sender looks now and then whether more
-//! than a limit of elements wait. If so, it gives turns away until half the limit is left: so that
-//! it does not look all the time, and receivers work through a run. Where receivers do not come on
-//! in that time (they are busy, or the caller itself receives later), it looks again only after
-//! ever more sends, so that sending into a channel that no receiver empties costs little more.
+//! A sender that is faster than the receivers yields its time slice. A queue that grows costs no
+//! throughput, but each element waits behind all others. A sender checks now and then whether more
+//! elements wait than the soft limit. If so, it yields until half the limit is left: so it does not
+//! check all the time, and receivers process a run of elements. If receivers make no progress in
+//! that time (they are busy, or the caller itself receives later), it checks again only after ever
+//! more sends, so that sending into a channel that no receiver empties costs little more.
 
 use super::hub::Gate;
 use super::locked::Locked;
-use super::meeting::Meeting;
+use super::rendezvous::Rendezvous;
 use crate::ring::panics::drop_each;
 use crate::ring::sync::{Arc, fault, yield_now};
-use crate::ring::{PopError, PushError, SpscConsumer, SpscProducer, Ticket, TicketEnd};
+use crate::ring::{MpmcEnd, MpmcRing, PopError, PushError, SpscConsumer, SpscProducer};
 
-/// Where a sender puts elements.
-// With a tag of its own: the compiler would hide it in some field, and take five instructions to
-// find it.
+/// A store as a sender uses it.
+// `repr` gives it a tag of its own: the compiler would hide the tag in some field, and take five
+// instructions to find it.
 #[repr(u8)]
 pub(super) enum SendEnd<T> {
     Ring(SpscProducer<T>),
-    Ticket(TicketEnd<T>),
+    Mpmc(MpmcEnd<T>),
     Locked(Arc<Locked<T>>),
-    Meeting(Arc<Meeting<T>>),
+    Rendezvous(Arc<Rendezvous<T>>),
 }
 
-/// Does the same with whichever store it is.
+/// Evaluates an expression with the store, whichever it is.
 macro_rules! with_send_store {
     ($end:expr, $store:ident => $do:expr) => {
         match $end {
             Self::Ring($store) => $do,
-            Self::Ticket($store) => $do,
+            Self::Mpmc($store) => $do,
             Self::Locked($store) => $do,
-            Self::Meeting($store) => $do,
+            Self::Rendezvous($store) => $do,
         }
     };
 }
@@ -69,28 +69,28 @@ impl<T> SendEnd<T> {
         with_send_store!(self, store => store.try_push(value))
     }
 
-    /// Takes the oldest element out, to make room; nothing unless there is an element for all of
-    /// the room. (Where a receiver still takes one out of its slot there is, or will be, room.)
+    /// Pops the oldest element to free its slot, if every slot holds an element. (While a receiver
+    /// still moves an element out of its slot, a slot is free soon.)
     pub(super) fn take_oldest(&mut self) -> Option<T> {
         match self {
-            Self::Ticket(ring) => {
+            Self::Mpmc(ring) => {
                 let held = ring.pushed().saturating_sub(ring.popped());
                 let is_full = held >= ring.capacity() as u64;
                 let is_full = is_full || fault::is("oldest_unasked");
                 is_full.then(|| ring.try_pop().ok())?
             }
             Self::Locked(store) => store.is_full().then(|| store.try_pop().ok())?,
-            // The builder gives these two to channels that drop the oldest.
-            Self::Ring(_) | Self::Meeting(_) => None,
+            // The builder gives the two stores above to channels that drop the oldest element.
+            Self::Ring(_) | Self::Rendezvous(_) => None,
         }
     }
 
     /// Returns the store for another sender, where senders may share it.
     pub(super) fn shared(&self) -> Option<Self> {
         match self {
-            Self::Ticket(ring) => Some(Self::Ticket(ring.clone())),
+            Self::Mpmc(ring) => Some(Self::Mpmc(ring.clone())),
             Self::Locked(store) => Some(Self::Locked(Arc::clone(store))),
-            Self::Meeting(meeting) => Some(Self::Meeting(Arc::clone(meeting))),
+            Self::Rendezvous(rendezvous) => Some(Self::Rendezvous(Arc::clone(rendezvous))),
             Self::Ring(_) => None,
         }
     }
@@ -99,14 +99,14 @@ impl<T> SendEnd<T> {
         with_send_store!(self, store => store.is_closed())
     }
 
-    /// Returns whether a push would not say that the channel is full.
+    /// Returns whether a push would not fail because the channel is full.
     pub(super) fn is_ready(&mut self) -> bool {
         self.is_closed()
             || match self {
                 Self::Ring(producer) => !producer.is_full(),
-                Self::Ticket(ring) => ring.can_push(),
+                Self::Mpmc(ring) => ring.can_push(),
                 Self::Locked(store) => !store.is_full(),
-                Self::Meeting(meeting) => meeting.is_requested(),
+                Self::Rendezvous(rendezvous) => rendezvous.is_requested(),
             }
     }
 
@@ -119,7 +119,7 @@ impl<T> SendEnd<T> {
     #[inline]
     fn is_behind(&mut self, limit: usize, pushed: u64) -> bool {
         match self {
-            Self::Ticket(ring) => match pushed.checked_sub(limit as u64 + 1) {
+            Self::Mpmc(ring) => match pushed.checked_sub(limit as u64 + 1) {
                 Some(position) => ring.is_waiting(position),
                 None => false,
             },
@@ -129,7 +129,7 @@ impl<T> SendEnd<T> {
 
     pub(super) fn is_full(&self) -> bool {
         match self {
-            Self::Ticket(ring) => ring.is_full(),
+            Self::Mpmc(ring) => ring.is_full(),
             _ => self.len() >= self.capacity(),
         }
     }
@@ -141,7 +141,7 @@ impl<T> SendEnd<T> {
     /// Returns the number of elements that were put in, by all senders.
     pub(super) fn sent(&self) -> u64 {
         match self {
-            Self::Ticket(ring) => ring.pushed().saturating_sub(ring.unsent()),
+            Self::Mpmc(ring) => ring.pushed().saturating_sub(ring.unsent()),
             _ => self.pushed(),
         }
     }
@@ -158,11 +158,11 @@ impl<T> SendEnd<T> {
         });
     }
 
-    /// Where senders and receivers meet, if they do.
+    /// Returns the rendezvous, if it is one.
     #[inline]
-    pub(super) fn meeting(&self) -> Option<&Arc<Meeting<T>>> {
+    pub(super) fn rendezvous(&self) -> Option<&Arc<Rendezvous<T>>> {
         match self {
-            Self::Meeting(meeting) => Some(meeting),
+            Self::Rendezvous(rendezvous) => Some(rendezvous),
             _ => None,
         }
     }
@@ -179,7 +179,7 @@ pub(super) fn discard_left<T>(producer: &mut SpscProducer<T>, gate: &Gate) {
 /// Works as [`SendEnd::discard_late`], where any end may take elements.
 #[cold]
 #[inline(never)]
-pub(super) fn discard_tickets<T>(ring: &Ticket<T>, gate: &Gate) {
+pub(super) fn discard_mpmc<T>(ring: &MpmcRing<T>, gate: &Gate) {
     drop_each(|| counted(gate, ring.try_pop().ok()));
 }
 
@@ -190,67 +190,67 @@ pub(super) fn counted<T>(gate: &Gate, value: Option<T>) -> Option<T> {
     value
 }
 
-/// Sends between two looks at most. (2-core Intel virtual machine, 5 to 20 senders of a burst: wall
-/// time with looks after 16 sends up to 5 % above that after 64.)
-const LOOK_EVERY_MAX: usize = 64;
-/// The number of turns to give away at most, at 0.2 µs each where no other thread wants the core.
-const TURNS: u32 = 64;
-/// As many of them before receivers must have come on.
-const TURNS_IN_VAIN: u32 = 16;
+/// The largest number of sends between two checks. (2-core Intel virtual machine, 5 to 20 senders
+/// of a burst: wall time with checks after 16 sends up to 5 % above that after 64.)
+const CHECK_INTERVAL_MAX: usize = 64;
+/// The largest number of yields, at 0.2 µs each where no other thread wants the core.
+const YIELDS_MAX: u32 = 64;
+/// The number of yields after which receivers must have made progress.
+const YIELDS_WITHOUT_PROGRESS: u32 = 16;
 
 /// The state that a sender keeps of the balance.
 #[derive(Debug)]
 pub(super) struct Balance {
     /// Elements that may wait; `usize::MAX` for no limit.
     limit: usize,
-    /// Sends until the next look, and between the last two.
+    /// Sends until the next check, and between the last two.
     left: usize,
-    every: usize,
+    interval: usize,
 }
 
 impl Balance {
     pub(super) fn new(limit: Option<usize>) -> Self {
         let limit = limit.unwrap_or(usize::MAX);
-        let every = every(limit);
+        let interval = interval(limit);
         Self {
             limit,
-            left: every,
-            every,
+            left: interval,
+            interval,
         }
     }
 
-    /// Gives turns away, after `sent` more sends, if it is time to look and too many elements wait.
+    /// Counts `sent` sends; if a check is due and too many elements wait, yields.
     #[inline(always)]
-    pub(super) fn keep<T>(&mut self, sent: usize, end: &mut SendEnd<T>, gate: &Gate) {
+    pub(super) fn after_send<T>(&mut self, sent: usize, end: &mut SendEnd<T>, gate: &Gate) {
         if self.limit != usize::MAX {
             self.left = self.left.saturating_sub(sent);
             if self.left == 0 {
-                self.look(end, gate);
+                self.check(end, gate);
             }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn look<T>(&mut self, end: &mut SendEnd<T>, gate: &Gate) {
+    fn check<T>(&mut self, end: &mut SendEnd<T>, gate: &Gate) {
         let pushed = end.pushed();
-        if !end.is_behind(self.limit, pushed) || self.give_turns(end, gate, pushed) {
-            self.every = every(self.limit);
+        if !end.is_behind(self.limit, pushed) || self.yield_turns(end, gate, pushed) {
+            self.interval = interval(self.limit);
         } else {
-            self.every = self.every.saturating_mul(2);
+            self.interval = self.interval.saturating_mul(2);
         }
-        self.left = self.every;
+        self.left = self.interval;
     }
 
-    /// Gives turns away until half the limit is left; returns whether that was reached.
-    fn give_turns<T>(&self, end: &mut SendEnd<T>, gate: &Gate, pushed: u64) -> bool {
+    /// Yields until half the limit is left; returns whether that was reached.
+    fn yield_turns<T>(&self, end: &mut SendEnd<T>, gate: &Gate, pushed: u64) -> bool {
         gate.yields.add(1);
-        for turn in 0..TURNS {
+        for turn in 0..YIELDS_MAX {
             yield_now();
             if !end.is_behind(self.limit / 2, pushed) {
                 return true;
             }
-            if turn == TURNS_IN_VAIN && end.is_behind(self.limit, pushed) {
+            if turn == YIELDS_WITHOUT_PROGRESS && end.is_behind(self.limit, pushed) {
                 return false;
             }
         }
@@ -258,37 +258,37 @@ impl Balance {
     }
 }
 
-/// Sends between looks while the balance is kept: few where few may wait.
-fn every(limit: usize) -> usize {
-    (limit / 8).clamp(1, LOOK_EVERY_MAX)
+/// Returns the number of sends between checks while receivers keep up: few if the limit is low.
+fn interval(limit: usize) -> usize {
+    (limit / 8).clamp(1, CHECK_INTERVAL_MAX)
 }
 
-/// Where a receiver takes elements from.
-#[repr(u8)] // as there
+/// A store as a receiver uses it.
+#[repr(u8)] // as `SendEnd`
 pub(super) enum RecvEnd<T> {
     Ring(SpscConsumer<T>, Arc<Gate>),
-    Ticket(TicketEnd<T>, Arc<Gate>),
+    Mpmc(MpmcEnd<T>, Arc<Gate>),
     Locked(Arc<Locked<T>>, Arc<Gate>),
-    Meeting(Arc<Meeting<T>>, Arc<Gate>),
-    /// A ring of which the end was reported: what comes late is its sender's to drop.
+    Rendezvous(Arc<Rendezvous<T>>, Arc<Gate>),
+    /// A ring whose end was reported: its sender drops elements that come late.
     Ended(SpscConsumer<T>, Arc<Gate>),
 }
 
-/// Does the same with whichever store it is.
+/// Evaluates an expression with the store, whichever it is.
 macro_rules! with_store {
     ($end:expr, $store:ident => $do:expr) => {
         match $end {
             Self::Ring($store, _) | Self::Ended($store, _) => $do,
-            Self::Ticket($store, _) => $do,
+            Self::Mpmc($store, _) => $do,
             Self::Locked($store, _) => $do,
-            Self::Meeting($store, _) => $do,
+            Self::Rendezvous($store, _) => $do,
         }
     };
 }
 
 impl<T> RecvEnd<T> {
-    /// Takes an element and wakes a sender that waits for the room. `Closed` says that a closer
-    /// look is needed, where this is a ring: see [`end`](Self::end).
+    /// Pops an element and wakes a sender that waits for its slot. Where this is a ring, `Closed`
+    /// has to be confirmed by [`check_end`](Self::check_end).
     #[inline(always)]
     pub(super) fn try_pop(&mut self) -> Result<T, PopError> {
         match self {
@@ -306,9 +306,9 @@ impl<T> RecvEnd<T> {
     #[inline(never)]
     pub(super) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
         match self {
-            Self::Ticket(ring, gate) => {
+            Self::Mpmc(ring, gate) => {
                 let found = ring.try_pop_at();
-                // Also if there was nothing: room that claims left unused may have come back.
+                // Also if it was empty: unused slots of a claim may have come back.
                 gate.notify_room(1);
                 found
             }
@@ -320,16 +320,16 @@ impl<T> RecvEnd<T> {
                 gate.writable.notify_one();
                 Ok(found)
             }
-            Self::Meeting(meeting, _) => meeting.try_pop_at(),
+            Self::Rendezvous(rendezvous, _) => rendezvous.try_pop_at(),
             Self::Ring(..) | Self::Ended(..) => Err(PopError::Closed),
         }
     }
 
-    /// Looks closer where a pop returned `Closed`: `Ok` if there is an element, `Closed` if a
-    /// sender would have to come late to bring one. If there are senders, their signal was shut and
-    /// the heavy barrier passed; `is_final` says so, or that there is none.
+    /// Checks a pop that returned `Closed`: returns `Ok` if there is an element, and `Closed` if
+    /// only a late sender could still push one. `is_final` says that there is no sender, or that
+    /// the event count was shut and the heavy barrier passed.
     #[cold]
-    pub(super) fn end(&mut self, is_final: bool) -> Result<(), PopError> {
+    pub(super) fn check_end(&mut self, is_final: bool) -> Result<(), PopError> {
         match self {
             Self::Ring(consumer, gate) => {
                 if consumer.take_back() {
@@ -344,10 +344,10 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// After [`end`](Self::end) has returned `Closed` finally: nothing is taken any more.
+    /// Ends all pops, after [`check_end`](Self::check_end) has returned `Closed` with `is_final`.
     pub(super) fn retire(&mut self) {
         if let Self::Ring(..) = self {
-            let nowhere = Self::Meeting(Arc::new(Meeting::new()), Arc::default());
+            let nowhere = Self::Rendezvous(Arc::new(Rendezvous::new()), Arc::default());
             if let Self::Ring(consumer, gate) = std::mem::replace(self, nowhere) {
                 *self = Self::Ended(consumer, gate);
             }
@@ -365,7 +365,7 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, gate) => {
                 let mut count = consumer.pop_into(out, max);
                 if count == 0 {
-                    // That may have given the room of a forgotten batch back.
+                    // That may have released the slots of a forgotten batch.
                     gate.writable.notify_one();
                     // Distinguishes empty from closed.
                     out.push(consumer.try_pop_nearly()?);
@@ -373,7 +373,7 @@ impl<T> RecvEnd<T> {
                 }
                 gate.writable.notify(count);
             }
-            Self::Locked(..) | Self::Meeting(..) => {
+            Self::Locked(..) | Self::Rendezvous(..) => {
                 out.push(self.try_pop()?);
                 while out.len() - before < max
                     && let Ok(value) = self.try_pop()
@@ -381,7 +381,7 @@ impl<T> RecvEnd<T> {
                     out.push(value);
                 }
             }
-            Self::Ticket(ring, gate) => {
+            Self::Mpmc(ring, gate) => {
                 let taken = ring.pop_into(out, max);
                 gate.notify_room(taken.unwrap_or(1));
                 taken?;
@@ -394,36 +394,36 @@ impl<T> RecvEnd<T> {
     /// Returns the store for another receiver, where receivers may share it.
     pub(super) fn shared(&self) -> Option<Self> {
         match self {
-            Self::Ticket(ring, gate) => Some(Self::Ticket(ring.clone(), Arc::clone(gate))),
+            Self::Mpmc(ring, gate) => Some(Self::Mpmc(ring.clone(), Arc::clone(gate))),
             Self::Locked(store, gate) => Some(Self::Locked(Arc::clone(store), Arc::clone(gate))),
-            Self::Meeting(meeting, gate) => {
-                Some(Self::Meeting(Arc::clone(meeting), Arc::clone(gate)))
+            Self::Rendezvous(rendezvous, gate) => {
+                Some(Self::Rendezvous(Arc::clone(rendezvous), Arc::clone(gate)))
             }
             Self::Ring(..) | Self::Ended(..) => None,
         }
     }
 
-    /// Looks once more into a store that is this receiver's own, where no sender is left.
-    pub(super) fn look(&mut self) -> Result<(), PopError> {
+    /// Checks once more a store that only this receiver uses, where no sender is left.
+    pub(super) fn observe(&mut self) -> Result<(), PopError> {
         match self {
             Self::Ring(consumer, _) => consumer.observe(),
             _ => Err(PopError::Closed),
         }
     }
 
-    /// Returns whether another receiver should look, too. A wake-up may stand for more than one
-    /// element, since a sender that is late with an earlier one hides those behind it; and for the
-    /// end, if the ring was closed meanwhile.
+    /// Returns whether another receiver should check the store, too. A notification may be for more
+    /// than one element, since an earlier one that is not published yet hides those behind it; and
+    /// for the end, if the ring was closed meanwhile.
     #[inline]
     pub(super) fn has_more(&self) -> bool {
         match self {
             Self::Ring(..) | Self::Ended(..) => false,
-            Self::Ticket(ring, _) => {
+            Self::Mpmc(ring, _) => {
                 ring.can_pop() || (ring.is_closed() && !fault::is("end_unreported"))
             }
             Self::Locked(store, _) => store.len() > 0,
-            // A wake-up there is for the one receiver that waits, and no other.
-            Self::Meeting(..) => false,
+            // A notification there is for one receiver only.
+            Self::Rendezvous(..) => false,
         }
     }
 
@@ -431,12 +431,13 @@ impl<T> RecvEnd<T> {
         with_store!(self, store => store.len())
     }
 
-    /// Returns how many elements there may be to take now, at least 1.
+    /// Returns the largest number of elements that may be in the store now, at least 1.
     pub(super) fn held_max(&self) -> usize {
         match self {
-            // Their limit may be far away, and one more that comes meanwhile is one too many.
+            // The limit may be far above the length, and elements that are pushed meanwhile do not
+            // count.
             Self::Locked(store, _) => store.len().max(1),
-            Self::Meeting(meeting, _) => meeting.offered().max(1),
+            Self::Rendezvous(rendezvous, _) => rendezvous.offered().max(1),
             _ => self.capacity(),
         }
     }
@@ -449,15 +450,15 @@ impl<T> RecvEnd<T> {
         with_store!(self, store => store.is_closed())
     }
 
-    /// Returns the number of elements taken out of the store, by all receivers.
+    /// Returns the number of elements that all receivers popped.
     pub(super) fn popped(&self) -> u64 {
         match self {
-            Self::Ticket(ring, _) => ring.received(),
+            Self::Mpmc(ring, _) => ring.received(),
             _ => self.moves(),
         }
     }
 
-    /// Returns a count that grows with each element that is taken out, in one step with that.
+    /// Returns a count that changes with each element that is popped, in the same atomic step.
     pub(super) fn moves(&self) -> u64 {
         with_store!(self, store => store.popped())
     }
@@ -467,14 +468,14 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ring(_, gate)
             | Self::Ended(_, gate)
-            | Self::Ticket(_, gate)
+            | Self::Mpmc(_, gate)
             | Self::Locked(_, gate)
-            | Self::Meeting(_, gate) => gate,
+            | Self::Rendezvous(_, gate) => gate,
         }
     }
 
-    /// Returns the number of elements lost before the one at `position`, which came last, as far as
-    /// they were not reported yet.
+    /// Returns the number of elements lost before the one at `position`, which was popped last,
+    /// that were not reported yet.
     #[cold]
     pub(super) fn lost_before(&self, position: u64) -> u64 {
         let gate = self.gate();
@@ -490,11 +491,11 @@ impl<T> RecvEnd<T> {
         self.gate().writable.notify_all();
     }
 
-    /// Where senders and receivers meet, if they do, and the gate there.
+    /// Returns the rendezvous and its gate, if it is one.
     #[inline]
-    pub(super) fn meeting(&self) -> Option<(&Arc<Meeting<T>>, &Arc<Gate>)> {
+    pub(super) fn rendezvous(&self) -> Option<(&Arc<Rendezvous<T>>, &Arc<Gate>)> {
         match self {
-            Self::Meeting(meeting, gate) => Some((meeting, gate)),
+            Self::Rendezvous(rendezvous, gate) => Some((rendezvous, gate)),
             _ => None,
         }
     }
@@ -502,18 +503,18 @@ impl<T> RecvEnd<T> {
 
 impl<T> RecvEnd<T> {
     /// Drops the elements that are left: no receiver will take them. The store is closed, and its
-    /// signal is shut unless no sender is there. Not inlined: an element on the stack of a caller
-    /// that never gets here may be too large for it.
+    /// event count is shut unless there is no sender. Not inlined: an element may be too large for
+    /// the stack of a caller that never gets here.
     #[cold]
     #[inline(never)]
     pub(super) fn discard(&mut self) {
         match self {
             Self::Ended(..) => {}
             Self::Ring(consumer, gate) => drop_each(|| counted(gate, consumer.take_last())),
-            Self::Ticket(ring, gate) => discard_tickets(ring, gate),
+            Self::Mpmc(ring, gate) => discard_mpmc(ring, gate),
             Self::Locked(store, gate) => drop_each(|| counted(gate, store.try_pop().ok())),
-            Self::Meeting(meeting, gate) => drop_each(|| {
-                let (_, value) = meeting.try_pop_at().ok()?;
+            Self::Rendezvous(rendezvous, gate) => drop_each(|| {
+                let (_, value) = rendezvous.try_pop_at().ok()?;
                 counted(gate, Some(value))
             }),
         }

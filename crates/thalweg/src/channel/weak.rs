@@ -43,14 +43,14 @@ counted!(Sender Receiver);
 alike!([S: ManySenders] WeakSender);
 alike!([S: ManyReceivers] WeakReceiver);
 
-const FELLOWS: &str = "what has one user has no clones";
+const IS_SHARED_STORE: &str = "what has one user has no clones";
 
 impl<T, S: ManySenders> Clone for Sender<T, S> {
     /// Returns another sender of the channel. It increments a few shared counters, and allocates
     /// nothing.
     fn clone(&self) -> Self {
         self.hub.senders.add();
-        let end = self.end.shared().expect(FELLOWS);
+        let end = self.end.shared().expect(IS_SHARED_STORE);
         Self::new(end, Arc::clone(&self.hub), Arc::clone(&self.gate))
     }
 }
@@ -70,7 +70,7 @@ impl<T, S: ManySenders> Sender<T, S> {
     /// ```
     pub fn downgrade(&self) -> WeakSender<T, S> {
         WeakSender {
-            end: self.end.shared().expect(FELLOWS),
+            end: self.end.shared().expect(IS_SHARED_STORE),
             hub: Arc::clone(&self.hub),
             gate: Arc::clone(&self.gate),
             shape: PhantomData,
@@ -91,7 +91,7 @@ impl<T, S: ManySenders> WeakSender<T, S> {
     /// Returns a sender, or `None` if the last one was dropped. Costs as much as a clone.
     pub fn upgrade(&self) -> Option<Sender<T, S>> {
         self.hub.senders.revive().then(|| {
-            let end = self.end.shared().expect(FELLOWS);
+            let end = self.end.shared().expect(IS_SHARED_STORE);
             Sender::new(end, Arc::clone(&self.hub), Arc::clone(&self.gate))
         })
     }
@@ -100,7 +100,7 @@ impl<T, S: ManySenders> WeakSender<T, S> {
 impl<T, S: ManySenders> Clone for WeakSender<T, S> {
     fn clone(&self) -> Self {
         Self {
-            end: self.end.shared().expect(FELLOWS),
+            end: self.end.shared().expect(IS_SHARED_STORE),
             hub: Arc::clone(&self.hub),
             gate: Arc::clone(&self.gate),
             shape: PhantomData,
@@ -112,7 +112,7 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
     /// Returns another receiver of the channel. Each element is received by one of them.
     fn clone(&self) -> Self {
         self.source.hub.receivers.add();
-        let end = self.source.end.shared().expect(FELLOWS);
+        let end = self.source.end.shared().expect(IS_SHARED_STORE);
         Self::new(end, Arc::clone(&self.source.hub))
     }
 }
@@ -122,7 +122,7 @@ impl<T, S: ManyReceivers> Receiver<T, S> {
     /// dropped, senders get an error. It has to be upgraded to receive.
     pub fn downgrade(&self) -> WeakReceiver<T, S> {
         WeakReceiver {
-            end: self.source.end.shared().expect(FELLOWS),
+            end: self.source.end.shared().expect(IS_SHARED_STORE),
             hub: Arc::clone(&self.source.hub),
             shape: PhantomData,
         }
@@ -141,7 +141,7 @@ impl<T, S: ManyReceivers> WeakReceiver<T, S> {
     /// Returns a receiver, or `None` if the last one was dropped. Costs as much as a clone.
     pub fn upgrade(&self) -> Option<Receiver<T, S>> {
         self.hub.receivers.revive().then(|| {
-            let end = self.end.shared().expect(FELLOWS);
+            let end = self.end.shared().expect(IS_SHARED_STORE);
             Receiver::new(end, Arc::clone(&self.hub))
         })
     }
@@ -150,7 +150,7 @@ impl<T, S: ManyReceivers> WeakReceiver<T, S> {
 impl<T, S: ManyReceivers> Clone for WeakReceiver<T, S> {
     fn clone(&self) -> Self {
         Self {
-            end: self.end.shared().expect(FELLOWS),
+            end: self.end.shared().expect(IS_SHARED_STORE),
             hub: Arc::clone(&self.hub),
             shape: PhantomData,
         }

@@ -1,28 +1,29 @@
-//! The operations that the bus needs of a channel besides: sends below a limit, the end by either
-//! side, and elements that no receiver took, given to the caller that accounts for them.
+//! The operations of a channel that only the bus uses: sends below a limit, closing by either side,
+//! and handing elements that no receiver took to the caller, which accounts for them.
 //!
-//! *Waiting below a limit.* One room is no room for all: a sender that is woken and is still at its
-//! limit must not swallow a wake-up that one with a higher limit could use. So each of them waits
-//! as a sender that claims several places at once does, and a thread that makes room wakes them all
-//! ([`Gate::notify_room`](super::hub::Gate::notify_room)).
+//! *Waiting below a limit.* A free slot is not enough for every sender: one that is woken and is
+//! still at its limit must not swallow a notification that a sender with a higher limit could use.
+//! So each of them waits as a sender that claims several slots does, and a thread that frees a slot
+//! wakes them all ([`Gate::notify_room`](super::hub::Gate::notify_room)).
 //!
-//! *Late sends.* As in `stores`, except for the thread that drops: a send returns that no
-//! receiver will look any more, and its caller itself takes the elements that are there.
+//! *Late sends.* As in `stores`, except for the thread that drops: a send returns that no receiver
+//! will check the ring any more, and its caller itself takes the elements that are in it.
 //!
 //! # The express lane
 //! A second ring of a channel, which receivers empty first. Both rings have one hub, so receivers
-//! wait on one signal, and a send into either ring notifies it. Each ring has a gate of its own:
-//! room in one is no room in the other.
+//! wait on one event count, and a send into either ring notifies it. Each ring has a gate of its
+//! own: a free slot of one is of no use for the other.
 //!
-//! *No wake-up is lost.* A receiver looks at both rings whenever it looks: before it waits, when it
-//! is listed, and when it was woken. If it then leaves something in either, it wakes the next. So
-//! for the argument of [`Signal`](crate::wait::Signal) the two are one store.
+//! *No notification is lost.* A receiver checks both rings whenever it checks: before it waits,
+//! after it has registered, and after it was woken. If it then leaves an element in either, it
+//! wakes the next receiver. So for the argument of [`EventCount`](crate::wait::EventCount) the two
+//! are one store.
 //!
-//! *The end* comes when both rings say so. A ring that was closed and empty once stays so; the
-//! thread that closes both notifies after the second.
+//! *The end* comes when both rings are closed and empty. A ring that was closed and empty once
+//! stays so; the thread that closes both notifies after the second.
 //!
-//! *Late sends.* The last receiver takes what is in both rings after it has shut the signal. A
-//! sender that finds the signal shut takes what is in the ring that it sent to.
+//! *Late sends.* The last receiver takes the elements of both rings after it has shut the event
+//! count. A sender that finds the event count shut takes the elements of the ring that it sent to.
 
 use std::time::Instant;
 
@@ -33,13 +34,13 @@ use super::receiver::{Receiver, Source};
 use super::sender::Sender;
 use super::stores::{RecvEnd, SendEnd};
 use crate::ring::sync::{Arc, fault};
-use crate::ring::{PopError, PushError, Ticket, TicketClaim, TicketEnd};
-use crate::wait::{block, wait_on};
+use crate::ring::{MpmcClaim, MpmcEnd, MpmcRing, PopError, PushError};
+use crate::wait::{block, wait_until};
 
 fn has_room<T>(end: &SendEnd<T>, limit: u64) -> bool {
     match end {
-        // `pushed` first: it may be less by then, and never more.
-        SendEnd::Ticket(ring) => {
+        // `pushed` is loaded first: so the difference may be too small, and is never too large.
+        SendEnd::Mpmc(ring) => {
             let pushed = ring.pushed();
             ring.is_closed() || pushed.saturating_sub(ring.popped()) < limit
         }
@@ -49,17 +50,18 @@ fn has_room<T>(end: &SendEnd<T>, limit: u64) -> bool {
 
 const IS_RING: &str = "a bounded channel of many senders has a ring";
 
-/// A place for an element in a channel: see [`Sender::place_within`]. As after a late send, the
-/// thread that uses it or gives it up may have to take the elements that no receiver will take.
-#[must_use = "a place keeps others waiting"]
-pub(crate) struct Place<'s, T> {
-    claim: TicketClaim<'s, T>,
+/// A slot for one element that is reserved in a channel: see [`Sender::reserve_within`]. As after a
+/// late send, the thread that uses it or gives it up may have to take the elements that no receiver
+/// will take.
+#[must_use = "a reserved slot keeps others waiting"]
+pub(crate) struct ReservedSlot<'s, T> {
+    claim: MpmcClaim<'s, T>,
     hub: &'s Hub,
     gate: &'s Gate,
 }
 
-impl<T> Place<'_, T> {
-    /// Sends an element; `true` as in [`Sender::try_send_within`].
+impl<T> ReservedSlot<'_, T> {
+    /// Sends an element; returns `true` as [`Sender::try_send_within`] does.
     pub(crate) fn send(mut self, value: T) -> bool {
         let is_written = self.claim.push(value).is_ok();
         debug_assert!(is_written, "it is for one element");
@@ -67,14 +69,14 @@ impl<T> Place<'_, T> {
         self.hub.readable.notify_chained()
     }
 
-    /// Leaves the place to others; `true` as in [`Sender::try_send_within`].
+    /// Releases the slot; returns `true` as [`Sender::try_send_within`] does.
     pub(crate) fn give_up(self) -> bool {
         if fault::is("place_kept") {
             std::mem::forget(self.claim);
             return false;
         }
         drop(self.claim);
-        // Elements that others sent may have waited behind it, and their senders for its room.
+        // Elements of other senders may have waited behind it, and other senders for the slot.
         self.gate.notify_room(1);
         self.hub.readable.notify_one()
     }
@@ -82,16 +84,16 @@ impl<T> Place<'_, T> {
 
 impl<T> Sender<T, Mpmc> {
     #[inline(always)]
-    fn ring(&mut self) -> &mut TicketEnd<T> {
+    fn ring(&mut self) -> &mut MpmcEnd<T> {
         match &mut self.end {
-            SendEnd::Ticket(ring) => ring,
+            SendEnd::Mpmc(ring) => ring,
             _ => unreachable!("{IS_RING}"),
         }
     }
 
-    /// Sends an element if fewer than `limit` are in the channel. It returns `true` if no receiver
-    /// will look any more: then the caller has to [`take_left`](Self::take_left) until there is
-    /// nothing.
+    /// Sends an element if fewer than `limit` slots are taken. It returns `true` if no receiver
+    /// will check the channel any more: then the caller has to call [`take_left`](Self::take_left)
+    /// until that returns `None`.
     #[inline(always)]
     pub(crate) fn try_send_within(&mut self, value: T, limit: u64) -> Result<bool, PushError<T>> {
         let ring = self.ring();
@@ -101,7 +103,8 @@ impl<T> Sender<T, Mpmc> {
         Ok(self.hub.readable.notify_chained())
     }
 
-    /// Works as [`try_send_within`](Self::try_send_within), but waits while there are as many.
+    /// Works as [`try_send_within`](Self::try_send_within), but waits while `limit` slots are
+    /// taken.
     #[cold]
     pub(crate) fn send_within(
         &mut self,
@@ -109,10 +112,10 @@ impl<T> Sender<T, Mpmc> {
         limit: u64,
         deadline: Option<Instant>,
     ) -> Result<bool, SendTimeoutError<T>> {
-        self.settle();
-        let claims = &mut self.listed.claims;
+        self.cancel_forgotten();
+        let claims = &mut self.registration.claims;
         let _claiming = (!fault::is("room_swallowed")).then(|| self.gate.claiming(claims));
-        let SendEnd::Ticket(ring) = &mut self.end else {
+        let SendEnd::Mpmc(ring) = &mut self.end else {
             unreachable!("{IS_RING}");
         };
         let mut value = Some(value);
@@ -135,27 +138,32 @@ impl<T> Sender<T, Mpmc> {
         }
     }
 
-    /// Waits in a task until fewer than `limit` places are taken, or the channel is closed; is
-    /// woken as one in [`send_within`](Self::send_within).
+    /// Waits in a task until fewer than `limit` slots are taken, or the channel is closed; it is
+    /// woken as a sender in [`send_within`](Self::send_within) is.
     pub(crate) async fn room_within(&mut self, limit: u64) {
         self.lend();
-        let _claiming = self.gate.claiming(&mut self.listed.claims);
-        // Not shared, so that the future may move between threads.
+        let _claiming = self.gate.claiming(&mut self.registration.claims);
+        // Borrowed mutably, so that the future may move between threads.
         let end = &mut self.end;
-        let look = move || has_room(end, limit).then_some(());
-        wait_on(&self.gate.writable, &mut self.listed.on, look).await;
+        let attempt = move || has_room(end, limit).then_some(());
+        wait_until(
+            &self.gate.writable,
+            &mut self.registration.in_event_count,
+            attempt,
+        )
+        .await;
     }
 
-    /// Returns whether fewer than `limit` places are taken, by elements or otherwise, or the
-    /// channel is closed.
+    /// Returns whether fewer than `limit` slots are taken, by elements or claims, or the channel is
+    /// closed.
     pub(crate) fn has_room_within(&self, limit: u64) -> bool {
         has_room(&self.end, limit)
     }
 
-    /// Returns how many elements and other places were taken out of the channel, and put into it.
+    /// Returns the number of slots that were freed, and that were taken, so far.
     pub(crate) fn positions(&self) -> (u64, u64) {
         match &self.end {
-            SendEnd::Ticket(ring) => {
+            SendEnd::Mpmc(ring) => {
                 let popped = ring.popped();
                 (popped, ring.pushed())
             }
@@ -163,29 +171,33 @@ impl<T> Sender<T, Mpmc> {
         }
     }
 
-    /// Takes a place below `limit`, to be used at once: what others send comes behind it.
-    pub(crate) fn place_within(&mut self, limit: u64) -> Result<Place<'_, T>, PushError<()>> {
-        let SendEnd::Ticket(ring) = &mut self.end else {
+    /// Reserves a slot if fewer than `limit` are taken. It is to be used soon: elements of other
+    /// senders wait behind it.
+    pub(crate) fn reserve_within(
+        &mut self,
+        limit: u64,
+    ) -> Result<ReservedSlot<'_, T>, PushError<()>> {
+        let SendEnd::Mpmc(ring) = &mut self.end else {
             unreachable!("{IS_RING}");
         };
-        Ok(Place {
+        Ok(ReservedSlot {
             claim: ring.claim_within(limit)?,
             hub: &self.hub,
             gate: &self.gate,
         })
     }
 
-    /// Takes an element that no receiver took.
+    /// Pops an element that no receiver took.
     pub(crate) fn take_left(&mut self) -> Option<T> {
         self.ring().try_pop().ok()
     }
 
-    /// Returns whether the channel is closed and nothing is in it or under way.
+    /// Returns whether the channel is closed, and no element is in it or will be published.
     pub(crate) fn is_over(&self) -> bool {
-        matches!(&self.end, SendEnd::Ticket(ring) if ring.is_over())
+        matches!(&self.end, SendEnd::Mpmc(ring) if ring.is_over())
     }
 
-    /// Closes the channel as a receiver would: what is in it can be received, then comes the end.
+    /// Closes the channel as a receiver would: its elements can still be received.
     pub(crate) fn close(&mut self) {
         self.end.close();
         self.hub.notify_closed();
@@ -195,22 +207,22 @@ impl<T> Sender<T, Mpmc> {
 }
 
 impl<T> Receiver<T, Mpmc> {
-    /// Receivers of the channel.
+    /// Returns the number of receivers of the channel.
     pub(crate) fn members(&self) -> usize {
         self.hub.receivers.get()
     }
 
-    /// Goes, and is not to be used again; returns whether it was the last one. Then it has closed
-    /// the channel, and called `each` with what was left.
+    /// Leaves the channel, and must not be used again; returns whether it was the last receiver.
+    /// Then it has closed the channel, and called `each` with each element that was left.
     pub(crate) fn leave_with(&mut self, mut each: impl FnMut(T)) -> bool {
-        self.go(|end| end.take_left(&mut each))
+        self.leave(|end| end.take_left(&mut each))
     }
 }
 
 impl<T> RecvEnd<T> {
-    /// Calls `each` with what is in the ring.
+    /// Calls `each` with each element of the ring.
     fn take_left(&mut self, each: &mut impl FnMut(T)) {
-        if let Self::Ticket(ring, _) = self {
+        if let Self::Mpmc(ring, _) = self {
             while let Ok(value) = ring.try_pop() {
                 each(value);
             }
@@ -218,9 +230,9 @@ impl<T> RecvEnd<T> {
     }
 }
 
-/// The ring that is emptied first: as a receiver's end, and as what makes senders.
+/// The express lane, as a receiver uses it; it also makes the lane's senders.
 pub(crate) struct Express<T> {
-    ring: TicketEnd<T>,
+    ring: MpmcEnd<T>,
     gate: Arc<Gate>,
     hub: Arc<Hub>,
 }
@@ -244,15 +256,15 @@ impl<T> Express<T> {
             Err(true) => Err(PopError::Empty),
             Err(false) => self.ring.try_pop_at().map(|(_, value)| value),
         };
-        // Also if there was nothing, as in `RecvEnd::try_pop_at`.
+        // Also if it was empty, as in `RecvEnd::try_pop_at`.
         self.gate.notify_room(1);
         found
     }
 
-    /// Returns another sender. For a channel that has another, which keeps it open.
+    /// Returns another sender. The channel must have one that keeps it open.
     pub(crate) fn sender(&self) -> Sender<T, Mpmc> {
         self.hub.senders.add();
-        let end = SendEnd::Ticket(self.ring.clone());
+        let end = SendEnd::Mpmc(self.ring.clone());
         Sender::new(end, Arc::clone(&self.hub), Arc::clone(&self.gate))
     }
 
@@ -277,7 +289,7 @@ impl<T> Express<T> {
     }
 }
 
-/// Takes the oldest element of the express lane, or else of the other ring. It is the end only
+/// Pops the oldest element of the express lane, or else of the other ring. It returns `Closed` only
 /// where both have ended.
 fn pop_either<T>(source: &mut Source<T>, express: &mut Express<T>) -> Result<T, PopError> {
     if fault::is("express_unseen") {
@@ -294,12 +306,11 @@ fn pop_either<T>(source: &mut Source<T>, express: &mut Express<T>) -> Result<T, 
 }
 
 impl<T: Send> Receiver<T, Mpmc> {
-    /// Returns a second ring of `places` places, to be emptied first; for a channel that is just
-    /// made.
-    pub(crate) fn express(&self, places: usize) -> Result<Express<T>, BuildError> {
-        let layout = Builder::new(places).layout_up_to::<T>(places, SHARED_SLOTTED_CAPACITY_MAX);
+    /// Returns an express lane of `slots` slots, for a channel that was just made.
+    pub(crate) fn express(&self, slots: usize) -> Result<Express<T>, BuildError> {
+        let layout = Builder::new(slots).layout_up_to::<T>(slots, SHARED_SLOTTED_CAPACITY_MAX);
         Ok(Express {
-            ring: TicketEnd::new(Arc::new(Ticket::new(places, layout)?)),
+            ring: MpmcEnd::new(Arc::new(MpmcRing::new(slots, layout)?)),
             gate: Arc::new(Gate::default()),
             hub: Arc::clone(&self.hub),
         })
@@ -314,11 +325,11 @@ impl<T> Receiver<T, Mpmc> {
         express: &mut Express<T>,
         deadline: Option<Instant>,
     ) -> Result<T, RecvTimeoutError> {
-        // Those that send have a sender for each ring.
+        // A thread that sends has a sender for each ring.
         let senders = self.hub.senders.get().div_ceil(2);
         let endpoints = (senders + self.hub.receivers.get()) as u64;
         let pop = |source: &mut Source<T>| pop_either(source, express);
-        let outcome = self.wait_by(deadline, endpoints, pop);
+        let outcome = self.wait_for_pop(deadline, endpoints, pop);
         self.pass_on_either(express);
         outcome
     }
@@ -330,17 +341,22 @@ impl<T> Receiver<T, Mpmc> {
     ) -> Result<T, RecvError> {
         self.lend();
         let source = &mut self.source;
-        let look = || match pop_either(source, express) {
+        let attempt = || match pop_either(source, express) {
             Err(PopError::Empty) => None,
             found => Some(found),
         };
-        let outcome = wait_on(&self.hub.readable, &mut self.listed.on, look).await;
-        self.leave();
+        let outcome = wait_until(
+            &self.hub.readable,
+            &mut self.registration.in_event_count,
+            attempt,
+        )
+        .await;
+        self.cancel_wait();
         self.pass_on_either(express);
         outcome.map_err(|_| RecvError)
     }
 
-    /// Wakes another receiver if there is still something in either ring.
+    /// Wakes another receiver if an element is left in either ring.
     fn pass_on_either(&self, express: &Express<T>) {
         if self.hub.readable.waiting() > 0 && express.has_more() {
             self.hub.readable.notify_chained();
@@ -348,14 +364,14 @@ impl<T> Receiver<T, Mpmc> {
         self.source.pass_on();
     }
 
-    /// Works as [`leave_with`](Self::leave_with), with what was left in both rings; both are closed
+    /// Works as [`leave_with`](Self::leave_with), with the elements of both rings; both are closed
     /// before `each` is called, which may send.
     pub(crate) fn leave_either_with(
         &mut self,
         express: &mut Express<T>,
         mut each: impl FnMut(T),
     ) -> bool {
-        let is_last = self.go(|end| {
+        let is_last = self.leave(|end| {
             express.ring.close();
             express.gate.writable.notify_all();
             end.take_left(&mut each);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use super::auto::{Auto, HandOver, WORKER};
 use super::control::{CALLER, Control};
-use super::crew::{Crew, Placed, Round};
 use super::figures::{Exported, Meters};
 use super::lanes::{Merger, Producer};
 use super::meter::{Gauge, Mark, Meter};
 use super::placement::{Graph, Machine, PipelineError, Plan};
 use super::stage::Stage;
+use super::stage_group::{Placed, Round, StageGroup};
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
@@ -24,7 +24,7 @@ use crate::wait::{Strategy, cores};
 /// reports.
 pub(super) type Make<T> = Box<dyn FnOnce(Meter, usize, Arc<Control>) -> Box<dyn Stage<T>> + Send>;
 
-/// The pieces of a pipeline on their way to their threads.
+/// The parts of a pipeline before its threads are started.
 pub(super) struct Assembly<T> {
     pub(super) plan: Plan,
     pub(super) stages: Vec<Option<Placed<T>>>,
@@ -35,16 +35,16 @@ pub(super) struct Assembly<T> {
     pub(super) merge: Option<Merger<T>>,
     /// How many events were put into the ring.
     pub(super) published: Progress,
-    /// Where the figures go, if the program says that.
+    /// The directory to export to, if the program chose one.
     pub(super) export_to: Option<PathBuf>,
 }
 
-/// Each bell once, without one's own.
-fn others(mut bells: Vec<usize>, own: usize) -> Box<[usize]> {
-    bells.sort_unstable();
-    bells.dedup();
-    bells.retain(|&bell| bell != own);
-    bells.into()
+/// Returns each of these threads once, without `own`.
+fn others(mut waiters: Vec<usize>, own: usize) -> Box<[usize]> {
+    waiters.sort_unstable();
+    waiters.dedup();
+    waiters.retain(|&thread| thread != own);
+    waiters.into()
 }
 
 impl<T: Send + Sync + 'static> Assembly<T> {
@@ -79,22 +79,22 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         }
     }
 
-    /// Returns the bell of the thread that a stage runs on.
-    fn bell_of(&self, place: usize) -> usize {
+    /// Returns the index of the thread that a stage runs on.
+    fn thread_of(&self, stage: usize) -> usize {
         let thread = self
             .plan
             .threads
             .iter()
-            .position(|thread| thread.stages.contains(&place));
+            .position(|thread| thread.stages.contains(&stage));
         thread.map_or(CALLER, |thread| thread + 1)
     }
 
-    /// Returns whether a thread of this plan may sleep, so that others must ring.
+    /// Returns whether a thread of this plan may sleep, so that others must notify it.
     fn may_sleep(&self) -> bool {
         self.plan.strategy.may_sleep()
     }
 
-    fn waiter(&self) -> StageWait {
+    fn wait(&self) -> StageWait {
         StageWait::new(self.plan.strategy, self.plan.shares)
     }
 
@@ -105,73 +105,72 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         producers: usize,
         mut factory: impl FnMut() -> T,
     ) -> Result<(Intake<T>, Vec<Producer<T>>), PipelineError> {
-        let rung = |bell| -> Box<[usize]> {
+        let waiters = |thread| -> Box<[usize]> {
             match self.may_sleep() {
-                true => [bell].into(),
+                true => [thread].into(),
                 false => Box::default(),
             }
         };
-        let first_bell = 1 + self.plan.threads.len();
+        let first_producer = 1 + self.plan.threads.len();
         let mut merger = Merger::new(publisher, &self.timeline, &self.control);
         let mut ends = Vec::new();
-        for bell in std::iter::once(CALLER).chain(first_bell..first_bell + producers) {
-            let rung = (rung(bell), rung(self.bell_of(0)));
-            let lane = merger.lane(capacity, &mut factory, bell, rung, self.waiter());
+        for thread in std::iter::once(CALLER).chain(first_producer..first_producer + producers) {
+            let waiters = (waiters(thread), waiters(self.thread_of(0)));
+            let lane = merger.lane(capacity, &mut factory, thread, waiters, self.wait());
             ends.push(lane.map_err(|_| PipelineError::Capacity(capacity))?);
         }
         self.merge = Some(merger);
         Ok((Intake::Lane(Box::new(ends.remove(0))), ends))
     }
 
-    /// Returns the bells of the threads that wait for elements that the stage at `place` releases:
-    /// the threads of the stages behind it, and if there are none, those that wait for free slots;
-    /// not its own thread.
-    fn watchers(&self, place: usize) -> Box<[usize]> {
-        let own = self.bell_of(place);
+    /// Returns the threads that wait for elements that the stage at `stage` releases: those of the
+    /// stages behind it, and if there are none, those that wait for free slots; not its own thread.
+    fn watchers(&self, stage: usize) -> Box<[usize]> {
+        let own = self.thread_of(stage);
         let behind =
-            (0..self.graph.after.len()).filter(|&at| self.graph.after[at].contains(&place));
-        let mut bells: Vec<usize> = behind.map(|at| self.bell_of(at)).collect();
-        if self.graph.last.contains(&place) {
-            bells.push(CALLER);
-            bells.push(self.bell_of(0));
+            (0..self.graph.after.len()).filter(|&at| self.graph.after[at].contains(&stage));
+        let mut waiters: Vec<usize> = behind.map(|at| self.thread_of(at)).collect();
+        if self.graph.last.contains(&stage) {
+            waiters.push(CALLER);
+            waiters.push(self.thread_of(0));
         }
-        others(bells, own)
+        others(waiters, own)
     }
 
-    /// Bells of the threads of the stages right behind the publisher, seen from `own`.
-    fn bells_first(&self, own: usize) -> Box<[usize]> {
+    /// Returns the threads of the stages that wait for the publisher, without thread `own`.
+    fn first_waiters(&self, own: usize) -> Box<[usize]> {
         if !self.may_sleep() {
             return Box::default();
         }
         let first = (0..self.graph.after.len()).filter(|&at| self.graph.after[at].is_empty());
-        others(first.map(|at| self.bell_of(at)).collect(), own)
+        others(first.map(|at| self.thread_of(at)).collect(), own)
     }
 
-    fn crew(&mut self, stages: &[usize], bell: usize) -> Crew<T> {
+    fn group(&mut self, stages: &[usize], thread: usize) -> StageGroup<T> {
         let mut placed = Vec::new();
-        for &place in stages {
-            let watchers = self.watchers(place);
-            if let Some(mut stage) = self.stages[place].take() {
+        for &stage in stages {
+            let watchers = self.watchers(stage);
+            if let Some(mut taken) = self.stages[stage].take() {
                 let is_watched = !watchers.is_empty();
-                let bells = if self.may_sleep() {
+                let waiters = if self.may_sleep() {
                     watchers
                 } else {
                     Box::default()
                 };
-                let (is_alone, is_away) = (stages.len() == 1, bell != CALLER);
-                stage.stage.seat(bells, is_watched, is_alone, is_away);
-                placed.push(stage);
+                let (is_alone, is_away) = (stages.len() == 1, thread != CALLER);
+                taken.stage.attach(waiters, is_watched, is_alone, is_away);
+                placed.push(taken);
             }
         }
-        let mut crew = Crew::new(&self.timeline, &self.control);
-        crew.extend(placed);
-        if bell == self.bell_of(0)
+        let mut group = StageGroup::new(&self.timeline, &self.control);
+        group.extend(placed);
+        if thread == self.thread_of(0)
             && let Some(mut merge) = self.merge.take()
         {
-            merge.seat(self.bells_first(bell));
-            crew.set_merge(merge);
+            merge.attach(self.first_waiters(thread));
+            group.set_merge(merge);
         }
-        crew
+        group
     }
 
     /// Returns the watcher of an automatic placement.
@@ -188,9 +187,9 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         )
     }
 
-    /// Returns the gauges with what goes with them.
+    /// Returns the meters of the pipeline: its gauges, and where each stage runs.
     fn figures(&mut self, is_auto: bool) -> Meters {
-        let threads = (0..self.gauges.len()).map(|place| self.bell_of(place));
+        let threads = (0..self.gauges.len()).map(|stage| self.thread_of(stage));
         let (threads, after) = (threads.collect(), self.graph.after.clone().into());
         Meters::new(
             std::mem::take(&mut self.gauges),
@@ -202,7 +201,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         )
     }
 
-    /// Seats all stages and starts the threads.
+    /// Attaches all stages to threads and starts the threads.
     pub(super) fn start(
         mut self,
         intake: Intake<T>,
@@ -211,38 +210,38 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         machine: &Machine,
     ) -> Result<Pipeline<T>, PipelineError> {
         let planned = std::mem::take(&mut self.plan.caller);
-        let crew = self.crew(&planned, CALLER);
+        let group = self.group(&planned, CALLER);
         self.plan.caller = planned;
         let mut threads = Vec::new();
         for at in 0..self.plan.threads.len() {
             let stages = self.plan.threads[at].stages.clone();
             let cores = self.plan.threads[at].cores.clone();
-            threads.push((self.crew(&stages, at + 1), cores, None));
+            threads.push((self.group(&stages, at + 1), cores, None));
         }
         let mut auto = None;
         if is_auto {
             let hand_over = Arc::new(HandOver::default());
             auto = Some(self.watcher(&hand_over));
-            let crew = Crew::on_call(&self.timeline, &self.control);
-            threads.push((crew, machine.left_by_caller(), Some(hand_over)));
+            let group = StageGroup::on_call(&self.timeline, &self.control);
+            threads.push((group, machine.left_by_caller(), Some(hand_over)));
         }
         let figures = Arc::new(self.figures(is_auto));
         let mut pipeline = Pipeline {
             intake,
-            crew,
+            group,
             threads: Vec::new(),
             producers,
-            first_bells: self.bells_first(CALLER),
+            first_waiters: self.first_waiters(CALLER),
             is_alone: false,
-            waiter: self.waiter(),
+            wait: self.wait(),
             auto,
             figures,
             control: Arc::clone(&self.control),
             export: None,
         };
-        pipeline.find_out();
-        pipeline.waiter.prepare();
-        for (at, (crew, cores, hand_over)) in threads.into_iter().enumerate() {
+        pipeline.stages_moved();
+        pipeline.wait.prepare();
+        for (at, (group, cores, hand_over)) in threads.into_iter().enumerate() {
             let is_worker = hand_over.is_some();
             debug_assert!(!is_worker || at + 1 == WORKER);
             // A worker without stages sleeps; it must be woken for the first ones.
@@ -251,13 +250,13 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             } else {
                 self.plan.strategy
             };
-            let waiter = StageWait::new(strategy, self.plan.shares);
+            let wait = StageWait::new(strategy, self.plan.shares);
             let control = Arc::clone(&self.control);
             let thread = Thread {
-                crew,
-                bell: at + 1,
+                group,
+                thread: at + 1,
                 control,
-                waiter,
+                wait,
                 hand_over,
             };
             pipeline.threads.push(spawn(at, thread, cores)?);
@@ -278,7 +277,7 @@ fn spawn<T: Send + Sync + 'static>(
 ) -> Result<thread::JoinHandle<()>, PipelineError> {
     let run = move || {
         if let Some(cores) = cores.filter(|_| !IS_MODEL) {
-            // The cores were checked; if the mask has changed since, unpinned is the next best.
+            // The cores were checked. If the mask has changed since, the thread runs unpinned.
             let _ = cores::pin_current_thread(&cores);
         }
         stages.run();
@@ -289,77 +288,77 @@ fn spawn<T: Send + Sync + 'static>(
         .map_err(|error| PipelineError::Spawn(error.to_string()))
 }
 
-/// The numbers of events for which a thread waits for a moment: right behind the writer it would
-/// pay for each line alone, and so would the writer.
+/// The backlogs at which a thread pauses for a moment: if it followed the writer directly, both
+/// would pay a cache miss for each event.
 const CLOSE_BEHIND: std::ops::Range<usize> = 2..32;
-/// The number of pauses for which it waits.
-const HANG_BACK: usize = 64;
+/// The number of pauses for which it waits then.
+const BACKLOG_PAUSES: usize = 64;
 
 /// A stage thread.
 struct Thread<T> {
-    crew: Crew<T>,
-    bell: usize,
+    group: StageGroup<T>,
+    thread: usize,
     pub(super) control: Arc<Control>,
-    waiter: StageWait,
-    /// Where stages are handed over, if the placement may change.
+    wait: StageWait,
+    /// The hand-over of stages, if the placement may change.
     hand_over: Option<Arc<HandOver<T>>>,
 }
 
 impl<T> Thread<T> {
     fn run(mut self) {
         let control = Arc::clone(&self.control);
-        self.waiter.prepare();
+        self.wait.prepare();
         loop {
             if let Some(hand_over) = &self.hand_over {
-                hand_over.exchange(&mut self.crew);
-                if self.crew.is_empty() {
+                hand_over.exchange(&mut self.group);
+                if self.group.is_empty() {
                     if hand_over.is_closed() || control.failure().is_some() {
                         return;
                     }
-                    self.waiter.until(control.bell(self.bell), || {
+                    self.wait.until(control.event_count(self.thread), || {
                         hand_over.has_news() || control.failure().is_some()
                     });
                     continue;
                 }
             }
             let Some(round) = self
-                .crew
-                .guarded(&control, |crew| crew.round(&mut Mark::default()))
+                .group
+                .guarded(&control, |group| group.round(&mut Mark::default()))
             else {
                 return;
             };
             match round {
                 Round::Worked { more: true } => {}
-                Round::Worked { more: false } => self.hang_back(),
-                // A failed pipeline settles nothing any more: what is blocked stays so.
+                Round::Worked { more: false } => self.let_backlog_grow(),
+                // After a failure, a stage that is blocked stays blocked.
                 Round::Blocked if control.failure().is_none() => yield_now(),
                 Round::Idle => self.wait(),
                 Round::Blocked | Round::Done => {
                     // Statistics may be asked for after the end.
-                    self.crew.flush();
-                    self.crew.dismiss(&control);
+                    self.group.flush();
+                    self.group.dismiss(&control);
                     return;
                 }
             }
         }
     }
 
-    /// Lets a few events become more, if no thread is kept from running meanwhile.
-    fn hang_back(&mut self) {
-        if self.waiter.may_spin() && CLOSE_BEHIND.contains(&self.crew.backlog()) {
-            for _ in 0..HANG_BACK {
+    /// Pauses while few events wait, unless that would keep another thread from running.
+    fn let_backlog_grow(&mut self) {
+        if self.wait.may_spin() && CLOSE_BEHIND.contains(&self.group.backlog()) {
+            for _ in 0..BACKLOG_PAUSES {
                 spin_hint();
             }
-            self.crew.backlog();
+            self.group.backlog();
         }
     }
 
     fn wait(&mut self) {
         let Self {
-            crew,
-            bell,
+            group,
+            thread,
             control,
-            waiter,
+            wait,
             hand_over,
         } = self;
         let news = || {
@@ -367,6 +366,6 @@ impl<T> Thread<T> {
                 .as_ref()
                 .is_some_and(|hand_over| hand_over.has_news())
         };
-        waiter.until(control.bell(*bell), || crew.is_ready() || news());
+        wait.until(control.event_count(*thread), || group.is_ready() || news());
     }
 }

@@ -1,60 +1,60 @@
 //! The placement that follows the load: all stages on the caller while its core has time to spare,
 //! the later ones on a worker thread while it has not.
 //!
-//! The stages change hands between two turns, through a [`HandOver`]. Their readers, closures and
-//! meters go with them, so nothing is lost or repeated, and the results are those of any other
-//! placement.
+//! Stages move between two turns, through a [`HandOver`]. Their readers, closures and meters move
+//! with them, so no event is lost or repeated, and the results are those of any other placement.
 //!
-//! *The hand-over* is between the caller and one worker. The worker gives stages back only when
-//! they have nothing left to do, so that the caller is not left with events that it would have to
-//! run all at once: a last stage may wait for what the caller does between two publishes. For the
-//! same reason the caller may withdraw its request.
+//! *The hand-over* is between the caller and one worker. The worker returns stages only when they
+//! have no event left, so that the caller does not get a backlog that it would have to run before
+//! it returns: a last stage may wait for what the caller does between two publishes. For the same
+//! reason the caller may withdraw its request.
 
 use std::sync::Arc;
 
 use thalweg_measure::clock::Clock;
 
 use super::control::{CALLER, Control};
-use super::crew::{Crew, Placed};
 use super::meter::Counters;
+use super::stage_group::{Placed, StageGroup};
 use super::stats::Switch;
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU32, IS_MODEL, Mutex, Ordering, fault, lock, order, yield_now};
 
-/// How long the load is watched before it counts, ns.
+/// The time over which the load is measured, ns.
 const WINDOW_NS: u64 = 2_000_000;
-/// A thread that is busy for more than this share of [`HOT_WINDOWS`] windows on end gives stages
-/// away.
+/// A caller that is busy for more than this share of [`HOT_WINDOWS`] consecutive windows hands
+/// stages to the worker.
 const HOT_PERCENT: u64 = 80;
 const HOT_WINDOWS: usize = 5;
-/// If all stages together are busy for less than this share of [`COOL_WINDOWS`] windows on end,
-/// they are taken back.
+/// If all stages together are busy for less than this share of [`COOL_WINDOWS`] consecutive
+/// windows, the caller recalls them.
 const COOL_PERCENT: u64 = 40;
 const COOL_WINDOWS: usize = 50;
 
-/// Looks at a worker that gets nowhere, in a model; outside of one it is given a window.
-const MODEL_LOOKS: u32 = 8;
+/// The number of checks without progress, in a model, after which the caller gives a recall up.
+/// Outside of a model it waits for a window.
+const MODEL_CHECKS: u32 = 8;
 
 /// The number of windows after a hand-over before the gain is judged, over as many windows again.
 const SETTLE_WINDOWS: usize = 5;
-/// A split that brings less than this share of the rate before it is undone.
+/// A split after which the rate is less than this share of the rate before is undone.
 const GAIN_PERCENT: u64 = 98;
-/// The number of windows (0.2 s) by which the next split is put off after an undone one, twice as
-/// many each time, up to [`PUT_OFF_MAX`] (26 s).
+/// The number of windows (0.2 s) by which the next split is delayed after one that was undone; it
+/// doubles each time, up to [`PUT_OFF_MAX`] (26 s).
 const PUT_OFF_WINDOWS: u32 = 100;
 const PUT_OFF_MAX: u32 = 12_800;
 
-/// The caller's side.
+/// The caller's side of the automatic placement: it measures the load, and moves stages.
 pub(super) struct Auto<T> {
     hand_over: Arc<HandOver<T>>,
     control: Arc<Control>,
     counters: Vec<Arc<Counters>>,
-    /// How far each stage is.
+    /// The progress of each stage.
     progress: Vec<Progress>,
     window_ticks: u64,
     window_began: u64,
     busy_before: Vec<u64>,
-    /// Ticks at work of each stage in the last window.
+    /// The time that each stage worked in the last window, in ticks.
     busy: Vec<u64>,
     /// The cost of an event in each stage, in the cheapest of the last hot windows, in 1/1024
     /// ticks: one interrupted sample stands for 512 events and may be most of a window.
@@ -62,26 +62,27 @@ pub(super) struct Auto<T> {
     events_before: u64,
     windows_on_end: usize,
     trial: Trial,
-    /// How often stages changed hands.
-    pub(super) moves: u64,
-    /// The first of these times: in ticks, with the events so far and how many stages the caller
-    /// has from then on.
+    /// The number of times that stages moved.
+    pub(super) switch_count: u64,
+    /// The first of these moves: the time in ticks, the events so far, and the number of stages
+    /// that the caller has from then on.
     switched: Vec<(u64, u64, usize)>,
 }
 
-/// How many changes are kept with their times.
+/// The number of moves that are kept with their times.
 const SWITCHES: usize = 64;
 
-/// Whether a split was worth it: on a machine where the other core is taken, it is not.
+/// Judges whether a split has raised the rate: where another program uses the other core, it does
+/// not.
 #[derive(Debug)]
 struct Trial {
-    /// Events in each of the last windows in which the caller was busy on its own.
+    /// Events in each of the last windows in which the caller ran all stages and was busy.
     alone: [u64; HOT_WINDOWS],
     /// Events in each of the last windows since the split has settled.
     split: [u64; SETTLE_WINDOWS],
     /// Windows since the split.
     windows: usize,
-    /// Windows to wait before the next split, and how many after that one fails.
+    /// Windows left before the next split, and the delay if that one fails.
     put_off: u32,
     next_put_off: u32,
 }
@@ -128,7 +129,7 @@ fn median<const N: usize>(mut events: [u64; N]) -> u64 {
     events[N / 2]
 }
 
-/// The bell of the worker: it is the only stage thread.
+/// The index of the worker's thread: it is the only stage thread.
 pub(super) const WORKER: usize = 1;
 
 impl<T> Auto<T> {
@@ -152,20 +153,21 @@ impl<T> Auto<T> {
             window_began: clock.ticks(),
             windows_on_end: 0,
             trial: Trial::new(),
-            moves: 0,
+            switch_count: 0,
             switched: Vec::with_capacity(SWITCHES),
         }
     }
 
-    /// Called with the time of a sampled publish. Returns whether stages changed hands.
+    /// Closes the window if it is over at `now`, the time of a sampled publish. Returns whether
+    /// stages moved.
     #[inline]
-    pub(super) fn watch(&mut self, now: u64, crew: &mut Crew<T>) -> bool {
+    pub(super) fn watch(&mut self, now: u64, group: &mut StageGroup<T>) -> bool {
         let elapsed = now.saturating_sub(self.window_began);
-        (elapsed >= self.window_ticks || IS_MODEL) && self.close_window(now, elapsed, crew)
+        (elapsed >= self.window_ticks || IS_MODEL) && self.close_window(now, elapsed, group)
     }
 
-    /// Finds what each stage did since the last call: ticks at work in `busy`, and gives the events
-    /// through the first.
+    /// Sets `busy` to the time that each stage worked since the last call, and returns the number
+    /// of events that the first stage released since then.
     fn since_last(&mut self) -> u64 {
         for ((busy, before), counters) in self
             .busy
@@ -182,29 +184,29 @@ impl<T> Auto<T> {
     }
 
     #[cold]
-    fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew<T>) -> bool {
-        // A model knows no load: the stages change hands at each look.
+    fn close_window(&mut self, now: u64, elapsed: u64, group: &mut StageGroup<T>) -> bool {
+        // A model has no load: the stages move at each call.
         if IS_MODEL {
             self.costs.fill(1);
             return match self.hand_over.state() {
-                EMPTY => self.give_away(crew),
-                HELD => self.call_back(crew),
+                EMPTY => self.give_away(group),
+                HELD => self.call_back(group),
                 _ => false,
             };
         }
         self.window_began = now;
         let events = self.since_last();
         let all: u64 = self.busy.iter().sum();
-        // A window that was cut long by something else counts for what it was.
+        // Scales the events of a window that took too long to the length of a window.
         let events = events * self.window_ticks / elapsed.max(1);
         match self.hand_over.state() {
-            EMPTY => self.watch_alone(all * 100 > elapsed * HOT_PERCENT, events, crew),
-            HELD => self.watch_split(all * 100 < elapsed * COOL_PERCENT, events, crew),
+            EMPTY => self.watch_alone(all * 100 > elapsed * HOT_PERCENT, events, group),
+            HELD => self.watch_split(all * 100 < elapsed * COOL_PERCENT, events, group),
             _ => false,
         }
     }
 
-    fn watch_alone(&mut self, is_hot: bool, events: u64, crew: &mut Crew<T>) -> bool {
+    fn watch_alone(&mut self, is_hot: bool, events: u64, group: &mut StageGroup<T>) -> bool {
         self.trial.put_off = self.trial.put_off.saturating_sub(1);
         if !is_hot || self.trial.put_off > 0 {
             self.windows_on_end = 0;
@@ -223,44 +225,46 @@ impl<T> Auto<T> {
         }
         self.windows_on_end = 0;
         self.trial.windows = 0;
-        self.give_away(crew)
+        self.give_away(group)
     }
 
-    /// Returns whether the stages are back. They are taken back at once, not at some later call:
-    /// the caller may wait for an answer that only they can give.
-    fn watch_split(&mut self, is_cool: bool, events: u64, crew: &mut Crew<T>) -> bool {
+    /// Recalls the stages if the load is low or the split has failed; returns whether they are
+    /// back. It waits for them, since the caller may next wait for an answer that only they can
+    /// give.
+    fn watch_split(&mut self, is_cool: bool, events: u64, group: &mut StageGroup<T>) -> bool {
         self.windows_on_end = if is_cool { self.windows_on_end + 1 } else { 0 };
         if self.windows_on_end < COOL_WINDOWS && !self.trial.has_failed(events) {
             return false;
         }
         self.windows_on_end = 0;
-        self.call_back(crew)
+        self.call_back(group)
     }
 
-    /// Waits until the worker has nothing left to do; returns whether it gave the stages back. One
-    /// that gets nowhere may wait for what the caller does next, so it keeps them.
-    fn call_back(&mut self, crew: &mut Crew<T>) -> bool {
+    /// Recalls the stages and waits until the worker returns them, which it does when no event is
+    /// left; returns whether it did. A worker without progress may be waiting for what the caller
+    /// does next: then the recall is withdrawn.
+    fn call_back(&mut self, group: &mut StageGroup<T>) -> bool {
         self.hand_over.recall();
-        self.control.ring(&[WORKER]);
+        self.control.notify(&[WORKER]);
         let clock = Clock::global();
         let passed = || self.progress.iter().map(Progress::released).sum::<u64>();
-        let (mut before, mut since, mut looks) = (passed(), clock.ticks(), 0);
+        let (mut before, mut since, mut checks) = (passed(), clock.ticks(), 0);
         let is_back = self.hand_over.wait(|| {
             yield_now();
             let now = passed();
             if now != before {
-                (before, since, looks) = (now, clock.ticks(), 0);
+                (before, since, checks) = (now, clock.ticks(), 0);
             }
-            looks += 1;
+            checks += 1;
             let is_patient = match IS_MODEL {
-                true => looks < MODEL_LOOKS || crate::ring::sync::fault::is("hand_over_patient"),
+                true => checks < MODEL_CHECKS || crate::ring::sync::fault::is("hand_over_patient"),
                 false => clock.ticks().saturating_sub(since) < self.window_ticks,
             };
             // A worker whose stage panics returns nothing.
             is_patient && self.control.failure().is_none()
         });
         if is_back {
-            self.take_back(crew);
+            self.take_back(group);
         } else {
             self.trial.windows = 0;
         }
@@ -268,48 +272,48 @@ impl<T> Auto<T> {
     }
 
     /// Hands the later stages to the worker.
-    fn give_away(&mut self, crew: &mut Crew<T>) -> bool {
+    fn give_away(&mut self, group: &mut StageGroup<T>) -> bool {
         let keep = split(&self.costs);
-        if keep == crew.len() {
+        if keep == group.len() {
             return false;
         }
-        crew.flush();
-        let mut given = crew.split_off(keep);
+        group.flush();
+        let mut given = group.split_off(keep);
         let is_alone = given.len() == 1;
         for placed in &mut given {
-            // The stages that come after it go with it.
-            placed.stage.seat([CALLER].into(), false, is_alone, true);
+            // The stages behind it move to the same thread.
+            placed.stage.attach([CALLER].into(), false, is_alone, true);
         }
         #[cfg(shuttle)]
         let is_seated = crate::ring::sync::fault::is("hand_over_seat");
         #[cfg(not(shuttle))]
         let is_seated = false;
         if !is_seated {
-            crew.seat(&[WORKER], false);
+            group.attach(&[WORKER], false);
         }
         self.hand_over.offer(given);
-        self.control.ring(&[WORKER]);
-        self.moved(crew);
+        self.control.notify(&[WORKER]);
+        self.moved(group);
         true
     }
 
-    fn take_back(&mut self, crew: &mut Crew<T>) {
-        crew.flush();
-        crew.extend(self.hand_over.take());
-        crew.seat(&[], false);
-        self.moved(crew);
+    fn take_back(&mut self, group: &mut StageGroup<T>) {
+        group.flush();
+        group.extend(self.hand_over.take());
+        group.attach(&[], false);
+        self.moved(group);
     }
 
-    fn moved(&mut self, crew: &Crew<T>) {
-        self.moves += 1;
+    fn moved(&mut self, group: &StageGroup<T>) {
+        self.switch_count += 1;
         if self.switched.len() < SWITCHES {
             let events = self.progress[0].released();
             let now = Clock::global().ticks();
-            self.switched.push((now, events, crew.len()));
+            self.switched.push((now, events, group.len()));
         }
     }
 
-    /// When stages changed hands, the first times, counted from `began`.
+    /// Returns the first moves of stages, with times since `began`.
     pub(super) fn switches(&self, clock: Clock, began: u64) -> Vec<Switch> {
         let switch = |&(ticks, events, caller_stages): &(u64, u64, usize)| Switch {
             at_ns: clock.ns(ticks.saturating_sub(began)),
@@ -319,22 +323,22 @@ impl<T> Auto<T> {
         self.switched.iter().map(switch).collect()
     }
 
-    /// Returns whether the worker has, or is about to get, stages.
+    /// Returns whether the worker has stages, or stages are offered to it.
     pub(super) fn is_split(&self) -> bool {
         self.hand_over.state() != EMPTY
     }
 
-    /// No more changes: a worker without stages may go. One that has stages ends with them.
+    /// Ends the moves of stages: a worker without stages ends now, one with stages when they do.
     pub(super) fn close(&mut self) {
         if self.hand_over.close() {
-            self.control.ring(&[WORKER]);
+            self.control.notify(&[WORKER]);
         }
     }
 }
 
-/// Returns how many of the first stages the caller keeps, by their costs, so that the busier of
-/// caller and worker has the least to do; the caller has the publishing besides, so it gets another
-/// stage only if that takes a sixteenth off the busier side. At least one stage goes.
+/// Returns how many of the first stages the caller keeps so that the busier of caller and worker
+/// has the least work, by the stages' costs. The caller also publishes, so it gets another stage
+/// only if that takes a sixteenth off the busier side. The worker gets at least one stage.
 fn split(costs: &[u64]) -> usize {
     let all: u64 = costs.iter().sum();
     let mut kept = 0;
@@ -349,39 +353,40 @@ fn split(costs: &[u64]) -> usize {
     best.1
 }
 
-/// Nothing in the hand-over; the worker has no stages.
+/// The hand-over is empty, and the worker has no stages.
 const EMPTY: u32 = 0;
-/// Stages in the hand-over for the worker.
+/// The caller has put stages into the hand-over.
 const OFFERED: u32 = 1;
 /// The worker has stages.
 const HELD: u32 = 2;
-/// The caller wants them back.
+/// The caller has asked for the stages.
 const RECALLED: u32 = 3;
-/// Stages in the hand-over for the caller.
+/// The worker has put the stages into the hand-over.
 const RETURNED: u32 = 4;
-/// There will be no more.
+/// No stage will move any more.
 const CLOSED: u32 = 5;
 
-/// The caller moves `state` on from `EMPTY`, `HELD` and `RETURNED`, the worker from `OFFERED`; from
-/// `RECALLED` both do, under the lock of the tray.
+/// Passes stages from one thread to the other. The caller changes `state` from `EMPTY`, `HELD` and
+/// `RETURNED`, the worker from `OFFERED`; from `RECALLED` both do, under the lock of `stages`.
 pub(super) struct HandOver<T> {
     state: AtomicU32,
-    tray: Mutex<Vec<Placed<T>>>,
+    stages: Mutex<Vec<Placed<T>>>,
 }
 
 impl<T> Default for HandOver<T> {
     fn default() -> Self {
         Self {
             state: AtomicU32::new(EMPTY),
-            tray: Mutex::new(Vec::new()),
+            stages: Mutex::new(Vec::new()),
         }
     }
 }
 
 impl<T> HandOver<T> {
     pub(super) fn state(&self) -> u32 {
-        // ORDERING: Acquire (order::recalled), pairs with the Release in `set`: a worker that is
-        // called sees all that its stages have to do. (The stages are under the tray's lock.)
+        // ORDERING: Acquire (order::recalled), pairs with the Release in `set`: a worker that sees
+        // the recall sees every event that its stages have to process. (The lock orders the stages
+        // themselves.)
         self.state.load(order::recalled())
     }
 
@@ -390,7 +395,7 @@ impl<T> HandOver<T> {
         self.state.store(state, order::recall());
     }
 
-    /// Returns whether the worker should come to the hand_over.
+    /// Returns whether the worker has to call [`exchange`](Self::exchange).
     pub(super) fn has_news(&self) -> bool {
         matches!(self.state(), OFFERED | RECALLED | CLOSED)
     }
@@ -399,25 +404,25 @@ impl<T> HandOver<T> {
         self.state() == CLOSED
     }
 
-    /// The caller gives stages away. Only where the hand_over is empty.
+    /// Puts stages in, for the worker. The hand-over must be empty.
     pub(super) fn offer(&self, given: Vec<Placed<T>>) {
-        *lock(&self.tray) = given;
+        *lock(&self.stages) = given;
         self.set(OFFERED);
     }
 
-    /// The caller wants the stages back. Only where the worker has them, or is about to.
+    /// Asks for the stages. The worker must have them, or they must be offered to it.
     pub(super) fn recall(&self) {
         self.set(RECALLED);
     }
 
-    /// Waits for the stages, for the caller, as long as `go_on` returns `true`; returns whether
-    /// they are there.
+    /// Waits until the worker has returned the stages, for as long as `go_on` returns `true`;
+    /// returns whether it has. If not, the request is withdrawn.
     pub(super) fn wait(&self, mut go_on: impl FnMut() -> bool) -> bool {
         while self.state() != RETURNED {
             if go_on() {
                 continue;
             }
-            let _tray = lock(&self.tray);
+            let _stages = lock(&self.stages);
             if self.state() == RECALLED {
                 self.set(HELD);
                 return false;
@@ -426,14 +431,14 @@ impl<T> HandOver<T> {
         true
     }
 
-    /// Takes the stages that are back, for the caller.
+    /// Takes the stages that the worker returned.
     pub(super) fn take(&self) -> Vec<Placed<T>> {
-        let returned = std::mem::take(&mut *lock(&self.tray));
+        let returned = std::mem::take(&mut *lock(&self.stages));
         self.set(EMPTY);
         returned
     }
 
-    /// Closes the hand_over, for the caller, if it is empty; returns whether it is.
+    /// Closes the hand-over if it is empty; returns whether it is. The caller calls it.
     fn close(&self) -> bool {
         let is_empty = self.state() == EMPTY;
         if is_empty {
@@ -442,26 +447,28 @@ impl<T> HandOver<T> {
         is_empty
     }
 
-    /// The worker's visit.
+    /// Takes offered stages, or returns stages that were recalled. The worker calls it.
     #[inline]
-    pub(super) fn exchange(&self, crew: &mut Crew<T>) {
+    pub(super) fn exchange(&self, group: &mut StageGroup<T>) {
         match self.state() {
             OFFERED => {
-                crew.extend(lock(&self.tray).drain(..));
+                group.extend(lock(&self.stages).drain(..));
                 self.set(HELD);
             }
-            RECALLED if !crew.is_undone() || fault::is("hand_over_undone") => self.give_back(crew),
+            RECALLED if !group.is_undone() || fault::is("hand_over_undone") => {
+                self.give_back(group)
+            }
             _ => {}
         }
     }
 
     #[cold]
-    fn give_back(&self, crew: &mut Crew<T>) {
-        let mut tray = lock(&self.tray);
-        // The caller may have taken its request back.
+    fn give_back(&self, group: &mut StageGroup<T>) {
+        let mut stages = lock(&self.stages);
+        // The caller may have withdrawn its request.
         if self.state() == RECALLED {
-            crew.flush();
-            tray.extend(crew.split_off(0));
+            group.flush();
+            stages.extend(group.split_off(0));
             self.set(RETURNED);
         }
     }

@@ -11,7 +11,7 @@ use super::placement::{
     SAMPLE_EVERY_MAX,
 };
 use super::publish::Direct;
-use super::stage::{Change, ChangeChunks, Chunk, Context, Handled, Look, Member, Work};
+use super::stage::{Change, ChangeChunks, Chunk, Context, Handled, Member, Observe, Work};
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::ring::broadcast::{self, ReaderId};
@@ -115,7 +115,7 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
         name: impl Into<String>,
         work: impl FnMut(&T, Context) + Send + 'static,
     ) -> Self {
-        self.declare(name, Kind::Observe(make(Look(work))))
+        self.declare(name, Kind::Observe(make(Observe(work))))
     }
 
     /// Adds `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
@@ -316,8 +316,8 @@ fn declare_readers<T: Send + Sync + 'static>(
         }
         let after: Vec<ReaderId> = after.iter().flat_map(|&at| ids[at].clone()).collect();
         let (made, makes) = match kind {
-            Kind::Observe(make) => (vec![ring.looker(&after)], vec![make]),
-            Kind::Change(make) => (vec![ring.writer(&after)], vec![make]),
+            Kind::Observe(make) => (vec![ring.reader(&after)], vec![make]),
+            Kind::Change(make) => (vec![ring.reader_mut(&after)], vec![make]),
             Kind::Sharded { shards, .. } if shards.is_empty() => {
                 return Err(PipelineError::NoShard(declared.name));
             }

@@ -1,5 +1,5 @@
-//! The part of a pipeline that all of its threads share: its state, which threads sleep, and
-//! whether a stage has failed, with the errors that say so.
+//! The part of a pipeline that all of its threads share: its state, an event count for each thread,
+//! and the failure of a stage, with the errors that report it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,10 +7,10 @@ use std::sync::OnceLock;
 
 use crate::ring::sync::{AtomicU64, Ordering, fault};
 use crate::state::{Lifecycle, StateCell};
-use crate::wait::{Signal, discard};
+use crate::wait::{EventCount, discard};
 
-/// How many events stages that share a thread pass on at a time: enough to pay for the turn, few
-/// enough to stay in the first-level cache and not to delay the first of them.
+/// The largest number of events in a turn of a stage that shares its thread: enough to pay for the
+/// turn, few enough to stay in the first-level cache and not to delay the first of them.
 pub(super) const ROUND: usize = 64;
 
 /// The error of a call on a pipeline that takes no more events.
@@ -66,30 +66,31 @@ pub(super) struct Control {
     /// Events moved from the producers' lanes into the ring.
     merged: AtomicU64,
     /// One per thread: the caller's first, then the stage threads', then the producers'.
-    bells: Box<[Signal]>,
+    event_counts: Box<[EventCount]>,
 }
 
-/// The bell of the thread that owns the pipeline.
+/// The index of the thread that owns the pipeline.
 pub(super) const CALLER: usize = 0;
 
 impl Control {
-    pub(super) fn new(bells: usize) -> Self {
+    pub(super) fn new(threads: usize) -> Self {
         Self {
             state: StateCell::new("pipeline", Lifecycle::Starting),
             failure: OnceLock::new(),
             merged: AtomicU64::new(0),
-            bells: (0..bells).map(|_| Signal::new()).collect(),
+            event_counts: (0..threads).map(|_| EventCount::new()).collect(),
         }
     }
 
-    /// Changes the state, unless it is beyond that.
+    /// Changes the state, unless the transition is not declared: it is beyond that state then.
     pub(super) fn enter(&self, state: Lifecycle, why: &'static str) {
         let _ = self.state.change_to(state, why);
     }
 
-    /// Returns whether nothing more is taken: the pipeline has failed, or was dropped without being
-    /// joined, so that producers are not waited for. A merger that sees it sees everything that the
-    /// caller published in its lane before, and looks into the lanes for the last time.
+    /// Returns whether the pipeline accepts nothing more: it has failed, or was dropped without
+    /// being joined, so that it does not wait for producers. A merger that sees this sees
+    /// everything that the caller published in its lane before, and checks the lanes for the last
+    /// time.
     #[inline]
     pub(super) fn is_ending(&self) -> bool {
         self.state.is_within(Lifecycle::ENDING)
@@ -101,35 +102,35 @@ impl Control {
         self.merged.load(Ordering::Relaxed)
     }
 
-    /// Only the merger calls this, before it gives the lane's slots back.
+    /// Sets the number of events that were merged. Only the merger calls it, before it releases the
+    /// lane's slots.
     pub(super) fn set_merged(&self, events: u64) {
         // ORDERING: Relaxed; ordered by the lane's release, see `merged`.
         self.merged.store(events, Ordering::Relaxed);
     }
 
-    pub(super) fn bell(&self, at: usize) -> &Signal {
-        &self.bells[at]
+    pub(super) fn event_count(&self, at: usize) -> &EventCount {
+        &self.event_counts[at]
     }
 
-    /// Wakes those of the named threads that sleep. It costs a load for each thread while none
-    /// sleeps.
+    /// Wakes those of these threads that sleep. It costs a load for each thread while none sleeps.
     #[inline]
-    pub(super) fn ring(&self, bells: &[usize]) {
-        for &at in bells {
-            self.bells[at].notify_one();
+    pub(super) fn notify(&self, threads: &[usize]) {
+        for &at in threads {
+            self.event_counts[at].notify_one();
         }
     }
 
-    pub(super) fn ring_everybody(&self) {
+    pub(super) fn notify_all(&self) {
         if fault::is("failure_unrung") && self.failure().is_some() {
             return;
         }
-        for bell in &self.bells {
-            bell.notify_one();
+        for event_count in &self.event_counts {
+            event_count.notify_one();
         }
     }
 
-    /// Keeps the first failure. The payload is dropped, and may panic again.
+    /// Records the first failure. The payload is dropped, and may panic again.
     pub(super) fn fail(&self, stage: &str, payload: Box<dyn Any + Send>) {
         let message = payload
             .downcast_ref::<&str>()
@@ -145,8 +146,8 @@ impl Control {
         discard(payload);
     }
 
-    /// Lets go of something of a stage's. It may panic while it is dropped: that is a failure of
-    /// the stage, and goes no further.
+    /// Drops a part of a stage. If that panics, it is a failure of the stage, and unwinds no
+    /// further.
     pub(super) fn let_go<P>(&self, stage: &str, part: P) {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(part))) {
             self.fail(stage, payload);

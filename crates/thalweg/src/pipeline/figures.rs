@@ -224,7 +224,7 @@ impl Exported {
     }
 
     /// How many events are in the ring and in front of each stage.
-    fn look_at_queues(&mut self) {
+    fn sample_queues(&mut self) {
         let figures = &self.figures;
         // Before the stages: what is published while they are read was not in flight.
         let published = figures.published.released();
@@ -261,7 +261,7 @@ impl Exported {
     }
 
     /// When sampled events were due, and the queue that this made.
-    fn look_at_arrivals(&mut self) {
+    fn sample_arrivals(&mut self) {
         let service = self.figures.service();
         let published = &self.figures.published;
         let arrivals = &mut self.arrivals;
@@ -277,9 +277,9 @@ impl Source for Exported {
         "pipeline"
     }
 
-    fn look(&mut self) -> Held {
-        self.look_at_queues();
-        self.look_at_arrivals();
+    fn sample(&mut self) -> Held {
+        self.sample_queues();
+        self.sample_arrivals();
         None
     }
 

@@ -1,10 +1,9 @@
 //! Several producers: a lane each, merged by the thread of the first stage.
 //!
 //! A producer writes into a lane of its own, so that no producer waits for another, not even for
-//! one that was preempted in the middle of a publish. The merger takes from the lanes in turn, up
-//! to a round from each, and swaps each element into the next slot of the pipeline's ring: the
-//! order in which it takes them is the order of the events. Events of one producer stay in their
-//! order.
+//! one that was preempted in the middle of a publish. The merger takes elements from the lanes in
+//! turn, up to a round from each, and swaps each element into the next slot of the pipeline's ring:
+//! that is the order of the events. Events of one producer keep their order.
 
 use std::sync::Arc;
 
@@ -15,10 +14,10 @@ use crate::ring::broadcast::{GraphError, Polled, Reader, RingBuilder, RingPublis
 use crate::ring::sync::fault;
 use crate::state::Lifecycle;
 
-/// An element on its way to the ring.
+/// An element of a lane.
 pub(super) struct Laned<T> {
     value: T,
-    /// When it was published, if its producer sampled it; else 0.
+    /// The time when it was published, in ticks, if its producer sampled it; else 0.
     published: u64,
 }
 
@@ -29,10 +28,11 @@ pub(super) struct Laned<T> {
 /// it ends its lane: [`Pipeline::join`](super::Pipeline::join) waits for that.
 pub struct Producer<T> {
     pub(super) lane: RingPublisher<Laned<T>>,
-    merger: Farewell,
+    merger: NotifyMerger,
     timeline: Arc<Timeline>,
-    waiter: StageWait,
-    bell: usize,
+    wait: StageWait,
+    /// The index of the event count that this producer waits on.
+    thread: usize,
 }
 
 shown!([T] Producer<T>, "Producer", this, "lane": this.lane);
@@ -75,7 +75,7 @@ impl<T> Producer<T> {
             }
         };
         let is_sampled = self.timeline.is_sampled(sequence);
-        // From the call on, as in `Direct::stamp`.
+        // It counts from the call, as in `Direct::stamp`.
         let published = if is_sampled {
             self.timeline.watch.now()
         } else {
@@ -86,7 +86,7 @@ impl<T> Producer<T> {
             laned.published = published;
         });
         claim.commit();
-        self.merger.control.ring(&self.merger.bells);
+        self.merger.control.notify(&self.merger.waiters);
         Ok(())
     }
 
@@ -104,9 +104,9 @@ impl<T> Producer<T> {
         let lane = &mut self.lane;
         if lane.free(1) == 0 {
             let control = &self.merger.control;
-            let bell = control.bell(self.bell);
+            let event_count = control.event_count(self.thread);
             let plenty = lane.capacity() / 8;
-            self.waiter.until_room(bell, plenty, |_| {
+            self.wait.until_room(event_count, plenty, |_| {
                 let is_over = lane.is_closed() || control.is_ending();
                 lane.free(1).max(is_over.into())
             });
@@ -116,10 +116,10 @@ impl<T> Producer<T> {
             if control.is_ending() {
                 return Err(control.stopped());
             }
-            // It gets there from wherever it is.
-            let _ = control.state.wait_for(Lifecycle::SETTLED);
+            // Every state leads there.
+            let _ = control.state.wait_for(Lifecycle::RUNNING_OR_ENDING);
         }
-        // There was room a moment ago, and only this producer uses it up.
+        // A slot was free, and only this producer uses the lane's slots.
         self.put(write).map_err(|_| self.merger.control.stopped())
     }
 
@@ -141,38 +141,39 @@ impl<T> Producer<T> {
     }
 }
 
-/// Rings the merger when a producer goes. A field declared after the lane, so that the lane is
-/// closed by then.
-struct Farewell {
+/// Notifies the merger when a producer is dropped. It is declared after the lane, which is closed
+/// by then.
+struct NotifyMerger {
     control: Arc<Control>,
-    bells: Box<[usize]>,
+    /// The merger's thread.
+    waiters: Box<[usize]>,
 }
 
-impl Drop for Farewell {
+impl Drop for NotifyMerger {
     fn drop(&mut self) {
-        self.control.ring(&self.bells);
+        self.control.notify(&self.waiters);
     }
 }
 
 struct Lane<T> {
     reader: Reader<Laned<T>>,
-    /// The producer's bell, rung when there is room again.
-    bell: Box<[usize]>,
+    /// The producer's thread, which waits for free slots.
+    producer: Box<[usize]>,
     closed: bool,
 }
 
 pub(super) struct Merger<T> {
     lanes: Vec<Lane<T>>,
-    /// The lane to begin with, so that none comes last each time.
+    /// The lane to begin with, so that no lane is always the last.
     turn: usize,
     publisher: Option<RingPublisher<T>>,
     timeline: Arc<Timeline>,
     control: Arc<Control>,
-    bells: Box<[usize]>,
+    waiters: Box<[usize]>,
 }
 
 impl<T> Merger<T> {
-    /// Without lanes so far.
+    /// Returns a merger without lanes.
     pub(super) fn new(
         publisher: RingPublisher<T>,
         timeline: &Arc<Timeline>,
@@ -184,41 +185,41 @@ impl<T> Merger<T> {
             publisher: Some(publisher),
             timeline: Arc::clone(timeline),
             control: Arc::clone(control),
-            bells: Box::default(),
+            waiters: Box::default(),
         }
     }
 
-    /// Adds a lane of `capacity` events, whose producer waits on bell `bell`; `rung` are the bells
-    /// of the producer, which the merger rings, and those that the producer rings.
+    /// Adds a lane of `capacity` events, whose producer waits on the event count of `thread`;
+    /// `waiters` are the threads that the merger notifies, and those that the producer notifies.
     pub(super) fn lane(
         &mut self,
         capacity: usize,
         mut factory: impl FnMut() -> T,
-        bell: usize,
-        rung: (Box<[usize]>, Box<[usize]>),
-        waiter: StageWait,
+        thread: usize,
+        waiters: (Box<[usize]>, Box<[usize]>),
+        wait: StageWait,
     ) -> Result<Producer<T>, GraphError> {
         let mut builder = RingBuilder::new(capacity);
-        builder.writer(&[]);
+        builder.reader_mut(&[]);
         let (lane, readers) = builder.build(|| Laned {
             value: factory(),
             published: 0,
         })?;
         self.lanes.extend(readers.into_iter().map(|reader| Lane {
             reader,
-            bell: rung.0.clone(),
+            producer: waiters.0.clone(),
             closed: false,
         }));
-        let merger = Farewell {
+        let merger = NotifyMerger {
             control: Arc::clone(&self.control),
-            bells: rung.1,
+            waiters: waiters.1,
         };
         Ok(Producer {
             lane,
             merger,
             timeline: Arc::clone(&self.timeline),
-            waiter,
-            bell,
+            wait,
+            thread,
         })
     }
 
@@ -263,9 +264,10 @@ impl<T> Merger<T> {
         if fault::is("lane_unrung") {
             return moved > 0;
         }
-        self.control.ring(&lane.bell);
+        self.control.notify(&lane.producer);
         moved > 0
     }
+
     /// Returns whether the ring can be closed: every lane is empty, and no producer is left or
     /// waited for.
     fn is_over(&mut self) -> bool {
@@ -274,7 +276,8 @@ impl<T> Merger<T> {
             let is_empty = lanes.all(|lane| !matches!(lane.reader.poll(), Polled::Ready(_)));
             return is_empty && self.control.is_ending();
         }
-        // First this, then the lanes: what the owner put there before is seen.
+        // The state is loaded before the lanes, so that elements that the owner published before it
+        // changed the state are seen.
         let is_abandoned = self.control.is_ending();
         let is_abandoned = is_abandoned && !fault::is("abandon_unseen");
         self.lanes.iter_mut().all(|lane| {
@@ -282,7 +285,8 @@ impl<T> Merger<T> {
         })
     }
 
-    /// Moves what is there, as far as there is room; returns whether anything moved.
+    /// Moves elements from the lanes into the ring while slots are free; returns whether it moved
+    /// any.
     pub(super) fn merge(&mut self) -> bool {
         let mut moved = false;
         for step in 0..self.lanes.len() {
@@ -296,18 +300,18 @@ impl<T> Merger<T> {
             moved |= self.publisher.take().is_some();
         }
         if moved {
-            self.control.ring(&self.bells);
+            self.control.notify(&self.waiters);
         }
         moved
     }
 
-    /// Returns whether there is something to move and room for it, or the end has come.
+    /// Returns whether an element waits and a slot is free, or the end has come.
     pub(super) fn is_ready(&mut self) -> bool {
         let Some(publisher) = &mut self.publisher else {
             return false;
         };
         let room = publisher.free_early(1) > 0;
-        // First this, as in `is_over`.
+        // The state is loaded first, as in `is_over`.
         let is_abandoned = self.control.is_ending();
         let (mut is_open, mut is_full) = (false, false);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.closed) {
@@ -318,7 +322,7 @@ impl<T> Merger<T> {
                 _ => return true,
             }
         }
-        // An abandoned pipeline has its end behind what is in the lanes.
+        // An abandoned pipeline ends after the elements that are in the lanes.
         !is_open || (is_abandoned && (!is_full || fault::is("abandon_full")))
     }
 
@@ -327,8 +331,8 @@ impl<T> Merger<T> {
         self.publisher.is_none()
     }
 
-    /// Whose bells to ring when something moved.
-    pub(super) fn seat(&mut self, bells: Box<[usize]>) {
-        self.bells = bells;
+    /// Sets the threads to notify when elements were moved.
+    pub(super) fn attach(&mut self, waiters: Box<[usize]>) {
+        self.waiters = waiters;
     }
 }

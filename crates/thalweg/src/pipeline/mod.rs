@@ -40,14 +40,14 @@
 //! The [`Placement`] determines which thread runs which stage; it changes latencies, not results.
 //! The default is [`Placement::auto`].
 //!
-//! | placement | OS threads made | who runs the stages |
+//! | placement | OS threads made | threads that run the stages |
 //! |---|---|---|
 //! | [`inline()`] | 0 | the publishing thread, in `publish` |
-//! | [`threads(n)`] | n | they; neighbouring stages share one |
-//! | [`caller_and_threads(k, n)`] | n | the publishing thread the first k, they the others |
+//! | [`threads(n)`] | n | those; neighbouring stages share one |
+//! | [`caller_and_threads(k, n)`] | n | the publishing thread the first k, those the others |
 //! | [`explicit()`] | one per `on_thread`, `on_core` | as named |
 //! | [`auto()`] | 1 (0 on one core) | the publishing thread; under load it the later stages |
-//! | `auto()` with [`producers(n)`] | 1 to cores − 1 | they |
+//! | `auto()` with [`producers(n)`] | 1 to cores − 1 | those |
 //!
 //! [`inline()`]: Placement::inline
 //! [`threads(n)`]: Placement::threads
@@ -81,10 +81,10 @@ use crate::ring::sync::thread::JoinHandle;
 use crate::ring::sync::yield_now;
 use auto::{Auto, WORKER};
 use control::{CALLER, Control};
-use crew::{Crew, Round};
 use figures::Meters;
 use meter::Mark;
 use publish::{AT_ONCE, Intake};
+use stage_group::{Round, StageGroup};
 
 pub use builder::PipelineBuilder;
 pub use control::{Failure, Stopped, TryPublishError};
@@ -100,7 +100,6 @@ mod assembly;
 mod auto;
 mod builder;
 mod control;
-mod crew;
 mod figures;
 mod lanes;
 mod meter;
@@ -109,6 +108,7 @@ mod models;
 mod placement;
 mod publish;
 mod stage;
+mod stage_group;
 mod stage_wait;
 mod stats;
 mod timeline;
@@ -119,16 +119,16 @@ mod timeline;
 /// and does not wait for [`Producer`]s: they get [`Stopped`], and an event that one publishes at
 /// that instant may be lost.
 pub struct Pipeline<T> {
-    // Dropped first to last: the intake closes the ring, the crew lets its readers go.
+    // Dropped first to last: the intake closes the ring, then the group drops its readers.
     intake: Intake<T>,
-    crew: Crew<T>,
+    group: StageGroup<T>,
     threads: Vec<JoinHandle<()>>,
     producers: Vec<Producer<T>>,
-    /// Whose bells to ring after publishing.
-    first_bells: Box<[usize]>,
-    /// All stages are the caller's for now, and can be led through single events.
+    /// The threads to notify after publishing.
+    first_waiters: Box<[usize]>,
+    /// The caller has all stages for now, and they run to completion for single events.
     is_alone: bool,
-    waiter: StageWait,
+    wait: StageWait,
     auto: Option<Auto<T>>,
     figures: Arc<Meters>,
     control: Arc<Control>,
@@ -181,7 +181,7 @@ impl<T> Pipeline<T> {
         match &mut self.intake {
             Intake::Direct(direct) if self.is_alone && direct.is_plain() => {
                 let published = direct.publisher.put(write);
-                match self.crew.step::<false>(&published, &self.control) {
+                match self.group.step::<false>(&published, &self.control) {
                     Some(true) => Ok(()),
                     Some(false) => self.published(None),
                     None => Err(self.control.stopped()),
@@ -194,12 +194,12 @@ impl<T> Pipeline<T> {
     #[inline(never)]
     fn publish_slow(&mut self, mut due: u64, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         match &mut self.intake {
-            Intake::Direct(direct) if self.crew.is_ready_to_step() && direct.is_plain() => {
+            Intake::Direct(direct) if self.group.is_ready_to_step() && direct.is_plain() => {
                 let published = direct.publisher.put(write);
-                self.control.ring(&self.first_bells);
-                match self.crew.step::<true>(&published, &self.control) {
+                self.control.notify(&self.first_waiters);
+                match self.group.step::<true>(&published, &self.control) {
                     Some(true) if self.control.failure().is_none() => {
-                        self.crew.notify();
+                        self.group.notify();
                         Ok(())
                     }
                     Some(false) => self.published(None),
@@ -207,15 +207,15 @@ impl<T> Pipeline<T> {
                 }
             }
             Intake::Direct(direct)
-                if self.crew.is_ready_to_step() && direct.publisher.has_room() =>
+                if self.group.is_ready_to_step() && direct.publisher.has_room() =>
             {
                 let stamp = direct.stamp(due);
                 let published = direct.publisher.put(write);
                 let stamp = stamp.map(|stamp| stamp.written(&mut direct.next_sample));
-                self.control.ring(&self.first_bells);
-                match self.crew.step_measured(&published, &self.control) {
+                self.control.notify(&self.first_waiters);
+                match self.group.step_measured(&published, &self.control) {
                     Some(true) if self.control.failure().is_none() => {
-                        self.crew.notify();
+                        self.group.notify();
                         stamp.map_or(Ok(()), |now| self.watch(now))
                     }
                     Some(false) => self.published(stamp),
@@ -230,7 +230,7 @@ impl<T> Pipeline<T> {
             }
             _ => {
                 self.make_room(&mut due)?;
-                // There was room a moment ago, and only this thread uses it up.
+                // A slot was free, and only this thread uses the ring's slots.
                 self.try_publish_from(due, write)
                     .map_err(|error| match error {
                         TryPublishError::Stopped(stopped) => stopped,
@@ -258,7 +258,7 @@ impl<T> Pipeline<T> {
         write: impl FnOnce(&mut T),
     ) -> Result<(), TryPublishError> {
         if self.intake.room(1) == 0 {
-            // It may be the caller's own stages that the room waits for.
+            // The slots may be held by the caller's own stages.
             self.run().map_err(TryPublishError::Stopped)?;
             self.intake.any_room();
         }
@@ -290,11 +290,11 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// After publishing: wakes sleeping threads, runs the caller's stages, looks at the load.
+    /// Ends a publish: wakes sleeping threads, runs the caller's stages, checks the load.
     #[inline(never)]
     fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
-        self.control.ring(&self.first_bells);
-        let has_stages = !self.crew.is_empty();
+        self.control.notify(&self.first_waiters);
+        let has_stages = !self.group.is_empty();
         if has_stages {
             self.run()?;
         }
@@ -308,36 +308,36 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Has the automatic placement look at the load.
+    /// Has the automatic placement check the load.
     #[cold]
     fn watch(&mut self, now: u64) -> Result<(), Stopped> {
         if let Some(auto) = &mut self.auto
-            && auto.watch(now, &mut self.crew)
+            && auto.watch(now, &mut self.group)
         {
             let worker: &[usize] = if auto.is_split() { &[WORKER] } else { &[] };
-            self.first_bells = worker.into();
-            self.find_out();
-            // Stages that came back may have left events undone.
+            self.first_waiters = worker.into();
+            self.stages_moved();
+            // Events may wait for the stages that came back.
             self.run()?;
         }
         Ok(())
     }
 
-    /// After stages have come or gone.
-    fn find_out(&mut self) {
+    /// Updates what depends on which stages the caller has.
+    fn stages_moved(&mut self) {
         self.is_alone =
-            self.crew.is_ready_to_step() && self.crew.len() == self.figures.gauges.len();
-        self.figures.moved(self.crew.len());
+            self.group.is_ready_to_step() && self.group.len() == self.figures.gauges.len();
+        self.figures.moved(self.group.len());
     }
 
-    /// Runs the caller's stages until they have nothing more to do for now.
+    /// Runs the caller's stages until no event is known to wait for them.
     #[inline(never)]
     fn run(&mut self) -> Result<Round, Stopped> {
         let mut mark = Mark::default();
-        let outcome = self.crew.guarded(&self.control, |crew| {
-            let round = crew.round(&mut mark);
+        let outcome = self.group.guarded(&self.control, |group| {
+            let round = group.round(&mut mark);
             match round {
-                Round::Worked { more: true } => crew.rounds(),
+                Round::Worked { more: true } => group.rounds(),
                 round => round,
             }
         });
@@ -387,8 +387,8 @@ impl<T> Pipeline<T> {
             if self.intake.room(1) > 0 {
                 return Ok(());
             }
-            let (intake, crew, control) = (&mut self.intake, &mut self.crew, &self.control);
-            // Where the caller merges, its own lane is not closed by a failure elsewhere.
+            let (intake, group, control) = (&mut self.intake, &mut self.group, &self.control);
+            // Where the caller merges, a failure of another thread does not close its own lane.
             let is_over = |intake: &Intake<T>| intake.is_closed() || control.failure().is_some();
             if is_over(intake) {
                 return Err(self.control.stopped());
@@ -401,13 +401,13 @@ impl<T> Pipeline<T> {
                 continue;
             }
             let plenty = capacity / 8;
-            self.waiter
-                .until_room(control.bell(CALLER), plenty, |is_long| {
+            self.wait
+                .until_room(control.event_count(CALLER), plenty, |is_long| {
                     let room = match is_long {
                         true => intake.any_room(),
                         false => intake.room(1),
                     };
-                    let is_awaited = room == 0 && !is_over(intake) && !crew.is_ready();
+                    let is_awaited = room == 0 && !is_over(intake) && !group.is_ready();
                     if is_awaited { 0 } else { room.max(1) }
                 });
         }
@@ -416,10 +416,10 @@ impl<T> Pipeline<T> {
     /// Returns the statistics up to now. It takes some 20 µs a stage on the calling thread, and
     /// costs the stages nothing.
     pub fn stats(&self) -> Stats {
-        self.crew.show();
+        self.group.publish_progress();
         let mut stats = self.figures.stats();
         if let Some(auto) = &self.auto {
-            stats.moves = auto.moves;
+            stats.switch_count = auto.switch_count;
             let clock = self.figures.timeline.watch.clock();
             stats.switches = auto.switches(clock, self.figures.began);
         }

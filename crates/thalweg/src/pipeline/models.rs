@@ -8,12 +8,12 @@ use loom::thread;
 
 use super::auto::HandOver;
 use super::control::{CALLER, Control};
-use super::crew::{Crew, Placed};
 use super::lanes::{Merger, Producer};
 use super::meter::{Mark, Meter};
 use super::placement::Graph;
-use super::publish::are_level;
-use super::stage::{Context, Look, Member};
+use super::publish::have_passed;
+use super::stage::{Context, Member, Observe};
+use super::stage_group::{Placed, StageGroup};
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
 use crate::ring::broadcast::{Polled, Reader, RingBuilder};
@@ -31,17 +31,17 @@ models! { fault::check;
         a_stage_is_called_back, ["recall", "recalled", "hand_over_undone"];
 }
 
-/// Returns a ring of one slot with a looker, behind one lane that is merged into it.
+/// Returns a ring of one slot with a reader, behind one lane that is merged into it.
 fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
     let mut builder = RingBuilder::new(1);
-    builder.looker(&[]);
+    builder.reader(&[]);
     let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
     let control = Arc::new(Control::new(1));
     control.enter(Lifecycle::Running, "started");
     let timeline = Arc::new(Timeline::new(1, 20, 1, 1, true));
     let mut merger = Merger::new(publisher, &timeline, &control);
-    let waiter = StageWait::new(Strategy::Yield, true);
-    let producer = merger.lane(1, || 0, CALLER, Default::default(), waiter);
+    let wait = StageWait::new(Strategy::Yield, true);
+    let producer = merger.lane(1, || 0, CALLER, Default::default(), wait);
     let producer = producer.expect("a valid lane");
     (producer, merger, readers.remove(0), control)
 }
@@ -79,7 +79,7 @@ fn a_lane_is_drained() {
 /// A stage's work beside the ring is visible to an owner that saw it pass the event.
 fn a_stage_passes() {
     let mut builder = RingBuilder::new(1);
-    builder.looker(&[]);
+    builder.reader(&[]);
     let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
     let mut reader = readers.remove(0);
     let progress = reader.progress();
@@ -92,7 +92,7 @@ fn a_stage_passes() {
         reader.release(1);
         reader
     });
-    while !are_level([progress.released()].into_iter(), 1) {
+    while !have_passed([progress.released()].into_iter(), 1) {
         thread::yield_now();
     }
     assert_eq!(effect.load(Ordering::Relaxed), 1);
@@ -102,7 +102,7 @@ fn a_stage_passes() {
 /// A sampled event's row is written before the event is published.
 fn a_row_is_opened() {
     let mut builder = RingBuilder::new(1);
-    builder.looker(&[]);
+    builder.reader(&[]);
     let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
     let timeline = Arc::new(Timeline::new(1, 0, 1, 1, false));
     let theirs = Arc::clone(&timeline);
@@ -143,7 +143,7 @@ fn a_row_is_closed() {
 /// done.
 fn a_stage_is_called_back() {
     let mut builder = RingBuilder::new(1);
-    builder.looker(&[]);
+    builder.reader(&[]);
     let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
     let reader = readers.remove(0);
     let control = Arc::new(Control::new(1));
@@ -154,7 +154,7 @@ fn a_stage_is_called_back() {
     };
     let (name, rows) = (Arc::from("a"), Arc::clone(&timeline));
     let (meter, _) = Meter::new(Arc::clone(&name), reader.progress(), rows, 0, &graph.into());
-    let work = Look(|_: &u32, _: Context| ());
+    let work = Observe(|_: &u32, _: Context| ());
     let stage = Box::new(Member::new(work, meter, 1, Arc::clone(&control)));
     let hand_over = Arc::new(HandOver::default());
     hand_over.offer(vec![Placed {
@@ -162,13 +162,13 @@ fn a_stage_is_called_back() {
         stage,
         reader,
     }]);
-    let mut crew = Crew::new(&timeline, &control);
-    hand_over.exchange(&mut crew);
+    let mut group = StageGroup::new(&timeline, &control);
+    hand_over.exchange(&mut group);
     let theirs = Arc::clone(&hand_over);
     let worker = thread::spawn(move || {
-        while !crew.is_empty() {
-            theirs.exchange(&mut crew);
-            crew.round(&mut Mark::default());
+        while !group.is_empty() {
+            theirs.exchange(&mut group);
+            group.round(&mut Mark::default());
             thread::yield_now();
         }
     });

@@ -64,17 +64,17 @@ pub struct Placement {
 enum Kind {
     Threads { on_caller: usize, threads: usize },
     Auto,
-    Explicit(Vec<Seat>),
+    Explicit(Vec<Assignment>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Seat {
-    spot: Spot,
+struct Assignment {
+    target: Target,
     stages: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Spot {
+enum Target {
     Caller,
     /// A thread, pinned to this core.
     Thread(Option<usize>),
@@ -136,24 +136,28 @@ impl Placement {
         Self::of(Kind::Explicit(Vec::new()))
     }
 
-    fn seat<S: Into<String>>(mut self, spot: Spot, stages: impl IntoIterator<Item = S>) -> Self {
+    fn assign<S: Into<String>>(
+        mut self,
+        target: Target,
+        stages: impl IntoIterator<Item = S>,
+    ) -> Self {
         let stages = stages.into_iter().map(Into::into).collect();
-        let seat = Seat { spot, stages };
+        let assignment = Assignment { target, stages };
         match &mut self.kind {
-            Kind::Explicit(seats) => seats.push(seat),
-            _ => self.kind = Kind::Explicit(vec![seat]),
+            Kind::Explicit(assignments) => assignments.push(assignment),
+            _ => self.kind = Kind::Explicit(vec![assignment]),
         }
         self
     }
 
     /// Lets these stages run on the caller whenever it publishes. It makes the placement explicit.
     pub fn on_caller<S: Into<String>>(self, stages: impl IntoIterator<Item = S>) -> Self {
-        self.seat(Spot::Caller, stages)
+        self.assign(Target::Caller, stages)
     }
 
     /// Lets these stages share a thread. It makes the placement explicit.
     pub fn on_thread<S: Into<String>>(self, stages: impl IntoIterator<Item = S>) -> Self {
-        self.seat(Spot::Thread(None), stages)
+        self.assign(Target::Thread(None), stages)
     }
 
     /// Lets these stages share a thread that is pinned to `core`. It makes the placement explicit.
@@ -162,7 +166,7 @@ impl Placement {
         core: usize,
         stages: impl IntoIterator<Item = S>,
     ) -> Self {
-        self.seat(Spot::Thread(Some(core)), stages)
+        self.assign(Target::Thread(Some(core)), stages)
     }
 
     /// Pins no thread, except those of [`on_core`](Self::on_core).
@@ -285,7 +289,7 @@ impl Machine {
 impl Placement {
     /// Deals the stages, named by `names` in the order of the pipeline, to threads.
     pub(super) fn plan(&self, names: &[String], machine: &Machine) -> Result<Plan, PipelineError> {
-        let (caller, mut threads) = self.deal(names, machine)?;
+        let (caller, mut threads) = self.assign_stages(names, machine)?;
         // Producers beside the caller want cores too; the caller of such a pipeline mostly sleeps.
         let wanting = threads.len() + machine.producers.max(1);
         let count = machine.cores.count();
@@ -305,14 +309,14 @@ impl Placement {
     }
 
     /// Returns the caller's stages, and the threads, with cores where they were named.
-    fn deal(
+    fn assign_stages(
         &self,
         names: &[String],
         machine: &Machine,
     ) -> Result<(Vec<usize>, Vec<PlannedThread>), PipelineError> {
         let stages = names.len();
         let (on_caller, threads) = match &self.kind {
-            Kind::Explicit(seats) => return explicit(names, seats, machine),
+            Kind::Explicit(assignments) => return explicit(names, assignments, machine),
             Kind::Auto if machine.producers == 0 => (ALL, 0),
             Kind::Auto => (0, (machine.cores.count() - 1).clamp(1, stages)),
             Kind::Threads { on_caller, threads } => (*on_caller, *threads),
@@ -326,21 +330,21 @@ impl Placement {
             });
         }
         // As equal as can be; the later threads get the larger parts, since the first also merges.
-        let dealt = (0..threads)
+        let assigned = (0..threads)
             .map(|at| {
                 let range = on_caller + rest * at / threads..on_caller + rest * (at + 1) / threads;
                 let (stages, cores) = (range.collect(), None);
                 PlannedThread { stages, cores }
             })
             .collect();
-        Ok(((0..on_caller).collect(), dealt))
+        Ok(((0..on_caller).collect(), assigned))
     }
 }
 
-/// Works as [`Placement::deal`].
+/// Works as [`Placement::assign_stages`].
 fn explicit(
     names: &[String],
-    seats: &[Seat],
+    assignments: &[Assignment],
     machine: &Machine,
 ) -> Result<(Vec<usize>, Vec<PlannedThread>), PipelineError> {
     let mut placed = vec![false; names.len()];
@@ -368,24 +372,24 @@ fn explicit(
         places.sort_unstable();
         Ok(places)
     };
-    let (mut caller, mut dealt) = (Vec::new(), Vec::new());
-    for seat in seats {
-        let stages = find(&seat.stages)?;
-        match seat.spot {
-            Spot::Caller => caller.extend(stages),
-            Spot::Thread(core) => {
+    let (mut caller, mut assigned) = (Vec::new(), Vec::new());
+    for assignment in assignments {
+        let stages = find(&assignment.stages)?;
+        match assignment.target {
+            Target::Caller => caller.extend(stages),
+            Target::Thread(core) => {
                 let cores = core.map(|core| vec![core]);
                 if let Some(cores) = &cores {
                     cores::check(cores, &machine.cores).map_err(PipelineError::Pin)?;
                 }
-                dealt.push(PlannedThread { stages, cores });
+                assigned.push(PlannedThread { stages, cores });
             }
         }
     }
     caller.sort_unstable();
     match placed.iter().position(|placed| !placed) {
         Some(at) => Err(PipelineError::Unplaced(names[at].clone())),
-        None => Ok((caller, dealt)),
+        None => Ok((caller, assigned)),
     }
 }
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use super::Pipeline;
 use super::control::{CALLER, Failure, ROUND, Stopped};
-use super::crew::Round;
 use super::lanes::Producer;
+use super::stage_group::Round;
 use super::stats::Stats;
 use super::timeline::Timeline;
 use crate::ring::broadcast::{RingPublisher, SlotClaim, SlotError};
 use crate::ring::sync::{fence, order, yield_now};
 use crate::state::Lifecycle;
 
-/// In place of the time from which an event counts: that of the call which publishes it.
+/// Stands for the time of the call that publishes an event, as the time from which it counts.
 pub(super) const AT_ONCE: u64 = u64::MAX;
 
 impl<T> Pipeline<T> {
@@ -92,7 +92,7 @@ impl<T> Pipeline<T> {
     }
 }
 
-/// Sampled events have their rows, and are not written yet.
+/// The rows of sampled events are open, and the events are not written yet.
 #[derive(Clone, Copy)]
 pub(super) struct Stamp {
     now: u64,
@@ -100,8 +100,8 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// They are written: gives the time, and goes on to the next event to be sampled. Not before,
-    /// since a `write` may panic, and a later call has the same event then.
+    /// Advances to the next event to be sampled, and returns the time. To be called after the
+    /// events were written: if `write` panics, a later call publishes the same events.
     #[inline]
     pub(super) fn written(self, next_sample: &mut u64) -> u64 {
         *next_sample = self.next_sample;
@@ -127,7 +127,7 @@ impl<T> Direct<T> {
         }
     }
 
-    /// The next events have to wait for room: that counts, where one of them is sampled.
+    /// Sets `due` to now if one of the next events is sampled: their wait for a free slot counts.
     pub(super) fn wait_begins(&self, due: &mut u64) {
         let is_sampled = self.next_sample < self.publisher.next_sequence() + ROUND as u64;
         if is_sampled && *due == AT_ONCE {
@@ -135,9 +135,9 @@ impl<T> Direct<T> {
         }
     }
 
-    /// Returns whether there is room for the next event, and nothing to measure. The event before a
-    /// sampled one goes the same way, so that this is not the first time in a while: its code and
-    /// what the processor foresees of it would else count.
+    /// Returns whether a slot is free for the next event, and nothing is to be measured. The event
+    /// before a sampled one takes the slow path, too, which warms the caches and branch predictors
+    /// for it: else their misses would count.
     #[inline(always)]
     pub(super) fn is_plain(&self) -> bool {
         self.publisher.has_room() && self.publisher.next_sequence() + 1 < self.next_sample
@@ -149,7 +149,7 @@ impl<T> Direct<T> {
         stamp(&self.timeline, self.next_sample, end, due)
     }
 
-    /// Writes and publishes `count` events; gives the time if one of them is sampled.
+    /// Writes and publishes `count` events; returns the time if one of them is sampled.
     #[inline]
     pub(super) fn publish(
         &mut self,
@@ -166,8 +166,8 @@ impl<T> Direct<T> {
     }
 }
 
-/// Opens the rows of the sampled events from `next_sample` and before `end`, if there are any.
-/// Before they are written: an event counts from when it was due, or from the call.
+/// Opens the rows of the sampled events from `next_sample` and before `end`, if there are any. It
+/// comes before they are written: an event counts from when it was due, or from the call.
 #[inline]
 fn stamp(timeline: &Timeline, mut next_sample: u64, end: u64, due: u64) -> Option<Stamp> {
     if next_sample >= end {
@@ -182,13 +182,13 @@ fn stamp(timeline: &Timeline, mut next_sample: u64, end: u64, due: u64) -> Optio
     Some(Stamp { now, next_sample })
 }
 
-/// How the owner's events get into the ring.
+/// The way of the owner's events into the ring.
 pub(super) enum Intake<T> {
     /// The owner is the only producer.
     Direct(Direct<T>),
     /// One of several lanes.
     Lane(Box<Producer<T>>),
-    /// No more events from the owner.
+    /// The owner publishes no more events.
     Closed,
 }
 
@@ -202,7 +202,8 @@ impl<T> Intake<T> {
         }
     }
 
-    /// Free slots, at least; looks anew only if fewer than `wanted` are known.
+    /// Returns a number of slots that are free, at least. It loads the readers' positions only if
+    /// fewer than `wanted` are known to be free.
     #[inline]
     pub(super) fn room(&mut self, wanted: usize) -> usize {
         match self {
@@ -212,8 +213,8 @@ impl<T> Intake<T> {
         }
     }
 
-    /// Works as [`room`](Self::room) for one event, and counts each slot that the last stages gave
-    /// back.
+    /// Works as [`room`](Self::room) for one event, and counts the slots that the last stages gave
+    /// back early.
     pub(super) fn any_room(&mut self) -> usize {
         #[cfg(shuttle)]
         if crate::ring::sync::fault::is("room_unseen") {
@@ -225,7 +226,7 @@ impl<T> Intake<T> {
         }
     }
 
-    /// Returns whether nothing will be taken any more.
+    /// Returns whether no event will be accepted any more.
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Intake::Direct(direct) => direct.publisher.is_closed(),
@@ -251,7 +252,7 @@ impl<T> Pipeline<T> {
             }
             let drained = match &self.intake {
                 Intake::Direct(direct) => direct.publisher.is_drained(),
-                Intake::Lane(producer) => producer.lane.is_drained() && self.is_level(),
+                Intake::Lane(producer) => producer.lane.is_drained() && self.is_drained(),
                 Intake::Closed => true,
             };
             if drained {
@@ -263,14 +264,14 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// Returns whether all stages have passed everything that was merged.
-    fn is_level(&self) -> bool {
+    /// Returns whether all events that were merged have passed all stages.
+    fn is_drained(&self) -> bool {
         let passed = self
             .figures
             .gauges
             .iter()
             .map(|gauge| gauge.progress.released());
-        are_level(passed, self.control.merged())
+        have_passed(passed, self.control.merged())
     }
 
     /// Closes the pipeline, blocks until all published events have passed all stages, ends the
@@ -291,7 +292,7 @@ impl<T> Pipeline<T> {
     fn finish(&mut self) {
         self.producers.clear();
         match self.intake {
-            // Producers may be held back, and are waited for.
+            // This waits for the producers, so they must not stay paused.
             Intake::Lane(_) => {
                 let state = &self.control.state;
                 let _ = state.change(Lifecycle::Paused, Lifecycle::Running, "joined");
@@ -302,21 +303,21 @@ impl<T> Pipeline<T> {
             auto.close();
         }
         self.intake = Intake::Closed;
-        self.control.ring_everybody();
-        while !self.crew.is_empty() {
+        self.control.notify_all();
+        while !self.group.is_empty() {
             match self.run() {
                 Ok(Round::Worked { .. }) => {}
                 Ok(Round::Blocked) if self.control.failure().is_none() => yield_now(),
                 Ok(Round::Idle) => {
-                    let crew = &mut self.crew;
-                    self.waiter
-                        .until(self.control.bell(CALLER), || crew.is_ready());
+                    let group = &mut self.group;
+                    self.wait
+                        .until(self.control.event_count(CALLER), || group.is_ready());
                 }
                 Ok(Round::Blocked | Round::Done) | Err(_) => break,
             }
         }
-        self.crew.flush();
-        self.crew.dismiss(&self.control);
+        self.group.flush();
+        self.group.dismiss(&self.control);
         for thread in self.threads.drain(..) {
             // A stage thread catches its stages' panics, so there is no error left to collect.
             let _ = thread.join();
@@ -326,18 +327,18 @@ impl<T> Pipeline<T> {
 }
 
 /// Returns whether stages that have `passed` these numbers of events have all passed `merged`.
-pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> bool {
-    let are_level = passed.all(|passed| passed == merged);
+pub(super) fn have_passed(mut passed: impl Iterator<Item = u64>, merged: u64) -> bool {
+    let have_passed = passed.all(|passed| passed == merged);
     // ORDERING: Acquire (order::level), pairs with the Release in `Reader::release_until`, whose
     // values `passed` has read relaxed: what the stages did is visible to the caller when `flush`
     // returns.
     fence(order::level());
-    are_level
+    have_passed
 }
 
 impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
-        // There is no caller left to be notified of a producer that never ends; see `Pipeline`.
+        // It does not wait for producers: one might never end.
         self.control.enter(Lifecycle::Draining, "dropped");
         self.finish();
     }

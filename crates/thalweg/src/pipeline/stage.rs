@@ -106,12 +106,12 @@ impl<'c, T> Chunk<'c, T> {
         self.reader.next_sequence()
     }
 
-    /// Calls `look` for every event, before any of them is handled: to prefetch the memory that
+    /// Calls `inspect` with every event, before any of them is handled: to prefetch the memory that
     /// they will need, for example.
     #[inline(always)]
-    pub fn look(&mut self, mut look: impl FnMut(&T)) {
+    pub fn inspect(&mut self, mut inspect: impl FnMut(&T)) {
         self.reader.visit_mut(self.count, |_, event| {
-            look(event);
+            inspect(event);
             true
         });
     }
@@ -137,14 +137,15 @@ impl<'c, T> Chunk<'c, T> {
     }
 }
 
-/// Work on a chunk through a reader; returns how many events are done.
+/// The user's closure, of any kind.
 pub(super) trait Work<T>: Send {
     /// Whether an event is done when its call returns, and not only the chunk.
     const EACH: bool;
+    /// Works on a chunk through a reader; returns how many events are done.
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize;
-    /// Looks at one event. Only where [`EACH`](Self::EACH) holds and the reader only looks.
+    /// Reads one event. Only where [`EACH`](Self::EACH) holds and the reader only reads.
     #[inline(always)]
-    fn look(&mut self, _: &T, _: Context) {}
+    fn observe(&mut self, _: &T, _: Context) {}
     /// Changes one event. Only where [`EACH`](Self::EACH) holds and the reader writes.
     #[inline(always)]
     fn change(&mut self, _: &mut T, _: Context) {}
@@ -153,8 +154,8 @@ pub(super) trait Work<T>: Send {
 /// A closure that changes each event.
 pub(super) struct Change<F>(pub(super) F);
 
-/// A closure that looks at each event.
-pub(super) struct Look<F>(pub(super) F);
+/// A closure that reads each event.
+pub(super) struct Observe<F>(pub(super) F);
 
 /// A closure that changes the events of a chunk.
 pub(super) struct ChangeChunks<F>(pub(super) F);
@@ -175,7 +176,7 @@ impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
     }
 }
 
-impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
+impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Observe<F> {
     const EACH: bool = true;
 
     #[inline(always)]
@@ -187,7 +188,7 @@ impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
     }
 
     #[inline(always)]
-    fn look(&mut self, event: &T, context: Context) {
+    fn observe(&mut self, event: &T, context: Context) {
         (self.0)(event, context);
     }
 }
@@ -208,13 +209,13 @@ pub(super) struct Turn(u8);
 
 impl Turn {
     pub(super) const IDLE: Self = Self(0);
-    /// Events went through.
+    /// Events were processed.
     pub(super) const WORKED: Self = Self(1);
-    /// Events are surely left.
+    /// More events are known to wait.
     pub(super) const MORE: Self = Self(2);
-    /// The first event left must be offered again.
+    /// The next event must be offered again.
     pub(super) const BLOCKED: Self = Self(4);
-    /// No event any more.
+    /// No event will come any more.
     pub(super) const DONE: Self = Self(8);
 
     #[inline(always)]
@@ -248,35 +249,38 @@ fn outcome(done: usize, batch: usize, waiting: usize) -> Turn {
     }
 }
 
-/// A stage whose closure's type is forgotten. Its reader stands in its crew's line.
+/// A stage, whatever the type of its closure. Its reader is in the chain of its group.
 pub(super) trait Stage<T>: Send {
     /// Works on up to `limit` events.
     fn turn(&mut self, reader: &mut Reader<T>, limit: usize, mark: &mut Mark) -> Turn;
-    /// Looks at one event. Only where it has a [`pace`](Self::pace).
-    fn look(&mut self, event: &T, context: Context);
-    /// Works as [`look`](Self::look) where the stage changes events.
+    /// Reads one event. Only where it has a [`notify_interval`](Self::notify_interval).
+    fn observe(&mut self, event: &T, context: Context);
+    /// Works as [`observe`](Self::observe) where the stage changes events.
     fn change(&mut self, event: &mut T, context: Context);
-    /// After those on events with a sampled one among them, before they are released: they are of
-    /// `batch` that were waiting, and the work on them began at `begin`.
+    /// Records the time of the last calls of [`observe`](Self::observe) or
+    /// [`change`](Self::change), with a sampled event among theirs, before the events are released.
+    /// `batch` events were waiting, and the work on `chunk` began at `begin`.
     fn measured(&mut self, begin: u64, chunk: Chunked, batch: usize, mark: &mut Mark);
     /// Returns the number of events after which other threads must be notified of them, which
     /// [`notify`](Self::notify) does for those that sleep; `usize::MAX` if there are no others, and
-    /// `None` if the stage takes events by the chunk and can't go step by step.
-    fn pace(&self) -> Option<usize>;
-    /// Whose bells to ring after each event, if it gives each event's slot back at once.
-    fn eager_bells(&self) -> Option<&[usize]>;
-    /// Wakes the waiters for what was done in steps.
+    /// `None` if the stage takes events by the chunk, not one by one.
+    fn notify_interval(&self) -> Option<usize>;
+    /// Returns the threads to notify after each event, if the stage releases each event's slot at
+    /// once.
+    fn eager_waiters(&self) -> Option<&[usize]>;
+    /// Wakes the threads that wait for events that were processed one by one.
     fn notify(&mut self);
     /// Writes what was measured into the histograms.
     fn flush(&mut self);
-    /// Ticks at work by the samples that are not counted yet.
+    /// Returns the time that the stage worked, in ticks, by samples that are not counted yet.
     fn owed(&self) -> u64;
-    /// Counts what there is room for in the thread's time.
+    /// Counts those samples, up to what fits the thread's time.
     fn count(&mut self, span: Span);
-    /// Sets the bells to ring after each chunk, and whether to flush after each. `is_watched`:
-    /// stages on other threads wait for the events that it releases, be it without sleeping, so
-    /// that no bell is rung for them. `is_away`: the stage is on another thread than the caller.
-    fn seat(&mut self, bells: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool);
+    /// Attaches the stage to a thread: sets which threads it notifies after each chunk
+    /// (`waiters`), and whether it flushes its meter after each (`is_alone`). `is_watched`: stages
+    /// on other threads wait for the events that it releases, also those that never sleep and so
+    /// are not among `waiters`. `is_away`: the thread is not the caller's.
+    fn attach(&mut self, waiters: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool);
 }
 
 /// The one implementation of [`Stage`].
@@ -285,26 +289,26 @@ pub(super) struct Member<W> {
     meter: Meter,
     progress: usize,
     control: Arc<Control>,
-    bells: Box<[usize]>,
+    waiters: Box<[usize]>,
     /// Other threads wait for what this stage releases.
     is_watched: bool,
     flush_each: bool,
-    /// Only the caller comes after this stage, on another thread: each event's slot goes back at
-    /// once, since the call for the next event may wait for something that the caller does when it
-    /// has room.
+    /// Only the caller waits for this stage, on another thread: it releases each event's slot at
+    /// once, since its work on the next event may wait for something that the caller does when it
+    /// has a free slot.
     is_eager: bool,
-    /// Neither bells nor flushing.
+    /// It neither notifies threads nor flushes.
     is_quiet: bool,
     /// The number of events that may be done without further checks, if none is sampled.
     plain_max: usize,
 }
 
-/// The events that a stage takes up at a time.
+/// The events that a stage found waiting in one turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Batch {
-    /// Events.
+    /// The number of events.
     pub(super) count: usize,
-    /// The number of the first one behind them.
+    /// The sequence behind the last of them.
     pub(super) end: u64,
 }
 
@@ -315,7 +319,7 @@ impl<W> Member<W> {
             meter,
             progress,
             control,
-            bells: Box::default(),
+            waiters: Box::default(),
             is_watched: false,
             flush_each: false,
             is_eager: false,
@@ -357,7 +361,7 @@ impl<W> Member<W> {
         done
     }
 
-    /// Works on `count` events and gives each back at once.
+    /// Works on `count` events, and releases each at once.
     #[inline(never)]
     fn one_by_one<T>(&mut self, reader: &mut Reader<T>, count: usize, batch: Batch, mark: &mut Mark)
     where
@@ -370,7 +374,7 @@ impl<W> Member<W> {
                 self.measure(reader, begin, 1, batch.count, mark);
             }
             reader.give_back();
-            self.ring();
+            self.notify_room();
         }
         reader.release(0);
         if self.flush_each {
@@ -378,14 +382,14 @@ impl<W> Member<W> {
         }
     }
 
-    /// After an event whose slot was given back.
+    /// Notifies the threads that wait for the slot of an event that was released.
     #[inline(always)]
-    fn ring(&self) {
+    fn notify_room(&self) {
         #[cfg(shuttle)]
         if crate::ring::sync::fault::is("room_unrung") {
             return;
         }
-        self.control.ring(&self.bells);
+        self.control.notify(&self.waiters);
     }
 
     /// Notifies other threads after a chunk, where they wait for it or no one flushes later.
@@ -398,7 +402,7 @@ impl<W> Member<W> {
             done
         };
         if done > 0 {
-            self.control.ring(&self.bells);
+            self.control.notify(&self.waiters);
         }
         if self.flush_each {
             self.meter.flush();
@@ -432,7 +436,7 @@ impl<W> Member<W> {
         }
     }
 
-    /// Takes a turn with measuring, bells, or several chunks.
+    /// Takes a turn with a sampled event, notifications, or several chunks.
     #[inline(never)]
     fn turn_slow<T>(
         &mut self,
@@ -461,7 +465,7 @@ impl<W> Member<W> {
 fn nothing<T>(reader: &mut Reader<T>, mark: &mut Mark) -> Turn {
     mark.ticks = None;
     match reader.poll() {
-        // It came just now: the next turn has it.
+        // It was published just now: the next turn processes it.
         Polled::Ready(_) => Turn::MORE,
         Polled::Empty => Turn::IDLE,
         Polled::Closed => Turn::DONE,
@@ -478,7 +482,7 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         let count = waiting.min(limit);
         let next = reader.next_sequence();
         let end = next + count as u64;
-        // The rest is for what is rare, or large enough to pay for it.
+        // The slow path is for rare cases, and for counts large enough to pay for it.
         if count > self.plain_max || self.meter.is_sampled(next, count) {
             return self.turn_slow(reader, Batch { count, end }, waiting, mark);
         }
@@ -488,8 +492,8 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         outcome(done, count, waiting)
     }
 
-    fn look(&mut self, event: &T, context: Context) {
-        self.work.look(event, context);
+    fn observe(&mut self, event: &T, context: Context) {
+        self.work.observe(event, context);
     }
 
     fn change(&mut self, event: &mut T, context: Context) {
@@ -500,17 +504,17 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         self.meter.after(begin, chunk, batch, |_| true, mark);
     }
 
-    fn pace(&self) -> Option<usize> {
+    fn notify_interval(&self) -> Option<usize> {
         W::EACH.then_some(if self.is_watched {
-            // `usize::MAX` events come to a round.
+            // Also where the interval is `usize::MAX` events.
             self.progress.min(ROUND)
         } else {
             usize::MAX
         })
     }
 
-    fn eager_bells(&self) -> Option<&[usize]> {
-        self.is_eager.then_some(&*self.bells)
+    fn eager_waiters(&self) -> Option<&[usize]> {
+        self.is_eager.then_some(&*self.waiters)
     }
 
     fn notify(&mut self) {
@@ -531,12 +535,12 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         self.meter.count(span);
     }
 
-    fn seat(&mut self, bells: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool) {
+    fn attach(&mut self, waiters: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool) {
         let is_last_away = is_away && self.meter.is_last();
         // The caller waits for free slots.
         self.is_watched = is_watched || is_last_away;
-        self.is_quiet = bells.is_empty() && !is_alone;
-        self.bells = bells;
+        self.is_quiet = waiters.is_empty() && !is_alone;
+        self.waiters = waiters;
         self.flush_each = is_alone;
         self.is_eager = W::EACH && is_last_away;
         self.plain_max = if self.is_quiet && !self.is_eager {

@@ -3,7 +3,7 @@
 use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
-use crate::wait::{Mode, Pace, Signal, Strategy, block, prepare_parker};
+use crate::wait::{EventCount, Mode, Pace, Strategy, block, prepare_parker};
 
 /// How long a thread yields before it sleeps, where threads outnumber the cores, ns: longer than it
 /// would spin, since yielding is cheap for the others on the core, and sleeping sooner makes every
@@ -78,8 +78,8 @@ impl StageWait {
     }
 
     /// Returns once `ready` returns `true`. If the strategy may sleep, the thread that makes it
-    /// true must notify `signal` afterwards.
-    pub(super) fn until(&mut self, signal: &Signal, mut ready: impl FnMut() -> bool) {
+    /// true must notify `event_count` afterwards.
+    pub(super) fn until(&mut self, event_count: &EventCount, mut ready: impl FnMut() -> bool) {
         if ready() {
             return;
         }
@@ -97,7 +97,7 @@ impl StageWait {
             }
         }
         // Without a deadline it returns when there is something.
-        let _ = block(signal, &mut self.pace, None, || ready().then_some(()));
+        let _ = block(event_count, &mut self.pace, None, || ready().then_some(()));
     }
 
     /// Returns the function that a thread calls while it is awake.
@@ -115,7 +115,7 @@ impl StageWait {
     /// before it sleeps.
     pub(super) fn until_room(
         &mut self,
-        signal: &Signal,
+        event_count: &EventCount,
         plenty: usize,
         mut room: impl FnMut(bool) -> usize,
     ) {
@@ -139,7 +139,7 @@ impl StageWait {
                 break;
             }
         }
-        self.until(signal, || room(true) > 0);
+        self.until(event_count, || room(true) > 0);
     }
 
     fn pause_for(&self, ns: u64) -> u64 {
@@ -163,16 +163,16 @@ mod tests {
 
     #[test]
     fn every_strategy_ends_when_the_condition_holds() {
-        for strategy in Strategy::ALL {
+        for &strategy in Strategy::ALL {
             for (shares, room) in [(false, 0), (true, 0), (false, 64), (true, 64)] {
-                let shared = Arc::new((AtomicBool::new(false), Signal::new()));
+                let shared = Arc::new((AtomicBool::new(false), EventCount::new()));
                 let waiting = Arc::clone(&shared);
                 let thread = std::thread::spawn(move || {
-                    let mut waiter = StageWait::new(strategy, shares);
-                    let (condition, signal) = &*waiting;
+                    let mut wait = StageWait::new(strategy, shares);
+                    let (condition, event_count) = &*waiting;
                     match room {
-                        0 => waiter.until(signal, || condition.load(SeqCst)),
-                        _ => waiter.until_room(signal, room, |_| condition.load(SeqCst).into()),
+                        0 => wait.until(event_count, || condition.load(SeqCst)),
+                        _ => wait.until_room(event_count, room, |_| condition.load(SeqCst).into()),
                     }
                 });
                 // Mostly long enough that a thread which may sleep does.

@@ -55,8 +55,8 @@ pub struct Stats {
     /// The slowest sampled events, slowest first.
     pub slowest: Vec<SlowEvent>,
     /// The number of times that the automatic placement moved stages between threads.
-    pub moves: u64,
-    /// The first 64 of these moves.
+    pub switch_count: u64,
+    /// The first 64 of these switches.
     pub switches: Vec<Switch>,
     #[cfg_attr(feature = "serde", serde(skip))]
     profile: Snapshot,
@@ -132,7 +132,7 @@ impl Stats {
             end_to_end_ns,
             unsent_mean_ns: 0.0,
             slowest: Vec::new(),
-            moves: 0,
+            switch_count: 0,
             switches: Vec::new(),
             profile: Snapshot::none(),
         }
@@ -303,7 +303,7 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
             .iter()
             .map(|slow| slow_event(slow, gauges, clock))
             .collect(),
-        moves: 0,
+        switch_count: 0,
         switches: Vec::new(),
         profile,
     }

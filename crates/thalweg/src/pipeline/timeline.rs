@@ -328,7 +328,7 @@ impl Timeline {
     }
 }
 
-/// Where the next sampled event is, for a crew that works on published events in their order.
+/// Where the next sampled event is, for a group that works on published events in their order.
 #[derive(Debug)]
 pub(super) struct Samples {
     timeline: Arc<Timeline>,
@@ -644,7 +644,7 @@ mod tests {
     #[test]
     fn samples_are_read_with_when_they_were_due_while_their_rows_are_there() {
         let mut ring = crate::ring::broadcast::RingBuilder::new(64);
-        ring.looker(&[]);
+        ring.reader(&[]);
         let (mut publisher, mut readers) = ring.build(|| ()).expect("a valid ring");
         let timeline = Timeline::new(64, 3, 1, 1, false);
         let progress = publisher.progress();

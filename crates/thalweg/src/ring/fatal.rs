@@ -27,7 +27,7 @@ impl Panics {
     pub(crate) fn resume(self) {}
 }
 
-/// Drops each element that `take` gives.
+/// Drops each element that `take` returns.
 pub(crate) fn drop_each<T>(mut take: impl FnMut() -> Option<T>) {
     while let Some(value) = take() {
         Panics::default().catch(|| drop(value));

@@ -5,19 +5,20 @@
 //! each side keeps a private copy of the other's index and looks again only when that copy says
 //! full or empty.
 
+pub(crate) use mpmc::{Claimed, MpmcEnd};
+pub use mpmc::{MpmcClaim, MpmcRing};
 #[cfg(feature = "std")]
-pub use oneshot::{Giver, Taker, oneshot};
+pub use oneshot::{OneshotConsumer, OneshotProducer, oneshot};
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub(crate) use spsc::UsedByOneThreadAtATime;
 pub use spsc::{
     Layout, PopError, PushError, RingClaimError, SpscBatch, SpscClaim, SpscConsumer, SpscProducer,
     spsc,
 };
-pub(crate) use ticket::{Claimed, TicketEnd};
-pub use ticket::{Ticket, TicketClaim};
 
 #[cfg(feature = "std")]
 pub mod broadcast;
+mod mpmc;
 #[cfg(feature = "std")]
 mod oneshot;
 #[cfg(feature = "std")]
@@ -28,7 +29,6 @@ pub(crate) mod panics;
 pub(crate) mod sequence;
 mod spsc;
 pub(crate) mod sync;
-mod ticket;
 
 /// Asks for the line of `value`, which will be read soon: where it comes from memory, that takes
 /// some 100 ns during which other work can go on.

@@ -1,4 +1,4 @@
-//! Going on after a panic in foreign code; it goes on itself when all is done.
+//! Panics of user code: they are caught, and resumed when the work around them is complete.
 
 use super::sync::IS_MODEL;
 use std::any::Any;
@@ -10,8 +10,8 @@ use std::task::Waker;
 pub(crate) struct Panics(Option<Box<dyn Any + Send>>);
 
 impl Panics {
-    /// Does a piece of work, and gives what it gives. In a model its panic goes on at once: it may
-    /// be the model that fails, and then nothing of it can be touched any more.
+    /// Calls `work`, catches its panic, and returns its result. In a model a panic is not caught:
+    /// the model may have failed, and then its objects may not be accessed.
     pub(crate) fn catch<R>(&mut self, work: impl FnOnce() -> R) -> Option<R> {
         if IS_MODEL {
             return Some(work());
@@ -28,7 +28,7 @@ impl Panics {
         }
     }
 
-    /// All is done: the first panic goes on, if there was one.
+    /// Resumes the first panic, if there was one.
     pub(crate) fn resume(self) {
         match self.0 {
             // A second panic while the first unwinds would end the process.
@@ -42,9 +42,8 @@ impl Panics {
 /// The number of times that a panic, thrown by the drop of a thrown value, is itself dropped.
 const THROWN_MAX: u32 = 16;
 
-/// Drops what a panic threw. It may panic again while it is dropped: that goes no further. A
-/// payload that it throws then is dropped as well, but not for ever, since there need be no end to
-/// it: after 16 of them the last one leaks.
+/// Drops the payload of a panic. If that panics, the panic is caught, and its payload is dropped as
+/// well; after 16 such payloads the last one leaks, since there need be no end of them.
 pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
     for _ in 0..THROWN_MAX {
         match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
@@ -55,8 +54,8 @@ pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
     std::mem::forget(payload);
 }
 
-/// Runs foreign code whose panic goes no further: the panic hook has reported it, and the caller
-/// may hold an element that must not be lost.
+/// Runs user code and catches its panic: the panic hook has reported it, and the caller may hold an
+/// element that must not be lost.
 pub(crate) fn quietly<R>(work: impl FnOnce() -> R) -> Option<R> {
     let mut panics = Panics::default();
     let result = panics.catch(work);
@@ -71,15 +70,15 @@ pub(crate) fn wake(waker: Option<Waker>) {
     }
 }
 
-/// Drops a waker, if there is one, or what holds one, [quietly].
+/// Drops a waker, or a value that holds one, [quietly].
 pub(crate) fn let_go<W>(waker: Option<W>) {
     if waker.is_some() {
         quietly(|| drop(waker));
     }
 }
 
-/// Drops each element that `take` gives. If drops panic, all the others are dropped all the same,
-/// and the first panic goes on at the end.
+/// Drops each element that `take` returns. If a drop panics, the others are dropped all the same,
+/// and the first panic is resumed at the end.
 pub(crate) fn drop_each<T>(mut take: impl FnMut() -> Option<T>) {
     let mut panics = Panics::default();
     while let Some(value) = take() {

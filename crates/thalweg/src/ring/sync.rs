@@ -65,15 +65,16 @@ pub(crate) fn spin_hint() {
     core::hint::spin_loop();
 }
 
-/// Returns whether a model has failed and is being taken down; then nothing of it can be locked any
-/// more, and destructors leave it as it is.
+/// Returns whether a model has failed and is being torn down; then its locks can't be taken any
+/// more, and destructors do nothing.
 #[cfg(feature = "std")]
 #[inline(always)]
 pub(crate) fn is_model_over() -> bool {
     IS_MODEL && std::thread::panicking()
 }
 
-/// Locks. Nothing panics half way under the locks of this crate, so a poisoned one is as good.
+/// Locks a mutex. No code panics in the middle of a change under the locks of this crate, so a
+/// poisoned one is consistent.
 #[cfg(feature = "std")]
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -104,59 +105,60 @@ pub(crate) mod order {
         publish = Release, weak Relaxed;
         /// A reader sees what a writer published.
         observe = Acquire, weak Relaxed;
-        /// A reader gives slots back.
+        /// A reader releases slots.
         release = Release, weak Relaxed;
         /// A writer learns that slots are free again.
         reclaim = Acquire, weak Relaxed;
-        /// A producer draws a ticket below a limit, knowing what has left.
+        /// A producer claims a position below a limit, after it has loaded what was popped.
         admit = Release, weak Relaxed;
-        /// A producer learns what had left before others drew their tickets.
+        /// A producer sees what was popped before other producers claimed their positions.
         weigh = Acquire, weak Relaxed;
-        /// An endpoint says that it is gone.
+        /// An endpoint publishes that it was dropped.
         close = Release, weak Relaxed;
-        /// The other endpoint learns that it is gone.
+        /// The other endpoint sees that it was dropped.
         closed = Acquire, weak Relaxed;
-        /// An endpoint leaves, or a last stage has done with an event: the last one sees all that
-        /// the others did.
+        /// An endpoint leaves, or a last stage is done with an event: the last one sees everything
+        /// that the others did.
         leave = AcqRel, weak Relaxed;
         /// A state is changed.
         change = Release, weak Relaxed;
         /// A thread that sees the new state sees what was done before.
         changed = Acquire, weak Relaxed;
-        /// Stages that change hands are called back, or come.
+        /// Stages are recalled, or handed over.
         recall = Release, weak Relaxed;
-        /// The thread that has them learns that, and sees the work that there is for them.
+        /// The other thread sees that, and the events that wait for the stages.
         recalled = Acquire, weak Relaxed;
-        /// The fence behind a read of how far all stages are: what they did is visible.
+        /// The fence after loads of the progress of all stages: what they did is visible.
         level = Acquire, weak Release;
-        /// A producer says that it published after the consumer may have looked for the last time.
+        /// A producer reports that it published when the consumer may have checked for the last
+        /// time.
         late = AcqRel, weak Relaxed;
-        /// A consumer has looked for the last time, and leaves what comes to the producer.
+        /// A consumer has checked for the last time, and leaves later elements to the producer.
         done = AcqRel, weak Relaxed;
-        /// One of two sides publishes what it did, and learns what the other did before.
+        /// One of two sides publishes what it did, and sees what the other did before.
         exchange = AcqRel, weak Relaxed;
-        /// The fence between "publish" and "does anyone sleep?", and between "I sleep" and "is
-        /// there anything?" (Dekker). The weak form is only acquire-release, which lets both miss
-        /// each other.
+        /// The fence between publishing and checking for waiters, and between registering a waiter
+        /// and checking the condition (Dekker). The weak form is only acquire-release, which lets
+        /// both sides miss each other.
         dekker = SeqCst, weak AcqRel;
         /// In a model, the cheap side of an asymmetric barrier.
         #[cfg(any(loom, shuttle))]
         light = SeqCst, weak AcqRel;
-        /// In a model, the dear side of an asymmetric barrier.
+        /// In a model, the expensive side of an asymmetric barrier.
         #[cfg(any(loom, shuttle))]
         heavy = SeqCst, weak AcqRel;
-        /// The last receiver finds no sender left, and sees what they sent; the last of the last
+        /// The last receiver finds no sender left, and sees what senders sent; the last of the last
         /// stages sees when the others ended.
         all_left = Acquire, weak Relaxed;
-        /// A thread that looks for the last time publishes that, and its work before.
+        /// A thread that checks for the last time publishes that, and its work before.
         end = Release, weak Relaxed;
-        /// A waiter that comes later passes that on.
+        /// A waiter that registers later passes that on.
         carry_end = Release, weak Relaxed;
-        /// A notifier learns that no thread will look again.
+        /// A notifier sees that no thread will check again.
         ended = Acquire, weak Relaxed;
-        /// A thread that wakes another one hands it what came before.
+        /// A thread wakes another one, and publishes what it did before.
         wake = Release, weak Relaxed;
-        /// A woken thread sees what came before the wake-up.
+        /// A woken thread sees what its waker did before.
         woken = Acquire, weak Relaxed;
     }
 }

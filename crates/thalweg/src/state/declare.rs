@@ -36,7 +36,7 @@ pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
     }
 
     /// Returns whether the transition from this state to `to` is declared.
-    fn may(self, to: Self) -> bool {
+    fn can_change_to(self, to: Self) -> bool {
         declared(self).next.contains(to)
     }
 }
@@ -45,25 +45,26 @@ pub(super) fn declared<S: States>(state: S) -> &'static Declared<S> {
     &S::TABLE[usize::from(state.number())]
 }
 
-/// Returns whether a table is one: its states have their places as numbers, and go to states of it.
+/// Returns whether a table is consistent: the number of each state is its index, and transitions
+/// lead to states of the table.
 pub(super) fn is_sound<S: States>() -> bool {
     let count = S::TABLE.len();
     let known = u64::MAX.checked_shr(STATES_MAX.saturating_sub(count) as u32);
-    let mut places = (0_u8..).zip(S::TABLE);
+    let mut states = (0_u8..).zip(S::TABLE);
     (1..=STATES_MAX).contains(&count)
-        && places.all(|(number, declared)| {
+        && states.all(|(number, declared)| {
             declared.state.number() == number
                 && S::from_number(number) == declared.state
                 && declared.next.bits & !known.unwrap_or(0) == 0
         })
 }
 
-/// Where a state may get to, in any number of transitions.
+/// Returns the states that can be reached from a state, in any number of transitions.
 pub(super) fn reachable<S: States>(from: S) -> Group<S> {
     let mut found = declared(from).next;
     loop {
         let reached = S::TABLE.iter().filter(|next| found.contains(next.state));
-        let more = reached.fold(found, |more, declared| more.or(declared.next));
+        let more = reached.fold(found, |more, declared| more.union(declared.next));
         if more == found {
             return found;
         }
@@ -88,12 +89,12 @@ impl<S> Group<S> {
 
     /// Returns the union of two groups.
     #[must_use]
-    pub const fn or(self, other: Self) -> Self {
+    pub const fn union(self, other: Self) -> Self {
         Self::from_bits(self.bits | other.bits)
     }
 
     /// Returns whether two groups have a state in common.
-    pub const fn meets(self, other: Self) -> bool {
+    pub const fn intersects(self, other: Self) -> bool {
         self.bits & other.bits != 0
     }
 }
@@ -127,7 +128,7 @@ impl<S: States> From<S> for Group<S> {
 impl<S: States> FromIterator<S> for Group<S> {
     fn from_iter<I: IntoIterator<Item = S>>(states: I) -> Self {
         let states = states.into_iter();
-        states.fold(Self::from_bits(0), |all, state| all.or(state.into()))
+        states.fold(Self::from_bits(0), |all, state| all.union(state.into()))
     }
 }
 
@@ -170,7 +171,7 @@ impl<S: States> fmt::Display for Group<S> {
 ///     pub group CLOSED = [Shut, Locked];
 /// }
 ///
-/// assert!(Door::Open.may(Door::Shut) && !Door::Open.may(Door::Locked));
+/// assert!(Door::Open.can_change_to(Door::Shut) && !Door::Open.can_change_to(Door::Locked));
 /// let door = StateCell::new("door", Door::Locked);
 /// assert!(door.is_within(Door::CLOSED));
 /// let error = door.change_to(Door::Open, "a push").unwrap_err();
@@ -269,5 +270,5 @@ crate::states! {
     pub group ENDING = [Draining, Stopped];
     /// The states in which new work is either accepted, or refused for ever. A thread that finds
     /// the state starting or paused may wait for this group.
-    pub group SETTLED = [Running, Draining, Stopped];
+    pub group RUNNING_OR_ENDING = [Running, Draining, Stopped];
 }

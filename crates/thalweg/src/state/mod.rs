@@ -34,8 +34,8 @@
 //! # Rules
 //! 1. `word` changes under the lock only, and each change makes another word of it.
 //! 2. A change stores the word with a release; a read of the word acquires it.
-//! 3. A thread that changes the state notifies the signal afterwards. A waiter looks after it is
-//!    listed.
+//! 3. A thread that changes the state notifies the event count afterwards. A waiter checks the
+//!    state after it has registered.
 //! 4. A waiter keeps the version that it began with. It is done if the state that it sees is one
 //!    that it waits for, or if one of those was entered at a later version.
 //!
@@ -43,8 +43,8 @@
 //! By rule 1 transitions have an order, and each was checked against the state that it left. By
 //! rule 2 what was done before a change is visible to every thread that sees it or a later one,
 //! since the lock hands on what came before the earlier ones. By rule 3 and the argument of
-//! [`Signal`] no waiter sleeps through a change; by rule 4 none misses a state
-//! that is left again before the waiter looks.
+//! [`EventCount`] no waiter sleeps through a change; by rule 4 none misses a state
+//! that is left again before the waiter checks.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -56,7 +56,7 @@ use std::time::Instant;
 use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock, order};
-use crate::wait::{Mode, Pace, Registration, Signal, block, wait_on};
+use crate::wait::{EventCount, Mode, Pace, Registration, block, wait_until};
 use declare::{declared, is_sound, reachable};
 
 pub use declare::{Declared, Group, Lifecycle, STATES_MAX, States};
@@ -127,7 +127,7 @@ impl<S: States> StateCell<S> {
     /// [`ChangeError`] if the transition is not declared, or the present state is not `from`. If
     /// several threads change from the same state, one of them succeeds.
     pub fn change(&self, from: S, to: S, why: &'static str) -> Result<(), ChangeError<S>> {
-        if !from.may(to) {
+        if !from.can_change_to(to) {
             return Err(self.not_declared(from, to));
         }
         self.transit(Some(from), to, why).map(drop)
@@ -170,7 +170,7 @@ impl<S: States> StateCell<S> {
                 to,
             });
         }
-        if !from.may(to) {
+        if !from.can_change_to(to) {
             return Err(self.not_declared(from, to));
         }
         let new = old.next(to);
@@ -180,7 +180,7 @@ impl<S: States> StateCell<S> {
         view.front.word.store(new.word(), order::change());
         drop(book);
         if !fault::is("change_unnotified") {
-            view.signal.notify_all();
+            view.event_count.notify_all();
         }
         #[cfg(feature = "tracing")]
         tracing::event!(
@@ -251,7 +251,7 @@ struct Front {
 pub struct StateView<S: States> {
     front: Front,
     book: Mutex<Book<S>>,
-    signal: Signal,
+    event_count: EventCount,
     of: &'static str,
     clock: Box<dyn Fn() -> u64 + Send + Sync>,
 }
@@ -273,7 +273,7 @@ impl<S: States> StateView<S> {
         Self {
             front: Front { word },
             book: Mutex::new(Book::new(LOGGED)),
-            signal: Signal::new(),
+            event_count: EventCount::new(),
             of,
             clock: Box::new(move || clock.ns(clock.ticks())),
         }
@@ -339,8 +339,13 @@ impl<S: States> StateView<S> {
     /// # Errors
     /// No declared transitions lead there any more.
     pub fn wait_for(&self, wanted: impl Into<Group<S>>) -> Result<(), Unreachable<S>> {
-        let looking = self.looking_for(wanted.into());
-        let outcome = block(&self.signal, &mut Pace::new(Mode::LowPower), None, looking);
+        let check = self.check_for(wanted.into());
+        let outcome = block(
+            &self.event_count,
+            &mut Pace::new(Mode::LowPower),
+            None,
+            check,
+        );
         outcome.expect("without a deadline it does not time out")
     }
 
@@ -354,7 +359,12 @@ impl<S: States> StateView<S> {
         deadline: Instant,
     ) -> Result<(), WaitError<S>> {
         let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::LowPower));
-        match block(&self.signal, pace, Some(deadline), self.looking_for(wanted)) {
+        match block(
+            &self.event_count,
+            pace,
+            Some(deadline),
+            self.check_for(wanted),
+        ) {
             Ok(outcome) => outcome.map_err(WaitError::Unreachable),
             Err(_) => Err(WaitError::TimedOut {
                 of: self.of,
@@ -373,27 +383,27 @@ impl<S: States> StateView<S> {
         &self,
         wanted: impl Into<Group<S>>,
     ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
-        wait_on(
-            &self.signal,
+        wait_until(
+            &self.event_count,
             Registration::default(),
-            self.looking_for(wanted.into()),
+            self.check_for(wanted.into()),
         )
     }
 
-    /// Returns the check of a waiter, which gives something once the wait is over.
-    fn looking_for(
+    /// Returns the check of a waiter, which returns `Some` once the wait is over.
+    fn check_for(
         &self,
         wanted: Group<S>,
     ) -> impl FnMut() -> Option<Result<(), Unreachable<S>>> + Send + Unpin {
         let since = self.version();
-        // The last version that was looked at in vain.
-        let mut in_vain = None;
+        // The last version that was checked without success.
+        let mut last_checked = None;
         move || {
             let now = self.version();
             if wanted.contains(now.state()) {
                 return Some(Ok(()));
             }
-            if in_vain.replace(now) == Some(now) {
+            if last_checked.replace(now) == Some(now) {
                 return None;
             }
             let has_passed = now != since
@@ -404,7 +414,7 @@ impl<S: States> StateView<S> {
             }
             let found = now.state();
             let of = self.of;
-            (!wanted.meets(reachable(found))).then_some(Err(Unreachable { of, found, wanted }))
+            (!wanted.intersects(reachable(found))).then_some(Err(Unreachable { of, found, wanted }))
         }
     }
 }
@@ -415,8 +425,7 @@ pub const LOGGED: usize = 32;
 /// One transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Change<S> {
-    /// The number of the transition, from 1 on. Transitions for which the log has no room are
-    /// missing.
+    /// The number of the transition, from 1 on. Transitions that the log does not hold are missing.
     pub number: u64,
     /// The state before.
     pub from: S,
@@ -488,16 +497,16 @@ pub enum ChangeError<S> {
     NotDeclared {
         /// The name of the thing whose state it is.
         of: &'static str,
-        /// The state in which it is, and which it was to leave.
+        /// The present state, from which it was to change.
         from: S,
         /// The state that it was to change to.
         to: S,
     },
-    /// It is in another state than the one that it was to leave.
+    /// The present state is not the one from which it was to change.
     WrongState {
         /// The name of the thing whose state it is.
         of: &'static str,
-        /// The state that it was to leave.
+        /// The state from which it was to change.
         expected: S,
         /// The state in which it is.
         found: S,

@@ -99,14 +99,19 @@ fn a_waiter() {
 fn a_passing_state() {
     let state = cell(Paused);
     let theirs = Arc::clone(&state);
-    let looking = state.looking_for(Running.into());
+    let looking = state.check_for(Running.into());
     let other = thread::spawn(move || {
         theirs.change(Paused, Running, "go on").expect("paused");
         theirs
             .change(Running, Draining, "the end")
             .expect("running");
     });
-    let waited = block(&state.signal, &mut Pace::new(Mode::LowPower), None, looking);
+    let waited = block(
+        &state.event_count,
+        &mut Pace::new(Mode::LowPower),
+        None,
+        looking,
+    );
     assert_eq!(waited, Ok(Ok(())));
     other.join().unwrap();
 }

@@ -1,4 +1,4 @@
-//! A wait on a signal: a thread checks, spins and sleeps, by a pace; a task is polled.
+//! A wait on an event count: a thread checks, spins and sleeps, by a pace; a task is polled.
 
 use std::borrow::BorrowMut;
 use std::future::Future;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use super::parker::{self, Ended, Parker};
-use super::{Entry, Kind, Pace, Signal};
+use super::{Entry, EventCount, Kind, Pace};
 use crate::ring::sync::{fault, is_model_over};
 
 /// The error of a wait whose deadline was reached.
@@ -19,10 +19,10 @@ errors!(TimedOut {
 });
 
 /// Calls `attempt` until it returns `Some`: at once, then repeatedly for as long as `pace` spins,
-/// then whenever `signal` is notified. The thread that makes an attempt succeed must notify the
-/// signal afterwards.
+/// then whenever `event_count` is notified. The thread that makes an attempt succeed must notify
+/// the event count afterwards.
 ///
-/// `attempt` may wait on signals itself. If it panics, the wait is cancelled.
+/// `attempt` may wait on event counts itself. If it panics, the wait is cancelled.
 ///
 /// It costs nothing beyond the attempt if that succeeds at once, and allocates nothing but in the
 /// first wait of a thread and in a wait within a wait.
@@ -35,213 +35,215 @@ errors!(TimedOut {
 /// If `attempt` does.
 #[inline]
 pub fn block<R>(
-    signal: &Signal,
+    event_count: &EventCount,
     pace: &mut Pace,
     deadline: Option<Instant>,
     mut attempt: impl FnMut() -> Option<R>,
 ) -> Result<R, TimedOut> {
     match attempt() {
         Some(found) => Ok(found),
-        None => block_listed(
-            &mut wait_on(signal, Registration::default(), attempt),
+        None => block_waiter(
+            &mut wait_until(event_count, Registration::default(), attempt),
             pace,
             deadline,
         ),
     }
 }
 
-/// A listed wait on a signal that is not known here.
+/// A waiter's registration with an event count, which the caller passes to each method.
 #[derive(Debug, Default)]
 pub(crate) struct Registration {
     entry: Option<Entry>,
-    /// A notification that no look has used up.
-    owed: bool,
+    /// It was notified, and has not checked its condition since.
+    has_unused: bool,
 }
 
 impl Registration {
-    pub(crate) fn register(&mut self, signal: &Signal, waker: &Waker, kind: Kind) {
-        self.entry = Some(signal.list(waker, kind));
+    pub(crate) fn register(&mut self, event_count: &EventCount, waker: &Waker, kind: Kind) {
+        self.entry = Some(event_count.register_as(waker, kind));
     }
 
-    /// Has `waker` woken from now on; returns whether it is still listed, or was not.
-    pub(crate) fn stay(&mut self, signal: &Signal, waker: &Waker) -> bool {
+    /// Replaces the waker by `waker`; returns `false` if it was notified since it registered.
+    pub(crate) fn update(&mut self, event_count: &EventCount, waker: &Waker) -> bool {
         match self.entry {
-            Some(entry) if !signal.update(entry, waker) => {
+            Some(entry) if !event_count.update(entry, waker) => {
                 self.entry = None;
-                self.owed = true;
+                self.has_unused = true;
                 false
             }
-            _ => !self.owed,
+            _ => !self.has_unused,
         }
     }
 
-    pub(crate) fn unregister(&mut self, signal: &Signal) {
+    pub(crate) fn unregister(&mut self, event_count: &EventCount) {
         if let Some(entry) = self.entry.take() {
-            self.owed |= !signal.unregister(entry);
+            self.has_unused |= !event_count.unregister(entry);
         }
     }
 
-    /// A look after a notification uses it up.
+    /// Marks the notification as used: the caller checks its condition next.
     #[inline]
-    pub(crate) fn used_up(&mut self) {
-        self.owed = false;
+    pub(crate) fn mark_used(&mut self) {
+        self.has_unused = false;
     }
 
-    pub(crate) fn is_listed(&self) -> bool {
+    pub(crate) fn is_registered(&self) -> bool {
         self.entry.is_some()
     }
 
-    /// Waits no more: what it was notified of and has not used is passed on, since what it got, if
-    /// anything, it may have got before.
-    pub(crate) fn leave(&mut self, signal: &Signal) {
-        self.unregister(signal);
-        self.pass_on(signal);
+    /// Cancels the wait. A notification that was not used is passed on: what the caller found, if
+    /// anything, it may have found before the notification.
+    pub(crate) fn cancel(&mut self, event_count: &EventCount) {
+        self.unregister(event_count);
+        self.pass_on(event_count);
     }
 
-    /// Passes a notification on that was not used.
-    pub(crate) fn pass_on(&mut self, signal: &Signal) {
-        if std::mem::take(&mut self.owed) && !fault::is("future_pass_on") {
-            signal.notify_one();
+    /// Passes on a notification that was not used.
+    pub(crate) fn pass_on(&mut self, event_count: &EventCount) {
+        if std::mem::take(&mut self.has_unused) && !fault::is("future_pass_on") {
+            event_count.notify_one();
         }
     }
 }
 
-/// Makes attempts for a task that waits on a signal of `owner`: what [`block`] is to a thread.
-/// `place` gives the signal, and where the wait is kept; a caller that gives up must leave.
-pub(crate) fn poll_on<O, R>(
+/// Polls `attempt` for a task that waits on an event count of `owner`: the counterpart of
+/// [`block`]. `parts` returns the event count and the registration with it; a caller that gives up
+/// must [`cancel`](Registration::cancel) that.
+pub(crate) fn poll_until<O, R>(
     owner: &mut O,
-    place: impl Fn(&mut O) -> (&Signal, &mut Registration),
+    parts: impl Fn(&mut O) -> (&EventCount, &mut Registration),
     context: &Context<'_>,
     mut attempt: impl FnMut(&mut O) -> Option<R>,
 ) -> Poll<R> {
     let waker = context.waker();
-    let (signal, listed) = place(owner);
-    listed.stay(signal, waker);
+    let (event_count, registration) = parts(owner);
+    registration.update(event_count, waker);
     loop {
-        // A wait that a notification has ended is over: the look that follows uses it up.
-        place(owner).1.used_up();
+        // The attempt that follows uses a notification that has come.
+        parts(owner).1.mark_used();
         let found = attempt(owner);
-        let (signal, listed) = place(owner);
+        let (event_count, registration) = parts(owner);
         if let Some(found) = found {
-            listed.leave(signal);
+            registration.cancel(event_count);
             return Poll::Ready(found);
         }
-        // Listed since before that look, there is nothing new to look for.
-        if listed.is_listed() && listed.stay(signal, waker) {
+        // It was registered before that attempt, and has not been notified since.
+        if registration.is_registered() && registration.update(event_count, waker) {
             return Poll::Pending;
         }
-        listed.register(signal, waker, Kind::Task);
+        registration.register(event_count, waker, Kind::Task);
         if fault::is("future_look_again") {
             return Poll::Pending;
         }
     }
 }
 
-/// Returns a wait on one signal: for [`block_listed`], or to be awaited by a task. Where `listed`
-/// is kept in an endpoint, that can end the wait when the future is forgotten.
-pub(crate) fn wait_on<R, F: FnMut() -> Option<R>, L: BorrowMut<Registration>>(
-    signal: &Signal,
-    listed: L,
+/// Returns a wait on one event count, for [`block_waiter`], or to be awaited by a task. If
+/// `registration` is kept in an endpoint, that can cancel the wait when the future is forgotten.
+pub(crate) fn wait_until<R, F: FnMut() -> Option<R>, L: BorrowMut<Registration>>(
+    event_count: &EventCount,
+    registration: L,
     attempt: F,
-) -> OnSignal<'_, F, L> {
-    OnSignal {
-        signal,
+) -> EventWait<'_, F, L> {
+    EventWait {
+        event_count,
         attempt,
-        listed,
+        registration,
     }
 }
 
-/// A wait on one signal.
-pub(crate) struct OnSignal<'s, F, L: BorrowMut<Registration> = Registration> {
-    signal: &'s Signal,
+/// A wait on one event count.
+pub(crate) struct EventWait<'s, F, L: BorrowMut<Registration> = Registration> {
+    event_count: &'s EventCount,
     attempt: F,
-    listed: L,
+    registration: L,
 }
 
-impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
+impl<R, F: FnMut() -> Option<R>> Waiter for EventWait<'_, F> {
     type Found = R;
 
-    fn look(&mut self) -> Option<R> {
+    fn check(&mut self) -> Option<R> {
         (self.attempt)()
     }
 
-    fn list(&mut self, waker: &Waker) -> Option<R> {
-        self.listed.entry = Some(self.signal.list(waker, Kind::Thread));
-        // A notification in between may have been for something else than was found; the drop
+    fn register(&mut self, waker: &Waker) -> Option<R> {
+        self.registration.entry = Some(self.event_count.register_as(waker, Kind::Thread));
+        // If the attempt succeeds, a notification may have come for another element; the drop
         // passes it on.
         (self.attempt)()
     }
 
-    fn leave(&mut self) -> Option<R> {
-        self.listed.unregister(self.signal);
+    fn unregister(&mut self) -> Option<R> {
+        self.registration.unregister(self.event_count);
         let found = (self.attempt)();
-        // Also if someone else was faster: the notification was for what that one took.
-        self.listed.used_up();
+        // Also if it found nothing: the notification was for an element that another waiter took.
+        self.registration.mark_used();
         found
     }
 }
 
 impl<R, F: FnMut() -> Option<R> + Unpin, L: BorrowMut<Registration> + Unpin> Future
-    for OnSignal<'_, F, L>
+    for EventWait<'_, F, L>
 {
     type Output = R;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
-        poll_on(
+        poll_until(
             self.get_mut(),
-            |this| (this.signal, this.listed.borrow_mut()),
+            |this| (this.event_count, this.registration.borrow_mut()),
             context,
             |this| (this.attempt)(),
         )
     }
 }
 
-impl<F, L: BorrowMut<Registration>> Drop for OnSignal<'_, F, L> {
-    /// Notifications that it did not use are passed on, also if an attempt panics.
+impl<F, L: BorrowMut<Registration>> Drop for EventWait<'_, F, L> {
+    /// Passes on a notification that was not used, also if an attempt panics.
     fn drop(&mut self) {
-        // A model that has failed is torn down, and nothing of it may be touched.
+        // A model that has failed is torn down, and its objects may not be accessed.
         if !is_model_over() {
-            self.listed.borrow_mut().leave(self.signal);
+            self.registration.borrow_mut().cancel(self.event_count);
         }
     }
 }
 
-/// A wait that lists itself, on several signals or somewhere else.
-pub(crate) trait Listing {
+/// A waiter that registers itself: with several event counts, or at a rendezvous.
+pub(crate) trait Waiter {
     type Found;
 
-    /// Returns whether this side must be listed before it spins: at a rendezvous, the other side
-    /// does not see it before.
-    fn spins_listed(&mut self) -> bool {
+    /// Returns whether this side must be registered before it spins: at a rendezvous, the other
+    /// side does not see it before.
+    fn spins_registered(&mut self) -> bool {
         false
     }
 
-    /// Looks, while it is not listed.
-    fn look(&mut self) -> Option<Self::Found>;
+    /// Checks the condition, while it is not registered.
+    fn check(&mut self) -> Option<Self::Found>;
 
-    /// Lists this wait so that `waker` is woken when there is something to look at, and looks
-    /// again. When it returns something, it is not listed any more.
-    fn list(&mut self, waker: &Waker) -> Option<Self::Found>;
+    /// Registers `waker` wherever the condition may become true, and checks the condition again. If
+    /// that succeeds, nothing is registered any more.
+    fn register(&mut self, waker: &Waker) -> Option<Self::Found>;
 
-    /// Takes this wait off all lists, and looks. Must also happen when the owner is dropped.
-    fn leave(&mut self) -> Option<Self::Found>;
+    /// Ends all registrations, and checks the condition. The owner's drop must do so, too.
+    fn unregister(&mut self) -> Option<Self::Found>;
 }
 
-/// Works as [`block`], for a wait that lists itself; the caller has looked once.
+/// Works as [`block`], for a waiter that registers itself; the caller has checked once.
 ///
 /// # Errors
-/// [`TimedOut`] when the deadline is reached and there is nothing; the wait is not listed then.
+/// [`TimedOut`] when the deadline is reached and the condition does not hold; nothing is registered
+/// then.
 #[cold]
-pub(crate) fn block_listed<L: Listing>(
-    listing: &mut L,
+pub(crate) fn block_waiter<L: Waiter>(
+    waiter: &mut L,
     pace: &mut Pace,
     deadline: Option<Instant>,
 ) -> Result<L::Found, TimedOut> {
     pace.begin(deadline);
-    let mut spins_listed = listing.spins_listed();
-    if !spins_listed {
+    let mut spins_registered = waiter.spins_registered();
+    if !spins_registered {
         while pace.spin_more() {
-            if let Some(found) = listing.look() {
+            if let Some(found) = waiter.check() {
                 pace.found_spinning();
                 return Ok(found);
             }
@@ -250,10 +252,10 @@ pub(crate) fn block_listed<L: Listing>(
     parker::with(|parker| {
         loop {
             parker.reset();
-            if let Some(found) = listing.list(parker.waker()) {
+            if let Some(found) = waiter.register(parker.waker()) {
                 return Ok(found);
             }
-            let is_notified = std::mem::take(&mut spins_listed) && spin(parker, pace);
+            let is_notified = std::mem::take(&mut spins_registered) && spin(parker, pace);
             let ended = if is_notified {
                 Ended::Awake
             } else {
@@ -263,7 +265,7 @@ pub(crate) fn block_listed<L: Listing>(
             if let Ended::Asleep(woken) = ended {
                 pace.woken(woken);
             }
-            if let Some(found) = listing.leave() {
+            if let Some(found) = waiter.unregister() {
                 return Ok(found);
             }
             let is_late = |deadline| Instant::now() >= deadline;

@@ -25,28 +25,28 @@
 //! others from running. So there no thread spins by [`Strategy::Adaptive`] or a [`Mode`]; by
 //! [`Strategy::Spin`] it spins anyway.
 //!
-//! Pipelines and channels wait on a [`Signal`], on which any number of threads and tasks can wait.
-//! [`block`] is a thread's wait on a signal, with a [`Pace`] that measures what a wake-up costs and
-//! how long waits are.
+//! Pipelines and channels wait on an [`EventCount`], on which any number of threads and tasks can
+//! wait. [`block`] is a thread's wait on an event count, with a [`Pace`] that measures what a
+//! wake-up costs and how long waits are.
 
 pub(crate) mod barrier;
 mod block;
 pub mod cores;
 mod costs;
+mod event_count;
 mod pace;
 mod parker;
-mod signal;
 mod strategy;
 mod wait_queue;
 
 pub(crate) use crate::ring::panics::{Panics, discard, let_go, wake};
-pub(crate) use block::{Listing, Registration, block_listed, poll_on, wait_on};
+pub(crate) use block::{Registration, Waiter, block_waiter, poll_until, wait_until};
 pub use block::{TimedOut, block};
 pub use costs::Costs;
+pub use event_count::EventCount;
+pub(crate) use event_count::Kind;
 pub use pace::Pace;
 pub(crate) use parker::{Lent, prepare as prepare_parker};
-pub(crate) use signal::Kind;
-pub use signal::Signal;
 pub use strategy::{Mode, Strategy};
 pub use wait_queue::Entry;
 pub(crate) use wait_queue::{Wait, WaitQueue, renew};

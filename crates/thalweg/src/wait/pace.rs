@@ -1,35 +1,36 @@
-//! How long to spin before sleeping, learned from what waiting has cost.
+//! A pace: how long a thread spins before it sleeps, learned from what its waits have cost.
 //!
 //! Spinning for as long as a wake-up costs, and sleeping then, costs at most twice what knowing the
-//! future would (Karlin, Manasse, McGeoch and Owicki, 1990). Two things are measured to do better:
+//! future would (Karlin, Manasse, McGeoch and Owicki, 1990). A pace measures two values to do
+//! better:
 //!
-//! - The cost of a wake-up: from when the waker woke this thread until it ran. EWMA of 1/8.
-//! - The idle gap, until something came. EWMA of 1/8, in which a long one counts as four wake-ups.
-//!   While that is above one and a half, nothing is to be expected in time, and sleeping at once is
-//!   the cheaper way. While it is above half a wake-up, the budget is two: threads that wake each
-//!   other see gaps of just one wake-up, and with a budget of one would never find out that both
-//!   could spin. So one wait costs up to three times the best, and on average one and a half.
-//!   Gaps are known after a sleep as well, since the waker stamps the clock, so that spinning comes
-//!   back when things come fast again.
+//! - The cost of a wake-up: the time from the call of the waker until this thread ran. EWMA of 1/8.
+//! - The idle gap: the time until the condition held. EWMA of 1/8, in which a long gap counts as
+//!   four wake-ups. While it is above one and a half wake-ups, spinning is not expected to succeed,
+//!   and sleeping without it is cheaper. While it is above half a wake-up, the budget is two
+//!   wake-ups: threads that wake each other see gaps of just one, and with a budget of one would
+//!   never find out that both could spin. So one wait costs up to three times the best, and on
+//!   average one and a half. Gaps are known after a sleep as well, since the waker stores the time,
+//!   so that spinning resumes when gaps become short.
 //!
-//! On one core, nothing comes while this thread runs: it sleeps at once, or yields once where gaps
-//! are short and yields have paid (`Yields`): a thread that has yielded gets its turn again when
-//! the other sleeps or its time slice is over, while a wake-up takes the core at once. So does a
-//! thread that is pinned to one core, after a thread on that core has woken it (`CoreView`). Wakers
-//! say where they run; one that is pinned and loses its core sleeps once, so that its waker says
-//! where it runs.
+//! On one core, the condition cannot become true while this thread runs: it sleeps without
+//! spinning, or yields once where gaps are short and yields have paid (`Yields`). A thread that has
+//! yielded runs again when the other thread sleeps or its time slice is over, while a thread that
+//! is woken preempts. A thread that is pinned to one core does the same after a thread on that core
+//! has woken it (`CoreView`). Wakers store the core that they run on; a pinned thread that was
+//! preempted while it spun sleeps once, to learn the core of its waker.
 //!
-//! A wake-up that took very long, or a long pause between two reads of the clock, says that others
-//! want this core: for some waits, spinning gives the turn away.
+//! A wake-up that took very long, or a long pause between two reads of the clock, shows that other
+//! threads want this core: for some waits, this thread yields instead of spinning.
 //!
-//! # Whether giving a turn away pays
-//! On a shared core that is learned from how long it took to get the turn back. A yield costs some
-//! 0.2 µs, a tenth of a sleep and a wake-up, where the other thread answers and waits itself. Where
-//! it goes on with its own work, the scheduler lets it finish its time slice: 1 to 4 ms on Linux
-//! 6.18. A sleeper takes the core as soon as it is woken.
+//! # Whether yielding pays
+//! On a shared core that is learned from the time that a yield took. It costs some 0.2 µs, a tenth
+//! of a sleep and a wake-up, where the other thread answers and waits itself. Where that thread
+//! continues with its own work, the scheduler lets it finish its time slice: 1 to 4 ms on Linux
+//! 6.18. A thread that sleeps preempts it as soon as it is woken.
 //!
-//! So the first trial comes after as many waits as it may cost wake-ups, and a yield that took long
-//! is paid back by sleeping: for four times as many waits as it took wake-ups, and where a time
+//! So the first yield comes after as many waits as it may cost wake-ups, and after a yield that
+//! took long the thread sleeps: for four times as many waits as it took wake-ups, and where a time
 //! slice was lost, four times as many again for each further one in a row, up to 65,536. At a
 //! message each 5 µs that makes less than 2 % of them late.
 
@@ -43,32 +44,33 @@ use super::costs::{Costs, WAKE_NS, WAKE_NS_DEFAULT};
 use super::parker::Woken;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 
-/// How long latency mode spins.
+/// The time for which latency mode spins.
 const LATENCY_NS: u64 = 5_000_000;
-/// How old the count of cores may be where a thread goes to sleep. A look takes some 10 µs.
+/// The largest age of the affinity mask where a thread is about to sleep. Reading it takes some
+/// 10 µs.
 const CORES_NS_MAX: u64 = 100_000_000;
-/// The largest age of it where a thread spins, and another one may wait for what it finds.
+/// The largest age of it where a thread spins: another thread may wait for its result.
 const CORES_SPINNING_NS_MAX: u64 = 1_000_000_000;
-/// Turns between two reads of the clock; a pause takes some 10 ns, and a read 20.
-const TURNS_PER_LOOK: u32 = 16;
-/// A thread that pauses for longer gives a turn away in between (0.2 to 0.4 µs where no other
-/// thread wants it): else two spinning threads that share a core hand over once a time slice.
+/// The number of rounds between two reads of the clock; a pause takes some 10 ns, and a read 20.
+const ROUNDS_PER_READ: u32 = 16;
+/// The time after which a thread that pauses yields once (0.2 to 0.4 µs where no other thread wants
+/// the core): else two spinning threads that share a core switch once a time slice.
 const PAUSES_NS_MAX: u64 = 50_000;
-/// Wake-ups that a long gap counts as.
+/// The largest gap that counts, in wake-ups.
 const GAP_WAKES_MAX: u64 = 4;
-/// Waits that yield after a sign that the cores are crowded.
+/// The number of waits that yield after a sign that the cores are crowded.
 const CROWDED_WAITS: u32 = 64;
 
 /// The action of a thread in each round of the spin phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turns {
-    /// Sleep at once.
+    /// The thread sleeps without spinning.
     None,
-    /// Give one turn away, then sleep.
+    /// It yields once, then sleeps.
     YieldOnce,
-    /// Give turns away until the time is over.
+    /// It yields until the time is over.
     Yield,
-    /// Pause until the time is over.
+    /// It pauses until the time is over.
     Pause,
 }
 
@@ -80,7 +82,7 @@ pub struct Pace<C: TimeSource = Clock> {
     cores: CoreView,
     /// The measured cost of yielding on a shared core.
     yields: Yields,
-    /// Waits to come that yield.
+    /// The number of coming waits that yield, not pause.
     crowded: u32,
     /// EWMA of what a wake-up costs, in ticks.
     wake: u64,
@@ -88,20 +90,20 @@ pub struct Pace<C: TimeSource = Clock> {
     gap: u64,
     /// The action of this wait in each round.
     turns: Turns,
-    /// Rounds until the next look at the clock.
+    /// Rounds until the next read of the clock.
     rounds_left: u32,
-    /// When spinning began, in ticks, once the clock was read.
+    /// The time when spinning began, in ticks, once the clock was read.
     began: Option<u64>,
     /// The last read of the clock, in ticks.
     last_read: u64,
-    /// When spinning ends, in ticks.
+    /// The time when spinning ends, in ticks.
     spin_deadline: u64,
-    /// When a thread that pauses yields next, in ticks.
+    /// The time when a thread that pauses yields next, in ticks.
     next_yield_at: u64,
     /// The caller's deadline.
     deadline: Option<Instant>,
-    /// The next wait is to sleep at once.
-    has_waited: bool,
+    /// The next wait sleeps without spinning.
+    skips_spinning: bool,
 }
 
 shown!([C: TimeSource] Pace<C>, "Pace", this,
@@ -133,7 +135,7 @@ impl<C: TimeSource> Pace<C> {
             yields: Yields::default(),
             crowded: 0,
             wake,
-            // Some waits in vain, and spinning stops.
+            // After a few long gaps, spinning stops.
             gap: wake / 2,
             turns: Turns::None,
             rounds_left: 0,
@@ -142,7 +144,7 @@ impl<C: TimeSource> Pace<C> {
             spin_deadline: 0,
             next_yield_at: 0,
             deadline: None,
-            has_waited: false,
+            skips_spinning: false,
         }
     }
 
@@ -157,13 +159,14 @@ impl<C: TimeSource> Pace<C> {
         !IS_MODEL && usable > 0 && threads > usable as u64 && self.mode.may_spin()
     }
 
-    /// Whether the caller has waited in its own way, so that the next wait is to sleep at once.
-    pub(crate) fn has_waited(&mut self, has_waited: bool) {
-        self.has_waited = has_waited;
+    /// Sets whether the next wait sleeps without spinning, since the caller has paused or yielded
+    /// itself.
+    pub(crate) fn set_skips_spinning(&mut self, skips: bool) {
+        self.skips_spinning = skips;
     }
 
-    /// Returns whether others may run while this thread pauses for a moment, be the cores crowded
-    /// or not.
+    /// Returns whether other threads can run while this thread pauses for a moment, even if the
+    /// cores are crowded.
     #[inline]
     pub(crate) fn may_pause(&self) -> bool {
         !IS_MODEL && !self.cores.is_alone() && self.mode.may_spin()
@@ -175,24 +178,24 @@ impl<C: TimeSource> Pace<C> {
         !IS_MODEL && !self.cores.is_alone() && self.crowded == 0 && self.mode.may_spin()
     }
 
-    /// Returns whether the next wait would give turns away or sleep at once, not pause.
+    /// Returns whether the next wait would yield or sleep, not pause.
     #[inline]
-    pub(crate) fn gives_way(&self) -> bool {
+    pub(crate) fn would_yield(&self) -> bool {
         !IS_MODEL && self.mode.may_spin() && self.choose() != Turns::Pause
     }
 
-    /// A wait begins. Does not look at the clock, unless it is to yield once.
+    /// Begins a wait. It reads the clock only if the wait is to yield once.
     #[inline]
     pub(super) fn begin(&mut self, deadline: Option<Instant>) {
         self.began = None;
         self.deadline = deadline;
-        self.turns = if std::mem::take(&mut self.has_waited) {
+        self.turns = if std::mem::take(&mut self.skips_spinning) {
             Turns::None
         } else {
             self.choose()
         };
         self.rounds_left = if self.turns == Turns::Pause {
-            TURNS_PER_LOOK
+            ROUNDS_PER_READ
         } else {
             1
         };
@@ -215,7 +218,7 @@ impl<C: TimeSource> Pace<C> {
         match self.mode {
             Mode::LowPower => Turns::None,
             _ if self.cores.is_shared() && self.yields_pay() => Turns::YieldOnce,
-            _ if self.cores.is_shared() || self.cores.asks() => Turns::None,
+            _ if self.cores.is_shared() || self.cores.must_sleep() => Turns::None,
             Mode::Latency if self.crowded == 0 => Turns::Pause,
             Mode::Latency => Turns::Yield,
             Mode::Balanced if self.gap > self.wake + self.wake / 2 => Turns::None,
@@ -224,10 +227,10 @@ impl<C: TimeSource> Pace<C> {
         }
     }
 
-    /// Passes a turn of spinning, if there is one left: then the caller looks again.
+    /// Spins for a round, if there is time left: then the caller checks again.
     #[inline]
     pub(super) fn spin_more(&mut self) -> bool {
-        if self.rounds_left == 0 && !self.look() {
+        if self.rounds_left == 0 && !self.read_clock() {
             return false;
         }
         self.rounds_left -= 1;
@@ -239,12 +242,12 @@ impl<C: TimeSource> Pace<C> {
         true
     }
 
-    /// Looks at the clock while spinning; returns whether there is time left.
-    fn look(&mut self) -> bool {
+    /// Reads the clock while spinning; returns whether there is time left.
+    fn read_clock(&mut self) -> bool {
         let mut now = self.clock.ticks();
         let is_first = self.began.is_none();
         if is_first {
-            self.first_look(now);
+            self.first_read(now);
         } else if self.turns == Turns::Pause && now >= self.next_yield_at {
             yield_now();
             now = self.clock.ticks();
@@ -257,7 +260,7 @@ impl<C: TimeSource> Pace<C> {
             if self.turns == Turns::Pause {
                 self.turns = Turns::Yield;
             }
-            self.cores.lost();
+            self.cores.preempted();
         }
         if self.turns == Turns::YieldOnce {
             self.yielded(false);
@@ -266,13 +269,13 @@ impl<C: TimeSource> Pace<C> {
             return false;
         }
         self.rounds_left = match self.turns {
-            Turns::Pause => TURNS_PER_LOOK,
+            Turns::Pause => ROUNDS_PER_READ,
             _ => 1,
         };
         true
     }
 
-    fn first_look(&mut self, now: u64) {
+    fn first_read(&mut self, now: u64) {
         self.began = Some(now);
         let budget = match self.mode {
             Mode::Latency => self.clock.ticks_from_ns(LATENCY_NS),
@@ -287,19 +290,19 @@ impl<C: TimeSource> Pace<C> {
         });
         self.spin_deadline = now.saturating_add(budget.min(left));
         self.next_yield_at = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
-        self.look_at_cores(now, CORES_SPINNING_NS_MAX);
+        self.refresh_cores(now, CORES_SPINNING_NS_MAX);
         if self.cores.is_shared() {
             self.turns = self.choose();
         }
     }
 
-    /// Returns whether a yield on a shared core is the cheaper way.
+    /// Returns whether a yield on a shared core is expected to be cheaper than a sleep.
     fn yields_pay(&self) -> bool {
         // A wake-up that costs more here has waited for the other's time slice.
         self.gap <= self.clock.ticks_from_ns(WAKE_NS_DEFAULT) && self.yields.are_due()
     }
 
-    /// The wait's one yield is over, at the last look at the clock.
+    /// Records the wait's one yield, which ended at the last read of the clock.
     fn yielded(&mut self, has_found: bool) {
         let took = self
             .last_read
@@ -308,8 +311,8 @@ impl<C: TimeSource> Pace<C> {
         self.yields.took(wakes, has_found);
     }
 
-    /// Notes that spinning was worth it. It reads no clock, since another thread may wait for the
-    /// result; but after a yield, which may have taken any time, it does.
+    /// Records that spinning succeeded. It reads the clock only after a yield, which may have taken
+    /// any time, since another thread may wait for the result.
     #[inline]
     pub(super) fn found_spinning(&mut self) {
         if self.turns == Turns::YieldOnce {
@@ -322,21 +325,21 @@ impl<C: TimeSource> Pace<C> {
         self.learn_gap(gap);
     }
 
-    /// Spinning is over, and the thread lists itself: a good time to see which cores there are.
+    /// Ends spinning: reads the affinity mask if it is old, since the thread is about to sleep.
     pub(super) fn before_sleep(&mut self) {
         if IS_MODEL {
             return;
         }
         let now = self.clock.ticks();
         self.began.get_or_insert(now);
-        self.look_at_cores(now, CORES_NS_MAX);
+        self.refresh_cores(now, CORES_NS_MAX);
     }
 
-    fn look_at_cores(&mut self, now: u64, max_ns: u64) {
-        self.cores.look(now, self.clock.ticks_from_ns(max_ns));
+    fn refresh_cores(&mut self, now: u64, max_ns: u64) {
+        self.cores.refresh(now, self.clock.ticks_from_ns(max_ns));
     }
 
-    /// The thread has slept, and was woken.
+    /// Records that the thread has slept and was woken.
     pub(super) fn woken(&mut self, Woken { at: woken, core }: Woken) {
         let now = self.clock.ticks();
         self.cores.woken_from(core);
@@ -350,15 +353,15 @@ impl<C: TimeSource> Pace<C> {
         if let Some(began) = self.began.take() {
             self.learn_gap(woken.saturating_sub(began));
         }
-        // If another thread was faster, another wait begins.
+        // Another wait begins if another thread took the element.
         self.began = Some(now);
     }
 
-    /// Nothing came.
+    /// Records that the wait timed out.
     pub(super) fn timed_out(&mut self) {
         let now = self.clock.ticks();
         let gap = self.began.map_or(0, |began| now.saturating_sub(began));
-        // A shorter wait says nothing about how long it would have been.
+        // A shorter wait does not show how long the gap is.
         if gap > self.wake {
             self.learn_gap(gap);
         }
@@ -378,20 +381,20 @@ fn averaged(old: u64, new: u64) -> u64 {
     }
 }
 
-/// The known facts of a thread's cores. Times are in ticks.
+/// The cores of a thread, as far as is known. Times are in ticks.
 struct CoreView {
-    /// Asks which cores the calling thread may use.
+    /// Reads which cores the calling thread may use.
     cores: fn() -> View,
-    /// How many they were at the last look; 0 before the first.
+    /// The number of cores at the last read; 0 before the first.
     usable: usize,
-    /// The only one, if it was one.
+    /// The core, if it was the only one.
     only: Option<usize>,
-    /// When that was.
-    looked: Option<u64>,
+    /// The time of the last read.
+    read_at: Option<u64>,
     /// The last waker ran on this thread's only core.
-    is_beside: bool,
-    /// Whether the next wait is to sleep, since its waker then shows whether they share the core.
-    asks: bool,
+    waker_shares: bool,
+    /// The next wait is to sleep, to learn whether its waker shares the core.
+    must_sleep: bool,
 }
 
 impl CoreView {
@@ -400,55 +403,56 @@ impl CoreView {
             cores,
             usable: 0,
             only: None,
-            looked: None,
-            is_beside: false,
-            asks: false,
+            read_at: None,
+            waker_shares: false,
+            must_sleep: false,
         }
     }
 
-    /// There is one core, as far as is known.
+    /// Returns whether there is one core, as far as is known.
     fn is_alone(&self) -> bool {
         self.usable == 1
     }
 
-    /// Returns whether the thread that it waits for needs this core to go on, as far as is known.
+    /// Returns whether the thread that it waits for needs this core to run, as far as is known.
     fn is_shared(&self) -> bool {
-        self.is_alone() || self.is_beside
+        self.is_alone() || self.waker_shares
     }
 
-    /// Returns whether a sleep would show whether the core is shared.
-    fn asks(&self) -> bool {
-        self.asks
+    /// Returns whether the next wait is to sleep, which shows whether the core is shared.
+    fn must_sleep(&self) -> bool {
+        self.must_sleep
     }
 
-    /// Looks at the cores, if the last look is `max` old.
-    fn look(&mut self, now: u64, max: u64) {
-        let is_new = |looked| now.saturating_sub(looked) < max;
-        if !self.looked.is_some_and(is_new) {
-            self.looked = Some(now);
+    /// Reads the cores, if the last read is `max` old.
+    fn refresh(&mut self, now: u64, max: u64) {
+        let is_new = |read_at| now.saturating_sub(read_at) < max;
+        if !self.read_at.is_some_and(is_new) {
+            self.read_at = Some(now);
             let View { count, only } = (self.cores)();
             (self.usable, self.only) = (count, only);
         }
     }
 
-    /// The thread has slept, and a thread on that core has woken it.
+    /// Records that the thread has slept, and a thread on `core` has woken it.
     fn woken_from(&mut self, core: Option<usize>) {
-        self.is_beside = self.only.is_some() && self.only == core;
-        self.asks = false;
+        self.waker_shares = self.only.is_some() && self.only == core;
+        self.must_sleep = false;
     }
 
-    /// Others had the core while the thread spun. One that may run on others, too, is moved.
-    fn lost(&mut self) {
-        self.asks = self.only.is_some();
+    /// Records that other threads had the core while this one spun. A thread that is not pinned is
+    /// migrated by the scheduler.
+    fn preempted(&mut self) {
+        self.must_sleep = self.only.is_some();
     }
 }
 
-/// Waits before the first trial.
+/// The number of waits before the first yield.
 const WAITS_FIRST: u64 = 2_048;
-/// Waits without a yield, for each wake-up that the last one took.
+/// The number of waits without a yield, for each wake-up that the last yield took.
 const WAITS_PER_WAKE: u64 = 4;
-/// The number of wake-ups in the time of a yield that has lost a time slice. Each such yield in a
-/// row shifts that by two bits more.
+/// The time from which on a yield has lost a time slice, in wake-ups. Each such yield in a row
+/// shifts the number of waits by two bits more.
 const WAKES_SLICE: u64 = 10;
 const BITS_PER_LEVEL: u32 = 2;
 const LEVEL_MAX: u32 = 6;
@@ -456,7 +460,7 @@ const WAITS_MAX: u64 = 65_536;
 
 #[derive(Debug)]
 struct Yields {
-    /// Waits to come that do not yield.
+    /// The number of coming waits that do not yield.
     waits: u64,
     /// Time slices lost in a row.
     level: u32,
@@ -472,18 +476,19 @@ impl Default for Yields {
 }
 
 impl Yields {
-    /// Returns whether the coming wait should yield, not sleep.
+    /// Returns whether the next wait is to yield, not sleep.
     fn are_due(&self) -> bool {
         self.waits == 0
     }
 
-    /// A wait has begun on a shared core.
+    /// Counts a wait that begins on a shared core.
     #[inline]
     fn pass(&mut self) {
         self.waits = self.waits.saturating_sub(1);
     }
 
-    /// Notes that a yield took as long as `wakes` wake-ups, and whether something was there then.
+    /// Records that a yield took as long as `wakes` wake-ups, and whether the check after it
+    /// succeeded.
     fn took(&mut self, wakes: u64, has_found: bool) {
         if wakes > 0 {
             let waits = wakes.saturating_mul(WAITS_PER_WAKE << (BITS_PER_LEVEL * self.level));

@@ -1,7 +1,7 @@
-//! A thread's own waker: a word that says why it sleeps, behind the standard library's `Waker`.
+//! A parker: the word that a thread sleeps on, and a `Waker` for it.
 //!
-//! A waker stamps the clock just before it wakes a thread that sleeps, and says on which core it
-//! runs; the thread sees how long it took until it ran again, and whether they share a core.
+//! A waker stores the time just before it wakes a thread that sleeps, and the core that it runs on.
+//! So the thread learns how long the wake-up took, and whether they share a core.
 //!
 //! Parkers, and other values, are [`Lent`]: a thread keeps them from one use to the next, so that
 //! only the first use allocates.
@@ -31,9 +31,9 @@ const NOTIFIED: u32 = 2;
 struct ParkState {
     word: AtomicU32,
     thread: parking::Thread,
-    /// When it was woken out of its sleep, in ticks.
+    /// The time when it was woken, in ticks.
     woken: AtomicU64,
-    /// On which core that was done.
+    /// The core of the waker.
     core: AtomicU32,
     clock: Clock,
 }
@@ -68,9 +68,9 @@ impl Wake for ParkState {
 pub(super) enum Ended {
     /// The deadline is reached, and no other thread has woken this one.
     TimedOut,
-    /// Woken before it slept, or by a waker that came before it slept.
+    /// It was notified before it slept.
     Awake,
-    /// Woken out of its sleep.
+    /// It slept, and was woken.
     Asleep(Woken),
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Woken {
     pub(super) core: Option<usize>,
 }
 
-/// A thread's parking state, with a waker for it. Never shared: one wait has it at a time.
+/// A thread's parking state, with a waker for it. One wait uses it at a time.
 #[derive(Debug)]
 pub(super) struct Parker {
     state: Arc<ParkState>,
@@ -103,16 +103,16 @@ impl Parker {
         Self { state, waker }
     }
 
-    /// Wakes this thread. May be woken late, so that a wait may be ended for no reason by the waker
-    /// of an earlier one.
+    /// Returns the waker of this thread. It may be woken late: a wait may end spuriously, by the
+    /// waker of an earlier one.
     pub(super) fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    /// Forgets what woke it before.
+    /// Discards earlier notifications.
     pub(super) fn reset(&self) {
-        // ORDERING: Relaxed; a wake-up that is thrown away carries no data. One for the coming wait
-        // comes after the waker was listed, under a lock.
+        // ORDERING: Relaxed; a discarded notification orders nothing. One for the coming wait comes
+        // after the waker was listed, under a lock.
         self.state.word.store(AWAKE, Ordering::Relaxed);
     }
 
@@ -139,7 +139,7 @@ impl Parker {
         loop {
             match deadline {
                 None => parking::park(),
-                // A model knows no time.
+                // A model has no time.
                 Some(_) if IS_MODEL => yield_now(),
                 Some(deadline) => {
                     std::thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
@@ -151,10 +151,10 @@ impl Parker {
             if is_over {
                 let ended = self.wake_up(begin);
                 if !IS_MODEL {
-                    // Others may have unparked this thread meanwhile, for a `park` of theirs.
+                    // Its token may be of an unpark that was for another `park` of this thread.
                     self.state.thread.unpark();
                 } else if deadline.is_some() && ended != Ended::TimedOut {
-                    // Not parked, it takes the unpark that comes here, not in some later sleep.
+                    // It consumes the unpark that comes, so that no later sleep does.
                     parking::park();
                 }
                 return ended;
@@ -162,7 +162,7 @@ impl Parker {
         }
     }
 
-    /// The sleep that began at `begin` is over.
+    /// Ends the sleep that began at `begin`; returns how it ended.
     fn wake_up(&self, begin: u64) -> Ended {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
         if self.state.word.swap(AWAKE, order::woken()) != NOTIFIED {
@@ -170,8 +170,7 @@ impl Parker {
         }
         // ORDERING: Relaxed; acquired by the swap.
         match self.state.woken.load(Ordering::Relaxed) {
-            // A stamp of another sleep: the waker looked before this one began, and saw no thread
-            // asleep.
+            // The time is of an earlier sleep: the waker loaded the word before this one began.
             stamp if stamp < begin => Ended::Awake,
             at => {
                 // ORDERING: Relaxed; acquired by the swap.
@@ -189,13 +188,13 @@ std::thread_local! {
     static KEPT: Cell<Option<Parker>> = const { Cell::new(None) };
 }
 
-/// Makes this thread's parker, so that no wait allocates later but a wait within a wait.
+/// Allocates this thread's parker, so that no wait allocates later, except a wait within a wait.
 pub(crate) fn prepare() {
     with(|_| ());
 }
 
-/// Calls `wait` with this thread's parker. A wait within a wait has one of its own, since each
-/// would sleep through the other's notification; it is allocated, as is the first of a thread.
+/// Calls `wait` with this thread's parker. A wait within a wait gets a parker of its own, since
+/// each would miss the other's notification; it is allocated, as is the first of a thread.
 pub(super) fn with<R>(wait: impl FnOnce(&Parker) -> R) -> R {
     wait(Lent::new(&KEPT, Parker::new).fetch())
 }
@@ -205,7 +204,7 @@ mod models {
     use super::*;
     use crate::ring::sync::{Arc as Shared, UnsafeCell, fault};
 
-    /// Only the wake-up says that there is something.
+    /// The notification alone orders the accesses.
     fn hand_over() {
         with(|parker| {
             let cell = Shared::new(UnsafeCell::new(0));
@@ -241,11 +240,11 @@ mod models {
     }
 }
 
-/// Where it is kept.
+/// The thread-local cell that keeps a value.
 type Kept<T> = LocalKey<Cell<Option<T>>>;
 
-/// Something of this thread's, taken from where it is kept at first use and put back by the drop,
-/// also in a panic. A use within a use has one of its own, which is made.
+/// A thread-local value that is taken out at its first use and put back by the drop, also in a
+/// panic. A use within a use makes a value of its own.
 pub(crate) struct Lent<T: 'static> {
     kept: &'static Kept<T>,
     make: fn() -> T,
@@ -258,15 +257,16 @@ impl<T> Lent<T> {
         Self { kept, make, value }
     }
 
-    /// It, if it was used.
+    /// Returns the value, if it was used.
     pub(crate) fn get(&self) -> Option<&T> {
         self.value.as_ref()
     }
 
+    /// Returns the value; takes it out, or makes one, at the first use.
     pub(crate) fn fetch(&mut self) -> &T {
         let (kept, make) = (self.kept, self.make);
         self.value.get_or_insert_with(|| match IS_MODEL {
-            // The threads of a model share what is local to a thread.
+            // The threads of a model share thread-local values.
             true => make(),
             false => kept
                 .try_with(Cell::take)
@@ -280,7 +280,7 @@ impl<T> Lent<T> {
 impl<T> Drop for Lent<T> {
     fn drop(&mut self) {
         if let Some(value) = self.value.take().filter(|_| !IS_MODEL) {
-            // Where the thread is past its last breath there is nothing to keep it in.
+            // While the thread's locals are destroyed, it can't be kept.
             let _ = self.kept.try_with(|kept| kept.set(Some(value)));
         }
     }

@@ -27,7 +27,7 @@ pub enum Strategy {
 
 impl Strategy {
     /// All of the values.
-    pub const ALL: [Self; 4] = [Self::Spin, Self::Yield, Self::Park, Self::Adaptive];
+    pub const ALL: &[Self] = &[Self::Spin, Self::Yield, Self::Park, Self::Adaptive];
 
     /// Returns whether a waiting thread may sleep, so that another thread must wake it.
     pub fn may_sleep(self) -> bool {
@@ -58,7 +58,7 @@ pub enum Mode {
 
 impl Mode {
     /// All of the values.
-    pub const ALL: [Self; 3] = [Self::Latency, Self::Balanced, Self::LowPower];
+    pub const ALL: &[Self] = &[Self::Latency, Self::Balanced, Self::LowPower];
 
     /// Returns whether a wait may spin or yield before it sleeps.
     pub(super) const fn may_spin(self) -> bool {

@@ -7,9 +7,10 @@ use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use std::task::Waker;
 
-/// The id of one registration of a waiter with a [`Signal`](super::Signal), from
-/// [`register`](super::Signal::register) until it is notified or unregistered. No two registrations
-/// of a process have the same id, so an old one, or one of another signal, does no harm.
+/// The id of one registration of a waiter with an [`EventCount`](super::EventCount), from
+/// [`register`](super::EventCount::register) until it is notified or unregistered. No two
+/// registrations of a process have the same id, so an old one, or one of another event count, does
+/// no harm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[must_use = "a wait that is not unregistered swallows a notification"]
 pub struct Entry {
@@ -26,19 +27,19 @@ pub(crate) struct Wait<E> {
     pub(crate) element: E,
 }
 
-/// Waits by rising numbers. The first and the last waiter take the same few steps however many
-/// there are; one that leaves from the middle moves those on its shorter side. Allocates only
-/// beyond the largest number that ever waited together.
+/// A queue of waiters by ascending numbers. The first and the last waiter cost the same, however
+/// many wait; one that leaves from the middle moves those on its shorter side. It allocates only
+/// beyond the largest number that waited at the same time.
 #[derive(Debug)]
 pub(crate) struct WaitQueue<E> {
     waits: VecDeque<Wait<E>>,
     /// Distinguishes this list from others.
     list: NonZeroU64,
-    /// Waits listed ever; also the number of the last one.
+    /// The number of waits that were listed so far, and the number of the last one.
     pub(crate) listed: u64,
 }
 
-/// Waits for which there is room without allocating.
+/// The number of waits for which memory is allocated from the beginning.
 const WAITS_MIN: usize = 16;
 
 impl<E> Default for WaitQueue<E> {
@@ -56,7 +57,7 @@ impl<E> WaitQueue<E> {
         self.waits.len()
     }
 
-    /// Lists a wait behind all others.
+    /// Appends a wait.
     pub(crate) fn push(&mut self, waker: Option<Waker>, element: E) -> Entry {
         self.listed += 1;
         let entry = Entry {
@@ -76,7 +77,7 @@ impl<E> WaitQueue<E> {
         self.waits.iter()
     }
 
-    /// Takes the wait at this place.
+    /// Removes the wait at index `at`.
     pub(crate) fn take(&mut self, at: usize) -> Option<Wait<E>> {
         self.waits.remove(at)
     }
@@ -87,26 +88,26 @@ impl<E> WaitQueue<E> {
             .ok()
     }
 
-    /// Takes a wait that leaves; `None` if it was taken.
+    /// Removes the wait of a waiter that leaves; returns `None` if it was notified.
     pub(crate) fn remove(&mut self, entry: Entry) -> Option<Wait<E>> {
         self.take(self.find(entry)?)
     }
 
-    /// Takes the wakers of all; their waits stay listed.
+    /// Takes the wakers of all waits, which stay listed.
     pub(crate) fn wakers(&mut self) -> impl Iterator<Item = Option<Waker>> {
         self.waits.iter_mut().map(|wait| wait.waker.take())
     }
 }
 
-/// For a task that is polled again: has `waker` woken from now on, if its wait is still in the list
-/// that `queue` finds behind the lock; returns whether it is.
+/// Replaces the waker of a task that is polled again, if its wait is still in the queue that
+/// `queue` returns from behind the lock; returns whether it is.
 pub(crate) fn renew<S, E>(
     state: &Mutex<S>,
     queue: impl Fn(&mut S) -> Option<&mut WaitQueue<E>>,
     entry: Entry,
     waker: &Waker,
 ) -> bool {
-    // Foreign code runs outside of the lock: the clone, and below the drop of the old one.
+    // User code runs outside of the lock: the clone, and below the drop of the old waker.
     let mut new = None;
     let is_listed = loop {
         let mut state = lock(state);

@@ -75,7 +75,7 @@ fn a_batch_is_not_lost_with_a_panic() {
 }
 
 #[test]
-fn what_is_on_shelves_comes_in_its_place_of_a_batch() {
+fn what_is_buffered_comes_in_its_place_of_a_batch() {
     let bus = bus(64);
     let (mut tx, mut rx) = ends(&bus);
     publish(&mut tx, 0..3);

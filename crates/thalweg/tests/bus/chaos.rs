@@ -53,8 +53,8 @@ struct Mixed {
 impl Mixed {
     fn take(&mut self, got: &Delivery<Note>) {
         let of = (got.publisher.index(), got.topic.index());
-        let has_shelf = got.topic == OLDEST || got.topic == CONFLATE;
-        let is_express = got.priority >= EXPRESS && !has_shelf;
+        let has_topic_buffer = got.topic == OLDEST || got.topic == CONFLATE;
+        let is_express = got.priority >= EXPRESS && !has_topic_buffer;
         let next = self.next.entry((of.0, of.1, is_express)).or_default();
         assert!(*next <= got.sequence, "{got:?} after {next}");
         *next = got.sequence + 1;

@@ -40,8 +40,8 @@ struct Model {
     lane: VecDeque<Element>,
     from: Option<Priority>,
     /// By topic.
-    shelves: [VecDeque<Sent>; 4],
-    /// Taken from a shelf.
+    topic_buffers: [VecDeque<Sent>; 4],
+    /// Taken from a topic buffer.
     ahead: VecDeque<Sent>,
     /// Taken from the lane.
     first: VecDeque<Sent>,
@@ -96,20 +96,20 @@ impl Model {
 
     fn shelve(&mut self, sent: Sent) {
         let topic = sent.note.topic;
-        if self.shelves[topic.index()].is_empty() {
+        if self.topic_buffers[topic.index()].is_empty() {
             // Both of these topics are of medium priority.
             let ring = self.ring_of(Priority::Medium);
             ring.push_back(Element::Token(topic));
         }
-        let shelf = &mut self.shelves[topic.index()];
+        let topic_buffer = &mut self.topic_buffers[topic.index()];
         let same = |other: &Sent| topic == CONFLATE && other.note.key == sent.note.key;
-        let older = shelf.iter().position(same);
-        let full = (shelf.len() == KEPT).then_some(0);
+        let older = topic_buffer.iter().position(same);
+        let full = (topic_buffer.len() == KEPT).then_some(0);
         if let Some(at) = older.or(full) {
-            let evicted = shelf.remove(at).unwrap();
+            let evicted = topic_buffer.remove(at).unwrap();
             self.evicted[evicted.priority.index()] += 1;
         }
-        shelf.push_back(sent);
+        topic_buffer.push_back(sent);
     }
 
     /// Returns the messages for which a message or token stands.
@@ -118,9 +118,9 @@ impl Model {
             Element::Message(sent) => return VecDeque::from([sent]),
             Element::Token(topic) => topic,
         };
-        let mut all = std::mem::take(&mut self.shelves[topic.index()]);
+        let mut all = std::mem::take(&mut self.topic_buffers[topic.index()]);
         for sent in &mut all {
-            // A message that is not on its shelf was evicted.
+            // A message that is not in its topic buffer was evicted.
             let next = &mut self.unreported[sent.publisher][topic.index()];
             sent.lost_before = sent.sequence - *next;
             *next = sent.sequence + 1;
@@ -146,19 +146,19 @@ impl Model {
     /// Messages in the lane.
     fn in_lane(&self) -> u64 {
         let messages = |element: &&Element| matches!(element, Element::Message(_));
-        let shelves: usize = match self.overtakes(Priority::Medium) {
-            true => self.shelves.iter().map(VecDeque::len).sum(),
+        let topic_buffers: usize = match self.overtakes(Priority::Medium) {
+            true => self.topic_buffers.iter().map(VecDeque::len).sum(),
             false => 0,
         };
-        (self.lane.iter().filter(messages).count() + shelves) as u64
+        (self.lane.iter().filter(messages).count() + topic_buffers) as u64
     }
 
     fn waiting(&self) -> u64 {
         let messages = |element: &&Element| matches!(element, Element::Message(_));
         let rings = self.ring.iter().chain(&self.lane);
         let rings = rings.filter(messages).count();
-        let shelves: usize = self.shelves.iter().map(VecDeque::len).sum();
-        (rings + shelves + self.ahead.len() + self.first.len()) as u64
+        let topic_buffers: usize = self.topic_buffers.iter().map(VecDeque::len).sum();
+        (rings + topic_buffers + self.ahead.len() + self.first.len()) as u64
     }
 }
 

@@ -34,7 +34,7 @@ fn losses_before_what_a_member_takes_along_are_in_the_figures() {
     }
 }
 
-/// Messages that a consumer has taken from a shelf are not received yet.
+/// Messages that a consumer has taken from a topic buffer are not received yet.
 #[test]
 fn a_bus_with_messages_that_wait_is_not_stopped() {
     let bus = bus(8);
@@ -60,7 +60,7 @@ fn a_bus_with_messages_that_wait_is_not_stopped() {
 
 /// Capacities that could hardly be less, and every topic there can be.
 #[test]
-fn the_smallest_shelves_are_exact() {
+fn the_smallest_topic_buffers_are_exact() {
     let bus = Bus::<Tiny>::builder().capacity(1).build().unwrap();
     let mut rx = bus.subscribe(Topics::ALL).unwrap();
     let mut tx = bus.publisher("feed").unwrap();

@@ -130,11 +130,11 @@ fn a_publisher_is_known_as_long_as_its_messages_wait() {
         tx.publish(note(topic, 1)).unwrap();
     };
     leave(BLOCK, "ring");
-    leave(OLDEST, "shelf");
-    assert_eq!(names(&rx), ["ring", "shelf"]);
+    leave(OLDEST, "buffered");
+    assert_eq!(names(&rx), ["ring", "buffered"]);
     rx.recv().unwrap();
     leave(REJECT, "another");
-    assert_eq!(names(&rx), ["shelf", "another"]);
+    assert_eq!(names(&rx), ["buffered", "another"]);
     // Messages that a consumer holds when it goes are counted, whether its publisher has a row or
     // not.
     rx.recv().unwrap();
@@ -210,7 +210,7 @@ impl Message for Frail {
         },
         TopicInfo {
             overflow: TopicOverflow::DropOldest { keep: 4 },
-            ..TopicInfo::new("shelf")
+            ..TopicInfo::new("buffered")
         },
         TopicInfo {
             is_retained: true,

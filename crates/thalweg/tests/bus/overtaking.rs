@@ -86,9 +86,9 @@ fn it_overtakes_what_is_left_of_a_batch() {
 }
 
 #[test]
-fn a_shelf_goes_with_the_priority_of_its_topic() {
+fn a_topic_buffer_goes_with_the_priority_of_its_topic() {
     let bus = bus(8);
-    // Two of the four places are those of the shelves' tokens.
+    // Two of the four places are those of the topic buffers' tokens.
     let mut rx = express(&bus, Medium, 4);
     let mut tx = bus.publisher("p").unwrap();
     for value in 0..2 {
@@ -103,7 +103,8 @@ fn a_shelf_goes_with_the_priority_of_its_topic() {
     assert_eq!(rx.express().unwrap().waiting, 6);
     let values: Vec<u64> = taken(&mut rx).iter().map(|one| one.0).collect();
     assert_eq!(values, [10, 11, 20, 21, 30, 31, 0, 1]);
-    // Messages that were on a shelf of the lane stay before those that come to the lane later.
+    // Messages that were in a topic buffer of the lane stay before those that come to the lane
+    // later.
     tx.publish(note(OLDEST, 1)).unwrap();
     tx.publish(note(OLDEST, 2)).unwrap();
     assert_eq!(rx.recv().unwrap().message.value, 1);

@@ -104,7 +104,7 @@ pub(crate) fn one_to_one_in_every_form<S: Made>(flavour: Flavour<S>) {
                 // Claims of three.
                 continue;
             }
-            if flavour.is_meeting && form % 20 == 1 {
+            if flavour.is_rendezvous && form % 20 == 1 {
                 // Tries on both sides never meet.
                 continue;
             }

@@ -34,7 +34,7 @@ pub(crate) struct Flavour<S> {
     /// Room that is claimed and not used comes back at once.
     pub(crate) gives_back: bool,
     /// It stores nothing.
-    pub(crate) is_meeting: bool,
+    pub(crate) is_rendezvous: bool,
     options: fn(usize) -> Builder,
     shape: PhantomData<fn() -> S>,
 }
@@ -52,7 +52,7 @@ impl<S: Made> Flavour<S> {
         Self {
             has_claims: false,
             gives_back: true,
-            is_meeting: false,
+            is_rendezvous: false,
             options,
             shape: PhantomData,
         }
@@ -75,9 +75,9 @@ impl<S: Made> Flavour<S> {
     }
 
     /// No room at all: a sender meets a receiver.
-    const fn meeting() -> Self {
+    const fn rendezvous() -> Self {
         Self {
-            is_meeting: true,
+            is_rendezvous: true,
             ..Self::stored(|_| Builder::new(0))
         }
     }
@@ -104,10 +104,10 @@ pub(crate) const PACKED: Flavour<Spsc> =
 pub(crate) const SLOTTED: Flavour<Spsc> =
     Flavour::ring(|capacity| Builder::new(capacity).layout(Layout::Slotted));
 pub(crate) const ORDERED: Flavour<Mpsc> = Flavour::shared(Builder::new);
-pub(crate) const TICKETS: Flavour<Mpmc> = Flavour::shared(Builder::new);
+pub(crate) const MPMC: Flavour<Mpmc> = Flavour::shared(Builder::new);
 pub(crate) const UNBOUNDED_SPSC: Flavour<Spsc> = Flavour::stored(Builder::unbounded);
 pub(crate) const UNBOUNDED_MPSC: Flavour<Mpsc> = Flavour::stored(Builder::unbounded);
 pub(crate) const UNBOUNDED: Flavour<Mpmc> = Flavour::stored(Builder::unbounded);
-pub(crate) const MEET_SPSC: Flavour<Spsc> = Flavour::meeting();
-pub(crate) const MEET_MPSC: Flavour<Mpsc> = Flavour::meeting();
-pub(crate) const MEET: Flavour<Mpmc> = Flavour::meeting();
+pub(crate) const RENDEZVOUS_SPSC: Flavour<Spsc> = Flavour::rendezvous();
+pub(crate) const RENDEZVOUS_MPSC: Flavour<Mpsc> = Flavour::rendezvous();
+pub(crate) const RENDEZVOUS: Flavour<Mpmc> = Flavour::rendezvous();

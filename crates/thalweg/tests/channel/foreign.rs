@@ -96,7 +96,7 @@ fn both_ends_work<S: Made>(
 }
 
 pub(crate) fn wakers_that_panic_lose_nothing<S: Made>(flavour: Flavour<S>) {
-    at_every_call(if flavour.is_meeting { 12 } else { 14 }, |fuse| {
+    at_every_call(if flavour.is_rendezvous { 12 } else { 14 }, |fuse| {
         let of = Elements::new(fuse);
         let (mut tx, mut rx) = flavour.channel::<Element>(2);
         let (mut taken, mut got) = (0, 0);
@@ -285,14 +285,14 @@ fn a_waker_that_panics_keeps_no_other_from_being_woken() {
 /// Both ends of a raw ring go with elements inside.
 #[test]
 fn a_ring_drops_what_is_left_whatever_panics() {
-    use thalweg::ring::{Layout, Ticket, spsc};
+    use thalweg::ring::{Layout, MpmcRing, spsc};
     for layout in [Layout::Packed, Layout::Slotted] {
         at_every_call(4, |fuse| {
             let of = Elements::new(fuse);
             let (mut producer, consumer) = spsc(8, layout).unwrap();
             (0..4).for_each(|_| assert!(producer.try_push(of.make()).is_ok()));
             attempt(|| drop((consumer, producer)));
-            let ring = Ticket::new(8, layout).unwrap();
+            let ring = MpmcRing::new(8, layout).unwrap();
             (0..4).for_each(|_| assert!(ring.try_push(of.make()).is_ok()));
             attempt(|| drop(ring));
             of.assert_each_dropped_once();

@@ -35,7 +35,7 @@ macro_rules! each_receive {
             Select::new().recv(&mut $rx, |_| ()).wait_async(),
         ));
         let () = $between;
-        let mut select = Select::list();
+        let mut select = Select::dynamic();
         select.push_recv(&mut $rx, |_, _| ());
         $then(waiting(&$alarm, select.wait_async()));
         let () = $between;
@@ -263,7 +263,7 @@ pub(crate) fn a_forgotten_batch_gives_its_room_back<S: Made>(flavour: Flavour<S>
         |rx| _ = rx.recv_timeout(Duration::ZERO),
         |rx| _ = rx.try_recv_many(&mut Vec::new(), 9),
         |rx| _ = rx.batch(9).count(),
-        |rx| _ = Select::new().recv(rx, |_| ()).try_now(),
+        |rx| _ = Select::new().recv(rx, |_| ()).try_wait(),
     ];
     for taken in 0..=4 {
         for used in uses {

@@ -67,14 +67,14 @@ fn block_both<S: Made>(
 }
 
 fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
-    use crate::channel::flavour::{MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
+    use crate::channel::flavour::{MPMC, ORDERED, PACKED, RENDEZVOUS, SLOTTED, UNBOUNDED};
     [
         block_both(PACKED, ids, mode),
         block_both(SLOTTED, ids, mode),
         block_both(ORDERED, ids, mode),
-        block_both(TICKETS, ids, mode),
+        block_both(MPMC, ids, mode),
         block_both(UNBOUNDED, ids, mode),
-        block_both(MEET, ids, mode),
+        block_both(RENDEZVOUS, ids, mode),
     ]
     .into_iter()
     .flatten()

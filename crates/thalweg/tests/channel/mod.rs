@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not #[test]
 
 mod batches;
+mod capacity_zero;
 mod claims;
 mod clones;
 mod crowds;
@@ -21,7 +22,6 @@ mod late;
 pub(crate) mod ledger;
 mod living;
 mod loss;
-mod meetings;
 pub(crate) mod model;
 mod oneshots;
 mod shared;
@@ -51,7 +51,7 @@ macro_rules! suite {
 mod stored {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
+        mpmc: MPMC, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             ends: many_are_received_in_a_task a_receiver_is_polled_and_comes_back,
@@ -88,8 +88,8 @@ mod stored {
 mod any {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-        mpmc: TICKETS, unbounded: UNBOUNDED,
-        rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
+        mpmc: MPMC, unbounded: UNBOUNDED,
+        rendezvous_spsc: RENDEZVOUS_SPSC, rendezvous_mpsc: RENDEZVOUS_MPSC, rendezvous: RENDEZVOUS;
         {
             living: a_waker_that_panics_takes_no_element_along,
             ends: batches_are_received_in_a_task closed_is_awaited,
@@ -111,10 +111,10 @@ mod any {
 
 mod rendezvous {
     suite! {
-        spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
+        spsc: RENDEZVOUS_SPSC, mpsc: RENDEZVOUS_MPSC, mpmc: RENDEZVOUS;
         {
             foreign: wakers_that_panic_lose_nothing,
-            meetings: smoke nothing_is_there_to_wait_for tries_meet_those_who_wait
+            capacity_zero: smoke nothing_is_there_to_wait_for tries_meet_those_who_wait
                 without_receivers_every_send_gives_back without_senders_every_receive_gets_the_end
                 elements_are_dropped_once a_pending_receive_is_woken_once
                 a_pending_send_is_woken_once reject_gives_back,
@@ -124,22 +124,22 @@ mod rendezvous {
 
 mod stored_many_receivers {
     suite! {
-        mpmc: TICKETS, unbounded: UNBOUNDED;
+        mpmc: MPMC, unbounded: UNBOUNDED;
         { tasks: a_newcomer_may_be_faster_than_one_that_was_woken, }
     }
 }
 
 mod rendezvous_of_many {
     suite! {
-        mpmc: MEET;
-        { meetings: receivers_are_served_in_the_order_in_which_they_came, }
+        mpmc: RENDEZVOUS;
+        { capacity_zero: receivers_are_served_in_the_order_in_which_they_came, }
     }
 }
 
 mod claiming {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-        mpmc: TICKETS;
+        mpmc: MPMC;
         {
             ends: a_claim_in_a_task_waits_for_all_of_its_room
                 a_claim_in_a_task_ends_with_the_channel a_dropped_claim_future_keeps_nothing,
@@ -166,7 +166,7 @@ mod not_claiming {
 mod dropping_oldest {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded_mpsc: UNBOUNDED_MPSC,
+        mpmc: MPMC, unbounded_spsc: UNBOUNDED_SPSC, unbounded_mpsc: UNBOUNDED_MPSC,
         unbounded: UNBOUNDED;
         {
             loss: drop_oldest_keeps_the_last,
@@ -178,7 +178,7 @@ mod dropping_oldest {
 
 mod many_senders {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS,
+        mpsc: ORDERED, mpmc: MPMC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             clones: a_clone_sends_and_keeps_the_channel_open lengths_count_every_sender
@@ -194,8 +194,8 @@ mod many_senders {
 
 mod any_many_senders {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS,
-        unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
+        mpsc: ORDERED, mpmc: MPMC,
+        unbounded: UNBOUNDED, rendezvous_mpsc: RENDEZVOUS_MPSC, rendezvous: RENDEZVOUS;
         {
             ends: weak_senders_do_not_count an_upgrade_comes_in_time_or_not_at_all
                 a_sleeping_receiver_forgets_who_has_gone,
@@ -210,7 +210,7 @@ mod any_many_senders {
 
 mod claiming_by_many {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS;
+        mpsc: ORDERED, mpmc: MPMC;
         { ends: claims_in_tasks_compete, claims: claims_and_sends_compete, }
     }
 }
@@ -218,7 +218,7 @@ mod claiming_by_many {
 /// Senders that share one store.
 mod one_store {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+        mpsc: ORDERED, mpmc: MPMC, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             tasks: a_dropped_send_passes_its_wake_up_on,
         }
@@ -227,7 +227,7 @@ mod one_store {
 
 mod one_ring {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS;
+        mpsc: ORDERED, mpmc: MPMC;
         {
             ends: a_dropped_claim_future_passes_its_wake_up_on,
             claims: a_waiting_claim_leaves_room_to_a_send a_dropped_claim_holds_no_other_back
@@ -240,15 +240,15 @@ mod one_ring {
 
 mod one_order {
     suite! {
-        mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
-        rendezvous: MEET;
+        mpsc: ORDERED, mpmc: MPMC, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
+        rendezvous: RENDEZVOUS;
         { crowds: total_order, }
     }
 }
 
 mod many_receivers {
     suite! {
-        mpmc: TICKETS, unbounded: UNBOUNDED;
+        mpmc: MPMC, unbounded: UNBOUNDED;
         {
             clones: each_element_goes_to_one_receiver,
             loss: several_receivers_share_what_is_reported,
@@ -259,7 +259,7 @@ mod many_receivers {
 
 mod any_many_receivers {
     suite! {
-        mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
+        mpmc: MPMC, unbounded: UNBOUNDED, rendezvous: RENDEZVOUS;
         {
             ends: weak_receivers_do_not_count closed_waits_for_the_last_receiver,
             clones: close_by_one_receiver_ends_all every_waiting_receiver_is_woken ends_come_and_go,
@@ -276,7 +276,7 @@ mod forgotten_guards {
     mod any {
         suite! {
             spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-            mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded: UNBOUNDED;
+            mpmc: MPMC, unbounded_spsc: UNBOUNDED_SPSC, unbounded: UNBOUNDED;
             {
                 forgotten: dropped_futures_keep_no_waker
                     a_forgotten_receive_keeps_nothing_from_its_receiver
@@ -289,7 +289,7 @@ mod forgotten_guards {
 
     mod rendezvous {
         suite! {
-            spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
+            spsc: RENDEZVOUS_SPSC, mpsc: RENDEZVOUS_MPSC, mpmc: RENDEZVOUS;
             {
                 forgotten: a_forgotten_receive_keeps_nothing_from_its_receiver
                     a_receiver_sleeps_after_a_forgotten_receive a_forgotten_offer_is_withdrawn,
@@ -299,14 +299,14 @@ mod forgotten_guards {
 
     mod many_receivers {
         suite! {
-            mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
+            mpmc: MPMC, unbounded: UNBOUNDED, rendezvous: RENDEZVOUS;
             { forgotten: a_forgotten_receive_passes_its_wake_up_on, }
         }
     }
 
     mod one_store {
         suite! {
-            mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+            mpsc: ORDERED, mpmc: MPMC, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
             { forgotten: a_forgotten_send_passes_its_wake_up_on, }
         }
     }
@@ -314,7 +314,7 @@ mod forgotten_guards {
     mod claiming {
         suite! {
             spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
-            mpmc: TICKETS;
+            mpmc: MPMC;
             {
                 forgotten: a_forgotten_claim_is_given_up
                     a_forgotten_claim_does_not_keep_the_end_off,
@@ -324,7 +324,7 @@ mod forgotten_guards {
 
     mod one_ring {
         suite! {
-            mpsc: ORDERED, mpmc: TICKETS;
+            mpsc: ORDERED, mpmc: MPMC;
             { forgotten: a_forgotten_claim_hides_nothing_for_good, }
         }
     }
@@ -333,14 +333,14 @@ mod forgotten_guards {
 mod futures_kept_unpolled {
     mod many_receivers {
         suite! {
-            mpmc: TICKETS, unbounded: UNBOUNDED;
+            mpmc: MPMC, unbounded: UNBOUNDED;
             { unpolled: an_element_wakes_the_thread, }
         }
     }
 
     mod one_store {
         suite! {
-            mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+            mpsc: ORDERED, mpmc: MPMC, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
             { unpolled: room_wakes_the_thread, }
         }
     }

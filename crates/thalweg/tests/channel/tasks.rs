@@ -384,7 +384,7 @@ pub(crate) fn a_future_that_is_done_is_not_polled_again<S: Made>(flavour: Flavou
     done_once(rx.recv_many_async(&mut Vec::new(), 1));
     done_once(rx.recv_many_async(&mut Vec::new(), 0));
     done_once(Select::new().recv(&mut rx, drop).wait_async());
-    done_once(SelectList::<()>::list().wait_async());
+    done_once(SelectList::<()>::dynamic().wait_async());
     assert!(rx.try_iter().eq([4, 5, 6]), "nothing was taken twice");
     rx.close();
     done_once(tx.closed());

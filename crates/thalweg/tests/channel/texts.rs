@@ -4,7 +4,7 @@ use thalweg::channel::{
     self, BuildError, Builder, ClaimError, Overflow, RecvError, RecvTimeoutError, SendError,
     SendTimeoutError, TryRecvError,
 };
-use thalweg::ring::{self, CAPACITY_MAX, Layout, Ticket};
+use thalweg::ring::{self, CAPACITY_MAX, Layout, MpmcRing};
 
 fn text<T>(outcome: Result<T, BuildError>) -> String {
     outcome.err().expect("an error").to_string()
@@ -88,7 +88,7 @@ fn memory_that_cannot_be_had_is_an_error() {
                 .to_string()
                 .starts_with("there is no memory for 1073741823 elements, 18")
         );
-        let error = Ticket::<Huge>::new(asked, layout).err();
+        let error = MpmcRing::<Huge>::new(asked, layout).err();
         assert_eq!(error.map(|error| error.asked), Some(asked));
     }
 }

@@ -33,7 +33,7 @@ fn a_rendezvous_beside_a_busy_channel_happens() {
     let (mut busy, mut from_busy) = mpmc::<u8>(16);
     let (done, is_done) = mpmc::<u8>(1);
     let flood = thread::spawn(move || while busy.send(0).is_ok() {});
-    let meeting = thread::spawn(move || {
+    let rendezvous = thread::spawn(move || {
         for _ in 0..200 {
             zero.send(1).unwrap();
         }
@@ -46,7 +46,7 @@ fn a_rendezvous_beside_a_busy_channel_happens() {
             .recv(&mut from_zero, |got| got.map_or(0, usize::from))
             .wait();
     }
-    meeting.join().unwrap();
+    rendezvous.join().unwrap();
     assert!(is_done.is_closed());
     drop(from_busy);
     flood.join().unwrap();
@@ -61,7 +61,7 @@ fn arms_of_a_list_share() {
     }
     let mut counts = [0; 5];
     for _ in 0..ROUNDS {
-        let mut select = Select::list();
+        let mut select = Select::dynamic();
         for (_, rx) in &mut channels {
             select.push_recv(rx, |at, _| at);
         }

@@ -12,7 +12,7 @@ fn the_place_of_the_arm_is_reported() {
     let mut channels: Vec<_> = (0..100).map(|_| spsc::<u8>(1)).collect();
     for at in [77, 3] {
         channels[at].0.send(5).unwrap();
-        let mut select = Select::list();
+        let mut select = Select::dynamic();
         for (_, rx) in &mut channels {
             select.push_recv(rx, |at, got| (at, got));
         }
@@ -22,7 +22,7 @@ fn the_place_of_the_arm_is_reported() {
     drop(channels.swap_remove(4).0);
     let (tx, mut rx) = spsc::<u8>(1);
     drop(tx);
-    let mut select = Select::list();
+    let mut select = Select::dynamic();
     for (_, rx) in &mut channels {
         select.push_recv(rx, |at, got| (at, got));
     }
@@ -39,7 +39,7 @@ fn elements_of_other_types_and_fixed_arms_beside_a_list() {
     let mut letter = Some('x');
     let mut seen = Vec::new();
     for _ in 0..2 {
-        let mut select = Select::list();
+        let mut select = Select::dynamic();
         select.push_recv(&mut from_numbers, |_, got| format!("{got:?}"));
         select.push_recv(&mut from_words, |at, got| format!("{at} {got:?}"));
         select.push_send(&mut out, &mut letter, |at, sent| format!("{at} {sent:?}"));
@@ -52,10 +52,10 @@ fn elements_of_other_types_and_fixed_arms_beside_a_list() {
 
 #[test]
 fn an_empty_list_waits_for_a_time_limit_only() {
-    let empty = SelectList::<u8>::list;
+    let empty = SelectList::<u8>::dynamic;
     assert_eq!(empty().wait(), Err(SelectEmpty));
     assert_eq!(empty().wait_timeout(SHORT), Err(SelectTimeout));
-    assert_eq!((empty().try_now(), empty().or_else(|| 3)), (None, 3));
+    assert_eq!((empty().try_wait(), empty().or_else(|| 3)), (None, 3));
     assert_eq!(
         super::executor::block_on(empty().wait_async()),
         Err(SelectEmpty)
@@ -68,7 +68,7 @@ fn elements_come_back_from_a_list() {
     channels[3].0.send("full".into()).unwrap();
     channels[4].0.send("full".into()).unwrap();
     let mut values: Vec<_> = (0..5).map(|n| Some(n.to_string())).collect();
-    let mut select = Select::list();
+    let mut select = Select::dynamic();
     for ((tx, _), value) in channels.iter_mut().zip(&mut values) {
         select.push_send(tx, value, |at, sent| (at, sent));
     }
@@ -77,7 +77,7 @@ fn elements_come_back_from_a_list() {
     let (tx, rx) = mpmc::<String>(0);
     drop(rx);
     channels[2].0 = tx;
-    let mut select = Select::list();
+    let mut select = Select::dynamic();
     for ((tx, _), value) in channels.iter_mut().zip(&mut values) {
         select.push_send(tx, value, |at, sent| (at, sent));
     }
@@ -109,7 +109,7 @@ fn a_list_meets_many_and_answers() {
             .collect();
         let mut owed: Vec<Option<usize>> = vec![None; WORKERS];
         for _ in 0..2 * WORKERS * EACH {
-            let mut select = Select::list();
+            let mut select = Select::dynamic();
             for rx in &mut receivers {
                 select.push_recv(rx, |at, got| (at, Some(got.unwrap())));
             }
@@ -152,7 +152,7 @@ fn the_first_arm_of_a_biased_select_comes_first() {
     }
     let mut order = Vec::new();
     for _ in 0..3 {
-        let mut select = Select::list();
+        let mut select = Select::dynamic();
         for (_, rx) in &mut channels {
             select.push_recv(rx, |at, _| at);
         }
@@ -201,7 +201,7 @@ fn a_list_is_awaited() {
         tx.send_timeout(8, Duration::from_secs(600)).unwrap();
         tx
     });
-    let mut select = Select::list();
+    let mut select = Select::dynamic();
     for (_, rx) in &mut channels {
         select.push_recv(rx, |at, got| (at, got.unwrap()));
     }

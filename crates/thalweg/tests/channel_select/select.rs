@@ -93,7 +93,7 @@ fn a_disconnected_arm_is_ready() {
             .wait();
         assert_eq!(got, Err(RecvError));
     }
-    let got = Select::new().recv(&mut rx, |got| got).try_now();
+    let got = Select::new().recv(&mut rx, |got| got).try_wait();
     assert_eq!(got, Some(Err(RecvError)));
 }
 
@@ -117,7 +117,7 @@ fn a_default_is_for_when_nothing_is_ready() {
     assert_eq!(look(9), 9);
     tx.send(1).unwrap();
     assert_eq!((look(9), look(8)), (1, 8));
-    assert_eq!(Select::<u8>::new().try_now(), None);
+    assert_eq!(Select::<u8>::new().try_wait(), None);
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn a_select_within_a_closure_is_a_select_of_its_own() {
 
 #[test]
 fn waiting_for_nothing_at_all_is_an_error() {
-    assert_eq!(SelectList::<()>::list().wait(), Err(SelectEmpty));
+    assert_eq!(SelectList::<()>::dynamic().wait(), Err(SelectEmpty));
     assert_eq!(
         SelectEmpty.to_string(),
         "selecting among no channels at all, without a time limit"

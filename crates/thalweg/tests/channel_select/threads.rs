@@ -61,13 +61,13 @@ fn a_select_that_sleeps_hears_of_a_disconnect() {
 
 #[test]
 fn two_selects_meet() {
-    const MEETINGS: u64 = 3_000;
+    const ROUNDS: u64 = 3_000;
     let (mut up, mut from_up) = mpmc::<u64>(0);
     let (mut down, mut from_down) = mpmc::<u64>(0);
     // Each offers on one channel and requests on the other; only one of the two can happen.
     let left = thread::spawn(move || {
         let (mut sent, mut sum) = (0, 0);
-        for n in 0..MEETINGS {
+        for n in 0..ROUNDS {
             let mut value = Some(n);
             let (is_sent, got) = Select::new()
                 .send(&mut up, &mut value, |sent| (sent.is_ok(), 0))
@@ -80,7 +80,7 @@ fn two_selects_meet() {
         (sent, sum)
     });
     let (mut sent, mut received) = (0, 0);
-    for n in 0..MEETINGS {
+    for n in 0..ROUNDS {
         let mut value = Some(n);
         let is_sent = Select::new()
             .recv(&mut from_up, |_| false)
@@ -90,7 +90,7 @@ fn two_selects_meet() {
         received += u64::from(!is_sent);
     }
     let (sent_there, _) = left.join().unwrap();
-    assert_eq!((sent_there, sent + received), (received, MEETINGS));
+    assert_eq!((sent_there, sent + received), (received, ROUNDS));
 }
 
 #[test]

@@ -83,10 +83,10 @@ fn a_time_limit_comes_before_a_later_timer_and_after_an_earlier_one() {
     };
     assert_eq!(wait(LONG, SHORT), Err(SelectTimeout));
     assert_eq!(wait(SHORT, LONG), Ok(()));
-    let now = Select::new().after(LONG, |_| ()).try_now();
+    let now = Select::new().after(LONG, |_| ()).try_wait();
     assert_eq!(now, None);
     assert_eq!(
-        Select::new().after(Duration::ZERO, |_| ()).try_now(),
+        Select::new().after(Duration::ZERO, |_| ()).try_wait(),
         Some(())
     );
 }

@@ -52,7 +52,7 @@ fn unused_room_comes_back<S: Shape>(ends: Ends<S>) {
     ends.ledger.check_all_gone(sent);
 }
 
-over_stores! { unused_room_comes_back: packed slotted ordered tickets packed_tickets }
+over_stores! { unused_room_comes_back: packed slotted ordered mpmc packed_mpmc }
 
 /// Batches larger than the room that there is, received in batches.
 fn batches_arrive_whole<S: Shape>(ends: Ends<S>) {
@@ -78,5 +78,5 @@ fn batches_arrive_whole<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     batches_arrive_whole:
-    packed ordered tickets packed_tickets unbounded meeting
+    packed ordered mpmc packed_mpmc unbounded rendezvous
 }

@@ -74,10 +74,10 @@ fn clones_get_the_end<S: ManySenders>(ends: Ends<S>) {
 }
 
 over_stores! {
-    clones_are_heard: ordered tickets unbounded meeting
+    clones_are_heard: ordered mpmc unbounded rendezvous
 }
 
-over_stores! { clones_get_the_end: ordered tickets unbounded meeting }
+over_stores! { clones_get_the_end: ordered mpmc unbounded rendezvous }
 
 /// A weak sender comes too late: the receiver has got the end, and nothing is to come.
 fn the_end_is_final() {

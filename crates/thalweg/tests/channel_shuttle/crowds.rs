@@ -39,7 +39,7 @@ fn all_arrives<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     all_arrives:
-    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered mpmc packed_mpmc unbounded rendezvous_of_two rendezvous
 }
 
 /// A receiver closes the channel at some moment: what was sent until then is received, the rest
@@ -116,12 +116,12 @@ fn what_is_left_is_discarded<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     what_was_sent_before_the_close_arrives:
-    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered mpmc packed_mpmc unbounded rendezvous_of_two rendezvous
 }
 
 over_stores! {
     what_is_left_is_discarded:
-    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered mpmc packed_mpmc unbounded rendezvous_of_two rendezvous
 }
 
 /// Both sides wait with a limit that is over, and so may give up at any moment, or try.
@@ -155,5 +155,5 @@ fn who_gives_up_loses_nothing<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     who_gives_up_loses_nothing:
-    packed tickets unbounded
+    packed mpmc unbounded
 }

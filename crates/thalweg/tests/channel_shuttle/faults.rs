@@ -3,19 +3,19 @@
 use crate::channel_shuttle::explored::faults;
 
 faults! {
-    count_torn: loss::tickets_drop_newest::counted;
+    count_torn: loss::mpmc_drop_newest::counted;
     end_unreported: replies::a_send_that_is_under_way_hides_no_end;
-    future_look_again: tasks::dropped_futures_lose_nothing::tickets;
-    future_pass_on: tasks::a_task_that_goes_passes_its_wake_up_on::tickets;
+    future_look_again: tasks::dropped_futures_lose_nothing::mpmc;
+    future_pass_on: tasks::a_task_that_goes_passes_its_wake_up_on::mpmc;
     locked_close: crowds::what_was_sent_before_the_close_arrives::unbounded;
     locked_room: crowds::all_arrives::unbounded;
-    meeting_give_back: tasks::dropped_futures_lose_nothing::meeting;
-    meeting_look: crowds::all_arrives::meeting;
-    oldest_unasked: loss::one_is_dropped_for_one_ticket;
-    redraw: claims::unused_room_comes_back::tickets;
-    select_glance: select::what_moves_is_not_missed::tickets;
-    select_look_again: select::each_element_is_sent_and_received_by_one_arm::tickets;
+    rendezvous_give_back: tasks::dropped_futures_lose_nothing::rendezvous;
+    rendezvous_look: crowds::all_arrives::rendezvous;
+    oldest_unasked: loss::one_is_dropped_for_one_position;
+    redraw: claims::unused_room_comes_back::mpmc;
+    select_glance: select::what_moves_is_not_missed::mpmc;
+    select_look_again: select::each_element_is_sent_and_received_by_one_arm::mpmc;
     select_token: select::four_selects_meet_in_pairs;
-    shut: replies::send::tickets;
-    unreported_kept: loss::tickets_drop_oldest::reported;
+    shut: replies::send::mpmc;
+    unreported_kept: loss::mpmc_drop_oldest::reported;
 }

@@ -133,7 +133,7 @@ fn one_is_dropped_for_one<S: Shape>(mut ends: Ends<S>) {
 }
 
 #[test]
-fn one_is_dropped_for_one_ticket() {
+fn one_is_dropped_for_one_position() {
     let builder = || Builder::new(4).overflow(Overflow::DropOldest);
     explore(move || one_is_dropped_for_one(many_to_many(builder())));
 }
@@ -174,14 +174,14 @@ type With = fn(Builder) -> Builder;
 
 over_policies! {
     ring_rejects: |with: With| one_to_one(with(Builder::new(2))), Reject;
-    tickets_reject: |with: With| many_to_many(with(Builder::new(2))), Reject;
+    mpmc_reject: |with: With| many_to_many(with(Builder::new(2))), Reject;
     unbounded_rejects: |with: With| many_to_many(with(Builder::unbounded(2))), Reject;
     one_ring_drops_newest: |with: With| one_to_one(with(Builder::new(2))), DropNewest;
     ring_drops_newest: |with: With| many_to_one(with(Builder::new(2))), DropNewest;
-    tickets_drop_newest: |with: With| many_to_many(with(Builder::new(2))), DropNewest;
+    mpmc_drop_newest: |with: With| many_to_many(with(Builder::new(2))), DropNewest;
     unbounded_drops_newest: |with: With| many_to_many(with(Builder::unbounded(2))), DropNewest;
     one_ring_drops_oldest: |with: With| one_to_one(with(Builder::new(2))), DropOldest;
     ring_drops_oldest: |with: With| many_to_one(with(Builder::new(3))), DropOldest;
-    tickets_drop_oldest: |with: With| many_to_many(with(Builder::new(2))), DropOldest;
+    mpmc_drop_oldest: |with: With| many_to_many(with(Builder::new(2))), DropOldest;
     unbounded_drops_oldest: |with: With| many_to_many(with(Builder::unbounded(2))), DropOldest;
 }

@@ -33,7 +33,7 @@ mod store {
         many(Builder::new(4).mpsc().unwrap())
     }
 
-    pub(super) fn tickets() -> (Vec<Asker<Mpmc>>, Worker<Mpmc>) {
+    pub(super) fn mpmc() -> (Vec<Asker<Mpmc>>, Worker<Mpmc>) {
         many(Builder::new(4).mpmc().unwrap())
     }
 
@@ -41,7 +41,7 @@ mod store {
         many(Builder::unbounded(4).mpmc().unwrap())
     }
 
-    pub(super) fn meeting() -> (Vec<Asker<Mpmc>>, Worker<Mpmc>) {
+    pub(super) fn rendezvous() -> (Vec<Asker<Mpmc>>, Worker<Mpmc>) {
         many(Builder::new(0).mpmc().unwrap())
     }
 }
@@ -123,11 +123,11 @@ macro_rules! asked {
 }
 
 asked! {
-    send: ring ordered tickets unbounded meeting;
-    batch: ring ordered tickets unbounded;
-    claim: ring ordered tickets;
-    select: ring tickets unbounded meeting;
-    task: ring tickets unbounded meeting;
+    send: ring ordered mpmc unbounded rendezvous;
+    batch: ring ordered mpmc unbounded;
+    claim: ring ordered mpmc;
+    select: ring mpmc unbounded rendezvous;
+    task: ring mpmc unbounded rendezvous;
 }
 
 /// One claims room, and gives it up when the worker has gone: those who asked behind it get the
@@ -135,7 +135,7 @@ asked! {
 #[test]
 fn a_claim_that_is_given_up_hides_no_request() {
     explore(|| {
-        let (mut askers, worker) = store::tickets();
+        let (mut askers, worker) = store::mpmc();
         let (mut idle, mut other) = (askers.pop().unwrap(), askers.pop().unwrap());
         let claimer = thread::spawn(move || {
             drop(idle.claim(2));
@@ -160,7 +160,7 @@ fn a_claim_that_is_given_up_hides_no_request() {
 #[test]
 fn a_send_that_is_under_way_hides_no_end() {
     explore(|| {
-        let (mut askers, worker) = store::tickets();
+        let (mut askers, worker) = store::mpmc();
         let mut tx = askers.pop().unwrap();
         let asker = thread::spawn(move || {
             let (request, _reply) = spsc(1);

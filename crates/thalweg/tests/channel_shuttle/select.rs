@@ -87,7 +87,7 @@ fn each_element_is_sent_and_received_by_one_arm<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     each_element_is_sent_and_received_by_one_arm:
-    packed ordered tickets unbounded meeting_of_two meeting
+    packed ordered mpmc unbounded rendezvous_of_two rendezvous
 }
 
 /// Four threads offer and request on one rendezvous: two pairs meet, and no thread itself.
@@ -158,7 +158,7 @@ fn an_offer_is_taken_once() {
 
 /// Receivers that select and receivers that do not stand in one line.
 fn selects_and_plain_receives_share() {
-    let ends = store::tickets();
+    let ends = store::mpmc();
     let mut receivers = ends.receivers.into_iter();
     let (mut one, mut two) = (receivers.next().unwrap(), receivers.next().unwrap());
     drop(receivers);
@@ -236,11 +236,11 @@ fn look_at_what_moves(make: impl Fn() -> (Sender<u8, Mpmc>, Receiver<u8, Mpmc>))
 }
 
 mod what_moves_is_not_missed {
-    use thalweg::channel::{mpmc, unbounded};
+    use thalweg::channel::{self, unbounded};
 
     #[test]
-    fn tickets() {
-        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(1)));
+    fn mpmc() {
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| channel::mpmc(1)));
     }
 
     #[test]
@@ -249,8 +249,8 @@ mod what_moves_is_not_missed {
     }
 
     #[test]
-    fn meeting() {
-        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| mpmc(0)));
+    fn rendezvous() {
+        crate::channel_shuttle::explore(|| super::look_at_what_moves(|| channel::mpmc(0)));
     }
 }
 
@@ -263,7 +263,7 @@ fn lists_of_arms() {
         let mut senders = senders.clone();
         thread::spawn(move || {
             let mut values = [Some(n); 3];
-            let mut select = Select::list();
+            let mut select = Select::dynamic();
             for (tx, value) in senders.iter_mut().zip(&mut values) {
                 select.push_send(tx, value, |at, sent| sent.map(|()| at).unwrap());
             }
@@ -276,7 +276,7 @@ fn lists_of_arms() {
     });
     let mut seen = [0; 2];
     for _ in 0..2 {
-        let mut select = Select::list();
+        let mut select = Select::dynamic();
         for rx in &mut receivers {
             select.push_recv(rx, |_, got| got.unwrap());
         }

@@ -12,7 +12,7 @@ pub(crate) struct Ends<S: Shape> {
     pub(crate) senders: Vec<Sender<Item, S>>,
     pub(crate) receivers: Vec<Receiver<Item, S>>,
     /// It stores nothing.
-    pub(crate) is_meeting: bool,
+    pub(crate) is_rendezvous: bool,
     pub(crate) ledger: Ledger,
 }
 
@@ -20,7 +20,7 @@ impl<S: Shape> Ends<S> {
     fn new(senders: Vec<Sender<Item, S>>, receivers: Vec<Receiver<Item, S>>) -> Self {
         let ledger = Ledger::new(senders.len());
         Self {
-            is_meeting: senders[0].capacity() == 0,
+            is_rendezvous: senders[0].capacity() == 0,
             senders,
             receivers,
             ledger,
@@ -66,11 +66,11 @@ pub(crate) fn ordered() -> Ends<Mpsc> {
     many_to_one(Builder::new(3))
 }
 
-pub(crate) fn tickets() -> Ends<Mpmc> {
+pub(crate) fn mpmc() -> Ends<Mpmc> {
     many_to_many(Builder::new(2))
 }
 
-pub(crate) fn packed_tickets() -> Ends<Mpmc> {
+pub(crate) fn packed_mpmc() -> Ends<Mpmc> {
     many_to_many(Builder::new(4).layout(Layout::Packed))
 }
 
@@ -78,10 +78,10 @@ pub(crate) fn unbounded() -> Ends<Mpmc> {
     many_to_many(Builder::unbounded(3))
 }
 
-pub(crate) fn meeting_of_two() -> Ends<Spsc> {
+pub(crate) fn rendezvous_of_two() -> Ends<Spsc> {
     one_to_one(Builder::new(0))
 }
 
-pub(crate) fn meeting() -> Ends<Mpmc> {
+pub(crate) fn rendezvous() -> Ends<Mpmc> {
     many_to_many(Builder::new(0))
 }

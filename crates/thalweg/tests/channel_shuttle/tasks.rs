@@ -23,7 +23,7 @@ async fn look<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
 fn dropped_futures_lose_nothing<S: Shape>(ends: Ends<S>) {
     let made = ends.senders.len() * EACH;
     // An element that comes back from a receiver is behind those that met others meanwhile.
-    let new_seen = if ends.is_meeting && ends.receivers.len() > 1 {
+    let new_seen = if ends.is_rendezvous && ends.receivers.len() > 1 {
         Seen::in_any_order
     } else {
         Seen::default
@@ -72,7 +72,7 @@ fn dropped_futures_lose_nothing<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     dropped_futures_lose_nothing:
-    packed slotted ordered tickets packed_tickets unbounded meeting_of_two meeting
+    packed slotted ordered mpmc packed_mpmc unbounded rendezvous_of_two rendezvous
 }
 
 /// A receive is given up after a look, for good, and nothing else wakes the others: each gets its
@@ -103,4 +103,4 @@ fn a_task_that_goes_passes_its_wake_up_on<S: Shape>(mut ends: Ends<S>) {
     ends.ledger.check_all_gone(made);
 }
 
-over_stores! { a_task_that_goes_passes_its_wake_up_on: tickets unbounded meeting }
+over_stores! { a_task_that_goes_passes_its_wake_up_on: mpmc unbounded rendezvous }

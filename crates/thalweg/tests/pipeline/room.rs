@@ -75,7 +75,7 @@ fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
     let returned = AtomicBool::new(false);
     let served = std::thread::scope(|scope| {
         let (gate, returned) = (&gate, &returned);
-        let giver = scope.spawn(move || {
+        let sender = scope.spawn(move || {
             let mut still = STILL;
             while !returned.load(SeqCst) {
                 still += 1;
@@ -89,7 +89,7 @@ fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
         });
         pipeline.publish(|_| ()).unwrap();
         returned.store(true, SeqCst);
-        giver.join().unwrap()
+        sender.join().unwrap()
     });
     gate.open.store(true, SeqCst);
     pipeline.join().unwrap();
@@ -101,7 +101,7 @@ fn publish_returns_once_there_is_room_for_its_event() {
     for placement in elsewhere() {
         let label = placement.clone();
         let served = watched(move || served_for_one_slot(placement, 0));
-        // The giver may have been a few permits ahead of a thread that had to wake up.
+        // The sender may have been a few permits ahead of a thread that had to wake up.
         assert!(served <= 4, "{label}: {served} events for one slot");
     }
 }
@@ -168,7 +168,7 @@ fn two_last(on_thread: &[&[&str]], strategy: Strategy) {
 
 #[test]
 fn one_of_two_last_stages_on_a_thread_may_wait_for_the_caller() {
-    for strategy in Strategy::ALL {
+    for &strategy in Strategy::ALL {
         watched(move || two_last(&[&["a", "other", "waits"]], strategy));
         watched(move || two_last(&[&["other", "waits"], &["a"]], strategy));
     }
@@ -213,14 +213,14 @@ fn ahead_of_its_fellow(strategy: Strategy) {
 
 #[test]
 fn a_last_stage_that_may_wait_does_not_go_ahead_of_its_fellow_on_the_thread() {
-    for strategy in Strategy::ALL {
+    for &strategy in Strategy::ALL {
         watched(move || ahead_of_its_fellow(strategy));
     }
 }
 
 #[test]
 fn a_last_stage_may_wait_for_the_caller_though_another_thread_needs_its_fellow() {
-    for strategy in Strategy::ALL {
+    for &strategy in Strategy::ALL {
         watched(move || two_last(&[&["a", "waits"], &["other"]], strategy));
     }
 }
@@ -259,7 +259,7 @@ fn waits_for_a_later_stage(strategy: Strategy) {
 
 #[test]
 fn a_stage_with_a_progress_of_1_may_wait_for_a_later_one_however_threads_wait() {
-    for strategy in Strategy::ALL {
+    for &strategy in Strategy::ALL {
         watched(move || waits_for_a_later_stage(strategy));
     }
 }

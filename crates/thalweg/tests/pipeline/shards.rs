@@ -45,7 +45,7 @@ fn a_stage_looks_at_a_chunk_before_it_works_on_it() {
         let sum = Arc::clone(&total);
         let work = move |mut chunk: Chunk<'_, u64>| {
             let (first, mut looked) = (chunk.first_sequence(), 0);
-            chunk.look(|event| {
+            chunk.inspect(|event| {
                 assert_eq!(*event, 0);
                 looked += 1;
             });

@@ -121,7 +121,7 @@ fn placement(dice: &mut Dice, names: &[String], threads_max: usize) -> Placement
             seats.into_iter().fold(explicit, Placement::on_thread)
         }
     };
-    placement.waiting(dice.of(&Strategy::ALL))
+    placement.waiting(dice.of(Strategy::ALL))
 }
 
 /// Publishes some events in drawn ways, until the end or a failure.

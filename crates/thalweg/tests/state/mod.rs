@@ -33,7 +33,11 @@ fn the_lifecycle_is_as_declared() {
     ];
     for (from, next) in declared {
         for (to, _) in declared {
-            assert_eq!(from.may(to), next.contains(&to), "{from:?} to {to:?}");
+            assert_eq!(
+                from.can_change_to(to),
+                next.contains(&to),
+                "{from:?} to {to:?}"
+            );
             let cell = StateCell::new("thing", from);
             let outcome = cell.change(from, to, "a test");
             assert_eq!(outcome.is_ok(), next.contains(&to));
@@ -48,8 +52,8 @@ fn groups_are_asked_like_states() {
     assert_eq!(open, [Running, Paused]);
     assert_eq!(Lifecycle::OPEN, [Paused, Running].into_iter().collect());
     let ending = Lifecycle::ENDING;
-    assert_eq!(ending.or(Running.into()), Lifecycle::SETTLED);
-    assert!(!ending.meets(Lifecycle::OPEN) && ending.meets(Stopped.into()));
+    assert_eq!(ending.union(Running.into()), Lifecycle::RUNNING_OR_ENDING);
+    assert!(!ending.intersects(Lifecycle::OPEN) && ending.intersects(Stopped.into()));
     let cell = StateCell::new("thing", Paused);
     assert!(cell.is_within(Lifecycle::OPEN) && cell.is(Paused) && !cell.is(Running));
     cell.change_to(Draining, "a test").unwrap();

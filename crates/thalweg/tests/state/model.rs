@@ -33,7 +33,7 @@ fn leads_to<S: States>(from: S, wanted: Group<S>, passed: &mut Vec<S>) -> bool {
     let next = S::TABLE
         .iter()
         .map(|declared| declared.state)
-        .filter(|&to| from.may(to));
+        .filter(|&to| from.can_change_to(to));
     for to in next.collect::<Vec<_>>() {
         if wanted.contains(to) {
             return true;
@@ -50,7 +50,7 @@ fn leads_to<S: States>(from: S, wanted: Group<S>, passed: &mut Vec<S>) -> bool {
 
 fn allowed<S: States>(now: S, from: S, to: S) -> Result<(), ChangeError<S>> {
     let of = "thing";
-    match from.may(to) {
+    match from.can_change_to(to) {
         true if from == now => Ok(()),
         true => Err(ChangeError::WrongState {
             of,
@@ -110,9 +110,9 @@ fn run<S: States>(steps: &[Step]) -> Result<(), TestCaseError> {
             Step::ChangeTo(to) => {
                 let to = S::from_number(to);
                 let outcome = cell.change_to(to, "change to");
-                prop_assert_eq!(outcome.ok(), now.may(to).then_some(now));
-                history.extend(now.may(to).then_some(to));
-                now.may(to)
+                prop_assert_eq!(outcome.ok(), now.can_change_to(to).then_some(now));
+                history.extend(now.can_change_to(to).then_some(to));
+                now.can_change_to(to)
             }
             Step::Touch => {
                 cell.touch();

@@ -16,7 +16,7 @@ use super::Ring;
 fn a_state_that_is_there_is_not_waited_for() {
     let cell = StateCell::new("thing", Running);
     assert_eq!(cell.wait_for(Running), Ok(()));
-    assert_eq!(cell.wait_for(Lifecycle::SETTLED), Ok(()));
+    assert_eq!(cell.wait_for(Lifecycle::RUNNING_OR_ENDING), Ok(()));
     assert_eq!(cell.wait_for_deadline(Running, Instant::now()), Ok(()));
     assert_eq!(block_on(cell.wait_for_async(Lifecycle::OPEN)), Ok(()));
 }

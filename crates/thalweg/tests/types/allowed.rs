@@ -7,8 +7,10 @@ use thalweg::channel::{self, Closed, IntoIter, Iter, Mpmc, Mpsc, OneshotReceiver
 use thalweg::channel::{RecvFuture, RecvStream, SendError, SendFuture, Spsc, TryIter};
 use thalweg::channel::{WeakReceiver, WeakSender};
 use thalweg::pipeline::{self, Chunk, Pipeline};
-use thalweg::ring::{Giver, SpscBatch, SpscClaim, SpscConsumer, SpscProducer, Taker};
-use thalweg::ring::{Ticket, TicketClaim, broadcast};
+use thalweg::ring::{MpmcClaim, MpmcRing, broadcast};
+use thalweg::ring::{
+    OneshotConsumer, OneshotProducer, SpscBatch, SpscClaim, SpscConsumer, SpscProducer,
+};
 use thalweg::state::{Lifecycle, StateCell, StateView};
 
 fn send<T: Send>() {}
@@ -23,7 +25,12 @@ fn moves<'a, T: Send + 'a, M: Message>() {
         SpscClaim<'a, T>,
         SpscBatch<'a, T>,
     )>();
-    send::<(Ticket<T>, TicketClaim<'a, T>, Giver<T>, Taker<T>)>();
+    send::<(
+        MpmcRing<T>,
+        MpmcClaim<'a, T>,
+        OneshotProducer<T>,
+        OneshotConsumer<T>,
+    )>();
     send::<(
         channel::Sender<T, Spsc>,
         channel::Sender<T, Mpsc>,
@@ -91,9 +98,9 @@ fn moves_shared<'a, T: Send + Sync + 'a>() {
 /// Types that threads share.
 fn is_shared<'a, T: Send + 'a, M: Message>() {
     sync::<(
-        Ticket<T>,
-        Giver<T>,
-        Taker<T>,
+        MpmcRing<T>,
+        OneshotProducer<T>,
+        OneshotConsumer<T>,
         OneshotSender<T>,
         OneshotReceiver<T>,
     )>();
@@ -118,7 +125,12 @@ fn is_unpin<'a, T: 'a, M: Message>() {
         SpscClaim<'a, T>,
         SpscBatch<'a, T>,
     )>();
-    unpin::<(Ticket<T>, TicketClaim<'a, T>, Giver<T>, Taker<T>)>();
+    unpin::<(
+        MpmcRing<T>,
+        MpmcClaim<'a, T>,
+        OneshotProducer<T>,
+        OneshotConsumer<T>,
+    )>();
     unpin::<(
         broadcast::RingPublisher<T>,
         broadcast::Reader<T>,

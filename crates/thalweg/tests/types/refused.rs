@@ -8,7 +8,8 @@ use thalweg::bus::{self, Message};
 use thalweg::channel::{self, Mpmc, Mpsc, OneshotReceiver, OneshotSender, Spsc};
 use thalweg::channel::{WeakReceiver, WeakSender};
 use thalweg::pipeline::{self, Chunk};
-use thalweg::ring::{self, SpscConsumer, Giver, SpscProducer, Taker, Ticket, TicketClaim, broadcast};
+use thalweg::ring::{self, MpmcClaim, MpmcRing, SpscConsumer, SpscProducer, broadcast};
+use thalweg::ring::{OneshotConsumer as SlotRx, OneshotProducer as SlotTx};
 
 fn send<T: Send>(_: T) {}
 fn sync<T: Sync>(_: T) {}
@@ -18,8 +19,8 @@ type Short<'a> = &'a str;
 
 // Types that take elements take none that live shorter than the other end expects.
 fn v01<'a>(x: SpscProducer<Long>) -> SpscProducer<Short<'a>> { x } //~ lifetime may not live long
-fn v02<'a>(x: Giver<Long>) -> Giver<Short<'a>> { x } //~ lifetime may not live long
-fn v03<'a>(x: Ticket<Long>) -> Ticket<Short<'a>> { x } //~ lifetime may not live long
+fn v02<'a>(x: SlotTx<Long>) -> SlotTx<Short<'a>> { x } //~ lifetime may not live long
+fn v03<'a>(x: MpmcRing<Long>) -> MpmcRing<Short<'a>> { x } //~ lifetime may not live long
 fn v04<'a>(x: Take<'a, Long>) -> Take<'a, Short<'a>> { x } //~ lifetime may not live long
 fn v05<'a>(x: Claim<'a, Long>) -> Claim<'a, Short<'a>> { x } //~ lifetime may not live long
 fn v06<'a>(x: Publisher<Long>) -> Publisher<Short<'a>> { x } //~ lifetime may not live long
@@ -33,8 +34,8 @@ fn v13<'a>(x: Lane<Long>) -> Lane<Short<'a>> { x } //~ lifetime may not live lon
 fn v14<'a>(x: Events<'a, Long>) -> Events<'a, Short<'a>> { x } //~ lifetime may not live long
 // Types that give elements give none that live longer than they do.
 fn v20<'a>(x: SpscConsumer<Short<'a>>) -> SpscConsumer<Long> { x } //~ lifetime may not live long
-fn v21<'a>(x: Taker<Short<'a>>) -> Taker<Long> { x } //~ lifetime may not live long
-fn v22<'a>(x: Ticket<Short<'a>>) -> Ticket<Long> { x } //~ lifetime may not live long
+fn v21<'a>(x: SlotRx<Short<'a>>) -> SlotRx<Long> { x } //~ lifetime may not live long
+fn v22<'a>(x: MpmcRing<Short<'a>>) -> MpmcRing<Long> { x } //~ lifetime may not live long
 fn v23<'a>(x: Batch<'a, Short<'a>>) -> Batch<'a, Long> { x } //~ lifetime may not live long
 fn v24<'a>(x: Reader<Short<'a>>) -> Reader<Long> { x } //~ lifetime may not live long
 fn v25<'a>(x: Receiver<Short<'a>>) -> Receiver<Long> { x } //~ lifetime may not live long
@@ -42,22 +43,22 @@ fn v26<'a>(x: WeakRx<Short<'a>>) -> WeakRx<Long> { x } //~ lifetime may not live
 fn v27<'a>(x: Got<'a, Short<'a>>) -> Got<'a, Long> { x } //~ lifetime may not live long
 fn v28<'a>(x: OneRx<Short<'a>>) -> OneRx<Long> { x } //~ lifetime may not live long
 // Types that others use too, or that have a ring in common with them, do neither.
-fn v30<'a>(x: Taker<Long>) -> Taker<Short<'a>> { x } //~ lifetime may not live long
+fn v30<'a>(x: SlotRx<Long>) -> SlotRx<Short<'a>> { x } //~ lifetime may not live long
 fn v31<'a>(x: Reader<Long>) -> Reader<Short<'a>> { x } //~ lifetime may not live long
 fn v32<'a>(x: Receiver<Long>) -> Receiver<Short<'a>> { x } //~ lifetime may not live long
 fn v33<'a>(x: Batch<'a, Long>) -> Batch<'a, Short<'a>> { x } //~ lifetime may not live long
 // And of `'static` types, some are more general than others.
 fn v40(x: SpscProducer<General>) -> SpscProducer<Special> { x } //~ E0308: mismatched types
 fn v41(x: SpscConsumer<Special>) -> SpscConsumer<General> { x } //~ E0308: mismatched types
-fn v42(x: Giver<General>) -> Giver<Special> { x } //~ E0308: mismatched types
-fn v43(x: Ticket<General>) -> Ticket<Special> { x } //~ E0308: mismatched types
+fn v42(x: SlotTx<General>) -> SlotTx<Special> { x } //~ E0308: mismatched types
+fn v43(x: MpmcRing<General>) -> MpmcRing<Special> { x } //~ E0308: mismatched types
 fn v44(x: Publisher<General>) -> Publisher<Special> { x } //~ E0308: mismatched types
 fn v45(x: Sender<General>) -> Sender<Special> { x } //~ E0308: mismatched types
 
 type General = for<'a> fn(&'a u8);
 type Special = fn(&'static u8);
 type Claim<'c, T> = ring::SpscClaim<'c, T>;
-type Take<'c, T> = TicketClaim<'c, T>;
+type Take<'c, T> = MpmcClaim<'c, T>;
 type Batch<'c, T> = ring::SpscBatch<'c, T>;
 type Publisher<T> = broadcast::RingPublisher<T>;
 type Publish<'c, T> = broadcast::SlotClaim<'c, T>;
@@ -80,13 +81,13 @@ fn s01(x: SpscProducer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s02(x: SpscConsumer<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s03(x: Claim<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s04(x: Batch<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s05(x: Ticket<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s06(x: Ticket<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s05(x: MpmcRing<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s06(x: MpmcRing<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s07(x: Take<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s08(x: Giver<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s09(x: Giver<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s10(x: Taker<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s11(x: Taker<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s08(x: SlotTx<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s09(x: SlotTx<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s10(x: SlotRx<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s11(x: SlotRx<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s12(x: Publisher<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be
 fn s13(x: Reader<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be
 fn s14(x: Sender<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
@@ -131,7 +132,7 @@ type O<'a> = Option<&'a mut u8>;
 fn b01(mut c: SpscConsumer<String>) { let r = c.peek().unwrap(); c.try_pop(); r.len(); } //~ E0499
 fn b02(mut p: SpscProducer<u8>) { let c = p.claim(1); let d = p.claim(1); drop((c, d)); } //~ E0499
 fn b03(mut c: SpscConsumer<u8>) { let b = c.batch(1); c.try_pop(); drop(b); } //~ E0499
-fn b04(t: Ticket<u8>) { let c = t.claim(1); drop(t); drop(c); } //~ E0505
+fn b04(t: MpmcRing<u8>) { let c = t.claim(1); drop(t); drop(c); } //~ E0505
 fn b05(mut s: Sender<u8>) { let c = s.claim(1); s.send(1); drop(c); } //~ E0499
 fn b06(mut r: Receiver<u8>) { let b = r.batch(1); r.recv(); drop(b); } //~ E0499
 fn b07(mut r: Receiver<u8>) { let f = r.recv_async(); r.try_recv(); drop(f); } //~ E0499

@@ -165,7 +165,7 @@ impl<M: Message> Source for Exported<M> {
         "bus"
     }
 
-    fn look(&mut self) -> Held {
+    fn sample(&mut self) -> Held {
         let core = self.core.upgrade()?;
         self.see(core.readings());
         self.looked_ns = core.clock.ns(core.clock.ticks());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn shown(exported: &mut Exported<Job>) -> Vec<InboxId> {
-        assert!(exported.look().is_some(), "the bus is there");
+        assert!(exported.sample().is_some(), "the bus is there");
         exported.inboxes.keys().copied().collect()
     }
 

@@ -8,8 +8,8 @@ use super::round::{Arm, Choice, Untimed};
 use super::{Select, SelectTimeout, Timer};
 use crate::channel::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError};
 use crate::channel::hub::{Overflow, Shape};
-use crate::channel::meeting::Stake;
 use crate::channel::receiver::Receiver;
+use crate::channel::rendezvous::Stake;
 use crate::channel::sender::Sender;
 use crate::ring::PopError;
 use crate::ring::sync::is_model_over;
@@ -42,7 +42,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
             // Another thread has fired it.
             return true;
         }
-        self.receiver.listed.on.used_up();
+        self.receiver.registration.in_event_count.mark_used();
         let outcome = match self.receiver.source.pop() {
             Ok(value) => Ok(value),
             Err(PopError::Closed) => Err(RecvError),
@@ -52,41 +52,41 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
         true
     }
 
-    fn glance(&mut self) -> bool {
+    fn is_unchanged(&mut self) -> bool {
         let source = &self.receiver.source;
-        let now = match source.end.meeting() {
-            Some((meeting, _)) => meeting.glance_pop(),
-            // Only this receiver takes elements, so they stay, and an arm that is not ready now
-            // never was.
+        let now = match source.end.rendezvous() {
+            Some((rendezvous, _)) => rendezvous.pop_version(),
+            // Only this receiver pops elements, so they stay, and an arm that is not ready now was
+            // not ready before.
             None if !S::SHARES_RECEIVER && source.keeps() => Some(0),
-            // It stops being ready only by what others take.
+            // It stops being ready only when other receivers pop.
             None => Some(source.end.moves()),
         };
-        self.receiver.listed.is_same(now)
+        self.receiver.registration.is_same(now)
     }
 
-    fn meets(&self) -> bool {
-        self.receiver.source.end.meeting().is_some()
+    fn is_rendezvous(&self) -> bool {
+        self.receiver.source.end.rendezvous().is_some()
     }
 
-    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+    fn register(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
         let (is_over, got) = self.receiver.request(waker, kind, stake);
         self.outcome = got.map(Ok);
         is_over
     }
 
-    fn stay(&mut self, waker: &Waker) -> bool {
-        self.receiver.stays(waker)
+    fn update(&mut self, waker: &Waker) -> bool {
+        self.receiver.update_waker(waker)
     }
 
-    fn unlist(&mut self) {
-        if let Some(value) = self.receiver.withdraw() {
+    fn unregister(&mut self) {
+        if let Some(value) = self.receiver.unregister() {
             self.outcome = Some(Ok(value));
         }
     }
 
-    fn settle(&mut self, is_fired: bool) {
-        self.receiver.pass_on_unused();
+    fn finish_wait(&mut self, is_fired: bool) {
+        self.receiver.pass_on_notification();
         if is_fired {
             self.receiver.source.pass_on();
         }
@@ -113,9 +113,10 @@ impl<T, S: Shape, F> Drop for RecvArm<'_, T, S, F> {
         if is_model_over() {
             return;
         }
-        self.unlist();
-        self.receiver.leave();
-        // Given up: what it got at a meeting goes to another, or back.
+        self.unregister();
+        self.receiver.cancel_wait();
+        // The select was dropped: an element that it got at a rendezvous goes to another receiver,
+        // or back.
         if let Some(Ok(value)) = self.outcome.take() {
             self.receiver.give_back(value);
         }
@@ -123,86 +124,102 @@ impl<T, S: Shape, F> Drop for RecvArm<'_, T, S, F> {
 }
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// Waits for a sender at a rendezvous.
-    pub(in crate::channel) fn meet(
+    /// Receives at a rendezvous: waits for a sender.
+    pub(in crate::channel) fn rendezvous(
         &mut self,
         deadline: Option<Instant>,
     ) -> Result<T, RecvTimeoutError> {
-        match Select::new().recv(self, |got| got).wait_listed(deadline) {
+        match Select::new()
+            .recv(self, |got| got)
+            .wait_after_check(deadline)
+        {
             Ok(got) => Ok(got?),
             Err(SelectTimeout) => Err(RecvTimeoutError::Timeout),
         }
     }
 
-    /// For something that borrows the receiver and waits, and then leaves. An earlier one that was
-    /// forgotten is ended.
+    /// Lends the receiver to a wait, after an earlier one that was forgotten is cancelled.
     pub(in crate::channel) fn lend(&mut self) -> &mut Self {
-        self.settle();
-        self.listed.is_lent = true;
+        self.cancel_forgotten();
+        self.registration.is_lent = true;
         self
     }
 
-    /// Ends a wait that was forgotten, if there is one.
+    /// Cancels a wait that was forgotten, if there is one.
     #[inline]
-    pub(in crate::channel) fn settle(&mut self) {
-        if self.listed.is_lent {
-            self.leave();
+    pub(in crate::channel) fn cancel_forgotten(&mut self) {
+        if self.registration.is_lent {
+            self.cancel_wait();
         }
     }
 
-    /// Lists a wait; returns whether it is over, and what was got at a meeting.
+    /// Registers a wait; returns whether it is over, and the element that was received at a
+    /// rendezvous.
     pub(in crate::channel) fn request(
         &mut self,
         waker: &Waker,
         kind: Kind,
         stake: Option<Stake>,
     ) -> (bool, Option<T>) {
-        let listed = &mut self.listed;
-        let Some((meeting, _)) = self.source.end.meeting() else {
-            listed.on.register(&self.source.hub.readable, waker, kind);
+        let registration = &mut self.registration;
+        let Some((rendezvous, _)) = self.source.end.rendezvous() else {
+            registration
+                .in_event_count
+                .register(&self.source.hub.readable, waker, kind);
             return (false, None);
         };
-        match meeting.request(waker, stake) {
-            Err(seat) => {
-                listed.seat = Some(seat);
+        match rendezvous.request(waker, stake) {
+            Err(entry) => {
+                registration.at_rendezvous = Some(entry);
                 (false, None)
             }
             Ok(got) => (true, got),
         }
     }
 
-    /// Ends a wait; gives what it got at a meeting.
-    pub(in crate::channel) fn withdraw(&mut self) -> Option<T> {
-        self.listed.on.unregister(&self.source.hub.readable);
-        let seat = self.listed.seat.take()?;
-        let (meeting, _) = self.source.end.meeting()?;
-        meeting.leave_request(seat)
+    /// Unregisters a wait; returns the element that it received at a rendezvous.
+    pub(in crate::channel) fn unregister(&mut self) -> Option<T> {
+        self.registration
+            .in_event_count
+            .unregister(&self.source.hub.readable);
+        let entry = self.registration.at_rendezvous.take()?;
+        let (rendezvous, _) = self.source.end.rendezvous()?;
+        rendezvous.leave_request(entry)
     }
 
-    /// Returns whether the wait is still listed; has `waker` woken from now on.
-    pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
-        match (self.listed.seat, self.source.end.meeting()) {
-            (Some(seat), Some((meeting, _))) => meeting.stay_request(seat, waker),
-            _ => self.listed.on.stay(&self.source.hub.readable, waker),
+    /// Replaces the waker; returns whether the wait is still registered.
+    pub(in crate::channel) fn update_waker(&mut self, waker: &Waker) -> bool {
+        match (
+            self.registration.at_rendezvous,
+            self.source.end.rendezvous(),
+        ) {
+            (Some(entry), Some((rendezvous, _))) => rendezvous.stay_request(entry, waker),
+            _ => self
+                .registration
+                .in_event_count
+                .update(&self.source.hub.readable, waker),
         }
     }
 
-    /// Gives a wait up: what it got at a meeting goes to another, or back.
+    /// Cancels a wait: an element that it received at a rendezvous goes to another receiver, or
+    /// back.
     #[inline(never)]
-    pub(in crate::channel) fn leave(&mut self) {
-        self.listed.is_lent = false;
-        let got = self.withdraw();
+    pub(in crate::channel) fn cancel_wait(&mut self) {
+        self.registration.is_lent = false;
+        let got = self.unregister();
         got.into_iter().for_each(|value| self.give_back(value));
-        self.pass_on_unused();
+        self.pass_on_notification();
     }
 
-    fn pass_on_unused(&mut self) {
-        self.listed.on.pass_on(&self.source.hub.readable);
+    fn pass_on_notification(&mut self) {
+        self.registration
+            .in_event_count
+            .pass_on(&self.source.hub.readable);
     }
 
     fn give_back(&self, value: T) {
-        if let Some((meeting, _)) = self.source.end.meeting() {
-            meeting.give_back(value);
+        if let Some((rendezvous, _)) = self.source.end.rendezvous() {
+            rendezvous.give_back(value);
         }
     }
 }
@@ -238,7 +255,7 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         let Some(value) = self.value.take() else {
             return false;
         };
-        self.sender.listed.on.used_up();
+        self.sender.registration.in_event_count.mark_used();
         let outcome = match self.sender.push_once(value) {
             Ok(()) => Ok(()),
             Err(SendError::Disconnected(value)) => {
@@ -247,7 +264,7 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
             }
             Err(SendError::Full(value)) => {
                 *self.value = Some(value);
-                if self.sender.hub.habits.overflow != Overflow::Reject {
+                if self.sender.hub.settings.overflow != Overflow::Reject {
                     return false;
                 }
                 self.sender.gate.refused.add(1);
@@ -258,22 +275,23 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         true
     }
 
-    fn glance(&mut self) -> bool {
-        let now = match self.sender.end.meeting() {
-            Some(meeting) => meeting.glance_push(),
-            // Room that only this sender takes stays, so if there is none now, there was none.
+    fn is_unchanged(&mut self) -> bool {
+        let now = match self.sender.end.rendezvous() {
+            Some(rendezvous) => rendezvous.push_version(),
+            // Only this sender takes slots, so free ones stay, and an arm that is not ready now was
+            // not ready before.
             None if !S::SHARES_SENDER => Some(0),
-            // It stops being ready only by what others push.
+            // It stops being ready only when other senders push.
             None => Some(self.sender.end.pushed()),
         };
-        self.value.is_none() || self.sender.listed.is_same(now)
+        self.value.is_none() || self.sender.registration.is_same(now)
     }
 
-    fn meets(&self) -> bool {
-        self.value.is_some() && self.sender.end.meeting().is_some()
+    fn is_rendezvous(&self) -> bool {
+        self.value.is_some() && self.sender.end.rendezvous().is_some()
     }
 
-    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
+    fn register(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool {
         let is_over = (self.sender).offer(self.value, waker, kind, stake);
         if is_over && self.value.is_none() {
             self.outcome = Some(Ok(()));
@@ -281,18 +299,18 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         is_over
     }
 
-    fn stay(&mut self, waker: &Waker) -> bool {
-        self.sender.stays(waker)
+    fn update(&mut self, waker: &Waker) -> bool {
+        self.sender.update_waker(waker)
     }
 
-    fn unlist(&mut self) {
-        if self.sender.withdraw(self.value) {
+    fn unregister(&mut self) {
+        if self.sender.unregister(self.value) {
             self.outcome = Some(Ok(()));
         }
     }
 
-    fn settle(&mut self, is_fired: bool) {
-        self.sender.pass_on_unused();
+    fn finish_wait(&mut self, is_fired: bool) {
+        self.sender.pass_on_notification();
         if is_fired {
             self.sender.pass_on();
         }
@@ -319,20 +337,20 @@ impl<T, S: Shape, F> Drop for SendArm<'_, T, S, F> {
         if is_model_over() {
             return;
         }
-        self.sender.leave(self.value);
+        self.sender.cancel_wait(self.value);
     }
 }
 
 impl<T, S: Shape> Sender<T, S> {
-    /// Waits for a receiver at a rendezvous.
-    pub(in crate::channel) fn meet(
+    /// Sends at a rendezvous: waits for a receiver.
+    pub(in crate::channel) fn rendezvous(
         &mut self,
         value: T,
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
         let mut value = Some(value);
         let select = Select::new().send(self, &mut value, |sent| sent);
-        let outcome = select.wait_listed(deadline);
+        let outcome = select.wait_after_check(deadline);
         let Some(value) = value else {
             return Ok(());
         };
@@ -343,33 +361,33 @@ impl<T, S: Shape> Sender<T, S> {
         Err(SendTimeoutError::Disconnected(value))
     }
 
-    /// For something that borrows the sender and waits or holds room, and then leaves. An earlier
-    /// one that was forgotten is ended.
+    /// Lends the sender to a wait or a claim, after an earlier one that was forgotten is cancelled.
     pub(in crate::channel) fn lend(&mut self) -> &mut Self {
-        self.settle();
-        self.listed.is_lent = true;
+        self.cancel_forgotten();
+        self.registration.is_lent = true;
         self
     }
 
-    /// Ends a wait or a claim that was forgotten, if there is one.
+    /// Cancels a wait or a claim that was forgotten, if there is one.
     #[inline]
-    pub(in crate::channel) fn settle(&mut self) {
-        if self.listed.is_lent {
-            self.leave_lent();
+    pub(in crate::channel) fn cancel_forgotten(&mut self) {
+        if self.registration.is_lent {
+            self.cancel_lent();
         }
     }
 
-    /// Gives up a wait that was forgotten. Not inlined: it has room for an element on the stack,
-    /// which may be too much for a thread that drops a sender.
+    /// Cancels what was forgotten. Not inlined: it needs stack for an element, which may be too
+    /// much for a thread that drops a sender.
     #[cold]
     #[inline(never)]
-    fn leave_lent(&mut self) {
+    fn cancel_lent(&mut self) {
         self.give_up_claim();
-        self.leave(&mut None);
+        self.cancel_wait(&mut None);
     }
 
-    /// Lists a wait for room for the element in `value`; at a rendezvous the element goes with it.
-    /// Returns whether the wait is over: then the element is back, unless a receiver has it.
+    /// Registers a wait for a slot for the element in `value`; at a rendezvous it takes the
+    /// element. Returns whether the wait is over: then the element is back, unless a receiver has
+    /// it.
     pub(in crate::channel) fn offer(
         &mut self,
         value: &mut Option<T>,
@@ -377,55 +395,67 @@ impl<T, S: Shape> Sender<T, S> {
         kind: Kind,
         stake: Option<Stake>,
     ) -> bool {
-        let listed = &mut self.listed;
+        let registration = &mut self.registration;
         if value.is_none() {
             return false;
         }
-        let Some(meeting) = self.end.meeting() else {
-            listed.on.register(&self.gate.writable, waker, kind);
+        let Some(rendezvous) = self.end.rendezvous() else {
+            registration
+                .in_event_count
+                .register(&self.gate.writable, waker, kind);
             return false;
         };
-        // Cloned while the element is in its place: that may panic.
+        // The waker is cloned before the element is taken, since that may panic.
         let (waker, Some(element)) = (waker.clone(), value.take()) else {
             return false;
         };
-        match meeting.offer(element, waker, stake) {
-            Ok(seat) => listed.seat = seat,
+        match rendezvous.offer(element, waker, stake) {
+            Ok(entry) => registration.at_rendezvous = entry,
             Err(back) => *value = Some(back),
         }
-        listed.seat.is_none()
+        registration.at_rendezvous.is_none()
     }
 
-    /// Ends a wait; returns whether a receiver has the element. Else it is back.
-    pub(in crate::channel) fn withdraw(&mut self, value: &mut Option<T>) -> bool {
-        self.listed.on.unregister(&self.gate.writable);
-        let (Some(seat), Some(meeting)) = (self.listed.seat.take(), self.end.meeting()) else {
+    /// Unregisters a wait; returns whether a receiver has the element. Else it is back in `value`.
+    pub(in crate::channel) fn unregister(&mut self, value: &mut Option<T>) -> bool {
+        self.registration
+            .in_event_count
+            .unregister(&self.gate.writable);
+        let (Some(entry), Some(rendezvous)) = (
+            self.registration.at_rendezvous.take(),
+            self.end.rendezvous(),
+        ) else {
             return false;
         };
-        *value = meeting.leave_offer(seat);
+        *value = rendezvous.leave_offer(entry);
         value.is_none()
     }
 
-    /// Returns whether the wait is still listed; has `waker` woken from now on.
-    pub(in crate::channel) fn stays(&mut self, waker: &Waker) -> bool {
-        match (self.listed.seat, self.end.meeting()) {
-            (Some(seat), Some(meeting)) => meeting.stay_offer(seat, waker),
-            _ => self.listed.on.stay(&self.gate.writable, waker),
+    /// Replaces the waker; returns whether the wait is still registered.
+    pub(in crate::channel) fn update_waker(&mut self, waker: &Waker) -> bool {
+        match (self.registration.at_rendezvous, self.end.rendezvous()) {
+            (Some(entry), Some(rendezvous)) => rendezvous.stay_offer(entry, waker),
+            _ => self
+                .registration
+                .in_event_count
+                .update(&self.gate.writable, waker),
         }
     }
 
-    /// Gives a wait up; an element that waited at a meeting comes back.
+    /// Cancels a wait; an element that waited at a rendezvous is put back into `value`.
     #[inline(never)]
-    pub(in crate::channel) fn leave(&mut self, value: &mut Option<T>) {
-        self.listed.is_lent = false;
-        if self.listed.seat.is_some() {
-            self.withdraw(value);
+    pub(in crate::channel) fn cancel_wait(&mut self, value: &mut Option<T>) {
+        self.registration.is_lent = false;
+        if self.registration.at_rendezvous.is_some() {
+            self.unregister(value);
         }
-        self.listed.on.leave(&self.gate.writable);
+        self.registration.in_event_count.cancel(&self.gate.writable);
     }
 
-    fn pass_on_unused(&mut self) {
-        self.listed.on.pass_on(&self.gate.writable);
+    fn pass_on_notification(&mut self) {
+        self.registration
+            .in_event_count
+            .pass_on(&self.gate.writable);
     }
 }
 
@@ -455,26 +485,26 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
         self.came.is_some()
     }
 
-    fn glance(&mut self) -> bool {
-        // No other receiver can take its element.
+    fn is_unchanged(&mut self) -> bool {
+        // No other thread uses the timer.
         true
     }
 
-    fn meets(&self) -> bool {
+    fn is_rendezvous(&self) -> bool {
         false
     }
 
-    fn list(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {
+    fn register(&mut self, _: &Waker, _: Kind, _: Option<Stake>) -> bool {
         false
     }
 
-    fn stay(&mut self, _: &Waker) -> bool {
+    fn update(&mut self, _: &Waker) -> bool {
         true
     }
 
-    fn unlist(&mut self) {}
+    fn unregister(&mut self) {}
 
-    fn settle(&mut self, _: bool) {}
+    fn finish_wait(&mut self, _: bool) {}
 
     fn due(&self) -> Option<Instant> {
         self.timer.borrow().due

@@ -1,8 +1,8 @@
 //! Waiting for whichever of several channels comes first.
 //!
 //! [`Select`] has its arms in its type: receivers, senders and timers, of any element types and
-//! shapes, each with a closure that gets the outcome. [`Select::list`] takes arms whose number is
-//! known at run time only.
+//! shapes, each with a closure that gets the outcome. [`Select::dynamic`] takes arms whose number
+//! is known at run time only.
 //!
 //! ```
 //! use thalweg::channel::{mpmc, spsc, Select};
@@ -34,12 +34,12 @@
 //! |---|---|
 //! | `recv(r) -> msg => ..` | `.recv(&mut r, \|msg\| ..)` |
 //! | `send(s, v) -> res => ..` | `.send(&mut s, &mut Some(v), \|res\| ..)` (*) |
-//! | `default => ..` | [`or_else`](Select::or_else), [`try_now`](Select::try_now) |
+//! | `default => ..` | [`or_else`](Select::or_else), [`try_wait`](Select::try_wait) |
 //! | `default(timeout) => ..` | [`wait_timeout`](Select::wait_timeout), which gives an error |
 //! | `recv(after(timeout)) -> _ => ..` | [`after`](Select::after) |
 //! | `select_biased!`, `Select::new_biased` | [`biased`](Select::biased) |
-//! | the struct `Select`, `SelectedOperation::index` | [`Select::list`] |
-//! | `Select::ready`, `try_ready`, `ready_timeout` | [`Select::list`], which uses it |
+//! | the struct `Select`, `SelectedOperation::index` | [`Select::dynamic`] |
+//! | `Select::ready`, `try_ready`, `ready_timeout` | [`Select::dynamic`], which uses it |
 //! | `after`, `at`, `tick` | [`after`], [`at`], [`tick`]: a [`Timer`] for [`Select::timer`] |
 //! | `never` | [`never()`]; for an arm that sends, an empty `Option` |
 //! | a panic where there is no operation | does not compile, or gives [`SelectEmpty`] |
@@ -88,7 +88,7 @@
 //! ```
 //!
 //! # Nothing is ready
-//! If [`Select::try_now`] or [`Select::or_else`] finds nothing, there was one instant during the
+//! If [`Select::try_wait`] or [`Select::or_else`] finds nothing, there was one instant during the
 //! call at which no arm was ready: an element that others move from channel to channel, so that it
 //! is in one of them all the time, is not missed. The same holds at the end of a wait with a time
 //! limit. Where a CPU may show a thread's writes to another one out of order (x86 does not), the
@@ -111,9 +111,9 @@ use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
 use super::error::{RecvError, SendError, TryRecvError};
-use super::hub::{Habits, Hub, Shape};
-use super::meeting::{LentToken, Meeting, lend};
+use super::hub::{Hub, Settings, Shape};
 use super::receiver::Receiver;
+use super::rendezvous::{LentToken, Rendezvous, lend};
 use super::sender::Sender;
 use super::stores::RecvEnd;
 use crate::ring::sync::Arc;
@@ -152,9 +152,9 @@ errors! {
 /// cancelled, and returns the result of the select. Two closures can't borrow the same value
 /// mutably: have them return a value of an enum, and `match`.
 ///
-/// Nothing is allocated, but for a thread's first wait and by a [`list`](Self::list). A check of an
-/// arm costs as much as a `try_recv` or `try_send`; a wait registers the thread with every arm,
-/// some 50 ns each. It spins before it sleeps as the endpoint of its first arm does.
+/// Nothing is allocated, but for a thread's first wait and by a [`dynamic`](Self::dynamic). A check
+/// of an arm costs as much as a `try_recv` or `try_send`; a wait registers the thread with every
+/// arm, some 50 ns each. It spins before it sleeps as the endpoint of its first arm does.
 #[must_use = "nothing is selected before `wait` or one of its kin"]
 pub struct Select<R, A = NoArms> {
     arms: A,
@@ -301,7 +301,7 @@ impl<R, A: Choices<R>> Select<R, A> {
     }
 
     /// Works as [`wait`](Self::wait), but waits no longer than until `deadline`. With a deadline
-    /// that has passed, this is a [`try_now`](Self::try_now).
+    /// that has passed, this is a [`try_wait`](Self::try_wait).
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -313,15 +313,15 @@ impl<R, A: Choices<R>> Select<R, A> {
     }
 
     fn wait_until(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
-        match self.round().look_at_all() {
+        match self.round().check_all() {
             Some(at) => Ok(self.arms.finish(at)),
-            None => self.wait_listed(deadline),
+            None => self.wait_after_check(deadline),
         }
     }
 
     /// Works as [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
-    fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
+    fn wait_after_check(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
         let mut pace = Pace::new(Mode::LowPower);
         // Lent while the arms are in use.
         self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));
@@ -341,12 +341,12 @@ impl<R, A: Choices<R>> Select<R, A> {
     ///
     /// # Panics
     /// If the closure does.
-    pub fn try_now(mut self) -> Option<R> {
-        let at = self.round().look_surely()?;
+    pub fn try_wait(mut self) -> Option<R> {
+        let at = self.round().check_at_one_instant()?;
         Some(self.arms.finish(at))
     }
 
-    /// Works as [`try_now`](Self::try_now), but returns the result of `fallback` if no arm is
+    /// Works as [`try_wait`](Self::try_wait), but returns the result of `fallback` if no arm is
     /// ready.
     ///
     /// ```
@@ -359,7 +359,7 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// # Panics
     /// If the closure does.
     pub fn or_else(self, fallback: impl FnOnce() -> R) -> R {
-        self.try_now().unwrap_or_else(fallback)
+        self.try_wait().unwrap_or_else(fallback)
     }
 
     /// Works as [`wait`](Self::wait), as a future for any runtime; not with a timer.
@@ -381,7 +381,7 @@ impl<R, A: Choices<R>> Select<R, A> {
 
 shown!([R, A] Select<R, A>, "Select", _this);
 
-/// A select whose number of arms is known at run time only; see [`Select::list`].
+/// A select whose number of arms is known at run time only; see [`Select::dynamic`].
 pub type SelectList<'a, R> = Select<R, ArmList<'a, R>>;
 
 type ArmList<'a, R> = Vec<Box<dyn Choice<R> + 'a>>;
@@ -399,14 +399,14 @@ impl<'a, R> SelectList<'a, R> {
     /// let mut channels: Vec<_> = (0..3).map(|_| mpmc::<u8>(1)).collect();
     /// channels[2].0.send(9)?;
     ///
-    /// let mut select = Select::list();
+    /// let mut select = Select::dynamic();
     /// for (_, rx) in &mut channels {
     ///     select.push_recv(rx, |at, got| (at, got));
     /// }
     /// assert_eq!(select.wait(), Ok((2, Ok(9))));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn list() -> Self {
+    pub fn dynamic() -> Self {
         Self::with_arms(Vec::new())
     }
 
@@ -537,9 +537,9 @@ pub fn tick(period: Duration) -> Timer {
 /// assert_eq!(outcome, Err(RecvTimeoutError::Timeout));
 /// ```
 pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
-    let end = RecvEnd::Meeting(Arc::new(Meeting::new()), Arc::default());
+    let end = RecvEnd::Rendezvous(Arc::new(Rendezvous::new()), Arc::default());
     // The hub counts a sender that does not exist.
-    Receiver::new(end, Arc::new(Hub::new(Habits::default())))
+    Receiver::new(end, Arc::new(Hub::new(Settings::default())))
 }
 
 impl Timer {

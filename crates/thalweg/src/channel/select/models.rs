@@ -116,7 +116,7 @@ fn one_arm_fires_and_no_other() {
 }
 
 /// A select offers at two rendezvous at which a receiver arrives: it sends at one at most.
-fn one_of_two_meetings() {
+fn one_of_two_rendezvous() {
     let (mut first, mut from_first) = kept(spsc::<u32>(0));
     let (mut second, mut from_second) = kept(spsc::<u32>(0));
     let one = thread::spawn(move || (from_first.try_recv().is_ok(), from_first));
@@ -136,7 +136,7 @@ fn one_of_two_meetings() {
 
 #[test]
 fn a_select_meets_once() {
-    check(one_of_two_meetings, &["select_token"]);
+    check(one_of_two_rendezvous, &["select_token"]);
 }
 
 /// One of two channels has an element at every moment: it comes to the second before it goes from
@@ -154,7 +154,7 @@ fn what_moves() {
     let found = Select::new()
         .recv(&mut from_second, |got| got.is_ok())
         .recv(&mut from_first, |got| got.is_ok())
-        .try_now();
+        .try_wait();
     assert_eq!(found, Some(true), "it was in one of both all the time");
     drop((mover.join().unwrap(), to_first));
 }

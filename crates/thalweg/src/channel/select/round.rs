@@ -1,46 +1,47 @@
-//! One round of a select: look at all arms, list them, leave; its arms, and the order in which it
-//! looks at them, each time another one, so that those that are ready have equal shares, whatever
-//! silent ones are between them.
+//! One round of a select: check all arms, register with them, unregister; its arms, and the order
+//! in which it checks them. That is another one each time, so that ready arms have equal shares,
+//! whichever arms that are not ready are between them.
 //!
 //! # State
-//! While it waits, a select is listed on the signal of each arm's channel. At a rendezvous it is
-//! listed with its element or its request, and with a token that all its arms share.
+//! While it waits, a select is registered with the event count of each arm's channel. At a
+//! rendezvous it is registered with its element or as a request, and with a token that all its arms
+//! share.
 //!
 //! # Rules
-//! 1. It looks at all arms; lists itself at all that have a signal; looks at all again; then lists
-//!    itself at the rendezvous, which looks for a counterpart there in the same step; and sleeps
-//!    only if there was nothing.
-//! 2. Before it looks to take something, it leaves all rendezvous: it shuts its token, and if that
-//!    was taken, the arm for which it was taken is the one that fires.
-//! 3. It leaves all lists before a closure runs. A notification is used up by a look at its arm
-//!    that comes after it; those of other arms are passed on.
-//! 4. A select that is to report that nothing is ready reads, of each arm, a count that grows
-//!    whenever the arm stops being ready by another thread's doing; looks at all arms; reads the
-//!    counts again; and looks once more if one has changed. An arm that stops being ready by this
-//!    select's doing only (of the one receiver, or the one sender, of a channel) needs no count.
+//! 1. It checks all arms; registers with all event counts; checks all arms again; then registers at
+//!    the rendezvous, which looks for a counterpart in the same step; and sleeps only if no arm was
+//!    ready.
+//! 2. Before it attempts an operation again, it unregisters at all rendezvous: it shuts its token,
+//!    and if that was taken, the arm for which it was taken fires.
+//! 3. It unregisters everywhere before a closure runs. A notification is used by a check of its arm
+//!    that comes after it; notifications of other arms are passed on.
+//! 4. A select that is to report that no arm is ready loads, for each arm, a version that changes
+//!    whenever another thread makes the arm not ready; checks all arms; loads the versions again;
+//!    and repeats the check if one has changed. An arm that only this select can make not ready (of
+//!    the one receiver, or the one sender, of a channel) needs no version.
 //!
 //! # Why it works
-//! By rule 1, and what [`Signal`](crate::wait::Signal) and the meeting say of themselves, whatever
-//! happens to an arm after it was listed wakes the select: nothing is in doubt when it has listed
-//! itself once, and it never lists itself in a loop. By rule 2 and the rules of the token, exactly
-//! one arm fires. By rule 3 no other waiter sleeps beside something that it could have. By rule 4:
-//! take the moment between the first counts and the first look. An arm that was ready then, and not
-//! when it was looked at, has stopped being ready in between, and its count has changed. So if no
-//! count has, none was ready at that moment; nor was an arm without a count, which would be ready
-//! still. Each look more is due to something that another thread has got done.
+//! By rule 1, and the arguments of [`EventCount`](crate::wait::EventCount) and the rendezvous, an
+//! arm that becomes ready after the registration wakes the select: one registration is enough, and
+//! it never registers in a loop. By rule 2 and the rules of the token, exactly one arm fires. By
+//! rule 3 no other waiter sleeps while its operation could be done. By rule 4: take the moment
+//! between the first versions and the first check. An arm that was ready then, and not when it was
+//! checked, has stopped being ready in between, so its version has changed. So if no version has,
+//! no arm was ready at that moment; nor was an arm without a version, which would be ready still.
+//! Each repeated check follows an operation that another thread has completed.
 
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use crate::channel::meeting::{LentToken, Stake};
+use crate::channel::rendezvous::{LentToken, Stake};
 use crate::ring::sync::IS_MODEL;
-use crate::wait::{self, Entry, Kind, Listing, Pace, block_listed};
+use crate::wait::{self, Entry, Kind, Pace, Waiter, block_waiter};
 
 pub(super) struct Round<'s, A> {
     pub(super) arms: &'s mut A,
     pub(super) token: &'s mut LentToken,
-    /// Arms are looked at in their order.
+    /// Arms are checked in the order in which they were added.
     pub(super) is_biased: bool,
 }
 
@@ -54,27 +55,27 @@ impl<A: Arms> Round<'_, A> {
         (0..self.arms.count()).for_each(|at| self.arms.with(at, &mut work));
     }
 
-    /// Does the first operation that can be done; gives its arm.
+    /// Does the first operation that can be done; returns its arm.
     #[inline]
-    pub(super) fn look_at_all(&mut self) -> Option<usize> {
+    pub(super) fn check_all(&mut self) -> Option<usize> {
         self.turns()
             .find(|&at| self.arms.with(at, |arm| arm.attempt()))
     }
 
-    /// Works as [`look_at_all`](Self::look_at_all); `None` says that at one moment no arm was ready
+    /// Works as [`check_all`](Self::check_all); `None` says that at one moment no arm was ready
     /// (rule 4).
-    pub(super) fn look_surely(&mut self) -> Option<usize> {
-        self.glance();
+    pub(super) fn check_at_one_instant(&mut self) -> Option<usize> {
+        self.is_unchanged();
         loop {
-            let found = self.look_at_all();
-            if found.is_some() || self.glance() {
+            let found = self.check_all();
+            if found.is_some() || self.is_unchanged() {
                 return found;
             }
         }
     }
 
-    /// Returns whether nothing has moved at any arm since the last glance.
-    fn glance(&mut self) -> bool {
+    /// Returns whether the version of no arm has changed since the last call.
+    fn is_unchanged(&mut self) -> bool {
         if self.arms.count() < 2 {
             return true;
         }
@@ -82,109 +83,111 @@ impl<A: Arms> Round<'_, A> {
             return true;
         }
         let mut is_same = true;
-        self.each(|arm| is_same &= arm.glance());
+        self.each(|arm| is_same &= arm.is_unchanged());
         is_same
     }
 
-    /// Lists all arms, and looks again (rule 1). Gives the arm that did something; then nothing is
-    /// listed any more.
-    fn list_all(&mut self, waker: &Waker, kind: Kind) -> Option<usize> {
+    /// Registers with all arms, and checks them again (rule 1). Returns the arm that fired; then
+    /// nothing is registered any more.
+    fn register_all(&mut self, waker: &Waker, kind: Kind) -> Option<usize> {
         loop {
-            let (mut meets, mut is_listed) = (false, false);
+            let (mut is_rendezvous, mut is_registered) = (false, false);
             self.each(|arm| {
-                if arm.meets() {
-                    meets = true;
+                if arm.is_rendezvous() {
+                    is_rendezvous = true;
                 } else {
-                    is_listed = true;
-                    arm.list(waker, kind, None);
+                    is_registered = true;
+                    arm.register(waker, kind, None);
                 }
             });
-            // No thread can fire an arm so far, so that it may look while it is listed.
-            if is_listed && let Some(at) = self.look_again() {
-                self.each(|arm| arm.unlist());
+            // No other thread can fire these arms, so they may be checked while registered.
+            if is_registered && let Some(at) = self.check_again() {
+                self.each(|arm| arm.unregister());
                 return Some(at);
             }
-            if !meets || !self.list_at_meetings(waker, kind) {
+            if !is_rendezvous || !self.register_at_rendezvous(waker, kind) {
                 return None;
             }
-            if let Some(at) = self.leave_all() {
+            if let Some(at) = self.unregister_all() {
                 return Some(at);
             }
-            // The counterpart that was waited for has gone again.
+            // The counterpart that was found has left again.
         }
     }
 
-    /// Lists the arms that meet, which looks for their counterparts in the same step; returns
-    /// whether the wait is over.
-    fn list_at_meetings(&mut self, waker: &Waker, kind: Kind) -> bool {
-        // One arm that is alone fires once in any case.
+    /// Registers the arms at rendezvous, which looks for their counterparts in the same step;
+    /// returns whether the wait is over.
+    fn register_at_rendezvous(&mut self, waker: &Waker, kind: Kind) -> bool {
+        // A single arm fires once in any case.
         let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
         if let Some(token) = &token {
             token.open();
         }
         self.turns().any(|at| {
             let stake = token.as_ref().map(|token| Stake::of(token, at));
-            (self.arms).with(at, |arm| arm.meets() && arm.list(waker, kind, stake))
+            (self.arms).with(at, |arm| {
+                arm.is_rendezvous() && arm.register(waker, kind, stake)
+            })
         })
     }
 
-    fn look_again(&mut self) -> Option<usize> {
+    fn check_again(&mut self) -> Option<usize> {
         if crate::ring::sync::fault::is("select_look_again") {
             return None;
         }
-        self.look_at_all()
+        self.check_all()
     }
 
-    /// Leaves all lists (rule 2) and looks. Gives the arm that did something.
-    fn leave_all(&mut self) -> Option<usize> {
+    /// Unregisters everywhere (rule 2) and checks. Returns the arm that fired.
+    fn unregister_all(&mut self) -> Option<usize> {
         let taken = self.token.get().and_then(|token| token.shut());
-        self.each(|arm| arm.unlist());
-        taken.or_else(|| self.look_at_all())
+        self.each(|arm| arm.unregister());
+        taken.or_else(|| self.check_all())
     }
 
-    /// Waits as a thread, after a look: until an arm does something, or the deadline.
+    /// Waits as a thread, after a check: until an arm fires, or the deadline.
     #[cold]
     pub(super) fn wait(&mut self, pace: &mut Pace, deadline: Option<Instant>) -> Option<usize> {
         let found = loop {
             let mut until = deadline;
             self.each(|arm| until = arm.due().into_iter().chain(until).min());
-            match block_listed(self, pace, until) {
+            match block_waiter(self, pace, until) {
                 Ok(at) => break Some(at),
-                Err(_) if until == deadline => break self.look_surely(),
-                // A timer's time has come.
+                Err(_) if until == deadline => break self.check_at_one_instant(),
+                // A timer is due.
                 Err(_) => {}
             }
         };
-        found.inspect(|&at| self.settle(at))
+        found.inspect(|&at| self.finish(at))
     }
 
-    /// One arm did something, and nothing is listed.
-    fn settle(&mut self, fired: usize) {
+    /// Passes on notifications that were not used, after arm `fired` fired.
+    fn finish(&mut self, fired: usize) {
         for at in 0..self.arms.count() {
-            self.arms.with(at, |arm| arm.settle(at == fired));
+            self.arms.with(at, |arm| arm.finish_wait(at == fired));
         }
     }
 
     /// Waits as a task does.
     pub(super) async fn wait_async(&mut self) -> usize {
-        let mut is_listed = false;
+        let mut is_registered = false;
         poll_fn(|context| {
             let waker = context.waker();
-            let found = if is_listed {
+            let found = if is_registered {
                 let mut stays = true;
-                // Each, so that every list has the waker.
-                self.each(|arm| stays &= arm.stay(waker));
+                // All arms, so that each has the waker.
+                self.each(|arm| stays &= arm.update(waker));
                 if stays {
                     return Poll::Pending;
                 }
-                self.leave_all()
+                self.unregister_all()
             } else {
-                self.look_at_all()
+                self.check_all()
             };
-            is_listed = true;
-            match found.or_else(|| self.list_all(waker, Kind::Task)) {
+            is_registered = true;
+            match found.or_else(|| self.register_all(waker, Kind::Task)) {
                 Some(at) => {
-                    self.settle(at);
+                    self.finish(at);
                     Poll::Ready(at)
                 }
                 None => Poll::Pending,
@@ -194,25 +197,25 @@ impl<A: Arms> Round<'_, A> {
     }
 }
 
-impl<A: Arms> Listing for Round<'_, A> {
+impl<A: Arms> Waiter for Round<'_, A> {
     type Found = usize;
 
-    fn spins_listed(&mut self) -> bool {
-        let mut meets = false;
-        self.each(|arm| meets |= arm.meets());
-        meets
+    fn spins_registered(&mut self) -> bool {
+        let mut is_rendezvous = false;
+        self.each(|arm| is_rendezvous |= arm.is_rendezvous());
+        is_rendezvous
     }
 
-    fn look(&mut self) -> Option<usize> {
-        self.look_at_all()
+    fn check(&mut self) -> Option<usize> {
+        self.check_all()
     }
 
-    fn list(&mut self, waker: &Waker) -> Option<usize> {
-        self.list_all(waker, Kind::Select)
+    fn register(&mut self, waker: &Waker) -> Option<usize> {
+        self.register_all(waker, Kind::Select)
     }
 
-    fn leave(&mut self) -> Option<usize> {
-        self.leave_all()
+    fn unregister(&mut self) -> Option<usize> {
+        self.unregister_all()
     }
 }
 
@@ -220,22 +223,23 @@ impl<A: Arms> Listing for Round<'_, A> {
 #[doc(hidden)]
 #[allow(private_interfaces)] // sealed: the type is not nameable outside
 pub trait Arm {
-    /// Does the operation if it can be done now, and keeps the outcome.
+    /// Attempts the operation; returns whether it was done, and keeps the outcome.
     fn attempt(&mut self) -> bool;
-    /// Returns whether no other thread has made the arm ready for a while, or not ready, since this
-    /// was asked last. Only a `true` is certain.
-    fn glance(&mut self) -> bool;
-    /// Returns whether it waits at a rendezvous, and may be fired by others there.
-    fn meets(&self) -> bool;
-    /// Lists the arm; at a rendezvous with a stake. Returns whether the wait is over.
-    fn list(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
-    /// Has `waker` woken from now on; returns whether the arm is still listed.
-    fn stay(&mut self, waker: &Waker) -> bool;
-    /// Takes the arm off its list; keeps the outcome if another thread has fired it.
-    fn unlist(&mut self);
-    /// Passes on a notification that was not used.
-    fn settle(&mut self, is_fired: bool);
-    /// Returns when it will be ready without any other thread's doing.
+    /// Returns whether no other thread has made the arm ready or not ready since the last call.
+    /// Only `true` is certain.
+    fn is_unchanged(&mut self) -> bool;
+    /// Returns whether it waits at a rendezvous, where other threads may fire it.
+    fn is_rendezvous(&self) -> bool;
+    /// Registers the arm; at a rendezvous with a stake. Returns whether the wait is over.
+    fn register(&mut self, waker: &Waker, kind: Kind, stake: Option<Stake>) -> bool;
+    /// Replaces the waker; returns whether the arm is still registered.
+    fn update(&mut self, waker: &Waker) -> bool;
+    /// Unregisters the arm; keeps the outcome if another thread has fired it.
+    fn unregister(&mut self);
+    /// Ends the wait: passes on a notification that was not used, and after the arm fired, another
+    /// one if more can be done.
+    fn finish_wait(&mut self, is_fired: bool);
+    /// Returns the instant at which it becomes ready by itself.
     fn due(&self) -> Option<Instant> {
         None
     }
@@ -252,7 +256,7 @@ pub trait Choice<R>: Arm {
     fn finish(&mut self) -> R;
 }
 
-/// Arms by their places.
+/// Arms by their indexes.
 #[doc(hidden)]
 pub trait Arms {
     fn count(&self) -> usize;
@@ -273,7 +277,7 @@ pub trait Choices<R>: Arms {
 )]
 pub trait Waits<R>: Choices<R> {
     type Waited;
-    /// `None` if there is no arm.
+    /// Returns what the wait returns, from the result of a closure, or from `None` without arms.
     fn waited(result: Option<R>) -> Self::Waited;
 }
 
@@ -352,31 +356,31 @@ impl<R, N: Choice<R>, A: Choices<R>> Waits<R> for List<N, A> {
 
 impl<N: Untimed, A: Untimed> Untimed for List<N, A> {}
 
-/// Where an endpoint is listed: on a signal, or at a meeting. It is kept in the endpoint, so that a
-/// wait that was forgotten can be ended.
+/// The registration of an endpoint: with an event count, or at a rendezvous. The endpoint keeps it,
+/// so that it can cancel a wait that was forgotten.
 #[derive(Debug, Default)]
 pub(in crate::channel) struct EndRegistration {
-    /// Something has borrowed the endpoint that waits or holds room, and has not ended it yet.
+    /// The endpoint is borrowed by a wait or a claim that has not ended.
     pub(in crate::channel) is_lent: bool,
-    /// It waits for room for several elements.
+    /// It waits for slots for several elements.
     pub(in crate::channel) claims: bool,
-    pub(in crate::channel) on: wait::Registration,
-    pub(in crate::channel) seat: Option<Entry>,
-    /// The count that the last glance saw.
-    glance: Option<u64>,
+    pub(in crate::channel) in_event_count: wait::Registration,
+    pub(in crate::channel) at_rendezvous: Option<Entry>,
+    /// The version that the last check saw.
+    last_seen: Option<u64>,
 }
 
 impl EndRegistration {
-    /// Keeps what a glance sees now, which is `None` where the arm is ready; returns whether that
-    /// is what the last one saw.
+    /// Stores the version that is seen now, which is `None` where the arm is ready; returns whether
+    /// it is the one that was seen last.
     pub(super) fn is_same(&mut self, now: Option<u64>) -> bool {
-        std::mem::replace(&mut self.glance, now) == now && now.is_some()
+        std::mem::replace(&mut self.last_seen, now) == now && now.is_some()
     }
 }
 
-/// Arms up to this number come in a permutation of which all are as likely. More of them begin at
-/// one chosen at random and go on by a random stride that has no divisor in common with their
-/// number: so each of two that are ready is as often the first.
+/// Up to this number, arms come in a random permutation. A larger number begins with a random arm
+/// and continues by a random stride that is coprime to the number: so each of two ready arms comes
+/// first equally often.
 const SHUFFLED_MAX: usize = u64::BITS as usize;
 
 struct Turns {
@@ -391,7 +395,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// Returns all of `count` arms once; in order of their places if `is_biased`.
+    /// Returns each of `count` arms once; by index if `is_biased`.
     #[inline]
     fn new(count: usize, is_biased: bool) -> Self {
         // A model tries all orders of threads, and needs the same arms each time.
@@ -445,7 +449,7 @@ impl Iterator for Turns {
         let rest = self.count - self.given;
         self.given += 1;
         if self.left == 0 {
-            // In order too, which is a stride of 1 from the last.
+            // Also for the order by index, which is a stride of 1.
             self.at = (self.at + self.stride) % self.count;
             return Some(self.at);
         }
@@ -468,15 +472,15 @@ fn is_coprime(mut a: usize, mut b: usize) -> bool {
 
 fn random() -> u64 {
     use std::cell::Cell;
-    // Not a model's: only that threads begin differently matters.
+    // Not modelled: it matters only that threads begin with different seeds.
     use std::sync::atomic::{AtomicU64, Ordering};
 
     static SEEDS: AtomicU64 = AtomicU64::new(0);
     std::thread_local! {
-        // ORDERING: Relaxed; only that no two are equal matters.
+        // ORDERING: Relaxed; it matters only that no two seeds are equal.
         static STATE: Cell<u64> = Cell::new(SEEDS.fetch_add(1 << 32, Ordering::Relaxed));
     }
-    // Where the thread is past its last breath, any order will do.
+    // While the thread's locals are destroyed, any order will do.
     let step = STATE.try_with(|state| {
         // SplitMix64 (Steele, Lea and Flood, 2014).
         let next = state.get().wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -62,8 +62,8 @@ struct Declared {
 /// use thalweg::ring::broadcast::RingBuilder;
 ///
 /// let mut builder = RingBuilder::<u64>::new(8);
-/// let double = builder.writer(&[]);
-/// builder.looker(&[double]);
+/// let double = builder.reader_mut(&[]);
+/// builder.reader(&[double]);
 /// let (mut publisher, mut readers) = builder.build(|| 0)?;
 /// publisher.publish(|slot| *slot = 21)?;
 /// let done = readers[0].visit_mut(8, |_, value| {
@@ -106,21 +106,21 @@ impl<T> RingBuilder<T> {
         self.foreign = self.foreign.or(after.iter().find(is_foreign).copied());
         let after = after.iter().map(|reader| reader.index).collect();
         self.declared.push(Declared { access, after });
-        self.reader(self.declared.len() - 1)
+        self.id_of(self.declared.len() - 1)
     }
 
-    fn reader(&self, index: usize) -> ReaderId {
+    fn id_of(&self, index: usize) -> ReaderId {
         ReaderId { of: self.id, index }
     }
 
     /// Declares a reader that only reads elements (by [`Reader::visit`]), and depends on the
     /// readers in `after`, or on the publisher if there are none.
-    pub fn looker(&mut self, after: &[ReaderId]) -> ReaderId {
-        self.declare(Access::Look, after)
+    pub fn reader(&mut self, after: &[ReaderId]) -> ReaderId {
+        self.declare(Access::Read, after)
     }
 
     /// Declares a reader that changes elements in place (by [`Reader::visit_mut`]).
-    pub fn writer(&mut self, after: &[ReaderId]) -> ReaderId {
+    pub fn reader_mut(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Write, after)
     }
 
@@ -207,12 +207,12 @@ impl<T> RingBuilder<T> {
         for (b, later) in self.declared.iter().enumerate() {
             for (a, earlier) in self.declared[..b].iter().enumerate() {
                 let apart = match (earlier.access, later.access) {
-                    (Access::Look, Access::Look) => true,
+                    (Access::Read, Access::Read) => true,
                     (Access::Shard { group: a, .. }, Access::Shard { group: b, .. }) => a == b,
                     _ => false,
                 };
                 if !apart && !ancestors[b][a] {
-                    return Err(GraphError::Conflict(self.reader(a), self.reader(b)));
+                    return Err(GraphError::Conflict(self.id_of(a), self.id_of(b)));
                 }
             }
         }

@@ -22,8 +22,8 @@
 //! 4. Shards of one group are the exception to rule 3: each touches only the elements whose route
 //!    names it, and a route is written by the publisher before it publishes and not again until
 //!    rule 1 gives it the slot back.
-//! 5. Readers of one thread may stand in a `Line`, where each works on an element in its turn and
-//!    all are released afterwards; `line.rs` says when that comes to the same as rule 2.
+//! 5. Readers of one thread may stand in a `ReaderChain`, where each works on an element in its
+//!    turn and all are released afterwards; `chain.rs` says when that comes to the same as rule 2.
 //! 6. `published`, each `done` and each `early` have one writer, never fall, are stored with
 //!    `Release` after the work on the elements and loaded with `Acquire` before it.
 //!
@@ -38,14 +38,14 @@
 use super::sequence::Sequence;
 use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
 
+pub(crate) use chain::{Lent, Loan, ReaderChain, Single};
 pub use graph::{GraphError, ReaderId, RingBuilder};
-pub(crate) use line::{Hand, Lent, Line, Single};
 pub(crate) use publisher::Published;
 pub use publisher::{RingPublisher, SlotClaim, SlotError};
 pub use reader::{Polled, Progress, Reader};
 
+mod chain;
 mod graph;
-mod line;
 #[cfg(all(test, loom))]
 mod models;
 mod publisher;
@@ -178,7 +178,7 @@ impl<T> Reader<T> {
 /// The access that a reader has to an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
-    Look,
+    Read,
     Write,
     Shard { group: usize, shard: u32 },
 }

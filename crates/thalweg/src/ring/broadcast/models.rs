@@ -13,22 +13,22 @@ models! { fault::check;
 }
 
 /// Returns a ring of one slot with readers in a row, one behind the other: writers where `writes`
-/// says so, else lookers.
+/// says so, else readers.
 fn row<const N: usize>(writes: [bool; N]) -> (RingPublisher<u32>, [Reader<u32>; N]) {
     let mut builder = RingBuilder::new(1);
     let mut before = None;
     for writes in writes {
         let after = before.as_slice();
         before = Some(match writes {
-            true => builder.writer(after),
-            false => builder.looker(after),
+            true => builder.reader_mut(after),
+            false => builder.reader(after),
         });
     }
     let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
     (publisher, readers.try_into().expect("as many as declared"))
 }
 
-/// Returns a ring of one slot with one looker.
+/// Returns a ring of one slot with one reader.
 fn one() -> (RingPublisher<u32>, Reader<u32>) {
     let (publisher, [reader]) = row([false]);
     (publisher, reader)
@@ -88,9 +88,9 @@ fn close_during_a_claim_publishes_nothing() {
     });
 }
 
-/// A writer, and a looker behind it: the looker sees the writer's work.
+/// A writer, and a reader behind it: the reader sees the writer's work.
 fn chain() {
-    let (mut publisher, [mut writer, mut looker]) = row([true, false]);
+    let (mut publisher, [mut writer, mut reader]) = row([true, false]);
     let worker = thread::spawn(move || {
         while writer.change(1, |_, value| *value += 1) == 0 {
             thread::yield_now();
@@ -99,7 +99,7 @@ fn chain() {
     });
     publish(&mut publisher, 1);
     let mut seen = 0;
-    while looker.for_each(1, |_, value| seen = *value) == 0 {
+    while reader.for_each(1, |_, value| seen = *value) == 0 {
         thread::yield_now();
     }
     assert_eq!(seen, 2);
@@ -149,37 +149,37 @@ fn given_back_early() {
     drop(consumer.join().unwrap());
 }
 
-mod line {
+mod chain {
     //! Readers that one thread leads together.
 
     use loom::thread;
 
     use super::{drain, publish, row};
-    use crate::ring::broadcast::{Lent, Line, Reader, RingBuilder};
+    use crate::ring::broadcast::{Lent, Reader, ReaderChain, RingBuilder};
     use crate::ring::sync::{fault, models};
 
     models! { fault::check;
-        a_line_is_led_through_each_element: line, ["observe", "release"];
-        a_line_is_led_through_what_its_own_thread_publishes: own_line, ["release", "reclaim"];
-        a_line_with_somebody_between_is_not_led: open_line, ["line_open"];
-        a_slot_that_a_line_gives_back_is_written_again: line_gives_back, ["release"];
-        a_line_is_led_beside_a_reader_of_another_thread:
-            own_line_beside_another, ["release", "reclaim", "observe", "close", "closed"];
-        the_first_in_a_hand_is_written_again_while_the_second_is_looked_at:
-            hand_gives_back_the_first, ["publish", "observe", "release", "reclaim"];
+        a_chain_runs_through_each_element: chain, ["observe", "release"];
+        a_chain_runs_through_what_its_own_thread_publishes: own_chain, ["release", "reclaim"];
+        a_chain_with_a_reader_between_does_not_run: open_chain, ["line_open"];
+        a_slot_that_a_chain_gives_back_is_written_again: chain_gives_back, ["release"];
+        a_chain_runs_beside_a_reader_of_another_thread:
+            own_chain_beside_another, ["release", "reclaim", "observe", "close", "closed"];
+        the_first_of_a_loan_is_written_again_while_the_second_is_read:
+            loan_gives_back_the_first, ["publish", "observe", "release", "reclaim"];
     }
 
-    fn in_line(readers: impl IntoIterator<Item = Reader<u32>>) -> Line<u32> {
-        let mut line = Line::new();
-        readers.into_iter().for_each(|reader| line.push(reader));
-        line
+    fn in_chain(readers: impl IntoIterator<Item = Reader<u32>>) -> ReaderChain<u32> {
+        let mut chain = ReaderChain::new();
+        readers.into_iter().for_each(|reader| chain.push(reader));
+        chain
     }
 
-    /// A writer and a looker, led through each element of a ring of one slot on one thread: through
-    /// the first by a step, through the second by the hand.
-    fn line() {
+    /// A writer and a reader, taken through each element of a ring of one slot on one thread:
+    /// through the first as a single element, through the second as a loan.
+    fn chain() {
         let (mut publisher, readers) = row([true, false]);
-        let mut line = in_line(readers);
+        let mut chain = in_chain(readers);
         let producer = thread::spawn(move || {
             publish(&mut publisher, 1);
             publish(&mut publisher, 2);
@@ -188,17 +188,17 @@ mod line {
         while seen.len() < 2 {
             let is_first = seen.is_empty();
             let mut work = |element: Lent<'_, u32>| match element {
-                Lent::Write(value) => *value += 10,
-                Lent::Look(value) => seen.push(*value),
+                Lent::Mut(value) => *value += 10,
+                Lent::Shared(value) => seen.push(*value),
             };
-            if let Some(single) = line.single().filter(|_| is_first) {
-                single.lead::<true, _>(&mut [(); 2], |(), _, element| work(element));
+            if let Some(single) = chain.single().filter(|_| is_first) {
+                single.run::<true, _>(&mut [(); 2], |(), _, element| work(element));
                 continue;
             }
-            let (_, ahead) = line.ahead();
-            if let Some(mut hand) = line.lead(ahead).hand::<1>() {
-                (0..2).for_each(|at| hand.lend(at, 0, |_, element| work(element)));
-                hand.done();
+            let (_, ahead) = chain.ahead();
+            if let Some(mut loan) = chain.run(ahead).loan::<1>() {
+                (0..2).for_each(|at| loan.lend(at, 0, |_, element| work(element)));
+                loan.done();
             }
             thread::yield_now();
         }
@@ -208,9 +208,9 @@ mod line {
 
     /// The publisher's own thread leads the first reader of a ring of one slot, without a look at
     /// the ring; one behind it is on another thread.
-    fn own_line() {
+    fn own_chain() {
         let (mut publisher, [first, mut behind]) = row([true, false]);
-        let mut line = in_line([first]);
+        let mut chain = in_chain([first]);
         let worker = thread::spawn(move || {
             let mut seen = Vec::new();
             while seen.len() < 2 {
@@ -224,55 +224,55 @@ mod line {
                 thread::yield_now();
             }
             let published = publisher.put(|slot| *slot = number);
-            let single = line.published(&published).expect("it stands there");
-            single.lead::<true, _>(&mut [()], |(), _, element| match element {
-                Lent::Write(value) => *value += 10,
-                Lent::Look(_) => panic!("declared as a writer"),
+            let single = chain.published(&published).expect("it stands there");
+            single.run::<true, _>(&mut [()], |(), _, element| match element {
+                Lent::Mut(value) => *value += 10,
+                Lent::Shared(_) => panic!("declared as a writer"),
             });
         }
         assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
     }
 
     /// Two readers of one thread, and a third of another that comes between them.
-    fn open_line() {
+    fn open_chain() {
         let (mut publisher, [first, mut between, last]) = row([false, true, false]);
-        let mut line = in_line([first, last]);
+        let mut chain = in_chain([first, last]);
         publish(&mut publisher, 1);
         let worker = thread::spawn(move || {
             between.change(1, |_, value| *value += 1);
             between
         });
-        let (_, ahead) = line.ahead();
-        if let Some(mut hand) = line.lead(ahead).hand::<1>() {
+        let (_, ahead) = chain.ahead();
+        if let Some(mut loan) = chain.run(ahead).loan::<1>() {
             for at in 0..2 {
-                hand.lend(at, 0, |_, element| match element {
-                    Lent::Write(_) => panic!("declared as lookers"),
-                    Lent::Look(value) => assert!(*value > 0),
+                loan.lend(at, 0, |_, element| match element {
+                    Lent::Mut(_) => panic!("declared as readers"),
+                    Lent::Shared(value) => assert!(*value > 0),
                 });
             }
-            hand.done();
+            loan.done();
         }
         // The slot is free only when the writer between the two is done with it.
         let _ = publisher.publish(|slot| *slot = 2);
         worker.join().unwrap();
     }
 
-    /// A line gives its only slot back early; the publisher writes it again meanwhile.
-    fn line_gives_back() {
+    /// A chain gives its only slot back early; the publisher writes it again meanwhile.
+    fn chain_gives_back() {
         let (mut publisher, readers) = row([true, false]);
-        let mut line = in_line(readers);
+        let mut chain = in_chain(readers);
         publish(&mut publisher, 1);
         let consumer = thread::spawn(move || {
-            let (_, ahead) = line.ahead();
-            if let Some(mut hand) = line.lead(ahead).hand::<1>() {
-                hand.lend(0, 0, |_, element| {
-                    if let Lent::Write(value) = element {
+            let (_, ahead) = chain.ahead();
+            if let Some(mut loan) = chain.run(ahead).loan::<1>() {
+                loan.lend(0, 0, |_, element| {
+                    if let Lent::Mut(value) = element {
                         *value += 10;
                     }
                 });
-                hand.give_back();
+                loan.give_back();
             }
-            line
+            chain
         });
         while publisher.free_early(1) == 0 {
             thread::yield_now();
@@ -283,14 +283,14 @@ mod line {
 
     /// The publisher's own thread leads two readers of a ring of one slot, each released after its
     /// turn; a third, on another thread, comes after the first and beside the second.
-    fn own_line_beside_another() {
+    fn own_chain_beside_another() {
         let mut builder = RingBuilder::<u32>::new(1);
-        let writer = builder.writer(&[]);
-        builder.looker(&[writer]);
-        builder.looker(&[writer]);
+        let writer = builder.reader_mut(&[]);
+        builder.reader(&[writer]);
+        builder.reader(&[writer]);
         let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
         let mut beside = readers.pop().expect("three readers");
-        let mut line = in_line(readers);
+        let mut chain = in_chain(readers);
         let worker = thread::spawn(move || drain(&mut beside));
         let mut seen = Vec::new();
         for number in 1..=2 {
@@ -298,42 +298,42 @@ mod line {
                 thread::yield_now();
             }
             let published = publisher.put(|slot| *slot = number);
-            let single = line.published(&published).expect("it stands there");
-            single.lead::<true, _>(&mut [(); 2], |(), _, element| match element {
-                Lent::Write(value) => *value += 10,
-                Lent::Look(value) => seen.push(*value),
+            let single = chain.published(&published).expect("it stands there");
+            single.run::<true, _>(&mut [(); 2], |(), _, element| match element {
+                Lent::Mut(value) => *value += 10,
+                Lent::Shared(value) => seen.push(*value),
             });
         }
-        drop((publisher, line));
+        drop((publisher, chain));
         assert_eq!(seen, [11, 12]);
         assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
     }
 
-    /// A line gives back the first of two elements in its hand; the publisher writes that slot
+    /// A chain gives back the first of two elements of its loan; the publisher writes that slot
     /// again while the second is still looked at, and closes.
-    fn hand_gives_back_the_first() {
+    fn loan_gives_back_the_first() {
         let mut builder = RingBuilder::<u32>::new(2);
-        let writer = builder.writer(&[]);
-        builder.looker(&[writer]);
+        let writer = builder.reader_mut(&[]);
+        builder.reader(&[writer]);
         let (mut publisher, readers) = builder.build(|| 0).expect("a valid ring");
-        let mut line = in_line(readers);
+        let mut chain = in_chain(readers);
         publish(&mut publisher, 1);
         publish(&mut publisher, 2);
         let consumer = thread::spawn(move || {
             let mut seen = Vec::new();
             while seen.len() < 3 {
-                let (_, ahead) = line.ahead();
-                let mut lead = line.lead(ahead.min(2));
-                while let Some(mut hand) = lead.hand::<1>() {
+                let (_, ahead) = chain.ahead();
+                let mut run = chain.run(ahead.min(2));
+                while let Some(mut loan) = run.loan::<1>() {
                     for at in 0..2 {
-                        hand.lend(at, 0, |_, element| match element {
-                            Lent::Write(value) => *value += 10,
-                            Lent::Look(value) => seen.push(*value),
+                        loan.lend(at, 0, |_, element| match element {
+                            Lent::Mut(value) => *value += 10,
+                            Lent::Shared(value) => seen.push(*value),
                         });
                     }
-                    hand.give_back();
+                    loan.give_back();
                 }
-                drop(lead);
+                drop(run);
                 thread::yield_now();
             }
             seen

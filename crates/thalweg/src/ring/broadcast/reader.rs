@@ -35,7 +35,7 @@ pub struct Reader<T> {
     /// Our `done`; only this endpoint stores the shared one.
     pub(super) next: u64,
     /// Elements below this may be touched (rule 2), as last seen. Below `next` after a
-    /// [`Line`](super::Line) has led this reader on.
+    /// [`ReaderChain`](super::ReaderChain) has led this reader on.
     limit: u64,
     /// The sequence that we come after: `published`, or the `done` of the first reader that we
     /// name.
@@ -193,7 +193,7 @@ impl<T> Reader<T> {
     /// If this reader was declared to only read.
     #[inline(always)]
     pub fn visit_mut(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
-        assert!(self.access != Access::Look, "this reader only looks");
+        assert!(self.access != Access::Read, "this reader only reads");
         let first = self.next;
         let count = self.waiting().min(max);
         for sequence in first..first + count as u64 {
@@ -225,12 +225,12 @@ impl<T> Reader<T> {
     #[inline(always)]
     pub(super) fn release_until(&mut self, until: u64) {
         self.next = until;
-        self.show(until);
+        self.publish_progress(until);
     }
 
     /// Publishes that elements below `until` are released.
     #[inline(always)]
-    pub(super) fn show(&self, until: u64) {
+    pub(super) fn publish_progress(&self, until: u64) {
         // ORDERING: Release (order::release), pairs with the Acquire in `look` of the readers
         // behind us and in `RingPublisher::free`; our work on the elements comes before theirs
         // (rule 6).

@@ -4,15 +4,15 @@ use std::task::{Wake, Waker};
 
 use loom::thread;
 
-use super::{Taker, oneshot};
+use super::{OneshotConsumer, oneshot};
 use crate::ring::PopError;
 use crate::ring::sync::{Arc, fault, models};
 
 models! { fault::check;
-    a_giver_that_goes_wakes_who_waits: goes, ["exchange", "oneshot_look_again", "oneshot_kept"];
+    a_dropped_producer_wakes_a_waiter: goes, ["exchange", "oneshot_look_again", "oneshot_kept"];
     both_go_at_once: both_go, ["leave", "oneshot_kept"];
     a_wait_is_given_up: gives_up, ["exchange", "leave", "oneshot_taken_anyway", "oneshot_kept"];
-    a_giver_learns_that_it_is_closed: closes, ["exchange", "oneshot_look_again", "oneshot_kept"];
+    a_producer_learns_that_it_is_closed: closes, ["exchange", "oneshot_look_again", "oneshot_kept"];
     a_close_beside_a_send_decides: closes_beside_a_send, ["oneshot_closed"];
     a_wait_lists_another_waker: lists_again, ["exchange", "oneshot_listed_anyway"];
 }
@@ -32,22 +32,22 @@ fn park(mut list: impl FnMut(Waker) -> bool) {
     }
 }
 
-fn wait<T>(taker: &mut Taker<T>) -> Result<T, PopError> {
-    park(|waker| !taker.is_closed() && taker.list(waker));
-    taker.try_take()
+fn wait<T>(consumer: &mut OneshotConsumer<T>) -> Result<T, PopError> {
+    park(|waker| !consumer.is_closed() && consumer.register(waker));
+    consumer.try_pop()
 }
 
-/// A receiver that waits gets the element that is sent, and the memory is freed once.
+/// A consumer that waits gets the element that is sent, and the memory is freed once.
 fn waits() {
-    let (giver, mut taker) = oneshot();
-    let thread = thread::spawn(move || giver.send(Arc::new(7)).unwrap());
-    assert_eq!(wait(&mut taker).map(|value| *value), Ok(7));
-    drop(taker);
+    let (producer, mut consumer) = oneshot();
+    let thread = thread::spawn(move || producer.send(Arc::new(7)).unwrap());
+    assert_eq!(wait(&mut consumer).map(|value| *value), Ok(7));
+    drop(consumer);
     thread.join().unwrap();
 }
 
 #[test]
-fn an_element_reaches_who_waits() {
+fn an_element_reaches_a_waiter() {
     let faults = [
         "publish",
         "observe",
@@ -58,67 +58,68 @@ fn an_element_reaches_who_waits() {
     fault::check(waits, &faults);
 }
 
-/// A giver that goes wakes a taker that waits.
+/// A producer that is dropped wakes a consumer that waits.
 fn goes() {
-    let (giver, mut taker) = oneshot::<Arc<u8>>();
-    let thread = thread::spawn(move || drop(giver));
-    assert_eq!(wait(&mut taker).err(), Some(PopError::Closed));
-    drop(taker);
+    let (producer, mut consumer) = oneshot::<Arc<u8>>();
+    let thread = thread::spawn(move || drop(producer));
+    assert_eq!(wait(&mut consumer).err(), Some(PopError::Closed));
+    drop(consumer);
     thread.join().unwrap();
 }
 
-/// The taker goes while the giver sends: the element is one's or the other's, and is dropped once.
+/// The consumer is dropped while the producer sends: one of them has the element, and drops it
+/// once.
 fn both_go() {
-    let (giver, taker) = oneshot();
-    let thread = thread::spawn(move || drop(taker));
-    drop(giver.send(Arc::new(7)));
+    let (producer, consumer) = oneshot();
+    let thread = thread::spawn(move || drop(consumer));
+    drop(producer.send(Arc::new(7)));
     thread.join().unwrap();
 }
 
 /// A wait that is given up while the element comes leaves its waker to one of the two.
 fn gives_up() {
-    let (giver, mut taker) = oneshot();
-    assert!(taker.list(Waker::noop().clone()));
-    let thread = thread::spawn(move || drop(giver.send(Arc::new(7))));
-    taker.unlist();
-    if let Ok(value) = taker.try_take() {
+    let (producer, mut consumer) = oneshot();
+    assert!(consumer.register(Waker::noop().clone()));
+    let thread = thread::spawn(move || drop(producer.send(Arc::new(7))));
+    consumer.unregister();
+    if let Ok(value) = consumer.try_pop() {
         assert_eq!(*value, 7);
-    } else if taker.list(Waker::noop().clone()) {
-        taker.unlist();
+    } else if consumer.register(Waker::noop().clone()) {
+        consumer.unregister();
     }
-    drop(taker);
+    drop(consumer);
     thread.join().unwrap();
 }
 
-/// Closed and not sent is never sent; a giver that waits for it is woken.
+/// Closed and not sent is never sent; a producer that waits for it is woken.
 fn closes() {
-    let (mut giver, mut taker) = oneshot::<Arc<u8>>();
+    let (mut producer, mut consumer) = oneshot::<Arc<u8>>();
     let thread = thread::spawn(move || {
-        park(|waker| !giver.is_closed() && giver.list(waker));
-        assert!(giver.send(Arc::new(7)).is_err());
+        park(|waker| !producer.is_closed() && producer.register(waker));
+        assert!(producer.send(Arc::new(7)).is_err());
     });
-    taker.close();
-    assert_eq!(taker.try_take().err(), Some(PopError::Closed));
-    drop(taker);
+    consumer.close();
+    assert_eq!(consumer.try_pop().err(), Some(PopError::Closed));
+    drop(consumer);
     thread.join().unwrap();
 }
 
-/// A close beside a send: the taker has it, or the giver has it back.
+/// A close beside a send: the consumer has it, or the producer has it back.
 fn closes_beside_a_send() {
-    let (giver, mut taker) = oneshot();
-    let thread = thread::spawn(move || giver.send(7).is_ok());
-    taker.close();
-    let taken = taker.try_take().ok();
+    let (producer, mut consumer) = oneshot();
+    let thread = thread::spawn(move || producer.send(7).is_ok());
+    consumer.close();
+    let taken = consumer.try_pop().ok();
     let is_sent = thread.join().unwrap();
     assert_eq!(taken, is_sent.then_some(7));
 }
 
 /// A task that is polled again lists another waker while the element comes.
 fn lists_again() {
-    let (giver, mut taker) = oneshot();
-    assert!(taker.list(Waker::noop().clone()));
-    let thread = thread::spawn(move || giver.send(Arc::new(7)).unwrap());
-    assert_eq!(wait(&mut taker).map(|value| *value), Ok(7));
-    drop(taker);
+    let (producer, mut consumer) = oneshot();
+    assert!(consumer.register(Waker::noop().clone()));
+    let thread = thread::spawn(move || producer.send(Arc::new(7)).unwrap());
+    assert_eq!(wait(&mut consumer).map(|value| *value), Ok(7));
+    drop(consumer);
     thread.join().unwrap();
 }

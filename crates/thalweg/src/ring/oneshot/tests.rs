@@ -20,26 +20,26 @@ fn count() -> (std::sync::Arc<Count>, Waker) {
 fn every_way_drops_the_element_once() {
     let element = Rc::new(());
     for way in 0..5 {
-        let (giver, mut taker) = oneshot();
+        let (producer, mut consumer) = oneshot();
         match way {
-            0 => giver.send(Rc::clone(&element)).unwrap(),
+            0 => producer.send(Rc::clone(&element)).unwrap(),
             1 => {
-                giver.send(Rc::clone(&element)).unwrap();
-                assert_eq!(taker.try_take(), Ok(Rc::clone(&element)));
-                assert_eq!(taker.try_take(), Err(PopError::Closed), "once");
+                producer.send(Rc::clone(&element)).unwrap();
+                assert_eq!(consumer.try_pop(), Ok(Rc::clone(&element)));
+                assert_eq!(consumer.try_pop(), Err(PopError::Closed), "once");
             }
             2 => {
-                taker.close();
-                assert_eq!(giver.send(Rc::clone(&element)), Err(Rc::clone(&element)));
+                consumer.close();
+                assert_eq!(producer.send(Rc::clone(&element)), Err(Rc::clone(&element)));
             }
             3 => {
-                drop(taker);
-                assert_eq!(giver.send(Rc::clone(&element)), Err(Rc::clone(&element)));
+                drop(consumer);
+                assert_eq!(producer.send(Rc::clone(&element)), Err(Rc::clone(&element)));
                 continue;
             }
-            _ => drop(giver),
+            _ => drop(producer),
         }
-        drop(taker);
+        drop(consumer);
         assert_eq!(Rc::strong_count(&element), 1);
     }
     assert_eq!(Rc::strong_count(&element), 1);
@@ -47,44 +47,44 @@ fn every_way_drops_the_element_once() {
 
 #[test]
 fn the_last_waker_is_woken_once() {
-    let (giver, mut taker) = oneshot();
+    let (producer, mut consumer) = oneshot();
     let ((first, first_waker), (second, second_waker)) = (count(), count());
-    assert!(taker.list(first_waker));
-    assert!(taker.list(second_waker));
+    assert!(consumer.register(first_waker));
+    assert!(consumer.register(second_waker));
     assert_eq!(std::sync::Arc::strong_count(&first), 1, "forgotten at once");
-    giver.send(1).unwrap();
+    producer.send(1).unwrap();
     // ORDERING: Relaxed, a test's counts.
     let woken = [&first, &second].map(|count| count.0.load(Ordering::Relaxed));
     assert_eq!(woken, [0, 1]);
     assert_eq!(std::sync::Arc::strong_count(&second), 1);
-    assert_eq!(taker.try_take(), Ok(1));
+    assert_eq!(consumer.try_pop(), Ok(1));
 }
 
 #[test]
 fn a_waker_that_stays_is_dropped_with_the_rest() {
-    let (mut giver, mut taker) = oneshot::<u8>();
+    let (mut producer, mut consumer) = oneshot::<u8>();
     let (theirs, waker) = count();
-    assert!(giver.list(waker.clone()) && taker.list(waker));
-    taker.unlist();
+    assert!(producer.register(waker.clone()) && consumer.register(waker));
+    consumer.unregister();
     assert_eq!(std::sync::Arc::strong_count(&theirs), 2);
-    giver.send(1).unwrap();
-    drop(taker);
+    producer.send(1).unwrap();
+    drop(consumer);
     assert_eq!(std::sync::Arc::strong_count(&theirs), 1);
 }
 
 #[test]
-fn who_goes_takes_its_waker_along() {
+fn a_dropped_side_drops_its_waker() {
     let (theirs, waker) = count();
-    let (mut giver, mut taker) = oneshot::<u8>();
-    assert!(taker.list(waker.clone()));
-    drop(taker);
+    let (mut producer, mut consumer) = oneshot::<u8>();
+    assert!(consumer.register(waker.clone()));
+    drop(consumer);
     assert_eq!(std::sync::Arc::strong_count(&theirs), 2);
-    assert!(!giver.list(Waker::noop().clone()), "it has gone");
-    let (mut other, taker) = oneshot::<u8>();
-    assert!(other.list(waker));
+    assert!(!producer.register(Waker::noop().clone()), "it has gone");
+    let (mut other, consumer) = oneshot::<u8>();
+    assert!(other.register(waker));
     drop(other);
     assert_eq!(std::sync::Arc::strong_count(&theirs), 1);
-    assert!(taker.is_closed());
+    assert!(consumer.is_closed());
 }
 
 #[test]
@@ -95,9 +95,9 @@ fn a_panicking_waker_leaves_the_element() {
             panic!("made up");
         }
     }
-    let (giver, mut taker) = oneshot();
-    assert!(taker.list(Waker::from(std::sync::Arc::new(Panics))));
-    let sending = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| giver.send(1)));
-    assert!(matches!(sending, Ok(Ok(()))), "it is not the sender's");
-    assert_eq!(taker.try_take(), Ok(1));
+    let (producer, mut consumer) = oneshot();
+    assert!(consumer.register(Waker::from(std::sync::Arc::new(Panics))));
+    let sending = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| producer.send(1)));
+    assert!(matches!(sending, Ok(Ok(()))), "it is not the producer's");
+    assert_eq!(consumer.try_pop(), Ok(1));
 }

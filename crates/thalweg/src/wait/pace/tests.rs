@@ -7,7 +7,7 @@ use std::time::Duration;
 
 const US: u64 = 1_000;
 
-/// Goes on by `step` at every look.
+/// Goes on by `step` at every read.
 #[derive(Clone, Default)]
 struct Hand {
     now: Rc<Cell<u64>>,
@@ -221,7 +221,7 @@ fn who_loses_the_core_while_spinning_yields() {
 }
 
 #[test]
-fn cores_are_looked_at_again() {
+fn cores_are_read_again() {
     std::thread_local! {
         static LOOKS: Cell<u32> = const { Cell::new(0) };
         static CORES: Cell<usize> = const { Cell::new(2) };
@@ -389,7 +389,7 @@ mod shared {
         let quick = (US, WAKE);
         assert!(wait_for(&clock, &mut pace, quick, Some(1)));
         assert!(!wait_for(&clock, &mut pace, quick, Some(1)), "spins again");
-        pace.cores.lost();
+        pace.cores.preempted();
         assert!(wait_for(&clock, &mut pace, quick, Some(0)));
         assert_eq!(spin(&clock, &mut pace).1, 0, "sleeps for its peer");
     }
@@ -460,7 +460,7 @@ mod shared {
     fn who_spins_on_one_core_finds_out_soon() {
         let (clock, mut pace) = pace(Mode::Latency, || free(1));
         let (took, turns) = spin(&clock, &mut pace);
-        assert!(took < US && turns <= TURNS_PER_LOOK, "{took} {turns}");
+        assert!(took < US && turns <= ROUNDS_PER_READ, "{took} {turns}");
         assert_eq!(spin(&clock, &mut pace).1, 0);
     }
 }

@@ -2,8 +2,8 @@
 //! and admission below a limit.
 //!
 //! # Pushing below a limit
-//! *Rule.* An element is admitted if and only if fewer than `limit` positions are drawn by
-//! producers and not yet by consumers at the moment at which it draws its own, and its slot is
+//! *Rule.* An element is admitted if and only if fewer than `limit` positions are claimed by
+//! producers and not yet by consumers at the moment at which it claims its own, and its slot is
 //! free.
 //!
 //! *Why it is exact.* `head` only grows, so an old copy of it makes the ring look fuller than it
@@ -20,12 +20,12 @@
 use core::ops::Range;
 
 use super::slot::{Slots, State};
-use super::{Apart, Backoff, CLOSED, Ticket};
+use super::{Apart, Backoff, CLOSED, MpmcRing};
 use crate::ring::panics::Panics;
 use crate::ring::sync::{Ordering, fault, order};
 use crate::ring::{PushError, RingClaimError};
 
-/// The reason why no tickets were drawn.
+/// The reason why no tickets were claimed.
 enum Refused {
     /// This many positions are free, fewer than asked for.
     Full(u64),
@@ -51,8 +51,8 @@ impl Refused {
     }
 }
 
-impl<T> Ticket<T> {
-    /// Draws tickets for `min` to `max` positions, as many as are free. Begins where `near` says,
+impl<T> MpmcRing<T> {
+    /// Claims tickets for `min` to `max` positions, as many as are free. Begins where `near` says,
     /// which becomes the position after them.
     #[inline(always)]
     fn draw(
@@ -85,7 +85,7 @@ impl<T> Ticket<T> {
                     *near = tail;
                     return Err(Refused::Full(count));
                 }
-                // Others have drawn these tickets, or given some back.
+                // Others have claimed these tickets, or given some back.
                 now
             };
             if now & CLOSED != 0 {
@@ -168,7 +168,7 @@ impl<T> Ticket<T> {
     }
 
     /// Claims room for exactly `count` elements, to be written and then published by
-    /// [`commit`](TicketClaim::commit). One compare-and-swap for all.
+    /// [`commit`](MpmcClaim::commit). One compare-and-swap for all.
     ///
     /// Elements that are pushed after the claim are delivered after it; and slots that the claim
     /// does not use are then skipped.
@@ -176,7 +176,7 @@ impl<T> Ticket<T> {
     /// # Errors
     /// [`RingClaimError::Full`] if fewer slots are free, [`RingClaimError::TooLarge`] if the ring
     /// never holds `count`, [`RingClaimError::Closed`] if it is closed.
-    pub fn claim(&self, count: usize) -> Result<TicketClaim<'_, T>, RingClaimError> {
+    pub fn claim(&self, count: usize) -> Result<MpmcClaim<'_, T>, RingClaimError> {
         let capacity = self.capacity();
         if count > capacity && !self.is_closed() {
             return Err(RingClaimError::TooLarge {
@@ -187,7 +187,7 @@ impl<T> Ticket<T> {
         let slots = self.slots();
         let tickets = self.draw(slots, &mut self.near(), count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
-        Ok(TicketClaim::new(self, slots, tickets))
+        Ok(MpmcClaim::new(self, slots, tickets))
     }
 
     /// Appends elements from the front of `values` while there is room, in one run, and says how
@@ -222,7 +222,7 @@ impl Apart {
     }
 }
 
-impl<T> Ticket<T> {
+impl<T> MpmcRing<T> {
     /// Appends an element if fewer than `limit` slots are taken at that instant; elements that are
     /// being pushed, claims and skipped slots count. A limit above the capacity is the capacity.
     ///
@@ -231,9 +231,9 @@ impl<T> Ticket<T> {
     /// pushes by this method.
     ///
     /// ```
-    /// use thalweg::ring::{Layout, PushError, Ticket};
+    /// use thalweg::ring::{Layout, PushError, MpmcRing};
     ///
-    /// let ring = Ticket::new(4, Layout::Packed)?;
+    /// let ring = MpmcRing::new(4, Layout::Packed)?;
     /// assert!(ring.try_push_within("low", 2).is_ok());
     /// assert!(ring.try_push_within("low", 2).is_ok());
     /// assert_eq!(ring.try_push_within("low", 2), Err(PushError::Full("low")));
@@ -304,12 +304,12 @@ impl<T> Ticket<T> {
         near: &mut u64,
         head: &mut u64,
         limit: u64,
-    ) -> Result<TicketClaim<'_, T>, PushError<()>> {
+    ) -> Result<MpmcClaim<'_, T>, PushError<()>> {
         let position = self.draw_within(near, head, limit)?;
-        Ok(TicketClaim::new(self, self.slots(), position..position + 1))
+        Ok(MpmcClaim::new(self, self.slots(), position..position + 1))
     }
 
-    /// Draws a ticket of a free position.
+    /// Claims a ticket of a free position.
     #[inline(always)]
     fn draw_within(
         &self,
@@ -359,7 +359,7 @@ impl<T> Ticket<T> {
                     now
                 }
             };
-            // Others have drawn this ticket, and the limit is to be asked for again.
+            // Others have claimed this ticket, and the limit is to be asked for again.
             let is_torn = fault::is("limit_unasked") && now & CLOSED == 0;
             tail = now;
             if is_torn {
@@ -369,7 +369,7 @@ impl<T> Ticket<T> {
     }
 }
 
-/// Claimed slots of a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
+/// Claimed slots of a [`MpmcRing`](super::MpmcRing) ring: write, then [`commit`](Self::commit).
 ///
 /// Elements are written in order. `commit` publishes those that were written, and releases the
 /// other slots, if the ring is open and no other thread has pushed or claimed after this claim.
@@ -382,9 +382,9 @@ impl<T> Ticket<T> {
 /// forgotten claim of a sender when the sender is used again, or dropped.)
 ///
 /// ```
-/// use thalweg::ring::{Layout, Ticket};
+/// use thalweg::ring::{Layout, MpmcRing};
 ///
-/// let ring = Ticket::new(8, Layout::Packed)?;
+/// let ring = MpmcRing::new(8, Layout::Packed)?;
 /// let mut claim = ring.claim(3).expect("an empty ring has room for 3");
 /// claim.push(1).expect("room for 3");
 /// assert_eq!(claim.commit(), 1);
@@ -394,7 +394,7 @@ impl<T> Ticket<T> {
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
 #[must_use = "a claim that is not committed publishes nothing"]
-pub struct TicketClaim<'a, T> {
+pub struct MpmcClaim<'a, T> {
     slots: Slots<'a, T>,
     /// The next position to publish.
     start: u64,
@@ -403,7 +403,7 @@ pub struct TicketClaim<'a, T> {
     /// The number of elements that are written, from the start.
     written: usize,
     /// Where the tickets came from.
-    ring: &'a Ticket<T>,
+    ring: &'a MpmcRing<T>,
     /// Positions that are not written do not go back.
     is_kept: bool,
     /// Where its endpoint remembers it.
@@ -417,12 +417,12 @@ pub(crate) struct Claimed(Range<u64>);
 // SAFETY: the slots belong to the thread that holds the claim (rule 2), on any thread, and live as
 // long as the ring that it borrows; what is written there may be committed or dropped on another
 // thread.
-unsafe impl<T: Send> Send for TicketClaim<'_, T> {}
+unsafe impl<T: Send> Send for MpmcClaim<'_, T> {}
 
-impl<'a, T> TicketClaim<'a, T> {
+impl<'a, T> MpmcClaim<'a, T> {
     /// Makes a claim of the caller's tickets, for free positions (rule 2). Until they are
     /// published, they count as without an element.
-    fn new(ring: &'a Ticket<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
+    fn new(ring: &'a MpmcRing<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
         ring.absent.add(tickets.end - tickets.start);
         Self {
             slots,
@@ -436,14 +436,14 @@ impl<'a, T> TicketClaim<'a, T> {
     }
 
     /// Has the endpoint that lends `claimed`, one of this ring, remember this claim, so that it can
-    /// [end it](super::TicketEnd::end_forgotten) if it is forgotten.
+    /// [end it](super::MpmcEnd::end_forgotten) if it is forgotten.
     pub(crate) fn remember(&mut self, claimed: &'a mut Claimed) {
         claimed.0 = self.start..self.start + self.len as u64;
         self.remembered = Some(claimed);
     }
 
     /// Returns the claim of these tickets, which was forgotten; what was written is leaked.
-    pub(super) fn again(ring: &'a Ticket<T>, slots: Slots<'a, T>, claimed: &mut Claimed) -> Self {
+    pub(super) fn again(ring: &'a MpmcRing<T>, slots: Slots<'a, T>, claimed: &mut Claimed) -> Self {
         let tickets = core::mem::take(&mut claimed.0);
         // They count as absent still.
         ring.absent.subtract(tickets.end - tickets.start);
@@ -523,10 +523,10 @@ impl<'a, T> TicketClaim<'a, T> {
         count
     }
 
-    /// Gives the tickets of positions that are not written back, if no thread has drawn any since
+    /// Gives the tickets of positions that are not written back, if no thread has claimed any since
     /// and the ring is open: their slots are as they were (rule 5). Else they are left to become
-    /// holes, even if those that were drawn since go back in the meantime: the caller of the first
-    /// attempt has settled what that changes.
+    /// holes, even if those that were claimed since go back in the meantime: the caller of the
+    /// first attempt has settled what that changes.
     pub(crate) fn give_back(&mut self) {
         let Range { start, end } = self.rest();
         if start == end || core::mem::replace(&mut self.is_kept, true) {
@@ -558,7 +558,7 @@ impl<'a, T> TicketClaim<'a, T> {
     }
 }
 
-impl<T> Drop for TicketClaim<'_, T> {
+impl<T> Drop for MpmcClaim<'_, T> {
     fn drop(&mut self) {
         self.forget();
         self.give_back();
@@ -574,4 +574,4 @@ impl<T> Drop for TicketClaim<'_, T> {
     }
 }
 
-shown!([T] TicketClaim<'_, T>, "TicketClaim", this, "len": this.len, "written": this.written);
+shown!([T] MpmcClaim<'_, T>, "MpmcClaim", this, "len": this.len, "written": this.written);

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::{Ticket, TicketEnd};
+use super::{MpmcEnd, MpmcRing};
 use crate::ring::sync::{UnsafeCell, fault};
 use crate::ring::{Layout, PopError, PushError};
 
@@ -48,8 +48,8 @@ fn begin() {
     }
 }
 
-fn ring<T>(capacity: usize) -> Arc<Ticket<T>> {
-    Arc::new(Ticket::new(capacity, Layout::Packed).expect("a capacity in range"))
+fn ring<T>(capacity: usize) -> Arc<MpmcRing<T>> {
+    Arc::new(MpmcRing::new(capacity, Layout::Packed).expect("a capacity in range"))
 }
 
 /// Pushes, and waits while the ring is full; false if it is closed.
@@ -66,8 +66,8 @@ fn push<T>(mut value: T, mut try_push: impl FnMut(T) -> Result<(), PushError<T>>
 
 /// Runs this on a thread that has the ring too.
 fn beside<T: 'static, R: 'static>(
-    ring: &Arc<Ticket<T>>,
-    work: impl FnOnce(&Ticket<T>) -> R + 'static,
+    ring: &Arc<MpmcRing<T>>,
+    work: impl FnOnce(&MpmcRing<T>) -> R + 'static,
 ) -> thread::JoinHandle<R> {
     let ring = Arc::clone(ring);
     thread::spawn(move || work(&ring))
@@ -118,7 +118,7 @@ fn ends_that_are_behind_find_their_place() {
     check(
         || {
             let ring = ring(2);
-            let end = TicketEnd::new(Arc::clone(&ring));
+            let end = MpmcEnd::new(Arc::clone(&ring));
             let threads = [1_u8, 2].map(|n| {
                 let (mut tx, mut rx) = (end.clone(), end.clone());
                 thread::spawn(move || {
@@ -361,7 +361,7 @@ fn an_unused_ticket_goes_back_or_becomes_a_hole() {
             assert_eq!(value, 1);
             joined(claimer);
             joined(sender);
-            // There is a hole only before the element, of a claim that it was drawn behind.
+            // There is a hole only before the element, of a claim that it was claimed behind.
             assert_eq!(ring.try_pop(), Err(PopError::Empty));
             assert_eq!((ring.pushed(), ring.popped()), (position + 1, position + 1));
             FATES.set(FATES.get() | [WENT_BACK, BECAME_A_HOLE][position as usize]);
@@ -380,7 +380,7 @@ fn a_ticket_that_went_back_is_drawn_again() {
         || {
             let ring = ring(1);
             // It may see the tail where the claim put it, and be ahead of it then.
-            let mut end = TicketEnd::new(Arc::clone(&ring));
+            let mut end = MpmcEnd::new(Arc::clone(&ring));
             let claimer = beside(&ring, |ring| drop(ring.claim(1)));
             begin();
             for n in 0..2_u8 {
@@ -477,12 +477,12 @@ mod within {
     //! Models of pushes below a limit: never one too many, never one too few.
 
     use super::{begin, beside, check, joined, pop, ring};
-    use crate::ring::{PushError, TicketEnd};
+    use crate::ring::{MpmcEnd, PushError};
     use loom::sync::Arc;
     use loom::thread;
 
     /// Pushes below a limit, as the callers of an end do it.
-    fn push<T>(end: &mut TicketEnd<T>, value: T, limit: u64) -> Result<(), PushError<T>> {
+    fn push<T>(end: &mut MpmcEnd<T>, value: T, limit: u64) -> Result<(), PushError<T>> {
         match end.push_here_within(value, limit) {
             Ok(()) => Ok(()),
             Err(value) => end.try_push_within(value, limit),
@@ -510,7 +510,7 @@ mod within {
         check(
             || {
                 let ring = ring(2);
-                let end = TicketEnd::new(Arc::clone(&ring));
+                let end = MpmcEnd::new(Arc::clone(&ring));
                 let other = {
                     let mut end = end.clone();
                     thread::spawn(move || {

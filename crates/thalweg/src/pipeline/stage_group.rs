@@ -1,5 +1,5 @@
-//! The stages that share a thread: each takes its turn over a batch, or the crew leads all of them
-//! through the events together.
+//! The stages that share a thread. Either they take turns, and each processes a batch, or they *run
+//! to completion*: a few events pass all stages before the next ones are begun.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,17 +9,16 @@ use super::lanes::Merger;
 use super::meter::{Chunked, Mark, Span};
 use super::stage::{Batch, Context, Stage, Turn};
 use super::timeline::{Samples, Timeline};
-use crate::ring::broadcast::{Hand, Lent, Line, Polled, Published, Reader, Single};
+use crate::ring::broadcast::{Lent, Loan, Polled, Published, Reader, ReaderChain, Single};
 use crate::ring::sync::fault;
 
-/// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
-/// stages.
+/// Stands for the merger in place of a stage: it calls the routes of sharded stages.
 const MERGING: usize = usize::MAX;
-/// In place of a stage: one of those that are led through a single event; the line knows which.
+/// Stands for one of the stages that a single event passes; the chain knows which.
 const STEPPING: usize = usize::MAX - 1;
-const MERGING_NAME: &str = "(moving events from the producers)";
+const MERGING_STAGE: &str = "(moving events from the producers)";
 
-/// A stage with its name and its reader, on its way to a crew.
+/// A stage with its name and its reader, for a group.
 pub(super) struct Placed<T> {
     pub(super) name: Arc<str>,
     pub(super) stage: Box<dyn Stage<T>>,
@@ -29,59 +28,59 @@ pub(super) struct Placed<T> {
 /// The outcome of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
-    /// Something was done; `more`: something is surely left.
+    /// Events were processed; `more`: others are known to wait.
     Worked { more: bool },
-    /// Nothing could be done, though there are events: another thread must move first.
+    /// No event could be processed, though some wait: they wait for another thread.
     Blocked,
-    /// Nothing to do.
+    /// No event waits.
     Idle,
-    /// Nothing to do any more.
+    /// No event will come any more.
     Done,
 }
 
-/// The stages of one thread in the order of the pipeline, and the merging of the producers' lanes
-/// if it is this thread that does it.
-pub(super) struct Crew<T> {
+/// The stages of one thread in the order of the pipeline, and the merger of the producers' lanes
+/// where this thread has it.
+pub(super) struct StageGroup<T> {
     names: Vec<Arc<str>>,
     stages: Vec<Box<dyn Stage<T>>>,
     /// Their readers.
-    line: Line<T>,
+    chain: ReaderChain<T>,
     merge: Option<Merger<T>>,
     timeline: Arc<Timeline>,
     samples: Samples,
-    /// When samples were counted for the last time.
+    /// The time when samples were counted last, in ticks.
     counted: u64,
     control: Arc<Control>,
-    /// The bells of the threads that the last stage notifies of each slot that it gives back early.
-    bells: Box<[usize]>,
-    /// Stages that all take their events one at a time may be led through them together.
-    gait: Option<Gait>,
-    /// Whether there is a thread to notify after each piece.
+    /// The threads that the last stage notifies of each slot that it gives back early.
+    waiters: Box<[usize]>,
+    /// How the stages run to completion; `None` where they can only take turns.
+    run_mode: Option<RunMode>,
+    /// Another thread must be notified after each run.
     notifies: bool,
-    /// They may be, and there is nothing else to do for a single event.
+    /// The stages run to completion, and a single event needs nothing else.
     is_ready_to_step: bool,
-    /// The last stage gives each event's slot back at once, and may wait for the caller meanwhile:
-    /// it does not go ahead of the others, whose share of the slots the caller may wait for.
+    /// The last stage gives each event's slot back at once, and may then wait for the caller: so it
+    /// does not get ahead of the other stages, which hold slots that the caller may wait for.
     is_held: bool,
     /// The stage at work, for the name in an error.
     current: usize,
-    /// How many events a stage that is alone takes up at a time.
+    /// The largest number of events in one turn of a stage that is alone.
     limit_alone: usize,
 }
 
-impl<T> Crew<T> {
+impl<T> StageGroup<T> {
     pub(super) fn new(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
             names: Vec::new(),
             stages: Vec::new(),
-            line: Line::new(),
+            chain: ReaderChain::new(),
             merge: None,
             timeline: Arc::clone(timeline),
             samples: Samples::new(Arc::clone(timeline)),
             counted: timeline.watch.now(),
             control: Arc::clone(control),
-            bells: Box::default(),
-            gait: None,
+            waiters: Box::default(),
+            run_mode: None,
             notifies: false,
             is_ready_to_step: false,
             is_held: false,
@@ -90,8 +89,8 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Returns a crew whose stages may be called back: a stage that is alone keeps to the round
-    /// too, so that it looks at the hand-over after each.
+    /// Returns a group whose stages may be recalled: a stage that is alone, too, processes at most
+    /// a round at a time, so that the thread checks the hand-over after each.
     pub(super) fn on_call(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
             limit_alone: ROUND,
@@ -110,24 +109,24 @@ impl<T> Crew<T> {
 
     pub(super) fn set_merge(&mut self, merge: Merger<T>) {
         self.merge = Some(merge);
-        self.find_gait();
+        self.choose_run_mode();
     }
 
-    /// Takes stages in, behind the others.
+    /// Appends stages.
     pub(super) fn extend(&mut self, placed: impl IntoIterator<Item = Placed<T>>) {
         for placed in placed {
             self.names.push(placed.name);
             self.stages.push(placed.stage);
-            self.line.push(placed.reader);
+            self.chain.push(placed.reader);
         }
-        self.find_gait();
+        self.choose_run_mode();
     }
 
-    /// Lets the stages from `at` on go.
+    /// Removes and returns the stages from index `at` on.
     pub(super) fn split_off(&mut self, at: usize) -> Vec<Placed<T>> {
         let (names, stages) = (self.names.split_off(at), self.stages.split_off(at));
-        let readers = self.line.split_off(at);
-        self.find_gait();
+        let readers = self.chain.split_off(at);
+        self.choose_run_mode();
         let parts = names.into_iter().zip(stages).zip(readers);
         let placed = parts.map(|((name, stage), reader)| Placed {
             name,
@@ -137,17 +136,16 @@ impl<T> Crew<T> {
         placed.collect()
     }
 
-    /// Gives every stage the bells that it must ring, where they have changed.
-    pub(super) fn seat(&mut self, bells: &[usize], is_away: bool) {
-        let (is_alone, is_watched) = (self.stages.len() == 1, !bells.is_empty());
+    /// Sets the threads that every stage notifies, after they have changed.
+    pub(super) fn attach(&mut self, waiters: &[usize], is_away: bool) {
+        let (is_alone, is_watched) = (self.stages.len() == 1, !waiters.is_empty());
         for stage in &mut self.stages {
-            stage.seat(bells.into(), is_watched, is_alone, is_away);
+            stage.attach(waiters.into(), is_watched, is_alone, is_away);
         }
-        self.find_gait();
+        self.choose_run_mode();
     }
 
-    /// Gives every stage a turn. `mark` holds the publish time if the caller has just read the
-    /// clock.
+    /// Runs every stage once. `mark` holds the publish time if the caller has just read the clock.
     #[inline(always)]
     pub(super) fn round(&mut self, mark: &mut Mark) -> Round {
         let mut merged = false;
@@ -155,15 +153,15 @@ impl<T> Crew<T> {
             self.current = MERGING;
             merged = merge.merge();
         }
-        let led = self.lead(mark);
-        let round = led.unwrap_or_else(|| self.turns(merged, mark));
-        self.over(mark);
+        let ran = self.run(mark);
+        let round = ran.unwrap_or_else(|| self.turns(merged, mark));
+        self.end_round(mark);
         round
     }
 
-    /// After a round: writes down what was measured in it.
+    /// Ends a round: records the samples that were taken in it.
     #[inline(always)]
-    fn over(&mut self, mark: &mut Mark) {
+    fn end_round(&mut self, mark: &mut Mark) {
         if let Some(now) = mark.noted.take() {
             self.count(now);
         }
@@ -182,7 +180,7 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Gives every stage turns until there is nothing more to do for now.
+    /// Runs rounds until no event is known to wait.
     #[inline(never)]
     pub(super) fn rounds(&mut self) -> Round {
         loop {
@@ -207,15 +205,15 @@ impl<T> Crew<T> {
         let mut ceiling = u64::MAX;
         for (at, stage) in self.stages.iter_mut().enumerate() {
             self.current = at;
-            let reader = self.line.reader(at);
+            let reader = self.chain.reader(at);
             let turn = if held == Some(at) {
                 let room = ceiling.saturating_sub(reader.next_sequence());
                 held_turn(&mut **stage, reader, room.min(limit as u64), mark)
             } else {
                 stage.turn(reader, limit, mark)
             };
-            // One that is blocked may wait for the one that is held, and one that is done has no
-            // share of any slot left.
+            // A stage that is blocked may wait for the one that is held, and one that is done holds
+            // no slot any more.
             if !turn.is(Turn::BLOCKED.or(Turn::DONE)) {
                 ceiling = ceiling.min(reader.next_sequence());
             }
@@ -230,7 +228,7 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Returns the place of a stage that does not go ahead of the others.
+    /// Returns the index of the stage that must not get ahead of the others, if there is one.
     fn held(&self) -> Option<usize> {
         let is_held = self.is_held && !fault::is("last_ahead");
         is_held.then(|| self.stages.len() - 1)
@@ -249,8 +247,8 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Returns whether all stages are done; a merger without stages of its own goes on until its
-    /// producers are gone.
+    /// Returns whether the group is done, where its stages are: a merger without stages continues
+    /// until its producers are gone.
     fn merge_is_done(&self) -> Round {
         match &self.merge {
             Some(merge) if !merge.is_done() && self.stages.is_empty() => Round::Idle,
@@ -258,42 +256,43 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Writes down what was measured, all of it.
+    /// Records all samples.
     pub(super) fn flush(&mut self) {
         self.count(self.timeline.watch.now());
     }
 
-    /// Shows how far the stages are.
-    pub(super) fn show(&self) {
-        self.line.show();
+    /// Publishes the progress of the stages.
+    pub(super) fn publish_progress(&self) {
+        self.chain.publish_progress();
     }
 
-    /// Events that wait for the first stage.
+    /// Returns the number of events that wait for the first stage.
     pub(super) fn backlog(&mut self) -> usize {
-        let head = self.line.readers().first_mut();
+        let head = self.chain.readers().first_mut();
         head.map_or(0, Reader::waiting_now)
     }
 
-    /// Returns whether a round would get anywhere.
+    /// Returns whether a round would process something.
     pub(super) fn is_ready(&mut self) -> bool {
         let held = self.held();
         self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(held)
     }
 
-    /// Works as [`is_ready`](Self::is_ready), and counts what the last stage is held back from.
+    /// Works as [`is_ready`](Self::is_ready), and also counts events that the held stage leaves to
+    /// later.
     pub(super) fn is_undone(&mut self) -> bool {
         self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(None)
     }
 
-    /// Returns whether a turn of some stage would find something, or all of them the end. That of
-    /// one is no news: the others may have to wait for other threads still.
+    /// Returns whether a turn of some stage would find an event, or all stages have come to the
+    /// end. The end of one stage is not enough: the others may still wait for other threads.
     fn has_news(&mut self, held: Option<usize>) -> bool {
-        let readers = self.line.readers();
+        let readers = self.chain.readers();
         let (mut closed, mut ceiling) = (0, u64::MAX);
         for (at, reader) in readers.iter_mut().enumerate() {
             let next = reader.next_sequence();
             match reader.poll() {
-                // It waits for one that has nothing.
+                // It waits for a stage that has no event.
                 Polled::Ready(_) if held == Some(at) && next >= ceiling => {}
                 Polled::Ready(_) => return true,
                 Polled::Closed => closed += 1,
@@ -303,7 +302,7 @@ impl<T> Crew<T> {
         closed > 0 && (closed == readers.len() || fault::is("end_of_one"))
     }
 
-    /// Runs `work` on the crew; if a stage panics, notes the failure and lets the stages go, so
+    /// Runs `work` on the group; if a stage panics, records the failure and drops the stages, so
     /// that the other threads see the ring closed.
     #[inline(always)]
     pub(super) fn guarded<R>(
@@ -324,29 +323,29 @@ impl<T> Crew<T> {
     #[cold]
     fn fail(&mut self, control: &Control, payload: Box<dyn std::any::Any + Send>) {
         if self.current == STEPPING {
-            self.current = self.line.behind();
+            self.current = self.chain.behind();
         }
         let name = self.names.get(self.current);
-        let name = name.map_or(MERGING_NAME, |name| &**name);
+        let name = name.map_or(MERGING_STAGE, |name| &**name);
         control.fail(name, payload);
         self.dismiss(control);
     }
 
-    /// Lets the stages and the merger go, and wakes all other threads, so that they learn of it.
-    /// The values that a closure holds may panic while they are dropped, and so may an event, which
-    /// goes with the ring's last end: the others go all the same.
+    /// Drops the stages and the merger, and wakes all other threads, so that they see it. The
+    /// values that a closure holds may panic while they are dropped, and so may an event, which is
+    /// dropped with the ring's last end: the others are dropped all the same.
     #[cold]
     pub(super) fn dismiss(&mut self, control: &Control) {
         for placed in self.split_off(0) {
             control.let_go(&placed.name, placed.stage);
             control.let_go(&placed.name, placed.reader);
         }
-        control.let_go(MERGING_NAME, self.merge.take());
-        control.ring_everybody();
+        control.let_go(MERGING_STAGE, self.merge.take());
+        control.notify_all();
     }
 }
 
-/// Gives a turn to a stage that is held back: nothing, if there is no `limit` to it.
+/// Gives a turn to a stage that is held back: none if `limit` is 0.
 fn held_turn<T>(
     stage: &mut dyn Stage<T>,
     reader: &mut Reader<T>,
@@ -360,73 +359,81 @@ fn held_turn<T>(
     stage.turn(reader, limit as usize, mark)
 }
 
-/// The number of events that stages that are led take in hand: the work of a stage on the second
-/// one overlaps with that of the next stage on the first, where each stage goes on from its own
-/// last result, and with its own on the first where it does not. More fill the processor's window
-/// with one stage; `docs/notes/stages-on-one-thread.md` has the measurement.
-const HANDFUL: usize = 2;
+/// The number of events that a stage processes before the next stage gets them, in a run to
+/// completion: its work on the second one overlaps with that of the next stage on the first, where
+/// each stage depends on its own last result, and with its own work on the first where it does not.
+/// More would fill the processor's window with one stage; `docs/notes/stages-on-one-thread.md` has
+/// the measurement.
+const LOAN: usize = 2;
 
-/// How a crew is led.
+/// How a group runs to completion.
 #[derive(Debug, Clone, Copy)]
-struct Gait {
+struct RunMode {
     /// The largest number of events between two calls of [`Stage::notify`].
-    pace: usize,
+    notify_interval: usize,
     /// The last stage gives each event's slot back at once.
     is_eager: bool,
 }
 
-impl<T> Crew<T> {
-    /// Looks anew how the stages may be led.
-    fn find_gait(&mut self) {
-        let paces = self.stages.iter().map(|stage| stage.pace());
-        let pace = paces.reduce(|pace, next| Some(pace?.min(next?)));
+impl<T> StageGroup<T> {
+    /// Decides anew whether the stages run to completion, and how.
+    fn choose_run_mode(&mut self) {
+        let intervals = self.stages.iter().map(|stage| stage.notify_interval());
+        let interval = intervals.reduce(|interval, next| Some(interval?.min(next?)));
         let is_many = self.stages.len() > 1;
-        let pace = pace.flatten().filter(|_| self.line.is_closed());
-        let gait = pace.map(|pace| Gait {
-            pace,
+        let interval = interval.flatten().filter(|_| self.chain.can_run());
+        let run_mode = interval.map(|notify_interval| RunMode {
+            notify_interval,
             is_eager: false,
         });
-        self.notifies = pace.is_some_and(|pace| pace < usize::MAX);
-        self.gait = gait;
+        self.notifies = interval.is_some_and(|interval| interval < usize::MAX);
+        self.run_mode = run_mode;
         let last = self.stages.last().filter(|_| is_many);
-        self.is_held = last.is_some_and(|last| last.eager_bells().is_some());
-        self.bells = Box::default();
-        if let (Some(gait), Some((last, others))) = (&mut self.gait, self.stages.split_last())
-            && let Some(bells) = last.eager_bells()
+        self.is_held = last.is_some_and(|last| last.eager_waiters().is_some());
+        self.waiters = Box::default();
+        if let (Some(run_mode), Some((last, others))) =
+            (&mut self.run_mode, self.stages.split_last())
+            && let Some(waiters) = last.eager_waiters()
         {
-            gait.is_eager = is_many;
-            self.bells = bells.into();
-            // A slot that it gives back is free only when those that wait for other stages of this
-            // crew are done with it too, and what is led is released later. They take turns.
-            if others.iter().any(|stage| stage.pace() != Some(usize::MAX)) {
-                self.gait = None;
+            run_mode.is_eager = is_many;
+            self.waiters = waiters.into();
+            // A slot that the last stage gives back is free only when threads that wait for other
+            // stages of this group are done with it, and a run releases events later. So the stages
+            // take turns.
+            if others
+                .iter()
+                .any(|stage| stage.notify_interval() != Some(usize::MAX))
+            {
+                self.run_mode = None;
             }
         }
         #[cfg(shuttle)]
         if crate::ring::sync::fault::is("room_late") {
-            self.gait.iter_mut().for_each(|gait| gait.is_eager = false);
+            self.run_mode
+                .iter_mut()
+                .for_each(|run_mode| run_mode.is_eager = false);
         }
-        // Behind others, the single event need not be the one that was published last.
-        self.is_ready_to_step = self.gait.is_some() && self.merge.is_none() && self.line.is_first();
+        // Behind stages of other threads, a single event need not be the last one published.
+        self.is_ready_to_step =
+            self.run_mode.is_some() && self.merge.is_none() && self.chain.is_first();
     }
 
-    /// Returns whether an event that is published and not sampled may be left to
-    /// [`step`](Self::step).
+    /// Returns whether [`step`](Self::step) may process an event that is published and not sampled.
     #[inline(always)]
     pub(super) fn is_ready_to_step(&self) -> bool {
         self.is_ready_to_step
     }
 
-    /// Leads the stages through the event that was just published and is not sampled.
-    /// `Some(false)`, and nothing done, unless all of them wait for it; `None` if a stage has
-    /// panicked. `EACH`: others may wait for any of them.
+    /// Has all stages process the event that was just published and is not sampled. Returns
+    /// `Some(false)`, and does nothing, unless all of them wait for it; `None` if a stage has
+    /// panicked. `EACH`: other threads may wait for any of the stages.
     #[inline(always)]
     pub(super) fn step<const EACH: bool>(
         &mut self,
         published: &Published<'_, T>,
         control: &Control,
     ) -> Option<bool> {
-        let Some(single) = self.line.published(published) else {
+        let Some(single) = self.chain.published(published) else {
             return Some(false);
         };
         let stages = &mut self.stages[..];
@@ -447,7 +454,7 @@ impl<T> Crew<T> {
         published: &Published<'_, T>,
         control: &Control,
     ) -> Option<bool> {
-        let Some(single) = self.line.published(published) else {
+        let Some(single) = self.chain.published(published) else {
             return Some(false);
         };
         let (stages, timeline) = (&mut self.stages[..], &*self.timeline);
@@ -460,11 +467,11 @@ impl<T> Crew<T> {
             self.fail(control, payload);
             return None;
         }
-        self.over(&mut mark);
+        self.end_round(&mut mark);
         Some(true)
     }
 
-    /// Wakes the waiters for what was done in steps.
+    /// Wakes the threads that wait for events that have passed.
     #[inline(always)]
     pub(super) fn notify(&mut self) {
         if self.notifies {
@@ -479,19 +486,19 @@ impl<T> Crew<T> {
         }
     }
 
-    /// Leads all stages through a handful of events before the next one is begun. `None` if nothing
-    /// is there that all of them can be led through, or several events for a stage that is alone.
+    /// Runs the stages to completion: a few events pass all of them before the next ones. Returns
+    /// `None` if there is no event with which they can run, or several for a stage that is alone.
     #[inline(always)]
-    fn lead(&mut self, mark: &mut Mark) -> Option<Round> {
-        self.gait.as_ref()?;
-        let (next, waiting) = self.line.ahead();
+    fn run(&mut self, mark: &mut Mark) -> Option<Round> {
+        self.run_mode.as_ref()?;
+        let (next, waiting) = self.chain.ahead();
         if waiting == 0 {
             return None;
         }
-        let gait = self.gait?;
+        let run_mode = self.run_mode?;
         if waiting == 1
             && let is_sampled = self.samples.next(next, 1).is_some()
-            && let Some(single) = self.line.single()
+            && let Some(single) = self.chain.single()
         {
             self.current = STEPPING;
             if is_sampled {
@@ -502,7 +509,7 @@ impl<T> Crew<T> {
             }
             self.notify();
         } else if self.stages.len() > 1 {
-            self.lead_many(next, waiting.min(ROUND), gait, mark);
+            self.run_many(next, waiting.min(ROUND), run_mode, mark);
         } else {
             return None;
         }
@@ -511,13 +518,13 @@ impl<T> Crew<T> {
     }
 
     #[inline(never)]
-    fn lead_many(&mut self, next: u64, count: usize, gait: Gait, mark: &mut Mark) {
+    fn run_many(&mut self, next: u64, count: usize, run_mode: RunMode, mark: &mut Mark) {
         let end = next + count as u64;
         let batch = Batch { count, end };
         let mut left = count;
         while left > 0 {
-            let count = left.min(gait.pace);
-            if gait.is_eager {
+            let count = left.min(run_mode.notify_interval);
+            if run_mode.is_eager {
                 self.steps_eagerly(count, batch, mark);
             } else {
                 self.steps::<false>(count, batch, mark);
@@ -533,51 +540,51 @@ impl<T> Crew<T> {
         self.steps::<true>(count, batch, mark);
     }
 
-    /// Leads the stages through `count` events.
+    /// Has the stages process `count` events.
     #[inline(always)]
     fn steps<const EAGERLY: bool>(&mut self, count: usize, batch: Batch, mark: &mut Mark) {
-        let mut walk = Walk::<T, EAGERLY> {
+        let mut passage = Passage::<T, EAGERLY> {
             stages: &mut self.stages,
             current: &mut self.current,
             control: &self.control,
             timeline: &self.timeline,
-            bells: &self.bells,
+            waiters: &self.waiters,
             batch,
         };
-        let mut lead = self.line.lead(count);
-        while lead.left() > 0 {
-            let next = lead.next();
-            let sampled = self.samples.next(next, lead.left());
-            let plain = sampled.map_or(lead.left(), |sampled| (sampled - next) as usize);
-            for _ in 0..plain / HANDFUL {
-                if let Some(hand) = lead.hand::<HANDFUL>() {
-                    walk.pass(hand);
+        let mut run = self.chain.run(count);
+        while run.left() > 0 {
+            let next = run.next();
+            let sampled = self.samples.next(next, run.left());
+            let plain = sampled.map_or(run.left(), |sampled| (sampled - next) as usize);
+            for _ in 0..plain / LOAN {
+                if let Some(loan) = run.loan::<LOAN>() {
+                    passage.pass(loan);
                 }
             }
-            if sampled.is_none() || plain >= HANDFUL {
+            if sampled.is_none() || plain >= LOAN {
                 mark.ticks = None;
             }
-            // A sampled event goes in the hand in which it would go anyway.
-            let first = lead.next();
+            // A sampled event stays in the loan in which it would be without the sample.
+            let first = run.next();
             if sampled.is_none() {
-                for _ in 0..plain % HANDFUL {
-                    if let Some(hand) = lead.hand::<1>() {
-                        walk.pass(hand);
+                for _ in 0..plain % LOAN {
+                    if let Some(loan) = run.loan::<1>() {
+                        passage.pass(loan);
                     }
                 }
-            } else if let Some(hand) = lead.hand::<HANDFUL>() {
-                walk.measure(first, hand, mark);
-            } else if let Some(hand) = lead.hand::<1>() {
-                walk.measure(first, hand, mark);
+            } else if let Some(loan) = run.loan::<LOAN>() {
+                passage.measure(first, loan, mark);
+            } else if let Some(loan) = run.loan::<1>() {
+                passage.measure(first, loan, mark);
             }
         }
     }
 }
 
-/// Leads all stages through the only event that is there.
+/// Has all stages process the only event that waits.
 #[inline(always)]
 fn pass_single<const EACH: bool, T>(single: Single<'_, T>, stages: &mut [Box<dyn Stage<T>>]) {
-    single.lead::<EACH, _>(stages, |stage, sequence, event| {
+    single.run::<EACH, _>(stages, |stage, sequence, event| {
         pass_one(&mut **stage, event, Context::new(sequence, sequence + 1));
     });
 }
@@ -590,7 +597,7 @@ fn measure_single<T>(
     timeline: &Timeline,
     mark: &mut Mark,
 ) {
-    single.lead::<true, _>(stages, |stage, sequence, event| {
+    single.run::<true, _>(stages, |stage, sequence, event| {
         let begin = mark.begin(timeline);
         pass_one(&mut **stage, event, Context::new(sequence, sequence + 1));
         stage.measured(begin, Chunked::one(sequence), 1, mark);
@@ -600,38 +607,38 @@ fn measure_single<T>(
 #[inline(always)]
 fn pass_one<T>(stage: &mut dyn Stage<T>, event: Lent<'_, T>, context: Context) {
     match event {
-        Lent::Look(event) => stage.look(event, context),
-        Lent::Write(event) => stage.change(event, context),
+        Lent::Shared(event) => stage.observe(event, context),
+        Lent::Mut(event) => stage.change(event, context),
     }
 }
 
-/// Stages that are led. `EAGERLY`: the last one gives each event's slot back at once.
-struct Walk<'c, T, const EAGERLY: bool> {
+/// A run to completion of a group. `EAGERLY`: the last stage gives each event's slot back at once.
+struct Passage<'c, T, const EAGERLY: bool> {
     stages: &'c mut [Box<dyn Stage<T>>],
     current: &'c mut usize,
     control: &'c Control,
     timeline: &'c Timeline,
-    /// The bells of the threads to notify of a slot that was given back.
-    bells: &'c [usize],
+    /// The threads to notify of a slot that was given back.
+    waiters: &'c [usize],
     batch: Batch,
 }
 
-impl<T, const EAGERLY: bool> Walk<'_, T, EAGERLY> {
-    /// Leads the stages through the events in the hand.
+impl<T, const EAGERLY: bool> Passage<'_, T, EAGERLY> {
+    /// Has the stages process the events of the loan.
     #[inline(always)]
-    fn pass<const N: usize>(&mut self, mut hand: Hand<'_, T, N>) {
+    fn pass<const N: usize>(&mut self, mut loan: Loan<'_, T, N>) {
         let last = self.stages.len() - 1;
         for (at, stage) in self.stages.iter_mut().enumerate() {
             *self.current = at;
-            let (end, room) = (self.batch.end, (self.control, self.bells));
-            work_on::<EAGERLY, T, N>(&mut hand, (at, last), &mut **stage, end, room);
+            let (end, room) = (self.batch.end, (self.control, self.waiters));
+            work_on::<EAGERLY, T, N>(&mut loan, (at, last), &mut **stage, end, room);
         }
-        hand.done();
+        loan.done();
     }
 
     /// Works as [`pass`](Self::pass) where one of the events, from `first` on, is sampled.
     #[inline(never)]
-    fn measure<const N: usize>(&mut self, first: u64, mut hand: Hand<'_, T, N>, mark: &mut Mark) {
+    fn measure<const N: usize>(&mut self, first: u64, mut loan: Loan<'_, T, N>, mark: &mut Mark) {
         let last = self.stages.len() - 1;
         let chunk = Chunked {
             first,
@@ -640,43 +647,43 @@ impl<T, const EAGERLY: bool> Walk<'_, T, EAGERLY> {
         };
         for (at, stage) in self.stages.iter_mut().enumerate() {
             *self.current = at;
-            let (end, room) = (self.batch.end, (self.control, self.bells));
+            let (end, room) = (self.batch.end, (self.control, self.waiters));
             let begin = mark.begin(self.timeline);
-            work_on::<EAGERLY, T, N>(&mut hand, (at, last), &mut **stage, end, room);
+            work_on::<EAGERLY, T, N>(&mut loan, (at, last), &mut **stage, end, room);
             stage.measured(begin, chunk, self.batch.count, mark);
         }
-        hand.done();
+        loan.done();
     }
 }
 
-/// Has the stage `at` work on the events in the hand; the last one gives each slot back at once if
-/// it is to do it `EAGERLY`.
+/// Has stage `at` process the events of the loan. With `EAGERLY`, the last stage gives each slot
+/// back at once.
 #[inline(always)]
 fn work_on<const EAGERLY: bool, T, const N: usize>(
-    hand: &mut Hand<'_, T, N>,
+    loan: &mut Loan<'_, T, N>,
     (at, last): (usize, usize),
     stage: &mut dyn Stage<T>,
     batch_end: u64,
-    (control, bells): (&Control, &[usize]),
+    (control, waiters): (&Control, &[usize]),
 ) {
     for element in 0..N {
-        hand.lend(at, element, |sequence, event| {
+        loan.lend(at, element, |sequence, event| {
             pass_one(stage, event, Context::new(sequence, batch_end));
         });
         if EAGERLY && at == last {
-            hand.give_back();
-            notify_room(control, bells);
+            loan.give_back();
+            notify_room(control, waiters);
         }
     }
 }
 
 #[inline(always)]
-fn notify_room(control: &Control, bells: &[usize]) {
+fn notify_room(control: &Control, waiters: &[usize]) {
     #[cfg(shuttle)]
     if crate::ring::sync::fault::is("room_unrung") {
         return;
     }
-    control.ring(bells);
+    control.notify(waiters);
 }
 
 #[cfg(all(test, not(loom)))]

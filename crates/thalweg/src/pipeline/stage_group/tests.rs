@@ -36,13 +36,13 @@ impl Stage<u64> for Probe {
         Turn::WORKED
     }
 
-    fn look(&mut self, _: &u64, context: Context) {
+    fn observe(&mut self, _: &u64, context: Context) {
         let (stage, sequence) = (self.stage, context.sequence());
         self.note(Step { stage, sequence });
     }
 
     fn change(&mut self, _: &mut u64, context: Context) {
-        self.look(&0, context);
+        self.observe(&0, context);
     }
 
     fn measured(&mut self, _: u64, chunk: Chunked, _: usize, mark: &mut Mark) {
@@ -57,11 +57,11 @@ impl Stage<u64> for Probe {
 
     fn count(&mut self, _: Span) {}
 
-    fn pace(&self) -> Option<usize> {
+    fn notify_interval(&self) -> Option<usize> {
         self.pace
     }
 
-    fn eager_bells(&self) -> Option<&[usize]> {
+    fn eager_waiters(&self) -> Option<&[usize]> {
         None
     }
 
@@ -73,12 +73,12 @@ impl Stage<u64> for Probe {
         self.note(Flushed);
     }
 
-    fn seat(&mut self, _: Box<[usize]>, _: bool, _: bool, _: bool) {}
+    fn attach(&mut self, _: Box<[usize]>, _: bool, _: bool, _: bool) {}
 }
 
-/// A crew of stages in a row with these paces, one event in `2^shift` sampled.
+/// A group of stages in a row with these paces, one event in `2^shift` sampled.
 struct Scene {
-    crew: Crew<u64>,
+    group: StageGroup<u64>,
     publisher: RingPublisher<u64>,
     timeline: Arc<Timeline>,
     log: Arc<Mutex<Vec<Done>>>,
@@ -88,13 +88,13 @@ fn scene(paces: &[Option<usize>], shift: u32) -> Scene {
     let mut builder = RingBuilder::new(256);
     let mut after = Vec::new();
     for _ in paces {
-        after = vec![builder.writer(&after)];
+        after = vec![builder.reader_mut(&after)];
     }
     let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
     let timeline = Arc::new(Timeline::new(256, shift, paces.len(), 1, false));
-    let mut crew = Crew::new(&timeline, &Arc::new(Control::new(1)));
+    let mut group = StageGroup::new(&timeline, &Arc::new(Control::new(1)));
     let log = Arc::default();
-    crew.extend(
+    group.extend(
         paces
             .iter()
             .zip(readers)
@@ -110,7 +110,7 @@ fn scene(paces: &[Option<usize>], shift: u32) -> Scene {
             }),
     );
     Scene {
-        crew,
+        group,
         publisher,
         timeline,
         log,
@@ -136,7 +136,7 @@ impl Scene {
     }
 
     fn round(&mut self) -> (Round, Vec<Done>) {
-        let round = self.crew.round(&mut Mark::default());
+        let round = self.group.round(&mut Mark::default());
         (
             round,
             std::mem::take(&mut *self.log.lock().expect("no panic")),
@@ -153,8 +153,8 @@ fn only_a_stage_that_is_neither_shared_nor_called_back_takes_all_at_once() {
     let two = scene(&[None, QUIET], 20).round().1;
     assert_eq!(two, [Turned { limit: ROUND }, Turned { limit: ROUND }]);
     let mut called = scene(&[None], 20);
-    called.crew.limit_alone =
-        Crew::<u64>::on_call(&called.timeline, &called.crew.control).limit_alone;
+    called.group.limit_alone =
+        StageGroup::<u64>::on_call(&called.timeline, &called.group.control).limit_alone;
     assert_eq!(called.round().1, [Turned { limit: ROUND }]);
 }
 
@@ -233,11 +233,11 @@ fn a_sampled_event_that_is_alone_is_measured_alone() {
 fn a_stage_that_fell_behind_gets_turns() {
     let mut scene = scene(&[QUIET, QUIET], 20).begun();
     scene.publish(3);
-    scene.crew.line.reader(0).waiting();
-    scene.crew.line.reader(0).release(1);
+    scene.group.chain.reader(0).waiting();
+    scene.group.chain.reader(0).release(1);
     let turn = || Turned { limit: ROUND };
     assert_eq!(scene.round().1, [turn(), turn()]);
-    scene.crew.line.reader(1).waiting();
-    scene.crew.line.reader(1).release(1);
+    scene.group.chain.reader(1).waiting();
+    scene.group.chain.reader(1).release(1);
     assert_eq!(scene.round().1.len(), 2 * 2, "level again: led");
 }

@@ -1,27 +1,27 @@
-//! loom models of the signal, each with the weakened ordering that it must catch. A lost wake-up is
-//! a deadlock, which loom reports.
+//! loom models of the event count, each with the weakened ordering that it must catch. A lost
+//! wake-up is a deadlock, which loom reports.
 
 use super::*;
 use crate::channel::models::cancelling::run;
 use crate::ring::sync::{AtomicBool, AtomicU32, fault, models};
 use crate::wait::barrier::simulated::{Simulation, over};
-use crate::wait::{Mode, Pace, Registration, TimedOut, block, wait_on};
+use crate::wait::{Mode, Pace, Registration, TimedOut, block, wait_until};
 use loom::thread;
 // Not the model's, which must not be touched once a model has failed.
 use std::sync::Arc;
 use std::time::Instant;
 
 /// Elements that waiters take, and where they wait for them.
-struct Shelf {
-    signal: Signal,
+struct Stock {
+    event_count: EventCount,
     left: AtomicU32,
     closed: AtomicBool,
 }
 
-impl Shelf {
+impl Stock {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            signal: Signal::new(),
+            event_count: EventCount::new(),
             left: AtomicU32::new(0),
             closed: AtomicBool::new(false),
         })
@@ -53,15 +53,15 @@ impl Shelf {
 
     fn wait(&self, deadline: Option<Instant>) -> Result<(), TimedOut> {
         let mut pace = Pace::new(Mode::LowPower);
-        block(&self.signal, &mut pace, deadline, || self.look())
+        block(&self.event_count, &mut pace, deadline, || self.look())
     }
 
     /// Has been waited on before.
     fn arm(&self) {
         let waker = std::task::Waker::noop();
-        let entry = self.signal.register(waker);
+        let entry = self.event_count.register(waker);
         // If it was notified: the caller looks next.
-        let _ = self.signal.unregister(entry);
+        let _ = self.event_count.unregister(entry);
     }
 }
 
@@ -84,7 +84,7 @@ models! { fault::check;
     a_waiter_is_always_woken: one_waiter, ["light", "dekker"];
     a_thread_is_woken_behind_a_task_that_never_looks: one_waiter_behind_a_task, ["task_trusted"];
     a_cancelled_task_passes_its_notification_on: a_cancelled_task, ["notification_kept"];
-    a_signal_may_be_cleared_while_someone_registers: cleared, ["heavy", "dekker"];
+    an_event_count_may_be_cleared_while_someone_registers: cleared, ["heavy", "dekker"];
     closing_wakes_everybody: closing, ["dekker"];
 }
 
@@ -95,41 +95,41 @@ models! { check_of_three;
     two_waiters_may_arm_at_the_same_time: two_arm, ["heavy"];
 }
 
-fn spawn(shared: &Arc<Shelf>, work: impl FnOnce(&Shelf) + 'static) -> thread::JoinHandle<()> {
+fn spawn(shared: &Arc<Stock>, work: impl FnOnce(&Stock) + 'static) -> thread::JoinHandle<()> {
     let shared = Arc::clone(shared);
     thread::spawn(move || work(&shared))
 }
 
 fn one_waiter() {
-    let shared = Shelf::new();
+    let shared = Stock::new();
     let notifier = spawn(&shared, |shared| {
         shared.put();
-        shared.signal.notify_one();
+        shared.event_count.notify_one();
     });
     shared.wait(None).unwrap();
     notifier.join().unwrap();
-    assert_eq!(shared.signal.waiting(), 0);
+    assert_eq!(shared.event_count.waiting(), 0);
 }
 
 /// Behind a task that was forgotten, or is kept unpolled (rule 8).
 fn one_waiter_behind_a_task() {
-    let shared = Shelf::new();
-    let _never_looks = shared.signal.register(std::task::Waker::noop());
+    let shared = Stock::new();
+    let _never_looks = shared.event_count.register(std::task::Waker::noop());
     let notifier = spawn(&shared, |shared| {
         shared.put();
-        shared.signal.notify_one();
+        shared.event_count.notify_one();
     });
     shared.wait(None).unwrap();
     notifier.join().unwrap();
 }
 
 fn two_waiters() {
-    let shared = Shelf::new();
+    let shared = Stock::new();
     let notifier = spawn(&shared, |shared| {
         shared.put();
-        shared.signal.notify_one();
+        shared.event_count.notify_one();
         shared.put();
-        shared.signal.notify_one();
+        shared.event_count.notify_one();
     });
     let waiter = spawn(&shared, |shared| shared.wait(None).unwrap());
     shared.wait(None).unwrap();
@@ -138,10 +138,10 @@ fn two_waiters() {
 }
 
 fn two_notifiers() {
-    let shared = Shelf::new();
-    let give = |shared: &Shelf| {
+    let shared = Stock::new();
+    let give = |shared: &Stock| {
         shared.put();
-        assert!(shared.signal.notify(2) < 2);
+        assert!(shared.event_count.notify(2) < 2);
     };
     let first = spawn(&shared, give);
     let second = spawn(&shared, give);
@@ -154,15 +154,15 @@ fn two_notifiers() {
 /// A waiter that gives up at some moment passes a notification on; the waiter that gets the element
 /// gives it to the other.
 fn a_leaver() {
-    let shared = Shelf::new();
+    let shared = Stock::new();
     let notifier = spawn(&shared, |shared| {
         shared.put();
-        shared.signal.notify_one();
+        shared.event_count.notify_one();
     });
     let leaver = spawn(&shared, |shared| {
         if shared.wait(Some(Instant::now())).is_ok() {
             shared.put();
-            shared.signal.notify_one();
+            shared.event_count.notify_one();
         }
     });
     shared.wait(None).unwrap();
@@ -172,34 +172,36 @@ fn a_leaver() {
 
 /// As a dropped future does, which passes the notification on.
 fn a_cancelled_task() {
-    let shared = Shelf::new();
-    let entry = shared.signal.register(std::task::Waker::noop());
+    let shared = Stock::new();
+    let entry = shared.event_count.register(std::task::Waker::noop());
     let notifier = spawn(&shared, |shared| {
         shared.put();
-        shared.signal.notify_one();
+        shared.event_count.notify_one();
     });
     let task = spawn(&shared, move |shared| {
-        if !shared.signal.unregister(entry) && !fault::is("notification_kept") {
-            shared.signal.notify_one();
+        if !shared.event_count.unregister(entry) && !fault::is("notification_kept") {
+            shared.event_count.notify_one();
         }
     });
     // A task: a thread would be woken in any case.
-    run(wait_on(&shared.signal, Registration::default(), || {
-        shared.look()
-    }));
+    run(wait_until(
+        &shared.event_count,
+        Registration::default(),
+        || shared.look(),
+    ));
     task.join().unwrap();
     notifier.join().unwrap();
 }
 
-/// Two waiters find the signal not armed at the same time, and interrupts are all that orders the
-/// notifier.
+/// Two waiters find the event count not armed at the same time, and interrupts are all that orders
+/// the notifier.
 fn two_arm() {
     let simulation = Simulation::start();
-    let shared = Shelf::new();
+    let shared = Stock::new();
     let notifier = spawn(&shared, |shared| {
         // One store for both, so that nothing but the interrupt drives it out.
         shared.left.store(2, order::publish());
-        shared.signal.notify(2);
+        shared.event_count.notify(2);
         over();
     });
     let waiter = spawn(&shared, |shared| shared.wait(None).unwrap());
@@ -209,47 +211,53 @@ fn two_arm() {
     drop(simulation);
 }
 
-/// The notifier clears the signal while the waiter is about to list itself.
+/// The notifier clears the event count while the waiter is about to list itself.
 fn cleared() {
     let simulation = Simulation::start();
-    let shared = Shelf::new();
+    let shared = Stock::new();
     let waiter = spawn(&shared, |shared| {
         shared.arm();
         shared.wait(None).unwrap();
     });
-    // Clears the signal if it is armed and no waiter is listed.
-    shared.signal.notify_one();
+    // Clears the event count if it is armed and no waiter is listed.
+    shared.event_count.notify_one();
     shared.put();
-    shared.signal.notify_one();
+    shared.event_count.notify_one();
     over();
     waiter.join().unwrap();
     drop(simulation);
 }
 
 fn closing() {
-    let shared = Shelf::new();
-    let wait = |shared: &Shelf| {
+    let shared = Stock::new();
+    let wait = |shared: &Stock| {
         let closed = || shared.closed.load(order::closed()).then_some(());
-        block(&shared.signal, &mut Pace::new(Mode::LowPower), None, closed).unwrap();
+        block(
+            &shared.event_count,
+            &mut Pace::new(Mode::LowPower),
+            None,
+            closed,
+        )
+        .unwrap();
     };
     let waiter = spawn(&shared, wait);
     let closer = spawn(&shared, |shared| {
         shared.closed.store(true, order::close());
-        shared.signal.notify_all();
+        shared.event_count.notify_all();
     });
     wait(&shared);
     waiter.join().unwrap();
     closer.join().unwrap();
-    assert_eq!(shared.signal.waiting(), 0);
+    assert_eq!(shared.event_count.waiting(), 0);
 }
 
 mod chain {
     //! Models of chained notifications (rule 4).
 
-    use super::{AtomicBool, Shelf, Simulation, fault, over, thread};
+    use super::{AtomicBool, Simulation, Stock, fault, over, thread};
     use super::{check_of_three, model_of_two_preemptions, spawn};
     use crate::ring::sync::{models, order};
-    use crate::wait::signal::{Entry, Kind, Signal};
+    use crate::wait::event_count::{Entry, EventCount, Kind};
     use crate::wait::{Mode, Pace, block};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool as Flag, Ordering::Relaxed};
@@ -259,21 +267,21 @@ mod chain {
     /// Two elements, and where waiters wait for either. Each has a cell, which is written once: a
     /// change that reads would see the newest value by itself.
     struct Pair {
-        signal: Signal,
+        event_count: EventCount,
         cells: [AtomicBool; 2],
     }
 
     impl Pair {
         fn new() -> Arc<Self> {
             Arc::new(Self {
-                signal: Signal::new(),
+                event_count: EventCount::new(),
                 cells: [AtomicBool::new(false), AtomicBool::new(false)],
             })
         }
 
         fn put(&self, at: usize) {
             self.cells[at].store(true, order::publish());
-            self.signal.notify_chained();
+            self.event_count.notify_chained();
         }
 
         fn take(&self) -> Option<()> {
@@ -289,15 +297,15 @@ mod chain {
         }
 
         fn pass_on(&self) {
-            if !fault::is("chain_broken") && self.signal.waiting() > 0 && self.has_more() {
-                self.signal.notify_chained();
+            if !fault::is("chain_broken") && self.event_count.waiting() > 0 && self.has_more() {
+                self.event_count.notify_chained();
             }
         }
 
         /// Works as `block` does when it is woken, or has waited long enough.
         fn leave_and_look(&self, entry: Entry) {
             // It looks for what it was notified of.
-            let _ = self.signal.unregister(entry);
+            let _ = self.event_count.unregister(entry);
             if self.take().is_some() {
                 self.pass_on();
             }
@@ -314,8 +322,8 @@ mod chain {
 
         /// Works as `block` does when a look panics.
         fn leave(&self, entry: Entry) {
-            if !self.signal.unregister(entry) && !fault::is("chain_broken") {
-                self.signal.notify_one();
+            if !self.event_count.unregister(entry) && !fault::is("chain_broken") {
+                self.event_count.notify_one();
             }
         }
     }
@@ -327,7 +335,7 @@ mod chain {
             looks_first, ["chain_kept", "chain_broken"];
         // It passes on in a way that does not mind the mark.
         a_chain_goes_on_past_one_that_gives_up: does_not_look, ["chain_broken"];
-        a_signal_is_not_cleared_under_a_thread_on_its_way: cleared_on_the_way, ["chain_cleared"];
+        an_event_count_is_not_cleared_under_the_mark: cleared_under_it, ["chain_cleared"];
         an_old_mark_is_passed_without_a_fence: passed_over, ["old_mark", "heavy"];
         the_next_is_woken_where_the_last_gets_no_core: no_core, ["overdue"];
         a_notifier_of_one_that_comes_late_does_not_arm:
@@ -355,11 +363,11 @@ mod chain {
     /// does what `leaves` says, at any time. If it leaves anything, the second has been notified.
     fn a_chain(notifiers: usize, leaves: fn(&Pair, Entry)) {
         let pair = Pair::new();
-        let first = pair.signal.list(Waker::noop(), Kind::Thread);
+        let first = pair.event_count.register_as(Waker::noop(), Kind::Thread);
         let witness = Arc::new(Witness(Flag::new(false)));
         let _behind = pair
-            .signal
-            .list(&Waker::from(Arc::clone(&witness)), Kind::Thread);
+            .event_count
+            .register_as(&Waker::from(Arc::clone(&witness)), Kind::Thread);
         let put = |cells: std::ops::Range<usize>| {
             let pair = Arc::clone(&pair);
             thread::spawn(move || cells.for_each(|at| pair.put(at)))
@@ -398,9 +406,12 @@ mod chain {
     fn two_sleepers() {
         let pair = Pair::new();
         let wait = |pair: &Pair| {
-            block(&pair.signal, &mut Pace::new(Mode::LowPower), None, || {
-                pair.take()
-            })
+            block(
+                &pair.event_count,
+                &mut Pace::new(Mode::LowPower),
+                None,
+                || pair.take(),
+            )
             .unwrap();
             pair.pass_on();
         };
@@ -415,15 +426,15 @@ mod chain {
         wait(&pair);
         waiter.join().unwrap();
         notifier.join().unwrap();
-        assert_eq!(pair.signal.waiting(), 0);
+        assert_eq!(pair.event_count.waiting(), 0);
     }
 
     /// One that was woken may give up; if it gets the element, it gives it to the other.
     fn a_leaver() {
-        let shared = Shelf::new();
-        let put = |shared: &Shelf| {
+        let shared = Stock::new();
+        let put = |shared: &Stock| {
             shared.put();
-            shared.signal.notify_chained();
+            shared.event_count.notify_chained();
         };
         let notifier = spawn(&shared, put);
         let leaver = spawn(&shared, move |shared| {
@@ -438,20 +449,20 @@ mod chain {
 
     /// No waiter is listed, but a thread is on its way, while the notifier has had enough of
     /// fences.
-    fn cleared_on_the_way() {
-        let shared = Shelf::new();
-        let entry = shared.signal.list(Waker::noop(), Kind::Thread);
+    fn cleared_under_it() {
+        let shared = Stock::new();
+        let entry = shared.event_count.register_as(Waker::noop(), Kind::Thread);
         let simulation = Simulation::start();
         let waiter = spawn(&shared, move |shared| {
             // It looks next.
-            let _ = shared.signal.unregister(entry);
+            let _ = shared.event_count.unregister(entry);
             shared.wait(None).unwrap();
         });
-        shared.signal.notify_chained();
-        // Would clear the signal.
-        shared.signal.notify_one();
+        shared.event_count.notify_chained();
+        // Would clear the event count.
+        shared.event_count.notify_one();
         shared.put();
-        shared.signal.notify_one();
+        shared.event_count.notify_one();
         over();
         waiter.join().unwrap();
         drop(simulation);
@@ -459,19 +470,19 @@ mod chain {
 
     /// The thread with an old mark looks, while a notifier passes that mark without a fence.
     fn passed_over() {
-        let shared = Shelf::new();
-        let entry = shared.signal.list(Waker::noop(), Kind::Thread);
-        shared.signal.notify_chained();
-        shared.signal.make_old();
+        let shared = Stock::new();
+        let entry = shared.event_count.register_as(Waker::noop(), Kind::Thread);
+        shared.event_count.notify_chained();
+        shared.event_count.make_old();
         let simulation = Simulation::start();
         let notifier = spawn(&shared, |shared| {
             // A store, since a change that reads is a fence for some processors.
             shared.left.store(1, order::publish());
-            shared.signal.notify_chained();
+            shared.event_count.notify_chained();
             over();
         });
         // It was notified.
-        let _ = shared.signal.unregister(entry);
+        let _ = shared.event_count.unregister(entry);
         shared.wait(None).unwrap();
         notifier.join().unwrap();
         drop(simulation);
@@ -480,81 +491,87 @@ mod chain {
     /// The first that was woken gets no core, and the next is woken; then the first gets one.
     fn overdue() {
         let pair = Pair::new();
-        let first = pair.signal.list(Waker::noop(), Kind::Thread);
+        let first = pair.event_count.register_as(Waker::noop(), Kind::Thread);
         let notifier = {
             let pair = Arc::clone(&pair);
             thread::spawn(move || {
                 pair.put(0);
                 pair.put(1);
-                pair.signal.wake_next(true);
+                pair.event_count.wake_next(true);
             })
         };
         let waiter = {
             let pair = Arc::clone(&pair);
             thread::spawn(move || {
                 let look = || pair.take();
-                block(&pair.signal, &mut Pace::new(Mode::LowPower), None, look).unwrap();
+                block(
+                    &pair.event_count,
+                    &mut Pace::new(Mode::LowPower),
+                    None,
+                    look,
+                )
+                .unwrap();
                 pair.pass_on();
             })
         };
         pair.leave_and_look(first);
         waiter.join().unwrap();
         notifier.join().unwrap();
-        assert_eq!(pair.signal.waiting(), 0);
+        assert_eq!(pair.event_count.waiting(), 0);
     }
 
     /// The first that was woken gets no core for as long as the next has not got the element.
     fn no_core() {
-        let shared = Shelf::new();
-        let first = shared.signal.list(Waker::noop(), Kind::Thread);
-        shared.signal.notify_chained();
+        let shared = Stock::new();
+        let first = shared.event_count.register_as(Waker::noop(), Kind::Thread);
+        shared.event_count.notify_chained();
         let notifier = spawn(&shared, |shared| {
             shared.put();
-            shared.signal.notify_chained();
-            shared.signal.wake_next(true);
+            shared.event_count.notify_chained();
+            shared.event_count.wake_next(true);
         });
         shared.wait(None).unwrap();
-        assert!(!shared.signal.unregister(first));
+        assert!(!shared.event_count.unregister(first));
         notifier.join().unwrap();
     }
 
     /// A notifier that has seen a waiter comes to the list when the waiter has left and another
-    /// notifier has cleared the signal. It must not look armed then, since no heavy barrier has
-    /// passed. It may be any thread: here it is the one that waits next.
-    fn a_late_notifier(late: fn(&Signal)) {
-        let shared = Shelf::new();
+    /// notifier has cleared the event count. It must not look armed then, since no heavy barrier
+    /// has passed. It may be any thread: here it is the one that waits next.
+    fn a_late_notifier(late: fn(&EventCount)) {
+        let shared = Stock::new();
         shared.arm();
-        // Clears the signal.
-        shared.signal.notify_one();
+        // Clears the event count.
+        shared.event_count.notify_one();
         let simulation = Simulation::start();
         let notifier = spawn(&shared, move |shared| {
             shared.put();
-            shared.signal.notify_one();
+            shared.event_count.notify_one();
             over();
         });
-        late(&shared.signal);
+        late(&shared.event_count);
         shared.wait(None).unwrap();
         notifier.join().unwrap();
         drop(simulation);
     }
 
     fn a_late_notifier_of_one() {
-        a_late_notifier(|signal| {
-            signal.wake(1);
+        a_late_notifier(|event_count| {
+            event_count.wake(1);
         });
     }
 
     fn a_late_notifier_of_a_chain() {
-        a_late_notifier(|signal| signal.wake_next(false));
+        a_late_notifier(|event_count| event_count.wake_next(false));
     }
 }
 
 mod shutting {
-    //! Models of the end of a signal (rule 6).
+    //! Models of the end of an event count (rule 6).
 
-    use super::{Shelf, Simulation, fault, over, spawn};
+    use super::{Simulation, Stock, fault, over, spawn};
     use crate::ring::sync::{AtomicBool, Ordering, models, order};
-    use crate::wait::signal::{Kind, Signal};
+    use crate::wait::event_count::{EventCount, Kind};
     use std::sync::Arc;
     use std::task::Waker;
 
@@ -562,7 +579,7 @@ mod shutting {
         // Where it is not armed, the barriers order all of it; where it is, the fences.
         an_element_is_seen_by_the_last_look_or_by_who_put_it_down:
             || a_late_element(false, false), ["shut", "light"];
-        an_element_is_seen_where_the_signal_is_armed:
+        an_element_is_seen_where_the_event_count_is_armed:
             || a_late_element(true, false), ["shut", "dekker"];
         an_interrupt_stands_for_the_fence_of_the_notifier:
             || a_late_element(false, true), ["heavy"];
@@ -580,19 +597,19 @@ mod shutting {
     /// sees it.
     fn a_late_element(is_armed: bool, is_interrupted: bool) {
         let simulation = is_interrupted.then(Simulation::start);
-        let shared = Shelf::new();
+        let shared = Stock::new();
         if is_armed {
             shared.arm();
         }
         let notifier = spawn(&shared, |shared| {
             // One store, so that nothing but the barriers drives it out.
             shared.left.store(1, order::publish());
-            if shared.signal.notify_one() {
+            if shared.event_count.notify_one() {
                 let _ = shared.take();
             }
             over();
         });
-        shared.signal.shut();
+        shared.event_count.shut();
         let _ = shared.take();
         notifier.join().expect("the notifier");
         assert!(shared.take().is_none(), "no thread saw it");
@@ -601,20 +618,20 @@ mod shutting {
 
     /// Works as [`a_late_element`], beside a thread of a chain that gets no core.
     fn a_late_element_beside_an_old_mark() {
-        let shared = Shelf::new();
-        let _gets_no_core = shared.signal.list(Waker::noop(), Kind::Thread);
-        shared.signal.notify_chained();
-        shared.signal.make_old();
+        let shared = Stock::new();
+        let _gets_no_core = shared.event_count.register_as(Waker::noop(), Kind::Thread);
+        shared.event_count.notify_chained();
+        shared.event_count.make_old();
         let simulation = Simulation::start();
         let notifier = spawn(&shared, |shared| {
             shared.left.store(1, order::publish());
-            if shared.signal.notify_chained() {
+            if shared.event_count.notify_chained() {
                 let _ = shared.take();
             }
             over();
         });
-        shared.signal.shut();
-        shared.signal.make_old();
+        shared.event_count.shut();
+        shared.event_count.make_old();
         let _ = shared.take();
         notifier.join().expect("the notifier");
         assert!(shared.take().is_none(), "no thread saw it");
@@ -624,9 +641,9 @@ mod shutting {
     /// Two notifiers that come late: one of them at least sees what both put down, as where one
     /// element hides the other.
     fn two_late_elements() {
-        struct Cells(Signal, [AtomicBool; 2], [AtomicBool; 2]);
+        struct Cells(EventCount, [AtomicBool; 2], [AtomicBool; 2]);
         let cell = || AtomicBool::new(false);
-        let shared = Arc::new(Cells(Signal::new(), [cell(), cell()], [cell(), cell()]));
+        let shared = Arc::new(Cells(EventCount::new(), [cell(), cell()], [cell(), cell()]));
         let late = |at: usize| {
             let shared = Arc::clone(&shared);
             loom::thread::spawn(move || {
@@ -646,24 +663,24 @@ mod shutting {
         assert!(last || seen, "no thread saw both");
     }
 
-    /// Many notifications on end clear a signal, but not one that is shut.
+    /// Many notifications on end clear an event count, but not one that is shut.
     #[test]
-    fn a_signal_stays_shut() {
+    fn an_event_count_stays_shut() {
         let model = || {
-            let signal = Signal::new();
-            signal.shut();
+            let event_count = EventCount::new();
+            event_count.shut();
             for _ in 0..3 {
-                assert!(signal.notify_one() && signal.notify_chained());
+                assert!(event_count.notify_one() && event_count.notify_chained());
             }
         };
         fault::check(model, &["shut_cleared"]);
     }
 
-    /// A thread that finds a signal shut sees what was done before; also where a waiter that came
-    /// since has changed the word.
+    /// A thread that finds an event count shut sees what was done before; also where a waiter that
+    /// came since has changed the word.
     fn a_close_is_seen(with_a_waiter: bool) {
-        struct Closed(Signal, AtomicBool);
-        let shared = Arc::new(Closed(Signal::new(), AtomicBool::new(false)));
+        struct Closed(EventCount, AtomicBool);
+        let shared = Arc::new(Closed(EventCount::new(), AtomicBool::new(false)));
         // Armed, so that no heavy barrier is passed.
         assert!(shared.0.unregister(shared.0.register(Waker::noop())));
         let spawn = |work: fn(&Closed)| {

@@ -1,22 +1,21 @@
-//! Where a sender and a receiver meet, and an element goes from one to the other without being
-//! stored: a channel of capacity 0.
+//! The store of a channel of capacity 0, a rendezvous: a sender hands its element to a receiver,
+//! and no element is stored.
 //!
 //! # State
-//! Under one short lock: *offers*, senders that wait, with their elements; *requests*, receivers
-//! that wait; what was *handed* to requests that have not left yet; elements that came *back*,
-//! since the receiver that had them was dropped before it knew.
+//! Under one lock: *offers*, senders that wait, with their elements; *requests*, receivers that
+//! wait; elements that were *handed* to requests whose receivers have not collected them; elements
+//! that came *back*, since the receiver that had them was dropped before it collected them.
 //!
 //! # Rules
-//! 1. An endpoint that comes looks for its counterpart first, and lists itself only if there is
-//!    none, all under one lock. So a sender and a receiver that could meet never both wait.
-//! 2. A sender's element is handed over by taking its offer off the list, or by taking a request
-//!    off the list and leaving the element under its number. The one that waits is woken outside of
-//!    the lock.
-//! 3. An endpoint that leaves takes its entry back under the lock: an offer that is not there any
-//!    more was taken; a request that is not there was fulfilled. One that is fulfilled and not
-//!    wanted any more (a future that was dropped) gives its element to the next one, or leaves it
-//!    with those that came back, and they are taken first.
-//! 4. If an endpoint waits in a select, its [`Token`](token::Token) decides first.
+//! 1. An endpoint first looks for a counterpart, and is listed only if there is none, all under one
+//!    lock. So a sender and a receiver of which each is the other's counterpart never both wait.
+//! 2. An element is handed over by removing the sender's offer, or by removing a request and
+//!    storing the element under its entry. The waiter is woken outside of the lock.
+//! 3. An endpoint that leaves removes its entry under the lock: if an offer is not there any more,
+//!    its element was taken; if a request is not there, it was fulfilled. The element of a
+//!    fulfilled request whose future was dropped goes to the next request, or to those that came
+//!    back, which are taken first.
+//! 4. If an endpoint waits in a select, its [`Token`](token::Token) is claimed first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
 
 use std::collections::VecDeque;
@@ -36,18 +35,18 @@ mod token;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(super) struct Meeting<T> {
+pub(super) struct Rendezvous<T> {
     state: Mutex<State<T>>,
 }
 
-impl<T> Meeting<T> {
+impl<T> Rendezvous<T> {
     pub(super) fn new() -> Self {
         Self {
             state: Mutex::new(State::new()),
         }
     }
 
-    /// Gives the element to a receiver that waits; `Full` if there is none.
+    /// Hands the element to a receiver that waits; returns `Full` if there is none.
     pub(super) fn try_push(&self, value: T) -> Result<(), PushError<T>> {
         let mut state = lock(&self.state);
         if state.is_closed {
@@ -63,7 +62,7 @@ impl<T> Meeting<T> {
         }
     }
 
-    /// Takes the element of a sender that waits, with its number; `Empty` if there is none.
+    /// Takes the element of a sender that waits, with its number; returns `Empty` if there is none.
     pub(super) fn try_pop_at(&self) -> Result<(u64, T), PopError> {
         let mut state = lock(&self.state);
         match state.take(None) {
@@ -78,10 +77,10 @@ impl<T> Meeting<T> {
         }
     }
 
-    /// Gives the element to a receiver, or lists the sender, and gives its seat then.
+    /// Hands the element to a receiver, or lists the sender and returns its entry.
     ///
     /// # Errors
-    /// Gives the element back if there will be no receiver, or another arm of its select fires.
+    /// Returns the element if there will be no receiver, or another arm of its select fires.
     pub(super) fn offer(
         &self,
         value: T,
@@ -90,7 +89,7 @@ impl<T> Meeting<T> {
     ) -> Result<Option<Entry>, T> {
         let mut waker = Some(waker);
         let outcome = self.offer_listing(value, &mut waker, stake);
-        // Dropped after the lock is let go, if it is not listed.
+        // A waker that is not listed is dropped outside of the lock.
         let_go(waker);
         outcome
     }
@@ -105,8 +104,8 @@ impl<T> Meeting<T> {
         if state.is_closed {
             return Err(value);
         }
-        let handed = if fault::is("meeting_look") {
-            // Looked before it came, and does not look again.
+        let handed = if fault::is("rendezvous_look") {
+            // The fault: it does not look for a counterpart again.
             Handed::NoReceiver(value)
         } else {
             state.hand(value, stake.as_ref())
@@ -122,9 +121,9 @@ impl<T> Meeting<T> {
         }
     }
 
-    /// Takes a sender off the list; gives the element unless it was taken.
-    pub(super) fn leave_offer(&self, seat: Entry) -> Option<T> {
-        let offer = lock(&self.state).offers.remove(seat);
+    /// Removes a sender; returns the element unless a receiver took it.
+    pub(super) fn leave_offer(&self, entry: Entry) -> Option<T> {
+        let offer = lock(&self.state).offers.remove(entry);
         // The waker is dropped here, outside of the lock.
         offer.map(|offer| {
             let_go(offer.waker);
@@ -132,13 +131,13 @@ impl<T> Meeting<T> {
         })
     }
 
-    /// For a task that is polled again: has `waker` woken from now on. Returns whether it still
-    /// waits; if not, it should leave.
-    pub(super) fn stay_offer(&self, seat: Entry, waker: &Waker) -> bool {
+    /// Replaces the waker of a task that is polled again. Returns whether it still waits; if not,
+    /// it has to leave.
+    pub(super) fn stay_offer(&self, entry: Entry, waker: &Waker) -> bool {
         renew(
             &self.state,
             |state| (!state.is_closed).then_some(&mut state.offers),
-            seat,
+            entry,
             waker,
         )
     }
@@ -147,7 +146,7 @@ impl<T> Meeting<T> {
     /// select fires.
     ///
     /// # Errors
-    /// The seat at which the receiver is listed.
+    /// The entry of the receiver, which was listed.
     pub(super) fn request(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
         let mut waker = Some(waker.clone());
         let mut state = lock(&self.state);
@@ -160,17 +159,17 @@ impl<T> Meeting<T> {
         };
         drop(state);
         wake(theirs);
-        // Dropped after the lock is let go, if it is not listed.
+        // A waker that is not listed is dropped outside of the lock.
         let_go(waker);
         got
     }
 
-    /// Takes a receiver off the list; gives the element that it got.
-    pub(super) fn leave_request(&self, seat: Entry) -> Option<T> {
+    /// Removes a receiver; returns the element that it got.
+    pub(super) fn leave_request(&self, entry: Entry) -> Option<T> {
         let mut state = lock(&self.state);
-        let request = state.requests.remove(seat);
+        let request = state.requests.remove(entry);
         if request.is_none() {
-            return state.collect(seat);
+            return state.collect(entry);
         }
         drop(state);
         // The waker is dropped here, outside of the lock.
@@ -179,25 +178,25 @@ impl<T> Meeting<T> {
     }
 
     /// See [`stay_offer`](Self::stay_offer).
-    pub(super) fn stay_request(&self, seat: Entry, waker: &Waker) -> bool {
+    pub(super) fn stay_request(&self, entry: Entry, waker: &Waker) -> bool {
         renew(
             &self.state,
             |state| (!state.is_closed).then_some(&mut state.requests),
-            seat,
+            entry,
             waker,
         )
     }
 
-    /// Takes an element back from a receiver that does not want it any more (rule 3).
+    /// Takes back the element of a receiver that was dropped (rule 3).
     pub(super) fn give_back(&self, value: T) {
-        if fault::is("meeting_give_back") {
+        if fault::is("rendezvous_give_back") {
             return;
         }
         let waker = lock(&self.state).give_back(value);
         wake(waker);
     }
 
-    /// Ends meeting, and wakes all that wait. Elements that came back can still be taken.
+    /// Closes the channel, and wakes all waiters. Elements that came back can still be taken.
     pub(super) fn close(&self) {
         let mut wakers = Vec::new();
         {
@@ -214,27 +213,27 @@ impl<T> Meeting<T> {
         lock(&self.state).is_closed
     }
 
-    /// Returns whether a receiver waits that can be had, or there will be none.
+    /// Returns whether a receiver waits that is still available, or there will be none.
     pub(super) fn is_requested(&self) -> bool {
         let state = lock(&self.state);
         state.is_closed || state.can_push()
     }
 
-    /// Returns whether a sender waits that can be had, or an element came back.
+    /// Returns whether a sender waits that is still available, or an element came back.
     #[cfg(all(test, loom))]
     pub(super) fn can_pop(&self) -> bool {
         lock(&self.state).can_pop()
     }
 
-    /// For a caller that checks twice: `None` if a sender would find something, else a count that
-    /// is another if it would have, in between.
-    pub(super) fn glance_push(&self) -> Option<u64> {
+    /// Returns `None` if a sender would find a receiver; else a version, which differs from the
+    /// last one if a sender would have found a receiver in between.
+    pub(super) fn push_version(&self) -> Option<u64> {
         let state = lock(&self.state);
         (!state.can_push()).then(|| state.moves())
     }
 
-    /// Works as [`glance_push`](Self::glance_push), for a receiver.
-    pub(super) fn glance_pop(&self) -> Option<u64> {
+    /// Works as [`push_version`](Self::push_version), for a receiver.
+    pub(super) fn pop_version(&self) -> Option<u64> {
         let state = lock(&self.state);
         (!state.can_pop()).then(|| state.moves())
     }
@@ -255,7 +254,7 @@ impl<T> Meeting<T> {
     }
 
     pub(super) fn pushed(&self) -> u64 {
-        lock(&self.state).met
+        lock(&self.state).handed_over
     }
 
     pub(super) fn popped(&self) -> u64 {
@@ -265,36 +264,36 @@ impl<T> Meeting<T> {
     /// Returns how often an endpoint was listed, and how many of them were woken.
     pub(super) fn waits(&self) -> (u64, u64) {
         let state = lock(&self.state);
-        (state.seated(), state.woken)
+        (state.listed(), state.woken)
     }
 }
 
-/// Waits of each side, and elements on their way, for which there is room without allocating.
+/// The number of elements in a hand-over for which there is memory from the beginning.
 const WAITS_MIN: usize = 8;
 
 struct State<T> {
     /// Senders with their elements, and receivers; each perhaps as an arm of a select.
     offers: WaitQueue<(T, Option<Stake>)>,
     requests: WaitQueue<((), Option<Stake>)>,
-    /// The elements that waiting receivers got, as long as these have not left.
+    /// The elements of fulfilled requests that were not collected yet.
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
     /// Elements handed over.
-    met: u64,
+    handed_over: u64,
     /// Elements that came back, ever.
     returned: u64,
     woken: u64,
     is_closed: bool,
 }
 
-/// The outcome of a sender's look for a receiver.
+/// The outcome of a sender's search for a receiver.
 enum Handed<T> {
     To(Option<Waker>),
     NoReceiver(T),
     Gone(T),
 }
 
-/// The outcome of a receiver's look for a sender.
+/// The outcome of a receiver's search for a sender.
 enum Taken<T> {
     From(T, Option<Waker>),
     NoSender,
@@ -308,27 +307,27 @@ impl<T> State<T> {
             requests: WaitQueue::default(),
             handed: Vec::with_capacity(WAITS_MIN),
             back: VecDeque::new(),
-            met: 0,
+            handed_over: 0,
             returned: 0,
             woken: 0,
             is_closed: false,
         }
     }
 
-    /// Gives the element to the first receiver that can be had.
+    /// Hands the element to the first receiver that is still available.
     fn hand(&mut self, value: T, own: Option<&Stake>) -> Handed<T> {
-        let request = match serve(&mut self.requests, own) {
+        let request = match take_available(&mut self.requests, own) {
             Ok(Some(request)) => request,
             Ok(None) => return Handed::NoReceiver(value),
             Err(OwnGone) => return Handed::Gone(value),
         };
         self.handed.push((request.entry, value));
-        self.met += 1;
+        self.handed_over += 1;
         self.woken += 1;
         Handed::To(request.waker)
     }
 
-    /// Takes the element of the first sender that can be had.
+    /// Takes the element of the first sender that is still available.
     fn take(&mut self, own: Option<&Stake>) -> Taken<T> {
         if !self.back.is_empty() {
             if claim(own, None) != Claim::Both {
@@ -339,12 +338,12 @@ impl<T> State<T> {
             }
         }
         if self.is_closed {
-            // Senders that are still listed have been woken, and take their elements back.
+            // Senders that are still listed were woken, and take their elements back.
             return Taken::NoSender;
         }
-        match serve(&mut self.offers, own) {
+        match take_available(&mut self.offers, own) {
             Ok(Some(offer)) => {
-                self.met += 1;
+                self.handed_over += 1;
                 self.woken += 1;
                 Taken::From(offer.element.0, offer.waker)
             }
@@ -354,17 +353,17 @@ impl<T> State<T> {
     }
 
     /// Takes the element of a request that is not in the queue any more.
-    fn collect(&mut self, seat: Entry) -> Option<T> {
-        let at = self.handed.iter().position(|(of, _)| *of == seat)?;
+    fn collect(&mut self, entry: Entry) -> Option<T> {
+        let at = self.handed.iter().position(|(of, _)| *of == entry)?;
         Some(self.handed.swap_remove(at).1)
     }
 
-    /// Takes an element back from a receiver that does not want it any more.
+    /// Takes back the element of a receiver that was dropped.
     fn give_back(&mut self, value: T) -> Option<Waker> {
         match self.hand(value, None) {
             Handed::To(waker) => {
-                // It was counted when it was handed over first.
-                self.met -= 1;
+                // It is counted already.
+                self.handed_over -= 1;
                 waker
             }
             Handed::NoReceiver(value) | Handed::Gone(value) => {
@@ -375,14 +374,14 @@ impl<T> State<T> {
         }
     }
 
-    /// Returns whether a receiver waits that can be had.
+    /// Returns whether a receiver waits that is still available.
     fn can_push(&self) -> bool {
-        self.requests.waits().any(is_had)
+        self.requests.waits().any(is_available)
     }
 
-    /// Returns whether a sender waits that can be had, or an element came back.
+    /// Returns whether a sender waits that is still available, or an element came back.
     fn can_pop(&self) -> bool {
-        !self.back.is_empty() || (!self.is_closed && self.offers.waits().any(is_had))
+        !self.back.is_empty() || (!self.is_closed && self.offers.waits().any(is_available))
     }
 
     /// Returns the number of elements that came back and are still there.
@@ -392,36 +391,36 @@ impl<T> State<T> {
 
     /// Returns the number of elements that receivers got.
     fn popped(&self) -> u64 {
-        self.met - self.back.len() as u64
+        self.handed_over - self.back.len() as u64
     }
 
-    /// Waits listed ever.
-    fn seated(&self) -> u64 {
+    /// Returns the number of waits that were listed so far.
+    fn listed(&self) -> u64 {
         self.offers.listed + self.requests.listed
     }
 
     /// Returns a count that grows with everything that makes either side ready.
     fn moves(&self) -> u64 {
-        self.seated() + self.returned
+        self.listed() + self.returned
     }
 }
 
-/// Another arm of one's own select fires.
+/// Another arm of this thread's select has fired.
 struct OwnGone;
 
-/// Returns whether a waiting end is still available.
-fn is_had<E>(wait: &Wait<(E, Option<Stake>)>) -> bool {
+/// Returns whether a waiter is still available: its select has not fired.
+fn is_available<E>(wait: &Wait<(E, Option<Stake>)>) -> bool {
     is_open(wait.element.1.as_ref())
 }
 
-/// A wait, with what it brought and its stake.
-type Served<E> = Wait<(E, Option<Stake>)>;
+/// A waiter with its element and its stake.
+type Counterpart<E> = Wait<(E, Option<Stake>)>;
 
-/// Takes the first that can be had.
-fn serve<E>(
+/// Takes the first waiter that is still available.
+fn take_available<E>(
     queue: &mut WaitQueue<(E, Option<Stake>)>,
     own: Option<&Stake>,
-) -> Result<Option<Served<E>>, OwnGone> {
+) -> Result<Option<Counterpart<E>>, OwnGone> {
     let mut at = 0;
     for wait in queue.waits() {
         match claim(own, wait.element.1.as_ref()) {

@@ -1,4 +1,4 @@
-//! loom models of a meeting. A lost wake-up is a deadlock, which loom reports.
+//! loom models of a rendezvous. A lost wake-up is a deadlock, which loom reports.
 
 use crate::channel::models::kept::{Kept, kept};
 use crate::channel::{Mpmc, Receiver, SendTimeoutError, Sender, mpmc};
@@ -28,8 +28,8 @@ fn check(work: fn(), faults: &[&'static str]) {
 }
 
 fn is_left(rx: &Receiver<u32, Mpmc>) -> bool {
-    let (meeting, _) = rx.source.end.meeting().unwrap();
-    meeting.can_pop() || meeting.is_requested()
+    let (rendezvous, _) = rx.source.end.rendezvous().unwrap();
+    rendezvous.can_pop() || rendezvous.is_requested()
 }
 
 fn one_meets_one() {
@@ -45,7 +45,7 @@ fn one_meets_one() {
 
 #[test]
 fn a_sender_and_a_receiver_meet() {
-    check(one_meets_one, &["meeting_look"]);
+    check(one_meets_one, &["rendezvous_look"]);
 }
 
 /// In a model a deadline may be reached at any moment.
@@ -68,15 +68,16 @@ fn both_sides_agree_whether_they_met() {
 /// As a dropped future does, while another receiver waits.
 fn a_cancelled_receiver() {
     let (mut tx, mut rx) = ends();
-    let meeting = Arc::clone(rx.source.end.meeting().unwrap().0);
-    let Err(seat) = meeting.request(Waker::noop(), None) else {
+    let rendezvous = Arc::clone(rx.source.end.rendezvous().unwrap().0);
+    let Err(entry) = rendezvous.request(Waker::noop(), None) else {
         unreachable!("no end is there");
     };
     let sender = thread::spawn(move || (tx.try_send(7).is_ok(), tx));
     let cancelled = thread::spawn(move || {
-        let got = meeting.leave_request(seat);
-        got.into_iter().for_each(|value| meeting.give_back(value));
-        Kept::new(meeting)
+        let got = rendezvous.leave_request(entry);
+        got.into_iter()
+            .for_each(|value| rendezvous.give_back(value));
+        Kept::new(rendezvous)
     });
     let got = rx.recv_deadline(Instant::now()).ok();
     let (is_sent, _tx) = sender.join().unwrap();
@@ -89,7 +90,7 @@ fn a_cancelled_receiver() {
 
 #[test]
 fn a_cancelled_receiver_loses_nothing() {
-    check(a_cancelled_receiver, &["meeting_give_back"]);
+    check(a_cancelled_receiver, &["rendezvous_give_back"]);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Tests of one meeting, step by step; threads that meet are in `tests/channel_select`.
+//! Tests of one rendezvous, step by step; threads that meet are in `tests/channel_select`.
 
 use super::*;
 use crate::channel::{Overflow, RecvFuture, TryRecvError, TrySendError, mpmc, spsc};
@@ -203,9 +203,9 @@ mod state {
     fn who_came_first_is_served_first_and_anybody_may_leave() {
         let mut state = State::<u64>::new();
         let mut list = |n| state.offers.push(None, (n, None));
-        let seats = [10, 11, 12, 13].map(&mut list);
-        assert_eq!(state.offers.remove(seats[1]).unwrap().element.0, 11);
-        assert!(state.offers.remove(seats[1]).is_none(), "it left");
+        let entries = [10, 11, 12, 13].map(&mut list);
+        assert_eq!(state.offers.remove(entries[1]).unwrap().element.0, 11);
+        assert!(state.offers.remove(entries[1]).is_none(), "it left");
         let mut take = || match state.take(None) {
             Taken::From(value, _) => Some(value),
             _ => None,
@@ -214,6 +214,9 @@ mod state {
             [take(), take(), take(), take()],
             [Some(10), Some(12), Some(13), None]
         );
-        assert_eq!((state.met, state.popped(), state.moves()), (3, 3, 4));
+        assert_eq!(
+            (state.handed_over, state.popped(), state.moves()),
+            (3, 3, 4)
+        );
     }
 }

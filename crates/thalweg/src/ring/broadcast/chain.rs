@@ -1,33 +1,33 @@
-//! Readers that one thread leads through the elements together, also a single element.
+//! The readers of one thread, which it can take through each element one after the other.
 
 use super::{Access, Published, Reader, Ring, Slot};
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, UnsafeCell, fault, is_model_over, order};
 
-/// An element in the hands of one of a line's readers.
+/// An element that is lent to one reader of a chain.
 #[derive(Debug)]
 pub(crate) enum Lent<'e, T> {
-    /// The reader only looks.
-    Look(&'e T),
+    /// The reader only reads it.
+    Shared(&'e T),
     /// The reader may change it.
-    Write(&'e mut T),
+    Mut(&'e mut T),
 }
 
-/// `N` elements on their way through a line.
-pub(crate) struct Hand<'l, T, const N: usize> {
+/// `N` elements that are lent to the readers of a chain, one reader after the other.
+pub(crate) struct Loan<'l, T, const N: usize> {
     slots: [&'l Slot<T>; N],
     first: u64,
-    /// How many of them were given back.
+    /// The number of elements that were given back.
     given: usize,
     writers: u64,
-    /// The position up to which all readers of the line are done.
+    /// The position up to which all readers of the chain are done.
     done: &'l mut u64,
     early: &'l Sequence,
 }
 
-impl<T, const N: usize> Hand<'_, T, N> {
-    /// Calls `work(sequence, element)` with one of the elements in the hands of the reader at this
-    /// place in the line.
+impl<T, const N: usize> Loan<'_, T, N> {
+    /// Calls `work(sequence, element)` with one of the elements, lent to the reader at this index
+    /// in the chain.
     #[inline(always)]
     pub(crate) fn lend(
         &mut self,
@@ -38,33 +38,33 @@ impl<T, const N: usize> Hand<'_, T, N> {
         assert!(element >= self.given, "the element was given back");
         let (slot, sequence) = (&self.slots[element].0, self.first + element as u64);
         if self.writers >> reader & 1 == 0 {
-            // SAFETY: a closed and level line stands before this element, which is below the first
-            // reader's limit (`Line::lead`) and not given back (as asserted), so no thread writes
-            // it, as the line's documentation says (rules 2 and 3).
-            slot.with(|slot| work(sequence, Lent::Look(unsafe { &*slot })));
+            // SAFETY: all readers of a chain that can run stand before this element, which is below
+            // the first reader's limit (`ReaderChain::run`) and not given back (as asserted), so no
+            // thread writes it, as the chain's documentation says (rules 2 and 3).
+            slot.with(|slot| work(sequence, Lent::Shared(unsafe { &*slot })));
         } else {
-            // SAFETY: as above, and a reader that writes has it alone (rule 3). A reference that
-            // was lent before does not live on.
-            slot.with_mut(|slot| work(sequence, Lent::Write(unsafe { &mut *slot })));
+            // SAFETY: as above, and no other reader may access what this one writes (rule 3). A
+            // reference that was lent before does not live on.
+            slot.with_mut(|slot| work(sequence, Lent::Mut(unsafe { &mut *slot })));
         }
     }
 
-    /// Gives the first of the elements that are left back, since all readers are done with it: the
-    /// publisher may have its slot at once
+    /// Gives back the first element that is left, since all readers are done with it: the publisher
+    /// may write its slot at once
     /// ([`RingPublisher::free_early`](super::RingPublisher::free_early)). Only where no reader
     /// comes after the last one.
     #[inline(always)]
     pub(crate) fn give_back(&mut self) {
-        assert!(self.given < N, "no element left in this hand");
+        assert!(self.given < N, "no element left in this loan");
         self.given += 1;
         *self.done = self.first + self.given as u64;
         // ORDERING: Release (order::release), pairs with the Acquire in
-        // `RingPublisher::free_early`, as in `Reader::give_back`: the work of the line on this
+        // `RingPublisher::free_early`, as in `Reader::give_back`: the work of the chain on this
         // element comes before the publisher's.
         self.early.store(*self.done, order::release());
     }
 
-    /// All of them are done with by all readers.
+    /// Marks that all readers are done with all of the elements.
     #[inline(always)]
     pub(crate) fn done(self) {
         *self.done = self.first + N as u64;
@@ -73,52 +73,51 @@ impl<T, const N: usize> Hand<'_, T, N> {
 
 /// Readers of one thread, in the order in which it gives them turns.
 ///
-/// They can be led through an element one after the other, without being released in between, if
-/// the line is *closed*: each comes only after readers earlier in the line and those that the first
-/// one comes after, and none is a shard. Then whatever the first may touch is safe for all of them:
-/// those before the line have released the element (rule 2 for the first reader), those in the line
-/// are on this thread, those behind it wait until it is released, which happens afterwards, and one
-/// that is none of these has no order with the readers of the line, so that all of them only look
-/// (rule 3).
+/// A chain *can run*: take all its readers through an element one after the other, and release it
+/// afterwards, if each reader comes only after earlier readers of the chain and those that the
+/// first one comes after, and none is a shard. Then an element that the first may access is safe
+/// for all of them: readers before the chain have released it (rule 2 for the first reader), those
+/// in the chain are on this thread, those behind the chain wait until it is released, and any other
+/// reader is not ordered against those of the chain, so that all of them only read (rule 3).
 #[derive(Debug)]
-pub(crate) struct Line<T> {
+pub(crate) struct ReaderChain<T> {
     readers: Vec<Reader<T>>,
-    /// The ring of the first.
+    /// The ring of the first reader.
     ring: Option<Ring<T>>,
-    is_closed: bool,
-    /// The address of the ring whose publisher the line comes right behind.
+    can_run: bool,
+    /// The address of the ring, if the first reader depends on nothing but its publisher.
     first_of: usize,
-    /// Where all of them stand, if they can be led on from there; else [`NOWHERE`]. Elements
-    /// through which they were led without being released show here only, until they
-    /// [`settle`](Self::settle).
+    /// The element before which all readers stand, if the chain can run from there; else
+    /// [`UNALIGNED`]. Elements that have passed the chain and are not released count here only,
+    /// until [`settle`](Self::settle).
     at: u64,
-    /// Which of them write, by bits.
+    /// A bit for each reader that writes.
     writers: u64,
 }
 
-/// Longer lines are not led.
+/// A chain of more readers cannot run.
 const READERS_MAX: usize = 64;
 
-impl<T> Line<T> {
+impl<T> ReaderChain<T> {
     pub(crate) fn new() -> Self {
         Self {
             readers: Vec::new(),
             ring: None,
-            is_closed: false,
+            can_run: false,
             first_of: 0,
-            at: NOWHERE,
+            at: UNALIGNED,
             writers: 0,
         }
     }
 
-    /// Puts a reader at the end.
+    /// Appends a reader.
     pub(crate) fn push(&mut self, reader: Reader<T>) {
         self.settle();
         self.readers.push(reader);
         self.changed();
     }
 
-    /// Takes the readers from `at` on out.
+    /// Removes and returns the readers from index `at` on.
     pub(crate) fn split_off(&mut self, at: usize) -> Vec<Reader<T>> {
         self.settle();
         let rest = self.readers.split_off(at);
@@ -132,54 +131,54 @@ impl<T> Line<T> {
         let first =
             head.filter(|head| head.befores().all(|b| Arc::ptr_eq(b, &head.ring.published)));
         self.first_of = first.map_or(0, |head| address(&head.ring));
-        self.is_closed = is_closed(&self.readers);
-        self.at = NOWHERE;
-        let writes = |reader: &Reader<T>| u64::from(reader.access != Access::Look);
+        self.can_run = can_run(&self.readers);
+        self.at = UNALIGNED;
+        let writes = |reader: &Reader<T>| u64::from(reader.access != Access::Read);
         let bits = self.readers.iter().rev().map(writes);
         self.writers = bits.fold(0, |writers, writes| writers << 1 | writes);
     }
 
-    /// Returns whether it comes right behind the publisher: a single element is the last published
-    /// then.
+    /// Returns whether the chain depends on nothing but the publisher: a single element is the last
+    /// published then.
     pub(crate) fn is_first(&self) -> bool {
         self.first_of != 0
     }
 
-    /// Returns whether its readers can be led together.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed
+    /// Returns whether the chain can run; see [`ReaderChain`].
+    pub(crate) fn can_run(&self) -> bool {
+        self.can_run
     }
 
-    /// Returns the reader at this place, to go on alone.
+    /// Returns the reader at index `at`, to advance it alone.
     #[inline(always)]
     pub(crate) fn reader(&mut self, at: usize) -> &mut Reader<T> {
         self.settle();
-        self.at = NOWHERE;
+        self.at = UNALIGNED;
         &mut self.readers[at]
     }
 
-    /// Returns all of them, to go on alone.
+    /// Returns all readers, to advance each alone.
     pub(crate) fn readers(&mut self) -> &mut [Reader<T>] {
         self.settle();
-        self.at = NOWHERE;
+        self.at = UNALIGNED;
         &mut self.readers
     }
 
-    /// Returns the first element ahead, and how many there are that all readers can be led through.
-    /// None if the line is not closed, or some reader has fallen behind.
+    /// Returns the next element, and the number of elements with which the chain can run; 0 if it
+    /// cannot, or a reader is behind the others.
     #[inline(always)]
     pub(crate) fn ahead(&mut self) -> (u64, usize) {
-        if self.at == NOWHERE && !self.level() {
+        if self.at == UNALIGNED && !self.align() {
             return (0, 0);
         }
         self.settle();
         (self.at, self.readers[0].waiting())
     }
 
-    /// Releases what the readers were led through.
+    /// Releases the elements that have passed the chain.
     #[inline(always)]
     fn settle(&mut self) {
-        if self.at != NOWHERE && self.readers[0].next != self.at {
+        if self.at != UNALIGNED && self.readers[0].next != self.at {
             self.settle_all();
         }
     }
@@ -194,30 +193,30 @@ impl<T> Line<T> {
         }
     }
 
-    /// Publishes how far the readers are, for threads that watch their progress.
-    pub(crate) fn show(&self) {
-        if self.at != NOWHERE {
+    /// Publishes the progress of the readers, for threads that watch it.
+    pub(crate) fn publish_progress(&self) {
+        if self.at != UNALIGNED {
             for reader in &self.readers {
-                reader.show(self.at);
+                reader.publish_progress(self.at);
             }
         }
     }
 
-    /// Returns whether the readers can be led on from where they are.
+    /// Finds out whether the chain can run from where its readers stand, and returns it.
     #[inline(never)]
-    pub(crate) fn level(&mut self) -> bool {
+    pub(crate) fn align(&mut self) -> bool {
         let mut next = self.readers.iter().map(Reader::next_sequence);
         let first = next.next();
-        let level = first.filter(|&first| self.is_closed && next.all(|next| next == first));
-        self.at = level.unwrap_or(NOWHERE);
-        level.is_some()
+        let aligned = first.filter(|&first| self.can_run && next.all(|next| next == first));
+        self.at = aligned.unwrap_or(UNALIGNED);
+        aligned.is_some()
     }
 
-    /// Returns the element [`ahead`](Self::ahead), if there is exactly one, to be led through all
-    /// readers.
+    /// Returns the element [`ahead`](Self::ahead), if there is exactly one, to take all readers
+    /// through it.
     #[inline(always)]
     pub(crate) fn single(&mut self) -> Option<Single<'_, T>> {
-        if self.at == NOWHERE && !self.level() {
+        if self.at == UNALIGNED && !self.align() {
             return None;
         }
         self.settle();
@@ -230,16 +229,16 @@ impl<T> Line<T> {
         })
     }
 
-    /// Returns the element that was just published, if all readers stand before it and come right
-    /// behind its publisher: there is no other then, and no look at what others have done is
-    /// needed.
+    /// Returns the element that was just published, if all readers stand before it and depend on
+    /// nothing but its publisher: then it is the only one, and no sequence of other readers has to
+    /// be loaded.
     #[inline(always)]
     pub(crate) fn published<'l>(
         &'l mut self,
         published: &Published<'l, T>,
     ) -> Option<Single<'l, T>> {
-        if self.at == NOWHERE {
-            self.level();
+        if self.at == UNALIGNED {
+            self.align();
         }
         let is_here = self.at == published.sequence && self.first_of == address(published.ring);
         is_here.then(|| Single {
@@ -250,8 +249,8 @@ impl<T> Line<T> {
         })
     }
 
-    /// Returns the first reader that has not come as far as the head of the line, or else the head:
-    /// the one at work when a [`Single`] has panicked.
+    /// Returns the index of the first reader that is behind the first of the chain, or else 0: the
+    /// reader at work when a [`Single`] has panicked.
     #[cold]
     pub(crate) fn behind(&self) -> usize {
         let mut next = self.readers.iter().map(Reader::next_sequence);
@@ -260,20 +259,20 @@ impl<T> Line<T> {
             .map_or(0, |at| at + 1)
     }
 
-    /// Leads the readers through up to `count` elements of those [`ahead`](Self::ahead).
+    /// Takes the readers through up to `count` elements of those [`ahead`](Self::ahead).
     #[inline(always)]
-    pub(crate) fn lead(&mut self, count: usize) -> Lead<'_, T> {
+    pub(crate) fn run(&mut self, count: usize) -> ChainRun<'_, T> {
         self.settle();
         let (done, seen) = match self.readers.first() {
-            Some(head) if self.at != NOWHERE => head.seen(),
+            Some(head) if self.at != UNALIGNED => head.seen(),
             _ => (0, 0),
         };
-        // Readers are led only from the place where all of them are.
+        // The chain runs only from an element before which all readers stand.
         let readers = match seen {
             0 => &mut [],
             _ => &mut self.readers[..],
         };
-        Lead {
+        ChainRun {
             readers,
             at: &mut self.at,
             writers: self.writers,
@@ -283,8 +282,9 @@ impl<T> Line<T> {
     }
 }
 
-/// Readers on their way. Dropped, also by a panic, it releases what all of them are done with.
-pub(crate) struct Lead<'l, T> {
+/// A run of a chain through several elements. Its drop, also in a panic, releases the elements that
+/// all readers are done with.
+pub(crate) struct ChainRun<'l, T> {
     readers: &'l mut [Reader<T>],
     at: &'l mut u64,
     writers: u64,
@@ -292,7 +292,7 @@ pub(crate) struct Lead<'l, T> {
     end: u64,
 }
 
-impl<T> Lead<'_, T> {
+impl<T> ChainRun<'_, T> {
     /// Returns the next element.
     #[inline(always)]
     pub(crate) fn next(&self) -> u64 {
@@ -306,16 +306,16 @@ impl<T> Lead<'_, T> {
     }
 
     /// Returns the next `N` elements, if there are that many: to be lent to each reader in its
-    /// turn, and then marked as [`done`](Hand::done). They are returned again if they are not
-    /// marked.
+    /// turn, and then marked as [`done`](Loan::done). Without the mark, the next call returns the
+    /// same elements.
     #[inline(always)]
-    pub(crate) fn hand<const N: usize>(&mut self) -> Option<Hand<'_, T, N>> {
+    pub(crate) fn loan<const N: usize>(&mut self) -> Option<Loan<'_, T, N>> {
         if self.end - self.done < N as u64 {
             return None;
         }
         let last = self.readers.last()?;
         let (slots, first) = (last.ring.slots(), self.done);
-        Some(Hand {
+        Some(Loan {
             slots: std::array::from_fn(|at| slots.at(first + at as u64)),
             first,
             given: 0,
@@ -326,7 +326,7 @@ impl<T> Lead<'_, T> {
     }
 }
 
-impl<T> Drop for Lead<'_, T> {
+impl<T> Drop for ChainRun<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         if is_model_over() {
@@ -344,8 +344,8 @@ fn address<T>(ring: &Ring<T>) -> usize {
     Arc::as_ptr(ring) as usize
 }
 
-/// Returns whether `readers` can be led through the elements together; see [`Line`].
-fn is_closed<T>(readers: &[Reader<T>]) -> bool {
+/// Returns whether a chain of `readers` can run; see [`ReaderChain`].
+fn can_run<T>(readers: &[Reader<T>]) -> bool {
     let Some((head, followers)) = readers.split_first() else {
         return false;
     };
@@ -367,69 +367,72 @@ fn is_closed<T>(readers: &[Reader<T>]) -> bool {
     readers.len() <= READERS_MAX && !head.is_shard()
 }
 
-/// Not an element: the readers of a line do not all stand at the same one.
-const NOWHERE: u64 = u64::MAX;
+/// Stands for no element: the readers of a chain do not all stand before the same one.
+const UNALIGNED: u64 = u64::MAX;
 
-/// Readers before the only element that is there. Takes fewer instructions than `Lead`.
+/// A run of a chain through the only element that waits. It takes fewer instructions than
+/// [`ChainRun`].
 pub(crate) struct Single<'l, T> {
     pub(super) slot: &'l UnsafeCell<T>,
     pub(super) sequence: u64,
     readers: &'l mut [Reader<T>],
-    /// The line's.
+    /// The field of the chain.
     pub(super) at: &'l mut u64,
 }
 
 impl<T> Single<'_, T> {
-    /// Calls `work(its mate, sequence, element)` for each reader, and releases it (`EACH`), or all
-    /// of them when another thread looks: only where no other thread waits for them.
+    /// Calls `work(state, sequence, element)` for each reader, with the state at its index. With
+    /// `EACH`, it releases the element of each reader at once; without, the chain does when it
+    /// settles, which is only for readers that no other thread waits for.
     ///
     /// # Panics
-    /// If there are fewer `mates` than readers.
+    /// If there are fewer `states` than readers.
     #[inline(always)]
-    pub(crate) fn lead<const EACH: bool, M>(
+    pub(crate) fn run<const EACH: bool, M>(
         self,
-        mates: &mut [M],
+        states: &mut [M],
         mut work: impl FnMut(&mut M, u64, Lent<'_, T>),
     ) {
         let (slot, sequence) = (self.slot, self.sequence);
-        let mates = &mut mates[..self.readers.len()];
-        let mut way = Way {
+        let states = &mut states[..self.readers.len()];
+        let mut unfinished = Unfinished {
             single: self,
             passed: 0,
         };
-        for (reader, mate) in way.single.readers.iter_mut().zip(mates) {
-            let mut work = |element: Lent<'_, T>| work(mate, sequence, element);
+        for (reader, state) in unfinished.single.readers.iter_mut().zip(states) {
+            let mut work = |element: Lent<'_, T>| work(state, sequence, element);
             match reader.access {
-                // SAFETY: as in `Hand::lend`: a closed and level line stood before this element,
-                // which is below the first reader's limit, or would be if that had looked since
-                // this thread published it (`Line::published`). This reader has not released it.
-                Access::Look => slot.with(|slot| work(Lent::Look(unsafe { &*slot }))),
-                // SAFETY: as above, and a reader that writes has it alone (rule 3).
-                _ => slot.with_mut(|slot| work(Lent::Write(unsafe { &mut *slot }))),
+                // SAFETY: as in `Loan::lend`: all readers of a chain that can run stood before this
+                // element, which is below the first reader's limit, or would be if that reader had
+                // loaded the sequence since this thread published it (`ReaderChain::published`).
+                // This reader has not released it.
+                Access::Read => slot.with(|slot| work(Lent::Shared(unsafe { &*slot }))),
+                // SAFETY: as above, and no other reader may access what this one writes (rule 3).
+                _ => slot.with_mut(|slot| work(Lent::Mut(unsafe { &mut *slot }))),
             }
             if EACH {
                 reader.release_until(sequence + 1);
             }
-            way.passed += 1;
+            unfinished.passed += 1;
         }
-        *way.single.at = sequence + 1;
-        std::mem::forget(way);
+        *unfinished.single.at = sequence + 1;
+        std::mem::forget(unfinished);
     }
 }
 
-/// How far a [`Single`] has come, for a panic: there is nothing to write down without one.
-struct Way<'l, T> {
+/// A [`Single`] that is under way: dropped by a panic, it stores how far the readers came.
+struct Unfinished<'l, T> {
     single: Single<'l, T>,
     passed: usize,
 }
 
-impl<T> Drop for Way<'_, T> {
+impl<T> Drop for Unfinished<'_, T> {
     #[inline(always)] // else it would be in memory
     fn drop(&mut self) {
         if is_model_over() {
             return;
         }
-        *self.single.at = NOWHERE;
+        *self.single.at = UNALIGNED;
         for (at, reader) in self.single.readers.iter_mut().enumerate() {
             reader.release_until(self.single.sequence + u64::from(at < self.passed));
         }

@@ -2,13 +2,13 @@
 //! drops (`drops`), and below a limit (`within`). Between threads it is tested as the store of a
 //! channel.
 
-use super::Ticket;
+use super::MpmcRing;
 use crate::ring::Layout;
 
 const LAYOUTS: [Layout; 2] = [Layout::Packed, Layout::Slotted];
 
-fn ring<T>(capacity: usize, layout: Layout) -> Ticket<T> {
-    Ticket::new(capacity, layout).expect("a capacity in range")
+fn ring<T>(capacity: usize, layout: Layout) -> MpmcRing<T> {
+    MpmcRing::new(capacity, layout).expect("a capacity in range")
 }
 
 mod drops {
@@ -201,12 +201,12 @@ mod singles {
     //! One thread, one call at a time.
 
     use super::{LAYOUTS, ring};
-    use crate::ring::{CAPACITY_MAX, CapacityError, Layout, PopError, PushError, Ticket};
+    use crate::ring::{CAPACITY_MAX, CapacityError, Layout, MpmcRing, PopError, PushError};
 
     #[test]
     fn refuses_capacities_out_of_range() {
         for asked in [0, CAPACITY_MAX + 1] {
-            let error = Ticket::<u8>::new(asked, Layout::Packed).expect_err("out of range");
+            let error = MpmcRing::<u8>::new(asked, Layout::Packed).expect_err("out of range");
             assert_eq!(error, CapacityError { asked, bytes: 0 });
         }
     }
@@ -319,10 +319,10 @@ mod singles {
         ring.push_slice(&[1_u8]);
         assert_eq!(
             format!("{ring:?}"),
-            "Ticket { capacity: 3, len: 1, closed: false }"
+            "MpmcRing { capacity: 3, len: 1, closed: false }"
         );
         let claim = ring.claim(2).expect("two are free");
-        assert_eq!(format!("{claim:?}"), "TicketClaim { len: 2, written: 0 }");
+        assert_eq!(format!("{claim:?}"), "MpmcClaim { len: 2, written: 0 }");
     }
 
     #[test]
@@ -350,7 +350,7 @@ mod walk {
     use proptest::prelude::*;
 
     use super::ring;
-    use crate::ring::{Layout, PopError, PushError, RingClaimError, Ticket};
+    use crate::ring::{Layout, MpmcRing, PopError, PushError, RingClaimError};
 
     #[derive(Debug, Clone)]
     enum Call {
@@ -427,7 +427,7 @@ mod walk {
         /// the same here.
         fn claim(
             &mut self,
-            ring: &Ticket<u32>,
+            ring: &MpmcRing<u32>,
             n: usize,
             values: &[u32],
             commit: bool,
@@ -542,7 +542,7 @@ mod within {
 
     use super::{LAYOUTS, ring};
     use crate::ring::sync::Arc;
-    use crate::ring::{Layout, PushError, TicketEnd};
+    use crate::ring::{Layout, MpmcEnd, PushError};
 
     #[test]
     fn a_limit_is_exact() {
@@ -573,7 +573,7 @@ mod within {
     #[test]
     fn an_end_with_an_old_head_finds_the_room() {
         let ring = Arc::new(ring(8, Layout::Packed));
-        let mut end = TicketEnd::new(Arc::clone(&ring));
+        let mut end = MpmcEnd::new(Arc::clone(&ring));
         for n in 0..40 {
             // Half of them by the end's own way, in one attempt.
             let outcome = match end.push_here_within(n, 3) {
@@ -595,7 +595,7 @@ mod within {
         for _ in 0..200 {
             let ring = Arc::new(ring(100, Layout::Packed));
             let threads = [(60, 100), (60, 100), (80, 100), (100, 5)].map(|(limit, pushes)| {
-                let mut end = TicketEnd::new(Arc::clone(&ring));
+                let mut end = MpmcEnd::new(Arc::clone(&ring));
                 std::thread::spawn(move || {
                     (0..pushes)
                         .filter(|_| end.try_push_within(limit, limit).is_ok())

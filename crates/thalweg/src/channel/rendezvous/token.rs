@@ -1,17 +1,17 @@
-//! A select's token: of all its arms, one fires.
+//! The token of a select, by which exactly one of its arms fires.
 //!
 //! # Rules
 //! 1. A thread that lets an arm of a waiting select fire takes the select's token first, and holds
-//!    the lock of the arm's meeting while it does.
+//!    the lock of the arm's rendezvous while it does.
 //! 2. A thread that needs two tokens, since it waits in a select itself, locks them in the order of
 //!    their numbers, and takes both or none. A thread that holds a token's lock locks nothing but a
 //!    second token.
 //! 3. A select shuts its token before it fires an arm itself, or leaves.
 //!
 //! # Why it works
-//! By rule 2 the waits for locks have no circle, and no thread sees a token that is taken and later
-//! is not. So two selects that could meet do, whichever of them comes second; neither withdraws to
-//! let the other try, so that they can't do so for ever.
+//! By rule 2 the waits for locks have no cycle, and no thread sees a token that is taken and later
+//! is not. So of two selects with arms for each other, the second one fires both; neither backs off
+//! to let the other try, which both could do for ever.
 
 use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock};
 // Not the model's: it distinguishes tokens, and synchronizes nothing.
@@ -50,7 +50,7 @@ impl Token {
         lock(&self.state)
     }
 
-    /// The select waits from now on.
+    /// Opens the token: the select waits from now on.
     pub(in crate::channel) fn open(&self) {
         *self.state() = State::Open;
     }
@@ -96,11 +96,11 @@ impl Stake {
     }
 }
 
-/// The outcome of the attempt to take both tokens of a meeting.
+/// The outcome of the attempt to take both tokens of a rendezvous.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Claim {
     Both,
-    /// The other one waits no more, or is an arm of the same select.
+    /// The other side does not wait any more, or is an arm of the same select.
     OtherGone,
     /// This thread's own select has been fired by another thread.
     OwnGone,
@@ -112,7 +112,7 @@ pub(super) fn claim(own: Option<&Stake>, other: Option<&Stake>) -> Claim {
         (None, None) => return Claim::Both,
         (Some(own), None) => return claim_one(own, Claim::OwnGone),
         (None, Some(other)) => return claim_one(other, Claim::OtherGone),
-        (own @ Some(_), other @ Some(_)) if is_kin(own, other) => return Claim::OtherGone,
+        (own @ Some(_), other @ Some(_)) if is_same_select(own, other) => return Claim::OtherGone,
         (Some(own), Some(other)) => (own, other),
     };
     let (mut own_state, mut other_state);
@@ -147,12 +147,12 @@ fn claim_one(stake: &Stake, gone: Claim) -> Claim {
 }
 
 /// Returns whether both are arms of one select.
-fn is_kin(one: Option<&Stake>, other: Option<&Stake>) -> bool {
+fn is_same_select(one: Option<&Stake>, other: Option<&Stake>) -> bool {
     let number = |stake: &Stake| stake.token.number;
     one.is_some() && one.map(number) == other.map(number)
 }
 
-/// Returns whether a side can be met at this moment.
+/// Returns whether a side is still available at this moment.
 pub(super) fn is_open(stake: Option<&Stake>) -> bool {
     stake.is_none_or(|stake| stake.token.is_open())
 }

@@ -1,60 +1,61 @@
-//! Many producers, many consumers, one order: tickets.
+//! The MPMC ring: any number of producers and consumers, one order for all elements.
 //!
 //! *State.* A power of two of slots, each with a stamp (`slot.rs`); position p lives in slot p mod
 //! that. `tail`: the next position for a producer, and a bit that says closed. `head`: the next
 //! position for a consumer, which only grows; `tail` also goes back over tickets that come back.
 //!
 //! *Rules.*
-//! 1. A ticket is a position, held by one at most: producers move `tail` on by compare-and-swap,
-//!    consumers `head`; by n for n tickets.
-//! 2. A producer draws tickets only for positions whose slots it saw free for them (acquired), and
-//!    then is the only one to touch these slots until it stamps them: as element, after it wrote
+//! 1. A ticket is a position that one thread has claimed: producers advance `tail` by
+//!    compare-and-swap, consumers `head`; by n for n tickets.
+//! 2. A producer claims tickets only for positions whose slots it saw free for them (acquired), and
+//!    then is the only one to access these slots until it stamps them: as element, after it wrote
 //!    it, or as hole.
-//! 3. A consumer draws tickets only for positions that it saw stamped as element or hole
-//!    (acquired), and then is the only one to touch these slots until it stamps them as free for
-//!    the lap to come, after it took the element.
+//! 3. A consumer claims tickets only for positions that it saw stamped as element or hole
+//!    (acquired), and then is the only one to access these slots until it stamps them as free for
+//!    the next lap, after it took the element.
 //! 4. No code of the user runs between a consumer's ticket and its stamp.
 //! 5. A producer gives back only tickets whose slots it neither wrote nor stamped, and only the
-//!    last that were drawn: by a compare-and-swap of `tail` from their end to their start. A ticket
-//!    that is given back counts as never drawn.
+//!    last that were claimed: by a compare-and-swap of `tail` from their end to their start. A
+//!    ticket that is given back counts as never claimed.
 //!
 //! *Why it works.* The stamp of a slot is changed only by the thread that holds the ticket that it
 //! waits for: free for p by producer p, element or hole of p by consumer p. So what a side saw
-//! there before it drew its ticket still holds after, and a compare-and-swap that succeeds needs no
-//! ordering of its own: rules 2 and 3 pass a slot on by a release store of the stamp that the next
-//! one acquires. By rule 1 there is one producer p and one consumer p, so an element is written
-//! once and taken once. One that has an old copy of `tail` or `head` finds a later stamp, or its
-//! compare-and-swap fails; so an endpoint may begin where it was last ([`TicketEnd`]). Only before
-//! it reports that the ring is full or empty does it check whether the copy is right.
+//! there before it claimed its ticket still holds after, and a compare-and-swap that succeeds needs
+//! no ordering of its own: rules 2 and 3 pass a slot on by a release store of the stamp that the
+//! next one acquires. By rule 1 there is one producer p and one consumer p, so an element is
+//! written once and taken once. One that has an old copy of `tail` or `head` finds a later stamp,
+//! or its compare-and-swap fails; so an endpoint may begin where it was last ([`MpmcEnd`]). Only
+//! before it reports that the ring is full or empty does it check whether the copy is right.
 //!
-//! *Why tickets can come back.* No thread holds or has stamped a position from `tail` on: drawing
+//! *Why tickets can come back.* No thread holds or has stamped a position from `tail` on: claiming
 //! keeps that so, and a swap back uncovers only the swapping producer's own. So it does no harm
-//! that `tail` can be where it was before: a thread that then draws by an old copy saw slots free
+//! that `tail` can be where it was before: a thread that then claims by an old copy saw slots free
 //! that no thread has stamped since, and acquired their stamps itself; one that then gives back has
 //! the last tickets, again. Consumers draw only stamped positions, so that `head` is never beyond
 //! `tail`.
 //!
-//! *Exact capacity.* Position p is drawn only when p − capacity is out, which the stamp of that
+//! *Exact capacity.* Position p is claimed only when p − capacity is out, which the stamp of that
 //! slot shows: so tail − head ≤ capacity without reading `head` (`Slots::room`). For a power of two
 //! this is the slot of p itself.
 //!
 //! *Close.* A bit in `tail`: the swap that sets it comes before or after each ticket, so a push has
 //! its ticket before the close and is delivered, or is refused; and when `head` arrives at the tail
-//! that has the bit, there is nothing to come: no swap of a producer succeeds any more, so no
-//! ticket comes back either. `closing` is the hint that makes consumers look at `tail`, which they
-//! otherwise leave to the producers.
+//! that has the bit, no element will come: no swap of a producer succeeds any more, so no ticket
+//! comes back either. `closing` is the hint that makes consumers load `tail`, which they otherwise
+//! leave to the producers.
 //!
-//! *Holes.* A claim that is not used up gives what is left back (rule 5). Where it cannot, since
-//! later tickets are drawn or the ring is closed, it stamps what is left as holes, and consumers
-//! pass over them; so it does with what was written and is not committed. The end of a claim passes
-//! over holes at the head as a consumer would, so that their room is there though no consumer pops.
-//! A claim that is forgotten (`mem::forget`) leaves its slots waiting for ever, and the ring
-//! delivers nothing behind them, unless an endpoint remembers the claim and gives it up
-//! ([`TicketEnd`]).
+//! *Holes.* A claim gives the tickets of unwritten slots back (rule 5). Where it cannot, since
+//! later tickets are claimed or the ring is closed, it stamps these slots as holes, and consumers
+//! pass over them; so it does with slots that were written and are not committed. The end of a
+//! claim passes over holes at the head as a consumer would, so that their slots are free even if no
+//! consumer pops. A claim that is forgotten (`mem::forget`) leaves its slots waiting for ever, and
+//! the ring delivers no element behind them, unless an endpoint remembers the claim and gives it up
+//! ([`MpmcEnd`]).
 //!
-//! *Progress.* A push or pop that fails to draw tries again only because another one drew or gave
-//! back, so all together always move on. A producer that is preempted between ticket and stamp
-//! holds back what comes behind it: consumers see an empty ring, and never wait in a loop for it.
+//! *Progress.* A push or pop that fails to claim tries again only because another one claimed or
+//! gave back, so one of them always makes progress. A producer that is preempted between ticket and
+//! stamp hides the elements behind its slot: consumers see an empty ring, and never wait in a loop
+//! for it.
 //!
 //! *Tried and measured* (8-byte elements, 1024 of them, a virtual machine with two cores of an AMD
 //! EPYC, in one thread; a loaded machine showed little about several): a push and a pop 7.6 ns; in
@@ -81,7 +82,7 @@ use super::{PopError, PushError};
 use slot::{Slots, State, Storage};
 
 pub(crate) use push::Claimed;
-pub use push::TicketClaim;
+pub use push::MpmcClaim;
 
 #[cfg(all(test, loom))]
 mod models;
@@ -99,7 +100,7 @@ const CLOSED: u64 = 1 << 63;
 struct Apart(AtomicU64);
 
 impl Apart {
-    /// Draws the tickets from `start` up to `end`; fails with what the counter says instead.
+    /// Claims the tickets from `start` up to `end`; fails with what the counter says instead.
     #[inline(always)]
     fn draw(&self, start: u64, end: u64) -> Result<u64, u64> {
         // ORDERING: Relaxed; the slots were acquired by their stamps before, and no thread without
@@ -108,17 +109,17 @@ impl Apart {
             .compare_exchange_weak(start, end, Ordering::Relaxed, Ordering::Relaxed)
     }
 
-    /// Takes the tickets from `start` up to `end` back, if they are the last that were drawn and
+    /// Takes the tickets from `start` up to `end` back, if they are the last that were claimed and
     /// the ring is open; returns whether it is so. The caller has them, and touched none of their
     /// slots (rule 5).
     fn redraw(&self, start: u64, end: u64) -> bool {
         if fault::is("redraw") {
-            // ORDERING: Relaxed; a fault, which does not ask whether others drew.
+            // ORDERING: Relaxed; a fault, which does not ask whether others claimed.
             self.0.store(start, Ordering::Relaxed);
             return true;
         }
         // ORDERING: Relaxed; the slots of these tickets were not touched, so that the producer that
-        // draws them next finds them as this one did, by their stamps.
+        // claims them next finds them as this one did, by their stamps.
         self.0
             .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
@@ -139,9 +140,9 @@ impl Apart {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use thalweg::ring::{Layout, PopError, Ticket};
+/// use thalweg::ring::{Layout, PopError, MpmcRing};
 ///
-/// let ring = Arc::new(Ticket::new(64, Layout::Packed)?);
+/// let ring = Arc::new(MpmcRing::new(64, Layout::Packed)?);
 /// let threads = [1, 2].map(|n| {
 ///     let ring = Arc::clone(&ring);
 ///     std::thread::spawn(move || ring.push_slice(&[n, n]))
@@ -156,7 +157,7 @@ impl Apart {
 /// assert_eq!(ring.try_pop(), Err(PopError::Closed));
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
-pub struct Ticket<T> {
+pub struct MpmcRing<T> {
     storage: Storage<T>,
     closing: AtomicBool,
     tail: Apart,
@@ -169,11 +170,11 @@ pub struct Ticket<T> {
 
 // SAFETY: elements move from one thread to another, and are never shared; the tickets settle which
 // thread may touch a slot (rules 1 to 3).
-unsafe impl<T: Send> Send for Ticket<T> {}
+unsafe impl<T: Send> Send for MpmcRing<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send> Sync for Ticket<T> {}
+unsafe impl<T: Send> Sync for MpmcRing<T> {}
 
-impl<T> Ticket<T> {
+impl<T> MpmcRing<T> {
     /// Makes a ring that holds up to `capacity` elements.
     ///
     /// All memory is allocated here: `capacity` rounded up to a power of two of slots, each with
@@ -238,14 +239,14 @@ impl<T> Ticket<T> {
         self.storage.capacity()
     }
 
-    /// Returns the position of the next push, from 0: how many tickets producers have drawn. A
+    /// Returns the position of the next push, from 0: how many tickets producers have claimed. A
     /// claim that gives tickets back lowers it again.
     pub fn pushed(&self) -> u64 {
         // ORDERING: Relaxed, a count; elements are acquired by their stamps.
         self.tail.0.load(Ordering::Relaxed) & !CLOSED
     }
 
-    /// Returns the position of the next pop, from 0: how many tickets consumers have drawn.
+    /// Returns the position of the next pop, from 0: how many tickets consumers have claimed.
     pub fn popped(&self) -> u64 {
         // ORDERING: Relaxed, a count.
         self.head.0.load(Ordering::Relaxed)
@@ -262,13 +263,13 @@ impl<T> Ticket<T> {
         len.min(self.capacity() as u64) as usize
     }
 
-    /// Positions that producers have drawn and that hold no element: claimed, or holes, those that
-    /// consumers have passed included.
+    /// Positions that producers have claimed and that hold no element: claimed, or holes, those
+    /// that consumers have passed included.
     pub(crate) fn unsent(&self) -> u64 {
         self.absent.get() + self.passed.get()
     }
 
-    /// Returns the number of elements that consumers have drawn.
+    /// Returns the number of elements that consumers have claimed.
     pub(crate) fn received(&self) -> u64 {
         // Both move between the looks: the one that is to be less first, and a bound, since other
         // processors may show them in another order.
@@ -299,7 +300,7 @@ impl<T> Ticket<T> {
         !matches!(self.slots().content(head), State::Earlier | State::Free)
     }
 
-    /// Returns whether the element of `position`, which was drawn, may still be there to take.
+    /// Returns whether the element of `position`, which was claimed, may still be there to take.
     /// Looks at its slot, which consumers reach later, and not at what they use now.
     pub(crate) fn is_waiting(&self, position: u64) -> bool {
         !matches!(self.slots().content(position), State::Later)
@@ -315,7 +316,7 @@ impl<T> Ticket<T> {
     }
 }
 
-impl<T> Drop for Ticket<T> {
+impl<T> Drop for MpmcRing<T> {
     fn drop(&mut self) {
         if !core::mem::needs_drop::<T>() {
             return;
@@ -330,7 +331,7 @@ impl<T> Drop for Ticket<T> {
     }
 }
 
-shown!([T] Ticket<T>, "Ticket", this,
+shown!([T] MpmcRing<T>, "MpmcRing", this,
     "capacity": this.capacity(), "len": this.len(),
     "closed": this.is_closed());
 
@@ -371,8 +372,8 @@ impl Backoff {
     }
 }
 
-impl<T> Ticket<T> {
-    /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
+impl<T> MpmcRing<T> {
+    /// Claims tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
     /// the first position and how many. Begins where `near` says, which becomes the position after
     /// them.
     #[inline(always)]
@@ -387,7 +388,7 @@ impl<T> Ticket<T> {
                     *near = head;
                     return Err(self.why_nothing(head));
                 }
-                // Others have drawn this ticket.
+                // Others have claimed this ticket.
                 head = now;
                 continue;
             }
@@ -520,8 +521,8 @@ impl<T> Ticket<T> {
         Ok(count as usize)
     }
 
-    /// Makes room in `out` for what is in the ring, at most `max`, before any ticket is drawn; how
-    /// many there is room for, at most `max`.
+    /// Makes room in `out` for what is in the ring, at most `max`, before any ticket is claimed;
+    /// how many there is room for, at most `max`.
     #[inline]
     fn reserve(&self, out: &mut Vec<T>, max: usize) -> u64 {
         let max = max.min(self.capacity());
@@ -532,13 +533,13 @@ impl<T> Ticket<T> {
     }
 }
 
-/// The ring, and where this endpoint drew its last ticket.
+/// The ring, and where this endpoint claimed its last ticket.
 ///
-/// The next push or pop begins there: as long as no other endpoint has drawn since, it does not
+/// The next push or pop begins there: as long as no other endpoint has claimed since, it does not
 /// have to load the counter that all share before it asks for the slot, and in a crowd it finds out
 /// by the slot that others were faster.
-pub(crate) struct TicketEnd<T> {
-    ring: Arc<Ticket<T>>,
+pub(crate) struct MpmcEnd<T> {
+    ring: Arc<MpmcRing<T>>,
     near: u64,
     /// Where consumers were when a push below a limit looked last.
     head: u64,
@@ -546,8 +547,8 @@ pub(crate) struct TicketEnd<T> {
     claimed: Claimed,
 }
 
-impl<T> TicketEnd<T> {
-    pub(crate) fn new(ring: Arc<Ticket<T>>) -> Self {
+impl<T> MpmcEnd<T> {
+    pub(crate) fn new(ring: Arc<MpmcRing<T>>) -> Self {
         Self {
             ring,
             near: 0,
@@ -564,7 +565,7 @@ impl<T> TicketEnd<T> {
         self.ring.push_here(&mut self.near, value)
     }
 
-    /// Works as [`Ticket::try_push`].
+    /// Works as [`MpmcRing::try_push`].
     #[inline(always)]
     pub(crate) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
         self.ring.try_push_near(&mut self.near, value)
@@ -578,31 +579,31 @@ impl<T> TicketEnd<T> {
             .push_here_within(&mut self.near, self.head, value, limit)
     }
 
-    /// Works as [`Ticket::try_push_within`].
+    /// Works as [`MpmcRing::try_push_within`].
     #[inline(always)]
     pub(crate) fn try_push_within(&mut self, value: T, limit: u64) -> Result<(), PushError<T>> {
         self.ring
             .try_push_within_near(&mut self.near, &mut self.head, value, limit)
     }
 
-    /// Returns the ring, and where a claim is [remembered](TicketClaim::remember).
-    pub(crate) fn parts(&mut self) -> (&Ticket<T>, &mut Claimed) {
+    /// Returns the ring, and where a claim is [remembered](MpmcClaim::remember).
+    pub(crate) fn parts(&mut self) -> (&MpmcRing<T>, &mut Claimed) {
         (&self.ring, &mut self.claimed)
     }
 
     /// Returns the ring alone.
-    pub(crate) fn ring(&self) -> Arc<Ticket<T>> {
+    pub(crate) fn ring(&self) -> Arc<MpmcRing<T>> {
         Arc::clone(&self.ring)
     }
 
     /// Returns a claim that was remembered here and forgotten, to be given up. No other endpoint
     /// has its tickets: a claim borrows the place where it is remembered for as long as it lives.
-    pub(crate) fn end_forgotten(&mut self) -> TicketClaim<'_, T> {
-        TicketClaim::again(&self.ring, self.ring.slots(), &mut self.claimed)
+    pub(crate) fn end_forgotten(&mut self) -> MpmcClaim<'_, T> {
+        MpmcClaim::again(&self.ring, self.ring.slots(), &mut self.claimed)
     }
 
     /// Claims room for one element below `limit`.
-    pub(crate) fn claim_within(&mut self, limit: u64) -> Result<TicketClaim<'_, T>, PushError<()>> {
+    pub(crate) fn claim_within(&mut self, limit: u64) -> Result<MpmcClaim<'_, T>, PushError<()>> {
         self.ring
             .claim_within_near(&mut self.near, &mut self.head, limit)
     }
@@ -613,14 +614,14 @@ impl<T> TicketEnd<T> {
         Ok(self.ring.pop_here(&mut self.near)?.1)
     }
 
-    /// Works as [`Ticket::try_pop_at`].
+    /// Works as [`MpmcRing::try_pop_at`].
     #[inline(always)]
     pub(crate) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
         self.ring.try_pop_near(&mut self.near)
     }
 }
 
-impl<T> Clone for TicketEnd<T> {
+impl<T> Clone for MpmcEnd<T> {
     fn clone(&self) -> Self {
         Self {
             ring: Arc::clone(&self.ring),
@@ -631,10 +632,10 @@ impl<T> Clone for TicketEnd<T> {
     }
 }
 
-impl<T> Deref for TicketEnd<T> {
-    type Target = Ticket<T>;
+impl<T> Deref for MpmcEnd<T> {
+    type Target = MpmcRing<T>;
 
-    fn deref(&self) -> &Ticket<T> {
+    fn deref(&self) -> &MpmcRing<T> {
         &self.ring
     }
 }
