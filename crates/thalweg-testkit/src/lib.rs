@@ -13,6 +13,23 @@ use std::path::{Path, PathBuf};
 pub use random::Random;
 pub use scratch::Scratch;
 
+/// Returns how many cases a property runs that has a number of its own: as many times that number
+/// as `PROPTEST_CASES` is times proptest's 256, which it has without that variable. proptest heeds
+/// the variable only in properties without a number, so tidy refuses a number that is not passed
+/// through here.
+#[must_use]
+pub fn cases(own: u32) -> u32 {
+    scaled(own, env::var("PROPTEST_CASES").ok().as_deref())
+}
+
+fn scaled(own: u32, cases: Option<&str>) -> u32 {
+    let cases = cases
+        .and_then(|text| text.parse::<u32>().ok())
+        .unwrap_or(256);
+    let scaled = (u64::from(own) * u64::from(cases)).div_ceil(256);
+    u32::try_from(scaled).unwrap_or(u32::MAX)
+}
+
 /// Returns the path of recorded streams or data in the folder `shared` beside the repository.
 /// Prints that they are skipped, and returns `None`, where they are not there, as in a user's
 /// clone. `THALWEG_SHARED` names another folder: the gate names one that does not exist.
@@ -26,4 +43,13 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     }
     println!("skipped: no {}", path.display());
     None
+}
+
+#[test]
+fn a_number_of_cases_grows_as_that_of_other_properties_does() {
+    assert_eq!(scaled(20, None), 20);
+    assert_eq!(scaled(20, Some("2560")), 200);
+    assert_eq!(scaled(20, Some("1")), 1);
+    assert_eq!(scaled(20, Some("some")), 20);
+    assert_eq!(scaled(u32::MAX, Some("2560")), u32::MAX);
 }

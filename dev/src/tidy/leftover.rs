@@ -1,5 +1,5 @@
-//! Rules about remains of work in progress, and calls that wait blindly. Clippy finds `todo!`,
-//! `unimplemented!`, `dbg!` and `.unwrap()`.
+//! Rules about remains of work in progress, and tests that wait blindly or stay short in a soak.
+//! Clippy finds `todo!`, `unimplemented!`, `dbg!` and `.unwrap()`.
 
 use super::policy::{SLEEP_ALLOWED, within};
 use super::rule::{Findings, Rule};
@@ -21,6 +21,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "sleep",
         summary: "no thread sleeps where a condition can be awaited (exceptions are listed)",
         check: sleep,
+    },
+    Rule {
+        name: "soaked-cases",
+        summary: "a property's number of cases goes through `cases`, so that a soak runs more",
+        check: soaked_cases,
     },
     Rule {
         name: "allow-reason",
@@ -81,6 +86,36 @@ fn sleep(tree: &Tree, findings: &mut Findings) {
     }
 }
 
+fn soaked_cases(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in 0..rust.tokens.len() {
+            let is_call = |at| {
+                let short: &[&str] = &["cases", "("];
+                let full: &[&str] = &["thalweg_testkit", ":", ":", "cases", "("];
+                rust.reads(at, short) || rust.reads(at, full)
+            };
+            let number = if rust.reads(at, &["with_cases"]) {
+                (!rust.reads(at + 1, &["("]) || !is_call(at + 2)).then_some(at)
+            } else if rust.reads(at, &["ProptestConfig", "{"]) || rust.reads(at, &["Config", "{"]) {
+                let mut fields = at + 1..rust.closing(at + 1);
+                let is_own = |at| {
+                    ["{", ","]
+                        .iter()
+                        .any(|mark| rust.reads(at, &[mark, "cases"]))
+                };
+                let own = fields.find(|&mark| is_own(mark)).map(|mark| mark + 1);
+                own.filter(|&own| !rust.reads(own + 1, &[":"]) || !is_call(own + 2))
+            } else {
+                None
+            };
+            if let Some(number) = number {
+                let message = "a soak runs no more cases of this: `thalweg_testkit::cases(NUMBER)`";
+                findings.add(&file.path, rust.tokens[number].line, message);
+            }
+        }
+    }
+}
+
 fn allow_reason(tree: &Tree, findings: &mut Findings) {
     for (file, rust) in tree.rust() {
         for at in 0..rust.tokens.len() {
@@ -129,6 +164,7 @@ pub(super) mod tests {
             leftover_cases(),
             ignored_cases(),
             call_cases(),
+            soaked_cases(),
             allow_cases(),
         ]
         .into_iter()
@@ -166,6 +202,23 @@ pub(super) mod tests {
                 "src/a.rs",
                 "thread::park_timeout(a); // thread::sleep\n",
             ),
+        ]
+    }
+
+    fn soaked_cases() -> Vec<Case> {
+        let (rejects, accepts) = in_rust("soaked-cases");
+        vec![
+            rejects(
+                2,
+                "proptest! {\n#![proptest_config(ProptestConfig::with_cases(20))]\n}\n",
+            ),
+            rejects(1, "[64].map(Config::with_cases);\n"),
+            rejects(2, "let a = ProptestConfig {\ncases: 24,\n..default() };\n"),
+            rejects(1, "let a = Config { cases, ..default() };\n"),
+            accepts("a(ProptestConfig::with_cases(thalweg_testkit::cases(20)));\n"),
+            accepts("a(Config { seed, cases: cases(20), ..default() });\n"),
+            accepts("a(Config { seed, ..Config::with_cases(thalweg_testkit::cases(20)) });\n"),
+            accepts("a(Other { cases: 7 }); a(Config { seed }); // with_cases(20)\n"),
         ]
     }
 

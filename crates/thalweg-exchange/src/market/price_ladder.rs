@@ -289,7 +289,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(64)))]
 
         #[test]
         fn a_few_levels_agree_with_a_map(

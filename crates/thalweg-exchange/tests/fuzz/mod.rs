@@ -77,7 +77,7 @@ fn the_checks_hold_of_random_bytes() {
 fn the_checks_find_their_seeded_faults() {
     for (name, check, seed) in TARGETS {
         let config = ProptestConfig {
-            cases: 20_000,
+            cases: thalweg_testkit::cases(20_000),
             max_shrink_iters: 0,
             failure_persistence: None,
             ..ProptestConfig::default()

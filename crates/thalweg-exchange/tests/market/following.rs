@@ -12,7 +12,7 @@ use crate::market::subscriber::World;
 use crate::terms::pipelines::world;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(100)))]
 
     #[test]
     fn a_subscriber_has_the_books_of_the_engine_after_every_command(

@@ -123,7 +123,7 @@ fn command() -> impl Strategy<Value = Command> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(4_000)))]
 
     #[test]
     fn outcomes_of_no_engine_make_no_panic(

@@ -14,7 +14,7 @@ pub(crate) fn same_under_every_placement(commands: &[Command]) -> Result<(), Tes
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(40)))]
 
     #[test]
     fn hostile_commands_do_the_same_under_every_placement(commands in everybody(250)) {

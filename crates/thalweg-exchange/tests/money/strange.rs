@@ -201,7 +201,7 @@ fn strange(length: usize, is_tame: bool) -> impl Strategy<Value = Vec<Command>> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(64)))]
 
     #[test]
     fn strange_commands_rob_no_one(commands in strange(120, true)) {
@@ -210,7 +210,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(20)))]
 
     #[test]
     fn strange_commands_do_the_same_under_every_placement(commands in strange(250, false)) {

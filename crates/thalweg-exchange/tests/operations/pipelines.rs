@@ -14,7 +14,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(30)))]
 
     #[test]
     fn two_threads_do_the_same((rules, commands) in market(300)) {

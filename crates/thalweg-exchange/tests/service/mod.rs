@@ -146,7 +146,7 @@ fn the_load_stream_gives_the_same_under_every_placement() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(24)))]
 
     /// Little money and few users: many refusals depend on what was settled just before.
     #[test]
@@ -240,7 +240,7 @@ fn a_placement_by_the_names_of_parts_of_execution_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(24)))]
 
     /// A service gives the results, events, state and digest of `apply` with every command stamped,
     /// with one in three, and with one in 2²⁰.

@@ -53,7 +53,7 @@ fn agree(rules: Rules, commands: &[Command]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(24)))]
 
     #[test]
     fn every_way_leads_to_the_same_bytes(

@@ -24,7 +24,7 @@ pub(crate) fn world(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(30))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(30)))]
 
     #[test]
     fn commands_in_parts_give_what_whole_ones_give((rules, commands) in world(200)) {

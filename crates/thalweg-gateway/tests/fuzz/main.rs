@@ -23,7 +23,7 @@ fn input() -> impl Strategy<Value = Vec<u8>> {
 
 fn runner(cases: u32) -> TestRunner {
     let config = ProptestConfig {
-        cases,
+        cases: thalweg_testkit::cases(cases),
         failure_persistence: None,
         ..ProptestConfig::default()
     };

@@ -8,7 +8,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 fn runner(cases: u32) -> TestRunner {
     let config = ProptestConfig {
-        cases,
+        cases: thalweg_testkit::cases(cases),
         max_shrink_iters: 0,
         failure_persistence: None,
         ..ProptestConfig::default()

@@ -9,7 +9,7 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
 fn held(cases: u32, bytes: impl Strategy<Value = Vec<u8>>, check: fn(&[u8])) -> bool {
     let config = ProptestConfig {
-        cases,
+        cases: thalweg_testkit::cases(cases),
         max_shrink_iters: 0,
         failure_persistence: None,
         ..ProptestConfig::default()

@@ -277,7 +277,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(64))]
+        #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(64)))]
 
         #[test]
         fn the_shift_is_that_of_all_sorted_differences(

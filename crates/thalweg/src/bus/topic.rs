@@ -672,7 +672,7 @@ mod tests {
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[7; 32]);
         let config = Config {
             failure_persistence: None,
-            ..Config::with_cases(10_000)
+            ..Config::with_cases(thalweg_testkit::cases(10_000))
         };
         let outcome =
             TestRunner::new_with_rng(config, rng).run(&pattern_and_name(), |(p, name)| {

@@ -79,7 +79,8 @@ fn publish(
 ) -> Publisher<Note> {
     let mut random = Random(77 + tx.id().index() as u64);
     let mut n = 0;
-    while n % 64 != 0 || Instant::now() < end {
+    // A thread that comes late publishes some, too.
+    while n < 6_400 || n % 64 != 0 || Instant::now() < end {
         n += 1;
         let note = keyed(TOPICS[random.below(5)], random.below(6) as u64, n);
         let priority = Priority::ALL[random.below(4)];
@@ -136,7 +137,7 @@ fn take_all(mut rx: Consumer<Note>, seed: u64, stalls: bool) -> (Account, Consum
 fn come_and_go(bus: &Bus<Note>, seed: u64, end: Instant) -> u64 {
     let mut random = Random(seed);
     let mut lives = 0;
-    while Instant::now() < end {
+    while lives == 0 || Instant::now() < end {
         lives += 1;
         let mut options = bus.subscription(Topics::ALL).capacity(1 + random.below(64));
         let has_lane = random.below(2) == 0;
@@ -180,7 +181,7 @@ fn share_out(first: Consumer<Note>, end: Instant) -> u64 {
             (0..takes).filter(|_| work(&mut rx)).count() as u64
         })
     };
-    while Instant::now() < end {
+    while taken == 0 || Instant::now() < end {
         members.extend([300, 500].map(|takes| member(&first, takes)));
         for member in members.drain(..) {
             taken += member.join().unwrap();

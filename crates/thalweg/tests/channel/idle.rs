@@ -26,6 +26,12 @@ fn usage(thread: &str) -> Option<Usage> {
     Some(Usage { cpu_ns, switches })
 }
 
+/// Returns whether a thread of this process sleeps, or has ended.
+fn sleeps(thread: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+    stat.map_or(true, |stat| stat.contains(") S "))
+}
+
 fn own_id() -> Option<String> {
     let link = fs::read_link("/proc/thread-self").ok()?;
     Some(link.file_name()?.to_str()?.to_owned())
@@ -89,18 +95,20 @@ fn a_blocked_second_costs_no_processor_and_no_wake_up() {
         releases.extend(all_kinds(&ids, Mode::Latency));
         releases.extend(all_kinds(&ids, Mode::LowPower));
         drop(ids);
-        // Each of them is listed to be woken, and about to sleep. Latency mode has spun before.
+        // Each of them is listed to be woken. Latency mode has spun before.
         let names: Option<Vec<String>> = names.iter().take(releases.len() * 2).collect();
         let Some(names) = names.filter(|names| usage(&names[0]).is_some()) else {
             println!("skipped: the system does not say what a thread has used");
             return;
         };
+        // A thread that has no core may be on its way to sleep for long.
+        while !names.iter().all(|name| sleeps(name)) {
+            thread::yield_now();
+        }
+        let before: Vec<_> = names.iter().map(|name| usage(name).unwrap()).collect();
         // A pause is what is tested here, so there is nothing to await.
         let (_keep, nothing) = mpsc::channel::<()>();
-        let rest = |time: Duration| assert!(nothing.recv_timeout(time).is_err());
-        rest(Duration::from_millis(100));
-        let before: Vec<_> = names.iter().map(|name| usage(name).unwrap()).collect();
-        rest(Duration::from_secs(1));
+        assert!(nothing.recv_timeout(Duration::from_secs(1)).is_err());
         for (name, before) in names.iter().zip(before) {
             let after = usage(name).unwrap();
             assert!(

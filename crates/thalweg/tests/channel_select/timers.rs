@@ -50,7 +50,7 @@ fn moments_come_again_and_do_not_queue() {
         thread::yield_now();
     }
     assert!(timer.try_recv().is_ok());
-    assert_eq!(timer.try_recv(), Err(TryRecvError::Empty), "one at most");
+    assert!(timer.due() >= Some(end + period), "one at most");
     let mut always = tick(Duration::ZERO);
     assert!(always.try_recv().is_ok() && always.try_recv().is_ok());
 }

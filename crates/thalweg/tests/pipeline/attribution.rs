@@ -1,7 +1,8 @@
 //! Where the time goes.
 
 use crate::pipeline::{chain, placements};
-use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement, Spent};
+use std::time::Duration;
+use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement, Spent, Stats};
 
 #[test]
 fn the_parts_of_the_time_add_up() {
@@ -142,9 +143,8 @@ fn the_slowest_event_is_blamed_on_the_stage_that_was_slow() {
     );
 }
 
-#[test]
-fn waiting_for_room_is_part_of_the_time() {
-    // The stage lets nothing through until the publisher has waited for a while.
+/// Publishes more than there is room for, while the stage lets nothing through for this long.
+fn held_back(pause: Duration) -> Stats {
     let gate = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let theirs = std::sync::Arc::clone(&gate);
     let mut pipeline = Pipeline::builder(4, || 0u64)
@@ -160,7 +160,7 @@ fn waiting_for_room_is_part_of_the_time() {
         .unwrap();
     let opener = std::thread::spawn(move || {
         let begin = std::time::Instant::now();
-        while begin.elapsed().as_millis() < 20 {
+        while begin.elapsed() < pause {
             std::thread::yield_now();
         }
         gate.store(true, std::sync::atomic::Ordering::Relaxed);
@@ -169,10 +169,20 @@ fn waiting_for_room_is_part_of_the_time() {
         pipeline.publish(|_| ()).unwrap();
     }
     opener.join().unwrap();
-    let stats = pipeline.join().unwrap();
-    let waited = stats.slowest.iter().find(|slow| slow.unsent_ns > 0);
-    let waited = waited.unwrap_or_else(|| panic!("no one waited for room: {stats}"));
-    assert!(waited.sequence >= 4, "{stats}");
+    pipeline.join().unwrap()
+}
+
+#[test]
+fn waiting_for_room_is_part_of_the_time() {
+    // A publisher that has no core for as long does not wait.
+    let pauses = [20, 200, 2_000, 20_000].map(Duration::from_millis);
+    let waited = pauses.into_iter().find_map(|pause| {
+        let stats = held_back(pause);
+        let waited = stats.slowest.iter().find(|slow| slow.unsent_ns > 0);
+        Some((waited?.sequence, stats))
+    });
+    let (sequence, stats) = waited.expect("it waited for room");
+    assert!(sequence >= 4, "{stats}");
     assert!(stats.unsent_mean_ns > 0.0, "{stats}");
 }
 

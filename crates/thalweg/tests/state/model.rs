@@ -145,7 +145,7 @@ fn run<S: States>(steps: &[Step]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(512)))]
 
     #[test]
     fn a_lifecycle_is_like_its_model(steps in prop::collection::vec(step(5), 0..60)) {
