@@ -1,6 +1,5 @@
 //! Threads on cores of their own, their processor time, and the spans that they measure.
 
-use std::fs;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::ScopedJoinHandle;
@@ -120,31 +119,6 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 /// Returns the processor time of this process.
 pub(crate) fn process_cpu_ns() -> u64 {
     spent_ns(ClockId::ProcessCPUTime)
-}
-
-/// Returns the processor time in ns and the context switches of a thread of this process.
-///
-/// # Errors
-/// The system does not count them.
-pub(crate) fn account(thread: i32) -> Result<[f64; 2], String> {
-    let read = |file: &str| {
-        let path = format!("/proc/self/task/{thread}/{file}");
-        fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
-    };
-    parse_account(&read("schedstat")?, &read("status")?)
-}
-
-/// Parses the files `schedstat` and `status` of a thread.
-///
-/// # Errors
-/// There is no time.
-pub fn parse_account(schedstat: &str, status: &str) -> Result<[f64; 2], String> {
-    let cpu_ns = schedstat.split_whitespace().next().map(str::parse);
-    let lines = status.lines().filter_map(|line| line.split_once(':'));
-    let switches = lines.filter(|(key, _)| key.ends_with("voluntary_ctxt_switches"));
-    let switches = switches.filter_map(|(_, value)| value.trim().parse::<f64>().ok());
-    let cpu_ns = cpu_ns.and_then(Result::ok).ok_or("schedstat has no time")?;
-    Ok([cpu_ns, switches.sum()])
 }
 
 /// Spans are recorded in memory that was touched before, so that recording one is one store.

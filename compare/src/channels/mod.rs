@@ -95,9 +95,9 @@ macro_rules! each_blocking {
 
 /// Returns the channels whose several senders or receivers wait; each message goes to one receiver.
 macro_rules! each_crowd {
-    ($job:ident, $message:ty, $shape:expr) => {
+    ($job:ident, $shape:expr) => {
         subjects! {
-            $job, $message, $shape; ours::OneToOne, ours::FanIn, ours::FanOut,
+            $job, u64, $shape; ours::OneToOne, ours::FanIn, ours::FanOut,
             ours::Balanced, bounded::Crossbeam, bounded::Flume, bounded::Kanal, bounded::Std,
             bounded::Tokio, gil::Mpsc, gil::MpscSharded, gil::Spmc,
         }

@@ -7,21 +7,19 @@ pub(crate) mod waiting;
 
 use super::Experiment;
 
-const PEERS: &[&str] = &[
-    "crossbeam-channel",
-    "flume",
-    "gil",
-    "kanal",
-    "omango",
-    "oneshot",
-    "rtrb",
-    "tokio",
-];
-
 pub(crate) const CHANNELS: Experiment = Experiment {
     name: "channels",
     shows: "channels beside crossbeam, flume, kanal, std, tokio, rtrb, gil and others",
-    peers: PEERS,
+    peers: &[
+        "crossbeam-channel",
+        "flume",
+        "gil",
+        "kanal",
+        "omango",
+        "oneshot",
+        "rtrb",
+        "tokio",
+    ],
     notes: "Without batches on both sides: crossbeam, std, omango; flume and kanal can drain but \
             not send several. Without waiting calls: rtrb; those of omango and gil's parking \
             queues lose wake-ups.",
@@ -29,18 +27,7 @@ pub(crate) const CHANNELS: Experiment = Experiment {
         let mut cases = stream::cases(settings);
         cases.extend(waiting::sparse_cases(settings));
         cases.extend(crowd::cases(settings));
-        cases.extend([reply::case(settings), waiting::idle_case(settings)]);
+        cases.push(reply::case(settings));
         cases
     },
-};
-
-pub(crate) const BURST: Experiment = Experiment {
-    name: "burst",
-    shows: "100,000 orders at once through a channel, up to 20 senders",
-    peers: PEERS,
-    notes: "The stamp is taken before `send`. So a slower sender makes a shorter queue and better \
-            quantiles, and p50 says whether the receiver happened to keep up. Wall time counts \
-            from before the channel is made until all threads have ended; flow time from the first \
-            `send` to the last `recv`.",
-    cases: crowd::bursts,
 };

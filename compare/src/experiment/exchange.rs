@@ -1,5 +1,4 @@
-//! The exchange's core: what a command costs, its slowest, and the engine in a loop beside the
-//! service, in throughput and in latency.
+//! The exchange's core: what a command costs, and the engine in a loop beside the service.
 //!
 //! Every run has a state of its own whose memory is warm: the whole stream went through it once,
 //! and the orders that rested were cancelled. Symbols, users and money are added before. Each run
@@ -12,29 +11,24 @@ pub mod wire;
 
 use std::hint::black_box;
 
-use thalweg_exchange::{Events, Rules, State, apply, apply_batch, repeat_secrets};
-use thalweg_measure::clock::Clock;
+use thalweg_exchange::{Events, apply, apply_batch};
 
 use super::Experiment;
 use crate::case::{Case, Goal, Settings};
 use crate::runner::{Metric, Run, Subjects, subject};
-use crate::sender::{LATENCY, Load};
 use crate::threads::thread_cpu_ns;
-use flow::{Flow, MARGIN, PAIR, resting, rising, succeed, sweeps, trading};
+use flow::{Flow, MARGIN, PAIR, resting, sweeps, trading};
 use wire::Wire;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "exchange",
-    shows: "ns a command of the core, its slowest; beside the service: throughput, latencies",
+    shows: "ns a command of the core; the engine in a loop beside the service",
     peers: &[],
     notes: "",
     cases,
 };
 
 const CORE_METRICS: &[Metric] = &Metric::times(["cpu_per_command", "cpu_per_trade"]);
-/// The times of single commands, in the order of their cost, and the mean.
-const TAIL_METRICS: &[Metric] =
-    &Metric::times(["slowest", "slowest_10th", "slowest_1000th", "mean"]);
 const ALL: &str = "thalweg all parts";
 const BATCHES: &str = "thalweg all parts, batches of 256";
 const BATCH: usize = 256;
@@ -71,18 +65,6 @@ const CORE: [(&str, &str, [Option<f64>; 2]); 5] = [
 /// Only the takers of this flow are timed.
 const SWEEPS: &str = "sweeps";
 
-/// The slowest single commands of flows.
-const TAILS: [(&str, &str); 2] = [
-    (
-        "growing",
-        "2,000,000 orders come to rest on 500 levels a side",
-    ),
-    (
-        "window",
-        "bids on 4,000 levels, then on 4,000 far above them, and so on",
-    ),
-];
-
 /// Makes the flow of a case.
 fn flow(name: &str, settings: &Settings) -> Result<Flow, String> {
     let count = |full| settings.count(full);
@@ -91,12 +73,6 @@ fn flow(name: &str, settings: &Settings) -> Result<Flow, String> {
         MARGIN => Flow::shared(MARGIN, count(1_000_000))?,
         "trading" => trading(count(500_000)),
         SWEEPS => sweeps(count(10_000)),
-        "growing" => {
-            let mut flow = resting(count(2_000_000), 1_000, 500, 0);
-            flow.commands = std::mem::take(&mut flow.prefill);
-            flow
-        }
-        "window" => rising(count(20)),
         _ => resting(count(1_000_000), 100_000, 500, count(200_000)),
     })
 }
@@ -116,12 +92,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         });
         case.repeated(9).goals(goals)
     });
-    let tails = TAILS.map(|(name, heading)| {
-        let subjects = vec![subject(ALL, |flow| Ok(slowest(flow)))];
-        let case = format!("tails/{name}");
-        Case::new(case, heading, TAIL_METRICS, subjects, load(name)).repeated(7)
-    });
-    let mut cases: Vec<Case> = core.into_iter().chain(tails).collect();
+    let mut cases: Vec<Case> = core.into();
     let decoded = "decode, apply, market data, encode outcomes and messages";
     for (what, heading) in [("engine", "commands in, results out"), ("bytes", decoded)] {
         let is_bytes = what == "bytes";
@@ -141,14 +112,6 @@ fn cases(settings: &Settings) -> Vec<Case> {
             cases.push(case.goals(services).goals(bytes));
         }
     }
-    let heading = "open loop, latency from the intended time until the result is published";
-    let (per_s, span_ns) = (1_000_000, settings.count(150_000_000));
-    let subjects = cores::paced(Load::Open { per_s, span_ns });
-    let open = Case::new("open/1M/s", heading, LATENCY, subjects, load(PAIR));
-    cases.push(open.goals([
-        Goal::at_most(cores::INLINE, 0, 1e3),
-        Goal::ratio([cores::INLINE, cores::APPLY], 0, 0.5),
-    ]));
     cases
 }
 
@@ -176,30 +139,4 @@ fn parts() -> Subjects<Flow> {
         })
     };
     vec![part(ALL, 1), part(BATCHES, BATCH)]
-}
-
-/// Executes the commands on a new state several times, and takes the least time of each command:
-/// interruptions by the machine are gone, and the command's own cost, with its page faults, stays.
-fn slowest(flow: &Flow) -> Run {
-    const EXECUTIONS: usize = 5;
-    let clock = Clock::global();
-    let mut least = vec![u64::MAX; flow.commands.len()];
-    for _ in 0..EXECUTIONS {
-        // Tables get the same secrets each time, so that all executions are equal.
-        repeat_secrets(1);
-        let mut state = State::new(Rules::MENDED);
-        let mut events = Events::with_capacity(1024);
-        for command in flow.setup.iter().chain(&flow.prefill) {
-            succeed(&mut state, command, &mut events);
-        }
-        for (command, least) in flow.commands.iter().zip(&mut least) {
-            let begin = clock.ticks();
-            succeed(&mut state, black_box(command), &mut events);
-            *least = clock.ticks().saturating_sub(begin).min(*least);
-        }
-    }
-    least.sort_unstable_by(|one, other| other.cmp(one));
-    let of = |rank: usize| clock.ns(least[(rank - 1).min(least.len() - 1)]) as f64;
-    let mean = clock.ns(least.iter().sum()) as f64 / least.len() as f64;
-    Run::of([of(1), of(10), of(1_000), mean])
 }

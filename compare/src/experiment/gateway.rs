@@ -1,8 +1,7 @@
 //! The gateway (Binance Spot's API before a served exchange): orders by WebSocket API beside the
-//! binary protocol, orders by REST beside a bare echo of hyper, and streams of many books.
+//! binary protocol, and orders by REST beside a bare echo of hyper.
 
 pub(crate) mod client;
-mod streams;
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +23,7 @@ use client::{Client, Dialect};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "gateway",
-    shows: "orders and streams in Binance Spot's dialect, beside the binary protocol and an echo",
+    shows: "orders in Binance Spot's dialect, beside the binary protocol and an echo",
     peers: &["hyper"],
     notes: "Durable: the exchange's journal and the gateway's log. Each order is signed (HMAC); \
             one in eight trades.",
@@ -78,41 +77,30 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let websocket = orders("websocket/1k", heading, open, plan(0, CONNECTIONS, 1_000));
     let heading = "POST order over 8 keep-alive connections, one after the other on each";
     let rest = orders("rest/8", heading, closed, plan(CONNECTIONS, 0, 0));
-    let mut all = vec![
+    vec![
         websocket.goal(Goal::ratio([WEBSOCKET, BINARY], P50, 1.0 / 3.0)),
         rest.goal(Goal::ratio([REST, ECHO], THROUGHPUT, 0.5)),
-    ];
-    all.push(streams::case(settings));
-    all
+    ]
 }
 
-/// Writes the files of a gateway: symbols from 1 on, the first of them BTCUSDT, and a key for each
-/// user.
-fn prepare(
-    directory: &Path,
-    symbols: usize,
-    users: impl Iterator<Item = i64>,
-) -> Result<Vec<NewKey>, String> {
+/// Writes the files of a gateway: symbol 1, and a key for each user.
+fn prepare(directory: &Path) -> Result<Vec<NewKey>, String> {
     fs::create_dir_all(directory).map_err(text)?;
-    let mut file = "[assets]\nBTC = { currency = 1, decimals = 4 }\n\
-                    USDT = { currency = 2, decimals = 6 }\n"
-        .to_owned();
-    for symbol in 1..=symbols {
-        let name = streams::name(symbol);
-        file += &format!("[symbols.{name}]\nsymbol = {symbol}\nbase = \"BTC\"\nquote = \"USDT\"\n");
-    }
+    let file = "[assets]\nBTC = { currency = 1, decimals = 4 }\n\
+                USDT = { currency = 2, decimals = 6 }\n\
+                [symbols.BTCUSDT]\nsymbol = 1\nbase = \"BTC\"\nquote = \"USDT\"\n";
     fs::write(directory.join(SYMBOLS), file).map_err(text)?;
     let place = directory.join(API_KEYS);
     let key = |user| create(&place, KeyKind::Hmac, UserId(user), false).map_err(text);
-    users.map(key).collect()
+    users().map(key).collect()
 }
 
 /// Adds users, and orders for them to meet.
-fn set_up_users(child: &Child, users: std::ops::Range<i64>) -> Result<(), String> {
+fn set_up_users(child: &Child) -> Result<(), String> {
     let Some(admin) = child.admin else {
         return Ok(());
     };
-    administer(admin, &set_up(1, std::iter::once(MAKER).chain(users)))?;
+    administer(admin, &set_up(std::iter::once(MAKER).chain(users())))?;
     let mut maker = Caller::connect(child.trade, hello(Role::Trade, MAKER, false))?;
     for (id, side, price) in [(1, Action::Bid, PRICE - 1), (2, Action::Ask, PRICE + 1)] {
         let terms = (price, 1 << 34);
@@ -130,12 +118,12 @@ fn users() -> std::ops::Range<i64> {
 fn by_http(plan: &Plan, work: &str, dialect: Dialect) -> Ran {
     let mut keys = Vec::new();
     let child = Child::start_in(work, |directory| {
-        keys = prepare(directory, 1, users())?;
+        keys = prepare(directory)?;
         Ok(())
     })?;
     if let Some(to) = child.gateway {
-        set_up_users(&child, users())?;
-        client::until_listed(to, &streams::name(1))?;
+        set_up_users(&child)?;
+        client::until_listed(to, "BTCUSDT")?;
     }
     let to = child.gateway.unwrap_or(child.trade);
     let lines = users().zip(keys);
@@ -145,7 +133,7 @@ fn by_http(plan: &Plan, work: &str, dialect: Dialect) -> Ran {
 
 fn by_binary_protocol(plan: &Plan) -> Ran {
     let child = Child::start(SYNCED)?;
-    set_up_users(&child, users())?;
+    set_up_users(&child)?;
     let sessions = users().map(|user| {
         let mut orders = orders(user);
         Session::connect(child.trade, user, true, move || orders().into())

@@ -1,12 +1,10 @@
-//! Records of 64 bytes are appended to a log: not synced, in commits of 1, 256 and 4,096, as a load
-//! of many segments, and from several threads.
+//! Records of 64 bytes are appended to a log: not synced, in commits of 1, 256 and 4,096, and as a
+//! load of many segments.
 //!
 //! Every run writes a new log in a directory of its own below that for temporary files (`TMPDIR`
 //! names another one). Our commits go to one segment, which is prepared before the clock starts: in
 //! a program a thread prepares the next one, or a file is used again. A load is written with the
 //! defaults: segments of 32 MiB, which are prepared meanwhile.
-
-pub(crate) mod producers;
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -25,7 +23,7 @@ use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "journal",
-    shows: "records into a log: not synced, in commits, as a load, and from several threads",
+    shows: "records into a log: not synced, in commits, and as a load",
     peers: &["fjall", "okaywal"],
     notes: "",
     cases,
@@ -87,9 +85,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let heading = format!("{} MiB, synced at their end or not", (records * 64) >> 20);
         case(name, heading, records, 1, is_synced).goal(goal(BUFFERED, least))
     });
-    let mut cases: Vec<Case> = commits.into_iter().chain(loads).collect();
-    cases.push(producers::case(settings));
-    cases
+    commits.into_iter().chain(loads).collect()
 }
 
 /// A log appends the records of these numbers, and commits them.

@@ -30,7 +30,6 @@ pub(crate) struct Experiment {
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     pipeline::EXPERIMENT,
     channels::CHANNELS,
-    channels::BURST,
     exchange::EXPERIMENT,
     gateway::EXPERIMENT,
     hash::EXPERIMENT,

@@ -1,10 +1,9 @@
 //! The exchange on three machines, that is three programs and three nodes of etcd on loopback:
-//! beside one machine, and beside a bare loop of the same transactions; after faults; and copies.
+//! beside one machine, and beside a bare loop of the same transactions; and after faults.
 //!
 //! All run on one machine, whose processors and disk they share: on three, each has its own.
 
 mod bare;
-mod copy;
 mod faults;
 mod machines;
 
@@ -23,7 +22,7 @@ pub(crate) use machines::child;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "replicate",
-    shows: "three replicas by etcd beside one machine and bare transactions; faults; copies",
+    shows: "three replicas by etcd beside one machine and bare transactions; faults",
     peers: &[],
     notes: "Replicas, nodes of etcd and the loader share one machine.",
     cases,
@@ -68,7 +67,6 @@ fn cases(settings: &Settings) -> Vec<Case> {
         fault("fault/primary", Fault::Primary),
         fault("fault/leader of etcd", Fault::Leader),
         fault("fault/both", Fault::Both),
-        copy::case(settings),
     ]
 }
 
@@ -92,7 +90,7 @@ fn replicas(plan: &Plan) -> Ran {
     let mut machines = Machines::start()?;
     let users = FIRST_USER..FIRST_USER + plan.scheduled as i64;
     let primary = machines.primary()?;
-    machines.administer(&set_up(1, users.clone()))?;
+    machines.administer(&set_up(users.clone()))?;
     let sessions = connect_all(machines.trade(primary), users, false)?;
     let child = machines.child(primary);
     drive_lines(child, sessions, plan, WINDOW).map(shortened)

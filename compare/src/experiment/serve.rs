@@ -113,23 +113,19 @@ fn subjects() -> Subjects<Plan> {
 
 pub(crate) const SYMBOL: SymbolId = SymbolId(1);
 
-/// Returns the commands that add pairs without fees, from `SYMBOL` on, and users with money in
-/// both currencies.
-pub fn set_up(pairs: i32, users: impl Iterator<Item = i64>) -> Vec<Command> {
+/// Returns the commands that add a pair without fees, `SYMBOL`, and users with money in both
+/// currencies.
+pub fn set_up(users: impl Iterator<Item = i64>) -> [Command; 2] {
     const MONEY: i64 = 1 << 50;
-    /// A frame holds as many pairs.
-    const PAIRS_MAX: usize = 500;
     let currencies = [CurrencyId(1), CurrencyId(2)];
-    let pair = |at| SymbolSpec::pair(SymbolId(SYMBOL.0 + at), currencies[0], currencies[1]);
-    let pairs: Vec<SymbolSpec> = (0..pairs).map(pair).collect();
+    let pair = SymbolSpec::pair(SYMBOL, currencies[0], currencies[1]);
     let money = || currencies.map(|currency| (currency, MONEY)).to_vec();
     let accounts = users.map(|uid| AccountSpec::new(UserId(uid), money()));
     let accounts: Vec<AccountSpec> = accounts.collect();
-    let pairs = pairs.chunks(PAIRS_MAX);
-    let pairs = pairs.map(|pairs| Command::AddSymbols(pairs.into()));
-    pairs
-        .chain([Command::AddAccounts(accounts.into())])
-        .collect()
+    [
+        Command::AddSymbols([pair].into()),
+        Command::AddAccounts(accounts.into()),
+    ]
 }
 
 /// The orders of one session, around a price: about one in sixteen trades, the others are placed

@@ -4,7 +4,6 @@
 //! million of them, or 30,000 coroutines get 100 each. Our coroutines are in `counts`, where their
 //! instructions are counted.
 
-pub(crate) mod bursts;
 pub(crate) mod peers;
 
 use std::hint::black_box;
@@ -21,7 +20,7 @@ use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "tasks",
-    shows: "messages to coroutines on one thread, fibers, timers, and bursts from another thread",
+    shows: "messages to coroutines on one thread, fibers, and timers",
     peers: &["futures-channel", "oneshot", "tokio"],
     notes: "By hand: the receiver's future is polled without an executor, which is what the \
             channel alone costs; LocalSet: as tasks of tokio's, which is what a program pays. A \
@@ -90,7 +89,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
     let heading = format!("begun and given up, {PENDING} under way");
     let timers = case("timers", &heading, timers, 1, messages / 4);
     let timers = timers.goal(Goal::at_most(sleep, 0, 15.0));
-    vec![one, many, peers, ends, timers, bursts::case(messages)]
+    vec![one, many, peers, ends, timers]
 }
 
 /// Returns the coroutines and fibers of this project.

@@ -106,7 +106,7 @@ fn another_hash_is_refused() {
 fn orders_rest_trade_and_are_cancelled() {
     let mut state = State::new(Rules::default());
     let mut events = Events::new();
-    for command in set_up(1, [1, 2].into_iter()) {
+    for command in set_up([1, 2].into_iter()) {
         let result = apply(&mut state, &command, &mut events);
         assert_eq!(result, ResultCode::Success);
     }

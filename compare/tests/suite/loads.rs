@@ -4,7 +4,7 @@ use thalweg::wait::cores;
 use thalweg_compare::pipelines::{Event, Stamp, Step, Tail, Tally};
 use thalweg_compare::runner::Run;
 use thalweg_compare::sender::{LATENCY, Load, line, run};
-use thalweg_compare::threads::{Samples, Seats, crew, parse_account};
+use thalweg_compare::threads::{Samples, Seats, crew};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::recorder;
 
@@ -130,14 +130,6 @@ fn both_run_where_they_should_and_a_core_that_is_not_there_stops_both() {
 fn every_thread_of_a_crew_runs_once() {
     let all = crew(vec![1, 2], vec![3], |at, n| (at, n), |at, n| (at, n));
     assert_eq!(all, (vec![(0, 1), (1, 2)], vec![(0, 3)]));
-}
-
-#[test]
-fn the_systems_account_is_read() {
-    let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
-    let account = parse_account("1554768 20 1\n", status);
-    assert_eq!(account, Ok([1_554_768.0, 15.0]));
-    assert!(parse_account("", status).is_err());
 }
 
 #[test]

@@ -56,20 +56,14 @@ channels/fanout/1x20 | gil spmc | time_per_message
 channels/sparse/20us/regular/across | thalweg spsc latency | latency_p50
 channels/sparse/1ms/regular/shared-core | crossbeam | latency_p50
 channels/oneshot/across | tokio oneshot | reply_p50
-channels/idle | thalweg spsc | receiver_cpu_per_s
-burst/20x1 | thalweg | latency_p99
-burst/20x1 | crossbeam | latency_p99
 exchange/core/trading | thalweg all parts | cpu_per_command
 exchange/core/sweeps | thalweg all parts | cpu_per_trade
 exchange/core/resting_1m | thalweg all parts, batches of 256 | cpu_per_command
-exchange/tails/growing | thalweg all parts | slowest
-exchange/tails/window | thalweg all parts | slowest
 exchange/cores/engine/trading | thalweg service caller:1+threads:1 | throughput
 exchange/cores/bytes/trading | thalweg apply_batch, a loop | throughput
 gateway/websocket/1k | gateway, WebSocket API | acknowledged p50
 gateway/websocket/1k | serve, binary protocol | acknowledged p99
 gateway/rest/8 | hyper echo | orders a second
-gateway/streams/1000 | gateway, 100 connections | server's processor time in a second
 hash/short/8 | thalweg | time
 hash/one/64KiB | C xxHash 0.8.3 | time
 hash/scatter/1 | thalweg | time
@@ -79,7 +73,6 @@ journal/commit/1 | fjall | commit p50
 journal/commit/256 | okaywal | commit p99
 journal/commit/4096 | growing file + fdatasync | commit p50
 journal/load/synced | thalweg-journal | time of a record
-journal/producers/8 | mutex, growing file + fdatasync | acknowledged p99
 serve/tcp/32 | serve, durable | server's processor time of a command
 serve/tcp/1 | serve, not durable, with reports | commands a second
 serve/open-tcp/500k | bare echo | acknowledged p50
@@ -89,12 +82,10 @@ serve/recovery | opened | commands a second
 replicate/acknowledged/1k | three replicas | acknowledged p50
 replicate/acknowledged/50k | bare etcd transactions | acknowledged p99
 replicate/fault/both | three replicas | answered again after
-replicate/copy | copied | commands a second, received and opened
 tasks/one | thalweg fiber | time of one
 tasks/many/in order | thalweg stack switch | time of one
 tasks/peers/one | tokio oneshot, by hand | time of one
 tasks/peers/one | futures unbounded, LocalSet | time of one
-tasks/burst | tokio mpsc, one a task | time of one
 bus/publish/2/1024 | thalweg bus | time_of_a_call
 bus/hop | disruptor (try, yield) | latency_p50
 bus/stream/1 | tokio broadcast | time_per_message
@@ -225,7 +216,7 @@ fn misuse_is_an_error() {
     assert_eq!(refused(&["pipelines"]), expected);
     let none = refused(&[&["tasks", "--cases", "nosuch"], &TINY[..]].concat());
     let expected = "error: no case of \"tasks\" is asked for; there are one, many/in order, \
-                    peers/one, ends, timers, burst\n";
+                    peers/one, ends, timers\n";
     assert_eq!(none, expected);
     for wrong in [
         &["pipeline", "--repetitions", "0"][..],

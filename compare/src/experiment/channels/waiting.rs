@@ -1,5 +1,5 @@
-//! Both ends wait in the peer's own way: for rare messages, of which latency and processor time are
-//! measured; and for no message at all.
+//! Both ends wait in the peer's own way for rare messages, of which latency and processor time are
+//! measured.
 //!
 //! Latency counts from just before `send` until `recv` has returned, so that the sender's own
 //! lateness is not in it. Processor time is that of each thread by its own clock, from after the
@@ -8,17 +8,16 @@
 //! is.
 
 use std::num::NonZeroU64;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::thread::{gettid, set_current_timer_slack};
+use rustix::thread::set_current_timer_slack;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::load::{OpenLoop, Rate};
 
-use crate::case::{Case, Goal, Settings};
+use crate::case::{Case, Settings};
 use crate::channels::{BlockingRecv, BlockingSend, Channel, LAST, each_blocking, subjects};
 use crate::runner::{Metric, Ran, Run, subject};
-use crate::threads::{Samples, Seats, account, thread_cpu_ns};
+use crate::threads::{Samples, Seats, thread_cpu_ns};
 
 const SPARSE_METRICS: &[Metric] = &Metric::times([
     "latency_p50",
@@ -160,72 +159,4 @@ fn nothing_sent(load: &Sparse) -> Ran {
     let (side, ()) = load.seats()?.run(|| load.send(|_| ()), || ())?;
     let [p50, p99] = side.samples.quantiles_ns([0.5, 0.99]);
     Ok(Run::of([p50, p99, 0.0, side.cpu_ns, side.cpu_ns]))
-}
-
-const IDLE_METRICS: &[Metric] = &[
-    Metric::lower("receiver_cpu_per_s", "ns"),
-    Metric::lower("sender_cpu_per_s", "ns"),
-    Metric::lower("receiver_switches_per_s", "count"),
-    Metric::lower("sender_switches_per_s", "count"),
-];
-
-const IDLE_CAPACITY: usize = 16;
-/// No channel of that capacity has room for as many.
-const MESSAGES: u64 = 4_096;
-/// Both wait after this time.
-const SETTLE: Duration = Duration::from_millis(100);
-
-/// Makes the case without messages.
-pub(crate) fn idle_case(settings: &Settings) -> Case {
-    let heading = "a receiver on an empty channel and a sender on a full one";
-    let span_ns = settings.count(1_000_000_000);
-    let case = Case::of("idle", heading, IDLE_METRICS, each_blocking!(idle), span_ns);
-    let both = [0, 1].map(|end| Goal::at_most("thalweg spsc", end, 0.5e6));
-    case.repeated(7).goals(both)
-}
-
-/// One thread waits to receive from an empty channel, another one to send into a full one. Measures
-/// their processor time and context switches a second, as the system counts them.
-fn idle<C>(span_ns: &u64) -> Ran
-where
-    C: Channel<u64, Tx: BlockingSend<u64>, Rx: BlockingRecv<u64>>,
-{
-    let (mut waker, mut waiting_rx) = C::pair(IDLE_CAPACITY);
-    let (mut waiting_tx, mut drain) = C::pair(IDLE_CAPACITY);
-    let (started, ids) = mpsc::channel();
-    let id = || gettid().as_raw_nonzero().get();
-    let receiver_started = started.clone();
-    let receiver = std::thread::spawn(move || {
-        let _ = receiver_started.send((0, id()));
-        waiting_rx.recv()
-    });
-    let sender = std::thread::spawn(move || {
-        let _ = started.send((1, id()));
-        (0..MESSAGES).for_each(|value| waiting_tx.send(value));
-        waiting_tx
-    });
-    let mut ids: Vec<(usize, i32)> = ids.iter().take(2).collect();
-    ids.sort_unstable();
-    let [(_, receives), (_, sends)] = ids[..] else {
-        return Err("a thread did not start".to_owned());
-    };
-    let span = Duration::from_nanos(*span_ns);
-    std::thread::sleep(SETTLE.min(span));
-    let accounts = || [account(receives), account(sends)];
-    let (before, since) = (accounts(), Instant::now());
-    std::thread::sleep(span);
-    let (after, seconds) = (accounts(), since.elapsed().as_secs_f64());
-    waker.send(7);
-    let lost = (0..MESSAGES).filter(|value| drain.recv() != Some(*value));
-    let mut lost = lost.count() as u64;
-    let received = receiver.join().map_err(|_| "the receiver panicked")?;
-    lost += u64::from(received != Some(7));
-    drop(sender.join().map_err(|_| "the sender panicked")?);
-    let mut values = [0.0; 4];
-    for (end, (before, after)) in before.into_iter().zip(after).enumerate() {
-        let (before, after) = (before?, after?);
-        values[end] = (after[0] - before[0]) / seconds;
-        values[2 + end] = (after[1] - before[1]) / seconds;
-    }
-    Ok(Run::of(values).with_lost(lost))
 }

@@ -1,5 +1,5 @@
 //! The engine in a loop beside the service, on one thread and on two: commands as fast as they go,
-//! for the bare engine, and from bytes in to bytes out; and on schedule.
+//! for the bare engine, and from bytes in to bytes out.
 //!
 //! From bytes to bytes, the caller decodes the commands' frames and submits them; the publish stage
 //! makes market data of each outcome, and writes the outcome and the messages as frames.
@@ -12,11 +12,8 @@ use thalweg_exchange::service::{Outcome, Service, ServiceOptions, ServiceResults
 use thalweg_exchange::{Command, Events, State, apply, apply_batch};
 use thalweg_measure::clock::Clock;
 
-use super::flow::Flow;
 use super::wire::{Total, Wire, decode};
-use crate::pipelines::Stamp;
 use crate::runner::{Metric, Ran, Run, Subjects, subject, text};
-use crate::sender::{Line, Load, line, run};
 
 pub(crate) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
 
@@ -141,62 +138,4 @@ fn served<const BYTES: bool>(wire: &Wire, placement: Placement) -> Ran {
     }
     let ServiceResults { state, .. } = service.join().map_err(text)?;
     Ok(done(wire, begin, &state, total))
-}
-
-/// Returns the engine in the sender's loop, and the service under its placements, on schedule.
-pub(crate) fn paced(load: Load) -> Subjects<Flow> {
-    let mut all = vec![subject(APPLY, move |flow: &Flow| {
-        run(load, |mut tail| {
-            let (state, mut events) = (flow.warm(), Events::new());
-            Ok(commands(
-                flow,
-                state,
-                move |state, command, stamp| {
-                    apply(state, command, &mut events);
-                    tail.take(stamp);
-                    true
-                },
-                drop,
-            ))
-        })
-    })];
-    let auto = ("thalweg service auto", Placement::auto());
-    for (name, placement) in placements().into_iter().chain([auto]) {
-        all.push(subject(name, move |flow: &Flow| {
-            run(load, |mut tail| {
-                let options = ServiceOptions {
-                    capacity: 2 * CAPACITY,
-                    placement: placement.clone(),
-                    ..ServiceOptions::default()
-                };
-                let publish = move |outcome: Outcome<'_>| {
-                    tail.take(Stamp {
-                        number: outcome.sequence,
-                        intended_ticks: outcome.tag,
-                    });
-                };
-                let service = Service::start(flow.warm(), options, publish).map_err(text)?;
-                let put = |service: &mut Service, command: &Command, stamp: Stamp| {
-                    service.submit(command, stamp.intended_ticks).is_ok()
-                };
-                // The tally shows what is missing.
-                Ok(commands(flow, service, put, |service| _ = service.join()))
-            })
-        }));
-    }
-    all
-}
-
-/// Makes a line of the commands of a flow, which ends with the last of them.
-fn commands<T>(
-    flow: &Flow,
-    target: T,
-    mut put: impl FnMut(&mut T, &Command, Stamp) -> bool,
-    finish: impl FnOnce(T),
-) -> impl Line {
-    let publish = move |target: &mut T, stamp: Stamp| {
-        let command = flow.commands.get(stamp.number as usize);
-        command.is_some_and(|command| put(target, command, stamp))
-    };
-    line(target, publish, finish)
 }

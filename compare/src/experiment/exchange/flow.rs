@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use counts::venue::{RESERVE, SYMBOL, behind, place, setup, side};
+use counts::venue::{SYMBOL, behind, place, setup, side};
 use flate2::bufread::GzDecoder;
 use thalweg_exchange::book::{Book, Level, RestingOrder};
 use thalweg_exchange::stream::LoadStream;
@@ -30,9 +30,9 @@ pub type Levels = Vec<(Action, Level)>;
 pub struct Flow {
     symbol: SymbolId,
     /// These commands add the symbol and the users, and fund them.
-    pub(crate) setup: Vec<Command>,
+    setup: Vec<Command>,
     /// These commands fill the book.
-    pub(crate) prefill: Vec<Command>,
+    prefill: Vec<Command>,
     /// These commands are timed, or a part of them.
     pub commands: Vec<Command>,
     /// The parts that are timed: from one command to before another. An empty list times all.
@@ -141,11 +141,6 @@ impl Flow {
         state
     }
 
-    /// Returns a state as [`ready`](Self::ready) does.
-    pub(crate) fn warm(&self) -> State {
-        self.ready(|_, _, _| ())
-    }
-
     /// Returns how many commands are timed.
     pub fn timed(&self) -> usize {
         match &self.blocks[..] {
@@ -187,7 +182,7 @@ impl Flow {
     }
 }
 
-pub(crate) fn succeed(state: &mut State, command: &Command, events: &mut Events) {
+fn succeed(state: &mut State, command: &Command, events: &mut Events) {
     let code = apply(state, command, events);
     assert_eq!(code, ResultCode::Success, "wrong result of {command:?}");
 }
@@ -399,26 +394,4 @@ pub fn resting(orders: u64, users: i64, levels: i64, count: u64) -> Flow {
     let commands = (0..count).map(|_| next()).collect();
     let setup = setup(SymbolType::CurrencyPair, users);
     Flow::new(setup, prefill, commands, Vec::new())
-}
-
-/// Makes a flow of bids on 4,000 levels, then on 4,000 levels far above them, and so on: each time
-/// the window follows, full of levels before and after.
-pub(crate) fn rising(jumps: u64) -> Flow {
-    const LEVELS: i64 = 4_000;
-    let jumps = jumps as i64;
-    assert!(jumps * 3 * LEVELS < RESERVE, "money is held for less");
-    let mut random = SplitMix::new(3);
-    let orders = (0..jumps * 5 * LEVELS).map(|at| {
-        let (jump, order) = (at / (5 * LEVELS), at % (5 * LEVELS));
-        let level = match order {
-            0..LEVELS => order,
-            _ => random.below(LEVELS as u64) as i64,
-        };
-        let terms = (1 + jump * 3 * LEVELS + level, 1);
-        let uid = UserId(1 + at % 1_000);
-        Command::Place(place(OrderId(at), uid, Action::Bid, terms))
-    });
-    let orders = orders.collect();
-    let setup = setup(SymbolType::CurrencyPair, 1_000);
-    Flow::new(setup, Vec::new(), orders, Vec::new())
 }

@@ -38,7 +38,7 @@ impl Client {
     ) -> Result<Self, String> {
         let stream = match dialect {
             Dialect::Rest => open(to)?,
-            Dialect::WebSocket => upgrade(to, "/ws-api/v3")?,
+            Dialect::WebSocket => upgrade(to)?,
         };
         Ok(Self {
             socket: Socket::new(stream)?,
@@ -170,7 +170,7 @@ fn response(bytes: &[u8]) -> Result<Option<usize>, String> {
 }
 
 /// Returns the content of a frame of a server, and its whole length, where all of it is there.
-pub(crate) fn frame(bytes: &[u8]) -> Option<(&[u8], usize)> {
+fn frame(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let (head, length) = match *bytes.get(1)? {
         126 => (
             4,
@@ -203,14 +203,13 @@ fn open(to: SocketAddr) -> Result<TcpStream, String> {
     Ok(stream)
 }
 
-/// Opens a WebSocket.
-pub(crate) fn upgrade(to: SocketAddr, path: &str) -> Result<TcpStream, String> {
+/// Opens a WebSocket of the API.
+fn upgrade(to: SocketAddr) -> Result<TcpStream, String> {
     let mut stream = open(to)?;
-    let head = format!(
-        "GET {path} HTTP/1.1\r\nHost: gateway\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    );
-    stream.write_all(head.as_bytes()).map_err(text)?;
+    let head = b"GET /ws-api/v3 HTTP/1.1\r\nHost: gateway\r\nUpgrade: websocket\r\n\
+        Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+        Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    stream.write_all(head).map_err(text)?;
     let (mut answer, mut byte) = (Vec::new(), [0]);
     while !answer.ends_with(b"\r\n\r\n") {
         stream.read_exact(&mut byte).map_err(text)?;

@@ -28,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Starts machines, lets the fault happen, and returns when the next command was answered.
 pub(super) fn run(fault: Fault) -> Ran {
     let mut machines = Machines::start()?;
-    machines.administer(&set_up(1, USERS))?;
+    machines.administer(&set_up(USERS))?;
     let mut users = USERS;
     let all = machines.all();
     until_answered(&all, &mut users)?;

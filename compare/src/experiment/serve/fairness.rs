@@ -204,7 +204,7 @@ fn start(attacks: &[(i64, Attack)]) -> Result<(Child, SocketAddr), String> {
     let child = Child::start(LIMITED)?;
     let admin = child.admin.ok_or("a server has an administrator")?;
     let attackers = attacks.iter().map(|&(uid, _)| uid);
-    let mut commands = set_up(1, [POLITE].into_iter().chain(attackers));
+    let mut commands = set_up([POLITE].into_iter().chain(attackers)).to_vec();
     let (limits, needs_orders) = (UserLimits::NONE, |attack: &Attack| attack.needs_orders);
     commands.extend(attacks.iter().map(|(uid, attack)| Command::SetLimits {
         uid: Some(UserId(*uid)),

@@ -134,7 +134,7 @@ fn without(flow: &Flow, span: Duration) -> Ran {
     };
     let started = Service::start(State::new(Rules::default()), options, |_| ());
     let mut service = started.map_err(text)?;
-    for command in set_up(1, 1..=SESSIONS) {
+    for command in set_up(1..=SESSIONS) {
         service.submit(&command, 0).map_err(text)?;
     }
     service.drain().map_err(text)?;
@@ -181,7 +181,7 @@ fn open(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
 /// Opens an exchange with a new market.
 fn open_new(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
     let mut exchange = open(place, sync)?;
-    for command in set_up(1, 1..=SESSIONS) {
+    for command in set_up(1..=SESSIONS) {
         let submitted = exchange.submit(Origin::Engine, &command, 0);
         submitted.map_err(text)?;
     }
@@ -190,13 +190,13 @@ fn open_new(place: &Path, sync: SyncMode) -> Result<Exchange, String> {
 }
 
 /// The directory of an exchange that ended without a last snapshot.
-pub(crate) struct Left {
-    pub(crate) place: Scratch,
-    pub(crate) commands: u64,
+struct Left {
+    place: Scratch,
+    commands: u64,
 }
 
 /// Has an exchange take this number of commands of a flow, and end as in a crash.
-pub(crate) fn leave(commands: u64) -> Result<Left, String> {
+fn leave(commands: u64) -> Result<Left, String> {
     let place = Scratch::new("recovery");
     let mut exchange = open_new(&place.0, SyncMode::Always)?;
     let commands_before = exchange.number();

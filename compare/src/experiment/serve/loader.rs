@@ -40,7 +40,7 @@ fn start(work: &str, plan: &Plan, wants_reports: bool) -> Result<(Child, Vec<Ses
     let child = Child::start(work)?;
     let users = FIRST_USER..FIRST_USER + (plan.saturating + plan.scheduled) as i64;
     if let Some(admin) = child.admin {
-        administer(admin, &set_up(1, users.clone()))?;
+        administer(admin, &set_up(users.clone()))?;
     }
     let sessions = connect_all(child.trade, users, wants_reports)?;
     Ok((child, sessions))
