@@ -9,7 +9,7 @@ pub mod caps;
 #[cfg(target_os = "linux")]
 pub mod compare;
 #[cfg(all(test, target_os = "linux"))]
-mod documented;
+mod documented_tests;
 pub mod evidence;
 #[cfg(target_os = "linux")]
 pub mod machine;

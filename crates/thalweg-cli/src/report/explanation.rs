@@ -156,7 +156,7 @@ pub(crate) fn missed_rate(input: &Input, latency: &Latency) -> Option<String> {
 mod tests {
     use super::*;
     use crate::report::facts::{Facts, HandOver};
-    use crate::report::sample::facts;
+    use crate::report::tests::facts;
 
     fn sentence(change: impl FnOnce(&mut Facts)) -> String {
         let mut facts = facts();

@@ -559,7 +559,7 @@ fn round_up(most: f64) -> (f64, f64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample::facts;
+    use crate::report::tests::facts;
 
     #[test]
     fn a_page_has_every_part_and_nothing_from_outside() {

@@ -5,5 +5,5 @@ pub(crate) mod facts;
 pub(crate) mod html;
 pub(crate) mod machine;
 #[cfg(test)]
-pub(crate) mod sample;
+pub(crate) mod tests;
 pub(crate) mod text;

@@ -350,7 +350,7 @@ fn slowest(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::sample::facts;
+    use crate::report::tests::facts;
 
     #[test]
     fn every_fact_is_there() {
