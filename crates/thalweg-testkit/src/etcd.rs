@@ -6,15 +6,18 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::own_host;
+
 /// The number of nodes.
 pub const NODES: usize = 3;
 
-/// Returns free ports. Another program may take one before it is used.
+/// Returns free ports of a host. Another program may take one before it is used, unless the host is
+/// [its own](crate::own_host).
 ///
 /// # Errors
 /// The system has none.
-pub fn free_ports(count: usize) -> io::Result<Vec<u16>> {
-    let listeners = (0..count).map(|_| TcpListener::bind("127.0.0.1:0"));
+pub fn free_ports(host: &str, count: usize) -> io::Result<Vec<u16>> {
+    let listeners = (0..count).map(|_| TcpListener::bind((host, 0)));
     let listeners = listeners.collect::<io::Result<Vec<TcpListener>>>()?;
     let port = |listener: &TcpListener| Ok(listener.local_addr()?.port());
     listeners.iter().map(port).collect()
@@ -43,7 +46,7 @@ impl Cluster {
     /// # Errors
     /// There is no etcd, there are no free ports, or the directory takes no files.
     pub fn start(within: &Path) -> io::Result<Self> {
-        Self::start_at(within, "127.0.0.1")
+        Self::start_at(within, &own_host().to_string())
     }
 
     /// Starts the nodes as [`start`](Self::start) does, at another address of this machine.
@@ -51,7 +54,7 @@ impl Cluster {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn start_at(within: &Path, host: &str) -> io::Result<Self> {
-        let ports = free_ports(2 * NODES)?;
+        let ports = free_ports(host, 2 * NODES)?;
         let (clients, peers) = ports.split_at(NODES);
         let mut cluster = Self {
             within: within.to_owned(),
