@@ -145,34 +145,44 @@ fn the_slowest_event_is_blamed_on_the_stage_that_was_slow() {
 #[test]
 fn waiting_for_room_is_part_of_the_time() {
     // The stage lets nothing through until the publisher has waited for a while.
-    let gate = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
-    let theirs = std::sync::Arc::clone(&gate);
-    let mut pipeline = Pipeline::builder(4, || 0u64)
-        .stage("gate", move |_, _| {
-            // ORDERING: Relaxed; a flag and nothing else.
-            while !theirs.load(std::sync::atomic::Ordering::Relaxed) {
+    let published_behind_a_gate = |paused_ms: u128| {
+        let gate = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let theirs = std::sync::Arc::clone(&gate);
+        let mut pipeline = Pipeline::builder(4, || 0u64)
+            .stage("gate", move |_, _| {
+                // ORDERING: Relaxed; a flag and nothing else.
+                while !theirs.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+            })
+            .placement(Placement::threads(1))
+            .sample_every(1)
+            .build()
+            .unwrap();
+        let opener = std::thread::spawn(move || {
+            let begin = std::time::Instant::now();
+            while begin.elapsed().as_millis() < paused_ms {
                 std::thread::yield_now();
             }
-        })
-        .placement(Placement::threads(1))
-        .sample_every(1)
-        .build()
-        .unwrap();
-    let opener = std::thread::spawn(move || {
-        let begin = std::time::Instant::now();
-        while begin.elapsed().as_millis() < 20 {
-            std::thread::yield_now();
+            gate.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        for _ in 0..8 {
+            pipeline.publish(|_| ()).unwrap();
         }
-        gate.store(true, std::sync::atomic::Ordering::Relaxed);
-    });
-    for _ in 0..8 {
-        pipeline.publish(|_| ()).unwrap();
-    }
-    opener.join().unwrap();
-    let stats = pipeline.join().unwrap();
-    let waited = stats.slowest.iter().find(|slow| slow.unsent_ns > 0);
-    let waited = waited.unwrap_or_else(|| panic!("no one waited for room: {stats}"));
-    assert!(waited.sequence >= 4, "{stats}");
+        opener.join().unwrap();
+        pipeline.join().unwrap()
+    };
+    // A publisher that was kept from running meanwhile has not waited.
+    let mut paused_ms = 20;
+    let (waited, stats) = loop {
+        let stats = published_behind_a_gate(paused_ms);
+        if let Some(waited) = stats.slowest.iter().find(|slow| slow.unsent_ns > 0) {
+            break (waited.sequence, stats);
+        }
+        assert!(paused_ms < 60_000, "no one waited for room: {stats}");
+        paused_ms *= 2;
+    };
+    assert!(waited >= 4, "{stats}");
     assert!(stats.unsent_mean_ns > 0.0, "{stats}");
 }
 
