@@ -5,12 +5,14 @@ Usage: guide.py PROGRAM DIRECTORY PAGE
 """
 
 import ast
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.request
 
 PROGRAM, DIRECTORY, PAGE = sys.argv[1:4]
 # Its ports are those that everybody has: so it gets a network of its own, where that can be had.
@@ -32,6 +34,13 @@ def blocks():
     return commands, program
 
 
+def has_orders(base):
+    """Returns whether the demo's book has what the program shows and takes."""
+    with urllib.request.urlopen(base + "/api/v3/depth?symbol=BTCUSDT") as answer:
+        book = json.load(answer)
+    return len(book["bids"]) >= 3 and len(book["asks"]) >= 3
+
+
 def follow():
     """Starts the exchange, and trades with it."""
     commands, program = blocks()
@@ -49,7 +58,9 @@ def follow():
         for filled in re.search(r"apiKey (\w+)\s+secret (\w+)", text).groups():
             program = program.replace("…", filled, 1)
         # A reader takes longer.
-        time.sleep(2)
+        base, = re.findall(r'base = "(.*)"', program)
+        while not has_orders(base):
+            time.sleep(0.05)
         shown = subprocess.check_output([sys.executable, "-c", program], text=True).splitlines()
     finally:
         os.killpg(server.pid, signal.SIGTERM)

@@ -44,7 +44,7 @@ class Program:
     def end(self):
         """Ends the process."""
         self.process.stdin.close()
-        assert self.process.wait(20) == 0, self.name
+        assert self.process.wait() == 0, self.name
 
 
 def commands(modules):

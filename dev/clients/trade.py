@@ -51,10 +51,17 @@ def refused(error, call):
     raise AssertionError(f"no {error.__name__}")
 
 
+def await_market(one):
+    """Waits until the demo has orders on both sides, trades and candles."""
+    while True:
+        book = one.fetch_order_book(PAIR)
+        if book["bids"] and book["asks"] and one.fetch_trades(PAIR) and one.fetch_ohlcv(PAIR, "1m"):
+            return
+        time.sleep(0.05)
+
+
 def trade(one, other):
     """Places, follows, replaces and cancels orders, and is refused."""
-    assert one.fetch_order_book(PAIR)["bids"], "the book is empty"
-    assert len(one.fetch_trades(PAIR)) > 0 and len(one.fetch_ohlcv(PAIR, "1m")) > 0
     order = one.create_order(PAIR, "limit", "buy", 0.001, 50)
     assert order["status"] == "open" and one.fetch_balance()["USDT"]["used"] == 0.05
     assert [o["id"] for o in one.fetch_open_orders(PAIR)] == [order["id"]]
@@ -125,8 +132,8 @@ def main():
     kills, modules = int(sys.argv[3]), (sys.argv + [None])[4]
     print(programs.run(PROGRAM, DIRECTORY + "/programs", modules), flush=True)
     server = Server(PROGRAM, DIRECTORY + "/kills")
-    time.sleep(2)
     one = ccxt_client(server.base, server.keys[0])
+    await_market(one)
     trade(one, binance_client(server.base, server.keys[1]))
     before, executed = fills(one), 0
     for round_number in range(kills):

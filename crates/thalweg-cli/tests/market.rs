@@ -71,6 +71,11 @@ fn run(file: &str) -> Vec<Trade> {
 
 /// Returns Bitstamp messages, one a millisecond: orders around a price come, shrink and go.
 fn messages(count: i64) -> String {
+    messages_with_pauses(count, |_| 0)
+}
+
+/// Returns such messages, of which one is later by the hours of the pauses before it.
+fn messages_with_pauses(count: i64, paused_h: impl Fn(i64) -> i64) -> String {
     let mut random = Random(5);
     let mut text = "idx,ts_ms,type,order_id,side,price_cents,amount_1e8\n".to_owned();
     for at in 0..count {
@@ -86,7 +91,8 @@ fn messages(count: i64) -> String {
             7 => format!("T,{at},,{price},{size}"),
             _ => format!("D,{of},{side},{price},0"),
         };
-        text.push_str(&format!("{at},{},{row}\n", 1_430_438_404_518 + at));
+        let time_ms = 1_430_438_404_518 + at + 3_600_000 * paused_h(at);
+        text.push_str(&format!("{at},{time_ms},{row}\n"));
     }
     text
 }
@@ -119,11 +125,13 @@ fn a_market_without_users_trades_as_a_run_of_its_file() {
 #[test]
 fn a_market_goes_on_behind_a_kill() {
     let scratch = Scratch::new();
-    let file = scratch.file("made.csv", messages(4_000).as_bytes());
+    // Each start comes to a pause that takes hours, the second one soon behind that of the first.
+    let paused_h = |at| i64::from(at >= 800) * 2 + i64::from(at >= 3_000) * 20_000;
+    let file = messages_with_pauses(4_000, paused_h);
+    let file = scratch.file("made.csv", file.as_bytes());
     let directory = scratch.path("exchange");
-    for least in [500, 1_200] {
-        // As recorded, it takes four seconds.
-        let more = ["--market", &file, "--speed", "2x"];
+    for (least, speed) in [(500, "2x"), (1_200, "10000x")] {
+        let more = ["--market", &file, "--speed", speed];
         let serving = Serving::start_as(command(&[]), &directory, &more);
         wait_until(&serving, "commands", least);
         assert_eq!(figure(&serving, "ended"), 0);

@@ -38,10 +38,10 @@ impl Serving {
     }
 
     /// Starts where traders connect to this address.
-    pub(crate) fn start_at(directory: &str, trade: &str) -> Serving {
+    pub(crate) fn start_at(directory: &str, trade: &str, more: &[&str]) -> Serving {
         let mut listen = LISTEN;
         listen[1] = trade;
-        Serving::begin(command(&[]), directory, &listen)
+        Serving::begin(command(&[]), directory, &[&listen, more].concat())
     }
 
     /// Starts a program with these additional options.

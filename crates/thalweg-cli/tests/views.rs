@@ -28,11 +28,16 @@ struct Market {
 
 impl Market {
     fn new() -> Market {
+        Market::at("127.0.0.1:0")
+    }
+
+    /// Starts one where traders connect to this address.
+    fn at(trade: &str) -> Market {
         let scratch = Scratch::new();
         // The commands of the clock would be counted.
         let config = scratch.file("serve.toml", "[exchange]\nclock_ms = 0\n");
         let directory = scratch.path("exchange");
-        let serving = Serving::start_as(command(&[]), &directory, &["--config", &config]);
+        let serving = Serving::start_at(&directory, trade, &["--config", &config]);
         let market = Market { scratch, serving };
         let setup = market.scratch.file("setup.csv", SETUP);
         market.admin(&["send", &setup]).fine();
@@ -253,6 +258,12 @@ fn watch_prints_a_line_for_each_trade_and_change_where_there_is_no_terminal() {
 #[test]
 fn watch_prints_one_picture() {
     let market = Market::new();
+    // The sessions that sent the commands may be ending.
+    for (name, count) in [("sessions{role=\"trade\"} ", 0), ("commands_total ", 12)] {
+        while market.serving.metric(&format!("thalweg_{name}")) != count {
+            std::thread::yield_now();
+        }
+    }
     let ended: Ended = market.watch(&["--once"]).output().expect("it runs").into();
     let text = ended.fine();
     for part in [
@@ -326,7 +337,8 @@ fn watch_has_colours_unless_they_are_not_wanted() {
 
 #[test]
 fn watch_shows_that_it_is_stale_and_goes_on_with_the_next_start() {
-    let market = Market::new();
+    // No other program takes its port before the next start.
+    let market = Market::at(&format!("{}:0", thalweg_testkit::own_host()));
     let mut on = OnTerminal::start(market.watch(&["1"]), (80, 24));
     on.await_text("live");
     on.await_text("---- spread 10");
@@ -334,7 +346,7 @@ fn watch_shows_that_it_is_stale_and_goes_on_with_the_next_start() {
     let trade = serving.trade.clone();
     drop(serving);
     on.await_text("STALE for ");
-    let _again = Serving::start_at(&scratch.path("exchange"), &trade);
+    let _again = Serving::start_at(&scratch.path("exchange"), &trade, &[]);
     on.await_text("live");
     on.press("q");
     assert_eq!(on.ended(), (Some(0), true));

@@ -10,6 +10,7 @@
 
 pub(crate) mod bpf;
 
+use crate::probe::procfs;
 use perf_event_open_sys::bindings::{perf_event_attr, perf_event_mmap_page};
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,7 +25,6 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
 
 /// The resources that processes used.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -384,9 +384,6 @@ impl Drop for Ring {
     }
 }
 
-/// The maximum delay between a signal's arrival at two processes of the group.
-const LATE: Duration = Duration::from_millis(50);
-
 /// A child in the process group, which reports the signals that reach it. A signal does not carry
 /// its destination, and no other process knows the id of this child: what reaches it was for the
 /// whole group. It ends when this is dropped, or with the thread that started it.
@@ -395,7 +392,10 @@ pub(crate) struct Witness {
     pid: i32,
     /// The pipe with a byte for each signal.
     reported: OwnedFd,
-    heard: Vec<(i32, Instant)>,
+    /// The signals of bytes that were read, as the bits of a mask.
+    heard: u64,
+    /// The signals that were seen pending, and whose bytes are still to come.
+    early: u64,
 }
 
 impl Witness {
@@ -415,31 +415,78 @@ impl Witness {
         Ok(Witness {
             pid,
             reported,
-            heard: Vec::new(),
+            heard: 0,
+            early: 0,
         })
     }
 
-    /// Returns whether a signal that has just reached us reached the whole group.
+    /// Returns whether a signal that has just reached us reached the whole group. It is decided by
+    /// state, not by time: once the signal is queued to all, the child has reported it, has it
+    /// pending, or is awake. A child that is stopped may report it long after.
     pub(crate) fn saw(&mut self, signal: i32) -> bool {
-        let began = Instant::now();
-        loop {
-            let mut bytes = [0; 64];
-            if let Ok(count) = rustix::io::read(&self.reported, &mut bytes) {
-                let heard = bytes[..count].iter();
-                self.heard
-                    .extend(heard.map(|&signal| (signal.into(), Instant::now())));
+        let bit = 1 << (signal - 1);
+        self.await_queued();
+        let is_pending = loop {
+            let (state, pending) = self.state();
+            self.read();
+            let is_pending = pending & bit != 0;
+            match state {
+                'R' | 'D' => {}
+                'S' if is_pending => {}
+                _ => break is_pending,
             }
-            self.heard.retain(|(_, at)| at.elapsed() < LATE);
-            if self.heard.iter().any(|&(heard, _)| heard == signal) {
-                return true;
+            // Whatever poll returns, the state is read again.
+            let _ = wait_readable([self.reported.as_fd()], 1_000_000);
+        };
+        let has_seen = is_pending || self.heard & bit != 0;
+        if is_pending {
+            self.early |= bit;
+        }
+        // One that came to the group again is pending here, and has its report already.
+        self.await_queued();
+        if !is_pending_here(signal) {
+            self.heard &= !bit;
+        }
+        has_seen
+    }
+
+    /// Waits until a signal that has reached a member of the group is queued to all. The kernel
+    /// reads its list of tasks under a lock until they have it, and `setpgid` takes that lock alone.
+    fn await_queued(&self) {
+        // SAFETY: the calls take no pointer; the child is in the group already.
+        unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
+    }
+
+    /// Returns the letter of the child's state and its pending signals; the letter was read first.
+    fn state(&self) -> (char, u64) {
+        let status = procfs::text(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
+        let state = field("State:").and_then(|state| state.trim().chars().next());
+        let pending = ["SigPnd:", "ShdPnd:"].into_iter().filter_map(field);
+        let pending = pending.filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        (state.unwrap_or('X'), pending.fold(0, |all, one| all | one))
+    }
+
+    fn read(&mut self) {
+        let mut bytes = [0; 64];
+        while let Ok(count @ 1..) = rustix::io::read(&self.reported, &mut bytes) {
+            for &signal in &bytes[..count] {
+                let bit = 1 << (signal - 1);
+                if self.early & bit != 0 {
+                    self.early &= !bit;
+                } else {
+                    self.heard |= bit;
+                }
             }
-            let Some(left) = LATE.checked_sub(began.elapsed()) else {
-                return false;
-            };
-            // Whatever poll returns, the time is checked again.
-            let _ = wait_readable([self.reported.as_fd()], left.subsec_nanos().into());
         }
     }
+}
+
+/// Returns whether this thread or its process has a blocked signal pending.
+fn is_pending_here(signal: i32) -> bool {
+    let mut set = set_of(&[]);
+    // SAFETY: rule 1; the set is initialised.
+    unsafe { libc::sigpending(&raw mut set) == 0 && libc::sigismember(&raw const set, signal) == 1 }
 }
 
 /// Runs the child until it ends.
@@ -500,5 +547,32 @@ mod tests {
             "{ended:?}"
         );
         assert!(reap(id).is_err());
+    }
+
+    #[test]
+    fn a_child_that_is_late_has_seen_a_signal_all_the_same() {
+        let signal = libc::SIGUSR1;
+        let _held = Signals::hold(&[signal]).expect("they can be blocked");
+        let mut witness = Witness::start(&[signal]).expect("it starts");
+        let pid = witness.pid;
+        let send = |signal| send(pid, signal).expect("it is a child");
+        assert!(!witness.saw(signal), "none was sent");
+        send(signal);
+        assert!(witness.saw(signal));
+        assert!(!witness.saw(signal), "no other was sent");
+        send(libc::SIGSTOP);
+        while witness.state().0 != 'T' {
+            std::thread::yield_now();
+        }
+        assert!(!witness.saw(signal), "none is pending");
+        send(signal);
+        assert!(witness.saw(signal), "it is pending");
+        send(libc::SIGCONT);
+        while witness.early != 0 {
+            assert!(!witness.saw(signal), "no other was sent");
+        }
+        assert!(!witness.saw(signal), "no other was sent");
+        send(libc::SIGKILL);
+        assert!(!witness.saw(signal), "it has ended");
     }
 }

@@ -134,6 +134,8 @@ impl SignalForwarder {
         while let Some(arrived) = self.signals.next() {
             let ending = ENDING.contains(&arrived.signal);
             self.came |= ending;
+            let witness = self.witness.as_mut();
+            let is_for_all = witness.is_some_and(|witness| witness.saw(arrived.signal));
             if arrived.from_kernel {
                 let (often, within) = INSISTS;
                 self.pressed.retain(|at| at.elapsed() < within);
@@ -145,8 +147,7 @@ impl SignalForwarder {
                 }
                 continue;
             }
-            let witness = self.witness.as_mut();
-            if !witness.is_some_and(|witness| witness.saw(arrived.signal)) {
+            if !is_for_all {
                 // A user who may not signal the program can still end this process.
                 let _ = sys::send(pid, arrived.signal);
             }

@@ -222,9 +222,7 @@ fn a_write_without_a_clear_answer_is_unknown_and_is_sent_once() {
 
 #[test]
 fn a_member_that_cannot_be_reached_is_passed_over() {
-    let gone = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = gone.local_addr().expect("it is bound").to_string();
-    drop(gone);
+    let address = thalweg_testkit::refusing().to_string();
     let (second, _bodies) = member(vec![YES]);
     assert_eq!(log(&[&address, &second]).beat(&claim()), Written::Acked);
     let written = log(&[&address]).beat(&claim());

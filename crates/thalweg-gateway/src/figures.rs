@@ -160,6 +160,7 @@ mod tests {
     use std::sync::Arc;
 
     use thalweg_exchange::UserId;
+    use thalweg_testkit::alone;
     use tracing::field::{Field, Visit};
     use tracing::span::{Attributes, Id, Record};
     use tracing::subscriber::with_default;
@@ -202,6 +203,14 @@ mod tests {
 
     #[test]
     fn a_request_is_a_line_at_level_info_where_the_log_is_asked_for() {
+        // Whether an event is wanted is asked once in a process, in the thread that has it first.
+        alone(
+            a_request_is_a_line_at_level_info_where_the_log_is_asked_for,
+            access_log,
+        );
+    }
+
+    fn access_log() {
         let address = IpAddr::from([127, 0, 0, 1]);
         let key = ApiKey::read_only(UserId(7));
         let mut first = Vec::new();

@@ -2,17 +2,15 @@
 
 #![cfg(unix)]
 
-use std::path::Path;
-
 use thalweg_journal::{AppendBuffer, GroupCommit, Journal, JournalOptions, Lsn, Reader};
+use thalweg_testkit::Scratch;
 use thalweg_testkit::counting::calls;
 
 thalweg_testkit::count_allocations!();
 
 #[test]
 fn a_journal_allocates_nothing_on_its_way() {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("allocation");
-    let _ = std::fs::remove_dir_all(&place);
+    let place = Scratch::within(env!("CARGO_TARGET_TMPDIR"), "allocation");
     let options = JournalOptions::default().segment_bytes(4 << 20);
     let mut journal = Journal::<u64>::open(&place, options).expect("no other writer");
     let mut append = |records: u64| {

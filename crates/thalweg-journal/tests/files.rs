@@ -6,11 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use thalweg_journal::{Files, GroupCommit, Journal, JournalOptions, Lsn, Reader, Storage};
+use thalweg_testkit::Scratch;
 
-fn directory(name: &str) -> PathBuf {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = fs::remove_dir_all(&place);
-    place
+fn scratch() -> Scratch {
+    Scratch::within(env!("CARGO_TARGET_TMPDIR"), "files")
 }
 
 fn options() -> JournalOptions {
@@ -29,7 +28,8 @@ fn read(place: &Path) -> Vec<u64> {
 
 #[test]
 fn a_journal_is_written_read_and_opened_again() {
-    let place = directory("again").join("made/with its parents");
+    let scratch = scratch();
+    let place = scratch.join("again").join("made/with its parents");
     let mut next = 0;
     for _ in 0..5 {
         let mut journal = Journal::<u64>::open(&place, options()).expect("no other writer");
@@ -49,7 +49,8 @@ fn a_journal_is_written_read_and_opened_again() {
 
 #[test]
 fn a_second_writer_is_refused_and_readers_are_not() {
-    let place = directory("locked");
+    let scratch = scratch();
+    let place = scratch.join("locked");
     let journal = Journal::<u64>::open(&place, options()).expect("no other writer");
     let error = Journal::<u64>::open(&place, options()).expect_err("there is one");
     let expected = format!("{}: another journal writes here", place.display());
@@ -66,7 +67,8 @@ fn a_second_writer_is_refused_and_readers_are_not() {
 
 #[test]
 fn a_place_that_is_no_directory_is_reported() {
-    let place = directory("a file");
+    let scratch = scratch();
+    let place = scratch.join("a file");
     fs::write(&place, "x").expect("the test's own folder");
     let error = Journal::<u64>::open(&place, options()).expect_err("it is a file");
     let expected = format!("{}: cannot be made: not a directory", place.display());
@@ -84,7 +86,8 @@ fn a_place_that_is_no_directory_is_reported() {
 
 #[test]
 fn sizes_may_change_between_two_lives() {
-    let place = directory("sizes");
+    let scratch = scratch();
+    let place = scratch.join("sizes");
     let mut expected = Vec::new();
     for (segment_bytes, block_bytes_max) in [(16, 8), (64, 32), (24, 4)] {
         let options = options()
@@ -168,7 +171,8 @@ fn files_of_version_1_open() {
         });
         assert_eq!(found, expected.collect::<Vec<_>>(), "{name}");
         // And they can be written on.
-        let place = directory(name);
+        let scratch = scratch();
+        let place = scratch.join(name);
         fs::create_dir_all(&place).expect("the test's own folder");
         for entry in fs::read_dir(stored(name)).expect("it is checked in") {
             let from = entry.expect("it is checked in").path();
@@ -187,7 +191,8 @@ fn files_of_version_1_open() {
 #[test]
 fn the_format_has_not_changed() {
     for (name, record_bytes) in OLD {
-        let place = directory(&format!("{name}-new"));
+        let scratch = scratch();
+        let place = scratch.join(format!("{name}-new"));
         write_old(&place, record_bytes);
         for number in [1, 2] {
             let file = format!("{number:020}.segment");
@@ -216,7 +221,8 @@ fn fill(journal: &mut Journal<u64>, numbers: std::ops::Range<u64>) {
 
 #[test]
 fn what_is_given_up_is_in_the_archive_and_is_read_with_the_rest() {
-    let (place, archive) = (directory("archived"), directory("archive"));
+    let scratch = scratch();
+    let (place, archive) = (scratch.join("archived"), scratch.join("archive"));
     let files = Files::new(&place).archiving(&archive);
     let mut journal = Journal::<u64, Files>::open_in(files, options()).expect("no other writer");
     let all = 30_000;
@@ -251,7 +257,8 @@ fn what_is_given_up_is_in_the_archive_and_is_read_with_the_rest() {
 #[test]
 fn a_directory_that_is_made_is_its_owner_s_alone() {
     use std::os::unix::fs::PermissionsExt;
-    let above = directory("private");
+    let scratch = scratch();
+    let above = scratch.join("private");
     let place = above.join("journal");
     let _journal = Journal::<u64>::open(&place, options()).expect("no other writer");
     for place in [above, place] {

@@ -5,16 +5,17 @@
 #![cfg(unix)]
 
 use std::env;
-use std::fs;
 use std::io::{BufRead, BufReader, Write, stdout};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg_journal::{Journal, JournalOptions, Lsn, Reader};
+use thalweg_testkit::Scratch;
 
-const KILLS: u32 = 4;
+/// The last one comes while it opens the journal.
+const KILLS: u32 = 5;
 /// The variable that names the directory in which a child shall write.
 const DIRECTORY: &str = "THALWEG_JOURNAL_CHILD";
 
@@ -74,12 +75,6 @@ fn begin(directory: &Path) -> Child {
     command.spawn().expect("it can be run again")
 }
 
-fn directory() -> PathBuf {
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("killed-journal");
-    let _ = fs::remove_dir_all(&place);
-    place
-}
-
 /// The number behind the word, which the test harness may have written something in front of.
 fn acknowledged(line: &str) -> Option<u64> {
     line.split_once("durable ")?.1.trim().parse().ok()
@@ -89,7 +84,7 @@ fn acknowledged(line: &str) -> Option<u64> {
 fn what_a_killed_writer_acknowledged_is_there() {
     let kills = env::var("THALWEG_JOURNAL_KILLS").ok();
     let kills = kills.map_or(KILLS, |text| text.parse().expect("a number of kills"));
-    let place = directory();
+    let place = Scratch::within(env!("CARGO_TARGET_TMPDIR"), "killed");
     let mut last = 0;
     for kill in 0..kills {
         let mut child = begin(&place);
@@ -135,5 +130,4 @@ fn what_a_killed_writer_acknowledged_is_there() {
         );
         last = found;
     }
-    fs::remove_dir_all(&place).expect("it was made here");
 }

@@ -4,14 +4,13 @@
 
 use std::env;
 use std::fs;
-use std::path::Path;
 
 use thalweg_journal::{Journal, JournalOptions, Lsn, Reader};
+use thalweg_testkit::Scratch;
 
 #[test]
 fn a_journal_stays_where_it_was_opened() {
-    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("working-directory");
-    let _ = fs::remove_dir_all(&base);
+    let base = Scratch::within(env!("CARGO_TARGET_TMPDIR"), "working-directory");
     fs::create_dir_all(base.join("elsewhere")).expect("the test's own folder");
     env::set_current_dir(&base).expect("it was made");
     let options = JournalOptions::default()

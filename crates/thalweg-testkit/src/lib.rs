@@ -1,15 +1,19 @@
 //! Fixtures that the tests of several crates share. It depends on nothing, so that models of loom
 //! and shuttle can use it as well.
 
+mod alone;
 pub mod counting;
 pub mod etcd;
 pub mod linearizable;
+mod loopback;
 mod random;
 mod scratch;
 
 use std::env;
 use std::path::{Path, PathBuf};
 
+pub use alone::alone;
+pub use loopback::{own_host, refusing};
 pub use random::Random;
 pub use scratch::Scratch;
 

@@ -1,14 +1,17 @@
-//! Costs that were measured before are what waiting begins with. A test of its own: they are of the
-//! whole process.
+//! Costs that were measured before are what waiting begins with.
+
+use thalweg_testkit::alone;
 
 use thalweg::wait::{Costs, Mode, Pace};
 
 #[test]
 fn a_pace_begins_with_the_costs_of_the_process() {
-    let before = format!("{:?}", Pace::new(Mode::Balanced));
-    assert!(before.contains("wake_ns: 5000"), "{before}");
-    Costs::new(12_000).install().expect("none were set yet");
-    let after = format!("{:?}", Pace::new(Mode::Balanced));
-    assert!(after.contains("wake_ns: 12000"), "{after}");
-    assert_eq!(Costs::new(3_000).install(), Err(Costs::new(12_000)));
+    alone(a_pace_begins_with_the_costs_of_the_process, || {
+        let before = format!("{:?}", Pace::new(Mode::Balanced));
+        assert!(before.contains("wake_ns: 5000"), "{before}");
+        Costs::new(12_000).install().expect("none were set yet");
+        let after = format!("{:?}", Pace::new(Mode::Balanced));
+        assert!(after.contains("wake_ns: 12000"), "{after}");
+        assert_eq!(Costs::new(3_000).install(), Err(Costs::new(12_000)));
+    });
 }

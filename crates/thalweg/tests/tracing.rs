@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::{Pipeline, Placement};
 use thalweg::state::{Lifecycle, StateCell};
+use thalweg_testkit::alone;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -45,7 +46,8 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// Returns the lines of what `work` does in this thread.
+/// Returns the lines of what `work` does in this thread. No other thread of the process may have an
+/// event of the same place first: whether it is wanted is asked once, in that thread.
 fn lines(work: impl FnOnce()) -> Vec<String> {
     let lines = Lines::default();
     tracing::subscriber::with_default(lines.clone(), work);
@@ -55,6 +57,13 @@ fn lines(work: impl FnOnce()) -> Vec<String> {
 
 #[test]
 fn a_change_of_a_state_is_an_event_and_a_refused_one_is_none() {
+    alone(
+        a_change_of_a_state_is_an_event_and_a_refused_one_is_none,
+        changes,
+    );
+}
+
+fn changes() {
     let lines = lines(|| {
         let cell = StateCell::new("feed", Lifecycle::Starting);
         cell.change(Lifecycle::Starting, Lifecycle::Running, "connected")
@@ -70,6 +79,13 @@ fn a_change_of_a_state_is_an_event_and_a_refused_one_is_none() {
 
 #[test]
 fn the_slowest_events_so_far_are_events_and_others_are_not() {
+    alone(
+        the_slowest_events_so_far_are_events_and_others_are_not,
+        slowest,
+    );
+}
+
+fn slowest() {
     let lines = lines(|| {
         let mut pipeline = Pipeline::builder(8, || 0_u64)
             .stage("wait", |_, _| std::hint::spin_loop())

@@ -14,6 +14,7 @@ use thalweg_exchange::durable::replication::{CommandLog, FollowOptions};
 use thalweg_server::config::Config;
 use thalweg_server::{Replication, Server};
 use thalweg_testkit::etcd::{Cluster, free_ports};
+use thalweg_testkit::own_host;
 
 use crate::experiment::journal::Scratch;
 use crate::experiment::serve::child::{Child, configuration, runtime};
@@ -90,8 +91,9 @@ pub(super) struct Machines {
 impl Machines {
     pub(super) fn start() -> Result<Self, String> {
         let (etcd, log) = Etcd::start()?;
-        let ports = free_ports(2 * MACHINES).map_err(text)?;
-        let address = |port: u16| SocketAddr::from(([127, 0, 0, 1], port));
+        let host = own_host();
+        let ports = free_ports(&host.to_string(), 2 * MACHINES).map_err(text)?;
+        let address = |port: u16| SocketAddr::from((host, port));
         let (url, mut children) = (etcd.cluster.url(PREFIX), Vec::new());
         for (at, ports) in ports.chunks(2).enumerate() {
             let listeners = [address(ports[0]), address(ports[1])];

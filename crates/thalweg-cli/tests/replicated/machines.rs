@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use thalweg_etcd::{Address, EtcdLog};
 use thalweg_exchange::durable::replication::CommandLog;
 use thalweg_testkit::etcd::{Cluster, free_ports};
+use thalweg_testkit::own_host;
 
 use super::network::{ETCD, Network};
 use crate::served_kills::served::Folder;
@@ -52,8 +53,11 @@ pub(crate) struct Etcd<'p> {
 
 impl<'p> Etcd<'p> {
     pub(crate) fn start(place: &'p Folder, network: Option<Network>) -> Self {
-        let host = network.map_or("127.0.0.1", |_| ETCD);
-        let cluster = Cluster::start_at(&place.within, host).expect("it starts");
+        let cluster = match network {
+            None => Cluster::start(&place.within),
+            Some(_) => Cluster::start_at(&place.within, ETCD),
+        };
+        let cluster = cluster.expect("it starts");
         let etcd = Self { place, cluster };
         let mut log = etcd.log();
         place.wait("etcd", || log.read(0).map_err(|_| 0));
@@ -90,6 +94,8 @@ pub(crate) struct Machines<'p> {
     network: Option<Network>,
     url: String,
     log: EtcdLog,
+    /// The address of all without a network.
+    host: String,
     ports: Vec<u16>,
     /// Bytes of batches that the command log keeps.
     log_bytes: u64,
@@ -103,12 +109,14 @@ impl<'p> Machines<'p> {
         network: Option<Network>,
         log_bytes: u64,
     ) -> Self {
+        let host = own_host().to_string();
         let mut machines = Self {
+            ports: free_ports(&host, 3 * MACHINES).expect("there are free ports"),
+            host,
             place,
             network,
             url: etcd.url(),
             log: etcd.log(),
-            ports: free_ports(3 * MACHINES).expect("there are free ports"),
             log_bytes,
             programs: Vec::new(),
         };
@@ -128,8 +136,8 @@ impl<'p> Machines<'p> {
         let listeners = ["trade", "admin", "http"];
         let found = listeners.iter().position(|name| *name == listener);
         let first = found.expect("a listener") * MACHINES;
-        let loopback = || "127.0.0.1".to_owned();
-        let host = self.network.map_or_else(loopback, |_| Network::host(at));
+        let own = || self.host.clone();
+        let host = self.network.map_or_else(own, |_| Network::host(at));
         format!("{host}:{}", self.ports[first + at])
     }
 
@@ -203,11 +211,14 @@ impl<'p> Machines<'p> {
         })
     }
 
-    /// Kills the primary. Returns which it was.
-    pub(crate) fn kill_primary(&mut self) -> usize {
-        let primary = self.wait_for_primary(None);
-        self.kill(primary);
-        primary
+    /// Returns the epoch of the present claim, once there is one.
+    pub(crate) fn epoch(&mut self) -> u64 {
+        let log = &mut self.log;
+        let claim = self.place.wait("a claim", || {
+            let tail = log.read(u64::MAX).map_err(|_| 0_u64)?;
+            tail.claim.ok_or(0)
+        });
+        claim.epoch
     }
 
     pub(crate) fn kill(&mut self, at: usize) {
@@ -262,7 +273,8 @@ impl<'p> Machines<'p> {
         }
     }
 
-    /// Ends all, once the followers have executed everything. Returns how many commands each has.
+    /// Ends all in order, once the followers have executed everything, and these first, so that
+    /// none is left to take over. Returns how many commands each has.
     pub(crate) fn end(&mut self) -> Vec<u64> {
         let place = self.place;
         let mut looked = Instant::now();
@@ -289,11 +301,12 @@ impl<'p> Machines<'p> {
                 false => Err(followers.iter().sum()),
             }
         });
-        for at in [primary]
-            .into_iter()
-            .chain((0..MACHINES).filter(|at| *at != primary))
-        {
-            assert!(self.end_in_order(at), "machine {at} ends in order");
+        let followers = (0..MACHINES).filter(|at| *at != primary);
+        for at in followers.chain([primary]) {
+            // A follower may have been about to take over, and then the primary was replaced.
+            while !self.end_in_order(at) {
+                self.start_again(at);
+            }
         }
         positions
     }

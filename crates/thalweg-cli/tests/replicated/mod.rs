@@ -242,29 +242,39 @@ impl<'p> Cluster<'p> {
                 (ended.code == Some(0)).then_some(ended.stdout).ok_or(0)
             })
         };
-        let began = loop {
-            place.wait("all replicas", || {
+        let (began, epoch) = loop {
+            let epoch = place.wait("all replicas", || {
                 let text = look();
                 let ages = text.lines().filter_map(|line| line.strip_suffix(" s ago"));
                 let ages = ages.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
                 let present = ages.filter(|age| *age <= 2).count();
                 let is_primary = text.contains(&self.machines.address("trade", primary));
                 let is_well = present == MACHINES && is_primary;
-                is_well.then_some(()).ok_or(self.clients.answered())
+                is_well
+                    .then(|| epoch_of(&text))
+                    .ok_or(self.clients.answered())
             });
             let began = Instant::now();
             let is_handed_over = self.machines.end_in_order(primary);
             self.machines.start_again(primary);
             if is_handed_over {
-                break began;
+                break (began, epoch);
             }
             primary = self.machines.wait_for_primary(None);
         };
-        self.taken_over(Fault::HandOver, began, primary);
+        // Each may have taken over since, the first one too.
+        self.machines.wait_for_primary(None);
+        self.note(Fault::HandOver, began);
         let text = look();
-        let before = self.machines.address("trade", primary);
-        assert!(!text.contains(&format!("primary {before},")), "{text}");
+        assert!(epoch_of(&text) > epoch, "after epoch {epoch}: {text}");
     }
+}
+
+/// Returns the epoch of the primary in what `exchange status` shows.
+fn epoch_of(status: &str) -> u64 {
+    let (_, rest) = status.split_once(", epoch ").expect("it has an epoch");
+    let epoch = rest.lines().next().and_then(|epoch| epoch.parse().ok());
+    epoch.expect("a number")
 }
 
 const NAME: &str = "replicated::what_a_replicated_exchange_acknowledged_is_on_every_machine_once";

@@ -22,12 +22,6 @@ fn answering(answer: &'static [u8]) -> String {
     address
 }
 
-/// Returns a port on which no process listens any more.
-fn closed() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("it has one").to_string()
-}
-
 /// Expects `send` and `load` to refuse this address with a message.
 #[track_caller]
 fn refused(orders: &str, address: &str, parts: &[&str]) {
@@ -58,7 +52,8 @@ fn what_is_not_an_exchange_is_called_so() {
     );
     let mute = ["closed the connection without a welcome; is it an exchange?"];
     refused(&orders, &answering(b""), &mute);
-    refused(&orders, &closed(), &["cannot connect to", "refused"]);
+    let closed = thalweg_testkit::refusing().to_string();
+    refused(&orders, &closed, &["cannot connect to", "refused"]);
     // These are listeners of an exchange that serve other purposes.
     let serving = Serving::start(&scratch.path("exchange"));
     refused(&orders, &serving.http, &[not_that, web]);

@@ -16,6 +16,7 @@ use thalweg_client::exchange::execution::{Execution, ExecutionReport};
 use thalweg_client::exchange::market::{Channels, Epoch};
 use thalweg_client::exchange::session::{ClientSequence, Refusal, ReportNumber};
 use thalweg_client::exchange::{Command, OrderId, ResultCode, SymbolId, UserId};
+use thalweg_testkit::own_host;
 
 /// A fault of a connection.
 #[derive(Clone, Debug)]
@@ -30,7 +31,7 @@ pub(crate) enum Fault {
     Echo,
     /// After the welcome come these bytes, and then all is well.
     Extra(Vec<u8>),
-    /// After the welcome nothing comes, ever.
+    /// From the first command that it executes on nothing comes, ever.
     Silent,
     /// Instead of a welcome comes this.
     Reject(Vec<u8>),
@@ -130,7 +131,7 @@ pub(crate) fn bytes_of(frame: &ServerFrame<'_>) -> Vec<u8> {
     out
 }
 
-/// A server on a port of its own.
+/// A server at an address of its own: once it has ended, connections are refused there.
 pub(crate) struct Mock {
     pub(crate) address: SocketAddr,
     world: Arc<Mutex<World>>,
@@ -140,7 +141,7 @@ pub(crate) struct Mock {
 
 impl Mock {
     pub(crate) fn new(plan: impl IntoIterator<Item = Fault>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let listener = TcpListener::bind((own_host(), 0)).expect("a port");
         let address = listener.local_addr().expect("it has one");
         let world = Arc::new(Mutex::new(World {
             plan: plan.into_iter().collect(),
@@ -227,6 +228,7 @@ struct Served {
     read: usize,
     written: usize,
     muted: usize,
+    is_silent: bool,
     session: Session,
     wants_reports: bool,
 }
@@ -249,6 +251,7 @@ impl Served {
             read: 0,
             written: 0,
             muted: 0,
+            is_silent: false,
             session: (0, 0),
             wants_reports: true,
         }
@@ -334,7 +337,7 @@ impl Served {
                 self.world().subscribed.push(asked);
                 Ok(())
             }
-            ClientFrame::Heartbeat if matches!(self.fault, Some(Fault::Silent)) => Ok(()),
+            ClientFrame::Heartbeat if self.is_silent => Ok(()),
             ClientFrame::Heartbeat => self.send(&ServerFrame::Heartbeat),
             ClientFrame::Bye(bye) => {
                 self.world().byes.push(bye.why);
@@ -386,7 +389,12 @@ impl Served {
                     Err(broken())
                 };
             }
-            Some(Fault::Silent) => return Ok(()),
+            Some(Fault::Silent) => {
+                self.is_silent |= reported.is_some();
+                if self.is_silent {
+                    return Ok(());
+                }
+            }
             Some(Fault::Echo) => self.send(&answer)?,
             _ => {}
         }

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use serde_json::Value;
@@ -319,22 +318,19 @@ impl Client {
 
     /// Returns the next text; `Err` with the reason where the connection is closed.
     pub(crate) async fn next(&mut self) -> Result<Value, Option<CloseFrame>> {
-        let next = async {
-            loop {
-                match self.0.next().await {
-                    Some(Ok(Message::Text(text))) => {
-                        return Ok(serde_json::from_str(&text).expect("JSON"));
-                    }
-                    Some(Ok(Message::Close(frame))) => return Err(frame),
-                    Some(Ok(_)) => {}
-                    Some(Err(tungstenite::Error::Protocol(_) | tungstenite::Error::Io(_)))
-                    | None => return Err(None),
-                    Some(Err(error)) => panic!("{error}"),
+        loop {
+            match self.0.next().await {
+                Some(Ok(Message::Text(text))) => {
+                    return Ok(serde_json::from_str(&text).expect("JSON"));
                 }
+                Some(Ok(Message::Close(frame))) => return Err(frame),
+                Some(Ok(_)) => {}
+                Some(Err(tungstenite::Error::Protocol(_) | tungstenite::Error::Io(_))) | None => {
+                    return Err(None);
+                }
+                Some(Err(error)) => panic!("{error}"),
             }
-        };
-        let waited = tokio::time::timeout(Duration::from_secs(60), next).await;
-        waited.expect("the gateway sends something")
+        }
     }
 
     pub(crate) async fn json(&mut self) -> Value {

@@ -412,8 +412,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn every_address_of_a_name_is_tried() {
-        let gone = std::net::TcpListener::bind(ANYWHERE).and_then(|one| one.local_addr());
-        let gone = gone.expect("a free port");
+        let gone = thalweg_testkit::refusing();
         let there = std::net::TcpListener::bind(ANYWHERE).expect("a free port");
         let there = there
             .local_addr()

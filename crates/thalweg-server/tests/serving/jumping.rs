@@ -1,7 +1,7 @@
 //! A clock that jumps, seen by trading sessions.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thalweg_exchange::codec::session::Hello;
@@ -13,12 +13,13 @@ use thalweg_server::TimeSource;
 use crate::client::{Client, hello, order};
 use crate::test_server::{Place, TestServer};
 
-/// The wall's time is set by the test; a second passes at each look.
+/// The wall's time is set by the test; a second passes at each look, where the test permits it.
 #[derive(Clone, Debug)]
 pub(crate) struct JumpingClock {
     began: Instant,
     wall_s: Arc<AtomicI64>,
-    looks: u64,
+    permitted_s: Arc<AtomicU64>,
+    passed_s: u64,
 }
 
 impl JumpingClock {
@@ -26,7 +27,8 @@ impl JumpingClock {
         JumpingClock {
             began: Instant::now(),
             wall_s: Arc::new(AtomicI64::new(wall_s)),
-            looks: 0,
+            permitted_s: Arc::default(),
+            passed_s: 0,
         }
     }
 
@@ -34,15 +36,25 @@ impl JumpingClock {
         // ORDERING: Relaxed, pairs with the load in now(); a number and nothing else.
         self.wall_s.store(wall_s, Ordering::Relaxed);
     }
+
+    /// Lets that many seconds pass from now on, and then none.
+    fn permit(&self, seconds: u64) {
+        // ORDERING: Relaxed, pairs with the update in now(); a number and nothing else.
+        self.permitted_s.store(seconds, Ordering::Relaxed);
+    }
 }
 
 impl TimeSource for JumpingClock {
     fn now(&mut self) -> (SystemTime, Instant) {
-        self.looks += 1;
+        let one = |permitted: u64| permitted.checked_sub(1);
+        // ORDERING: Relaxed, pairs with the store in permit(); a number and nothing else.
+        let order = Ordering::Relaxed;
+        let passed = self.permitted_s.fetch_update(order, order, one);
+        self.passed_s += u64::from(passed.is_ok());
         // ORDERING: Relaxed, pairs with the store in set().
         let wall_s = self.wall_s.load(Ordering::Relaxed).cast_unsigned();
         let wall = UNIX_EPOCH + Duration::from_secs(wall_s);
-        (wall, self.began + Duration::from_secs(self.looks))
+        (wall, self.began + Duration::from_secs(self.passed_s))
     }
 }
 
@@ -79,7 +91,9 @@ fn orders_end_in_time_whatever_the_clock_on_the_wall_does() {
     clock.set(10);
     client.submit(1, &until(1, 300));
     client.succeeds(1);
+    clock.permit(301);
     expires(&mut reader, 1);
+    clock.permit(0);
     // The server is started while the clock is behind.
     server.stop();
     server.start();
@@ -91,19 +105,21 @@ fn orders_end_in_time_whatever_the_clock_on_the_wall_does() {
     let (mut reader, _) = Client::connect(server.trade_address(), asked);
     client.submit(2, &until(2, 3_000));
     client.succeeds(2);
+    clock.permit(2_701);
     expires(&mut reader, 2);
+    clock.permit(0);
     // Ahead by a little: orders end.
     let (mut admin, _) = server.admin();
-    let now_s = START_S + 10;
-    clock.set(now_s);
-    client.submit(3, &until(3, 30_000));
+    clock.set(START_S + 3_010);
+    client.submit(3, &until(3, 3_030));
     client.succeeds(3);
-    clock.set(now_s + 40);
+    clock.set(START_S + 3_050);
     expires(&mut reader, 3);
     // Ahead by years: they do not, and new ones are taken, until an administrator sets the time.
     client.submit(4, &until(4, 1_000_000));
     client.succeeds(4);
     clock.set(3 * START_S);
+    clock.permit(10);
     client.submit(5, &until(5, 1_000_000));
     client.succeeds(5);
     let time = 1_000 * 3 * START_S;

@@ -5,7 +5,7 @@ use thalweg_exchange::{
     Action, Command, ConditionalOrder, OrderId, ResultCode, SymbolId, UserId, UserLimits,
 };
 
-use crate::client::{bytes_of, order, submit_of};
+use crate::client::{Client, bytes_of, order, submit_of};
 use crate::test_server::{TestServer, symbols};
 
 /// How many orders user 1 may have, of three.
@@ -133,13 +133,14 @@ fn orders_that_expire_by_an_administrators_clock_go_with_as_few_commands_as_it_t
     admin.submit(next, &Command::Clock { time: 1 << 51 });
     let number = admin.succeeds(next);
     // One command for the 1,024 of them, and one for the rest, before or after this one.
-    commands_reach(&server, number + 2);
+    commands_reach(&server, (&mut admin, next + 1), number + 2);
 }
 
-/// Waits until this number of commands were executed, and a while longer. There must be no more.
-fn commands_reach(server: &TestServer, number: u64) {
+/// Waits until this number of commands were executed. There are no more: the next one that comes
+/// from a client has the next number.
+fn commands_reach(server: &TestServer, (admin, sequence): (&mut Client, u64), number: u64) {
     let mut commands = Vec::new();
-    while !commands.ends_with(&[number, number]) {
+    while !commands.ends_with(&[number]) {
         let (_, page) = server.get("/metrics");
         let line = page
             .lines()
@@ -149,6 +150,8 @@ fn commands_reach(server: &TestServer, number: u64) {
         // A page is good for a while.
         std::thread::yield_now();
     }
+    admin.submit(sequence, &Command::Nop);
+    assert_eq!(admin.succeeds(sequence), number);
 }
 
 #[test]
@@ -175,7 +178,9 @@ fn stop_orders_that_are_left_over_go_with_as_few_commands_as_it_takes() {
     two.submit(701, &Command::Place(limit(2, 701, Action::Bid, 10)));
     let number = two.succeeds(701);
     // One command for those that this one has left over.
-    commands_reach(&server, number + 2);
+    let (mut admin, welcome) = server.admin();
+    let next = welcome.last_executed.0 + 1;
+    commands_reach(&server, (&mut admin, next), number + 2);
 }
 
 #[test]
@@ -193,9 +198,9 @@ fn a_mass_cancel_of_all_users_goes_on_by_itself() {
     admin.submit(next, &Command::cancel_all(None, None));
     let number = admin.succeeds(next);
     // One command for the 376 orders behind the first 1,024.
-    commands_reach(&server, number + 2);
+    commands_reach(&server, (&mut admin, next + 1), number + 2);
     admin.submit(
-        next + 1,
+        next + 2,
         &Command::cancel(UserId(2), SymbolId(1), OrderId(700)),
     );
     assert_eq!(admin.answer().result, ResultCode::MatchingUnknownOrderId);

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::{Ending, Hello, QueryResult, SessionQuery};
 use thalweg_exchange::event::Removal;
@@ -76,21 +76,26 @@ fn of_session(number: u32) -> Hello<'static> {
 
 #[test]
 fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
+    let stall_ms = 3_000;
     let server = TestServer::with_market(|config| {
         small_sockets(config);
-        config.sessions.stall_ms = 3_000;
+        config.sessions.stall_ms = stall_ms;
     });
     let _busy = place_many(&server);
     let (mut slow, _) = Client::connect(server.trade_address(), of_session(0));
     stall(&server, &mut slow);
-    let mut left = ANSWERS as usize * BOOK_BYTES;
+    let bytes = ANSWERS as usize * BOOK_BYTES;
+    // It takes longer than it may stall.
+    let (began, took) = (Instant::now(), Duration::from_millis(stall_ms * 3 / 2));
+    let mut left = bytes;
     while left > 0 {
-        let mut some = [0; 1 << 14];
+        let mut some = [0; 1 << 12];
         let room = left.min(some.len());
         let count = slow.stream.read(&mut some[..room]).expect("it is open");
         assert_ne!(count, 0, "it was cut with {left} bytes to go");
         left -= count;
-        thread::sleep(Duration::from_millis(4));
+        let due = took.mul_f64(1.0 - left as f64 / bytes as f64);
+        thread::sleep(due.saturating_sub(began.elapsed()));
     }
 }
 

@@ -8,31 +8,32 @@ use std::time::Duration;
 use thalweg::wait::Mode;
 
 /// The counts of the system for a thread of this process.
-#[derive(Debug, Clone, Copy)]
-struct Usage {
-    cpu_ns: u64,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Usage {
+    pub(crate) is_asleep: bool,
+    pub(crate) cpu_ns: u64,
     switches: u64,
 }
 
-fn usage(thread: &str) -> Option<Usage> {
+pub(crate) fn usage(thread: &str) -> Option<Usage> {
     let of = |file| fs::read_to_string(format!("/proc/self/task/{thread}/{file}")).ok();
     let cpu_ns = of("schedstat")?.split(' ').next()?.parse().ok()?;
     let status = of("status")?;
+    let mut lines = status.lines();
+    let is_asleep = lines.any(|line| line.starts_with("State:\tS"));
     let switches = status
         .lines()
         .filter(|line| line.contains("voluntary_ctxt_switches"))
         .filter_map(|line| line.split('\t').nth(1)?.parse::<u64>().ok())
         .sum();
-    Some(Usage { cpu_ns, switches })
+    Some(Usage {
+        is_asleep,
+        cpu_ns,
+        switches,
+    })
 }
 
-/// Returns whether a thread of this process sleeps, or has ended.
-fn sleeps(thread: &str) -> bool {
-    let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
-    stat.map_or(true, |stat| stat.contains(") S "))
-}
-
-fn own_id() -> Option<String> {
+pub(crate) fn own_id() -> Option<String> {
     let link = fs::read_link("/proc/thread-self").ok()?;
     Some(link.file_name()?.to_str()?.to_owned())
 }
@@ -101,14 +102,21 @@ fn a_blocked_second_costs_no_processor_and_no_wake_up() {
             println!("skipped: the system does not say what a thread has used");
             return;
         };
-        // A thread that has no core may be on its way to sleep for long.
-        while !names.iter().all(|name| sleeps(name)) {
-            thread::yield_now();
-        }
-        let before: Vec<_> = names.iter().map(|name| usage(name).unwrap()).collect();
         // A pause is what is tested here, so there is nothing to await.
         let (_keep, nothing) = mpsc::channel::<()>();
-        assert!(nothing.recv_timeout(Duration::from_secs(1)).is_err());
+        let rest = |time: Duration| assert!(nothing.recv_timeout(time).is_err());
+        let all = || -> Vec<Usage> { names.iter().map(|name| usage(name).unwrap()).collect() };
+        let mut before = all();
+        loop {
+            rest(Duration::from_millis(20));
+            let now = all();
+            let sleep = now == before && now.iter().all(|one| one.is_asleep);
+            before = now;
+            if sleep {
+                break;
+            }
+        }
+        rest(Duration::from_secs(1));
         for (name, before) in names.iter().zip(before) {
             let after = usage(name).unwrap();
             assert!(

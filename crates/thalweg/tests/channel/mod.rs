@@ -16,8 +16,7 @@ mod foreign;
 mod forgotten;
 pub(crate) mod fuse;
 mod gophers;
-#[cfg(target_os = "linux")]
-mod idle;
+pub(crate) mod idle;
 mod late;
 pub(crate) mod ledger;
 mod living;
@@ -183,7 +182,7 @@ mod many_senders {
         {
             clones: a_clone_sends_and_keeps_the_channel_open lengths_count_every_sender
                 a_new_sender_is_heard_beside_a_busy_one,
-            loss: losses_add_up a_loss_beside_a_claim_is_reported_in_its_place,
+            loss: losses_add_up,
             tallies: figures_outlive_their_senders,
             living: one_that_leaves_hides_no_other a_sender_that_leaves_frees_what_it_had
                 a_waker_that_panics_keeps_no_other_waiting a_busy_sender_hides_no_other
@@ -211,7 +210,11 @@ mod any_many_senders {
 mod claiming_by_many {
     suite! {
         mpsc: ORDERED, mpmc: MPMC;
-        { ends: claims_in_tasks_compete, claims: claims_and_sends_compete, }
+        {
+            ends: claims_in_tasks_compete,
+            claims: claims_and_sends_compete,
+            loss: a_loss_beside_a_claim_is_reported_in_its_place,
+        }
     }
 }
 

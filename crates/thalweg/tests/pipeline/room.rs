@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement};
 use thalweg::wait::Strategy;
 
+use crate::channel::idle::{Usage, own_id, usage};
 use crate::pipeline::watchdog::watched;
 
 const CAPACITY: usize = 64;
@@ -39,17 +40,35 @@ fn two(last: impl FnMut(u64) + Send + 'static) -> PipelineBuilder<u64> {
 #[derive(Default)]
 struct Gate {
     permits: AtomicU64,
+    arrived: AtomicU64,
     served: AtomicU64,
     open: AtomicBool,
 }
 
 impl Gate {
     fn pass(&self) {
+        self.arrived.fetch_add(1, SeqCst);
         while self.served.load(SeqCst) >= self.permits.load(SeqCst) && !self.open.load(SeqCst) {
             std::thread::yield_now();
         }
         self.served.fetch_add(1, SeqCst);
     }
+
+    /// Whether all that had a permit has passed, and the stage has published it, and waits.
+    fn waits(&self) -> bool {
+        let served = self.served.load(SeqCst);
+        served == self.permits.load(SeqCst) && self.arrived.load(SeqCst) > served
+    }
+}
+
+/// A publisher that has run for this long has looked for room.
+const LOOKED_NS: u64 = 5_000_000;
+
+/// Whether a thread sleeps, or has run for a while since it had used `before`; true where the system
+/// does not say.
+fn has_looked(thread: Option<&str>, before: Option<Usage>) -> bool {
+    let now = thread.and_then(usage).zip(before);
+    now.is_none_or(|(now, before)| now.is_asleep || now.cpu_ns >= before.cpu_ns + LOOKED_NS)
 }
 
 /// Returns how many events were served between a full ring and the return of `publish`. The next
@@ -73,17 +92,24 @@ fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
         std::thread::yield_now();
     }
     let returned = AtomicBool::new(false);
+    let publisher = own_id();
     let served = std::thread::scope(|scope| {
-        let (gate, returned) = (&gate, &returned);
+        let (gate, returned, publisher) = (&gate, &returned, publisher.as_deref());
         let sender = scope.spawn(move || {
-            let mut still = STILL;
             while !returned.load(SeqCst) {
-                still += 1;
-                if still > STILL && gate.served.load(SeqCst) == gate.permits.load(SeqCst) {
-                    gate.permits.fetch_add(1, SeqCst);
-                    still = 0;
+                while !gate.waits() && !returned.load(SeqCst) {
+                    std::thread::yield_now();
                 }
-                std::thread::yield_now();
+                // What passed may have made room: the publisher is woken by now, if it was to be.
+                let before = publisher.and_then(usage);
+                let mut still = 0;
+                while !returned.load(SeqCst) && (still < STILL || !has_looked(publisher, before)) {
+                    still += 1;
+                    std::thread::yield_now();
+                }
+                if !returned.load(SeqCst) {
+                    gate.permits.fetch_add(1, SeqCst);
+                }
             }
             gate.served.load(SeqCst)
         });
