@@ -460,7 +460,7 @@ pub(crate) mod tests {
     };
     use thalweg_server::GatewayLink;
     use thalweg_server::Server;
-    use thalweg_server::config::Config;
+    use thalweg_server::config::{Config, SyncName};
     use thalweg_testkit::Scratch;
 
     use super::*;
@@ -791,6 +791,24 @@ pub(crate) mod tests {
         assert_eq!(ids(&user), [7, 8, 9]);
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn market_data_and_reports_come_where_the_journal_is_not_synced() {
+        let never = |config: &mut Config| config.journal.sync = SyncName::Never;
+        let mut fixture = Fixture::with("never-synced", never).await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let number = fixture.place(7, Action::Bid).await;
+        fixture.until(number).await;
+        let is_level = |entry: &Copied| match entry {
+            Copied::Message(message) => matches!(message.body, Body::Level(_)),
+            _ => false,
+        };
+        assert!(fixture.entries.iter().any(is_level));
+        fixture.take(false);
+        assert_eq!(user.memory().open(None).count(), 1);
         fixture.end();
     }
 

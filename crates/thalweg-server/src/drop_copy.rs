@@ -166,7 +166,7 @@ pub(crate) fn writer(shared: Option<&SharedWriter>) -> Option<MutexGuard<'_, Cop
 pub(crate) struct CopyWriter {
     inner: Arc<Inner>,
     epoch: Epoch,
-    /// `None` before the exchange is open, after an outcome was missing, and without a reader.
+    /// `None` before the exchange is open, and once the copy has ended.
     builder: Option<Box<Builder>>,
     symbols: BTreeSet<SymbolId>,
     /// Those whose books are to come after a restart; their messages are left out until then.
@@ -236,8 +236,8 @@ impl CopyWriter {
         let messages = match builder.apply(number, command, result, outcome.events) {
             Ok(messages) => messages,
             Err(error) => {
-                tracing::error!(%error, "the gateway gets no market data any more");
-                self.builder = None;
+                tracing::error!(%error, "the gateway ends: it gets no market data any more");
+                self.close();
                 return;
             }
         };
@@ -376,7 +376,7 @@ impl CopyWriter {
     }
 
     fn hand_over_to(&mut self, queue: &mut Queue) {
-        if queue.is_abandoned {
+        if queue.is_abandoned || queue.is_closed {
             (self.builder, self.entries) = (None, VecDeque::new());
             self.short.clear();
             return;
@@ -402,6 +402,15 @@ impl CopyWriter {
         } else {
             queue.entries.append(&mut self.entries);
         }
+    }
+
+    /// Ends: the reader gets what it was handed over, and no more.
+    fn close(&mut self) {
+        (self.builder, self.entries) = (None, VecDeque::new());
+        self.short.clear();
+        self.is_half_full = false;
+        self.inner.queue().is_closed = true;
+        self.inner.filled.notify_one();
     }
 
     /// Begins anew: the books are to come in place of what was dropped.
@@ -445,8 +454,7 @@ impl CopyWriter {
 
 impl Drop for CopyWriter {
     fn drop(&mut self) {
-        self.inner.queue().is_closed = true;
-        self.inner.filled.notify_one();
+        self.close();
     }
 }
 
@@ -579,7 +587,7 @@ pub(crate) mod tests {
         writer.hand_over();
         let entries = std::mem::take(&mut copy.inner.queue().entries);
         let commands = entries.iter().filter_map(|entry| match entry {
-            Copied::Admin(command) => Some((**command).clone()),
+            Copied::Admin(command, ..) => Some((**command).clone()),
             _ => None,
         });
         let deposit = |user, amount, id| Command::deposit(UserId(user), CurrencyId(1), amount, id);
@@ -610,6 +618,26 @@ pub(crate) mod tests {
         assert!(writer.inner.queue().entries.is_empty());
     }
 
+    #[tokio::test]
+    async fn a_reader_gets_an_end_where_market_data_cannot_go_on() {
+        let (mut writer, mut copy) = started();
+        take(&mut writer, &DEPOSIT);
+        writer.hand_over();
+        // Its events list no levels.
+        let symbol = SymbolId(1);
+        take(&mut writer, &Command::RunStops { symbol });
+        take(&mut writer, &DEPOSIT);
+        writer.hand_over();
+        let (mut piece, mut deposits) = (Vec::new(), 0);
+        while copy.next(&mut piece).await {
+            deposits += piece
+                .iter()
+                .filter(|e| matches!(e, Copied::Admin(..)))
+                .count();
+        }
+        assert_eq!(deposits, 1);
+    }
+
     #[test]
     fn commands_of_a_reader_that_is_behind_are_not_looked_through_again() {
         let (mut writer, copy) = started();
@@ -630,7 +658,7 @@ pub(crate) mod tests {
         let is_whole = matches!(
             entries[..],
             [
-                Copied::Admin(_),
+                Copied::Admin(..),
                 Copied::Restart,
                 Copied::Restarted,
                 Copied::End(2)
