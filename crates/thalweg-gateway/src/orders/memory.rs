@@ -171,11 +171,10 @@ impl Memory {
         }
         let report = &reported.report;
         let key = (report.symbol.0, report.order.0);
-        if let (Some(order), Execution::Rejected(code)) = (self.open.get(&key), report.kind)
+        if let (Some(order), Execution::Rejected(_)) = (self.open.get(&key), report.kind)
             && order.status != Status::Pending
-            && is_of_id(code)
         {
-            // Another order with its id was refused.
+            // Another order with its id was refused: the first report of an order says that.
             return None;
         }
         if !self.open.contains_key(&key) && !self.reopen_unknown(key, report.kind) {
@@ -494,6 +493,11 @@ fn held_for(order: &Order, symbol: &Symbol) -> (i32, i128) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use thalweg_exchange::execution::{CancelReason, TradeId};
+    use thalweg_exchange::risk::TradingLimits;
+    use thalweg_exchange::{CurrencyId, FeeUnit, OrderId, SymbolSpec};
     use thalweg_testkit::counting::held;
 
     use super::*;
@@ -507,6 +511,107 @@ mod tests {
             command,
             ..Order::pending(key, format!("o{id}"), (Action::Bid, 5, 6), 1)
         }
+    }
+
+    fn symbols() -> Symbols {
+        let text = include_str!("../../tests/symbols.toml");
+        let symbols = Symbols::parse(Path::new("symbols.toml"), text).expect("it is right");
+        let mut spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+        // Of the value, and a tenth of it.
+        (spec.fee_unit, spec.taker_fee) = (FeeUnit::Millionth, 100_000);
+        symbols.add(spec, TradingLimits::NONE);
+        symbols
+    }
+
+    /// A bid of ten lots, reports on which are applied one by one.
+    struct Reports {
+        memory: Memory,
+        symbols: Symbols,
+        number: u64,
+        price: i64,
+    }
+
+    impl Reports {
+        fn new(kept: usize) -> Self {
+            let (memory, symbols) = (Memory::new(kept), symbols());
+            let (number, price) = (0, 100);
+            Self {
+                memory,
+                symbols,
+                number,
+                price,
+            }
+        }
+
+        /// Applies a report of a command about an order of which lots are filled.
+        fn apply(&mut self, command: u64, id: i64, filled: i64, kind: Execution) {
+            self.number += 1;
+            let (lots, trade) = match kind {
+                Execution::Rejected(_) | Execution::Cancelled { .. } => (filled, None),
+                Execution::Trade { .. } => (10, Some(self.number as i64)),
+                _ => (10, None),
+            };
+            let report = ExecutionReport {
+                command,
+                owner: UserId(1),
+                symbol: SYMBOL,
+                order: OrderId(id),
+                side: Some(Action::Bid),
+                price: self.price,
+                left: lots - filled,
+                filled,
+                kind,
+            };
+            let reported = Reported {
+                number: ReportNumber(self.number),
+                report,
+                trade,
+                time_us: 1,
+                is_auction: false,
+            };
+            self.memory.apply(&reported, &self.symbols);
+        }
+
+        fn trade(&mut self, command: u64, id: i64, filled: i64, (size, is_maker): (i64, bool)) {
+            let (price, trade) = (self.price, TradeId::default());
+            let kind = Execution::Trade {
+                id: trade,
+                price,
+                size,
+                is_maker,
+            };
+            self.apply(command, id, filled, kind);
+        }
+
+        fn ids(&self) -> Vec<i64> {
+            let all = self.memory.all(SYMBOL, i64::MIN, false);
+            all.map(|order| order.id).collect()
+        }
+    }
+
+    const CANCELLED: Execution = Execution::Cancelled {
+        size: 10,
+        why: CancelReason::Requested,
+    };
+
+    #[test]
+    fn an_open_order_stays_where_another_one_with_its_id_is_refused() {
+        let mut reports = Reports::new(10);
+        reports.apply(1, 7, 0, Execution::New);
+        for (command, code) in (2..).zip([
+            ResultCode::RiskNsf,
+            ResultCode::RiskPriceOutsideBand,
+            ResultCode::MatchingRejectedDuplicateId,
+            ResultCode::MatchingRejectedFillOrKill,
+        ]) {
+            reports.apply(command, 7, 0, Execution::Rejected(code));
+            let order = reports.memory.order(SYMBOL, 7).expect("it is known");
+            assert_eq!((order.status, order.command), (Status::New, 1), "{code:?}");
+        }
+        reports.trade(9, 7, 4, (4, true));
+        let order = reports.memory.order(SYMBOL, 7).expect("it is known");
+        assert_eq!((order.status, order.filled), (Status::PartiallyFilled, 4));
+        assert_eq!(reports.memory.fills(SYMBOL).count(), 1);
     }
 
     fn kept(order: Order, is_open: bool) -> KeptOrder {
