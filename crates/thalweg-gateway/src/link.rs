@@ -668,6 +668,16 @@ pub(crate) mod tests {
             self.entries.append(&mut entries);
         }
 
+        /// Follows the exchange until a request has its response.
+        async fn follow_until<T>(&mut self, mut request: tokio::task::JoinHandle<T>) -> T {
+            loop {
+                tokio::select! {
+                    response = &mut request => return response.expect("it does not panic"),
+                    () = self.next() => self.take(false),
+                }
+            }
+        }
+
         /// Waits for the end of a command.
         pub(crate) async fn until(&mut self, number: u64) {
             let is_end = |entry: &Copied| matches!(entry, Copied::End(end) if *end >= number);
@@ -689,12 +699,42 @@ pub(crate) mod tests {
         user: &Arc<crate::orders::User>,
         client_id: &str,
     ) -> tokio::task::JoinHandle<()> {
-        let order = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
-        let order = format!("{order}&newClientOrderId={client_id}");
-        let params = Params::of_request(&order, "").expect("parameters");
+        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let placing = place(
+            state,
+            user,
+            &format!("{order}&newClientOrderId={client_id}"),
+        );
+        tokio::spawn(async move { drop(placing.await) })
+    }
+
+    /// Begins to place an order of the gateway's.
+    fn place(
+        state: &Arc<State>,
+        user: &Arc<crate::orders::User>,
+        order: &str,
+    ) -> tokio::task::JoinHandle<Result<crate::orders::Order, ApiError>> {
+        let params = Params::of_request(&format!("symbol=BTCUSDT&{order}"), "");
+        let params = params.expect("parameters");
         let draft = crate::orders::Draft::read(&params, &state.symbols).expect("an order");
         let (state, user) = (Arc::clone(state), Arc::clone(user));
-        tokio::spawn(async move { drop(state.orders.place(&user, &draft).await) })
+        tokio::spawn(async move {
+            let placed = state.orders.place(&user, &draft).await;
+            placed.map(|placed| placed.order)
+        })
+    }
+
+    /// Begins to give an order of the gateway's other lots.
+    fn amend(
+        state: &Arc<State>,
+        order: &crate::orders::Order,
+        lots: i64,
+    ) -> tokio::task::JoinHandle<Result<crate::orders::Order, ApiError>> {
+        let (state, order) = (Arc::clone(state), order.clone());
+        tokio::spawn(async move {
+            let user = state.orders.user(UserId(1));
+            state.orders.amend(&user, SYMBOL, &order, lots).await
+        })
     }
 
     fn executed(outcome: Outcome) -> u64 {
@@ -809,6 +849,23 @@ pub(crate) mod tests {
         assert!(fixture.entries.iter().any(is_level));
         fixture.take(false);
         assert_eq!(user.memory().open(None).count(), 1);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_market_order_in_a_band_below_zero_is_refused() {
+        let mut fixture = Fixture::new("negative-band").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let (symbol, low, high) = (SYMBOL, -10, -1);
+        let number = fixture
+            .run(Command::SetPriceBand { symbol, low, high })
+            .await;
+        fixture.until(number).await;
+        fixture.take(false);
+        let order = place(&state, &user, "side=BUY&type=MARKET&quantity=0.0005");
+        let refused = fixture.follow_until(order).await;
+        assert_eq!(refused.err(), Some(ApiError::NO_BALANCE));
         fixture.end();
     }
 

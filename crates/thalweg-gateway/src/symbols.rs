@@ -106,9 +106,11 @@ impl Symbol {
         }
     }
 
-    /// Returns what lots at a price are worth, in units of the quote asset.
+    /// Returns what lots at a price are worth, in units of the quote asset; saturates, as no such
+    /// trade is possible.
     pub(crate) fn notional(&self, price: i64, lots: i64) -> i128 {
-        i128::from(price) * i128::from(lots) * i128::from(self.spec.quote_scale)
+        let value = i128::from(price) * i128::from(lots);
+        value.saturating_mul(self.spec.quote_scale.into())
     }
 
     /// Returns a price of the engine as text.
@@ -546,6 +548,16 @@ mod tests {
         assert_eq!(status(), None);
         symbols.apply(&Command::AddSymbols([spec(10_000, 1)].into()));
         assert_eq!(status(), Some("TRADING"));
+    }
+
+    #[test]
+    fn lots_that_are_worth_more_than_any_trade_are_worth_the_most() {
+        let symbol = symbols(spec(1_000_000_000_000, 100_000_000))
+            .by_name("BTCUSDT")
+            .expect("it is listed");
+        assert_eq!(symbol.notional(i64::MAX, i64::MAX), i128::MAX);
+        let text = symbol.notional_text(i64::MAX, i64::MAX);
+        assert!(text.starts_with("170141183"), "{text}");
     }
 
     #[test]

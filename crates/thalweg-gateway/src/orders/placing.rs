@@ -153,13 +153,13 @@ impl Orders {
             (Amount::Quote(quote), Action::Bid, _) => {
                 let best = opposite.ok_or(ApiError::THIN_BOOK)?;
                 let budget = quote / symbol.spec.quote_scale;
-                match budget / best.price {
-                    0 => Err(ApiError::LOT_SIZE),
-                    lots => Ok(Terms {
+                match budget.checked_div(best.price) {
+                    Some(lots @ 1..) => Ok(Terms {
                         order_type: OrderType::IocBudget,
                         price: budget,
                         lots,
                     }),
+                    _ => Err(ApiError::LOT_SIZE),
                 }
             }
         }
@@ -178,14 +178,15 @@ impl Orders {
             FeeUnit::PerLot => (per_lot - fee) / scale,
             FeeUnit::Millionth => per_lot * 1_000_000 / (1_000_000 + fee) / scale,
         };
-        price = price.clamp(0, symbol.limits.high.into());
+        // A pair's band may end below zero.
+        price = price.min(symbol.limits.high.into());
         // The fee is rounded up.
         let held = |price: i128| symbol.held_per_lot(price as i64) * i128::from(lots);
         while price > 0 && held(price) > free {
             price -= 1;
         }
         match price {
-            0 => Err(ApiError::NO_BALANCE),
+            ..=0 => Err(ApiError::NO_BALANCE),
             price => Ok(price as i64),
         }
     }
