@@ -64,6 +64,12 @@ const fn is_of_id(code: ResultCode) -> bool {
     )
 }
 
+/// Returns the sequence of the command that has placed an order of the gateway's. Ids of others may
+/// be any number.
+const fn sequence_of(id: i64) -> i64 {
+    id.saturating_sub(ORDER_IDS)
+}
+
 impl Memory {
     /// `kept` closed orders, and as many trades, are kept.
     pub(super) fn new(kept: usize) -> Self {
@@ -86,7 +92,7 @@ impl Memory {
 
     /// Takes an order that is about to be sent.
     pub(crate) fn insert(&mut self, order: Order) {
-        self.sequence = self.sequence.max(order.id - ORDER_IDS);
+        self.sequence = self.sequence.max(sequence_of(order.id));
         let key = (order.symbol, order.id);
         let name = (order.symbol, order.client_id.clone());
         if let Some(former) = self.by_client_id.insert(name, key) {
@@ -126,7 +132,7 @@ impl Memory {
     /// would have. Returns how many.
     pub(super) fn close_unknown(&mut self, executed: i64, token: u64) -> usize {
         let of_unknown = |(key, order): (&OrderKey, &Order)| {
-            let is_unknown = order.status == Status::Pending && key.1 - ORDER_IDS <= executed;
+            let is_unknown = order.status == Status::Pending && sequence_of(key.1) <= executed;
             is_unknown.then_some(*key)
         };
         let unknown: Vec<OrderKey> = self.open.iter().filter_map(of_unknown).collect();
@@ -612,6 +618,18 @@ mod tests {
         let order = reports.memory.order(SYMBOL, 7).expect("it is known");
         assert_eq!((order.status, order.filled), (Status::PartiallyFilled, 4));
         assert_eq!(reports.memory.fills(SYMBOL).count(), 1);
+    }
+
+    #[test]
+    fn an_order_has_any_id_that_another_session_gives() {
+        let mut reports = Reports::new(10);
+        let ids = [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX];
+        for (command, id) in (1..).zip(ids) {
+            reports.apply(command, id, 0, Execution::New);
+        }
+        assert_eq!(reports.ids(), ids);
+        assert_eq!(reports.memory.sequence, 0);
+        assert_eq!(reports.memory.close_unknown(i64::MAX, 1), 0);
     }
 
     fn kept(order: Order, is_open: bool) -> KeptOrder {
