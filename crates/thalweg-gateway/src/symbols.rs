@@ -338,8 +338,11 @@ impl Symbols {
     pub(crate) fn apply(&self, command: &Command) {
         match command {
             Command::AddSymbols(specs) => {
-                let all = specs.iter();
-                all.for_each(|spec| self.add(*spec, TradingLimits::NONE));
+                // The exchange leaves those that it has as they are.
+                let new = |id| self.read_listed(|listed| !listed.specs.contains_key(&id));
+                for spec in specs.iter().filter(|spec| new(spec.id)) {
+                    self.add(*spec, TradingLimits::NONE);
+                }
             }
             Command::RemoveSymbol { symbol } => self.remove(|id| id == *symbol),
             Command::Reset => {
@@ -548,6 +551,17 @@ mod tests {
         assert_eq!(status(), None);
         symbols.apply(&Command::AddSymbols([spec(10_000, 1)].into()));
         assert_eq!(status(), Some("TRADING"));
+    }
+
+    #[test]
+    fn a_symbol_that_is_added_again_stays_as_it_is() {
+        let symbols = symbols(spec(10_000, 1));
+        let symbol = SymbolId(1);
+        symbols.apply(&Command::Halt { symbol });
+        symbols.apply(&Command::AddSymbols([spec(20_000, 2)].into()));
+        let symbol = symbols.by_name("BTCUSDT").expect("it is listed");
+        assert_eq!(symbol.status(), "BREAK");
+        assert_eq!(symbol.spec, spec(10_000, 1));
     }
 
     #[test]

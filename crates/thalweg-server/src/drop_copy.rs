@@ -253,13 +253,16 @@ impl CopyWriter {
             let reports = reports.map(|one| Copied::Report(one.number, one.report()));
             self.entries.extend(reports);
         }
-        if result == ResultCode::Success && is_administrative(command) {
-            self.note_symbols(command);
+        if result == ResultCode::Success
+            && is_administrative(command)
+            && let Some(command) = self.without_known(command)
+        {
+            self.note_symbols(&command);
             match self.is_behind {
-                true => self.keep_short(command),
+                true => self.keep_short(&command),
                 false => self
                     .entries
-                    .push_back(Copied::Admin(Box::new(command.clone()))),
+                    .push_back(Copied::Admin(Box::new(command))),
             }
         }
         if self.entries.len() > before && !self.is_behind {
@@ -290,6 +293,18 @@ impl CopyWriter {
                 orders,
                 is_cut,
             })));
+    }
+
+    /// Returns a command without the symbols to add that are there already, which stay as they are.
+    /// `None` where nothing is left.
+    fn without_known(&self, command: &Command) -> Option<Command> {
+        let Command::AddSymbols(specs) = command else {
+            return Some(command.clone());
+        };
+        let mut seen = BTreeSet::new();
+        let mut is_new = |id| !self.symbols.contains(&id) && seen.insert(id);
+        let new: Vec<SymbolSpec> = specs.iter().copied().filter(|s| is_new(s.id)).collect();
+        (!new.is_empty()).then(|| Command::AddSymbols(new.into()))
     }
 
     fn note_symbols(&mut self, command: &Command) {
@@ -600,6 +615,34 @@ pub(crate) mod tests {
         ];
         assert_eq!(commands.collect::<Vec<_>>(), expected);
         assert!(writer.short.is_empty());
+    }
+
+    /// Returns the administrators' commands that a reader gets which was behind until now.
+    fn caught_up(mut writer: CopyWriter, copy: &DropCopy) -> Vec<Command> {
+        copy.inner.queue().entries.clear();
+        writer.hand_over();
+        let entries = std::mem::take(&mut copy.inner.queue().entries);
+        let commands = entries.iter().filter_map(|entry| match entry {
+            Copied::Admin(command, ..) => Some((**command).clone()),
+            _ => None,
+        });
+        commands.collect()
+    }
+
+    #[test]
+    fn symbols_that_are_added_again_are_left_out() {
+        let spec = |id, taker_fee| SymbolSpec {
+            taker_fee,
+            ..SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2))
+        };
+        let add = |specs: &[SymbolSpec]| Command::AddSymbols(specs.into());
+        let (mut writer, copy) = started();
+        take(&mut writer, &add(&[spec(1, 5)]));
+        writer.fall_behind();
+        take(&mut writer, &add(&[spec(1, 6), spec(2, 7), spec(2, 8)]));
+        take(&mut writer, &add(&[spec(1, 6), spec(2, 8)]));
+        let expected = [add(&[spec(1, 5)]), add(&[spec(2, 7)])];
+        assert_eq!(caught_up(writer, &copy), expected);
     }
 
     #[test]
