@@ -853,6 +853,47 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_stop_order_that_waits_is_amended_from_the_size_that_was_seen() {
+        let mut fixture = Fixture::new("amended-stop").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let stop = "side=SELL&type=STOP_LOSS_LIMIT&timeInForce=GTC&quantity=0.001";
+        let placing = place(&state, &user, &format!("{stop}&price=1&stopPrice=1"));
+        let order = fixture.follow_until(placing).await.expect("it waits");
+        let lots_of = |lots: i64| {
+            let memory = user.memory();
+            let order = memory.order(SYMBOL, order.id).expect("it is known");
+            assert_eq!(order.lots, lots);
+            order.clone()
+        };
+        // Two that have seen the same order, in flight together: one is executed.
+        let both = [(); 2].map(|()| amend(&state, &order, order.lots - 2));
+        let mut amended = Vec::new();
+        for one in both {
+            amended.push(fixture.follow_until(one).await.map(|order| order.lots));
+        }
+        amended.sort_by_key(Result::is_err);
+        assert_eq!(amended, [Ok(order.lots - 2), Err(ApiError::AMEND_LATE)]);
+        let order = lots_of(order.lots - 2);
+        // The next one is not late, and one from an older size is.
+        let next = amend(&state, &order, order.lots - 1);
+        assert!(fixture.follow_until(next).await.is_ok());
+        let older = amend(&state, &order, order.lots - 2);
+        let older = fixture.follow_until(older).await;
+        assert_eq!(older.err(), Some(ApiError::AMEND_LATE));
+        // Another session takes lots off it, which the gateway has not seen.
+        let order = lots_of(order.lots - 1);
+        let id = OrderId(order.id);
+        let reduce = TradeCommand::reduce(UserId(1), SYMBOL, id, 1);
+        fixture.submit(reduce).await;
+        let unseen = amend(&state, &order, order.lots - 3);
+        let unseen = fixture.follow_until(unseen).await;
+        assert_eq!(unseen.map_err(|error| error.code).err(), Some(-2038));
+        lots_of(order.lots - 4);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_market_order_in_a_band_below_zero_is_refused() {
         let mut fixture = Fixture::new("negative-band").await;
         let state = Arc::clone(fixture.state());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque, btree_map};
 use std::sync::Arc;
 
-use thalweg_exchange::execution::Execution;
+use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Action, ResultCode, SymbolId, UserId};
 
@@ -46,6 +46,8 @@ pub(crate) struct Memory {
     /// Orders on their way of which the session gives no outcome any more, each with the token of
     /// the first list that may tell.
     unanswered: Vec<(OrderKey, u64)>,
+    /// The lots that requests in flight take off stop orders that wait.
+    reducing: BTreeMap<OrderKey, i64>,
     /// The last list of open orders was cut: what it lacks may be open.
     pub(super) is_cut: bool,
     /// The last report that was applied; `None` before the first, or a beginning.
@@ -84,6 +86,7 @@ impl Memory {
             moved_before: 0,
             kept,
             unanswered: Vec::new(),
+            reducing: BTreeMap::new(),
             is_cut: false,
             last_report: None,
             sequence: 0,
@@ -119,6 +122,36 @@ impl Memory {
             Some(former) => self.by_client_id.insert(name, former),
             None => self.by_client_id.remove(&name),
         };
+    }
+
+    /// Notes that a stop order that waits is about to be reduced. Returns false, and does nothing,
+    /// where it is not as it was, or such a request is in flight: the exchange takes lots off
+    /// whatever the order has then.
+    pub(super) fn begin_reduction(&mut self, was: &Order, by: i64) -> bool {
+        let key = (was.symbol, was.id);
+        let now = self.open.get(&key);
+        let is_same = now.is_some_and(|now| now.lots == was.lots && now.working_us == 0);
+        let may_begin = is_same && !self.reducing.contains_key(&key);
+        if may_begin {
+            self.reducing.insert(key, by);
+        }
+        may_begin
+    }
+
+    pub(super) fn end_reduction(&mut self, was: &Order) {
+        self.reducing.remove(&(was.symbol, was.id));
+    }
+
+    /// Ends a reduction by its report, as the request's own task may be gone.
+    fn note_reduced(&mut self, key: OrderKey, report: &ExecutionReport) {
+        let ends = |by: i64| match report.kind {
+            Execution::Replaced { reduced_by } => reduced_by == by,
+            Execution::RequestRejected(_) => true,
+            _ => report.is_final(),
+        };
+        if self.reducing.get(&key).is_some_and(|by| ends(*by)) {
+            self.reducing.remove(&key);
+        }
     }
 
     /// No outcome of an order's command will come: a list with this token or a higher one tells.
@@ -177,6 +210,7 @@ impl Memory {
         }
         let report = &reported.report;
         let key = (report.symbol.0, report.order.0);
+        self.note_reduced(key, report);
         if let (Some(order), Execution::Rejected(_)) = (self.open.get(&key), report.kind)
             && order.status != Status::Pending
         {
