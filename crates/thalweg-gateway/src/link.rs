@@ -425,8 +425,8 @@ fn apply_copied(state: &State, copied: Copied, time_us: i64) {
             }
             state.market.message(&message);
         }
-        Copied::Admin(command) => {
-            state.symbols.apply(&command);
+        Copied::Admin(command, goes_on) => {
+            state.symbols.apply(&command, goes_on);
             state.market.admin(&command);
             state.orders.adjusted(&command, &state.symbols, time_us);
         }
@@ -455,6 +455,7 @@ pub(crate) mod tests {
     use hyper::Method;
     use thalweg_client::{AdminClient, Options, Outcome, TradeClient, TradeCommand};
     use thalweg_exchange::codec::session::AdminCommand;
+    use thalweg_exchange::risk::TradingLimits;
     use thalweg_exchange::{
         AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
     };
@@ -907,6 +908,56 @@ pub(crate) mod tests {
         let order = place(&state, &user, "side=BUY&type=MARKET&quantity=0.0005");
         let refused = fixture.follow_until(order).await;
         assert_eq!(refused.err(), Some(ApiError::NO_BALANCE));
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_symbol_trades_when_the_last_step_of_its_auction_is_done() {
+        let mut fixture = Fixture::new("auction-in-steps").await;
+        let state = Arc::clone(fixture.state());
+        let symbol = SYMBOL;
+        fixture.run(Command::StartAuction { symbol }).await;
+        // Each buyer has two events in the uncross: more than one command has.
+        let buyers = 520;
+        let mut placed = Vec::new();
+        for id in 1..=buyers {
+            let bid = Place::limit((UserId(1), OrderId(id)), symbol, Action::Bid, (100, 1));
+            placed.push(fixture.user.submit(bid).await.expect("it is sent"));
+        }
+        for one in placed {
+            executed(one.await);
+        }
+        let seller = (UserId(1), OrderId(buyers + 1));
+        let ask = Place::limit(seller, symbol, Action::Ask, (100, buyers));
+        let number = executed(fixture.submit(ask).await);
+        fixture.until(number).await;
+        fixture.take(false);
+        let reference = None;
+        let first = fixture.run(Command::Uncross { symbol, reference }).await;
+        fixture.until(first + 1).await;
+        let status = || state.symbols.by_id(symbol).map(|symbol| symbol.status());
+        assert_eq!(status(), Some("BREAK"));
+        let is_end = |entry: &Copied| matches!(entry, Copied::End(number) if *number >= first);
+        let at = fixture
+            .entries
+            .iter()
+            .position(is_end)
+            .expect("it is there");
+        let rest = fixture.entries.split_off(at + 1);
+        fixture.take(false);
+        assert_eq!(status(), Some("BREAK"), "the first step is done");
+        // A gateway that starts now begins with what the exchange has.
+        let one = state.symbols.by_id(symbol).expect("it is listed");
+        let (auction, busy) = (true, true);
+        let limits = TradingLimits {
+            auction,
+            busy,
+            ..one.limits
+        };
+        state.symbols.add(one.spec, limits);
+        fixture.entries = rest;
+        fixture.take(false);
+        assert_eq!(status(), Some("TRADING"));
         fixture.end();
     }
 

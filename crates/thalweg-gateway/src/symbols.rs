@@ -334,8 +334,9 @@ impl Symbols {
         (most != UserLimits::NONE.open_orders).then_some(most)
     }
 
-    /// Follows a command of an administrator, which succeeded.
-    pub(crate) fn apply(&self, command: &Command) {
+    /// Follows a command of an administrator, which succeeded; `goes_on` is true where further
+    /// commands go on with it.
+    pub(crate) fn apply(&self, command: &Command, goes_on: bool) {
         match command {
             Command::AddSymbols(specs) => {
                 // The exchange leaves those that it has as they are.
@@ -356,11 +357,14 @@ impl Symbols {
             Command::Unhalt { symbol } => self.limit(*symbol, |limits| limits.halted = false),
             Command::StartAuction { symbol } => self.limit(*symbol, |limits| {
                 limits.auction = true;
-                limits.halted = false;
+                (limits.halted, limits.busy) = (false, false);
             }),
-            Command::Uncross { symbol, .. } => self.limit(*symbol, |limits| limits.auction = false),
+            Command::Uncross { symbol, .. } => self.limit(*symbol, |limits| {
+                (limits.auction, limits.busy) = (goes_on, goes_on);
+            }),
             Command::SetPriceBand { symbol, low, high } => self.limit(*symbol, |limits| {
                 (limits.low, limits.high) = (*low, *high);
+                limits.busy = goes_on && !limits.auction;
             }),
             _ => {}
         }
@@ -543,13 +547,13 @@ mod tests {
         let status = || symbols.by_name("BTCUSDT").map(|symbol| symbol.status());
         assert_eq!(status(), Some("TRADING"));
         let symbol = SymbolId(1);
-        symbols.apply(&Command::Halt { symbol });
+        symbols.apply(&Command::Halt { symbol }, false);
         assert_eq!(status(), Some("BREAK"));
-        symbols.apply(&Command::Unhalt { symbol });
+        symbols.apply(&Command::Unhalt { symbol }, false);
         assert_eq!(status(), Some("TRADING"));
-        symbols.apply(&Command::RemoveSymbol { symbol });
+        symbols.apply(&Command::RemoveSymbol { symbol }, false);
         assert_eq!(status(), None);
-        symbols.apply(&Command::AddSymbols([spec(10_000, 1)].into()));
+        symbols.apply(&Command::AddSymbols([spec(10_000, 1)].into()), false);
         assert_eq!(status(), Some("TRADING"));
     }
 
@@ -557,8 +561,8 @@ mod tests {
     fn a_symbol_that_is_added_again_stays_as_it_is() {
         let symbols = symbols(spec(10_000, 1));
         let symbol = SymbolId(1);
-        symbols.apply(&Command::Halt { symbol });
-        symbols.apply(&Command::AddSymbols([spec(20_000, 2)].into()));
+        symbols.apply(&Command::Halt { symbol }, false);
+        symbols.apply(&Command::AddSymbols([spec(20_000, 2)].into()), false);
         let symbol = symbols.by_name("BTCUSDT").expect("it is listed");
         assert_eq!(symbol.status(), "BREAK");
         assert_eq!(symbol.spec, spec(10_000, 1));

@@ -57,8 +57,10 @@ pub enum Copied {
     OpenOrders(Box<OpenOrdersOf>),
     /// That command, where it is no order of a user, and succeeded. To a reader that was behind,
     /// deposits and withdrawals of one user in one currency come as one with their sum, and of
-    /// commands of one sort about one symbol the last comes alone.
-    Admin(Box<Command>),
+    /// commands of one sort about one symbol the last comes alone. Symbols that the exchange had
+    /// before are left out of those that are added. The flag says whether further commands go on
+    /// with the end of an auction or a price band.
+    Admin(Box<Command>, bool),
     /// The command with this number is complete. Commands without other entries have none, but the
     /// last one before the reader is woken.
     End(u64),
@@ -175,7 +177,7 @@ pub(crate) struct CopyWriter {
     /// Entries since the last hand-over.
     entries: VecDeque<Copied>,
     /// Commands for a reader that is behind: those of a topic as one, with its place.
-    short: HashMap<Topic, (u64, Command)>,
+    short: HashMap<Topic, (u64, Command, bool)>,
     shortened: u64,
     next_command: u64,
     /// The last command whose end is in the queue, and one more.
@@ -258,11 +260,12 @@ impl CopyWriter {
             && let Some(command) = self.without_known(command)
         {
             self.note_symbols(&command);
+            let goes_on = outcome.events.is_unfinished();
             match self.is_behind {
-                true => self.keep_short(&command),
+                true => self.keep_short(&command, goes_on),
                 false => self
                     .entries
-                    .push_back(Copied::Admin(Box::new(command))),
+                    .push_back(Copied::Admin(Box::new(command), goes_on)),
             }
         }
         if self.entries.len() > before && !self.is_behind {
@@ -336,7 +339,7 @@ impl CopyWriter {
         self.unsent.clear();
         for entry in std::mem::take(&mut self.entries) {
             match entry {
-                Copied::Admin(command) => self.keep_short(&command),
+                Copied::Admin(command, goes_on) => self.keep_short(&command, goes_on),
                 Copied::Symbol(_) => self.entries.push_back(entry),
                 _ => {}
             }
@@ -344,25 +347,27 @@ impl CopyWriter {
     }
 
     /// Keeps a command for a reader that is behind, in place of those that it makes superfluous.
-    fn keep_short(&mut self, command: &Command) {
+    fn keep_short(&mut self, command: &Command, goes_on: bool) {
         if let Command::AddSymbols(specs) = command
             && specs.len() > 1
         {
             let each = specs.iter();
-            return each.for_each(|spec| self.keep_short(&Command::AddSymbols([*spec].into())));
+            return each.for_each(|spec| {
+                self.keep_short(&Command::AddSymbols([*spec].into()), goes_on);
+            });
         }
         let Some(topic) = topic(command) else {
             return;
         };
         let mut kept = command.clone();
-        if let Some((_, before)) = self.short.remove(&topic)
+        if let Some((_, before, _)) = self.short.remove(&topic)
             && let Command::Balance { amount: sum, .. } = before
             && let Command::Balance { amount, .. } = &mut kept
         {
             *amount = amount.saturating_add(sum);
         }
         self.shortened += 1;
-        self.short.insert(topic, (self.shortened, kept));
+        self.short.insert(topic, (self.shortened, kept, goes_on));
     }
 
     /// Hands over what there is. Never waits.
@@ -433,10 +438,11 @@ impl CopyWriter {
         if self.builder.is_none() {
             return;
         }
-        let mut short: Vec<(u64, Command)> = self.short.drain().map(|(_, one)| one).collect();
-        short.sort_unstable_by_key(|(place, _)| *place);
+        let mut short: Vec<(u64, Command, bool)> = self.short.drain().map(|(_, one)| one).collect();
+        short.sort_unstable_by_key(|(place, ..)| *place);
         let short = short.into_iter();
-        (self.entries).extend(short.map(|(_, command)| Copied::Admin(Box::new(command))));
+        let admin = |(_, command, goes_on)| Copied::Admin(Box::new(command), goes_on);
+        self.entries.extend(short.map(admin));
         self.entries.push_back(Copied::Restart);
         self.unsent.clone_from(&self.symbols);
         (self.is_behind, self.is_restarting) = (false, true);
