@@ -493,7 +493,7 @@ fn topic(command: &Command) -> Option<Topic> {
         | Command::StartAuction { symbol }
         | Command::Uncross { symbol, .. }
         | Command::SetPriceBand { symbol, .. } => (0, symbol.0),
-        Command::Reset => (0, 0),
+        Command::Reset | Command::SetLimits { uid: None, .. } => (0, 0),
         _ => return None,
     };
     Some((discriminant(command), first, second))
@@ -514,7 +514,7 @@ fn is_administrative(command: &Command) -> bool {
 pub(crate) mod tests {
     use thalweg_exchange::durable::Origin;
     use thalweg_exchange::service::Outcome;
-    use thalweg_exchange::{CurrencyId, Events, UserId};
+    use thalweg_exchange::{CurrencyId, Events, UserId, UserLimits};
 
     use super::*;
 
@@ -633,6 +633,24 @@ pub(crate) mod tests {
             _ => None,
         });
         commands.collect()
+    }
+
+    #[test]
+    fn limits_of_all_users_reach_a_reader_that_was_behind() {
+        let limits = |most| Command::SetLimits {
+            uid: None,
+            limits: Some(UserLimits {
+                open_orders: most,
+                ..UserLimits::NONE
+            }),
+        };
+        let (mut writer, copy) = started();
+        // One that waits when the reader falls behind, and others meanwhile.
+        take(&mut writer, &limits(5));
+        writer.fall_behind();
+        assert_eq!(writer.short.len(), 1);
+        take(&mut writer, &limits(6));
+        assert_eq!(caught_up(writer, &copy), [limits(6)]);
     }
 
     #[test]
