@@ -97,6 +97,7 @@ impl Memory {
     pub(crate) fn insert(&mut self, order: Order) {
         self.sequence = self.sequence.max(sequence_of(order.id));
         let key = (order.symbol, order.id);
+        self.replace_closed(key);
         let name = (order.symbol, order.client_id.clone());
         if let Some(former) = self.by_client_id.insert(name, key) {
             self.former.insert(key, former);
@@ -266,14 +267,26 @@ impl Memory {
         if !is_first || closed.is_none_or(|order| order.status != Status::Unknown) {
             return false;
         }
-        if let Some(at) = self.by_end.iter().rposition(|other| *other == key) {
-            self.by_end.remove(at);
-        }
-        if let Some(mut order) = self.closed.remove(&key) {
+        if let Some(mut order) = self.take_closed(key) {
             order.status = Status::Pending;
             self.open.insert(key, order);
         }
         true
+    }
+
+    fn take_closed(&mut self, key: OrderKey) -> Option<Order> {
+        let order = self.closed.remove(&key)?;
+        if let Some(at) = self.by_end.iter().rposition(|other| *other == key) {
+            self.by_end.remove(at);
+        }
+        Some(order)
+    }
+
+    /// Forgets a closed order whose id another one has now.
+    fn replace_closed(&mut self, key: OrderKey) {
+        if let Some(order) = self.take_closed(key) {
+            self.forget_name(&order);
+        }
     }
 
     fn close(&mut self, key: OrderKey) {
@@ -361,7 +374,11 @@ impl Memory {
         }
         match kept.is_open {
             true => drop(self.open.insert(key, order)),
-            false => self.keep_closed(order),
+            false => {
+                // A checkpoint of before may have an id twice.
+                self.take_closed(key);
+                self.keep_closed(order);
+            }
         }
     }
 
@@ -664,6 +681,29 @@ mod tests {
         assert_eq!(reports.ids(), ids);
         assert_eq!(reports.memory.sequence, 0);
         assert_eq!(reports.memory.close_unknown(i64::MAX, 1), 0);
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_is_the_newest_orders_alone() {
+        let mut reports = Reports::new(2);
+        for (command, id) in (1..).step_by(2).zip([7, 7, 8, 7]) {
+            reports.apply(command, id, 0, Execution::New);
+            let count = reports.ids().iter().filter(|other| **other == id).count();
+            assert_eq!(count, 1);
+            reports.apply(command + 1, id, 0, CANCELLED);
+        }
+        assert_eq!(reports.ids(), [7, 8]);
+        let newest = reports.memory.order(SYMBOL, 7).expect("it is kept");
+        assert_eq!(
+            (newest.command, newest.client_id.as_str()),
+            (8, "session-7")
+        );
+        assert!(reports.memory.sent_by_client(SYMBOL, "session-7").is_some());
+        // The one that ended first goes.
+        reports.apply(10, 9, 0, Execution::New);
+        reports.apply(11, 9, 0, CANCELLED);
+        assert_eq!(reports.ids(), [7, 9]);
+        assert_eq!(reports.memory.by_end.len(), 2);
     }
 
     fn kept(order: Order, is_open: bool) -> KeptOrder {
