@@ -706,6 +706,21 @@ mod tests {
         assert_eq!(reports.memory.by_end.len(), 2);
     }
 
+    #[test]
+    fn the_fee_of_a_taker_that_was_moved_is_that_of_the_command_that_moved_it() {
+        let mut reports = Reports::new(10);
+        reports.apply(1, 7, 0, Execution::New);
+        // 3 lots at 101: 303, of which a tenth is rounded up.
+        reports.price = 101;
+        reports.trade(1, 7, 3, (3, false));
+        reports.apply(2, 7, 3, Execution::Replaced { reduced_by: 0 });
+        // 101 and 101: the second is rounded with the first.
+        reports.trade(2, 7, 4, (1, false));
+        reports.trade(2, 7, 5, (1, false));
+        let fees = reports.memory.fills(SYMBOL).map(|fill| fill.fee);
+        assert_eq!(fees.collect::<Vec<_>>(), [31, 11, 10]);
+    }
+
     fn kept(order: Order, is_open: bool) -> KeptOrder {
         KeptOrder {
             order,

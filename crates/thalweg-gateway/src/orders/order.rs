@@ -226,6 +226,9 @@ impl Order {
     /// as they are then. Returns `None` for the refusal of a request, which changes nothing.
     pub(super) fn apply(&mut self, reported: &Reported, symbol: Option<&Symbol>) -> Option<Change> {
         let report = &reported.report;
+        if self.command != report.command {
+            self.taken = (0, 0);
+        }
         let mut fill = None;
         let what = match report.kind {
             Execution::New => {
@@ -320,10 +323,7 @@ impl Order {
                 return symbol.fee(true, price, size);
             }
             // A taker's fee is rounded once for all trades of a command.
-            let before = match self.command == report.command {
-                true => self.taken,
-                false => (0, 0),
-            };
+            let before = self.taken;
             let cost = before.0 + cost;
             let whole = symbol.fee_of_cost(cost, price, size, before);
             self.taken = (cost, whole);
