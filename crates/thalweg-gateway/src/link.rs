@@ -895,6 +895,36 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_that_another_session_has_moved_down_can_be_amended() {
+        let mut fixture = Fixture::new("amended-moved").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let order = fixture.follow_until(place(&state, &user, order)).await;
+        let order = order.expect("it rests");
+        let id = OrderId(order.id);
+        let lower = TradeCommand::move_to(UserId(1), SYMBOL, id, order.price - 10);
+        let number = executed(fixture.submit(lower).await);
+        fixture.until(number).await;
+        fixture.take(false);
+        let moved = user.memory().order(SYMBOL, order.id).cloned();
+        let moved = moved.expect("it is known");
+        assert_eq!(moved.price, order.price - 10);
+        let amended = fixture.follow_until(amend(&state, &moved, 3)).await;
+        assert_eq!(
+            amended.map(|order| (order.lots, order.price)),
+            Ok((3, moved.price))
+        );
+        // What is free and what is held are all there is.
+        let (free, held) = fixture.quote(&user).await;
+        let symbol = state.symbols.by_id(SYMBOL).expect("it is listed");
+        let expected = 3 * symbol.held_per_lot(order.price);
+        assert_eq!(i128::from(free) + expected, 1 << 50);
+        assert_eq!(held, symbol.quote_text(expected));
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_market_order_in_a_band_below_zero_is_refused() {
         let mut fixture = Fixture::new("negative-band").await;
         let state = Arc::clone(fixture.state());

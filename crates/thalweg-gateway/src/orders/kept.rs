@@ -138,7 +138,7 @@ impl KeptOrder {
         out.wide(order.spent).int(order.command as i64);
         out.wide(order.taken.0).wide(order.taken.1);
         out.byte(self.is_open.into()).byte(self.is_newest.into());
-        out.optional(self.former);
+        out.optional(self.former).int(order.reserve);
     }
 
     fn decode(fields: &mut Bytes<'_>) -> Option<Self> {
@@ -147,11 +147,15 @@ impl KeptOrder {
         (order.status, order.filled) = (Status::from_code(fields.byte()?)?, fields.int()?);
         (order.spent, order.command) = (fields.wide()?, fields.int()? as u64);
         order.taken = (fields.wide()?, fields.wide()?);
+        let (is_open, is_newest) = (fields.byte()? != 0, fields.byte()? != 0);
+        let former = fields.optional()?;
+        // Records of before have none.
+        order.reserve = fields.int().unwrap_or(order.price);
         Some(Self {
             order,
-            is_open: fields.byte()? != 0,
-            is_newest: fields.byte()? != 0,
-            former: fields.optional()?,
+            is_open,
+            is_newest,
+            former,
         })
     }
 }

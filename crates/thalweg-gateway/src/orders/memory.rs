@@ -543,7 +543,7 @@ fn held_for(order: &Order, symbol: &Symbol) -> (i32, i128) {
         ),
         Action::Bid => (
             symbol.spec.quote_currency.0,
-            left * symbol.held_per_lot(order.price),
+            left * symbol.held_per_lot(order.reserve),
         ),
     }
 }
@@ -557,6 +557,7 @@ mod tests {
     use thalweg_exchange::{CurrencyId, FeeUnit, OrderId, SymbolSpec};
     use thalweg_testkit::counting::held;
 
+    use super::super::fields::{Bytes, Writer};
     use super::*;
 
     const SYMBOL: SymbolId = SymbolId(1);
@@ -719,6 +720,31 @@ mod tests {
         reports.trade(2, 7, 5, (1, false));
         let fees = reports.memory.fills(SYMBOL).map(|fill| fill.fee);
         assert_eq!(fees.collect::<Vec<_>>(), [31, 11, 10]);
+    }
+
+    #[test]
+    fn money_is_held_at_the_price_of_before_where_an_order_is_moved_down() {
+        let mut reports = Reports::new(10);
+        reports.apply(1, 7, 0, Execution::New);
+        reports.price = 90;
+        reports.apply(2, 7, 0, Execution::Replaced { reduced_by: 0 });
+        let held = |reports: &Reports| {
+            let symbols = &reports.symbols;
+            reports.memory.held(3, |id| symbols.by_id(id))
+        };
+        // 10 lots at 100, and a tenth.
+        let expected = Some(BTreeMap::from([(20, 1_100)]));
+        assert_eq!(held(&reports), expected);
+        let mut again = Reports::new(10);
+        for part in reports.memory.kept() {
+            let mut bytes = Writer(Vec::new());
+            part.encode(&mut bytes);
+            let read = Kept::decode(bytes.0[0], &mut Bytes(&bytes.0[1..]));
+            if let Kept::Order(order) = read.expect("it is whole") {
+                again.memory.restore(*order);
+            }
+        }
+        assert_eq!(held(&again), expected);
     }
 
     fn kept(order: Order, is_open: bool) -> KeptOrder {

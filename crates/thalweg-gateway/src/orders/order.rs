@@ -135,6 +135,9 @@ pub(crate) struct Order {
     pub(crate) side: Action,
     /// The limit, or the worst price of a market order.
     pub(crate) price: i64,
+    /// The price at which money is held for a bid: the one that it was placed with, wherever it was
+    /// moved since.
+    pub(super) reserve: i64,
     /// 0 of an order by `quoteOrderQty`, until it is filled.
     pub(crate) lots: i64,
     /// The amount that was asked for by `quoteOrderQty`; else 0.
@@ -197,6 +200,7 @@ impl Order {
             life: Life::Gtc,
             side,
             price,
+            reserve: price,
             lots,
             quote: 0,
             stop: None,
@@ -252,6 +256,7 @@ impl Order {
             Execution::Replaced { reduced_by } => {
                 self.lots -= reduced_by;
                 self.price = report.price;
+                self.reserve = self.reserve.max(self.price);
                 "REPLACED"
             }
             Execution::Cancelled { why, .. } => {

@@ -225,7 +225,7 @@ impl Orders {
             symbol,
             order_id: OrderId(order.id),
             action: order.side,
-            reserve_price: order.price,
+            reserve_price: order.reserve,
             size_before: order.lots,
             price: order.price,
             size: lots,
