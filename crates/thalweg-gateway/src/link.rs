@@ -992,6 +992,25 @@ pub(crate) mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn fees_that_are_paid_out_make_a_balance_update() {
+        let fixture = Fixture::new("fees-paid").await;
+        let state = fixture.state();
+        let (_following, mut events) = state.orders.follow(UserId(1)).expect("it is the first");
+        let paid = Command::PayFees {
+            uid: UserId(1),
+            currency: CurrencyId(20),
+            amount: 1_500_000,
+            transaction_id: 1,
+        };
+        state.orders.adjusted(&paid, &state.symbols, 1);
+        let event = events.try_recv().expect("it was sent");
+        let text = event.text(crate::time_unit::TimeUnit::default());
+        let has = |part: &str| text.contains(part);
+        assert!(has("balanceUpdate") && has("1.500000"), "{text}");
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn trades_before_a_key_that_came_after_the_start_are_not_taken_after_a_crash() {
         let mut fixture = Fixture::new("late-key").await;
         fixture.place(7, Action::Bid).await;

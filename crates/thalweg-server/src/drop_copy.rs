@@ -361,8 +361,9 @@ impl CopyWriter {
         };
         let mut kept = command.clone();
         if let Some((_, before, _)) = self.short.remove(&topic)
-            && let Command::Balance { amount: sum, .. } = before
-            && let Command::Balance { amount, .. } = &mut kept
+            && let Command::Balance { amount: sum, .. } | Command::PayFees { amount: sum, .. } =
+                before
+            && let Command::Balance { amount, .. } | Command::PayFees { amount, .. } = &mut kept
         {
             *amount = amount.saturating_add(sum);
         }
@@ -485,7 +486,9 @@ type Topic = (Discriminant<Command>, i64, i32);
 /// Returns the topic of a command, where a gateway has a use for it.
 fn topic(command: &Command) -> Option<Topic> {
     let (first, second) = match command {
-        Command::Balance { uid, currency, .. } => (uid.0, currency.0),
+        Command::Balance { uid, currency, .. } | Command::PayFees { uid, currency, .. } => {
+            (uid.0, currency.0)
+        }
         Command::AddSymbols(specs) => (0, specs.first()?.id.0),
         Command::RemoveSymbol { symbol }
         | Command::Halt { symbol }
@@ -636,7 +639,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn limits_of_all_users_reach_a_reader_that_was_behind() {
+    fn limits_of_all_users_and_fees_paid_out_reach_a_reader_that_was_behind() {
         let limits = |most| Command::SetLimits {
             uid: None,
             limits: Some(UserLimits {
@@ -644,13 +647,21 @@ pub(crate) mod tests {
                 ..UserLimits::NONE
             }),
         };
+        let paid = |amount, transaction_id| Command::PayFees {
+            uid: UserId(1),
+            currency: CurrencyId(1),
+            amount,
+            transaction_id,
+        };
         let (mut writer, copy) = started();
         // One that waits when the reader falls behind, and others meanwhile.
         take(&mut writer, &limits(5));
         writer.fall_behind();
         assert_eq!(writer.short.len(), 1);
-        take(&mut writer, &limits(6));
-        assert_eq!(caught_up(writer, &copy), [limits(6)]);
+        for command in [limits(6), paid(3, 1), paid(4, 2)] {
+            take(&mut writer, &command);
+        }
+        assert_eq!(caught_up(writer, &copy), [limits(6), paid(7, 2)]);
     }
 
     #[test]

@@ -375,14 +375,20 @@ impl Orders {
         user.followers.send(event)
     }
 
-    /// Sends a deposit or a withdrawal to those who follow its user.
+    /// Sends a deposit, a withdrawal or fees that are paid out to those who follow their user.
     pub(crate) fn adjusted(&self, command: &Command, symbols: &Symbols, time_us: i64) {
-        let Command::Balance {
+        let (Command::Balance {
             uid,
             currency,
             amount,
             ..
-        } = command
+        }
+        | Command::PayFees {
+            uid,
+            currency,
+            amount,
+            ..
+        }) = command
         else {
             return;
         };
