@@ -138,7 +138,10 @@ impl KeptOrder {
         out.wide(order.spent).int(order.command as i64);
         out.wide(order.taken.0).wide(order.taken.1);
         out.byte(self.is_open.into()).byte(self.is_newest.into());
-        out.optional(self.former).int(order.reserve);
+        out.optional(self.former);
+        if order.reserve != order.price {
+            out.int(order.reserve);
+        }
     }
 
     fn decode(fields: &mut Bytes<'_>) -> Option<Self> {
@@ -149,7 +152,7 @@ impl KeptOrder {
         order.taken = (fields.wide()?, fields.wide()?);
         let (is_open, is_newest) = (fields.byte()? != 0, fields.byte()? != 0);
         let former = fields.optional()?;
-        // Records of before have none.
+        // It is there where it is not the price.
         order.reserve = fields.int().unwrap_or(order.price);
         Some(Self {
             order,
