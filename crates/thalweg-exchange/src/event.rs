@@ -345,7 +345,8 @@ impl Events {
     }
 
     /// Returns whether the end of an auction, or a price band, goes on in further commands.
-    pub(crate) const fn is_unfinished(&self) -> bool {
+    #[must_use]
+    pub const fn is_unfinished(&self) -> bool {
         self.is_unfinished
     }
 

@@ -113,6 +113,7 @@ errors! {
     SUBSCRIPTION_INACTIVE = 400, -2036, "User Data Stream subscription not active.";
     AMEND_INCREASE = 400, -2038, "Order amend (quantity increase) is not supported.";
     AMEND_LATE = 400, -2038, "The order has changed since: nothing was amended.";
+    AMENDED_OTHERWISE = 400, -2038, "The order has changed since: its quantity is another one.";
     AMEND_NOTHING = 400, -2038, "The requested action would change no state; rejecting";
 }
 

@@ -425,8 +425,8 @@ fn apply_copied(state: &State, copied: Copied, time_us: i64) {
             }
             state.market.message(&message);
         }
-        Copied::Admin(command) => {
-            state.symbols.apply(&command);
+        Copied::Admin(command, goes_on) => {
+            state.symbols.apply(&command, goes_on);
             state.market.admin(&command);
             state.orders.adjusted(&command, &state.symbols, time_us);
         }
@@ -455,12 +455,13 @@ pub(crate) mod tests {
     use hyper::Method;
     use thalweg_client::{AdminClient, Options, Outcome, TradeClient, TradeCommand};
     use thalweg_exchange::codec::session::AdminCommand;
+    use thalweg_exchange::risk::TradingLimits;
     use thalweg_exchange::{
         AccountSpec, Action, Command, CurrencyId, OrderId, Place, ResultCode, SymbolId, SymbolSpec,
     };
     use thalweg_server::GatewayLink;
     use thalweg_server::Server;
-    use thalweg_server::config::Config;
+    use thalweg_server::config::{Config, SyncName};
     use thalweg_testkit::Scratch;
 
     use super::*;
@@ -668,6 +669,16 @@ pub(crate) mod tests {
             self.entries.append(&mut entries);
         }
 
+        /// Follows the exchange until a request has its response.
+        async fn follow_until<T>(&mut self, mut request: tokio::task::JoinHandle<T>) -> T {
+            loop {
+                tokio::select! {
+                    response = &mut request => return response.expect("it does not panic"),
+                    () = self.next() => self.take(false),
+                }
+            }
+        }
+
         /// Waits for the end of a command.
         pub(crate) async fn until(&mut self, number: u64) {
             let is_end = |entry: &Copied| matches!(entry, Copied::End(end) if *end >= number);
@@ -689,12 +700,42 @@ pub(crate) mod tests {
         user: &Arc<crate::orders::User>,
         client_id: &str,
     ) -> tokio::task::JoinHandle<()> {
-        let order = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
-        let order = format!("{order}&newClientOrderId={client_id}");
-        let params = Params::of_request(&order, "").expect("parameters");
+        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let placing = place(
+            state,
+            user,
+            &format!("{order}&newClientOrderId={client_id}"),
+        );
+        tokio::spawn(async move { drop(placing.await) })
+    }
+
+    /// Begins to place an order of the gateway's.
+    fn place(
+        state: &Arc<State>,
+        user: &Arc<crate::orders::User>,
+        order: &str,
+    ) -> tokio::task::JoinHandle<Result<crate::orders::Order, ApiError>> {
+        let params = Params::of_request(&format!("symbol=BTCUSDT&{order}"), "");
+        let params = params.expect("parameters");
         let draft = crate::orders::Draft::read(&params, &state.symbols).expect("an order");
         let (state, user) = (Arc::clone(state), Arc::clone(user));
-        tokio::spawn(async move { drop(state.orders.place(&user, &draft).await) })
+        tokio::spawn(async move {
+            let placed = state.orders.place(&user, &draft).await;
+            placed.map(|placed| placed.order)
+        })
+    }
+
+    /// Begins to give an order of the gateway's other lots.
+    fn amend(
+        state: &Arc<State>,
+        order: &crate::orders::Order,
+        lots: i64,
+    ) -> tokio::task::JoinHandle<Result<crate::orders::Order, ApiError>> {
+        let (state, order) = (Arc::clone(state), order.clone());
+        tokio::spawn(async move {
+            let user = state.orders.user(UserId(1));
+            state.orders.amend(&user, SYMBOL, &order, lots).await
+        })
     }
 
     fn executed(outcome: Outcome) -> u64 {
@@ -791,6 +832,181 @@ pub(crate) mod tests {
         assert_eq!(ids(&user), [7, 8, 9]);
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn market_data_and_reports_come_where_the_journal_is_not_synced() {
+        let never = |config: &mut Config| config.journal.sync = SyncName::Never;
+        let mut fixture = Fixture::with("never-synced", never).await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let number = fixture.place(7, Action::Bid).await;
+        fixture.until(number).await;
+        let is_level = |entry: &Copied| match entry {
+            Copied::Message(message) => matches!(message.body, Body::Level(_)),
+            _ => false,
+        };
+        assert!(fixture.entries.iter().any(is_level));
+        fixture.take(false);
+        assert_eq!(user.memory().open(None).count(), 1);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_stop_order_that_waits_is_amended_from_the_size_that_was_seen() {
+        let mut fixture = Fixture::new("amended-stop").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let stop = "side=SELL&type=STOP_LOSS_LIMIT&timeInForce=GTC&quantity=0.001";
+        let placing = place(&state, &user, &format!("{stop}&price=1&stopPrice=1"));
+        let order = fixture.follow_until(placing).await.expect("it waits");
+        let lots_of = |lots: i64| {
+            let memory = user.memory();
+            let order = memory.order(SYMBOL, order.id).expect("it is known");
+            assert_eq!(order.lots, lots);
+            order.clone()
+        };
+        // Two that have seen the same order, in flight together: one is executed.
+        let both = [(); 2].map(|()| amend(&state, &order, order.lots - 2));
+        let mut amended = Vec::new();
+        for one in both {
+            amended.push(fixture.follow_until(one).await.map(|order| order.lots));
+        }
+        amended.sort_by_key(Result::is_err);
+        assert_eq!(amended, [Ok(order.lots - 2), Err(ApiError::AMEND_LATE)]);
+        let order = lots_of(order.lots - 2);
+        // The next one is not late, and one from an older size is.
+        let next = amend(&state, &order, order.lots - 1);
+        assert!(fixture.follow_until(next).await.is_ok());
+        let older = amend(&state, &order, order.lots - 2);
+        let older = fixture.follow_until(older).await;
+        assert_eq!(older.err(), Some(ApiError::AMEND_LATE));
+        // Another session takes lots off it, which the gateway has not seen.
+        let order = lots_of(order.lots - 1);
+        let id = OrderId(order.id);
+        let reduce = TradeCommand::reduce(UserId(1), SYMBOL, id, 1);
+        fixture.submit(reduce).await;
+        let unseen = amend(&state, &order, order.lots - 3);
+        let unseen = fixture.follow_until(unseen).await;
+        assert_eq!(unseen.map_err(|error| error.code).err(), Some(-2038));
+        lots_of(order.lots - 4);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_that_another_session_has_moved_down_can_be_amended() {
+        let mut fixture = Fixture::new("amended-moved").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let order = fixture.follow_until(place(&state, &user, order)).await;
+        let order = order.expect("it rests");
+        let id = OrderId(order.id);
+        let lower = TradeCommand::move_to(UserId(1), SYMBOL, id, order.price - 10);
+        let number = executed(fixture.submit(lower).await);
+        fixture.until(number).await;
+        fixture.take(false);
+        let moved = user.memory().order(SYMBOL, order.id).cloned();
+        let moved = moved.expect("it is known");
+        assert_eq!(moved.price, order.price - 10);
+        let amended = fixture.follow_until(amend(&state, &moved, 3)).await;
+        assert_eq!(
+            amended.map(|order| (order.lots, order.price)),
+            Ok((3, moved.price))
+        );
+        // What is free and what is held are all there is.
+        let (free, held) = fixture.quote(&user).await;
+        let symbol = state.symbols.by_id(SYMBOL).expect("it is listed");
+        let expected = 3 * symbol.held_per_lot(order.price);
+        assert_eq!(i128::from(free) + expected, 1 << 50);
+        assert_eq!(held, symbol.quote_text(expected));
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_market_order_in_a_band_below_zero_is_refused() {
+        let mut fixture = Fixture::new("negative-band").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let (symbol, low, high) = (SYMBOL, -10, -1);
+        let number = fixture
+            .run(Command::SetPriceBand { symbol, low, high })
+            .await;
+        fixture.until(number).await;
+        fixture.take(false);
+        let order = place(&state, &user, "side=BUY&type=MARKET&quantity=0.0005");
+        let refused = fixture.follow_until(order).await;
+        assert_eq!(refused.err(), Some(ApiError::NO_BALANCE));
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_symbol_trades_when_the_last_step_of_its_auction_is_done() {
+        let mut fixture = Fixture::new("auction-in-steps").await;
+        let state = Arc::clone(fixture.state());
+        let symbol = SYMBOL;
+        fixture.run(Command::StartAuction { symbol }).await;
+        // Each buyer has two events in the uncross: more than one command has.
+        let buyers = 520;
+        let mut placed = Vec::new();
+        for id in 1..=buyers {
+            let bid = Place::limit((UserId(1), OrderId(id)), symbol, Action::Bid, (100, 1));
+            placed.push(fixture.user.submit(bid).await.expect("it is sent"));
+        }
+        for one in placed {
+            executed(one.await);
+        }
+        let seller = (UserId(1), OrderId(buyers + 1));
+        let ask = Place::limit(seller, symbol, Action::Ask, (100, buyers));
+        let number = executed(fixture.submit(ask).await);
+        fixture.until(number).await;
+        fixture.take(false);
+        let reference = None;
+        let first = fixture.run(Command::Uncross { symbol, reference }).await;
+        fixture.until(first + 1).await;
+        let status = || state.symbols.by_id(symbol).map(|symbol| symbol.status());
+        assert_eq!(status(), Some("BREAK"));
+        let is_end = |entry: &Copied| matches!(entry, Copied::End(number) if *number >= first);
+        let at = fixture
+            .entries
+            .iter()
+            .position(is_end)
+            .expect("it is there");
+        let rest = fixture.entries.split_off(at + 1);
+        fixture.take(false);
+        assert_eq!(status(), Some("BREAK"), "the first step is done");
+        // A gateway that starts now begins with what the exchange has.
+        let one = state.symbols.by_id(symbol).expect("it is listed");
+        let (auction, busy) = (true, true);
+        let limits = TradingLimits {
+            auction,
+            busy,
+            ..one.limits
+        };
+        state.symbols.add(one.spec, limits);
+        fixture.entries = rest;
+        fixture.take(false);
+        assert_eq!(status(), Some("TRADING"));
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn fees_that_are_paid_out_make_a_balance_update() {
+        let fixture = Fixture::new("fees-paid").await;
+        let state = fixture.state();
+        let (_following, mut events) = state.orders.follow(UserId(1)).expect("it is the first");
+        let paid = Command::PayFees {
+            uid: UserId(1),
+            currency: CurrencyId(20),
+            amount: 1_500_000,
+            transaction_id: 1,
+        };
+        state.orders.adjusted(&paid, &state.symbols, 1);
+        let event = events.try_recv().expect("it was sent");
+        let text = event.text(crate::time_unit::TimeUnit::default());
+        let has = |part: &str| text.contains(part);
+        assert!(has("balanceUpdate") && has("1.500000"), "{text}");
         fixture.end();
     }
 

@@ -106,9 +106,11 @@ impl Symbol {
         }
     }
 
-    /// Returns what lots at a price are worth, in units of the quote asset.
+    /// Returns what lots at a price are worth, in units of the quote asset; saturates, as no such
+    /// trade is possible.
     pub(crate) fn notional(&self, price: i64, lots: i64) -> i128 {
-        i128::from(price) * i128::from(lots) * i128::from(self.spec.quote_scale)
+        let value = i128::from(price) * i128::from(lots);
+        value.saturating_mul(self.spec.quote_scale.into())
     }
 
     /// Returns a price of the engine as text.
@@ -332,12 +334,16 @@ impl Symbols {
         (most != UserLimits::NONE.open_orders).then_some(most)
     }
 
-    /// Follows a command of an administrator, which succeeded.
-    pub(crate) fn apply(&self, command: &Command) {
+    /// Follows a command of an administrator, which succeeded; `goes_on` is true where further
+    /// commands go on with it.
+    pub(crate) fn apply(&self, command: &Command, goes_on: bool) {
         match command {
             Command::AddSymbols(specs) => {
-                let all = specs.iter();
-                all.for_each(|spec| self.add(*spec, TradingLimits::NONE));
+                // The exchange leaves those that it has as they are.
+                let new = |id| self.read_listed(|listed| !listed.specs.contains_key(&id));
+                for spec in specs.iter().filter(|spec| new(spec.id)) {
+                    self.add(*spec, TradingLimits::NONE);
+                }
             }
             Command::RemoveSymbol { symbol } => self.remove(|id| id == *symbol),
             Command::Reset => {
@@ -351,11 +357,14 @@ impl Symbols {
             Command::Unhalt { symbol } => self.limit(*symbol, |limits| limits.halted = false),
             Command::StartAuction { symbol } => self.limit(*symbol, |limits| {
                 limits.auction = true;
-                limits.halted = false;
+                (limits.halted, limits.busy) = (false, false);
             }),
-            Command::Uncross { symbol, .. } => self.limit(*symbol, |limits| limits.auction = false),
+            Command::Uncross { symbol, .. } => self.limit(*symbol, |limits| {
+                (limits.auction, limits.busy) = (goes_on, goes_on);
+            }),
             Command::SetPriceBand { symbol, low, high } => self.limit(*symbol, |limits| {
                 (limits.low, limits.high) = (*low, *high);
+                limits.busy = goes_on && !limits.auction;
             }),
             _ => {}
         }
@@ -538,14 +547,35 @@ mod tests {
         let status = || symbols.by_name("BTCUSDT").map(|symbol| symbol.status());
         assert_eq!(status(), Some("TRADING"));
         let symbol = SymbolId(1);
-        symbols.apply(&Command::Halt { symbol });
+        symbols.apply(&Command::Halt { symbol }, false);
         assert_eq!(status(), Some("BREAK"));
-        symbols.apply(&Command::Unhalt { symbol });
+        symbols.apply(&Command::Unhalt { symbol }, false);
         assert_eq!(status(), Some("TRADING"));
-        symbols.apply(&Command::RemoveSymbol { symbol });
+        symbols.apply(&Command::RemoveSymbol { symbol }, false);
         assert_eq!(status(), None);
-        symbols.apply(&Command::AddSymbols([spec(10_000, 1)].into()));
+        symbols.apply(&Command::AddSymbols([spec(10_000, 1)].into()), false);
         assert_eq!(status(), Some("TRADING"));
+    }
+
+    #[test]
+    fn a_symbol_that_is_added_again_stays_as_it_is() {
+        let symbols = symbols(spec(10_000, 1));
+        let symbol = SymbolId(1);
+        symbols.apply(&Command::Halt { symbol }, false);
+        symbols.apply(&Command::AddSymbols([spec(20_000, 2)].into()), false);
+        let symbol = symbols.by_name("BTCUSDT").expect("it is listed");
+        assert_eq!(symbol.status(), "BREAK");
+        assert_eq!(symbol.spec, spec(10_000, 1));
+    }
+
+    #[test]
+    fn lots_that_are_worth_more_than_any_trade_are_worth_the_most() {
+        let symbol = symbols(spec(1_000_000_000_000, 100_000_000))
+            .by_name("BTCUSDT")
+            .expect("it is listed");
+        assert_eq!(symbol.notional(i64::MAX, i64::MAX), i128::MAX);
+        let text = symbol.notional_text(i64::MAX, i64::MAX);
+        assert!(text.starts_with("170141183"), "{text}");
     }
 
     #[test]

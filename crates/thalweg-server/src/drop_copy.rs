@@ -57,8 +57,10 @@ pub enum Copied {
     OpenOrders(Box<OpenOrdersOf>),
     /// That command, where it is no order of a user, and succeeded. To a reader that was behind,
     /// deposits and withdrawals of one user in one currency come as one with their sum, and of
-    /// commands of one sort about one symbol the last comes alone.
-    Admin(Box<Command>),
+    /// commands of one sort about one symbol the last comes alone. Symbols that the exchange had
+    /// before are left out of those that are added. The flag says whether further commands go on
+    /// with the end of an auction or a price band.
+    Admin(Box<Command>, bool),
     /// The command with this number is complete. Commands without other entries have none, but the
     /// last one before the reader is woken.
     End(u64),
@@ -166,7 +168,7 @@ pub(crate) fn writer(shared: Option<&SharedWriter>) -> Option<MutexGuard<'_, Cop
 pub(crate) struct CopyWriter {
     inner: Arc<Inner>,
     epoch: Epoch,
-    /// `None` before the exchange is open, after an outcome was missing, and without a reader.
+    /// `None` before the exchange is open, and once the copy has ended.
     builder: Option<Box<Builder>>,
     symbols: BTreeSet<SymbolId>,
     /// Those whose books are to come after a restart; their messages are left out until then.
@@ -175,7 +177,7 @@ pub(crate) struct CopyWriter {
     /// Entries since the last hand-over.
     entries: VecDeque<Copied>,
     /// Commands for a reader that is behind: those of a topic as one, with its place.
-    short: HashMap<Topic, (u64, Command)>,
+    short: HashMap<Topic, (u64, Command, bool)>,
     shortened: u64,
     next_command: u64,
     /// The last command whose end is in the queue, and one more.
@@ -236,8 +238,8 @@ impl CopyWriter {
         let messages = match builder.apply(number, command, result, outcome.events) {
             Ok(messages) => messages,
             Err(error) => {
-                tracing::error!(%error, "the gateway gets no market data any more");
-                self.builder = None;
+                tracing::error!(%error, "the gateway ends: it gets no market data any more");
+                self.close();
                 return;
             }
         };
@@ -253,13 +255,17 @@ impl CopyWriter {
             let reports = reports.map(|one| Copied::Report(one.number, one.report()));
             self.entries.extend(reports);
         }
-        if result == ResultCode::Success && is_administrative(command) {
-            self.note_symbols(command);
+        if result == ResultCode::Success
+            && is_administrative(command)
+            && let Some(command) = self.without_known(command)
+        {
+            self.note_symbols(&command);
+            let goes_on = outcome.events.is_unfinished();
             match self.is_behind {
-                true => self.keep_short(command),
+                true => self.keep_short(&command, goes_on),
                 false => self
                     .entries
-                    .push_back(Copied::Admin(Box::new(command.clone()))),
+                    .push_back(Copied::Admin(Box::new(command), goes_on)),
             }
         }
         if self.entries.len() > before && !self.is_behind {
@@ -292,6 +298,18 @@ impl CopyWriter {
             })));
     }
 
+    /// Returns a command without the symbols to add that are there already, which stay as they are.
+    /// `None` where nothing is left.
+    fn without_known(&self, command: &Command) -> Option<Command> {
+        let Command::AddSymbols(specs) = command else {
+            return Some(command.clone());
+        };
+        let mut seen = BTreeSet::new();
+        let mut is_new = |id| !self.symbols.contains(&id) && seen.insert(id);
+        let new: Vec<SymbolSpec> = specs.iter().copied().filter(|s| is_new(s.id)).collect();
+        (!new.is_empty()).then(|| Command::AddSymbols(new.into()))
+    }
+
     fn note_symbols(&mut self, command: &Command) {
         match command {
             Command::AddSymbols(specs) => {
@@ -321,7 +339,7 @@ impl CopyWriter {
         self.unsent.clear();
         for entry in std::mem::take(&mut self.entries) {
             match entry {
-                Copied::Admin(command) => self.keep_short(&command),
+                Copied::Admin(command, goes_on) => self.keep_short(&command, goes_on),
                 Copied::Symbol(_) => self.entries.push_back(entry),
                 _ => {}
             }
@@ -329,25 +347,28 @@ impl CopyWriter {
     }
 
     /// Keeps a command for a reader that is behind, in place of those that it makes superfluous.
-    fn keep_short(&mut self, command: &Command) {
+    fn keep_short(&mut self, command: &Command, goes_on: bool) {
         if let Command::AddSymbols(specs) = command
             && specs.len() > 1
         {
             let each = specs.iter();
-            return each.for_each(|spec| self.keep_short(&Command::AddSymbols([*spec].into())));
+            return each.for_each(|spec| {
+                self.keep_short(&Command::AddSymbols([*spec].into()), goes_on);
+            });
         }
         let Some(topic) = topic(command) else {
             return;
         };
         let mut kept = command.clone();
-        if let Some((_, before)) = self.short.remove(&topic)
-            && let Command::Balance { amount: sum, .. } = before
-            && let Command::Balance { amount, .. } = &mut kept
+        if let Some((_, before, _)) = self.short.remove(&topic)
+            && let Command::Balance { amount: sum, .. } | Command::PayFees { amount: sum, .. } =
+                before
+            && let Command::Balance { amount, .. } | Command::PayFees { amount, .. } = &mut kept
         {
             *amount = amount.saturating_add(sum);
         }
         self.shortened += 1;
-        self.short.insert(topic, (self.shortened, kept));
+        self.short.insert(topic, (self.shortened, kept, goes_on));
     }
 
     /// Hands over what there is. Never waits.
@@ -376,7 +397,7 @@ impl CopyWriter {
     }
 
     fn hand_over_to(&mut self, queue: &mut Queue) {
-        if queue.is_abandoned {
+        if queue.is_abandoned || queue.is_closed {
             (self.builder, self.entries) = (None, VecDeque::new());
             self.short.clear();
             return;
@@ -404,15 +425,25 @@ impl CopyWriter {
         }
     }
 
+    /// Ends: the reader gets what it was handed over, and no more.
+    fn close(&mut self) {
+        (self.builder, self.entries) = (None, VecDeque::new());
+        self.short.clear();
+        self.is_half_full = false;
+        self.inner.queue().is_closed = true;
+        self.inner.filled.notify_one();
+    }
+
     /// Begins anew: the books are to come in place of what was dropped.
     fn restart(&mut self) {
         if self.builder.is_none() {
             return;
         }
-        let mut short: Vec<(u64, Command)> = self.short.drain().map(|(_, one)| one).collect();
-        short.sort_unstable_by_key(|(place, _)| *place);
+        let mut short: Vec<(u64, Command, bool)> = self.short.drain().map(|(_, one)| one).collect();
+        short.sort_unstable_by_key(|(place, ..)| *place);
         let short = short.into_iter();
-        (self.entries).extend(short.map(|(_, command)| Copied::Admin(Box::new(command))));
+        let admin = |(_, command, goes_on)| Copied::Admin(Box::new(command), goes_on);
+        self.entries.extend(short.map(admin));
         self.entries.push_back(Copied::Restart);
         self.unsent.clone_from(&self.symbols);
         (self.is_behind, self.is_restarting) = (false, true);
@@ -445,8 +476,7 @@ impl CopyWriter {
 
 impl Drop for CopyWriter {
     fn drop(&mut self) {
-        self.inner.queue().is_closed = true;
-        self.inner.filled.notify_one();
+        self.close();
     }
 }
 
@@ -456,7 +486,9 @@ type Topic = (Discriminant<Command>, i64, i32);
 /// Returns the topic of a command, where a gateway has a use for it.
 fn topic(command: &Command) -> Option<Topic> {
     let (first, second) = match command {
-        Command::Balance { uid, currency, .. } => (uid.0, currency.0),
+        Command::Balance { uid, currency, .. } | Command::PayFees { uid, currency, .. } => {
+            (uid.0, currency.0)
+        }
         Command::AddSymbols(specs) => (0, specs.first()?.id.0),
         Command::RemoveSymbol { symbol }
         | Command::Halt { symbol }
@@ -464,7 +496,7 @@ fn topic(command: &Command) -> Option<Topic> {
         | Command::StartAuction { symbol }
         | Command::Uncross { symbol, .. }
         | Command::SetPriceBand { symbol, .. } => (0, symbol.0),
-        Command::Reset => (0, 0),
+        Command::Reset | Command::SetLimits { uid: None, .. } => (0, 0),
         _ => return None,
     };
     Some((discriminant(command), first, second))
@@ -485,7 +517,7 @@ fn is_administrative(command: &Command) -> bool {
 pub(crate) mod tests {
     use thalweg_exchange::durable::Origin;
     use thalweg_exchange::service::Outcome;
-    use thalweg_exchange::{CurrencyId, Events, UserId};
+    use thalweg_exchange::{CurrencyId, Events, UserId, UserLimits};
 
     use super::*;
 
@@ -579,7 +611,7 @@ pub(crate) mod tests {
         writer.hand_over();
         let entries = std::mem::take(&mut copy.inner.queue().entries);
         let commands = entries.iter().filter_map(|entry| match entry {
-            Copied::Admin(command) => Some((**command).clone()),
+            Copied::Admin(command, ..) => Some((**command).clone()),
             _ => None,
         });
         let deposit = |user, amount, id| Command::deposit(UserId(user), CurrencyId(1), amount, id);
@@ -592,6 +624,60 @@ pub(crate) mod tests {
         ];
         assert_eq!(commands.collect::<Vec<_>>(), expected);
         assert!(writer.short.is_empty());
+    }
+
+    /// Returns the administrators' commands that a reader gets which was behind until now.
+    fn caught_up(mut writer: CopyWriter, copy: &DropCopy) -> Vec<Command> {
+        copy.inner.queue().entries.clear();
+        writer.hand_over();
+        let entries = std::mem::take(&mut copy.inner.queue().entries);
+        let commands = entries.iter().filter_map(|entry| match entry {
+            Copied::Admin(command, ..) => Some((**command).clone()),
+            _ => None,
+        });
+        commands.collect()
+    }
+
+    #[test]
+    fn limits_of_all_users_and_fees_paid_out_reach_a_reader_that_was_behind() {
+        let limits = |most| Command::SetLimits {
+            uid: None,
+            limits: Some(UserLimits {
+                open_orders: most,
+                ..UserLimits::NONE
+            }),
+        };
+        let paid = |amount, transaction_id| Command::PayFees {
+            uid: UserId(1),
+            currency: CurrencyId(1),
+            amount,
+            transaction_id,
+        };
+        let (mut writer, copy) = started();
+        // One that waits when the reader falls behind, and others meanwhile.
+        take(&mut writer, &limits(5));
+        writer.fall_behind();
+        assert_eq!(writer.short.len(), 1);
+        for command in [limits(6), paid(3, 1), paid(4, 2)] {
+            take(&mut writer, &command);
+        }
+        assert_eq!(caught_up(writer, &copy), [limits(6), paid(7, 2)]);
+    }
+
+    #[test]
+    fn symbols_that_are_added_again_are_left_out() {
+        let spec = |id, taker_fee| SymbolSpec {
+            taker_fee,
+            ..SymbolSpec::pair(SymbolId(id), CurrencyId(1), CurrencyId(2))
+        };
+        let add = |specs: &[SymbolSpec]| Command::AddSymbols(specs.into());
+        let (mut writer, copy) = started();
+        take(&mut writer, &add(&[spec(1, 5)]));
+        writer.fall_behind();
+        take(&mut writer, &add(&[spec(1, 6), spec(2, 7), spec(2, 8)]));
+        take(&mut writer, &add(&[spec(1, 6), spec(2, 8)]));
+        let expected = [add(&[spec(1, 5)]), add(&[spec(2, 7)])];
+        assert_eq!(caught_up(writer, &copy), expected);
     }
 
     #[test]
@@ -608,6 +694,26 @@ pub(crate) mod tests {
         writer.hand_over();
         assert!(writer.entries.is_empty() && writer.builder.is_none());
         assert!(writer.inner.queue().entries.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_reader_gets_an_end_where_market_data_cannot_go_on() {
+        let (mut writer, mut copy) = started();
+        take(&mut writer, &DEPOSIT);
+        writer.hand_over();
+        // Its events list no levels.
+        let symbol = SymbolId(1);
+        take(&mut writer, &Command::RunStops { symbol });
+        take(&mut writer, &DEPOSIT);
+        writer.hand_over();
+        let (mut piece, mut deposits) = (Vec::new(), 0);
+        while copy.next(&mut piece).await {
+            deposits += piece
+                .iter()
+                .filter(|e| matches!(e, Copied::Admin(..)))
+                .count();
+        }
+        assert_eq!(deposits, 1);
     }
 
     #[test]
@@ -630,7 +736,7 @@ pub(crate) mod tests {
         let is_whole = matches!(
             entries[..],
             [
-                Copied::Admin(_),
+                Copied::Admin(..),
                 Copied::Restart,
                 Copied::Restarted,
                 Copied::End(2)

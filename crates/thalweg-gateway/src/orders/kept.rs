@@ -139,6 +139,9 @@ impl KeptOrder {
         out.wide(order.taken.0).wide(order.taken.1);
         out.byte(self.is_open.into()).byte(self.is_newest.into());
         out.optional(self.former);
+        if order.reserve != order.price {
+            out.int(order.reserve);
+        }
     }
 
     fn decode(fields: &mut Bytes<'_>) -> Option<Self> {
@@ -147,11 +150,15 @@ impl KeptOrder {
         (order.status, order.filled) = (Status::from_code(fields.byte()?)?, fields.int()?);
         (order.spent, order.command) = (fields.wide()?, fields.int()? as u64);
         order.taken = (fields.wide()?, fields.wide()?);
+        let (is_open, is_newest) = (fields.byte()? != 0, fields.byte()? != 0);
+        let former = fields.optional()?;
+        // It is there where it is not the price.
+        order.reserve = fields.int().unwrap_or(order.price);
         Some(Self {
             order,
-            is_open: fields.byte()? != 0,
-            is_newest: fields.byte()? != 0,
-            former: fields.optional()?,
+            is_open,
+            is_newest,
+            former,
         })
     }
 }

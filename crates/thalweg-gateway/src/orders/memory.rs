@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque, btree_map};
 use std::sync::Arc;
 
-use thalweg_exchange::execution::Execution;
+use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::{Action, ResultCode, SymbolId, UserId};
 
@@ -46,6 +46,8 @@ pub(crate) struct Memory {
     /// Orders on their way of which the session gives no outcome any more, each with the token of
     /// the first list that may tell.
     unanswered: Vec<(OrderKey, u64)>,
+    /// The lots that requests in flight take off stop orders that wait.
+    reducing: BTreeMap<OrderKey, i64>,
     /// The last list of open orders was cut: what it lacks may be open.
     pub(super) is_cut: bool,
     /// The last report that was applied; `None` before the first, or a beginning.
@@ -64,6 +66,12 @@ const fn is_of_id(code: ResultCode) -> bool {
     )
 }
 
+/// Returns the sequence of the command that has placed an order of the gateway's. Ids of others may
+/// be any number.
+const fn sequence_of(id: i64) -> i64 {
+    id.saturating_sub(ORDER_IDS)
+}
+
 impl Memory {
     /// `kept` closed orders, and as many trades, are kept.
     pub(super) fn new(kept: usize) -> Self {
@@ -78,6 +86,7 @@ impl Memory {
             moved_before: 0,
             kept,
             unanswered: Vec::new(),
+            reducing: BTreeMap::new(),
             is_cut: false,
             last_report: None,
             sequence: 0,
@@ -86,8 +95,9 @@ impl Memory {
 
     /// Takes an order that is about to be sent.
     pub(crate) fn insert(&mut self, order: Order) {
-        self.sequence = self.sequence.max(order.id - ORDER_IDS);
+        self.sequence = self.sequence.max(sequence_of(order.id));
         let key = (order.symbol, order.id);
+        self.replace_closed(key);
         let name = (order.symbol, order.client_id.clone());
         if let Some(former) = self.by_client_id.insert(name, key) {
             self.former.insert(key, former);
@@ -115,6 +125,36 @@ impl Memory {
         };
     }
 
+    /// Notes that a stop order that waits is about to be reduced. Returns false, and does nothing,
+    /// where it is not as it was, or such a request is in flight: the exchange takes lots off
+    /// whatever the order has then.
+    pub(super) fn begin_reduction(&mut self, was: &Order, by: i64) -> bool {
+        let key = (was.symbol, was.id);
+        let now = self.open.get(&key);
+        let is_same = now.is_some_and(|now| now.lots == was.lots && now.working_us == 0);
+        let may_begin = is_same && !self.reducing.contains_key(&key);
+        if may_begin {
+            self.reducing.insert(key, by);
+        }
+        may_begin
+    }
+
+    pub(super) fn end_reduction(&mut self, was: &Order) {
+        self.reducing.remove(&(was.symbol, was.id));
+    }
+
+    /// Ends a reduction by its report, as the request's own task may be gone.
+    fn note_reduced(&mut self, key: OrderKey, report: &ExecutionReport) {
+        let ends = |by: i64| match report.kind {
+            Execution::Replaced { reduced_by } => reduced_by == by,
+            Execution::RequestRejected(_) => true,
+            _ => report.is_final(),
+        };
+        if self.reducing.get(&key).is_some_and(|by| ends(*by)) {
+            self.reducing.remove(&key);
+        }
+    }
+
     /// No outcome of an order's command will come: a list with this token or a higher one tells.
     pub(super) fn note_unanswered(&mut self, symbol: i32, id: i64, token: u64) {
         self.unanswered.push(((symbol, id), token));
@@ -126,7 +166,7 @@ impl Memory {
     /// would have. Returns how many.
     pub(super) fn close_unknown(&mut self, executed: i64, token: u64) -> usize {
         let of_unknown = |(key, order): (&OrderKey, &Order)| {
-            let is_unknown = order.status == Status::Pending && key.1 - ORDER_IDS <= executed;
+            let is_unknown = order.status == Status::Pending && sequence_of(key.1) <= executed;
             is_unknown.then_some(*key)
         };
         let unknown: Vec<OrderKey> = self.open.iter().filter_map(of_unknown).collect();
@@ -171,11 +211,11 @@ impl Memory {
         }
         let report = &reported.report;
         let key = (report.symbol.0, report.order.0);
-        if let (Some(order), Execution::Rejected(code)) = (self.open.get(&key), report.kind)
+        self.note_reduced(key, report);
+        if let (Some(order), Execution::Rejected(_)) = (self.open.get(&key), report.kind)
             && order.status != Status::Pending
-            && is_of_id(code)
         {
-            // Another order with its id was refused.
+            // Another order with its id was refused: the first report of an order says that.
             return None;
         }
         if !self.open.contains_key(&key) && !self.reopen_unknown(key, report.kind) {
@@ -227,14 +267,26 @@ impl Memory {
         if !is_first || closed.is_none_or(|order| order.status != Status::Unknown) {
             return false;
         }
-        if let Some(at) = self.by_end.iter().rposition(|other| *other == key) {
-            self.by_end.remove(at);
-        }
-        if let Some(mut order) = self.closed.remove(&key) {
+        if let Some(mut order) = self.take_closed(key) {
             order.status = Status::Pending;
             self.open.insert(key, order);
         }
         true
+    }
+
+    fn take_closed(&mut self, key: OrderKey) -> Option<Order> {
+        let order = self.closed.remove(&key)?;
+        if let Some(at) = self.by_end.iter().rposition(|other| *other == key) {
+            self.by_end.remove(at);
+        }
+        Some(order)
+    }
+
+    /// Forgets a closed order whose id another one has now.
+    fn replace_closed(&mut self, key: OrderKey) {
+        if let Some(order) = self.take_closed(key) {
+            self.forget_name(&order);
+        }
     }
 
     fn close(&mut self, key: OrderKey) {
@@ -322,7 +374,11 @@ impl Memory {
         }
         match kept.is_open {
             true => drop(self.open.insert(key, order)),
-            false => self.keep_closed(order),
+            false => {
+                // A checkpoint of before may have an id twice.
+                self.take_closed(key);
+                self.keep_closed(order);
+            }
         }
     }
 
@@ -487,15 +543,21 @@ fn held_for(order: &Order, symbol: &Symbol) -> (i32, i128) {
         ),
         Action::Bid => (
             symbol.spec.quote_currency.0,
-            left * symbol.held_per_lot(order.price),
+            left * symbol.held_per_lot(order.reserve),
         ),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use thalweg_exchange::execution::{CancelReason, TradeId};
+    use thalweg_exchange::risk::TradingLimits;
+    use thalweg_exchange::{CurrencyId, FeeUnit, OrderId, SymbolSpec};
     use thalweg_testkit::counting::held;
 
+    use super::super::fields::{Bytes, Writer};
     use super::*;
 
     const SYMBOL: SymbolId = SymbolId(1);
@@ -507,6 +569,182 @@ mod tests {
             command,
             ..Order::pending(key, format!("o{id}"), (Action::Bid, 5, 6), 1)
         }
+    }
+
+    fn symbols() -> Symbols {
+        let text = include_str!("../../tests/symbols.toml");
+        let symbols = Symbols::parse(Path::new("symbols.toml"), text).expect("it is right");
+        let mut spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
+        // Of the value, and a tenth of it.
+        (spec.fee_unit, spec.taker_fee) = (FeeUnit::Millionth, 100_000);
+        symbols.add(spec, TradingLimits::NONE);
+        symbols
+    }
+
+    /// A bid of ten lots, reports on which are applied one by one.
+    struct Reports {
+        memory: Memory,
+        symbols: Symbols,
+        number: u64,
+        price: i64,
+    }
+
+    impl Reports {
+        fn new(kept: usize) -> Self {
+            let (memory, symbols) = (Memory::new(kept), symbols());
+            let (number, price) = (0, 100);
+            Self {
+                memory,
+                symbols,
+                number,
+                price,
+            }
+        }
+
+        /// Applies a report of a command about an order of which lots are filled.
+        fn apply(&mut self, command: u64, id: i64, filled: i64, kind: Execution) {
+            self.number += 1;
+            let (lots, trade) = match kind {
+                Execution::Rejected(_) | Execution::Cancelled { .. } => (filled, None),
+                Execution::Trade { .. } => (10, Some(self.number as i64)),
+                _ => (10, None),
+            };
+            let report = ExecutionReport {
+                command,
+                owner: UserId(1),
+                symbol: SYMBOL,
+                order: OrderId(id),
+                side: Some(Action::Bid),
+                price: self.price,
+                left: lots - filled,
+                filled,
+                kind,
+            };
+            let reported = Reported {
+                number: ReportNumber(self.number),
+                report,
+                trade,
+                time_us: 1,
+                is_auction: false,
+            };
+            self.memory.apply(&reported, &self.symbols);
+        }
+
+        fn trade(&mut self, command: u64, id: i64, filled: i64, (size, is_maker): (i64, bool)) {
+            let (price, trade) = (self.price, TradeId::default());
+            let kind = Execution::Trade {
+                id: trade,
+                price,
+                size,
+                is_maker,
+            };
+            self.apply(command, id, filled, kind);
+        }
+
+        fn ids(&self) -> Vec<i64> {
+            let all = self.memory.all(SYMBOL, i64::MIN, false);
+            all.map(|order| order.id).collect()
+        }
+    }
+
+    const CANCELLED: Execution = Execution::Cancelled {
+        size: 10,
+        why: CancelReason::Requested,
+    };
+
+    #[test]
+    fn an_open_order_stays_where_another_one_with_its_id_is_refused() {
+        let mut reports = Reports::new(10);
+        reports.apply(1, 7, 0, Execution::New);
+        for (command, code) in (2..).zip([
+            ResultCode::RiskNsf,
+            ResultCode::RiskPriceOutsideBand,
+            ResultCode::MatchingRejectedDuplicateId,
+            ResultCode::MatchingRejectedFillOrKill,
+        ]) {
+            reports.apply(command, 7, 0, Execution::Rejected(code));
+            let order = reports.memory.order(SYMBOL, 7).expect("it is known");
+            assert_eq!((order.status, order.command), (Status::New, 1), "{code:?}");
+        }
+        reports.trade(9, 7, 4, (4, true));
+        let order = reports.memory.order(SYMBOL, 7).expect("it is known");
+        assert_eq!((order.status, order.filled), (Status::PartiallyFilled, 4));
+        assert_eq!(reports.memory.fills(SYMBOL).count(), 1);
+    }
+
+    #[test]
+    fn an_order_has_any_id_that_another_session_gives() {
+        let mut reports = Reports::new(10);
+        let ids = [i64::MIN, i64::MIN + 1, -1, 0, i64::MAX];
+        for (command, id) in (1..).zip(ids) {
+            reports.apply(command, id, 0, Execution::New);
+        }
+        assert_eq!(reports.ids(), ids);
+        assert_eq!(reports.memory.sequence, 0);
+        assert_eq!(reports.memory.close_unknown(i64::MAX, 1), 0);
+    }
+
+    #[test]
+    fn an_id_that_is_used_again_is_the_newest_orders_alone() {
+        let mut reports = Reports::new(2);
+        for (command, id) in (1..).step_by(2).zip([7, 7, 8, 7]) {
+            reports.apply(command, id, 0, Execution::New);
+            let count = reports.ids().iter().filter(|other| **other == id).count();
+            assert_eq!(count, 1);
+            reports.apply(command + 1, id, 0, CANCELLED);
+        }
+        assert_eq!(reports.ids(), [7, 8]);
+        let newest = reports.memory.order(SYMBOL, 7).expect("it is kept");
+        assert_eq!(
+            (newest.command, newest.client_id.as_str()),
+            (8, "session-7")
+        );
+        assert!(reports.memory.sent_by_client(SYMBOL, "session-7").is_some());
+        // The one that ended first goes.
+        reports.apply(10, 9, 0, Execution::New);
+        reports.apply(11, 9, 0, CANCELLED);
+        assert_eq!(reports.ids(), [7, 9]);
+        assert_eq!(reports.memory.by_end.len(), 2);
+    }
+
+    #[test]
+    fn the_fee_of_a_taker_that_was_moved_is_that_of_the_command_that_moved_it() {
+        let mut reports = Reports::new(10);
+        reports.apply(1, 7, 0, Execution::New);
+        // 3 lots at 101: 303, of which a tenth is rounded up.
+        reports.price = 101;
+        reports.trade(1, 7, 3, (3, false));
+        reports.apply(2, 7, 3, Execution::Replaced { reduced_by: 0 });
+        // 101 and 101: the second is rounded with the first.
+        reports.trade(2, 7, 4, (1, false));
+        reports.trade(2, 7, 5, (1, false));
+        let fees = reports.memory.fills(SYMBOL).map(|fill| fill.fee);
+        assert_eq!(fees.collect::<Vec<_>>(), [31, 11, 10]);
+    }
+
+    #[test]
+    fn money_is_held_at_the_price_of_before_where_an_order_is_moved_down() {
+        let mut reports = Reports::new(10);
+        reports.apply(1, 7, 0, Execution::New);
+        reports.price = 90;
+        reports.apply(2, 7, 0, Execution::Replaced { reduced_by: 0 });
+        let held = |reports: &Reports| {
+            let symbols = &reports.symbols;
+            reports.memory.held(3, |id| symbols.by_id(id))
+        };
+        // 10 lots at 100, and a tenth.
+        let expected = Some(BTreeMap::from([(20, 1_100)]));
+        assert_eq!(held(&reports), expected);
+        let mut again = Reports::new(10);
+        for part in reports.memory.kept() {
+            let mut bytes = Writer(Vec::new());
+            part.encode(&mut bytes);
+            let read = Kept::decode(bytes.0[0], &mut Bytes(&bytes.0[1..]));
+            if let Kept::Order(order) = read.expect("it is whole") {
+                again.memory.restore(*order);
+            }
+        }
+        assert_eq!(held(&again), expected);
     }
 
     fn kept(order: Order, is_open: bool) -> KeptOrder {

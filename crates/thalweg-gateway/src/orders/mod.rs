@@ -375,14 +375,20 @@ impl Orders {
         user.followers.send(event)
     }
 
-    /// Sends a deposit or a withdrawal to those who follow its user.
+    /// Sends a deposit, a withdrawal or fees that are paid out to those who follow their user.
     pub(crate) fn adjusted(&self, command: &Command, symbols: &Symbols, time_us: i64) {
-        let Command::Balance {
+        let (Command::Balance {
             uid,
             currency,
             amount,
             ..
-        } = command
+        }
+        | Command::PayFees {
+            uid,
+            currency,
+            amount,
+            ..
+        }) = command
         else {
             return;
         };
@@ -485,7 +491,7 @@ impl Orders {
     fn submit(
         &self,
         user: &Arc<User>,
-        make: impl FnOnce(&Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
+        make: impl FnOnce(&mut Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
     ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
         self.check()?;
         let mut memory = user.memory();
@@ -493,7 +499,7 @@ impl Orders {
         let permit = queue.try_reserve().map_err(|_| ApiError::BUSY)?;
         let sequence = memory.sequence + 1;
         let id = ORDER_IDS + sequence;
-        let (order, command) = make(&memory, id)?;
+        let (order, command) = make(&mut memory, id)?;
         let mut lsn = self.begin_with(user.id, &mut memory)?;
         let mut placed = None;
         if let Some(order) = order {

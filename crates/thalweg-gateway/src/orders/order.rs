@@ -135,6 +135,9 @@ pub(crate) struct Order {
     pub(crate) side: Action,
     /// The limit, or the worst price of a market order.
     pub(crate) price: i64,
+    /// The price at which money is held for a bid: the one that it was placed with, wherever it was
+    /// moved since.
+    pub(super) reserve: i64,
     /// 0 of an order by `quoteOrderQty`, until it is filled.
     pub(crate) lots: i64,
     /// The amount that was asked for by `quoteOrderQty`; else 0.
@@ -197,6 +200,7 @@ impl Order {
             life: Life::Gtc,
             side,
             price,
+            reserve: price,
             lots,
             quote: 0,
             stop: None,
@@ -226,6 +230,9 @@ impl Order {
     /// as they are then. Returns `None` for the refusal of a request, which changes nothing.
     pub(super) fn apply(&mut self, reported: &Reported, symbol: Option<&Symbol>) -> Option<Change> {
         let report = &reported.report;
+        if self.command != report.command {
+            self.taken = (0, 0);
+        }
         let mut fill = None;
         let what = match report.kind {
             Execution::New => {
@@ -249,6 +256,7 @@ impl Order {
             Execution::Replaced { reduced_by } => {
                 self.lots -= reduced_by;
                 self.price = report.price;
+                self.reserve = self.reserve.max(self.price);
                 "REPLACED"
             }
             Execution::Cancelled { why, .. } => {
@@ -320,10 +328,7 @@ impl Order {
                 return symbol.fee(true, price, size);
             }
             // A taker's fee is rounded once for all trades of a command.
-            let before = match self.command == report.command {
-                true => self.taken,
-                false => (0, 0),
-            };
+            let before = self.taken;
             let cost = before.0 + cost;
             let whole = symbol.fee_of_cost(cost, price, size, before);
             self.taken = (cost, whole);

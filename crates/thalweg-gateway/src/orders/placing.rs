@@ -153,13 +153,13 @@ impl Orders {
             (Amount::Quote(quote), Action::Bid, _) => {
                 let best = opposite.ok_or(ApiError::THIN_BOOK)?;
                 let budget = quote / symbol.spec.quote_scale;
-                match budget / best.price {
-                    0 => Err(ApiError::LOT_SIZE),
-                    lots => Ok(Terms {
+                match budget.checked_div(best.price) {
+                    Some(lots @ 1..) => Ok(Terms {
                         order_type: OrderType::IocBudget,
                         price: budget,
                         lots,
                     }),
+                    _ => Err(ApiError::LOT_SIZE),
                 }
             }
         }
@@ -178,14 +178,15 @@ impl Orders {
             FeeUnit::PerLot => (per_lot - fee) / scale,
             FeeUnit::Millionth => per_lot * 1_000_000 / (1_000_000 + fee) / scale,
         };
-        price = price.clamp(0, symbol.limits.high.into());
+        // A pair's band may end below zero.
+        price = price.min(symbol.limits.high.into());
         // The fee is rounded up.
         let held = |price: i128| symbol.held_per_lot(price as i64) * i128::from(lots);
         while price > 0 && held(price) > free {
             price -= 1;
         }
         match price {
-            0 => Err(ApiError::NO_BALANCE),
+            ..=0 => Err(ApiError::NO_BALANCE),
             price => Ok(price as i64),
         }
     }
@@ -201,7 +202,7 @@ impl Orders {
         id: i64,
     ) -> Result<Order, ApiError> {
         let cancel = TradeCommand::cancel(user.id, symbol, OrderId(id));
-        self.change(user, symbol, id, cancel).await
+        self.change(user, symbol, id, cancel, |_| true).await
     }
 
     /// Gives an open order fewer lots, and returns it as it is after that. An order that has not
@@ -216,23 +217,48 @@ impl Orders {
         order: &Order,
         lots: i64,
     ) -> Result<Order, ApiError> {
-        let (id, price) = (OrderId(order.id), order.price);
-        let command = match order.stop.is_some() && order.working_us == 0 {
-            // The engine amends what rests; a stop order that waits has one size only.
-            true => TradeCommand::reduce(user.id, symbol, id, order.lots - lots),
-            false => TradeCommand::try_from(Command::Amend(Arc::new(Amend {
-                uid: user.id,
-                symbol,
-                order_id: id,
-                action: order.side,
-                reserve_price: price,
-                size_before: order.lots,
-                price,
-                size: lots,
-            })))
-            .map_err(|_| ApiError::UNSUPPORTED)?,
+        if order.stop.is_some() && order.working_us == 0 {
+            return self.reduce_waiting(user, symbol, order, lots).await;
+        }
+        let command = TradeCommand::try_from(Command::Amend(Arc::new(Amend {
+            uid: user.id,
+            symbol,
+            order_id: OrderId(order.id),
+            action: order.side,
+            reserve_price: order.reserve,
+            size_before: order.lots,
+            price: order.price,
+            size: lots,
+        })))
+        .map_err(|_| ApiError::UNSUPPORTED)?;
+        self.change(user, symbol, order.id, command, |_| true).await
+    }
+
+    /// Works as [`amend`](Self::amend) for a stop order that waits, which the engine does not
+    /// amend: it takes lots off the size that the order has then.
+    async fn reduce_waiting(
+        &self,
+        user: &Arc<User>,
+        symbol: SymbolId,
+        order: &Order,
+        lots: i64,
+    ) -> Result<Order, ApiError> {
+        let by = order.lots - lots;
+        let command = TradeCommand::reduce(user.id, symbol, OrderId(order.id), by);
+        let mut has_begun = false;
+        let begin = |memory: &mut Memory| {
+            has_begun = memory.begin_reduction(order, by);
+            has_begun
         };
-        self.change(user, symbol, order.id, command).await
+        let changed = self.change(user, symbol, order.id, command, begin).await;
+        // Without an outcome it may be executed yet: then its report ends it.
+        if has_begun && changed.as_ref().err() != Some(&ApiError::TIMEOUT) {
+            user.memory().end_reduction(order);
+        }
+        match changed {
+            Ok(order) if order.lots != lots => Err(ApiError::AMENDED_OTHERWISE),
+            changed => changed,
+        }
     }
 
     async fn change(
@@ -241,8 +267,13 @@ impl Orders {
         symbol: SymbolId,
         id: i64,
         command: TradeCommand,
+        may_begin: impl FnOnce(&mut Memory) -> bool,
     ) -> Result<Order, ApiError> {
-        let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
+        let make = |memory: &mut Memory, _| match may_begin(memory) {
+            true => Ok((None, command)),
+            false => Err(ApiError::AMEND_LATE),
+        };
+        let (_, done) = self.submit(user, make)?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
         match result {

@@ -34,6 +34,8 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
         service: service::ServiceOptions {
             capacity: config.exchange.capacity,
             sample_every: sample_every(config),
+            // The drop copy has market data from the first command on.
+            levels: config.gateway.listen.is_some(),
             // The thread that executes waits for no disk.
             placement: Placement::caller_and_threads(1, 1),
             ..service::ServiceOptions::default()
