@@ -108,7 +108,7 @@ impl<'p> Machines<'p> {
             network,
             url: etcd.url(),
             log: etcd.log(),
-            ports: free_ports(3 * MACHINES).expect("there are free ports"),
+            ports: free_ports(4 * MACHINES).expect("there are free ports"),
             log_bytes,
             programs: Vec::new(),
         };
@@ -123,9 +123,9 @@ impl<'p> Machines<'p> {
         self.place.within.join(format!("machine-{at}"))
     }
 
-    /// Returns the address of a listener, `trade`, `admin` or `http`, of a machine.
+    /// Returns the address of a listener, `trade`, `admin`, `http` or `gateway`, of a machine.
     pub(crate) fn address(&self, listener: &str, at: usize) -> String {
-        let listeners = ["trade", "admin", "http"];
+        let listeners = ["trade", "admin", "http", "gateway"];
         let found = listeners.iter().position(|name| *name == listener);
         let first = found.expect("a listener") * MACHINES;
         let loopback = || "127.0.0.1".to_owned();
@@ -167,6 +167,16 @@ impl<'p> Machines<'p> {
             &self.url,
         ]);
         program.args(["--log-bytes", &self.log_bytes.to_string()]);
+        let [symbols, keys] =
+            ["symbols", "api-keys"].map(|name| self.place.within.join(format!("{name}.toml")));
+        if symbols.exists() {
+            program.args(["--gateway", &self.address("gateway", at)]);
+            program
+                .arg("--symbols")
+                .arg(symbols)
+                .arg("--api-keys")
+                .arg(keys);
+        }
         if at == 0 {
             program.arg("--bootstrap");
         }
