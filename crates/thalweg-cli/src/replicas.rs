@@ -246,6 +246,7 @@ mod tests {
             claim: Some(Claim {
                 epoch: 3,
                 nonce: 1,
+                log: 2,
                 identity: 0xAB,
                 start: Start::default(),
                 holder: "a:1".to_owned(),

@@ -184,9 +184,8 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
     let replication = replication_options(options, &config)?;
     let is_reference = matches!(config.exchange.rules, config::RulesName::Reference);
     let flow = options.market.open(options.demo, is_reference)?;
-    if replication.is_some() && (flow.is_some() || config.gateway.listen.is_some()) {
-        let text = "a replica has no market beside its sessions, and no gateway, whose log is on \
-                    one machine: leave out --market and --gateway";
+    if replication.is_some() && flow.is_some() {
+        let text = "a replica has no market beside its sessions: leave out --market";
         return Err(Failure::Misuse(text.to_owned()));
     }
     let mut directory = options.directory.clone().unwrap_or_else(|| {

@@ -58,34 +58,48 @@ fn member(answers: Vec<Answer>) -> (String, Receiver<String>) {
 struct Asked {
     requests: usize,
     answered_bytes: usize,
+    /// Requests that get no answer, from now on.
+    unanswered: usize,
 }
 
-/// Starts a member that has these keys, and answers the reads of transactions. Returns its address.
+/// Starts a member that has these keys, and answers the reads of transactions, each on its
+/// connection or on a new one. Returns its address.
 fn store(keys: BTreeMap<Vec<u8>, Vec<u8>>) -> (String, Arc<Mutex<Asked>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
     let asked = Arc::<Mutex<Asked>>::default();
     let counted = Arc::clone(&asked);
     thread::spawn(move || {
-        let Ok((stream, _)) = listener.accept() else {
-            return;
-        };
-        let mut reader = BufReader::new(stream);
-        while let Some(body) = request(&mut reader) {
-            let body: Value = serde_json::from_str(&body).expect("it is JSON");
-            let reads = body["success"].as_array().expect("a list");
-            let responses: Vec<Value> = reads.iter().map(|read| answer(&keys, read)).collect();
-            let header = json!({ "revision": "7" });
-            let body = json!({ "header": header, "succeeded": true, "responses": responses });
-            let body = body.to_string();
-            let mut asked = counted.lock().expect("no panic");
-            asked.requests += 1;
-            asked.answered_bytes += body.len();
-            drop(asked);
-            give_body(reader.get_mut(), "200 OK", &body);
+        while let Ok((stream, _)) = listener.accept() {
+            answer_all(BufReader::new(stream), &keys, &counted);
         }
     });
     (address, asked)
+}
+
+/// Answers the reads of a connection, until one is to have no answer.
+fn answer_all(
+    mut reader: BufReader<TcpStream>,
+    keys: &BTreeMap<Vec<u8>, Vec<u8>>,
+    counted: &Mutex<Asked>,
+) {
+    while let Some(body) = request(&mut reader) {
+        let mut asked = counted.lock().expect("no panic");
+        if asked.unanswered > 0 {
+            asked.unanswered -= 1;
+            return;
+        }
+        let body: Value = serde_json::from_str(&body).expect("it is JSON");
+        let reads = body["success"].as_array().expect("a list");
+        let responses: Vec<Value> = reads.iter().map(|read| answer(keys, read)).collect();
+        let header = json!({ "revision": "7" });
+        let body = json!({ "header": header, "succeeded": true, "responses": responses });
+        let body = body.to_string();
+        asked.requests += 1;
+        asked.answered_bytes += body.len();
+        drop(asked);
+        give_body(reader.get_mut(), "200 OK", &body);
+    }
 }
 
 /// Returns the answer to a read. One with an order makes a member load the whole range.
@@ -178,6 +192,7 @@ fn claim() -> Claim {
     Claim {
         epoch: 1,
         nonce: 2,
+        log: 4,
         identity: 3,
         start: Start::default(),
         holder: "a:1".to_owned(),
@@ -299,6 +314,21 @@ fn the_work_of_a_look_does_not_grow_with_the_log() {
         *asked.lock().expect("no panic")
     };
     assert_eq!(work(1_000), work(5_000));
+}
+
+#[test]
+fn a_read_after_one_that_did_not_come_asks_for_few_batches() {
+    let indices: Vec<u64> = (0..200).collect();
+    let (member, asked) = store(keys(&indices));
+    let mut log = log(&[&member]);
+    let count = |log: &mut EtcdLog| log.read(0).expect("it answers").batches.len();
+    for expected in [8, 16, 32, 64, 64] {
+        assert_eq!(count(&mut log), expected);
+    }
+    // A read is sent twice.
+    asked.lock().expect("no panic").unanswered = 2;
+    log.read(0).expect_err("there is no answer");
+    assert_eq!(count(&mut log), 8);
 }
 
 #[test]

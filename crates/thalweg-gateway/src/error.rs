@@ -123,6 +123,23 @@ pub(crate) const DECIMAL_RANGE: &str = r"^([0-9]{1,20})(\.[0-9]{1,20})?$";
 pub(crate) const CLIENT_ID_RANGE: &str = r"^[\.A-Z\:/a-z0-9_-]{1,36}$";
 
 impl ApiError {
+    /// A request that only the primary of a replicated exchange answers, at a replica that follows
+    /// it: the text of -1001, which clients try again, and the primary's address where it is known.
+    pub(crate) fn follows(primary: &str) -> Self {
+        let whose = match primary {
+            "" => "which is not known yet".to_owned(),
+            primary => primary.to_owned(),
+        };
+        let msg = format!(
+            "{} This replica follows the primary, {whose}.",
+            Self::DISCONNECTED.msg
+        );
+        Self {
+            status: 503,
+            ..Self::with_text(Self::DISCONNECTED.code, msg)
+        }
+    }
+
     pub(crate) fn illegal(name: &str, range: &str) -> Self {
         let msg =
             format!("Illegal characters found in parameter '{name}'; legal range is '{range}'.");
@@ -207,5 +224,14 @@ mod tests {
         let error = ApiError::mandatory("side");
         let text = "Mandatory parameter 'side' was not sent, was empty/null, or malformed.";
         assert_eq!((error.status, error.code, &*error.msg), (400, -1102, text));
+        let error = ApiError::follows("10.0.0.1:7411");
+        let text = "Internal error; unable to process your request. Please try again. This replica \
+                    follows the primary, 10.0.0.1:7411.";
+        assert_eq!((error.status, error.code, &*error.msg), (503, -1001, text));
+        assert!(
+            ApiError::follows("")
+                .msg
+                .ends_with("primary, which is not known yet.")
+        );
     }
 }

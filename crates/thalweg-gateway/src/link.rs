@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::GatewayError;
 use crate::checkpoint::{Checkpoints, Replay};
 use crate::market::Trade;
-use crate::orders::Record;
+use crate::orders::{Order, Record};
 use crate::reported::Reported;
 use crate::state::{State, now_us};
 use crate::trade_ids::TradeIds;
@@ -30,6 +30,8 @@ enum Step {
     Copied(Copied),
     Trade(Trade),
     Report(Reported),
+    /// An order that the gateway of another replica has sent.
+    Noted(Box<Order>),
 }
 
 /// Starts the thread; it ends with the exchange. The receiver gets a message when the log is
@@ -251,6 +253,14 @@ impl Follower {
                     self.trade(trade, &report);
                 }
             }
+            Copied::Noted(note) => match Record::decode(&note) {
+                Some(Record::Order(order)) if self.state.orders.is_wanted(&order) => {
+                    self.records.push(Record::Order(order.clone()));
+                    self.steps.push(Step::Noted(order));
+                }
+                Some(Record::Order(_)) => {}
+                _ => tracing::error!("the note of an order is of another version"),
+            },
             entry => {
                 match entry {
                     Copied::Restart => self.is_lossy = true,
@@ -344,6 +354,7 @@ impl Follower {
                         currencies.insert(symbol.spec.quote_currency.0);
                     }
                 }
+                Step::Noted(order) => state.orders.noted(*order),
                 Step::Copied(Copied::End(number)) => {
                     state.market.end(number, time_us);
                     next = Some(number + 1);
@@ -430,6 +441,7 @@ fn apply_copied(state: &State, copied: Copied, time_us: i64) {
             state.market.admin(&command);
             state.orders.adjusted(&command, &state.symbols, time_us);
         }
+        Copied::Claimed { epoch, leads } => state.orders.claimed(epoch, leads),
         _ => {}
     }
 }

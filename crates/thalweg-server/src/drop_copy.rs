@@ -61,6 +61,16 @@ pub enum Copied {
     /// before are left out of those that are added. The flag says whether further commands go on
     /// with the end of an auction or a price band.
     Admin(Box<Command>, bool),
+    /// What the gateway of another replica noted of an order, whose reports come next.
+    Noted(Box<[u8]>),
+    /// The commands that come next are written to a command log under this claim, by this server
+    /// or another one; 0 before the claim is known. There is none on one machine.
+    Claimed {
+        /// The number of the claim.
+        epoch: u64,
+        /// Whether this server takes commands.
+        leads: bool,
+    },
     /// The command with this number is complete. Commands without other entries have none, but the
     /// last one before the reader is woken.
     End(u64),
@@ -180,6 +190,8 @@ pub(crate) struct CopyWriter {
     short: HashMap<Topic, (u64, Command, bool)>,
     shortened: u64,
     next_command: u64,
+    /// The note of the next outcome's command.
+    note: Option<Box<[u8]>>,
     /// The last command whose end is in the queue, and one more.
     ended: u64,
     is_behind: bool,
@@ -200,6 +212,7 @@ pub(crate) fn new(epoch: Epoch) -> (CopyWriter, DropCopy) {
         short: HashMap::new(),
         shortened: 0,
         next_command: 0,
+        note: None,
         ended: 0,
         is_behind: true,
         is_half_full: false,
@@ -227,11 +240,24 @@ impl CopyWriter {
         self.hand_over();
     }
 
+    /// Takes a claim of the command log: it is kept for a reader that is behind as well.
+    pub(crate) fn claimed(&mut self, epoch: u64, leads: bool) {
+        if self.builder.is_some() {
+            self.entries.push_back(Copied::Claimed { epoch, leads });
+        }
+    }
+
+    /// Takes the note of the next outcome's command.
+    pub(crate) fn noted(&mut self, note: &[u8]) {
+        self.note = Some(note.into());
+    }
+
     /// Takes the next outcome in.
     pub(crate) fn take(&mut self, executed: &Executed<'_>) {
         let outcome = &executed.outcome;
         let (number, command, result) = (outcome.sequence, outcome.command, outcome.result);
         self.next_command = number + 1;
+        let note = self.note.take().filter(|_| !executed.reports.is_empty());
         let Some(builder) = &mut self.builder else {
             return;
         };
@@ -251,6 +277,7 @@ impl CopyWriter {
             let unsent = &self.unsent;
             let sent = messages.iter().filter(|m| !unsent.contains(&m.symbol));
             self.entries.extend(sent.map(|m| Copied::Message(*m)));
+            self.entries.extend(note.map(Copied::Noted));
             let reports = executed.reports.iter();
             let reports = reports.map(|one| Copied::Report(one.number, one.report()));
             self.entries.extend(reports);
@@ -340,7 +367,7 @@ impl CopyWriter {
         for entry in std::mem::take(&mut self.entries) {
             match entry {
                 Copied::Admin(command, goes_on) => self.keep_short(&command, goes_on),
-                Copied::Symbol(_) => self.entries.push_back(entry),
+                Copied::Symbol(_) | Copied::Claimed { .. } => self.entries.push_back(entry),
                 _ => {}
             }
         }
@@ -678,6 +705,27 @@ pub(crate) mod tests {
         take(&mut writer, &add(&[spec(1, 6), spec(2, 8)]));
         let expected = [add(&[spec(1, 5)]), add(&[spec(2, 7)])];
         assert_eq!(caught_up(writer, &copy), expected);
+    }
+
+    #[test]
+    fn a_claim_is_kept_for_a_reader_that_is_behind_and_a_note_goes_with_its_outcome() {
+        let (mut writer, copy) = started();
+        writer.claimed(3, false);
+        writer.noted(b"of the next");
+        writer.fall_behind();
+        copy.inner.queue().entries.clear();
+        writer.claimed(4, true);
+        // It has no reports: no gateway has a use for its note.
+        take(&mut writer, &DEPOSIT);
+        assert!(writer.note.is_none());
+        writer.hand_over();
+        let entries = std::mem::take(&mut copy.inner.queue().entries);
+        let claims = entries.iter().filter_map(|entry| match entry {
+            Copied::Claimed { epoch, leads } => Some((*epoch, *leads)),
+            Copied::Noted(_) => panic!("it is of no order"),
+            _ => None,
+        });
+        assert_eq!(claims.collect::<Vec<_>>(), [(3, false), (4, true)]);
     }
 
     #[test]

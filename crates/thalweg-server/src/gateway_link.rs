@@ -1,11 +1,13 @@
 //! Access to the exchange for a gateway in the same process.
 
+use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use thalweg_exchange::UserId;
-use thalweg_exchange::durable::Reports;
+use thalweg_exchange::durable::{Notes, Reports};
+use thalweg_exchange::session::Role;
 
 use crate::conditions::Conditions;
 use crate::connect_limits::Arrival;
@@ -32,6 +34,63 @@ impl OpenOrderLists {
     }
 }
 
+/// Notes that the gateway has of its orders, by user and sequence: they are kept in the records of
+/// the commands, so that the gateways of other replicas have them, as
+/// [`Copied::Noted`](crate::Copied::Noted).
+#[derive(Clone, Debug, Default)]
+pub struct OrderNotes(Arc<Mutex<NoteMap>>);
+
+type NoteMap = HashMap<(i64, u64), Arc<[u8]>>;
+
+impl OrderNotes {
+    fn lock(&self) -> MutexGuard<'_, NoteMap> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the note of a command that is about to be sent, until that has an outcome.
+    pub fn put(&self, user: UserId, sequence: u64, note: Arc<[u8]>) {
+        self.lock().insert((user.0, sequence), note);
+    }
+
+    /// Gives up the note of a command that has its outcome.
+    pub fn remove(&self, user: UserId, sequence: u64) {
+        self.lock().remove(&(user.0, sequence));
+    }
+
+    /// Returns the call for the notes of the sessions with this number.
+    pub(crate) fn source(&self, number: u32) -> Notes {
+        let own = self.clone();
+        Notes(Some(Arc::new(move |key, sequence| {
+            let is_gateway = key.role == Role::Trade && key.number == number;
+            let note = is_gateway.then(|| own.lock().get(&(key.holder, sequence.0)).cloned());
+            note.flatten()
+        })))
+    }
+}
+
+/// The address of the primary, where this server is a replica that follows it.
+#[derive(Clone, Debug)]
+pub struct PrimaryAddress(Arc<Shared>);
+
+impl PrimaryAddress {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self(shared)
+    }
+
+    /// Returns whether this server is one of several replicas.
+    #[must_use]
+    pub fn is_replica(&self) -> bool {
+        self.0.replica(Instant::now()).is_some()
+    }
+
+    /// Returns the address of the primary's trade listener; empty where that is not known.
+    #[must_use]
+    pub fn get(&self) -> String {
+        let replica = self.0.replica(Instant::now());
+        replica.map_or_else(String::new, |(figures, _)| figures.primary)
+    }
+}
+
 /// How often connections may come to the gateway's listener: `server.connects_per_s`, and of an
 /// address `server.connects_per_address_s`.
 #[derive(Clone, Debug)]
@@ -55,7 +114,8 @@ impl ConnectionRate {
 pub struct GatewayLink {
     /// The address of the trade listener.
     pub trade: std::net::SocketAddr,
-    /// A key, valid in this process, that opens a trade session of any user.
+    /// A key, valid in this process, that opens a trade session of any user, and sessions that
+    /// read.
     pub key: Vec<u8>,
     /// The session number that only this key may use.
     pub session: u32,
@@ -68,6 +128,10 @@ pub struct GatewayLink {
     pub open_orders_max: u32,
     /// See [`ConnectionRate`].
     pub connection_rate: ConnectionRate,
+    /// See [`OrderNotes`].
+    pub notes: OrderNotes,
+    /// See [`PrimaryAddress`].
+    pub primary: PrimaryAddress,
     /// See [`OpenOrderLists`].
     pub open_orders: OpenOrderLists,
     /// The network between users and the exchange, where it is slow or loses commands.

@@ -235,7 +235,7 @@ fn examine(
         return Err(HandshakeError::new(Ending::WrongKey, text));
     }
     let gateway = shared.gateway_hash(hello.key.0);
-    let is_gateway = gateway.is_some() && hello.role == Role::Trade;
+    let is_gateway = gateway.is_some() && hello.role != Role::Admin;
     let shown = match shared.keys() {
         None => None,
         Some(_) if is_gateway => Some(Arc::new(Key {

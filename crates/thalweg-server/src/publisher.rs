@@ -134,9 +134,18 @@ impl Publisher {
                 self.outcome(&executed);
                 self.execution.passages.note(&executed.outcome);
             }
-            Published::Following => self.follows = true,
+            Published::Noted(note) => {
+                if let Some(mut copy) = writer(self.copy.as_ref()) {
+                    copy.noted(note);
+                }
+            }
+            Published::Following => {
+                self.follows = true;
+                self.copy_claim(0, false);
+            }
             Published::Claimed { epoch, leads } => {
                 self.follows = !leads;
+                self.copy_claim(epoch, leads);
                 self.begin_epoch(feed_epoch(epoch, leads));
             }
             Published::Answer { tag, answered } if tag == LIST_TAG => {
@@ -164,6 +173,14 @@ impl Publisher {
                 mailbox.failed = Some(failed.clone());
             }
             _ => {}
+        }
+    }
+
+    fn copy_claim(&self, epoch: u64, leads: bool) {
+        if let Some(mut copy) = writer(self.copy.as_ref()) {
+            copy.claimed(epoch, leads);
+            // Nothing may be published for long after it.
+            copy.hand_over();
         }
     }
 

@@ -164,6 +164,7 @@ impl<S: Storage> Replica<S> {
         ReplicaFigures {
             stats: self.following.stats(),
             has_halted: self.halted.is_some(),
+            primary: self.primary().to_owned(),
             noted: Instant::now(),
         }
     }
@@ -300,6 +301,8 @@ impl<S: Storage> HostedExchange<S> {
 pub(crate) struct ReplicaFigures {
     pub(crate) stats: ReplicaStats,
     pub(crate) has_halted: bool,
+    /// The address of the primary; empty where that is not known, or is this one.
+    pub(crate) primary: String,
     /// When they were so.
     pub(crate) noted: Instant,
 }

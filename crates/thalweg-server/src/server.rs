@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mio::{Poll, Waker};
 use thalweg_exchange::UserLimits;
+use thalweg_exchange::durable::replication::forget_log;
 use thalweg_exchange::durable::{
-    Exchange, Files, Finished, Options, Published, Recovered, Storage,
+    Exchange, Files, Finished, Notes, OpenError, Options, Published, Recovered, Storage,
 };
 use thalweg_exchange::market::{Channels, Epoch};
 use tokio::sync::oneshot;
@@ -27,7 +28,7 @@ use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
-use crate::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists};
+use crate::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists, PrimaryAddress};
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
 use crate::keys;
@@ -240,6 +241,8 @@ impl Server {
             copy: self.copy.take()?,
             open_orders_max: self.recovered.limits.open_orders,
             connection_rate: ConnectionRate::new(Arc::clone(&self.shared)),
+            notes: self.shared.order_notes.clone(),
+            primary: PrimaryAddress::new(Arc::clone(&self.shared)),
             open_orders: OpenOrderLists::new(Arc::clone(&self.shared)),
             conditions: self.shared.conditions.clone(),
             observer: GatewayObserver::new(
@@ -467,7 +470,8 @@ fn open<S: Storage>(
             last_reader: LastReader::default(),
             time_set: Arc::clone(&shared.time_set),
         };
-        let options = durable_options(&shared.config, &waker);
+        let mut options = durable_options(&shared.config, &waker);
+        options.notes = notes_of(&shared, replication.is_some());
         let publish = move |published: Published<'_>| publisher.take(published);
         // Before it follows: metrics are asked for meanwhile.
         shared.requests.open(sender, Arc::clone(&waker));
@@ -504,6 +508,14 @@ fn open<S: Storage>(
     Ok(opening)
 }
 
+/// Returns where the notes of commands come from: the gateway of a replica.
+fn notes_of(shared: &Shared, is_replica: bool) -> Notes {
+    match is_replica && shared.gateway_key().is_some() {
+        true => (shared.order_notes).source(shared.config.sessions.per_holder),
+        false => Notes::default(),
+    }
+}
+
 /// Opens the exchange; of a replica, once it may serve readers.
 fn open_exchange<S: Storage>(
     (storage, options): (S, Options),
@@ -512,7 +524,12 @@ fn open_exchange<S: Storage>(
     (shared, requests): (&Shared, &mpsc::Receiver<Request>),
 ) -> Result<(HostedExchange<S>, Recovered), ServeError> {
     let Some((mut replication, catch_up, led)) = replication else {
-        let (exchange, recovered) = Exchange::open_in(storage, options, publish)?;
+        let (exchange, recovered) = Exchange::open_in(storage.clone(), options, publish)?;
+        if forget_log(&storage).map_err(OpenError::from)? {
+            tracing::warn!(
+                "the directory of a replica is served alone: it belongs to no command log any more"
+            );
+        }
         return Ok((exchange.into(), recovered));
     };
     let pause = |time| goes_on(requests, time);

@@ -17,6 +17,7 @@ use crate::counters::Counters;
 use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
 use crate::flow::FlowCounts;
+use crate::gateway_link::OrderNotes;
 use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     /// Set where a market trades beside the sessions.
     pub(crate) flow: OnceLock<Arc<FlowCounts>>,
     pub(crate) gateway_rows: Arc<GatewayRows>,
+    /// Those of a gateway in this process, where this is a replica.
+    pub(crate) order_notes: OrderNotes,
     pub(crate) listing: Listing,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,
     /// The figures of a replica.
@@ -88,6 +91,7 @@ impl Shared {
             feed,
             flow: OnceLock::new(),
             gateway_rows: Arc::default(),
+            order_notes: OrderNotes::default(),
             listing: Listing::default(),
             lifecycle,
             replica: Mutex::default(),

@@ -21,6 +21,7 @@ pub(super) fn run(plan: &Plan) -> Ran {
     let claim = Claim {
         epoch: 1,
         nonce: 1,
+        log: 1,
         identity: 1,
         start: Start::default(),
         holder: "bare".to_owned(),

@@ -111,7 +111,7 @@ impl<'p> Machines<'p> {
     ) -> Self {
         let host = own_host().to_string();
         let mut machines = Self {
-            ports: free_ports(&host, 3 * MACHINES).expect("there are free ports"),
+            ports: free_ports(&host, 4 * MACHINES).expect("there are free ports"),
             host,
             place,
             network,
@@ -131,9 +131,9 @@ impl<'p> Machines<'p> {
         self.place.within.join(format!("machine-{at}"))
     }
 
-    /// Returns the address of a listener, `trade`, `admin` or `http`, of a machine.
+    /// Returns the address of a listener, `trade`, `admin`, `http` or `gateway`, of a machine.
     pub(crate) fn address(&self, listener: &str, at: usize) -> String {
-        let listeners = ["trade", "admin", "http"];
+        let listeners = ["trade", "admin", "http", "gateway"];
         let found = listeners.iter().position(|name| *name == listener);
         let first = found.expect("a listener") * MACHINES;
         let own = || self.host.clone();
@@ -175,6 +175,16 @@ impl<'p> Machines<'p> {
             &self.url,
         ]);
         program.args(["--log-bytes", &self.log_bytes.to_string()]);
+        let [symbols, keys] =
+            ["symbols", "api-keys"].map(|name| self.place.within.join(format!("{name}.toml")));
+        if symbols.exists() {
+            program.args(["--gateway", &self.address("gateway", at)]);
+            program
+                .arg("--symbols")
+                .arg(symbols)
+                .arg("--api-keys")
+                .arg(keys);
+        }
         if at == 0 {
             program.arg("--bootstrap");
         }

@@ -16,6 +16,7 @@
 #![cfg(unix)]
 
 mod feed;
+mod gateway;
 mod machines;
 mod network;
 mod packaging;

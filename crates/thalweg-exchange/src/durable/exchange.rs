@@ -95,6 +95,8 @@ pub(super) struct Owner {
     /// The work of all that was executed.
     pub(super) work: u64,
     pub(super) is_failure_published: bool,
+    /// The note of the next record of the log that is executed.
+    pub(super) note: Option<Arc<[u8]>>,
     /// Commands in the journal that are not durable.
     pub(super) lag: u64,
     /// The lag from which on it waits for the disk.
@@ -114,6 +116,7 @@ impl Owner {
             pace: pace(),
             work: 0,
             is_failure_published: false,
+            note: None,
             lag: 0,
             lag_max: LAG_MAX,
         }

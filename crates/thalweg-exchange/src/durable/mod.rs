@@ -84,7 +84,8 @@ pub use self::exchange::{Exchange, Finished};
 pub use self::history::{History, Wrong, newest_header};
 pub use self::opening::Recovered;
 pub use self::options::{
-    KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode, Wake,
+    KEPT_MAX, NOTE_BYTES_MAX, Notes, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions,
+    SyncMode, Wake,
 };
 pub use self::published::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};

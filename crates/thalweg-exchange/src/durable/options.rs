@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 
+use super::record::Origin;
 use crate::rules::Rules;
 use crate::service;
+use crate::session::{ClientSequence, SessionKey};
 
 /// Whether an answer waits for the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,6 +123,39 @@ impl fmt::Debug for Wake {
     }
 }
 
+/// Bytes of a note at most; a longer one is left out.
+pub const NOTE_BYTES_MAX: usize = 1 << 10;
+
+/// Returns the note of a command, by its session and its sequence.
+type NoteOf = dyn Fn(SessionKey, ClientSequence) -> Option<Arc<[u8]>> + Send + Sync;
+
+/// A call for the note of a command that a session sends: up to [`NOTE_BYTES_MAX`] bytes that its
+/// record keeps beside the command. The exchange does nothing with them, but gives them to those
+/// who execute the record on another machine, as
+/// [`Published::Noted`](super::Published::Noted). Must not block.
+#[derive(Clone, Default)]
+pub struct Notes(pub Option<Arc<NoteOf>>);
+
+impl Notes {
+    pub(super) fn of(&self, origin: Origin) -> Option<Arc<[u8]>> {
+        let Origin::Session { key, sequence } = origin else {
+            return None;
+        };
+        let note = self.0.as_ref()?(key, sequence);
+        note.filter(|note| note.len() <= NOTE_BYTES_MAX)
+    }
+}
+
+impl fmt::Debug for Notes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() {
+            "Notes(..)"
+        } else {
+            "Notes"
+        })
+    }
+}
+
 /// How a durable [`Exchange`](super::Exchange) runs.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -132,6 +167,8 @@ pub struct Options {
     /// Wakes the owner when what was submitted is durable, and can be published by
     /// [`Exchange::idle`](super::Exchange::idle).
     pub wake: Wake,
+    /// What is noted beside commands.
+    pub notes: Notes,
     /// The journal's files.
     pub journal: thalweg_journal::JournalOptions,
     /// Whether an answer waits for the disk.
@@ -155,6 +192,7 @@ impl Default for Options {
         Self {
             service: service::ServiceOptions::placed(Placement::caller_and_threads(1, 1)),
             wake: Wake::default(),
+            notes: Notes::default(),
             journal: thalweg_journal::JournalOptions::default(),
             sync: SyncMode::default(),
             snapshot: SnapshotOptions::default(),

@@ -34,6 +34,9 @@ pub enum Published<'p> {
     },
     /// A command was executed.
     Outcome(Executed<'p>),
+    /// The [note](super::Notes) of the command whose outcome comes next, where a replica that
+    /// follows executes it; again where the disk had no room for the command before.
+    Noted(&'p [u8]),
     /// The exchange follows a command log: outcomes are of commands that others answer.
     Following,
     /// A claim of the command log, under which all commands from now on are. It is that of another

@@ -22,7 +22,8 @@ struct RecordForm {
     version: u8,
     /// 0 the exchange itself, and the other fields are 0; 1 a trader's session, 2 an admin's.
     origin: u8,
-    reserved: U16,
+    /// The length of the note behind the frame.
+    note_bytes: U16,
     /// The number of the session, its holder, and the sequence of the command.
     number: U32,
     holder: I64,
@@ -102,9 +103,25 @@ pub enum RecordError {
     },
 }
 
-/// How long the record of a command is, in bytes.
+/// How long the record of a command is, in bytes, without its note.
 pub(super) fn record_bytes(command: &Command) -> usize {
     HEAD_BYTES + command_bytes(command)
+}
+
+/// Writes the note of a record over its end.
+pub(super) fn encode_note(note: &[u8], record: &mut [u8]) {
+    let length = u16::try_from(note.len()).expect("a note is shorter than its greatest length");
+    let (head, rest) = RecordForm::mut_from_prefix(record).expect("a record has a head");
+    head.note_bytes = U16::new(length);
+    let at = rest.len() - note.len();
+    rest[at..].copy_from_slice(note);
+}
+
+/// Returns the note of a record that was read.
+pub(super) fn note_in(record: &[u8]) -> &[u8] {
+    let head = RecordForm::ref_from_prefix(record);
+    let length = head.map_or(0, |(head, _)| head.note_bytes.get().into());
+    &record[record.len().saturating_sub(length)..]
 }
 
 /// Writes a record over `out`, which has [`record_bytes`].
@@ -143,6 +160,14 @@ pub(super) fn decode_into(bytes: &[u8], command: &mut Command) -> Result<Origin,
     let too_short = RecordError::TooShort { bytes: bytes.len() };
     let (head, frame) = RecordForm::ref_from_prefix(bytes).map_err(|_| too_short)?;
     let origin = origin_of(head)?;
+    let note_bytes: usize = head.note_bytes.get().into();
+    let Some((frame, _)) = frame.split_at_checked(frame.len().wrapping_sub(note_bytes)) else {
+        return Err(RecordError::Field {
+            what: "the length of the note",
+            at: 2,
+            value: note_bytes as u64,
+        });
+    };
     let length = decode_command_into(frame, command).map_err(RecordError::Frame)?;
     if length != frame.len() {
         let bytes = frame.len() - length;
@@ -157,10 +182,6 @@ fn origin_of(form: &RecordForm) -> Result<Origin, RecordError> {
     let version = form.version;
     if version != RECORD_VERSION {
         return Err(RecordError::Version { version });
-    }
-    let reserved = form.reserved.get();
-    if reserved != 0 {
-        return wrong("the reserved field", 2, reserved.into());
     }
     let (number, holder, sequence) = (form.number.get(), form.holder.get(), form.sequence.get());
     let role = match form.origin {
@@ -225,6 +246,20 @@ mod tests {
     }
 
     #[test]
+    fn a_note_is_behind_the_frame_and_is_none_of_the_command() {
+        let command = Command::AddUser { uid: UserId(7) };
+        let plain = encoded(session(Role::Trade), &command);
+        assert_eq!(note_in(&plain), b"");
+        let mut noted = [&plain[..], b"????"].concat();
+        encode_note(b"note", &mut noted);
+        assert_eq!((noted[2], &noted[3..plain.len()]), (4, &plain[3..]));
+        assert_eq!(note_in(&noted), b"note");
+        let mut read = Command::Nop;
+        assert_eq!(decode_into(&noted, &mut read), Ok(session(Role::Trade)));
+        assert_eq!(read, command);
+    }
+
+    #[test]
     fn what_is_no_record_is_refused_and_says_why() {
         let good = encoded(session(Role::Trade), &Command::Nop);
         let refused = |bytes: &[u8]| {
@@ -248,7 +283,7 @@ mod tests {
         );
         assert_eq!(
             with(3, 1),
-            "the reserved field at byte 2 is 256, which cannot be"
+            "the length of the note at byte 2 is 256, which cannot be"
         );
         let mut unnumbered = good.clone();
         unnumbered[16..24].fill(0);

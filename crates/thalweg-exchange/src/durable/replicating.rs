@@ -11,7 +11,7 @@ use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage};
 use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::published::Published;
-use super::record::{RecordError, decode_into};
+use super::record::{RecordError, decode_into, note_in};
 use super::replication::batch::Batch;
 use super::replication::leading::{Leading, Outlet, Replication};
 use super::replication::log::{Claim, Start};
@@ -242,9 +242,13 @@ impl<S: Storage> Exchange<S> {
         for record in records {
             let mut command = Command::Nop;
             let origin = decode_into(record, &mut command).map_err(NotExecuted::Record)?;
-            commands.push((origin, command));
+            commands.push((origin, command, note_in(record)));
         }
-        for (origin, command) in &commands {
+        for (origin, command, note) in &commands {
+            if !note.is_empty() {
+                (self.publish)(Published::Noted(note));
+                self.owner.note = Some((*note).into());
+            }
             let submission = Submission {
                 origin: *origin,
                 command,
@@ -262,6 +266,7 @@ impl<S: Storage> Exchange<S> {
                     Err(error) => Err(NotExecuted::Refused(error.to_string())),
                 };
             });
+            self.owner.note = None;
             taken?;
         }
         self.publish().map_err(NotExecuted::Failed)

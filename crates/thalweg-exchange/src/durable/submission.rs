@@ -12,7 +12,7 @@ use super::admission::{Kind, Place};
 use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::in_flight::{Note, Question};
-use super::record::{Origin, encode, record_bytes};
+use super::record::{Origin, encode, encode_note, record_bytes};
 use super::replication::batch::RECORD_BYTES_MAX;
 use super::replication::leading::Replication;
 use super::sessions::{FirstAnswer, SessionSlot};
@@ -291,7 +291,12 @@ impl<S: Storage> Exchange<S> {
     /// Writes a command into the journal.
     #[inline]
     fn append(&mut self, origin: Origin, command: &Command) -> Result<(), SubmitError> {
-        let bytes = record_bytes(command);
+        let note = match self.replication {
+            Replication::Following => self.owner.note.take(),
+            _ => self.options.notes.of(origin),
+        };
+        let note = note.as_deref().unwrap_or_default();
+        let bytes = record_bytes(command) + note.len();
         let bytes_max = match self.replication {
             Replication::Alone => FRAME_BYTES_MAX,
             _ => RECORD_BYTES_MAX,
@@ -304,6 +309,9 @@ impl<S: Storage> Exchange<S> {
         }
         let write = |out: &mut [u8]| {
             encode(origin, command, out).expect("the frame has room, and is not too long");
+            if !note.is_empty() {
+                encode_note(note, out);
+            }
         };
         let appended = match &mut self.replication {
             Replication::Leading(leading) => {

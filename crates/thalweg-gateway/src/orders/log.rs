@@ -48,7 +48,7 @@ pub(crate) enum Record {
 }
 
 impl Record {
-    fn encode(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let mut out = Writer(Vec::with_capacity(192));
         match self {
             Self::Order(order) => encode_order(order, out.byte(ORDER)),
@@ -73,7 +73,7 @@ impl Record {
     }
 
     /// Reads a record; `None` for bytes that are none.
-    fn decode(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         let fields = &mut Bytes(bytes);
         let code = fields.byte()?;
         let record = match code {

@@ -18,6 +18,11 @@ use crate::symbols::{Symbol, Symbols};
 /// time. JSON carries numbers up to twice this exactly.
 pub(super) const ORDER_IDS: i64 = 1 << 52;
 
+/// The sequences of a claim begin at a multiple of this: behind the last that was executed, and
+/// behind those that a primary of before may have sent and that no log has. So no id of an order is
+/// given twice.
+const CLAIM_SEQUENCES: i64 = 1 << 16;
+
 /// Changes of what is held that are kept, for answers of a command before the last.
 const MOVES_MAX: usize = 4_096;
 
@@ -54,6 +59,8 @@ pub(crate) struct Memory {
     pub(crate) last_report: Option<ReportNumber>,
     /// The sequence of the last command of the user's session.
     pub(super) sequence: i64,
+    /// The claim of the command log under which that is; 0 on one machine.
+    claim: u64,
 }
 
 /// Returns whether an order is refused because its id is in use or was.
@@ -90,6 +97,17 @@ impl Memory {
             is_cut: false,
             last_report: None,
             sequence: 0,
+            claim: 0,
+        }
+    }
+
+    /// Begins with other sequences where the claim is another one. `executed` returns the last
+    /// sequence that was executed before.
+    pub(super) fn begin_claim(&mut self, claim: u64, executed: impl FnOnce() -> i64) {
+        if claim != self.claim {
+            self.claim = claim;
+            let last = self.sequence.max(executed());
+            self.sequence = (last / CLAIM_SEQUENCES + 1) * CLAIM_SEQUENCES;
         }
     }
 
@@ -754,6 +772,21 @@ mod tests {
             is_newest: true,
             former: None,
         }
+    }
+
+    #[test]
+    fn each_claim_has_sequences_that_no_claim_before_can_have_given() {
+        let mut memory = Memory::new(10);
+        memory.begin_claim(0, || panic!("there is no log of commands on one machine"));
+        memory.sequence = 7;
+        memory.begin_claim(1, || 5);
+        assert_eq!(memory.sequence, CLAIM_SEQUENCES);
+        memory.sequence += 3;
+        memory.begin_claim(1, || panic!("it is the same"));
+        assert_eq!(memory.sequence, CLAIM_SEQUENCES + 3);
+        // Others were executed, placed at another replica meanwhile.
+        memory.begin_claim(5, || 3 * CLAIM_SEQUENCES + 1);
+        assert_eq!(memory.sequence, 4 * CLAIM_SEQUENCES);
     }
 
     #[test]

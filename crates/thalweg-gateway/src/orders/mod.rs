@@ -23,6 +23,7 @@ mod order;
 mod passed;
 mod placing;
 mod positions;
+mod primary;
 mod request;
 mod session;
 
@@ -58,6 +59,7 @@ pub(crate) use self::order::{Fill, Order, Status};
 use self::passed::Passed;
 pub(crate) use self::placing::Placed;
 use self::positions::Position;
+use self::primary::Primary;
 pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
 use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
@@ -95,6 +97,7 @@ pub(crate) struct Orders {
     committer: Committer,
     users: RwLock<HashMap<UserId, Arc<User>>>,
     access: Access,
+    primary: Primary,
     reports: Reports,
     lists: Arc<Lists>,
     kept: usize,
@@ -113,15 +116,19 @@ impl Orders {
     ) -> Result<Self, GatewayError> {
         let log = Log::open(directory, config.checkpoint_bytes)?;
         let committer = Committer::start(log.clone()).map_err(GatewayError::Threads)?;
+        let primary = Primary::new(link.primary.clone());
         Ok(Self {
             log,
             committer,
             users: RwLock::default(),
             access: Access {
+                primary: primary.clone(),
+                notes: link.notes.clone(),
                 trade: link.trade,
                 key: link.key.clone(),
                 number: link.session,
             },
+            primary,
             lists: Arc::new(Lists::new(
                 link.open_orders.clone(),
                 link.reports.clone(),
@@ -366,6 +373,24 @@ impl Orders {
         self.followed().iter().filter_map(forget).collect()
     }
 
+    /// Takes an order that the gateway of another replica has sent. Its record is durable.
+    pub(crate) fn noted(&self, order: Order) {
+        if let Some(user) = self.tracked(order.user) {
+            user.memory().insert(order);
+        }
+    }
+
+    /// Returns whether an order that the gateway of another replica has sent is to be taken: its
+    /// user is followed, and it is not known.
+    pub(crate) fn is_wanted(&self, order: &Order) -> bool {
+        let user = self.tracked(order.user);
+        let is_new = |user: &User| {
+            let memory = user.memory();
+            memory.sent(SymbolId(order.symbol), order.id).is_none()
+        };
+        user.is_some_and(|user| is_new(&user))
+    }
+
     /// Applies a report, which is durable, and sends its event. Returns whether somebody follows.
     pub(crate) fn apply(&self, reported: &Reported, symbols: &Symbols) -> bool {
         let Some(user) = self.tracked(reported.report.owner) else {
@@ -427,6 +452,11 @@ impl Orders {
         self.passed.next()
     }
 
+    /// Takes a claim of the command log, after all that came before it.
+    pub(crate) fn claimed(&self, epoch: u64, leads: bool) {
+        self.primary.note(epoch, leads);
+    }
+
     /// The drop copy is not followed any more: from now on nothing is placed or shown.
     pub(crate) fn end(&self) {
         // ORDERING: Relaxed; a flag alone, and a command that is sent meanwhile is not answered.
@@ -445,6 +475,14 @@ impl Orders {
             true => Err(ApiError::STOPPING),
             false => Ok(()),
         }
+    }
+
+    /// Returns an error where this replica of the exchange takes no orders.
+    ///
+    /// # Errors
+    /// -1001.
+    pub(crate) fn check_primary(&self) -> Result<(), ApiError> {
+        self.primary.claim().map(drop)
     }
 
     /// Follows a user's orders, balances and deposits from now on.
@@ -487,24 +525,29 @@ impl Orders {
     /// one for the log.
     ///
     /// # Errors
-    /// What `make` returns; -1008 where too much waits, or the log is full; -1016.
+    /// What `make` returns; -1001 at a replica that follows; -1008 where too much waits, or the log
+    /// is full; -1016.
     fn submit(
         &self,
         user: &Arc<User>,
         make: impl FnOnce(&mut Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
     ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
         self.check()?;
+        let claim = self.primary.claim()?;
         let mut memory = user.memory();
+        memory.begin_claim(claim, || self.lists.executed(user.id));
         let queue = self.queue(user, memory.sequence);
         let permit = queue.try_reserve().map_err(|_| ApiError::BUSY)?;
         let sequence = memory.sequence + 1;
         let id = ORDER_IDS + sequence;
         let (order, command) = make(&mut memory, id)?;
         let mut lsn = self.begin_with(user.id, &mut memory)?;
-        let mut placed = None;
+        let (mut placed, mut note) = (None, None);
         if let Some(order) = order {
             placed = Some((Arc::clone(user), order.symbol, id));
             let record = Record::Order(Box::new(order));
+            // On one machine none else needs it.
+            note = (claim > 0).then(|| record.encode().into());
             lsn = Some(self.append_or_refuse(&record)?);
             if let Record::Order(order) = record {
                 memory.insert(*order);
@@ -516,6 +559,7 @@ impl Orders {
             sequence: sequence as u64,
             lsn,
             command,
+            note,
             done: Done {
                 sender,
                 placed,

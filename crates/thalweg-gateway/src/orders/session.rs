@@ -5,16 +5,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_client::{Options, Outcome, TradeClient, TradeCommand};
+use thalweg_client::{Closed, Options, Outcome, ReadClient, TradeClient, TradeCommand};
 use thalweg_exchange::codec::session::{QueryAnswer, SessionQuery};
 use thalweg_exchange::session::ClientSequence;
 use thalweg_exchange::{OrderId, ResultCode, SymbolId, UserId};
 use thalweg_journal::Lsn;
+use thalweg_server::OrderNotes;
 use tokio::sync::{mpsc, oneshot};
 
 use super::User;
 use super::committer::Committer;
 use super::lists::Lists;
+use super::primary::Primary;
 use crate::error::ApiError;
 
 /// Commands and queries of a user that wait for its session.
@@ -28,6 +30,8 @@ pub(super) struct Access {
     pub(super) trade: SocketAddr,
     pub(super) key: Vec<u8>,
     pub(super) number: u32,
+    pub(super) primary: Primary,
+    pub(super) notes: OrderNotes,
 }
 
 impl std::fmt::Debug for Access {
@@ -53,6 +57,8 @@ pub(super) struct Submit {
     /// The record that must be durable before.
     pub(super) lsn: Option<Lsn>,
     pub(super) command: TradeCommand,
+    /// What the gateways of other replicas are to know of the order.
+    pub(super) note: Option<Arc<[u8]>>,
     pub(super) done: Done,
 }
 
@@ -96,7 +102,7 @@ pub(super) async fn run(
     mut requests: mpsc::Receiver<Request>,
     mut last: u64,
 ) {
-    let mut client = None;
+    let mut client: Option<Connected> = None;
     let mut batch = Vec::new();
     while requests.recv_many(&mut batch, WAITING_MAX).await > 0 {
         let record = batch.iter().rev().find_map(|request| match request {
@@ -113,8 +119,11 @@ pub(super) async fn run(
             if let Request::Submit(submit) = &request {
                 last = submit.sequence - 1;
             }
+            // One that read before a take-over is closed.
+            let takes_orders = access.primary.claim().is_ok();
+            client.take_if(|client| takes_orders && matches!(client, Connected::Read(_)));
             let connected = match client.take() {
-                None if may_connect => connect(&access, user, last).await,
+                None if may_connect => connect(&access, user, takes_orders.then_some(last)).await,
                 connected => connected,
             };
             may_connect = connected.is_some();
@@ -125,24 +134,36 @@ pub(super) async fn run(
                 refuse(request);
                 continue;
             };
-            if serve(&connected, user, request, is_logged).await {
+            if serve(&connected, (&access.notes, user), request, is_logged).await {
                 client = Some(connected);
             }
         }
     }
 }
 
-async fn connect(access: &Access, user: UserId, last: u64) -> Option<TradeClient> {
+/// A session of a user.
+enum Connected {
+    Trade(TradeClient),
+    /// At a replica that follows the primary.
+    Read(ReadClient),
+}
+
+/// Opens a session: one that trades, whose sequences come after `last`, or else one that reads.
+async fn connect(access: &Access, user: UserId, last: Option<u64>) -> Option<Connected> {
     let mut options = Options::new(access.trade.to_string(), user.0);
     options.number = access.number;
     options.key.clone_from(&access.key);
     options.without_reports = true;
     options.connect_within = CONNECT_TIME;
     options.heartbeat = Duration::from_secs(5);
-    options.sequences_after = Some(ClientSequence(last));
-    match TradeClient::connect(options).await {
-        // There are no events but those of the connection.
-        Ok((client, _)) => Some(client),
+    options.sequences_after = last.map(ClientSequence);
+    // There are no events but those of the connection.
+    let connected = match last {
+        Some(_) => (TradeClient::connect(options).await).map(|(one, _)| Connected::Trade(one)),
+        None => (ReadClient::connect(options).await).map(|(one, _)| Connected::Read(one)),
+    };
+    match connected {
+        Ok(connected) => Some(connected),
         Err(error) => {
             tracing::error!(%error, %user, "the gateway has no session");
             None
@@ -156,22 +177,39 @@ fn refuse(request: Request) {
     }
 }
 
+fn pass_on(answered: Result<QueryAnswer, Closed>, answer: oneshot::Sender<QueryAnswer>) {
+    if let Ok(answered) = answered {
+        let _ = answer.send(answered);
+    }
+}
+
 /// Sends a request. Returns false where the client is closed.
-async fn serve(client: &TradeClient, user: UserId, request: Request, is_logged: bool) -> bool {
-    match request {
-        Request::Query(query, answer) => {
+async fn serve(
+    client: &Connected,
+    (notes, user): (&OrderNotes, UserId),
+    request: Request,
+    is_logged: bool,
+) -> bool {
+    match (request, client) {
+        (Request::Query(query, answer), Connected::Trade(client)) => {
             let client = client.clone();
-            tokio::spawn(async move {
-                if let Ok(answered) = client.query(query).await {
-                    let _ = answer.send(answered);
-                }
-            });
+            tokio::spawn(async move { pass_on(client.query(query).await, answer) });
             true
         }
-        Request::Submit(submit) => {
+        (Request::Query(query, answer), Connected::Read(client)) => {
+            let client = client.clone();
+            tokio::spawn(async move { pass_on(client.query(query).await, answer) });
+            true
+        }
+        (request, Connected::Read(_)) => {
+            refuse(request);
+            true
+        }
+        (Request::Submit(submit), Connected::Trade(client)) => {
             let Submit {
                 sequence,
                 command,
+                note,
                 done,
                 ..
             } = *submit;
@@ -181,7 +219,16 @@ async fn serve(client: &TradeClient, user: UserId, request: Request, is_logged: 
                 done.settle(Err(ApiError::BUSY));
                 return client.submit_with(nothing, |_| ()).await.is_ok();
             }
-            let callback = move |outcome| done.settle(result_of(outcome, sequence));
+            let noted = note.map(|note| {
+                notes.put(user, sequence, note);
+                notes.clone()
+            });
+            let callback = move |outcome| {
+                if let Some(noted) = noted {
+                    noted.remove(user, sequence);
+                }
+                done.settle(result_of(outcome, sequence));
+            };
             client.submit_with(command, callback).await.is_ok()
         }
     }

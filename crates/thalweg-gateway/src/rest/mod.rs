@@ -318,9 +318,12 @@ pub(crate) fn admit(
 /// cancelled, and queries are refused.
 ///
 /// # Errors
-/// -1007, -1101, -1104, and those of the endpoint.
+/// -1001, -1007, -1101, -1104, and those of the endpoint.
 pub(crate) async fn run(row: &Endpoint, call: &Call<'_>) -> Answer {
     row.check_names(call.params)?;
+    if row.security == Security::Trade {
+        call.state.orders.check_primary()?;
+    }
     if let Some(key) = &call.key {
         let compared = call.state.orders.compare(key.user).await;
         if row.security == Security::UserData {

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg_exchange::durable::replication::LOG_FILE;
 use thalweg_exchange::durable::{Files, Storage};
+use thalweg_journal::{Lsn, Reader};
 
 const PART: &str = "catch-up.part";
 const WHOLE: &str = "catch-up.whole";
@@ -129,17 +130,24 @@ fn is_snapshot(name: &str) -> bool {
     name.starts_with("snapshot-") && name.ends_with(".thw")
 }
 
-/// Returns whether a directory has a snapshot of an exchange that has executed commands.
+/// Returns whether a directory has commands: in the journal, or in a snapshot, since a journal may
+/// have lost its segments. One that cannot be read may have some.
 pub(super) fn has_commands(directory: &Path) -> io::Result<bool> {
     let of_commands = |name: &String| {
         let number = name.strip_prefix("snapshot-");
         let number = number.and_then(|rest| rest.strip_suffix(".thw"));
         number.is_some_and(|number| !number.bytes().all(|byte| byte == b'0'))
     };
-    match directory.is_dir() {
-        true => Ok(names(directory)?.iter().any(of_commands)),
-        false => Ok(false),
+    let names = names(directory)?;
+    if names.iter().any(of_commands) {
+        return Ok(true);
     }
+    if !names.iter().any(|name| name.ends_with(".segment")) {
+        return Ok(false);
+    }
+    let reader = Reader::open(directory, Lsn::ZERO);
+    let first = reader.and_then(|mut reader| Ok(reader.next_block()?.is_none()));
+    Ok(!first.unwrap_or(false))
 }
 
 /// Returns the names of the files of an exchange in a directory.

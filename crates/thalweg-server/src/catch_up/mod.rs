@@ -231,10 +231,11 @@ impl CatchUp {
         pause: Pause<'_>,
     ) -> Result<u64, CatchUpError> {
         let mut failed = Vec::new();
+        let in_directory = |source| self.failed(source);
+        // Before it is looked at: another program may have changed it until then.
+        let held = directory::hold(&self.directory).map_err(in_directory)?;
         let log_number = self.check_log(log, commands)?;
         let peers = self.peers(log, oldest).map_err(CatchUpError::Log)?;
-        let in_directory = |source| self.failed(source);
-        let held = directory::hold(&self.directory).map_err(in_directory)?;
         for (replica, place) in peers {
             let part = held.empty_part().map_err(in_directory)?;
             let copied = try_peer((&place, &part), options, log, pause);
@@ -260,8 +261,8 @@ impl CatchUp {
         Err(CatchUpError::NoCopy(failed))
     }
 
-    /// Returns the start of the log's chain where the directory, which has this number of commands,
-    /// may be replaced: it belongs to this log, or is empty.
+    /// Returns the start of the log's chain where the directory, which is held and had this number of
+    /// commands, may be replaced: it belongs to this log, or is empty.
     ///
     /// # Errors
     /// [`CatchUpError::OtherLog`], or the log or the directory cannot be read.
@@ -271,9 +272,8 @@ impl CatchUp {
         let log = claim.ok_or_else(unclaimed)?.chain_start();
         let own = log_of(&Files::new(&self.directory))
             .map_err(|error| self.failed(io::Error::other(error.to_string())));
-        // A journal without commands may have lost its segments.
         let has_commands = directory::has_commands(&self.directory);
-        let has_commands = commands > 0 || has_commands.map_err(|error| self.failed(error))?;
+        let has_commands = has_commands.map_err(|error| self.failed(error))?;
         match own {
             _ if !has_commands => Ok(log),
             Ok(own) if own == Some(log) => Ok(log),

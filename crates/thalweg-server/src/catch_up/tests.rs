@@ -205,6 +205,36 @@ async fn a_directory_that_has_lost_its_segments_is_not_empty() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_directory_is_looked_at_only_where_no_other_program_has_it() {
+    let (disk, log) = primary();
+    let listener = PeerListener::start(ANYWHERE, disk.clone()).await;
+    let listener = listener.expect("a free port");
+    let _ = log.clone().note_peer("one:1", &listener.place("127.0.0.1"));
+    let place = Scratch::new("looked-at");
+    let catch_up = CatchUp::new((&place, false), "two:2", &listener);
+    let run = |log: &OneLog| {
+        let log: &mut dyn CommandLog = &mut log.clone();
+        // It was empty when that was looked at.
+        let found = (log, USERS as u64 - 5, 0);
+        catch_up.run(&options(), found, &mut |_| true)
+    };
+    let (mut exchange, _) = Exchange::open(&place, options(), |_| ()).expect("it opens");
+    exchange
+        .submit(Origin::Engine, &Command::Nop, 0)
+        .expect("it is taken");
+    exchange.drain().expect("it is durable");
+    note_log(&Files::new(&place), 7).expect("there is room");
+    let in_use = run(&log).expect_err("it is in use").to_string();
+    assert!(in_use.ends_with("another program has it open"), "{in_use}");
+    // As a crash leaves it: the command is in the journal alone.
+    drop(exchange);
+    let other = run(&log).expect_err("it is another log's");
+    let is_other = matches!(other, CatchUpError::OtherLog { own: Some(7), .. });
+    assert!(is_other, "{other}");
+    assert_eq!(opened(&place).0, 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_copy_that_does_not_fit_the_log_replaces_nothing() {
     let (_, mut log) = primary();
     let other = SimDisk::new();

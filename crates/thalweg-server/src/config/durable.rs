@@ -56,8 +56,9 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
             answers_kept: sessions.answers_kept,
             reports_kept: sessions.reports_kept,
             reports_max: sessions.reports_max,
-            // The number above all others is the gateway's.
-            sessions_per_user: sessions.per_holder + u32::from(config.gateway.listen.is_some()),
+            // The number above all others is the gateway's, also where there is none: replicas with
+            // and without one have the same limits.
+            sessions_per_user: sessions.per_holder + 1,
             sessions_max: sessions.remembered_max,
         },
         rules: match config.exchange.rules {

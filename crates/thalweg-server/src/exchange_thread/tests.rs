@@ -97,6 +97,24 @@ fn heartbeats_are_charged_and_few_clocks_are_looked_at_together() {
 }
 
 #[test]
+fn answers_to_repeats_leave_with_the_next_look_also_where_more_was_read() {
+    let mut thread = thread();
+    let (_, mut entered) = enter(&mut thread, 1, 1);
+    let (id, client) = entered.pop().expect("one has entered");
+    let session = thread.sessions.get(id).expect("it has entered");
+    // As a turn leaves it: the answer to a repeat is made at once, and none comes by delivery.
+    session.output.push_bytes(b"answer");
+    thread.follow(id, After::Turn);
+    let now = Instant::now();
+    thread.flush_all(now);
+    thread.flush_all(now + Duration::from_secs(1));
+    client.set_nonblocking(true).expect("it is open");
+    let mut answer = [0; 6];
+    std::io::Read::read_exact(&mut &client, &mut answer).expect("it is written");
+    assert_eq!(&answer, b"answer");
+}
+
+#[test]
 fn a_report_to_many_sessions_is_charged() {
     let mut thread = thread();
     let (holder, entered) = enter(&mut thread, 1, 16);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::durable::replication::{log_of, note_log};
 use thalweg_exchange::durable::{History, SimDisk};
 use thalweg_exchange::session::Refusal;
 use thalweg_exchange::{Action, ResultCode};
@@ -66,6 +67,15 @@ fn the_thread_rests_while_the_disk_is_full_and_while_nothing_happens() {
     takes_again(&server, &mut client, &mut sequence);
     rests(&server);
     drop(server);
+}
+
+#[test]
+fn the_directory_of_a_replica_that_is_served_alone_belongs_to_no_log_any_more() {
+    let disk = SimDisk::new();
+    note_log(&disk, 7).expect("there is room");
+    let server = TestServer::on(Place::Disk(disk.clone()), |_| ());
+    server.serves();
+    assert_eq!(log_of(&disk).expect("it is read"), None);
 }
 
 /// Sends orders of user 1 until one is taken, after which the server serves.

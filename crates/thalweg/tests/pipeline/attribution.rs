@@ -157,7 +157,7 @@ fn held_back(pause: Duration) -> Stats {
         .placement(Placement::threads(1))
         .sample_every(1)
         .build()
-        .unwrap();
+        .expect("good options");
     let opener = std::thread::spawn(move || {
         let begin = std::time::Instant::now();
         while begin.elapsed() < pause {
@@ -166,10 +166,10 @@ fn held_back(pause: Duration) -> Stats {
         gate.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     for _ in 0..8 {
-        pipeline.publish(|_| ()).unwrap();
+        pipeline.publish(|_| ()).expect("it runs");
     }
-    opener.join().unwrap();
-    pipeline.join().unwrap()
+    opener.join().expect("no panic");
+    pipeline.join().expect("no panic")
 }
 
 #[test]

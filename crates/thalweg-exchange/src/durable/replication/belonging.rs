@@ -1,9 +1,9 @@
 //! The log to which a directory belongs: a small file in it.
 //!
-//! A replica writes it once the digest of all its commands was compared with the log, or where it
-//! begins as the log does. So a directory that is behind the log, whose commands the log has given
-//! up, is known as the log's, or as another one's, which is kept. `docs/durable-format.md` has the
-//! bytes.
+//! A replica writes it once the digest of all its commands was compared with the log; where it
+//! begins as the log does, before it executes the log's first command. So a directory that is behind
+//! the log, whose commands the log has given up, is known as the log's, or as another one's, which is
+//! kept. `docs/durable-format.md` has the bytes.
 
 use std::io;
 
@@ -85,6 +85,19 @@ pub fn note_log<S: Storage>(storage: &S, log: u64) -> Result<(), JournalError> {
     write().map_err(io_error(storage, LOG_FILE, "be written"))
 }
 
+/// Removes the note: the directory goes on as that of one machine, and belongs to no log any more.
+/// Returns whether there was one.
+///
+/// # Errors
+/// The directory refuses it.
+pub fn forget_log<S: Storage>(storage: &S) -> Result<bool, JournalError> {
+    let remove = || match storage.remove(LOG_FILE) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.and_then(|()| storage.sync_names()).map(|()| true),
+    };
+    remove().map_err(io_error(storage, LOG_FILE, "be removed"))
+}
+
 #[cfg(test)]
 mod tests {
     use thalweg_journal::SimDisk;
@@ -113,5 +126,8 @@ mod tests {
         }
         disk.put(LOG_FILE, bytes[..31].to_vec());
         log_of(&disk).expect_err("it is too short");
+        assert!(forget_log(&disk).expect("it is removed"));
+        disk.restart(1);
+        assert!(!forget_log(&disk).expect("there is none"));
     }
 }

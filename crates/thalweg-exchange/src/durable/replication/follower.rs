@@ -10,6 +10,7 @@ use super::halted::Halted;
 use super::kept::Kept;
 use super::leading::Outlet;
 use super::log::{Claim, CommandLog, LogError, Stored, Tail, Written};
+use crate::durable::error::shortage;
 use crate::durable::exchange::Exchange;
 use crate::durable::replicating::NotExecuted;
 
@@ -98,8 +99,6 @@ pub struct Follower<S: Storage> {
     kept: Kept,
     /// Whether the digest of a batch was compared with this replica's own.
     is_compared: bool,
-    /// Whether it begins as the log does, with nothing that would have to be compared.
-    begins_alike: bool,
     /// Whether its directory has a note of the log.
     is_noted: bool,
     faults: Faults,
@@ -138,7 +137,6 @@ impl<S: Storage> Follower<S> {
             end: 0,
             kept: Kept::new(kept_bytes_max),
             is_compared: false,
-            begins_alike: false,
             is_noted: false,
             faults,
         }
@@ -264,7 +262,7 @@ impl<S: Storage> Follower<S> {
 
     /// Notes in the directory which log this is, once that is known.
     fn note_log(&mut self, claim: &Claim) {
-        if !self.is_noted && (self.is_compared || self.begins_alike) {
+        if !self.is_noted && self.is_compared {
             // A disk without room for it may have some the next time.
             self.is_noted = note_log(self.storage(), claim.chain_start()).is_ok();
         }
@@ -277,6 +275,21 @@ impl<S: Storage> Follower<S> {
     fn ahead(&self, end: u64) -> Halted {
         let commands = self.exchange.number();
         Halted::Ahead { commands, end }
+    }
+
+    /// Follows a log with this number from its beginning on.
+    fn begin(&mut self, log_number: u64) -> Result<(), Halted> {
+        // Before a command of this log is in the journal: beside the note of a log of before, it
+        // would be one of that, and a copy of a replica there could take its place.
+        if log_of(self.storage()).ok().flatten() != Some(log_number) {
+            note_log(self.storage(), log_number).map_err(|error| match shortage(&error) {
+                Some(_) => Halted::NoRoom,
+                None => error.into(),
+            })?;
+        }
+        self.previous = log_number;
+        (self.is_attached, self.is_noted) = (true, true);
+        Ok(())
     }
 
     /// Finds where in the log the replica is, and compares what both have.
@@ -293,11 +306,7 @@ impl<S: Storage> Follower<S> {
             if self.exchange.start_of_log() != claim.start {
                 return Err(Halted::OtherStart { commands });
             }
-            self.previous = claim.chain_start();
-            (self.is_attached, self.begins_alike) = (true, true);
-            let noted = log_of(self.storage());
-            self.is_noted = noted.is_ok_and(|log| log == Some(claim.chain_start()));
-            return Ok(());
+            return self.begin(claim.chain_start());
         }
         let (own, log_number) = (log_of(self.storage())?, claim.chain_start());
         if let Some(own) = own.filter(|own| *own != log_number) {
@@ -438,6 +447,7 @@ impl<S: Storage> Follower<S> {
         let new = Claim {
             epoch: seen.as_ref().map_or(1, |seen| seen.epoch + 1),
             nonce,
+            log: seen.as_ref().map_or(nonce, |seen| seen.log),
             identity: (seen.as_ref()).map_or(self.exchange.identity(), |seen| seen.identity),
             start: match &seen {
                 Some(seen) => seen.start,

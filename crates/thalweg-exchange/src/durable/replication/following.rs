@@ -1,7 +1,7 @@
 //! Following a log in real time, until this replica takes over.
 
 use std::hash::{BuildHasher, RandomState};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 use std::{fmt, io, thread};
 
@@ -164,6 +164,17 @@ impl Drop for LogReader {
     }
 }
 
+/// Wakes the owner when the thread ends, also where that has panicked.
+struct WakeAtEnd(Wake);
+
+impl Drop for WakeAtEnd {
+    fn drop(&mut self) {
+        if let Some(wake) = &self.0.0 {
+            wake();
+        }
+    }
+}
+
 impl LogReader {
     /// Starts the thread, which ends when this is dropped.
     fn start(options: &FollowOptions, wake: Wake) -> io::Result<Self> {
@@ -171,6 +182,9 @@ impl LogReader {
         let (requests, received) = channel::<(Box<dyn CommandLog>, LogRequest)>();
         let (read, replies) = channel();
         let run = move || {
+            // In this order: the owner is woken once no reply can come.
+            let woken = WakeAtEnd(wake);
+            let read = read;
             while let Ok((mut log, request)) = received.recv() {
                 let (after, claiming, position, question) = match request {
                     LogRequest::Halt(commands, why) => {
@@ -206,7 +220,7 @@ impl LogReader {
                 if read.send(reply).is_err() {
                     return;
                 }
-                if let Some(wake) = &wake.0 {
+                if let Some(wake) = &woken.0.0 {
                     wake();
                 }
             }
@@ -394,6 +408,7 @@ impl<S: Storage> Following<S> {
     pub fn turn(&mut self) -> Result<Followed, Halted> {
         match self.reader.as_ref().map(|reader| reader.replies.try_recv()) {
             Some(Ok(look)) => self.take(look),
+            Some(Err(TryRecvError::Disconnected)) => Err(Halted::ReaderEnded),
             _ => Ok(Followed::Nothing),
         }
     }
@@ -481,12 +496,13 @@ impl<S: Storage> Following<S> {
 pub(super) mod tests {
     use std::sync::{Arc, mpsc};
 
-    use thalweg_journal::{Fault, Operation};
+    use thalweg_journal::{Fault, Lsn, Operation, Reader};
 
+    use super::super::belonging::{log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
     use crate::durable::error::{Failed, SubmitError};
-    use crate::durable::options::{Options, Wake};
+    use crate::durable::options::{NOTE_BYTES_MAX, Notes, Options, Wake};
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
@@ -878,6 +894,129 @@ pub(super) mod tests {
             number(&other)
         );
         assert_eq!(halted.to_string(), text);
+    }
+
+    /// Returns a replica on this disk that follows the log, and takes nothing over.
+    fn second_on(disk: &SimDisk, log: &SimLog) -> Following<SimDisk> {
+        let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
+        let (exchange, options) = (opened.expect("it opens").0, FollowOptions::new("second"));
+        let following = Following::start(exchange, Box::new(log.clone()), options);
+        following.expect("there are threads")
+    }
+
+    fn number_of(log: &SimLog) -> u64 {
+        let claim = log.clone().read(0).expect("it answers").claim;
+        claim.expect("it was made").chain_start()
+    }
+
+    #[test]
+    fn the_note_of_a_log_is_there_before_its_first_command() {
+        let log = SimLog::well();
+        let mut first = follow_to_the_end("first", &log);
+        add(&mut first, 1);
+        let disk = SimDisk::new();
+        let (mut exchange, _) =
+            Exchange::open_in(disk.clone(), Options::default(), |_| ()).expect("it opens");
+        exchange.drain().expect("it is well");
+        exchange.close().expect("it ends in order");
+        note_log(&disk, 7).expect("there is room");
+        (0..3).for_each(|_| disk.fail(Operation::Rename, 0, Fault::Full));
+        let mut second = second_on(&disk, &log);
+        let mut waited = false;
+        while second.exchange().number() == 0 {
+            second.turn().expect("it may pass");
+            waited |= *second.looked() == Looked::NoRoom;
+            thread::yield_now();
+        }
+        assert_eq!(log_of(&disk).expect("it is read"), Some(number_of(&log)));
+        assert!(waited, "nothing was executed before");
+        drop(second);
+        first.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn two_logs_that_go_on_from_one_state_have_two_numbers() {
+        let disk = SimDisk::new();
+        let numbers = [(); 2].map(|()| {
+            let log = SimLog::well();
+            let first = follow_on(&disk, ("first", true), &log);
+            first.close().expect("it ends in order");
+            assert_eq!(log_of(&disk).expect("it is read"), Some(number_of(&log)));
+            number_of(&log)
+        });
+        assert_ne!(numbers[0], numbers[1]);
+    }
+
+    #[test]
+    fn the_note_of_a_command_comes_before_its_outcome_and_is_in_every_journal() {
+        let log = SimLog::well();
+        let (long, disks) = (NOTE_BYTES_MAX + 1, [(); 2].map(|()| SimDisk::new()));
+        let note = move |_, sequence: ClientSequence| match sequence.0 {
+            1 => Some(b"first".as_slice().into()),
+            2 => None,
+            _ => Some(vec![7; long].into()),
+        };
+        let options = Options {
+            notes: Notes(Some(Arc::new(note))),
+            ..Options::default()
+        };
+        let mut first = follow_with((&disks[0], options), "first", &log);
+        for number in 1..=3 {
+            let key = SessionKey::new(Role::Trade, 1, 0);
+            let sequence = ClientSequence(number);
+            let origin = Origin::Session { key, sequence };
+            let taken = first.submit(origin, &user(number as i64), 0);
+            taken.expect("it is taken");
+        }
+        first.drain().expect("it is acknowledged");
+        let (sender, published) = mpsc::channel();
+        let publish = move |published: Published<'_>| {
+            let _ = sender.send(match published {
+                Published::Noted(note) => String::from_utf8_lossy(note).into_owned(),
+                Published::Outcome(executed) => executed.outcome.sequence.to_string(),
+                _ => return,
+            });
+        };
+        let opened = Exchange::open_in(disks[1].clone(), Options::default(), publish);
+        let mut second = Follower::new(opened.expect("it opens").0, 1 << 20);
+        while second.exchange().number() < 3 {
+            second.poll(&mut log.clone()).expect("it goes on");
+        }
+        let published: Vec<String> = published.try_iter().collect();
+        assert_eq!(published, ["first", "0", "1", "2"]);
+        second.into_exchange().close().expect("it ends in order");
+        first.close().expect("it ends in order");
+        let records = disks.map(|disk| {
+            let mut reader = Reader::open_in(disk, Lsn::FIRST).expect("it is there");
+            let mut records = Vec::new();
+            while let Some(block) = reader.next_block().expect("it is whole") {
+                records.extend(block.bytes().map(|(_, record)| record.to_vec()));
+            }
+            records
+        });
+        assert_eq!(records[0], records[1]);
+        assert!(records[0][0].ends_with(b"first"));
+        assert_eq!(records[0][0].len(), records[0][1].len() + 5);
+    }
+
+    #[test]
+    fn threads_that_panic_are_not_waited_for() {
+        let log = SimLog::well();
+        let mut first = follow_to_the_end("first", &log);
+        add(&mut first, 1);
+        let mut second = second_on(&SimDisk::new(), &log);
+        log.world().panics = true;
+        let halted = loop {
+            match second.turn() {
+                Ok(_) => thread::yield_now(),
+                Err(halted) => break halted,
+            }
+        };
+        let text = "the thread that reads the command log has ended: it has panicked";
+        assert_eq!(halted.to_string(), text);
+        let taken = first.submit(Origin::Engine, &user(2), 0);
+        taken.expect("it is taken");
+        is_fenced(|| first.idle().map(drop));
     }
 
     #[test]

@@ -126,6 +126,9 @@ pub enum Halted {
         this replica has: all replicas have the same, or a command could be refused at one of them"
     )]
     OtherLimits,
+    /// The thread that reads the log has panicked.
+    #[error("the thread that reads the command log has ended: it has panicked")]
+    ReaderEnded,
     /// The system gives no thread for the sequencer.
     #[error("a thread could not be started: {0}")]
     Thread(String),

@@ -7,7 +7,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::batch::BatchError;
 
 /// The version of claims, at byte 0.
-const CLAIM_VERSION: u16 = 1;
+const CLAIM_VERSION: u16 = 2;
 
 /// The outcome of a write to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +47,9 @@ pub struct Claim {
     pub epoch: u64,
     /// A random number: no two claims are equal.
     pub nonce: u64,
+    /// The random number of the log's first claim, the same in every claim of a log: two logs that
+    /// go on from one state are two logs.
+    pub log: u64,
     /// The identity of the exchange, the same in every claim of a log.
     pub identity: u64,
     /// The beginning of the log, the same in every claim of a log.
@@ -63,6 +66,7 @@ struct ClaimForm {
     reserved: [u8; 6],
     epoch: U64,
     nonce: U64,
+    log: U64,
     identity: U64,
     commands: U64,
     digest: U64,
@@ -79,6 +83,7 @@ impl Claim {
             reserved: [0; 6],
             epoch: U64::new(self.epoch),
             nonce: U64::new(self.nonce),
+            log: U64::new(self.log),
             identity: U64::new(self.identity),
             commands: U64::new(self.start.commands),
             digest: U64::new(self.start.digest),
@@ -103,6 +108,7 @@ impl Claim {
         Ok(Self {
             epoch: form.epoch.get(),
             nonce: form.nonce.get(),
+            log: form.log.get(),
             identity: form.identity.get(),
             start: Start {
                 commands: form.commands.get(),
@@ -123,9 +129,15 @@ impl Claim {
             state_hash,
             limits_hash,
         } = self.start;
-        let words =
-            [self.identity, commands, digest, state_hash, limits_hash].map(u64::to_le_bytes);
-        xxh64(0, words.as_flattened())
+        let words = [
+            self.log,
+            self.identity,
+            commands,
+            digest,
+            state_hash,
+            limits_hash,
+        ];
+        xxh64(0, words.map(u64::to_le_bytes).as_flattened())
     }
 }
 
@@ -237,6 +249,7 @@ mod tests {
         Claim {
             epoch: 3,
             nonce: 0x1122,
+            log: 0x3344,
             identity: 7,
             start: Start {
                 commands: 1,
@@ -251,27 +264,28 @@ mod tests {
     #[test]
     fn claims_are_read_as_they_were_written_and_others_are_refused() {
         let bytes = claim().encode();
-        assert_eq!(bytes.len(), 64 + 6);
+        assert_eq!(bytes.len(), 72 + 6);
         assert_eq!(Claim::decode(&bytes), Ok(claim()));
         let refused = |bytes: &[u8]| Claim::decode(bytes).expect_err("no claim").to_string();
-        let text = "the command log cannot be read: 63 bytes that are no claim";
-        assert_eq!(refused(&bytes[..63]), text);
+        let text = "the command log cannot be read: 71 bytes that are no claim";
+        assert_eq!(refused(&bytes[..71]), text);
         let mut newer = bytes.clone();
-        newer[0] = 2;
-        let text = "the command log cannot be read: a claim of version 2, only 1 is known";
+        newer[0] = 3;
+        let text = "the command log cannot be read: a claim of version 3, only 2 is known";
         assert_eq!(refused(&newer), text);
     }
 
     #[test]
     fn the_chain_begins_with_what_the_log_goes_on_from() {
-        let other = Claim {
-            start: Start {
-                state_hash: 4,
-                ..claim().start
-            },
-            ..claim()
+        let start = Start {
+            state_hash: 4,
+            ..claim().start
         };
-        assert_ne!(claim().chain_start(), other.chain_start());
+        let of_another_state = Claim { start, ..claim() };
+        let made_again = Claim { log: 1, ..claim() };
+        for other in [of_another_state, made_again] {
+            assert_ne!(claim().chain_start(), other.chain_start());
+        }
         let later = Claim {
             epoch: 9,
             nonce: 5,

@@ -39,7 +39,7 @@ mod sequencing;
 mod simulation;
 
 pub use self::batch::{BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX};
-pub use self::belonging::{LOG_FILE, log_of, note_log};
+pub use self::belonging::{LOG_FILE, forget_log, log_of, note_log};
 pub use self::follower::{Follower, Polled};
 pub use self::following::{FollowOptions, Followed, Following, Looked, ReplicaStats};
 pub use self::halted::Halted;

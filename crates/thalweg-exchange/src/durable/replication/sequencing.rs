@@ -70,15 +70,15 @@ impl Outlet for Channels {
         self.health.polls.fetch_add(1, Ordering::Relaxed);
         match self.acks.try_recv() {
             Ok(acked) => acked.map(|()| true),
-            Err(TryRecvError::Empty) => Ok(false),
-            // It never ends before this side does, unless it is fenced, or this side has hung for
-            // so long that another replica takes over.
-            Err(TryRecvError::Disconnected) => Err(Fenced),
+            Err(TryRecvError::Empty) if !self.has_ended() => Ok(false),
+            // It never ends before this side does, unless it is fenced, it has panicked, or this
+            // side has hung for so long that another replica takes over.
+            Err(_) => Err(Fenced),
         }
     }
 
     fn has_ended(&self) -> bool {
-        // ORDERING: Relaxed, pairs with the store in run_to_end(); a flag alone.
+        // ORDERING: Relaxed, pairs with the store in drop(); a flag alone.
         self.health.has_ended.load(Ordering::Relaxed)
     }
 
@@ -152,7 +152,7 @@ pub(super) fn start(
         woken: now,
     };
     let thread = thread::Builder::new().name("sequencer".into());
-    thread.spawn(move || sequencing.run_to_end())?;
+    thread.spawn(move || sequencing.run())?;
     let acks = acked;
     Ok(Box::new(Channels {
         offers,
@@ -161,15 +161,17 @@ pub(super) fn start(
     }))
 }
 
-impl Sequencing {
-    fn run_to_end(mut self) {
-        self.run();
+impl Drop for Sequencing {
+    /// Has the owner see the end, also that of a thread that panics.
+    fn drop(&mut self) {
         // ORDERING: Relaxed, pairs with the load in has_ended(); a flag alone.
         self.health.has_ended.store(true, Ordering::Relaxed);
         self.wake();
     }
+}
 
-    fn run(&mut self) {
+impl Sequencing {
+    fn run(mut self) {
         loop {
             let goes_on = match self.offers.recv_timeout(BEAT) {
                 Ok((index, batch)) => {

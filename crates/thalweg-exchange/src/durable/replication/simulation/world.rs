@@ -54,6 +54,8 @@ pub(in super::super) struct World {
     pub(in super::super) cut_off: Option<String>,
     /// Whether a claim and the note of a halt are not answered.
     pub(in super::super) is_hung: bool,
+    /// Whether calls panic that read or append.
+    pub(in super::super) panics: bool,
     /// Calls that have waited for that.
     pub(in super::super) waited: u64,
     /// Why replicas have halted.
@@ -89,6 +91,7 @@ impl SimLog {
             is_well: false,
             cut_off: None,
             is_hung: false,
+            panics: false,
             waited: 0,
             halts: Vec::new(),
             claims: 0,
@@ -111,6 +114,11 @@ impl SimLog {
         while self.world().is_hung {
             thread::yield_now();
         }
+    }
+
+    fn panic_if_asked(&self) {
+        let panics = self.world().panics;
+        assert!(!panics, "the simulation asks for it");
     }
 
     fn write(&self, write: Write) -> Written {
@@ -237,6 +245,7 @@ impl CommandLog for SimLog {
         index: u64,
         batch: &[u8],
     ) -> Written {
+        self.panic_if_asked();
         let batch = batch.to_vec();
         self.write(Write::Append(claim.clone(), previous, index, batch))
     }
@@ -246,6 +255,7 @@ impl CommandLog for SimLog {
     }
 
     fn read(&mut self, from: u64) -> Result<Tail, LogError> {
+        self.panic_if_asked();
         let mut world = self.world();
         world.answers()?;
         let most = 1 + world.random.below(4) as usize;
