@@ -10,7 +10,6 @@
 
 pub(crate) mod bpf;
 
-use crate::probe::procfs;
 use perf_event_open_sys::bindings::{perf_event_attr, perf_event_mmap_page};
 use perf_event_open_sys::{ioctls, perf_event_open};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -451,7 +450,7 @@ impl Witness {
     }
 
     /// Waits until a signal that has reached a member of the group is queued to all. The kernel
-    /// reads its list of tasks under a lock until they have it, and `setpgid` takes that lock alone.
+    /// reads its list of tasks under a lock until they have it; `setpgid` takes that lock alone.
     fn await_queued(&self) {
         // SAFETY: the calls take no pointer; the child is in the group already.
         unsafe { libc::setpgid(self.pid, libc::getpgrp()) };
@@ -459,7 +458,8 @@ impl Witness {
 
     /// Returns the letter of the child's state and its pending signals; the letter was read first.
     fn state(&self) -> (char, u64) {
-        let status = procfs::text(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         let field = |name| status.lines().find_map(|line| line.strip_prefix(name));
         let state = field("State:").and_then(|state| state.trim().chars().next());
         let pending = ["SigPnd:", "ShdPnd:"].into_iter().filter_map(field);

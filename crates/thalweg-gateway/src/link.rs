@@ -927,7 +927,7 @@ pub(crate) mod tests {
             amended.map(|order| (order.lots, order.price)),
             Ok((3, moved.price))
         );
-        // What is free and what is held are all there is.
+        // The free and the held amount are all there is.
         let (free, held) = fixture.quote(&user).await;
         let symbol = state.symbols.by_id(SYMBOL).expect("it is listed");
         let expected = 3 * symbol.held_per_lot(order.price);

@@ -61,7 +61,7 @@ pub enum Copied {
     /// before are left out of those that are added. The flag says whether further commands go on
     /// with the end of an auction or a price band.
     Admin(Box<Command>, bool),
-    /// What the gateway of another replica noted of an order, whose reports come next.
+    /// The note that the gateway of another replica has of an order, whose reports come next.
     Noted(Box<[u8]>),
     /// The commands that come next are written to a command log under this claim, by this server
     /// or another one; 0 before the claim is known. There is none on one machine.

@@ -1,19 +1,18 @@
 //! Access to the exchange for a gateway in the same process.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use thalweg_exchange::UserId;
-use thalweg_exchange::durable::{Notes, Reports};
-use thalweg_exchange::session::Role;
+use thalweg_exchange::durable::Reports;
 
 use crate::conditions::Conditions;
 use crate::connect_limits::Arrival;
 use crate::drop_copy::DropCopy;
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
+use crate::order_notes::OrderNotes;
 use crate::request::Request;
 use crate::shared::Shared;
 
@@ -31,40 +30,6 @@ impl OpenOrderLists {
     /// [`Copied::OpenOrders`](crate::Copied::OpenOrders), with the token.
     pub fn ask(&self, user: UserId, token: u64) {
         self.0.requests.send(Request::OpenOrders(user, token));
-    }
-}
-
-/// Notes that the gateway has of its orders, by user and sequence: they are kept in the records of
-/// the commands, so that the gateways of other replicas have them, as
-/// [`Copied::Noted`](crate::Copied::Noted).
-#[derive(Clone, Debug, Default)]
-pub struct OrderNotes(Arc<Mutex<NoteMap>>);
-
-type NoteMap = HashMap<(i64, u64), Arc<[u8]>>;
-
-impl OrderNotes {
-    fn lock(&self) -> MutexGuard<'_, NoteMap> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes the note of a command that is about to be sent, until that has an outcome.
-    pub fn put(&self, user: UserId, sequence: u64, note: Arc<[u8]>) {
-        self.lock().insert((user.0, sequence), note);
-    }
-
-    /// Gives up the note of a command that has its outcome.
-    pub fn remove(&self, user: UserId, sequence: u64) {
-        self.lock().remove(&(user.0, sequence));
-    }
-
-    /// Returns the call for the notes of the sessions with this number.
-    pub(crate) fn source(&self, number: u32) -> Notes {
-        let own = self.clone();
-        Notes(Some(Arc::new(move |key, sequence| {
-            let is_gateway = key.role == Role::Trade && key.number == number;
-            let note = is_gateway.then(|| own.lock().get(&(key.holder, sequence.0)).cloned());
-            note.flatten()
-        })))
     }
 }
 

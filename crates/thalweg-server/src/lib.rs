@@ -44,6 +44,7 @@ mod listeners;
 mod listing;
 pub mod logs;
 mod metrics;
+mod order_notes;
 mod output;
 mod passage;
 mod publisher;
@@ -66,12 +67,11 @@ pub use self::catch_up::CatchUpError;
 pub use self::connect_limits::{Arrival, network};
 pub use self::drop_copy::{Copied, DropCopy, OpenOrdersOf};
 pub use self::error::ServeError;
-pub use self::gateway_link::{
-    ConnectionRate, GatewayLink, OpenOrderLists, OrderNotes, PrimaryAddress,
-};
+pub use self::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists, PrimaryAddress};
 pub use self::gateway_observer::{GatewayObserver, GatewayRow, Histogram, RowLabels, RowValues};
 pub use self::instruments::{Instruments, Moment, Part, Tail, Times};
 pub use self::listeners::Addresses;
+pub use self::order_notes::OrderNotes;
 pub use self::passage::Passage;
 pub use self::replication::Replication;
 pub use self::server::Server;

@@ -17,11 +17,11 @@ use crate::counters::Counters;
 use crate::execution::ExecutionTimes;
 use crate::feed::Feed;
 use crate::flow::FlowCounts;
-use crate::gateway_link::OrderNotes;
 use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
 use crate::listing::Listing;
+use crate::order_notes::OrderNotes;
 use crate::replication::ReplicaFigures;
 use crate::report_readers::ReportReaders;
 use crate::request::{Request, Requests};
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     /// Set where a market trades beside the sessions.
     pub(crate) flow: OnceLock<Arc<FlowCounts>>,
     pub(crate) gateway_rows: Arc<GatewayRows>,
-    /// Those of a gateway in this process, where this is a replica.
+    /// The notes of a gateway in this process, where this is a replica.
     pub(crate) order_notes: OrderNotes,
     pub(crate) listing: Listing,
     pub(crate) lifecycle: Arc<StateCell<Lifecycle>>,

@@ -167,7 +167,7 @@ pub struct Options {
     /// Wakes the owner when what was submitted is durable, and can be published by
     /// [`Exchange::idle`](super::Exchange::idle).
     pub wake: Wake,
-    /// What is noted beside commands.
+    /// The notes that are written beside commands.
     pub notes: Notes,
     /// The journal's files.
     pub journal: thalweg_journal::JournalOptions,

@@ -88,9 +88,8 @@ pub fn apply_left_over(
     }
 }
 
-/// Executes one command as [`apply`] does, with the same result, events and state, and calls
-/// `end_of_part` when it was checked, when it was matched, and when it was settled: for a look at
-/// the clock. Cost: that of the slow path of [`apply`], which only some commands take there.
+/// Executes one command as [`apply`] does, and calls `end_of_part` when it was checked, when it was
+/// matched, and when it was settled. Cost: that of the slow path of [`apply`].
 ///
 /// ```
 /// use thalweg_exchange::{Command, Events, State, UserId, apply_in_parts};

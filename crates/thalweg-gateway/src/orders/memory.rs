@@ -593,7 +593,7 @@ mod tests {
         let text = include_str!("../../tests/symbols.toml");
         let symbols = Symbols::parse(Path::new("symbols.toml"), text).expect("it is right");
         let mut spec = SymbolSpec::pair(SYMBOL, CurrencyId(11), CurrencyId(20));
-        // Of the value, and a tenth of it.
+        // A tenth of the value.
         (spec.fee_unit, spec.taker_fee) = (FeeUnit::Millionth, 100_000);
         symbols.add(spec, TradingLimits::NONE);
         symbols

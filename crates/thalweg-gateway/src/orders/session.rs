@@ -57,7 +57,7 @@ pub(super) struct Submit {
     /// The record that must be durable before.
     pub(super) lsn: Option<Lsn>,
     pub(super) command: TradeCommand,
-    /// What the gateways of other replicas are to know of the order.
+    /// The note of the order for the gateways of other replicas.
     pub(super) note: Option<Arc<[u8]>>,
     pub(super) done: Done,
 }

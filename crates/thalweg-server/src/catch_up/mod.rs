@@ -261,8 +261,8 @@ impl CatchUp {
         Err(CatchUpError::NoCopy(failed))
     }
 
-    /// Returns the start of the log's chain where the directory, which is held and had this number of
-    /// commands, may be replaced: it belongs to this log, or is empty.
+    /// Returns the start of the log's chain where the directory, which is held and had this number
+    /// of commands, may be replaced: it belongs to this log, or is empty.
     ///
     /// # Errors
     /// [`CatchUpError::OtherLog`], or the log or the directory cannot be read.

@@ -64,8 +64,8 @@ impl Gate {
 /// A publisher that has run for this long has looked for room.
 const LOOKED_NS: u64 = 5_000_000;
 
-/// Whether a thread sleeps, or has run for a while since it had used `before`; true where the system
-/// does not say.
+/// Whether a thread sleeps, or has run for a while since it had used `before`; true where the
+/// system does not say.
 fn has_looked(thread: Option<&str>, before: Option<Usage>) -> bool {
     let now = thread.and_then(usage).zip(before);
     now.is_none_or(|(now, before)| now.is_asleep || now.cpu_ns >= before.cpu_ns + LOOKED_NS)
@@ -100,7 +100,7 @@ fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
                 while !gate.waits() && !returned.load(SeqCst) {
                     std::thread::yield_now();
                 }
-                // What passed may have made room: the publisher is woken by now, if it was to be.
+                // An event that passed may have made room: then the publisher is woken by now.
                 let before = publisher.and_then(usage);
                 let mut still = 0;
                 while !returned.load(SeqCst) && (still < STILL || !has_looked(publisher, before)) {

@@ -1,9 +1,9 @@
 //! The log to which a directory belongs: a small file in it.
 //!
 //! A replica writes it once the digest of all its commands was compared with the log; where it
-//! begins as the log does, before it executes the log's first command. So a directory that is behind
-//! the log, whose commands the log has given up, is known as the log's, or as another one's, which is
-//! kept. `docs/durable-format.md` has the bytes.
+//! begins as the log does, before it executes the log's first command. So a directory that is
+//! behind the log, whose commands the log has given up, is known as the log's, or as another one's,
+//! which is kept. `docs/durable-format.md` has the bytes.
 
 use std::io;
 
