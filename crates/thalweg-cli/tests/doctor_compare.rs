@@ -28,9 +28,9 @@ fn a_command_that_does_a_hundred_times_as_much_uses_more() {
     let is_sure = wall["p_holm"].as_f64().is_some_and(|p| p < 0.05);
     let (code, verdicts) = match json.get("contaminated") {
         Some(_) => (1, ["contaminated"; 2]),
-        None if is_sure && wall["shift"]["value"].as_f64() > Some(0.0) => (0, ["slower", "more"]),
-        None if is_sure => (0, ["faster", "more"]),
-        None => (0, ["not shown to differ", "more"]),
+        None if is_sure && wall["shift"]["value"].as_f64() > Some(0.0) => (0, ["slower"; 2]),
+        None if is_sure => (0, ["faster", "slower"]),
+        None => (0, ["not shown to differ", "slower"]),
     };
     assert_eq!(found.code, Some(code));
     let shown = [&json["verdict"], &user["verdict"]];

@@ -89,7 +89,7 @@ impl Serving {
             stream.read_to_string(&mut page).expect("it answers");
             let value = page.lines().find_map(|line| line.strip_prefix(name));
             if let Some(value) = value {
-                return value.trim().parse().expect("a number");
+                return value.trim().parse::<f64>().expect("a number") as u64;
             }
         }
     }

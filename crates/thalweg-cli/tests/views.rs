@@ -264,8 +264,14 @@ fn watch_prints_one_picture() {
             std::thread::yield_now();
         }
     }
-    let ended: Ended = market.watch(&["--once"]).output().expect("it runs").into();
-    let text = ended.fine();
+    // The server's figures may be of a moment before the picture's own session.
+    let text = loop {
+        let ended: Ended = market.watch(&["--once"]).output().expect("it runs").into();
+        let text = ended.fine().to_owned();
+        if !text.contains(" 0 sessions\n") {
+            break text;
+        }
+    };
     for part in [
         "symbol 1  live  q quits  user 7 at 127.0.0.1:",
         "\n  2  bid -             ask -             last -\n",
