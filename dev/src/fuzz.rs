@@ -34,7 +34,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
 /// Time for each target to find nothing.
 const SECONDS: u32 = 2;
 /// Time for each to find its fault; it takes much less.
-const FAULT_SECONDS: u32 = 30;
+const FAULT_SECONDS: u32 = 300;
 /// How libFuzzer ends when it has found something.
 const FOUND: i32 = 77;
 

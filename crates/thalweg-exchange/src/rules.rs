@@ -84,6 +84,10 @@ rules! {
     /// of it is rejected, or removed where it was moved. An order that must be filled whole is
     /// rejected where more would have to be looked at. (The reference has no bound.)
     bound_work,
+    /// The fees on what orders in covered futures may open are in their owner's balance. Else
+    /// profit that waits covers them, and fees that the balance has not are not charged. (The
+    /// reference has no covered futures.)
+    hold_futures_fees,
 }
 
 /// The bound of a command's work, where [`Rules::bound_work`] holds. As it takes, an order makes at

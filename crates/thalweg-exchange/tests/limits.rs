@@ -175,9 +175,9 @@ fn an_id_counts_once_though_its_order_is_long_gone() {
     }
 }
 
-/// Whatever else would refuse the order by now, and in whichever form it comes.
+/// A journal has the short form of both.
 #[test]
-fn a_used_id_is_the_first_reason_to_refuse_an_order() {
+fn an_order_without_conditions_is_refused_for_one_reason_in_either_form() {
     let mut state = exchange();
     let once = UserLimits::NONE.with_ids_once();
     done(&mut state, &set(Some(USER), Some(once)));
@@ -188,22 +188,13 @@ fn a_used_id_is_the_first_reason_to_refuse_an_order() {
         ..order(USER, 9, 1)
     };
     let placed_with = |place: Place| Command::PlaceWith(ConditionalOrder::from(place).into());
-    for place in [order(USER, 9, 1), flagged] {
-        refused(&mut state, place, ResultCode::RiskOrderIdUsed);
-        assert_eq!(
-            run(&mut state, &placed_with(place)),
-            ResultCode::RiskOrderIdUsed
-        );
+    for (place, code) in [
+        (order(USER, 9, 1), ResultCode::RiskOrderIdUsed),
+        (flagged, ResultCode::RiskPostOnlyOrderType),
+    ] {
+        refused(&mut state, place, code);
+        assert_eq!(run(&mut state, &placed_with(place)), code);
     }
-    done(&mut state, &Command::Halt { symbol: SYMBOL });
-    refused(&mut state, order(USER, 9, 1), ResultCode::RiskOrderIdUsed);
-    let odd = Place {
-        order_id: OrderId(10),
-        ..flagged
-    };
-    refused(&mut state, odd, ResultCode::RiskPostOnlyOrderType);
-    let as_placed = run(&mut state, &placed_with(odd));
-    assert_eq!(as_placed, ResultCode::RiskPostOnlyOrderType);
 }
 
 #[test]

@@ -148,6 +148,16 @@ fn opened(place: &Folder, key: &ApiKey, address: &str) -> BTreeMap<String, i64> 
     place.wait("open orders", || key.open(address).ok_or(0))
 }
 
+/// Waits until the gateway of a machine answers a query of the account. The session that this
+/// opens has orders of the claim's sequences all the same.
+fn wait_for_account(place: &Folder, key: &ApiKey, address: &str) {
+    place.wait("the account", || {
+        let answer = key.call(address, "GET", "/api/v3/account", "");
+        let is_there = answer.is_ok_and(|(status, _)| status == 200);
+        is_there.then_some(()).ok_or(0)
+    });
+}
+
 /// Waits until the gateway of a machine shows these open orders.
 fn wait_for_open(place: &Folder, key: &ApiKey, address: &str, expected: &BTreeMap<String, i64>) {
     place.wait("open orders", || {
@@ -293,10 +303,10 @@ fn a_take_over_keeps_the_orders_of_the_gateway_and_doubles_none() {
     gateways
         .iter()
         .for_each(|address| wait_for_symbol(&place, address));
+    wait_for_account(&place, &key, &gateways[primary]);
     for number in 0..FIRST {
         place_again(&place, &key, &gateways[primary], &format!("first-{number}"));
     }
-    // One of them trades.
     let sell = "symbol=BTCUSDT&side=SELL&type=MARKET&quantity=3";
     let (status, body) = other
         .call(&gateways[primary], "POST", "/api/v3/order", sell)
@@ -316,6 +326,7 @@ fn a_take_over_keeps_the_orders_of_the_gateway_and_doubles_none() {
     let answered = place_until_killed(&place, &mut machines, &key, (primary, &names));
     let next = machines.wait_for_primary(Some(primary));
     let address = &gateways[next];
+    wait_for_account(&place, &key, address);
     // Its gateway takes orders once it has applied all before.
     place_again(&place, &key, address, "last");
     let open = opened(&place, &key, address);

@@ -16,9 +16,10 @@ fn options() -> Options {
     };
     Options {
         snapshot,
-        // A rule that is younger.
+        // Rules that are younger.
         rules: Rules {
             bound_work: false,
+            hold_futures_fees: false,
             ..Rules::default()
         },
         journal: JournalOptions::default()

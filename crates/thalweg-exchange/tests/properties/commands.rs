@@ -423,7 +423,7 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
 
 /// Every mix of mended and unmended quirks.
 pub(crate) fn rules() -> impl Strategy<Value = Rules> {
-    let mixed = any::<[bool; 16]>().prop_map(|on| Rules {
+    let mixed = any::<[bool; 17]>().prop_map(|on| Rules {
         margin_trading: on[0],
         fill_fok: on[1],
         fill_ioc_budget: on[2],
@@ -440,6 +440,7 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
         refuse_rejected: on[13],
         trigger_passed_stops: on[14],
         bound_work: on[15],
+        hold_futures_fees: on[16],
     });
     prop_oneof![1 => Just(Rules::REFERENCE), 1 => Just(Rules::default()), 2 => mixed]
 }

@@ -103,6 +103,8 @@ pub(super) async fn run(
     mut last: u64,
 ) {
     let mut client: Option<Connected> = None;
+    // The last sequence of the open session.
+    let mut sent = last;
     let mut batch = Vec::new();
     while requests.recv_many(&mut batch, WAITING_MAX).await > 0 {
         let record = batch.iter().rev().find_map(|request| match request {
@@ -122,13 +124,18 @@ pub(super) async fn run(
             // One that read before a take-over is closed.
             let takes_orders = access.primary.claim().is_ok();
             client.take_if(|client| takes_orders && matches!(client, Connected::Read(_)));
+            // With a claim other sequences begin: a session that a query opened is before them.
+            client.take_if(|_| matches!(request, Request::Submit(_)) && sent != last);
             let connected = match client.take() {
-                None if may_connect => connect(&access, user, takes_orders.then_some(last)).await,
+                None if may_connect => {
+                    sent = last;
+                    connect(&access, user, takes_orders.then_some(last)).await
+                }
                 connected => connected,
             };
             may_connect = connected.is_some();
             if let Request::Submit(submit) = &request {
-                last = submit.sequence;
+                (last, sent) = (submit.sequence, submit.sequence);
             }
             let Some(connected) = connected else {
                 refuse(request);

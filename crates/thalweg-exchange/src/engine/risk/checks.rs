@@ -27,16 +27,18 @@ impl Risk {
 
     /// The check of lots of a new order, or further ones of one that was counted.
     pub(super) fn check_lots(&mut self, place: &Place, has_limit: bool, is_new: bool) -> Checked {
-        let user = self.users.get(place.uid);
-        if is_new && let Some(user) = user {
-            self.check_id(place, user)?;
-        }
         if place.flags != OrderFlags::NONE {
             check_flags(place)?;
         }
-        let user = user.ok_or(ResultCode::AuthInvalidUser)?;
+        let user = self
+            .users
+            .get(place.uid)
+            .ok_or(ResultCode::AuthInvalidUser)?;
         if self.rules.refuse_suspended && user.status == UserStatus::Suspended {
             return Err(ResultCode::AuthUserSuspended);
+        }
+        if is_new {
+            self.check_id(place, user)?;
         }
         let slot = self
             .symbols
@@ -90,7 +92,7 @@ impl Risk {
         let free = if !user.has_futures() {
             0
         } else if self.rules.cover_futures {
-            -locked(user, &self.symbols, currency)
+            -locked(user, (&self.symbols, &self.rules), currency)
         } else {
             free_margin(user, &self.symbols, currency, None)?
         };
@@ -195,6 +197,10 @@ impl Risk {
     pub(super) fn check_place_with(&mut self, order: &ConditionalOrder) -> Checked {
         let mut place = order.place;
         let has_limit = place.order_type.has_limit();
+        // The codec writes it as an order without conditions: it is checked like one.
+        if !order.has_conditions() {
+            return self.check_place(&place, has_limit);
+        }
         if let Some(user) = self.users.get(place.uid) {
             self.check_id(&place, user)?;
         }

@@ -34,6 +34,7 @@ use super::users::User;
 use crate::command::{Action, Command, Place};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
+use crate::rules::Rules;
 
 /// The money that a position, or all of them, require of their owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,7 +49,7 @@ struct Cover {
 }
 
 impl Cover {
-    /// The balance that must be there to place more or to withdraw.
+    /// The balance that must be there to place more or to withdraw; not below zero.
     fn balance(&self) -> i128 {
         self.asked.max(self.fees)
     }
@@ -126,6 +127,7 @@ impl Position {
         place: &Place,
         symbol: &Symbol,
         (balance, waiting): (i64, i64),
+        holds_fees: bool,
     ) -> bool {
         let (buys, sells) = match place.action {
             Action::Ask => (0, place.size),
@@ -135,7 +137,7 @@ impl Position {
         place.size <= FUTURES_LOTS_MAX - self.most_open(place.action)
             && asked.is_some_and(|(asked, fees)| {
                 let money = balance.checked_add(waiting);
-                fees <= balance && money.is_some_and(|money| asked <= money)
+                (fees <= balance || !holds_fees) && money.is_some_and(|money| asked <= money)
             })
     }
 
@@ -165,8 +167,14 @@ impl Currency {
 }
 
 /// Returns the cover of all of a user's futures of a currency, without one symbol and with waiting
-/// profit or loss.
-fn covers(user: &User, symbols: &Symbols, currency: CurrencyId, except: Option<SymbolId>) -> Cover {
+/// profit or loss. Fees are those that the balance must have: none where [no
+/// rule](crate::Rules::hold_futures_fees) says so.
+fn covers(
+    user: &User,
+    (symbols, rules): (&Symbols, &Rules),
+    currency: CurrencyId,
+    except: Option<SymbolId>,
+) -> Cover {
     let waiting = user.waiting_in(currency);
     let mut sum = Cover {
         loss: -waiting,
@@ -178,15 +186,19 @@ fn covers(user: &User, symbols: &Symbols, currency: CurrencyId, except: Option<S
             let cover = position.cover(symbols.at(position.slot), 0, 0);
             sum.loss += cover.loss;
             sum.asked += cover.asked;
-            sum.fees += cover.fees;
+            sum.fees += if rules.hold_futures_fees {
+                cover.fees
+            } else {
+                0
+            };
         }
     }
     sum
 }
 
 /// How much of a balance must stay for a user's futures; not below zero.
-pub(super) fn locked(user: &User, symbols: &Symbols, currency: CurrencyId) -> i128 {
-    covers(user, symbols, currency, None).balance()
+pub(super) fn locked(user: &User, terms: (&Symbols, &Rules), currency: CurrencyId) -> i128 {
+    covers(user, terms, currency, None).balance()
 }
 
 /// The money that can be withdrawn.
@@ -199,6 +211,10 @@ pub(super) struct Purse {
 }
 
 impl Risk {
+    const fn terms(&self) -> (&Symbols, &Rules) {
+        (&self.symbols, &self.rules)
+    }
+
     /// The check of a new order in futures against the owner's money.
     pub(super) fn is_covered(
         &self,
@@ -221,15 +237,18 @@ impl Risk {
         };
         let then = position.cover(symbol, buys, sells);
         let currency = symbol.spec.quote_currency;
-        let mut all = covers(user, &self.symbols, currency, Some(place.symbol));
+        let mut all = covers(user, self.terms(), currency, Some(place.symbol));
         all.asked += then.asked;
-        all.fees += then.fees;
+        if self.rules.hold_futures_fees {
+            all.fees += then.fees;
+        }
         if all.balance() <= i128::from(user.balance(currency)) {
             return Ok(());
         }
         // A user who is short may still place an order that requires no more.
         let today = position.cover(symbol, 0, 0);
-        if then.asked <= today.asked && then.loss <= today.loss && then.fees <= today.fees {
+        let fees_rise = self.rules.hold_futures_fees && then.fees > today.fees;
+        if then.asked <= today.asked && then.loss <= today.loss && !fees_rise {
             return Ok(());
         }
         Err(ResultCode::RiskNsf)
@@ -274,7 +293,7 @@ impl Risk {
                 profit
             };
         }
-        let mut cover = covers(user, &self.symbols, currency, None);
+        let mut cover = covers(user, self.terms(), currency, None);
         cover.asked += profit;
         Purse {
             most: balance + profit - cover.balance(),
@@ -316,7 +335,7 @@ impl Risk {
     /// Whether any user could lose more than there is. Cost: visits every user.
     pub(super) fn is_anybody_short(&self, currency: CurrencyId) -> bool {
         self.users.iter().any(|user| {
-            let loss = covers(user, &self.symbols, currency, None).loss;
+            let loss = covers(user, self.terms(), currency, None).loss;
             user.has_futures() && loss > i128::from(user.balance(currency))
         })
     }

@@ -247,7 +247,8 @@ impl Risk {
         let is_enough = if self.rules.cover_futures {
             let waiting = user.waiting_in(symbol.spec.quote_currency);
             let waiting = i64::try_from(waiting).ok()?;
-            position.is_covered_with(place, symbol, (balance, waiting))
+            let holds_fees = self.rules.hold_futures_fees;
+            position.is_covered_with(place, symbol, (balance, waiting), holds_fees)
         } else {
             let reserved = symbol.reserved_for_new(place, place.size);
             let has_room = self.ledger.get(symbol.quote).has_room(reserved);

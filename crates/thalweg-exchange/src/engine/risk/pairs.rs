@@ -183,7 +183,10 @@ impl Terms<'_> {
                 None => self.keep_cover(user, side)?,
             }
         };
-        debug_assert_eq!(i128::from(stays), locked(user, self.symbols, currency));
+        debug_assert_eq!(
+            i128::from(stays),
+            locked(user, (self.symbols, self.rules), currency)
+        );
         let balance = user.near_balance_mut(currency)?;
         let left = balance.checked_sub(hold)?;
         if left < stays {
@@ -206,7 +209,7 @@ impl Terms<'_> {
                 let symbol = self.symbols.at(only.slot);
                 only.asked_in_64_bits(symbol, 0, 0)?.0
             }
-            _ => i64::try_from(locked(user, self.symbols, currency)).ok()?,
+            _ => i64::try_from(locked(user, (self.symbols, self.rules), currency)).ok()?,
         };
         user.keep_cover(side, stays);
         Some(stays)

@@ -806,7 +806,8 @@ mod kept_tests {
                 let currency = user.far.as_ref().map(|far| far.kept.currencies[side]);
                 let key = (side, currency.unwrap_or_default(), risk.epoch);
                 if let Some(kept) = user.kept_cover(key) {
-                    let is_right = i128::from(kept) == locked(user, &risk.symbols, key.1);
+                    let is_right =
+                        i128::from(kept) == locked(user, (&risk.symbols, &risk.rules), key.1);
                     found[0] += usize::from(kept > 0);
                     found[1] += usize::from(!is_right || user.has_limits());
                 }
