@@ -285,7 +285,7 @@ fn what_is_no_state_is_refused() {
         (
             10,
             vec![255],
-            "the rules at byte 8 is 16777215, it may be from 0 to 65535",
+            "the rules at byte 8 is 16777215, it may be from 0 to 131071",
         ),
         (
             12,
