@@ -3,8 +3,8 @@
 //!
 //! *Waiting below a limit.* A free slot is not enough for every sender: one that is woken and is
 //! still at its limit must not swallow a notification that a sender with a higher limit could use.
-//! So each of them waits as a sender that claims several slots does, and a thread that frees a slot
-//! wakes them all ([`Gate::notify_room`](super::hub::Gate::notify_room)).
+//! Therefore every sender waits like one that claims several slots, and a thread that frees a slot
+//! wakes all of them ([`Gate::notify_room`](super::hub::Gate::notify_room)).
 //!
 //! *Late sends.* As in `stores`, except for the thread that drops: a send returns that no receiver
 //! will check the ring any more, and its caller itself takes the elements that are in it.

@@ -29,8 +29,8 @@
 //! continues with its own work, the scheduler lets it finish its time slice: 1 to 4 ms on Linux
 //! 6.18. A thread that sleeps preempts it as soon as it is woken.
 //!
-//! So the first yield comes after as many waits as it may cost wake-ups, and after a yield that
-//! took long the thread sleeps: for four times as many waits as it took wake-ups, and where a time
+//! The thread yields first after as many waits as a yield may cost wake-ups. After a yield that
+//! took long it sleeps: for four times as many waits as it took wake-ups, and where a time
 //! slice was lost, four times as many again for each further one in a row, up to 65,536. At a
 //! message each 5 µs that makes less than 2 % of them late.
 

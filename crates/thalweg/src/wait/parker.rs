@@ -1,7 +1,7 @@
 //! A parker: the word that a thread sleeps on, and a `Waker` for it.
 //!
 //! A waker stores the time just before it wakes a thread that sleeps, and the core that it runs on.
-//! So the thread learns how long the wake-up took, and whether they share a core.
+//! The woken thread derives from these how long the wake-up took, and whether both share a core.
 //!
 //! Parkers, and other values, are [`Lent`]: a thread keeps them from one use to the next, so that
 //! only the first use allocates.

@@ -28,7 +28,7 @@ fn check(work: fn(), faults: &[&'static str]) {
 }
 
 fn is_left(rx: &Receiver<u32, Mpmc>) -> bool {
-    let (rendezvous, _) = rx.source.end.rendezvous().unwrap();
+    let (rendezvous, _) = rx.source.end.rendezvous().expect("its capacity is 0");
     rendezvous.can_pop() || rendezvous.is_requested()
 }
 
@@ -68,7 +68,7 @@ fn both_sides_agree_whether_they_met() {
 /// As a dropped future does, while another receiver waits.
 fn a_cancelled_receiver() {
     let (mut tx, mut rx) = ends();
-    let rendezvous = Arc::clone(rx.source.end.rendezvous().unwrap().0);
+    let rendezvous = Arc::clone(rx.source.end.rendezvous().expect("its capacity is 0").0);
     let Err(entry) = rendezvous.request(Waker::noop(), None) else {
         unreachable!("no end is there");
     };

@@ -204,7 +204,15 @@ mod state {
         let mut state = State::<u64>::new();
         let mut list = |n| state.offers.push(None, (n, None));
         let entries = [10, 11, 12, 13].map(&mut list);
-        assert_eq!(state.offers.remove(entries[1]).unwrap().element.0, 11);
+        assert_eq!(
+            state
+                .offers
+                .remove(entries[1])
+                .expect("it is offered")
+                .element
+                .0,
+            11
+        );
         assert!(state.offers.remove(entries[1]).is_none(), "it left");
         let mut take = || match state.take(None) {
             Taken::From(value, _) => Some(value),

@@ -40,7 +40,7 @@ fn wait<T>(consumer: &mut OneshotConsumer<T>) -> Result<T, PopError> {
 /// A consumer that waits gets the element that is sent, and the memory is freed once.
 fn waits() {
     let (producer, mut consumer) = oneshot();
-    let thread = thread::spawn(move || producer.send(Arc::new(7)).unwrap());
+    let thread = thread::spawn(move || producer.send(Arc::new(7)).expect("it is open"));
     assert_eq!(wait(&mut consumer).map(|value| *value), Ok(7));
     drop(consumer);
     thread.join().unwrap();
@@ -118,7 +118,7 @@ fn closes_beside_a_send() {
 fn lists_again() {
     let (producer, mut consumer) = oneshot();
     assert!(consumer.register(Waker::noop().clone()));
-    let thread = thread::spawn(move || producer.send(Arc::new(7)).unwrap());
+    let thread = thread::spawn(move || producer.send(Arc::new(7)).expect("it is open"));
     assert_eq!(wait(&mut consumer).map(|value| *value), Ok(7));
     drop(consumer);
     thread.join().unwrap();

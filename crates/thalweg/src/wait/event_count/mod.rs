@@ -51,7 +51,7 @@
 //! if the waiter's, the notifier sees it listed, and if the notifier's, the waiter sees what was
 //! published (Dekker's argument).
 //!
-//! The same argument holds with the thread that shuts the event count as the waiter: its last check
+//! Shutting follows Dekker's argument too, with the thread that shuts as the waiter: its last check
 //! sees what was published, or the notifier finds `SHUT`, or both. Two notifiers that both find it
 //! have passed a fence each, between publishing and checking: at least one of them sees what the
 //! other published.
