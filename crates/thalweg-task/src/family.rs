@@ -13,7 +13,7 @@ use crate::sync::{Mutex, lock};
 use sealed::{Guarded, Key, Wakes};
 
 /// The way in which the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a
-/// lock, across threads. A type, so that a program may have both, and each pays for what it uses.
+/// lock, across threads. It is a type parameter, so that each slot pays only for what it uses.
 pub trait Family: sealed::Sealed + fmt::Debug + 'static {
     /// A counted reference.
     type Strong<T>: Deref<Target = T> + Clone;

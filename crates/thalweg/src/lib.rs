@@ -9,7 +9,7 @@
 //!   counts.
 //! - [`export`]: statistics of pipelines, buses and channels with a name, for a program that
 //!   watches this one from outside.
-//! - `metrics`, with the feature of this name: their statistics for the facade `metrics`.
+//! - `metrics`, with the feature `metrics`: records these statistics with the facade `metrics`.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they can use.
