@@ -13,9 +13,10 @@ use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use thalweg_server::BACKLOG;
 use thalweg_server::conditions::{DELAY_MAX, Fault, Line};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::conditions::{self, Lost};
@@ -43,8 +44,6 @@ const BODY_TIME: Duration = Duration::from_secs(10);
 const WRITE_TIME: Duration = Duration::from_secs(10);
 /// Bytes that the system may hold of what is written to a connection; it takes twice that.
 const SEND_BYTES: u32 = 256 << 10;
-/// Connections that the system may hold before they are taken.
-const BACKLOG: u32 = 1024;
 /// The pause after the system had no file for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -59,14 +58,7 @@ const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d
 
 /// Listens on an address; each connection has a send buffer of [`SEND_BYTES`].
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    socket.set_reuseaddr(true)?;
-    socket.set_send_buffer_size(SEND_BYTES)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
+    thalweg_server::bind(address, SEND_BYTES)?.listen(BACKLOG)
 }
 
 /// Accepts connections until the gateway stops.

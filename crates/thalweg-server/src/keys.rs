@@ -13,6 +13,7 @@ mod file;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
@@ -100,11 +101,7 @@ pub fn hash(key: &[u8]) -> KeyHash {
 pub fn generate() -> Result<String, KeysError> {
     let mut secret = [0; SECRET_BYTES];
     getrandom::fill(&mut secret).map_err(KeysError::Random)?;
-    Ok(format!("{PREFIX}{}", hex(&secret)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(format!("{PREFIX}{}", HEXLOWER.encode(&secret)))
 }
 
 impl Keys {
@@ -214,7 +211,7 @@ mod tests {
     #[test]
     fn the_hash_is_sha_256() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hex(&hash(b"abc")), expected);
+        assert_eq!(HEXLOWER.encode(&hash(b"abc")), expected);
     }
 
     #[test]
