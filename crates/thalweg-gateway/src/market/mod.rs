@@ -50,7 +50,6 @@ pub(crate) use self::outbox::{Budget, Item, Outbox, SharedEvent, Subscription, T
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};
-pub(crate) use self::ticker::Ticker;
 use self::topics::{Progress, Topics};
 pub(crate) use self::trade::{AggregateTrade, Trade, Trades};
 pub(crate) use self::units::{Units, percent};
