@@ -63,6 +63,8 @@ mod token_bucket;
 mod trouble;
 mod wall_clock;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use self::audit::GatewayLine;
 pub use self::catch_up::CatchUpError;
 pub use self::connect_limits::{Arrival, network};
@@ -78,3 +80,8 @@ pub use self::replication::Replication;
 pub use self::server::Server;
 pub use self::session_capacity::TooManySessions;
 pub use self::wall_clock::{SystemClock, TimeSource};
+
+/// Locks a mutex, also where a thread that held it has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -65,6 +65,7 @@ use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
+use crate::lock;
 use crate::reported::Reported;
 use crate::symbols::Symbols;
 
@@ -86,7 +87,7 @@ pub(crate) struct User {
 
 impl User {
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.memory)
     }
 }
 
@@ -666,8 +667,4 @@ impl Orders {
         let balances = balances.collect();
         Ok((view, balances))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
