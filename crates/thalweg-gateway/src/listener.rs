@@ -87,7 +87,7 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
         } else {
             peer.ip()
         };
-        let arrival = state.connection_rate.arrive(from);
+        let arrival = state.exchange.arrive(from);
         pause = arrival.pause;
         if !arrival.is_taken {
             state.figures.cut("too often");
@@ -452,8 +452,8 @@ mod tests {
             config.server.connects_per_address_s = 1;
         })
         .await;
-        let rate = &fixture.state().connection_rate;
-        let is_taken = |last: u8| rate.arrive(IpAddr::from([192, 0, 2, last])).is_taken;
+        let exchange = &fixture.state().exchange;
+        let is_taken = |last: u8| exchange.arrive(IpAddr::from([192, 0, 2, last])).is_taken;
         let taken = (0..1_000).filter(|_| is_taken(1)).count();
         // Half of the connections at once, and one a second.
         assert!((4..500).contains(&taken), "{taken}");

@@ -52,7 +52,8 @@ pub enum Copied {
     Report(ReportNumber, ExecutionReport),
     /// Trades that come next are of an auction, until its end or the report of a triggered order.
     Auction,
-    /// The open orders of a user, between two commands, for [`ask`](crate::OpenOrderLists::ask).
+    /// The open orders of a user, between two commands, for
+    /// [`ask_open_orders`](crate::ExchangeHandle::ask_open_orders).
     /// None comes while entries are dropped: the reader asks again after a
     /// [restart](Self::Restart).
     OpenOrders(Box<OpenOrdersOf>),

@@ -70,7 +70,7 @@ pub use self::catch_up::CatchUpError;
 pub use self::connect_limits::{Arrival, network};
 pub use self::drop_copy::{Copied, DropCopy, OpenOrdersOf};
 pub use self::error::ServeError;
-pub use self::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists, PrimaryAddress};
+pub use self::gateway_link::{ExchangeHandle, GatewayLink};
 pub use self::gateway_observer::{GatewayObserver, GatewayRow, Histogram, RowLabels, RowValues};
 pub use self::instruments::{Instruments, Moment, Part, Tail, Times};
 pub use self::listeners::{Addresses, BACKLOG, bind};

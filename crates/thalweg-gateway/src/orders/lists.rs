@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Reports;
 use thalweg_exchange::session::{Role, SessionKey};
-use thalweg_server::{OpenOrderLists, OpenOrdersOf};
+use thalweg_server::{ExchangeHandle, OpenOrdersOf};
 use tokio::sync::Notify;
 
 use crate::lock;
@@ -51,7 +51,7 @@ impl Waiting {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Lists {
-    exchange: OpenOrderLists,
+    exchange: ExchangeHandle,
     reports: Reports,
     /// The number of the gateway's sessions.
     number: u32,
@@ -60,7 +60,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn new(exchange: OpenOrderLists, reports: Reports, number: u32) -> Self {
+    pub(super) fn new(exchange: ExchangeHandle, reports: Reports, number: u32) -> Self {
         Self {
             exchange,
             reports,
@@ -103,7 +103,7 @@ impl Lists {
                 is_again: false,
             };
             waiting.asked.insert(user, asked);
-            self.exchange.ask(user, token);
+            self.exchange.ask_open_orders(user, token);
         }
     }
 
@@ -111,7 +111,7 @@ impl Lists {
     /// executed stays that of the first time, since it may be the first list that comes.
     pub(super) fn ask_again(&self) {
         for (user, asked) in &lock(&self.waiting).asked {
-            self.exchange.ask(*user, asked.token);
+            self.exchange.ask_open_orders(*user, asked.token);
         }
     }
 

@@ -117,7 +117,7 @@ impl Orders {
     ) -> Result<Self, GatewayError> {
         let log = Log::open(directory, config.checkpoint_bytes)?;
         let committer = Committer::start(log.clone()).map_err(GatewayError::Threads)?;
-        let primary = Primary::new(link.primary.clone());
+        let primary = Primary::new(link.exchange.clone());
         Ok(Self {
             log,
             committer,
@@ -131,7 +131,7 @@ impl Orders {
             },
             primary,
             lists: Arc::new(Lists::new(
-                link.open_orders.clone(),
+                link.exchange.clone(),
                 link.reports.clone(),
                 link.session,
             )),
@@ -284,16 +284,6 @@ impl Orders {
             }
             _ => vec![(number, report)],
         }
-    }
-
-    /// Appends a record.
-    pub(crate) fn append(&self, record: &Record) -> Result<Lsn, GatewayError> {
-        self.log.append(record)
-    }
-
-    /// Waits until a record is durable. Blocks the thread.
-    pub(crate) fn commit(&self, lsn: Lsn) -> Result<(), GatewayError> {
-        self.log.commit(lsn)
     }
 
     /// Begins to follow users whose reports before now are not wanted. Returns records for the log.
