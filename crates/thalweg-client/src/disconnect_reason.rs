@@ -1,20 +1,22 @@
 //! Why there is no connection.
 
+use std::io;
 use std::time::Duration;
-use std::{error, fmt, io};
 
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
 use thalweg_exchange::session::ReportNumber;
+use thiserror::Error;
 
 /// How much is shown of an answer that no exchange gives.
 const ANSWER_BYTES_MAX: usize = 40;
 
 /// Why a connection could not be made, or was lost.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DisconnectReason {
     /// No server listens there, or it cannot be reached.
+    #[error("cannot connect to {address}: {error}")]
     Connect {
         /// Where.
         address: String,
@@ -22,6 +24,7 @@ pub enum DisconnectReason {
         error: io::Error,
     },
     /// No welcome came in time.
+    #[error("{address} gives no answer for {after:?}; is it an exchange?")]
     NoWelcome {
         /// From where.
         address: String,
@@ -29,6 +32,7 @@ pub enum DisconnectReason {
         after: Duration,
     },
     /// The server there speaks another protocol, or closes the connection before a welcome.
+    #[error("{}", not_an_exchange(address, answer))]
     NotAnExchange {
         /// Where.
         address: String,
@@ -36,10 +40,16 @@ pub enum DisconnectReason {
         answer: Vec<u8>,
     },
     /// Reading or writing failed.
+    #[error("the connection is broken: {0}")]
     Broken(io::Error),
     /// The server closed the connection without a word.
+    #[error("the exchange closed the connection without a word")]
     Closed,
     /// The server said why it closes the connection.
+    #[error(
+        "the exchange closed the connection: {why}{}{text}",
+        if text.is_empty() { "" } else { ": " }
+    )]
     Bye {
         /// The reason.
         why: Ending,
@@ -47,18 +57,22 @@ pub enum DisconnectReason {
         text: String,
     },
     /// Nothing came, not even a heartbeat.
+    #[error("nothing came from the exchange for {after:?}")]
     Silent {
         /// For how long.
         after: Duration,
     },
     /// The server sent what is no frame, or none for now.
+    #[error("a frame of the exchange is wrong: {0}")]
     Frame(CodecError),
     /// The server sent a frame that has no place there.
+    #[error("the exchange sent {what}, out of place")]
     OutOfPlace {
         /// Which.
         what: &'static str,
     },
     /// The store is of another exchange: its sequences and reports mean nothing here.
+    #[error("the session's store is of exchange {remembered:016x}, and this is {found:016x}")]
     OtherExchange {
         /// The one that the store is of.
         remembered: u64,
@@ -67,6 +81,7 @@ pub enum DisconnectReason {
     },
     /// A replica, or one of several servers, has fewer reports than were received: it is behind, or
     /// another one has taken over from it, which it does not know yet.
+    #[error("the server has reports up to {last}, and {received} was received: it is behind")]
     Stale {
         /// The last report that was received.
         received: ReportNumber,
@@ -74,13 +89,16 @@ pub enum DisconnectReason {
         last: ReportNumber,
     },
     /// The session's store could not be read or written.
+    #[error("the session's store: {0}")]
     Store(io::Error),
     /// The key is longer than any.
+    #[error("a key of {bytes} bytes, the limit is {KEY_BYTES_MAX}")]
     KeyTooLong {
         /// Its length.
         bytes: usize,
     },
     /// The user of the client closed it.
+    #[error("the client was closed")]
     Done,
 }
 
@@ -102,64 +120,27 @@ impl DisconnectReason {
     }
 }
 
-impl fmt::Display for DisconnectReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect { address, error } => write!(f, "cannot connect to {address}: {error}"),
-            Self::NoWelcome { address, after } => {
-                write!(
-                    f,
-                    "{address} gives no answer for {after:?}; is it an exchange?"
-                )
-            }
-            Self::NotAnExchange { address, answer } if answer.is_empty() => write!(
-                f,
+/// Returns the text about a server that is no exchange, or gives no answer.
+fn not_an_exchange(address: &str, answer: &[u8]) -> String {
+    let what = match answer {
+        [] => {
+            return format!(
                 "{address} closed the connection without a welcome; is it an exchange?"
-            ),
-            Self::NotAnExchange { address, answer } => {
-                let what = match answer[..] {
-                    [b'H', b'T', b'T', b'P', b'/', ..] => "a web server (HTTP)",
-                    [0x15 | 0x16, 3, ..] => "a TLS server",
-                    _ => "another program",
-                };
-                let line = answer.split(|byte| byte.is_ascii_control()).next();
-                let begin = line.unwrap_or_default();
-                let begin = &begin[..begin.len().min(ANSWER_BYTES_MAX)];
-                write!(f, "what answers at {address} is not an exchange but {what}")?;
-                match begin.is_empty() {
-                    true => Ok(()),
-                    false => write!(f, ": it says `{}`", begin.escape_ascii()),
-                }
-            }
-            Self::Broken(error) => write!(f, "the connection is broken: {error}"),
-            Self::Closed => f.write_str("the exchange closed the connection without a word"),
-            Self::Bye { why, text } if text.is_empty() => {
-                write!(f, "the exchange closed the connection: {why}")
-            }
-            Self::Bye { why, text } => {
-                write!(f, "the exchange closed the connection: {why}: {text}")
-            }
-            Self::Silent { after } => write!(f, "nothing came from the exchange for {after:?}"),
-            Self::Frame(error) => write!(f, "a frame of the exchange is wrong: {error}"),
-            Self::OutOfPlace { what } => write!(f, "the exchange sent {what}, out of place"),
-            Self::OtherExchange { remembered, found } => write!(
-                f,
-                "the session's store is of exchange {remembered:016x}, and this is {found:016x}"
-            ),
-            Self::Stale { received, last } => write!(
-                f,
-                "the server has reports up to {last}, and {received} was received: it is behind"
-            ),
-            Self::Store(error) => write!(f, "the session's store: {error}"),
-            Self::KeyTooLong { bytes } => {
-                write!(f, "a key of {bytes} bytes, the limit is {KEY_BYTES_MAX}")
-            }
-            Self::Done => f.write_str("the client was closed"),
+            );
         }
-    }
+        [b'H', b'T', b'T', b'P', b'/', ..] => "a web server (HTTP)",
+        [0x15 | 0x16, 3, ..] => "a TLS server",
+        _ => "another program",
+    };
+    let line = answer.split(|byte| byte.is_ascii_control()).next();
+    let begin = line.unwrap_or_default();
+    let begin = &begin[..begin.len().min(ANSWER_BYTES_MAX)];
+    let says = match begin.is_empty() {
+        true => String::new(),
+        false => format!(": it says `{}`", begin.escape_ascii()),
+    };
+    format!("what answers at {address} is not an exchange but {what}{says}")
 }
-
-impl error::Error for DisconnectReason {}
 
 #[cfg(test)]
 mod tests {

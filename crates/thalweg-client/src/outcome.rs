@@ -1,12 +1,13 @@
 //! The outcomes of commands.
 
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::{error, fmt};
 
 use thalweg_exchange::ResultCode;
 use thalweg_exchange::session::{ClientSequence, Refusal};
+use thiserror::Error;
 use tokio::sync::oneshot;
 
 /// The outcome of a command.
@@ -73,16 +74,9 @@ impl fmt::Display for Outcome {
 }
 
 /// The client is closed, or gave up, and takes no more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the client is closed")]
 pub struct Closed;
-
-impl fmt::Display for Closed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the client is closed")
-    }
-}
-
-impl error::Error for Closed {}
 
 /// A future of the outcome of a command. Dropping it throws the outcome away, not the command.
 #[derive(Debug)]

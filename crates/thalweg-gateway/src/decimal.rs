@@ -2,7 +2,7 @@
 //!
 //! A value with `decimals` decimals is an integer number of units of 10^−decimals.
 
-use std::fmt::Write;
+use std::fmt;
 
 /// The most decimals of a value.
 pub const DECIMALS_MAX: u32 = 18;
@@ -67,17 +67,34 @@ pub fn parse(text: &str, decimals: u32) -> Result<i64, DecimalError> {
 /// ```
 #[must_use]
 pub fn format(units: i128, decimals: u32) -> String {
-    let mut text = String::new();
-    let sign = if units < 0 { "-" } else { "" };
-    let scale = 10_u128.pow(decimals);
-    let (whole, part) = (units.unsigned_abs() / scale, units.unsigned_abs() % scale);
-    let width = decimals as usize;
-    // Writing to a string does not fail.
-    let _ = match decimals {
-        0 => write!(text, "{sign}{whole}"),
-        _ => write!(text, "{sign}{whole}.{part:0width$}"),
-    };
-    text
+    let decimals = decimals as u8;
+    Decimal {
+        scaled: units,
+        decimals,
+    }
+    .to_string()
+}
+
+/// An integer with a decimal point in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Decimal {
+    /// All digits.
+    pub(crate) scaled: i128,
+    /// How many of them are behind the point.
+    pub(crate) decimals: u8,
+}
+
+impl fmt::Display for Decimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.scaled < 0 { "-" } else { "" };
+        let scaled = self.scaled.unsigned_abs();
+        if self.decimals == 0 {
+            return write!(f, "{sign}{scaled}");
+        }
+        let one = 10_u128.pow(self.decimals.into());
+        let width = usize::from(self.decimals);
+        write!(f, "{sign}{}.{:0width$}", scaled / one, scaled % one)
+    }
 }
 
 #[cfg(test)]

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use thalweg_server::{Histogram, RowLabels, RowValues};
 
 use crate::keys::ApiKey;
+use crate::lock;
 
 /// The purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,10 +71,6 @@ pub(crate) struct Figures {
     times: [Mutex<Histogram>; CLASSES.len()],
     /// Connections that the gateway has closed, by reason.
     cut: Mutex<BTreeMap<&'static str, u64>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Figures {

@@ -1,7 +1,7 @@
 //! The stream `thalweg@instruments`: each second, where the server's time went.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -9,6 +9,7 @@ use thalweg_server::Instruments;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
+use crate::lock;
 use crate::market::{Outbox, SharedEvent, Subscription};
 use crate::time_unit::{TimeUnit, now_us};
 
@@ -41,16 +42,12 @@ impl Followers {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.registry.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a follower, and returns its id; `None` where the stream is off.
     pub(crate) fn follow(&self, outbox: &Arc<Outbox>, to: &Arc<Subscription>) -> Option<u64> {
         if !self.is_on {
             return None;
         }
-        let mut registry = self.lock();
+        let mut registry = lock(&self.registry);
         let id = registry.next;
         registry.next += 1;
         let follower = (Arc::clone(outbox), Arc::clone(to));
@@ -62,16 +59,16 @@ impl Followers {
 
     /// Removes a follower.
     pub(crate) fn leave(&self, id: u64) {
-        self.lock().followers.remove(&id);
+        lock(&self.registry).followers.remove(&id);
     }
 
     fn is_empty(&self) -> bool {
-        self.lock().followers.is_empty()
+        lock(&self.registry).followers.is_empty()
     }
 
     fn publish(&self, event: &Value) {
         let event = Arc::new(SharedEvent::of_text(event.to_string()));
-        for (outbox, to) in self.lock().followers.values() {
+        for (outbox, to) in lock(&self.registry).followers.values() {
             outbox.event(to, &event);
         }
     }

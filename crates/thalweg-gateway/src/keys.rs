@@ -6,17 +6,19 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER;
 use ring::signature::KeyPair;
 use ring::{hmac, signature};
 use serde::Deserialize;
 use thalweg_exchange::UserId;
+use thalweg_server::private_files;
 
 use crate::GatewayError;
 use crate::signature::Verifier;
@@ -218,10 +220,7 @@ pub fn secret_of(master: &[u8], api_key: &str) -> String {
         &hmac::Key::new(hmac::HMAC_SHA256, master),
         api_key.as_bytes(),
     );
-    tag.as_ref()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    HEXLOWER.encode(tag.as_ref())
 }
 
 /// Reads a file of keys; where there is none, it has none.
@@ -416,7 +415,7 @@ fn create_with(
         path: keys.to_owned(),
         source,
     };
-    let mut file = private_options();
+    let mut file = private_files::options();
     let mut file = file.create(true).append(true).open(keys).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.sync_all().map_err(failed)?;
@@ -425,22 +424,16 @@ fn create_with(
 
 /// Returns a private key in PEM, and its public half.
 fn ed25519_pair() -> Result<(String, Option<String>), GatewayError> {
-    let random = ring::rand::SystemRandom::new();
-    let broken = |_| GatewayError::Random(getrandom::Error::UNSUPPORTED);
-    let private = signature::Ed25519KeyPair::generate_pkcs8(&random).map_err(broken)?;
-    let pair = signature::Ed25519KeyPair::from_pkcs8(private.as_ref());
-    let pair = pair.map_err(|_| GatewayError::Random(getrandom::Error::UNSUPPORTED))?;
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(GatewayError::Random)?;
+    let pair = signature::Ed25519KeyPair::from_seed_unchecked(&seed);
+    let pair = pair.expect("a seed has 32 bytes");
     // A form without the public half (RFC 5958's first version), which every library reads.
-    let seed_at = private
-        .as_ref()
-        .windows(2)
-        .position(|two| two == [0x04, 0x20]);
-    let seed_at = seed_at.unwrap_or_default() + 2;
     let mut short = vec![
         0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04,
         0x20,
     ];
-    short.extend_from_slice(&private.as_ref()[seed_at..seed_at + 32]);
+    short.extend_from_slice(&seed);
     let public = [&ED25519_HEAD, pair.public_key().as_ref()].concat();
     Ok((pem("PRIVATE KEY", &short), Some(pem("PUBLIC KEY", &public))))
 }
@@ -456,7 +449,7 @@ fn master(path: &Path) -> Result<Vec<u8>, GatewayError> {
     };
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(GatewayError::Random)?;
-    let text: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+    let text = HEXLOWER.encode(&secret);
     // It has its name only once it is whole.
     let part = path.with_extension("part");
     let _ = fs::remove_file(&part);
@@ -474,26 +467,10 @@ fn master(path: &Path) -> Result<Vec<u8>, GatewayError> {
 /// # Errors
 /// The file exists or cannot be made.
 pub fn private_file(path: &Path) -> io::Result<File> {
-    private_options().write(true).create_new(true).open(path)
-}
-
-/// Returns options with which a file that is made is its owner's alone.
-fn private_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-/// Makes a directory that is its owner's alone, and the ones above it, where they are missing.
-///
-/// # Errors
-/// It cannot be made.
-pub(crate) fn private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
+    private_files::options()
+        .write(true)
+        .create_new(true)
+        .open(path)
 }
 
 fn random_letters() -> Result<String, GatewayError> {
@@ -529,7 +506,7 @@ mod tests {
         let above = std::env::temp_dir().join(name);
         let _ = fs::remove_dir_all(&above);
         let directory = above.join("gateway");
-        private_directory(&directory).expect("there is room");
+        private_files::make_directory(&directory).expect("there is room");
         let keys = directory.join("api-keys.toml");
         create_demo(&keys, UserId(1)).expect("there is room");
         let mode = |path: &Path| {

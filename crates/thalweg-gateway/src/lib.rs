@@ -73,7 +73,7 @@ mod websocket;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -81,6 +81,11 @@ use thalweg_server::GatewayLink;
 use thalweg_server::config;
 
 use crate::state::State;
+
+/// Locks a mutex, also where a thread that held it has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Why a gateway does not start.
 #[derive(Debug, thiserror::Error)]

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
 use thalweg_server::{config, network};
 
 use crate::error::ApiError;
+use crate::lock;
 
 const MINUTE_US: i64 = 60_000_000;
 const TEN_SECONDS_US: i64 = 10_000_000;
@@ -76,7 +77,7 @@ impl<K: Eq + Hash + Copy> Window<K> {
 
     /// Returns the counts of the interval of a time.
     fn counts(&self, now_us: i64) -> MutexGuard<'_, Counts<K>> {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = lock(&self.counts);
         counts.begin(now_us.div_euclid(self.length_us));
         counts
     }

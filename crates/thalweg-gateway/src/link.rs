@@ -181,7 +181,7 @@ impl Follower {
         let mut checkpoints = std::mem::replace(&mut self.checkpoints, checkpoints);
         let kept = self.with_room(|| {
             checkpoints.finish_begun(&state)?;
-            state.orders.commit(state.orders.keep(user)?)
+            state.orders.log().commit(state.orders.keep(user)?)
         });
         self.checkpoints = checkpoints;
         kept
@@ -322,10 +322,10 @@ impl Follower {
         let orders = &self.state.orders;
         let mut last = None;
         for record in records.drain(..) {
-            last = Some(self.with_room(|| orders.append(&record))?);
+            last = Some(self.with_room(|| orders.log().append(&record))?);
         }
         if let Some(last) = last {
-            self.with_room(|| orders.commit(last))?;
+            self.with_room(|| orders.log().commit(last))?;
         }
         self.records = records;
         Ok(())
@@ -1107,9 +1107,10 @@ pub(crate) mod tests {
         let order = crate::orders::Order::pending(key, "unsent".to_owned(), (Action::Bid, 5, 6), 1);
         let orders = &fixture.state().orders;
         let lsn = orders
+            .log()
             .append(&Record::Order(Box::new(order)))
             .expect("there is room");
-        orders.commit(lsn).expect("there is room");
+        orders.log().commit(lsn).expect("there is room");
         let follower = fixture.restart(1).await;
         // The next start does not find it.
         let next = fixture.read_again(&follower.state);

@@ -13,9 +13,10 @@ use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use thalweg_server::BACKLOG;
 use thalweg_server::conditions::{DELAY_MAX, Fault, Line};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::conditions::{self, Lost};
@@ -43,8 +44,6 @@ const BODY_TIME: Duration = Duration::from_secs(10);
 const WRITE_TIME: Duration = Duration::from_secs(10);
 /// Bytes that the system may hold of what is written to a connection; it takes twice that.
 const SEND_BYTES: u32 = 256 << 10;
-/// Connections that the system may hold before they are taken.
-const BACKLOG: u32 = 1024;
 /// The pause after the system had no file for a connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -59,14 +58,7 @@ const ORDER_COUNT_1D: HeaderName = HeaderName::from_static("x-mbx-order-count-1d
 
 /// Listens on an address; each connection has a send buffer of [`SEND_BYTES`].
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4()?,
-        SocketAddr::V6(_) => TcpSocket::new_v6()?,
-    };
-    socket.set_reuseaddr(true)?;
-    socket.set_send_buffer_size(SEND_BYTES)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
+    thalweg_server::bind(address, SEND_BYTES)?.listen(BACKLOG)
 }
 
 /// Accepts connections until the gateway stops.
@@ -95,7 +87,7 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
         } else {
             peer.ip()
         };
-        let arrival = state.connection_rate.arrive(from);
+        let arrival = state.exchange.arrive(from);
         pause = arrival.pause;
         if !arrival.is_taken {
             state.figures.cut("too often");
@@ -460,8 +452,8 @@ mod tests {
             config.server.connects_per_address_s = 1;
         })
         .await;
-        let rate = &fixture.state().connection_rate;
-        let is_taken = |last: u8| rate.arrive(IpAddr::from([192, 0, 2, last])).is_taken;
+        let exchange = &fixture.state().exchange;
+        let is_taken = |last: u8| exchange.arrive(IpAddr::from([192, 0, 2, last])).is_taken;
         let taken = (0..1_000).filter(|_| is_taken(1)).count();
         // Half of the connections at once, and one a second.
         assert!((4..500).contains(&taken), "{taken}");

@@ -26,13 +26,14 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use thalweg_exchange::UserId;
 use thalweg_server::network;
 use tokio::sync::watch;
 
 use crate::keys::ApiKey;
+use crate::lock;
 
 /// The use of a seat, in the order in which they go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -285,7 +286,7 @@ impl Seats {
     }
 
     fn lock(&self) -> MutexGuard<'_, Plan> {
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.plan)
     }
 
     /// Returns how many are taken.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use data_encoding::HEXLOWER_PERMISSIVE;
 use ring::signature::{ED25519, RSA_PKCS1_2048_8192_SHA256, UnparsedPublicKey};
 use ring::{hmac, signature};
 
@@ -92,8 +93,8 @@ impl Verifier {
     pub fn verify(&self, payload: &[u8], signature: &str) -> bool {
         match &self.0 {
             Kind::Hmac(key) => {
-                let tag = from_hex(signature);
-                tag.is_some_and(|tag| hmac::verify(key, payload, &tag).is_ok())
+                let tag = HEXLOWER_PERMISSIVE.decode(signature.as_bytes());
+                tag.is_ok_and(|tag| hmac::verify(key, payload, &tag).is_ok())
             }
             Kind::Public(key) => {
                 let bytes = STANDARD.decode(signature);
@@ -101,16 +102,6 @@ impl Verifier {
             }
         }
     }
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
-    let pairs = text.as_bytes().chunks(2);
-    let byte = |pair: &[u8]| match pair {
-        [high, low] => Some((digit(high)? * 16 + digit(low)?) as u8),
-        _ => None,
-    };
-    pairs.map(byte).collect()
 }
 
 /// Checks the time of a request against the server's: `timestamp` in milliseconds or microseconds,
@@ -187,7 +178,7 @@ mod tests {
         let (query, body) = ("symbol=LTCBTC&side=BUY", "quantity=1&price=0.1");
         let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
         let tag = hmac::sign(&key, format!("{query}{body}").as_bytes());
-        let signature: String = tag.as_ref().iter().map(|b| format!("{b:02x}")).collect();
+        let signature: String = data_encoding::HEXLOWER.encode(tag.as_ref());
         assert!(signed(query, &format!("{body}&signature={signature}")));
         assert!(signed(&format!("{query}&signature={signature}"), body));
         assert!(!signed(

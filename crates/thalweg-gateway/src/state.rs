@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_server::conditions::{Conditions, Lines};
-use thalweg_server::{ConnectionRate, GatewayLine, GatewayLink, GatewayObserver, config};
+use thalweg_server::{ExchangeHandle, GatewayLine, GatewayLink, GatewayObserver, config};
 use tokio::sync::watch;
 
 use crate::GatewayError;
@@ -39,7 +39,7 @@ pub(crate) struct State {
     pub(crate) stream_counts: StreamCounts,
     pub(crate) figures: Figures,
     pub(crate) observer: GatewayObserver,
-    pub(crate) connection_rate: ConnectionRate,
+    pub(crate) exchange: ExchangeHandle,
     /// Bytes of the log between two checkpoints at least.
     pub(crate) checkpoint_bytes: u64,
     draining: watch::Sender<bool>,
@@ -48,7 +48,6 @@ pub(crate) struct State {
 }
 
 /// A WebSocket that is open, until it is dropped.
-#[derive(Debug)]
 pub(crate) struct OpenWebSocket(Arc<State>);
 
 impl Drop for OpenWebSocket {
@@ -84,7 +83,7 @@ impl State {
             stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),
             observer: link.observer.clone(),
-            connection_rate: link.connection_rate.clone(),
+            exchange: link.exchange.clone(),
             checkpoint_bytes: config.checkpoint_bytes,
             draining: watch::Sender::new(false),
             websockets: watch::Sender::new(0),

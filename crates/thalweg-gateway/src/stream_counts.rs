@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use thalweg_server::network;
+
+use crate::lock;
 
 /// Streams of an address, of all its connections together, beyond which a connection has few;
 /// names that are not known count as well.
@@ -27,14 +29,10 @@ struct Counts {
 pub(crate) struct StreamCounts(Mutex<Counts>);
 
 impl StreamCounts {
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts streams of a connection that has some, and returns true; or false where they would be
     /// too many.
     pub(crate) fn add(&self, address: IpAddr, own: usize, streams: usize) -> bool {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         let total = counts.total + streams;
         let of = counts.by_address.get(&network(address));
         let of = of.copied().unwrap_or(0) + streams;
@@ -49,7 +47,7 @@ impl StreamCounts {
 
     /// Takes streams back that were counted.
     pub(crate) fn remove(&self, address: IpAddr, streams: usize) {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         counts.total -= streams;
         if let Some(count) = counts.by_address.get_mut(&network(address)) {
             *count -= streams;
@@ -76,8 +74,8 @@ mod tests {
         assert!(!counts.add(one, FREE, 2) && counts.add(one, FREE, 1));
         counts.remove(one, PER_ADDRESS_MAX);
         counts.remove(other, 1);
-        assert!(counts.lock().by_address.is_empty());
-        assert_eq!(counts.lock().total, 0);
+        assert!(lock(&counts.0).by_address.is_empty());
+        assert_eq!(lock(&counts.0).total, 0);
     }
 
     #[test]
@@ -89,7 +87,7 @@ mod tests {
         assert!(!counts.add(address, FREE, 1) && !counts.add(address, 0, FREE + 1));
         assert!(counts.add(address, FREE, 0), "nothing is added");
         counts.remove(address, PER_ADDRESS_MAX + FREE);
-        assert_eq!(counts.lock().total, 0);
+        assert_eq!(lock(&counts.0).total, 0);
     }
 
     #[test]

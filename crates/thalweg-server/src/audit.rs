@@ -7,7 +7,7 @@
 //! and the next line that it takes has one before it that says how many are missing.
 
 use std::fmt::{self, Write as _};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::Path;
@@ -20,6 +20,7 @@ use thalweg_exchange::session::{ClientSequence, Refusal, SessionKey};
 use thalweg_exchange::{Command, ResultCode};
 
 use crate::counters::{Counters, raise, read};
+use crate::private_files;
 
 /// Lines that wait for the thread; beyond that they are lost, and counted.
 const LINES_MAX: usize = 1 << 12;
@@ -194,10 +195,8 @@ impl Audit {
         file: Option<&Path>,
         counters: Arc<Counters>,
     ) -> io::Result<(Self, JoinHandle<()>)> {
-        let mut options = OpenOptions::new();
+        let mut options = private_files::options();
         options.append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = file.map(|path| options.open(path)).transpose()?;
         let (lines, received) = mpsc::sync_channel(LINES_MAX);
         let thread = thread::Builder::new().name("audit".into());

@@ -10,13 +10,14 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::net::IpAddr;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::session::{Role, SessionKey};
 
 use crate::config::Config;
 use crate::connection_slots::ListenerKind;
+use crate::lock;
 use crate::token_bucket::TokenBucket;
 
 /// Beyond this many addresses or holders, those that are below their limit are forgotten.
@@ -87,7 +88,7 @@ struct Waiting<'l> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if let Some(holder) = self.limits.inner().of_holder.get_mut(&self.id) {
+        if let Some(holder) = lock(&self.limits.inner).of_holder.get_mut(&self.id) {
             holder.waiting -= 1;
             if !self.is_welcomed {
                 holder.full_at -= holder.every;
@@ -139,10 +140,6 @@ impl ConnectLimits {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a connection from an address to a listener.
     pub(crate) fn arrive(&self, listener: ListenerKind, from: IpAddr, now: Instant) -> Arrival {
         self.arrive_at(listener as usize, from, now)
@@ -154,7 +151,7 @@ impl ConnectLimits {
     }
 
     fn arrive_at(&self, listener: usize, from: IpAddr, now: Instant) -> Arrival {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let is_taken = from.to_canonical().is_loopback() || {
             forget(&mut inner.of_address, |bucket| bucket.is_full(now));
             // One address must not have all that may come at once.
@@ -196,7 +193,7 @@ impl ConnectLimits {
             _ => (together, together),
         };
         let id = (key.role, key.holder);
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let is_idle = |holder: &mut Holder| holder.waiting == 0 && holder.full_at <= now;
         forget(&mut inner.of_holder, is_idle);
         let every = Duration::from_secs(1).checked_div(self.holder_per_s);
@@ -298,7 +295,7 @@ mod tests {
             let key = SessionKey::new(Role::Trade, at.into(), 0);
             drop(limits.begin(key, now));
         }
-        let inner = limits.inner();
+        let inner = lock(&limits.inner);
         assert!(inner.of_address.len() <= KEPT && inner.of_holder.len() <= KEPT);
     }
 
@@ -329,8 +326,7 @@ mod tests {
             assert_eq!(limits.welcome(admin).await, Ok(()));
         }
         assert!(
-            limits
-                .inner()
+            lock(&limits.inner)
                 .of_holder
                 .values()
                 .all(|holder| holder.waiting == 0)

@@ -10,10 +10,12 @@
 //!   sessions.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use thalweg_exchange::session::{Role, SessionKey};
 use tokio::sync::Notify;
+
+use crate::lock;
 
 /// Files that are left for the journal, snapshots, the audit file, and the system's own.
 const FILES_KEPT: u64 = 64;
@@ -130,10 +132,6 @@ impl ConnectionSlots {
         }
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Returns how many connections a listener may have.
     pub(crate) const fn max(&self, listener: ListenerKind) -> usize {
         self.max[listener as usize]
@@ -141,12 +139,12 @@ impl ConnectionSlots {
 
     /// Returns how many connections are open.
     pub(crate) fn taken(&self) -> usize {
-        self.inner().taken.iter().sum()
+        lock(&self.inner).taken.iter().sum()
     }
 
     /// Takes a slot of a listener: a free one, or that of the oldest connection without a hello.
     pub(crate) fn take(self: &Arc<Self>, listener: ListenerKind) -> Option<ConnectionSlot> {
-        let mut inner = self.inner();
+        let mut inner = lock(&self.inner);
         let at = listener as usize;
         if inner.taken[at] >= self.max[at] {
             let (_, evicted) = inner.silent[at].pop_first()?;
@@ -180,7 +178,7 @@ impl ConnectionSlot {
     /// Which limit of readers is reached, or that the slot was given away.
     pub(crate) fn keep(&mut self, key: SessionKey) -> Result<(), String> {
         let slots = Arc::clone(&self.slots);
-        let mut inner = slots.inner();
+        let mut inner = lock(&slots.inner);
         let silent = &mut inner.silent[self.listener as usize];
         silent.remove(&self.id).ok_or(EVICTED)?;
         if key.role != Role::Read {
@@ -204,7 +202,7 @@ impl ConnectionSlot {
 
 impl Drop for ConnectionSlot {
     fn drop(&mut self) {
-        let mut inner = self.slots.inner();
+        let mut inner = lock(&self.slots.inner);
         let at = self.listener as usize;
         inner.taken[at] -= 1;
         inner.silent[at].remove(&self.id);
@@ -304,6 +302,6 @@ mod tests {
         drop((of_one, others));
         assert!(reader(1).is_ok());
         assert_eq!(slots.taken(), 2);
-        assert!(slots.inner().by_reader.is_empty());
+        assert!(lock(&slots.inner).by_reader.is_empty());
     }
 }

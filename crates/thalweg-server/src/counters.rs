@@ -6,10 +6,10 @@ use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::session::Refusal;
 
 /// Counters that any thread may raise.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Counters {
     refusals: [AtomicU64; Refusal::ALL.len()],
-    endings: Vec<AtomicU64>,
+    endings: [AtomicU64; Ending::ALL.len()],
     pub(crate) accepted: AtomicU64,
     pub(crate) hellos_refused: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
@@ -35,22 +35,6 @@ pub(crate) fn lower(counter: &AtomicU64, by: u64) {
 pub(crate) fn read(counter: &AtomicU64) -> u64 {
     // ORDERING: Relaxed, pairs with raise().
     counter.load(Ordering::Relaxed)
-}
-
-impl Default for Counters {
-    fn default() -> Self {
-        Self {
-            refusals: Default::default(),
-            endings: Ending::ALL.iter().map(|_| AtomicU64::new(0)).collect(),
-            accepted: AtomicU64::new(0),
-            hellos_refused: AtomicU64::new(0),
-            bytes_in: AtomicU64::new(0),
-            bytes_out: AtomicU64::new(0),
-            market_bytes_out: AtomicU64::new(0),
-            audit_lines: AtomicU64::new(0),
-            audit_lost: AtomicU64::new(0),
-        }
-    }
 }
 
 impl Counters {

@@ -11,6 +11,7 @@ use thalweg_exchange::{CurrencyId, SymbolId, SymbolSpec, UserId};
 use crate::ServeError;
 use crate::config::Config;
 use crate::keys::{self, Key};
+use crate::private_files;
 
 /// Users whose keys are shown to the person who started the demo.
 const GUESTS: [i64; 2] = [7, 8];
@@ -37,11 +38,7 @@ impl Demo {
             file: file.display().to_string(),
             source,
         };
-        let mut maker = fs::DirBuilder::new();
-        maker.recursive(true);
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut maker, 0o700);
-        let made = maker.create(directory);
+        let made = private_files::make_directory(directory);
         made.and_then(|()| check_private(directory))
             .map_err(|source| keys::KeysError::File {
                 file: directory.display().to_string(),

@@ -11,7 +11,7 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use thalweg_exchange::codec::session::OpenOrder;
 use thalweg_exchange::durable::Executed;
@@ -24,6 +24,7 @@ use thalweg_exchange::{Command, ResultCode, State, SymbolId, SymbolSpec, UserId}
 use tokio::sync::Notify;
 
 use crate::listing::{Asked, LISTED_MAX};
+use crate::lock;
 
 /// Entries that wait for the reader, of some 100 bytes each.
 const ENTRIES_MAX: usize = 1 << 18;
@@ -51,7 +52,8 @@ pub enum Copied {
     Report(ReportNumber, ExecutionReport),
     /// Trades that come next are of an auction, until its end or the report of a triggered order.
     Auction,
-    /// The open orders of a user, between two commands, for [`ask`](crate::OpenOrderLists::ask).
+    /// The open orders of a user, between two commands, for
+    /// [`ask_open_orders`](crate::ExchangeHandle::ask_open_orders).
     /// None comes while entries are dropped: the reader asks again after a
     /// [restart](Self::Restart).
     OpenOrders(Box<OpenOrdersOf>),
@@ -115,7 +117,7 @@ struct Inner {
 
 impl Inner {
     fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }
 
@@ -170,7 +172,7 @@ pub(crate) type SharedWriter = Arc<Mutex<CopyWriter>>;
 
 /// Returns the writer, where there is one. Both that have it are on one thread.
 pub(crate) fn writer(shared: Option<&SharedWriter>) -> Option<MutexGuard<'_, CopyWriter>> {
-    shared.map(|writer| writer.lock().unwrap_or_else(PoisonError::into_inner))
+    shared.map(|writer| lock(writer))
 }
 
 /// See [`SharedWriter`].

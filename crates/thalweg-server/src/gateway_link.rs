@@ -16,30 +16,20 @@ use crate::order_notes::OrderNotes;
 use crate::request::Request;
 use crate::shared::Shared;
 
-/// Asks for the open orders of users. Cost, on the exchange's thread: a visit to each of a user's
-/// orders; of a few users at a time.
+/// The exchange and its server, as a gateway asks them.
 #[derive(Clone, Debug)]
-pub struct OpenOrderLists(Arc<Shared>);
+pub struct ExchangeHandle(Arc<Shared>);
 
-impl OpenOrderLists {
+impl ExchangeHandle {
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
         Self(shared)
     }
 
     /// Asks for the open orders of a user: they come as
-    /// [`Copied::OpenOrders`](crate::Copied::OpenOrders), with the token.
-    pub fn ask(&self, user: UserId, token: u64) {
+    /// [`Copied::OpenOrders`](crate::Copied::OpenOrders), with the token. Cost, on the exchange's
+    /// thread: a visit to each of a user's orders; of a few users at a time.
+    pub fn ask_open_orders(&self, user: UserId, token: u64) {
         self.0.requests.send(Request::OpenOrders(user, token));
-    }
-}
-
-/// The address of the primary, where this server is a replica that follows it.
-#[derive(Clone, Debug)]
-pub struct PrimaryAddress(Arc<Shared>);
-
-impl PrimaryAddress {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
     }
 
     /// Returns whether this server is one of several replicas.
@@ -48,25 +38,16 @@ impl PrimaryAddress {
         self.0.replica(Instant::now()).is_some()
     }
 
-    /// Returns the address of the primary's trade listener; empty where that is not known.
+    /// Returns the address of the primary's trade listener, where this server is a replica that
+    /// follows it; empty where that is not known.
     #[must_use]
-    pub fn get(&self) -> String {
+    pub fn primary(&self) -> String {
         let replica = self.0.replica(Instant::now());
         replica.map_or_else(String::new, |(figures, _)| figures.primary)
     }
-}
 
-/// How often connections may come to the gateway's listener: `server.connects_per_s`, and of an
-/// address `server.connects_per_address_s`.
-#[derive(Clone, Debug)]
-pub struct ConnectionRate(Arc<Shared>);
-
-impl ConnectionRate {
-    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
-        Self(shared)
-    }
-
-    /// Counts a connection from an address.
+    /// Counts a connection from an address to the gateway's listener, which are bounded by
+    /// `server.connects_per_s`, and of an address by `server.connects_per_address_s`.
     #[must_use]
     pub fn arrive(&self, from: IpAddr) -> Arrival {
         let limits = &self.0.connect_limits;
@@ -91,14 +72,10 @@ pub struct GatewayLink {
     /// The open orders that a user without limits of its own could have when the exchange was
     /// opened; the drop copy has what administrators change.
     pub open_orders_max: u32,
-    /// See [`ConnectionRate`].
-    pub connection_rate: ConnectionRate,
     /// See [`OrderNotes`].
     pub notes: OrderNotes,
-    /// See [`PrimaryAddress`].
-    pub primary: PrimaryAddress,
-    /// See [`OpenOrderLists`].
-    pub open_orders: OpenOrderLists,
+    /// See [`ExchangeHandle`].
+    pub exchange: ExchangeHandle,
     /// The network between users and the exchange, where it is slow or loses commands.
     pub conditions: Option<Arc<Conditions>>,
     /// See [`GatewayObserver`].

@@ -11,12 +11,14 @@
 mod file;
 
 use std::collections::{BTreeSet, HashMap};
-use std::{error, fmt, io};
+use std::io;
 
+use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use thalweg_exchange::session::Role;
+use thiserror::Error;
 
 pub use self::file::{append, read};
 
@@ -52,10 +54,11 @@ pub struct Keys {
 }
 
 /// Why there are no keys.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum KeysError {
     /// The file cannot be read or written.
+    #[error("{file}: {source}")]
     File {
         /// Its name.
         file: String,
@@ -63,6 +66,7 @@ pub enum KeysError {
         source: io::Error,
     },
     /// A line of it is wrong.
+    #[error("{file}:{line}: {what}")]
     Parse {
         /// The file's name.
         file: String,
@@ -72,6 +76,7 @@ pub enum KeysError {
         what: String,
     },
     /// The file has too many.
+    #[error("{file} has {keys} keys; {KEYS_MAX} are possible")]
     TooMany {
         /// Its name.
         file: String,
@@ -79,30 +84,8 @@ pub enum KeysError {
         keys: usize,
     },
     /// The system has no random numbers.
-    Random(getrandom::Error),
-}
-
-impl fmt::Display for KeysError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::File { file, source } => write!(f, "{file}: {source}"),
-            Self::Parse { file, line, what } => write!(f, "{file}:{line}: {what}"),
-            Self::TooMany { file, keys } => {
-                write!(f, "{file} has {keys} keys; {KEYS_MAX} are possible")
-            }
-            Self::Random(error) => write!(f, "no random numbers for a key: {error}"),
-        }
-    }
-}
-
-impl error::Error for KeysError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::File { source, .. } => Some(source),
-            Self::Random(error) => Some(error),
-            _ => None,
-        }
-    }
+    #[error("no random numbers for a key: {0}")]
+    Random(#[source] getrandom::Error),
 }
 
 /// Returns the hash of a key, as files have it.
@@ -118,11 +101,7 @@ pub fn hash(key: &[u8]) -> KeyHash {
 pub fn generate() -> Result<String, KeysError> {
     let mut secret = [0; SECRET_BYTES];
     getrandom::fill(&mut secret).map_err(KeysError::Random)?;
-    Ok(format!("{PREFIX}{}", hex(&secret)))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    Ok(format!("{PREFIX}{}", HEXLOWER.encode(&secret)))
 }
 
 impl Keys {
@@ -232,7 +211,7 @@ mod tests {
     #[test]
     fn the_hash_is_sha_256() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-        assert_eq!(hex(&hash(b"abc")), expected);
+        assert_eq!(HEXLOWER.encode(&hash(b"abc")), expected);
     }
 
     #[test]

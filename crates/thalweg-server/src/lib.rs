@@ -47,6 +47,7 @@ mod metrics;
 mod order_notes;
 mod output;
 mod passage;
+pub mod private_files;
 mod publisher;
 mod replication;
 mod report_readers;
@@ -62,18 +63,25 @@ mod token_bucket;
 mod trouble;
 mod wall_clock;
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 pub use self::audit::GatewayLine;
 pub use self::catch_up::CatchUpError;
 pub use self::connect_limits::{Arrival, network};
 pub use self::drop_copy::{Copied, DropCopy, OpenOrdersOf};
 pub use self::error::ServeError;
-pub use self::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists, PrimaryAddress};
+pub use self::gateway_link::{ExchangeHandle, GatewayLink};
 pub use self::gateway_observer::{GatewayObserver, GatewayRow, Histogram, RowLabels, RowValues};
 pub use self::instruments::{Instruments, Moment, Part, Tail, Times};
-pub use self::listeners::Addresses;
+pub use self::listeners::{Addresses, BACKLOG, bind};
 pub use self::order_notes::OrderNotes;
 pub use self::passage::Passage;
 pub use self::replication::Replication;
 pub use self::server::Server;
 pub use self::session_capacity::TooManySessions;
 pub use self::wall_clock::{SystemClock, TimeSource};
+
+/// Locks a mutex, also where a thread that held it has panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,5 +1,6 @@
 //! The addresses of a server: they are taken at its start, and listened on when it is ready.
 
+use std::io;
 use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket};
@@ -20,32 +21,24 @@ pub struct Addresses {
 }
 
 /// Connections that the system may hold before they are taken.
-const BACKLOG: u32 = 1024;
+pub const BACKLOG: u32 = 1024;
 
 /// Binds an address; each connection has a send buffer of this number of bytes, if not 0.
-fn bind(
-    what: &'static str,
-    address: SocketAddr,
-    socket_bytes: u32,
-) -> Result<TcpSocket, ServeError> {
-    let bind = || {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // A server that starts again finds connections of the one before.
-        socket.set_reuseaddr(true)?;
-        if socket_bytes > 0 {
-            socket.set_send_buffer_size(socket_bytes)?;
-        }
-        socket.bind(address)?;
-        Ok(socket)
+///
+/// # Errors
+/// The system refuses it.
+pub fn bind(address: SocketAddr, socket_bytes: u32) -> io::Result<TcpSocket> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4()?,
+        SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    bind().map_err(|source| ServeError::Listen {
-        what,
-        address,
-        source,
-    })
+    // A server that starts again finds connections of the one before.
+    socket.set_reuseaddr(true)?;
+    if socket_bytes > 0 {
+        socket.set_send_buffer_size(socket_bytes)?;
+    }
+    socket.bind(address)?;
+    Ok(socket)
 }
 
 fn listening(what: &'static str, socket: TcpSocket) -> Result<TcpListener, ServeError> {
@@ -67,6 +60,13 @@ pub(crate) struct BoundListeners {
 impl BoundListeners {
     pub(crate) fn bind(config: &Config) -> Result<Self, ServeError> {
         let bytes = config.sessions.socket_bytes;
+        let bind = |what, address, bytes| {
+            bind(address, bytes).map_err(|source| ServeError::Listen {
+                what,
+                address,
+                source,
+            })
+        };
         let admin = config.admin.listen;
         let http = config.http.listen;
         Ok(Self {

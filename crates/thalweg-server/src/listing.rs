@@ -1,9 +1,11 @@
 //! The users whose open orders the gateway has asked for.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use thalweg_exchange::UserId;
+
+use crate::lock;
 
 /// Open orders of a user that are listed, at most.
 pub(crate) const LISTED_MAX: usize = 5_000;
@@ -18,20 +20,16 @@ pub(crate) type Asked = (UserId, u64);
 pub(crate) struct Listing(Arc<Mutex<VecDeque<Asked>>>);
 
 impl Listing {
-    fn all(&self) -> MutexGuard<'_, VecDeque<Asked>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn begin(&self, asked: Asked) {
-        self.all().push_back(asked);
+        lock(&self.0).push_back(asked);
     }
 
     /// The last one that was begun is not asked for.
     pub(crate) fn give_up(&self) {
-        self.all().pop_back();
+        lock(&self.0).pop_back();
     }
 
     pub(crate) fn end(&self) -> Option<Asked> {
-        self.all().pop_front()
+        lock(&self.0).pop_front()
     }
 }

@@ -1,5 +1,6 @@
 //! The text of `/metrics`, by the names and types of Prometheus.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -101,10 +102,12 @@ struct Page {
     snapshot: Option<Box<Snapshot>>,
 }
 
-type Labels = [(&'static str, String); 1];
-
-fn label(name: &'static str, value: impl Into<String>) -> Labels {
-    [(name, value.into())]
+fn labelled<V>(
+    label: &'static str,
+    values: impl IntoIterator<Item = (impl Into<String>, V)>,
+) -> Vec<(RowLabels, V)> {
+    let labelled = |(text, value): (_, V)| (vec![(label, Into::into(text))], value);
+    values.into_iter().map(labelled).collect()
 }
 
 /// Writes one page of metrics.
@@ -122,60 +125,38 @@ impl Writer<'_> {
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
-        let encoder = self.family(name, help, None, MetricType::Counter)?;
-        ConstCounter::new(value).encode(encoder)
+        self.counters((name, help), &[(Vec::new(), value)])
     }
 
     fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        self.gauges((name, help), &[(Vec::new(), value)])
+    }
+
+    fn counters(&mut self, (name, help): (&str, &str), values: &[(RowLabels, u64)]) -> fmt::Result {
+        let encoder = self.family(name, help, None, MetricType::Counter)?;
+        each(encoder, values, |metric, value| {
+            ConstCounter::new(*value).encode(metric)
+        })
+    }
+
+    fn gauges(&mut self, (name, help): (&str, &str), values: &[(RowLabels, f64)]) -> fmt::Result {
         let encoder = self.family(name, help, None, MetricType::Gauge)?;
-        ConstGauge::new(value).encode(encoder)
-    }
-
-    fn counters(
-        &mut self,
-        (name, help): (&str, &str),
-        label_name: &'static str,
-        values: impl Iterator<Item = (String, u64)>,
-    ) -> fmt::Result {
-        let mut encoder = self.family(name, help, None, MetricType::Counter)?;
-        for (text, value) in values {
-            let labels = label(label_name, text);
-            let metric = encoder.encode_family(&labels)?;
-            ConstCounter::new(value).encode(metric)?;
-        }
-        Ok(())
-    }
-
-    fn gauges(
-        &mut self,
-        (name, help): (&str, &str),
-        label_name: &'static str,
-        values: impl Iterator<Item = (String, f64)>,
-    ) -> fmt::Result {
-        let mut encoder = self.family(name, help, None, MetricType::Gauge)?;
-        for (text, value) in values {
-            let labels = label(label_name, text);
-            let metric = encoder.encode_family(&labels)?;
-            ConstGauge::new(value).encode(metric)?;
-        }
-        Ok(())
+        each(encoder, values, |metric, value| {
+            ConstGauge::new(*value).encode(metric)
+        })
     }
 
     /// Histograms of nanoseconds, as seconds.
-    fn seconds<'h>(
+    fn seconds(
         &mut self,
         (name, help): (&str, &str),
-        label_name: &'static str,
-        values: impl Iterator<Item = (String, &'h Histogram)>,
+        values: &[(RowLabels, impl Borrow<Histogram>)],
     ) -> fmt::Result {
         let unit = Unit::Seconds;
-        let mut encoder = self.family(name, help, Some(&unit), MetricType::Histogram)?;
-        for (text, histogram) in values {
-            let labels = label(label_name, text);
-            let metric = encoder.encode_family(&labels)?;
-            histogram_of(metric, histogram, &BOUNDS_NS, 1e9)?;
-        }
-        Ok(())
+        let encoder = self.family(name, help, Some(&unit), MetricType::Histogram)?;
+        each(encoder, values, |metric, times| {
+            histogram_of(metric, times.borrow(), &BOUNDS_NS, 1e9)
+        })
     }
 }
 
@@ -226,27 +207,11 @@ fn replica_figures(replica: &ReplicaFigures) -> [Figure; 6] {
 
 /// Writes a figure of the gateway.
 fn gateway_row(row: &GatewayRow, to: &mut Writer<'_>) -> fmt::Result {
-    let name = format!("gateway_{}", row.name);
+    let (name, help) = (&format!("gateway_{}", row.name), row.help);
     match &row.values {
-        RowValues::Counters(values) => {
-            let encoder = to.family(&name, row.help, None, MetricType::Counter)?;
-            each(encoder, values, |metric, value| {
-                ConstCounter::new(*value).encode(metric)
-            })
-        }
-        RowValues::Gauges(values) => {
-            let encoder = to.family(&name, row.help, None, MetricType::Gauge)?;
-            each(encoder, values, |metric, value| {
-                ConstGauge::new(*value).encode(metric)
-            })
-        }
-        RowValues::Seconds(values) => {
-            let unit = Unit::Seconds;
-            let encoder = to.family(&name, row.help, Some(&unit), MetricType::Histogram)?;
-            each(encoder, values, |metric, times| {
-                histogram_of(metric, times, &BOUNDS_NS, 1e9)
-            })
-        }
+        RowValues::Counters(values) => to.counters((name, help), values),
+        RowValues::Gauges(values) => to.gauges((name, help), values),
+        RowValues::Seconds(values) => to.seconds((name, help), values),
     }
 }
 
@@ -277,7 +242,7 @@ fn histogram_of(
         .map(|(bound, count)| (bound.map_or(f64::MAX, |bound| bound as f64 / unit), count))
         .collect();
     let sum = histogram.sum() as f64 / unit;
-    metric.encode_histogram::<Labels>(sum, histogram.count(), &buckets, None)
+    metric.encode_histogram::<RowLabels>(sum, histogram.count(), &buckets, None)
 }
 
 impl Collector for Page {
@@ -308,16 +273,12 @@ impl Collector for Page {
 
 impl Page {
     fn execution(&self, to: &mut Writer<'_>) -> fmt::Result {
-        let parts = self.shared.execution.parts();
         to.seconds(
             (
                 "execution_part",
                 "How long the parts of execution took, of the commands that are timed.",
             ),
-            "part",
-            parts
-                .iter()
-                .map(|(name, times)| ((*name).to_owned(), times)),
+            &labelled("part", self.shared.execution.parts()),
         )
     }
 
@@ -328,11 +289,10 @@ impl Page {
         to.gauge("ready", "1 while commands are taken.", is_ready)?;
         let snapshot = self.snapshot.as_ref();
         let counts = snapshot.map_or([0; 3], |snapshot| snapshot.sessions);
-        let sessions = Role::ALL.iter().zip(counts);
+        let counts = counts.map(|count| count as f64);
         to.gauges(
             ("sessions", "Sessions that are connected."),
-            "role",
-            sessions.map(|(role, count)| (role.name().to_owned(), count as f64)),
+            &labelled("role", Role::ALL.map(Role::name).into_iter().zip(counts)),
         )?;
         let connections = shared.connection_slots.taken() as f64;
         to.gauge("connections", "Connections that are open.", connections)?;
@@ -352,22 +312,18 @@ impl Page {
             "Connections that were not welcomed.",
             read(&counters.hellos_refused),
         )?;
+        let endings = counters.endings();
+        let endings = endings.map(|(why, count)| (format!("{why:?}"), count));
         to.counters(
             ("connections_ended", "Connections that ended, by reason."),
-            "reason",
-            counters
-                .endings()
-                .map(|(why, count)| (format!("{why:?}"), count)),
+            &labelled("reason", endings),
         )?;
         to.counters(
             (
                 "refusals",
                 "Commands and queries that were refused, by reason.",
             ),
-            "reason",
-            counters
-                .refusals()
-                .map(|(why, count)| (why.to_owned(), count)),
+            &labelled("reason", counters.refusals()),
         )?;
         let bytes = snapshot.map_or(0, |snapshot| snapshot.out_bytes) as f64;
         to.gauge(
@@ -444,10 +400,7 @@ impl Page {
         if let Some(conditions) = &self.shared.conditions {
             to.counters(
                 ("faults", "Commands that met a fault of the network."),
-                "fault",
-                conditions
-                    .fault_counts()
-                    .map(|(fault, count)| (fault.to_owned(), count)),
+                &labelled("fault", conditions.fault_counts()),
             )?;
         }
         let Some(flow) = self.shared.flow.get() else {
@@ -455,10 +408,7 @@ impl Page {
         };
         to.counters(
             ("flow", "What the market that trades beside users has done."),
-            "what",
-            flow.all()
-                .map(|(what, count)| (what.to_owned(), count))
-                .into_iter(),
+            &labelled("what", flow.all()),
         )
     }
 }
@@ -530,10 +480,10 @@ fn journal(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
         "1 where the last attempt failed: nothing is deleted meanwhile.",
         f64::from(archive.failed.is_some()),
     )?;
-    let unit = Unit::Seconds;
-    let help = "How long a commit took.";
-    let family = to.family("journal_commit", help, Some(&unit), MetricType::Histogram)?;
-    histogram_of(family, &journal.commit_ns, &BOUNDS_NS, 1e9)?;
+    to.seconds(
+        ("journal_commit", "How long a commit took."),
+        &[(Vec::new(), &journal.commit_ns)],
+    )?;
     let help = "Commands that a commit made durable.";
     let family = to.family("journal_group_commands", help, None, MetricType::Histogram)?;
     histogram_of(family, &journal.group, &BOUNDS_COUNT, 1.0)
@@ -541,27 +491,27 @@ fn journal(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
 
 fn stages(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
     let stages = &stats.stages.stages;
-    let of_stages = || stages.iter().map(|stage| (stage.name.clone(), stage));
+    let counts = stages.iter().map(|stage| (&stage.name, stage.events));
+    let queueing = stages.iter().map(|stage| (&stage.name, &stage.queueing_ns));
+    let service = stages.iter().map(|stage| (&stage.name, &stage.service_ns));
     to.counters(
         ("stage_events", "Events that have passed a stage."),
-        "stage",
-        of_stages().map(|(name, stage)| (name, stage.events)),
+        &labelled("stage", counts),
     )?;
     to.seconds(
         ("stage_wait", "How long sampled events waited for a stage."),
-        "stage",
-        of_stages().map(|(name, stage)| (name, &stage.queueing_ns)),
+        &labelled("stage", queueing),
     )?;
     to.seconds(
         (
             "stage_service",
             "How long a stage was at work for sampled events.",
         ),
-        "stage",
-        of_stages().map(|(name, stage)| (name, &stage.service_ns)),
+        &labelled("stage", service),
     )?;
-    let unit = Unit::Seconds;
     let help = "How long sampled events took from submission to publishing.";
-    let family = to.family("pipeline", help, Some(&unit), MetricType::Histogram)?;
-    histogram_of(family, &stats.stages.end_to_end_ns, &BOUNDS_NS, 1e9)
+    to.seconds(
+        ("pipeline", help),
+        &[(Vec::new(), &stats.stages.end_to_end_ns)],
+    )
 }

@@ -1,11 +1,13 @@
 //! Notes of a gateway in this process, which go into the records of its users' commands.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Notes;
 use thalweg_exchange::session::Role;
+
+use crate::lock;
 
 /// Notes that the gateway has of its orders, by user and sequence: they are kept in the records of
 /// the commands, so that the gateways of other replicas have them, as
@@ -16,18 +18,14 @@ pub struct OrderNotes(Arc<Mutex<NoteMap>>);
 type NoteMap = HashMap<(i64, u64), Arc<[u8]>>;
 
 impl OrderNotes {
-    fn lock(&self) -> MutexGuard<'_, NoteMap> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Takes the note of a command that is about to be sent, until that has an outcome.
     pub fn put(&self, user: UserId, sequence: u64, note: Arc<[u8]>) {
-        self.lock().insert((user.0, sequence), note);
+        lock(&self.0).insert((user.0, sequence), note);
     }
 
     /// Gives up the note of a command that has its outcome.
     pub fn remove(&self, user: UserId, sequence: u64) {
-        self.lock().remove(&(user.0, sequence));
+        lock(&self.0).remove(&(user.0, sequence));
     }
 
     /// Returns the call for the notes of the sessions with this number.
@@ -35,7 +33,7 @@ impl OrderNotes {
         let own = self.clone();
         Notes(Some(Arc::new(move |key, sequence| {
             let is_gateway = key.role == Role::Trade && key.number == number;
-            let note = is_gateway.then(|| own.lock().get(&(key.holder, sequence.0)).cloned());
+            let note = is_gateway.then(|| lock(&own.0).get(&(key.holder, sequence.0)).cloned());
             note.flatten()
         })))
     }

@@ -1,13 +1,15 @@
 //! The ways of single commands: noted by the publisher, while somebody watches, of those that the
 //! exchange has stamped. It never waits for who reads them.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use thalweg_exchange::Command;
 use thalweg_exchange::service::Outcome;
 use thalweg_measure::clock::Clock;
+
+use crate::lock;
 
 /// Commands that are noted between two readings at most.
 const NOTED_MAX: usize = 1 << 14;
@@ -89,7 +91,7 @@ impl Passages {
         if outcome.stamps.is_none() || !self.is_watched.load(Ordering::Relaxed) {
             return;
         }
-        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = lock(&self.noted);
         if noted.len() < NOTED_MAX {
             noted.extend(Passage::of(outcome));
         }
@@ -99,7 +101,7 @@ impl Passages {
     pub(crate) fn take(&self) -> Vec<Passage> {
         // ORDERING: Relaxed; see note().
         self.is_watched.store(true, Ordering::Relaxed);
-        std::mem::take(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.noted))
     }
 
     /// Has nothing noted any more.

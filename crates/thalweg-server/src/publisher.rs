@@ -4,7 +4,7 @@
 //! gathered in an [`Outgoing`], which that thread delivers after the call.
 
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use thalweg_exchange::codec::session::{
     ANSWER_BYTES, AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, QueryResult, answer_frame,
@@ -24,6 +24,7 @@ use crate::feed::{Feed, Tape};
 use crate::flow::FlowCounts;
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 use crate::listing::{LIST_TAG, Listing};
+use crate::lock;
 use crate::replication::feed_epoch;
 use crate::report_readers::{LastReader, ReportReaders};
 
@@ -169,7 +170,7 @@ impl Publisher {
                 }
             }
             Published::Failed(failed) => {
-                let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut mailbox = lock(&self.mailbox);
                 mailbox.failed = Some(failed.clone());
             }
             _ => {}
@@ -196,7 +197,7 @@ impl Publisher {
     }
 
     fn hand_over(&mut self) {
-        let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut mailbox = lock(&self.mailbox);
         mailbox.append(&mut self.outgoing);
     }
 

@@ -1,10 +1,12 @@
 //! The users whose reports a session wants: the publisher makes no frames for others.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use thalweg_exchange::UserId;
+
+use crate::lock;
 
 /// See the [module](self). Sessions enter and leave on the thread that publishes.
 #[derive(Debug, Default)]
@@ -16,7 +18,7 @@ pub(crate) struct ReportReaders {
 impl ReportReaders {
     /// Sets whether a session wants the reports of a user.
     pub(crate) fn set(&self, user: UserId, is_wanted: bool) {
-        let mut users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut users = lock(&self.users);
         match is_wanted {
             true => users.insert(user),
             false => users.remove(&user),
@@ -26,7 +28,7 @@ impl ReportReaders {
     }
 
     fn has(&self, user: UserId) -> bool {
-        let users = self.users.lock().unwrap_or_else(PoisonError::into_inner);
+        let users = lock(&self.users);
         users.contains(&user)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use mio::Waker;
@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 use crate::connection_slots::ConnectionSlot;
 use crate::error::ServeError;
 use crate::keys::Keys;
+use crate::lock;
 use crate::session::Terms;
 
 /// How long the exchange's statistics are waited for.
@@ -89,7 +90,7 @@ impl Requests {
         let Some((sender, waker)) = self.way.get() else {
             return false;
         };
-        let sender = sender.lock().unwrap_or_else(PoisonError::into_inner);
+        let sender = lock(sender);
         let is_sent = sender.send(request).is_ok();
         drop(sender);
         is_sent && waker.wake().is_ok()

@@ -28,7 +28,7 @@ use crate::error::ServeError;
 use crate::exchange_thread::{ExchangeThread, WAKER};
 use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
-use crate::gateway_link::{ConnectionRate, GatewayLink, OpenOrderLists, PrimaryAddress};
+use crate::gateway_link::{ExchangeHandle, GatewayLink};
 use crate::gateway_observer::GatewayObserver;
 use crate::instruments::Instruments;
 use crate::keys;
@@ -240,10 +240,8 @@ impl Server {
             reports: self.shared.reports.get()?.clone(),
             copy: self.copy.take()?,
             open_orders_max: self.recovered.limits.open_orders,
-            connection_rate: ConnectionRate::new(Arc::clone(&self.shared)),
             notes: self.shared.order_notes.clone(),
-            primary: PrimaryAddress::new(Arc::clone(&self.shared)),
-            open_orders: OpenOrderLists::new(Arc::clone(&self.shared)),
+            exchange: ExchangeHandle::new(Arc::clone(&self.shared)),
             conditions: self.shared.conditions.clone(),
             observer: GatewayObserver::new(
                 Arc::clone(&self.shared.gateway_rows),

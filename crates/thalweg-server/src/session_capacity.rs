@@ -1,15 +1,19 @@
 //! Whether all sessions that keys may open fit into those that the exchange remembers. None is ever
 //! forgotten, so that no command is executed twice; so there must be room for each before it comes.
 
-use std::{error, fmt};
-
 use thalweg_exchange::session::SessionKey;
+use thiserror::Error;
 
 use crate::config::Sessions;
 use crate::keys::Keys;
 
 /// There may be more sessions than the exchange remembers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "sessions.remembered_max is {max}, and {} are needed: {holders} holders of keys with \
+     {per_holder} sessions each (sessions.per_holder), and {others} that others have had",
+    holders * u64::from(*per_holder) + others
+)]
 pub struct TooManySessions {
     /// Users and administrators whose keys may send commands.
     pub holders: u64,
@@ -20,25 +24,6 @@ pub struct TooManySessions {
     /// `sessions.remembered_max`.
     pub max: u32,
 }
-
-impl fmt::Display for TooManySessions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            holders,
-            per_holder,
-            others,
-            max,
-        } = self;
-        write!(
-            f,
-            "sessions.remembered_max is {max}, and {} are needed: {holders} holders of keys with \
-             {per_holder} sessions each (sessions.per_holder), and {others} that others have had",
-            holders * u64::from(*per_holder) + others
-        )
-    }
-}
-
-impl error::Error for TooManySessions {}
 
 /// Whether there is room, beside these sessions, for those that holders of keys may open.
 pub(crate) fn check(

@@ -21,6 +21,7 @@ use crate::gateway_observer::GatewayRows;
 use crate::keys::{self, KeyHash, Keys};
 use crate::lifecycle::Lifecycle;
 use crate::listing::Listing;
+use crate::lock;
 use crate::order_notes::OrderNotes;
 use crate::replication::ReplicaFigures;
 use crate::report_readers::ReportReaders;
@@ -111,13 +112,13 @@ impl Shared {
 
     /// Notes the figures of a replica.
     pub(crate) fn note_replica(&self, figures: ReplicaFigures) {
-        *self.replica.lock().unwrap_or_else(PoisonError::into_inner) = Some(figures);
+        *lock(&self.replica) = Some(figures);
     }
 
     /// Returns the figures of a replica, as they were noted last, and whether its thread hangs: it
     /// may not be the primary any more then.
     pub(crate) fn replica(&self, now: Instant) -> Option<(ReplicaFigures, bool)> {
-        let replica = self.replica.lock().unwrap_or_else(PoisonError::into_inner);
+        let replica = lock(&self.replica);
         let mut figures = replica.clone()?;
         let is_hung = figures.is_hung(now);
         figures.stats.leads &= !is_hung;

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::session::SessionKey;
 
 use crate::config::Sessions;
+use crate::lock;
 
 /// A bucket that holds `burst` tokens at most and gains `per_s` of them a second.
 #[derive(Debug)]
@@ -108,7 +109,7 @@ impl LogLimit {
 
     /// Returns how many lines were left out before this one, or `None` where it is left out, too.
     pub(crate) fn pass(&self, now: Instant) -> Option<u64> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         let (bucket, left_out) = &mut *inner;
         if bucket.take(1, now) {
             return Some(std::mem::take(left_out));

@@ -4,6 +4,8 @@ use std::num::IntErrorKind;
 use std::str::Split;
 
 use super::error::{StreamError, StreamErrorKind};
+use crate::command::{SymbolSpec, SymbolType};
+use crate::ids::{CurrencyId, SymbolId};
 
 /// The fields of a line, taken from left to right.
 pub(super) struct Fields<'a> {
@@ -110,6 +112,31 @@ impl<'a> Fields<'a> {
                     allowed,
                 })
             })
+    }
+
+    /// The fields of a symbol, of which the last ones are between `scale` and between `fee`.
+    pub(super) fn symbol(
+        mut self,
+        scale: (i64, i64),
+        fee: (i64, i64),
+    ) -> Result<SymbolSpec, StreamError> {
+        let id = SymbolId(self.i32("symbol")?);
+        let type_code = self.within("type", (0, 2))?;
+        let spec = SymbolSpec {
+            id,
+            symbol_type: SymbolType::ALL[usize::try_from(type_code).expect("0 to 2")],
+            base_currency: CurrencyId(self.i32("base currency")?),
+            quote_currency: CurrencyId(self.i32("quote currency")?),
+            base_scale: self.within("base scale", scale)?,
+            quote_scale: self.within("quote scale", scale)?,
+            taker_fee: self.within("taker fee", fee)?,
+            maker_fee: self.within("maker fee", fee)?,
+            margin_buy: self.within("margin buy", fee)?,
+            margin_sell: self.within("margin sell", fee)?,
+            ..SymbolSpec::default()
+        };
+        self.end()?;
+        Ok(spec)
     }
 
     /// There must be no further field.

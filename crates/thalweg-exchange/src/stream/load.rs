@@ -105,27 +105,7 @@ fn header(text: &str) -> Result<SymbolSpec, StreamError> {
             expected: "# symbol,id,type,…",
         }));
     }
-    let id = SymbolId(fields.i32("symbol")?);
-    let symbol_type = match fields.within("type", (0, 2))? {
-        0 => SymbolType::CurrencyPair,
-        1 => SymbolType::Futures,
-        _ => SymbolType::Option,
-    };
-    let spec = SymbolSpec {
-        id,
-        symbol_type,
-        base_currency: CurrencyId(fields.i32("base currency")?),
-        quote_currency: CurrencyId(fields.i32("quote currency")?),
-        base_scale: fields.within("base scale", POSITIVE)?,
-        quote_scale: fields.within("quote scale", POSITIVE)?,
-        taker_fee: fields.within("taker fee", NOT_NEGATIVE)?,
-        maker_fee: fields.within("maker fee", NOT_NEGATIVE)?,
-        margin_buy: fields.within("margin buy", NOT_NEGATIVE)?,
-        margin_sell: fields.within("margin sell", NOT_NEGATIVE)?,
-        ..SymbolSpec::default()
-    };
-    fields.end()?;
-    Ok(spec)
+    fields.symbol(POSITIVE, NOT_NEGATIVE)
 }
 
 fn user(mut fields: Fields<'_>) -> Result<AccountSpec, StreamError> {

@@ -10,19 +10,11 @@ use std::io::BufRead;
 use super::error::{StreamError, StreamErrorKind};
 use super::fields::Fields;
 use super::lines::Lines;
-use crate::command::{
-    AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec, SymbolType,
-};
+use crate::command::{AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::rules::Rules;
 
 const MARGIN: &str = "marginTrading=";
-const SYMBOL_TYPES: &[SymbolType] = &[
-    SymbolType::CurrencyPair,
-    SymbolType::Futures,
-    SymbolType::Option,
-];
-const ADJUSTMENT_KINDS: &[AdjustmentKind] = &[AdjustmentKind::Adjustment, AdjustmentKind::Suspend];
 
 /// One thing in a recorded stream. Comments are skipped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -212,24 +204,9 @@ fn is_output(kind: &str) -> bool {
     KINDS.contains(&kind.strip_prefix(['+', '-']).unwrap_or(kind))
 }
 
-fn symbol(mut fields: Fields<'_>) -> Result<SymbolSpec, StreamError> {
-    let id = SymbolId(fields.i32("symbol")?);
-    let type_code = fields.within("type", (0, 2))?;
-    let spec = SymbolSpec {
-        id,
-        symbol_type: SYMBOL_TYPES[usize::try_from(type_code).expect("0 to 2")],
-        base_currency: CurrencyId(fields.i32("base currency")?),
-        quote_currency: CurrencyId(fields.i32("quote currency")?),
-        base_scale: fields.i64("base scale")?,
-        quote_scale: fields.i64("quote scale")?,
-        taker_fee: fields.i64("taker fee")?,
-        maker_fee: fields.i64("maker fee")?,
-        margin_buy: fields.i64("margin buy")?,
-        margin_sell: fields.i64("margin sell")?,
-        ..SymbolSpec::default()
-    };
-    fields.end()?;
-    Ok(spec)
+fn symbol(fields: Fields<'_>) -> Result<SymbolSpec, StreamError> {
+    let any = (i64::MIN, i64::MAX);
+    fields.symbol(any, any)
 }
 
 fn account(mut fields: Fields<'_>) -> Result<AccountSpec, StreamError> {
@@ -301,7 +278,7 @@ fn balance(fields: &mut Fields<'_>) -> Result<Command, StreamError> {
     let amount = fields.i64("amount")?;
     let transaction_id = fields.i64("transaction id")?;
     let kind = fields.within("adjustment type", (0, 1))?;
-    let kind = ADJUSTMENT_KINDS[usize::try_from(kind).expect("0 or 1")];
+    let kind = AdjustmentKind::ALL[usize::try_from(kind).expect("0 or 1")];
     Ok(Command::Balance {
         uid,
         currency,

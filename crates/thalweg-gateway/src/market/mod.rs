@@ -31,7 +31,7 @@ mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use thalweg_exchange::market::{Body, LevelDelta, Message, Snapshot};
@@ -50,10 +50,10 @@ pub(crate) use self::outbox::{Budget, Item, Outbox, SharedEvent, Subscription, T
 use self::stream::StreamEvent;
 pub(crate) use self::stream::{Kind, Label};
 pub(crate) use self::symbol_market::{AVERAGE_MINUTES, SymbolMarket};
-pub(crate) use self::ticker::Ticker;
 use self::topics::{Progress, Topics};
 pub(crate) use self::trade::{AggregateTrade, Trade, Trades};
 pub(crate) use self::units::{Units, percent};
+use crate::lock;
 use crate::time_unit::now_us;
 
 /// The time between two ticks.
@@ -86,10 +86,6 @@ pub(crate) struct Market {
     has_changed: Notify,
     topics: Topics,
     budget: Arc<Budget>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Market {

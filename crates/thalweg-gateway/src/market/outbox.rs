@@ -12,12 +12,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::stream::StreamEvent;
+use crate::lock;
 use crate::time_unit::TimeUnit;
 
 /// Bytes that wait at most.
@@ -161,10 +162,6 @@ pub(crate) struct Outbox {
     filled: Notify,
     cut: Notify,
     budget: Arc<Budget>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Outbox {

@@ -1,12 +1,13 @@
 //! Which connection follows which stream.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use thalweg_exchange::SymbolId;
 
 use super::outbox::{Outbox, SharedEvent, Subscription};
 use super::stream::{Kind, StreamEvent};
+use crate::lock;
 
 /// A stream: what of which symbol.
 type Topic = (SymbolId, Kind);
@@ -40,10 +41,6 @@ pub(super) struct Progress {
 pub(super) struct Topics(Mutex<Registry>);
 
 impl Topics {
-    fn lock(&self) -> MutexGuard<'_, Registry> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Adds a follower, and calls `watch` before another thread makes events. Returns its id.
     pub(super) fn follow(
         &self,
@@ -52,7 +49,7 @@ impl Topics {
         subscription: &Arc<Subscription>,
         watch: impl FnOnce(),
     ) -> u64 {
-        let mut registry = self.lock();
+        let mut registry = lock(&self.0);
         watch();
         let id = registry.next;
         registry.next += 1;
@@ -67,7 +64,7 @@ impl Topics {
 
     /// Removes a follower, and calls `unwatch` if it was the stream's last.
     pub(super) fn leave(&self, topic: Topic, id: u64, unwatch: impl FnOnce()) {
-        let mut registry = self.lock();
+        let mut registry = lock(&self.0);
         if let Some(followers) = registry.topics.get_mut(&topic) {
             followers.remove(&id);
             if followers.is_empty() {
@@ -85,7 +82,7 @@ impl Topics {
     /// there.
     pub(super) fn publish(&self, events: &[StreamEvent], progress: &mut Progress) -> bool {
         let mut left = PUSHED_TOGETHER;
-        let registry = self.lock();
+        let registry = lock(&self.0);
         while let Some(event) = events.get(progress.done) {
             if left == 0 {
                 return false;
@@ -113,7 +110,7 @@ impl Topics {
 
     /// Cuts all connections that follow a stream of a symbol.
     pub(super) fn cut(&self, symbol: SymbolId, why: &'static str) {
-        let registry = self.lock();
+        let registry = lock(&self.0);
         let own = registry.topics.iter().filter(|((of, _), _)| *of == symbol);
         for follower in own.flat_map(|(_, followers)| followers.values()) {
             follower.outbox.cut_with(why);
@@ -122,7 +119,7 @@ impl Topics {
 
     /// Returns how many streams are followed, and by how many subscriptions together.
     pub(super) fn counts(&self) -> (usize, usize) {
-        let registry = self.lock();
+        let registry = lock(&self.0);
         let followers = registry.topics.values().map(BTreeMap::len).sum();
         (registry.topics.len(), followers)
     }

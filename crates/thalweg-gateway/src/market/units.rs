@@ -1,7 +1,6 @@
 //! Integers as decimals.
 
-use std::fmt;
-
+use crate::decimal::Decimal;
 use crate::symbols::Symbol;
 
 /// How integers of one kind are written: as multiples of a step.
@@ -20,28 +19,6 @@ impl Unit {
             scaled: value.into().saturating_mul(self.factor.into()),
             decimals: self.decimals,
         }
-    }
-}
-
-/// An integer with a decimal point in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Decimal {
-    /// All digits.
-    pub(crate) scaled: i128,
-    /// How many of them are behind the point.
-    pub(crate) decimals: u8,
-}
-
-impl fmt::Display for Decimal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.scaled < 0 { "-" } else { "" };
-        let scaled = self.scaled.unsigned_abs();
-        if self.decimals == 0 {
-            return write!(f, "{sign}{scaled}");
-        }
-        let one = 10_u128.pow(self.decimals.into());
-        let width = usize::from(self.decimals);
-        write!(f, "{sign}{}.{:0width$}", scaled / one, scaled % one)
     }
 }
 

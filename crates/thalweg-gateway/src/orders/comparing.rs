@@ -260,8 +260,8 @@ mod tests {
         unsent.created_us = 7;
         let orders = &fixture.state().orders;
         let record = super::super::Record::Order(Box::new(unsent));
-        let lsn = orders.append(&record).expect("there is room");
-        orders.commit(lsn).expect("there is room");
+        let lsn = orders.log().append(&record).expect("there is room");
+        orders.log().commit(lsn).expect("there is room");
         let follower = fixture.restart(number + 7).await;
         let next = fixture.read_again(&follower.state);
         for state in [&*follower.state, &next] {
@@ -341,8 +341,8 @@ mod tests {
         followed.memory().insert(order.clone());
         let orders = &fixture.state().orders;
         let record = super::super::Record::Order(Box::new(order));
-        let lsn = orders.append(&record).expect("there is room");
-        orders.commit(lsn).expect("there is room");
+        let lsn = orders.log().append(&record).expect("there is room");
+        orders.log().commit(lsn).expect("there is room");
         id
     }
 

@@ -1,12 +1,13 @@
 //! The followers of a user's events: few of a user, and each event is written as text once for all.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::broadcast;
 
 use super::event::UserEvent;
 use crate::error::ApiError;
+use crate::lock;
 use crate::time_unit::TimeUnit;
 
 /// Followers of a user at once, on all connections.
@@ -51,16 +52,12 @@ pub(crate) struct Following {
 }
 
 impl Followers {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Follows events from now on.
     ///
     /// # Errors
     /// -1034.
     pub(super) fn follow(self: &Arc<Self>) -> Result<(Following, Events), ApiError> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.count == FOLLOWERS_MAX {
             return Err(ApiError::FOLLOWERS);
         }
@@ -75,12 +72,12 @@ impl Followers {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().count == 0
+        lock(&self.0).count == 0
     }
 
     /// Sends an event, if the user has followers. Returns whether there are any.
     pub(super) fn send(&self, event: Option<UserEvent>) -> bool {
-        let state = self.lock();
+        let state = lock(&self.0);
         let Some(sender) = &state.sender else {
             return false;
         };
@@ -99,7 +96,7 @@ impl Following {
         if self.has_left.swap(true, Ordering::Relaxed) {
             return;
         }
-        let mut state = self.of.lock();
+        let mut state = lock(&self.of.0);
         state.count -= 1;
         if state.count == 0 {
             state.sender = None;

@@ -6,15 +6,15 @@
 //! lower one may be of a place before the question, and answers nothing.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Reports;
 use thalweg_exchange::session::{Role, SessionKey};
-use thalweg_server::{OpenOrderLists, OpenOrdersOf};
+use thalweg_server::{ExchangeHandle, OpenOrdersOf};
 use tokio::sync::Notify;
 
-use super::lock;
+use crate::lock;
 
 /// Users that are asked for at a time.
 const ASKED_MAX: usize = 8;
@@ -51,7 +51,7 @@ impl Waiting {
 /// See the [module](self).
 #[derive(Debug)]
 pub(super) struct Lists {
-    exchange: OpenOrderLists,
+    exchange: ExchangeHandle,
     reports: Reports,
     /// The number of the gateway's sessions.
     number: u32,
@@ -60,7 +60,7 @@ pub(super) struct Lists {
 }
 
 impl Lists {
-    pub(super) fn new(exchange: OpenOrderLists, reports: Reports, number: u32) -> Self {
+    pub(super) fn new(exchange: ExchangeHandle, reports: Reports, number: u32) -> Self {
         Self {
             exchange,
             reports,
@@ -68,10 +68,6 @@ impl Lists {
             waiting: Mutex::default(),
             compared: Notify::new(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.waiting)
     }
 
     /// Returns the last sequence of a user's session with the gateway that was executed.
@@ -83,7 +79,7 @@ impl Lists {
     /// Has a user's orders compared with a list that is made from now on. Returns its token, or one
     /// below it and above those of all lists that were asked for before.
     pub(super) fn want(&self, user: UserId) -> u64 {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         let token = waiting.next;
         if let Some(asked) = waiting.asked.get_mut(&user) {
             asked.is_again = true;
@@ -107,27 +103,27 @@ impl Lists {
                 is_again: false,
             };
             waiting.asked.insert(user, asked);
-            self.exchange.ask(user, token);
+            self.exchange.ask_open_orders(user, token);
         }
     }
 
     /// Asks again for all that are on their way: the drop copy has dropped entries. What had been
     /// executed stays that of the first time, since it may be the first list that comes.
     pub(super) fn ask_again(&self) {
-        for (user, asked) in &self.lock().asked {
-            self.exchange.ask(*user, asked.token);
+        for (user, asked) in &lock(&self.waiting).asked {
+            self.exchange.ask_open_orders(*user, asked.token);
         }
     }
 
     /// Returns the question that a list answers, if it is waited for.
     pub(super) fn answered(&self, list: &OpenOrdersOf) -> Option<Asked> {
-        let asked = self.lock().asked.get(&list.user).copied();
+        let asked = lock(&self.waiting).asked.get(&list.user).copied();
         asked.filter(|asked| list.token >= asked.token)
     }
 
     /// A user was compared with the list that was waited for.
     pub(super) fn done(&self, user: UserId) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if waiting.asked.remove(&user).is_some_and(|one| one.is_again) {
             waiting.push(user);
         }
@@ -138,13 +134,13 @@ impl Lists {
 
     /// Returns whether no list is waited for.
     pub(super) fn is_done(&self) -> bool {
-        let waiting = self.lock();
+        let waiting = lock(&self.waiting);
         waiting.asked.is_empty() && waiting.wanted.is_empty()
     }
 
     /// Returns whether a user's list is waited for.
     pub(super) fn has(&self, user: UserId) -> bool {
-        let waiting = self.lock();
+        let waiting = lock(&self.waiting);
         waiting.asked.contains_key(&user) || waiting.wanted.contains(&user)
     }
 

@@ -13,12 +13,12 @@ use thalweg_exchange::UserId;
 use thalweg_exchange::codec::{REPORT_BYTES, decode_report, encode_report};
 use thalweg_exchange::session::ReportNumber;
 use thalweg_journal::{GroupCommit, Journal, JournalOptions, Lsn, Reader, Shared};
+use thalweg_server::private_files::make_directory;
 
 use super::fields::{Bytes, Writer, decode_order, decode_trade, encode_order, encode_trade};
 use super::kept::{self, Kept};
 use super::order::Order;
 use crate::GatewayError;
-use crate::keys::private_directory;
 use crate::market::Trade;
 use crate::reported::Reported;
 
@@ -120,7 +120,7 @@ impl Log {
     /// # Errors
     /// Files that cannot be read or written.
     pub(crate) fn open(directory: &Path, checkpoint_bytes: u64) -> Result<Self, GatewayError> {
-        private_directory(directory).map_err(|source| GatewayError::File {
+        make_directory(directory).map_err(|source| GatewayError::File {
             path: directory.to_owned(),
             source,
         })?;

@@ -65,6 +65,7 @@ use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
 use crate::error::ApiError;
+use crate::lock;
 use crate::reported::Reported;
 use crate::symbols::Symbols;
 
@@ -86,7 +87,7 @@ pub(crate) struct User {
 
 impl User {
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.memory)
     }
 }
 
@@ -124,7 +125,7 @@ impl Orders {
     ) -> Result<Self, GatewayError> {
         let log = Log::open(directory, config.checkpoint_bytes)?;
         let committer = Committer::start(log.clone()).map_err(GatewayError::Threads)?;
-        let primary = Primary::new(link.primary.clone());
+        let primary = Primary::new(link.exchange.clone());
         Ok(Self {
             log,
             committer,
@@ -138,7 +139,7 @@ impl Orders {
             },
             primary,
             lists: Arc::new(Lists::new(
-                link.open_orders.clone(),
+                link.exchange.clone(),
                 link.reports.clone(),
                 link.session,
             )),
@@ -291,16 +292,6 @@ impl Orders {
             }
             _ => vec![(number, report)],
         }
-    }
-
-    /// Appends a record.
-    pub(crate) fn append(&self, record: &Record) -> Result<Lsn, GatewayError> {
-        self.log.append(record)
-    }
-
-    /// Waits until a record is durable. Blocks the thread.
-    pub(crate) fn commit(&self, lsn: Lsn) -> Result<(), GatewayError> {
-        self.log.commit(lsn)
     }
 
     /// Begins to follow users whose reports before now are not wanted. Returns records for the log.
@@ -679,8 +670,4 @@ impl Orders {
         let balances = balances.collect();
         Ok((view, balances))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,16 +9,19 @@ use crate::rest::TimeUnit;
 use crate::symbols::Symbol;
 
 macro_rules! names {
-    ($(#[$doc:meta])* $type:ident { $($variant:ident = $code:literal, $name:literal;)* }) => {
+    ($(#[$doc:meta])* $type:ident {
+        $($(#[$variant_doc:meta])* $variant:ident = $code:literal, $name:literal;)*
+    }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub(crate) enum $type { $($variant = $code),* }
+        pub(crate) enum $type { $($(#[$variant_doc])* $variant = $code),* }
 
         impl $type {
             pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name),* }
             }
 
+            #[allow(dead_code, reason = "no request names a status")]
             pub(crate) fn named(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
             }
@@ -50,57 +53,25 @@ names! {
     }
 }
 
-/// The status of an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Status {
-    Pending = 0,
-    New = 1,
-    PartiallyFilled = 2,
-    Filled = 3,
-    Canceled = 4,
-    Rejected = 5,
-    Expired = 6,
-    ExpiredInMatch = 7,
-    /// Its command was executed, and its reports are lost.
-    Unknown = 8,
+names! {
+    /// The status of an order.
+    Status {
+        Pending = 0, "PENDING_NEW";
+        New = 1, "NEW";
+        PartiallyFilled = 2, "PARTIALLY_FILLED";
+        Filled = 3, "FILLED";
+        Canceled = 4, "CANCELED";
+        Rejected = 5, "REJECTED";
+        Expired = 6, "EXPIRED";
+        ExpiredInMatch = 7, "EXPIRED_IN_MATCH";
+        /// Its command was executed, and its reports are lost.
+        Unknown = 8, "UNKNOWN";
+    }
 }
 
 const OUT_OF_BUDGET: CancelReason = CancelReason::Left(RejectReason::Budget);
 
 impl Status {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Pending => "PENDING_NEW",
-            Self::New => "NEW",
-            Self::PartiallyFilled => "PARTIALLY_FILLED",
-            Self::Filled => "FILLED",
-            Self::Canceled => "CANCELED",
-            Self::Rejected => "REJECTED",
-            Self::Expired => "EXPIRED",
-            Self::ExpiredInMatch => "EXPIRED_IN_MATCH",
-            Self::Unknown => "UNKNOWN",
-        }
-    }
-
-    pub(super) fn from_code(code: u8) -> Option<Self> {
-        use Status::{
-            Canceled, Expired, ExpiredInMatch, Filled, New, PartiallyFilled, Pending, Rejected,
-            Unknown,
-        };
-        let all = [
-            Pending,
-            New,
-            PartiallyFilled,
-            Filled,
-            Canceled,
-            Rejected,
-            Expired,
-            ExpiredInMatch,
-            Unknown,
-        ];
-        all.get(usize::from(code)).copied()
-    }
-
     /// Returns whether queries show an order with this status.
     pub(super) const fn is_shown(self) -> bool {
         !matches!(self, Self::Pending | Self::Unknown)

@@ -1,11 +1,11 @@
 //! The commands that are applied, and the tasks that wait for one of them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use tokio::sync::oneshot;
 
-use super::lock;
+use crate::lock;
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -20,18 +20,14 @@ struct Waiting {
 pub(super) struct Passed(Mutex<Waiting>);
 
 impl Passed {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.0)
-    }
-
     /// Returns the number below which all commands are applied.
     pub(super) fn next(&self) -> u64 {
-        self.lock().next
+        lock(&self.0).next
     }
 
     /// Wakes the tasks that wait for commands below a number, and no others.
     pub(super) fn pass(&self, next: u64) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.0);
         waiting.next = next;
         let later = waiting.tasks.split_off(&next);
         let reached = std::mem::replace(&mut waiting.tasks, later);
@@ -44,7 +40,7 @@ impl Passed {
     /// Waits until a command is applied.
     pub(super) async fn reach(&self, number: u64) {
         let reached = {
-            let mut waiting = self.lock();
+            let mut waiting = lock(&self.0);
             if waiting.next > number {
                 return;
             }
@@ -78,6 +74,6 @@ mod tests {
         passed.pass(9);
         assert!(second.now_or_never().is_some());
         assert!(passed.reach(8).now_or_never().is_some());
-        assert!(passed.lock().tasks.is_empty());
+        assert!(lock(&passed.0).tasks.is_empty());
     }
 }

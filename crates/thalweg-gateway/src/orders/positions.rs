@@ -2,14 +2,15 @@
 //! a time, so that they are in order, and until all are sent.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use thalweg_exchange::UserId;
 
 use super::event::UserEvent;
-use super::{Orders, User, lock};
+use super::{Orders, User};
 use crate::error::ApiError;
+use crate::lock;
 use crate::state::now_us;
 use crate::symbols::Symbols;
 
@@ -29,13 +30,9 @@ struct State {
 pub(super) struct Position(Mutex<State>);
 
 impl Position {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        lock(&self.0)
-    }
-
     /// Returns the currencies that are to be sent; without any the task is to end.
     fn take(&self) -> Option<BTreeSet<i32>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.is_sending = !state.currencies.is_empty();
         state
             .is_sending
@@ -49,7 +46,7 @@ impl Orders {
     pub(crate) fn moved(&self, id: UserId, currencies: BTreeSet<i32>) -> Option<Arc<User>> {
         let user = self.tracked(id)?;
         let was_sending = {
-            let mut state = user.position.lock();
+            let mut state = lock(&user.position.0);
             state.currencies.extend(currencies);
             std::mem::replace(&mut state.is_sending, true)
         };
@@ -70,7 +67,7 @@ impl Orders {
                     if self.gives_up(user, error) {
                         return;
                     }
-                    user.position.lock().currencies.extend(currencies);
+                    lock(&user.position.0).currencies.extend(currencies);
                     tokio::time::sleep(RETRY).await;
                 }
             }
@@ -81,7 +78,7 @@ impl Orders {
     /// whether it has.
     fn gives_up(&self, user: &User, error: ApiError) -> bool {
         // One that follows from now on has a report that is noted after this.
-        let mut state = user.position.lock();
+        let mut state = lock(&user.position.0);
         let is_unknown = error == ApiError::REJECTED_KEY;
         let is_over = is_unknown || self.check().is_err() || user.followers.is_empty();
         if is_over {

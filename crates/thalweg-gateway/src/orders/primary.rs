@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use thalweg_server::PrimaryAddress;
+use thalweg_server::ExchangeHandle;
 
 use crate::error::ApiError;
 
@@ -15,14 +15,14 @@ const FOLLOWS: u64 = u64::MAX;
 pub(super) struct Primary {
     /// The claim under which orders are taken here: 0 on one machine. A replica follows at first.
     claim: Arc<AtomicU64>,
-    address: PrimaryAddress,
+    exchange: ExchangeHandle,
 }
 
 impl Primary {
-    pub(super) fn new(address: PrimaryAddress) -> Self {
-        let first = if address.is_replica() { FOLLOWS } else { 0 };
+    pub(super) fn new(exchange: ExchangeHandle) -> Self {
+        let first = if exchange.is_replica() { FOLLOWS } else { 0 };
         let claim = Arc::new(AtomicU64::new(first));
-        Self { claim, address }
+        Self { claim, exchange }
     }
 
     /// Notes a claim; all that came before it is applied.
@@ -39,7 +39,7 @@ impl Primary {
     pub(super) fn claim(&self) -> Result<u64, ApiError> {
         // ORDERING: Acquire, pairs with the Release in note().
         match self.claim.load(Ordering::Acquire) {
-            FOLLOWS => Err(ApiError::follows(&self.address.get())),
+            FOLLOWS => Err(ApiError::follows(&self.exchange.primary())),
             claim => Ok(claim),
         }
     }

@@ -9,7 +9,7 @@ use super::{Answer, Call};
 use crate::error::ApiError;
 use crate::market::{
     AVERAGE_MINUTES, AggregateTrade, BestLevels, Candle, DAY, HOUR, Interval, Level, MINUTE, Range,
-    SymbolMarket, Ticker, Trade, Trades, Units, percent,
+    SymbolMarket, Trade, Trades, Units, percent,
 };
 use crate::params::Params;
 use crate::state::now_us;
@@ -242,26 +242,12 @@ fn is_mini(params: &Params) -> Result<bool, ApiError> {
     }
 }
 
-/// The trades of a time, as all tickers show them; times are in milliseconds since 1970.
-struct Window {
-    open_time: i64,
-    close_time: i64,
-    window: Candle,
-}
-
-impl From<&Ticker> for Window {
-    fn from(ticker: &Ticker) -> Self {
-        Self {
-            open_time: ticker.open_time,
-            close_time: ticker.close_time,
-            window: ticker.window,
-        }
-    }
-}
+/// The first and the last millisecond of a ticker, and its trades.
+type Window = (i64, i64, Candle);
 
 /// Returns the fields that all tickers have.
 fn window_row(call: &Call<'_>, symbol: &Symbol, units: &Units, shown: &Window) -> Value {
-    let window = &shown.window;
+    let (open_time, close_time, window) = shown;
     let price = |price: i64| text(units.price.text(price));
     json!({
         "symbol": symbol.name,
@@ -271,8 +257,8 @@ fn window_row(call: &Call<'_>, symbol: &Symbol, units: &Units, shown: &Window) -
         "lastPrice": price(window.close),
         "volume": text(units.size.text(window.volume)),
         "quoteVolume": text(units.quote.text(window.quote_volume)),
-        "openTime": call.unit.of_ms(shown.open_time),
-        "closeTime": call.unit.of_ms(shown.close_time),
+        "openTime": call.unit.of_ms(*open_time),
+        "closeTime": call.unit.of_ms(*close_time),
         "firstId": window.first,
         "lastId": window.last,
         "count": window.count(),
@@ -290,7 +276,12 @@ fn add_changes(row: &mut Value, units: &Units, window: &Candle) {
 pub(super) async fn ticker_24hr(call: &Call<'_>) -> Answer {
     let is_mini = is_mini(call.params)?;
     rows(call, SymbolMarket::ticker, |symbol, units, ticker| {
-        let mut row = window_row(call, symbol, units, &Window::from(ticker));
+        let mut row = window_row(
+            call,
+            symbol,
+            units,
+            &(ticker.open_time, ticker.close_time, ticker.window),
+        );
         if !is_mini {
             add_changes(&mut row, units, &ticker.window);
             row["prevClosePrice"] = text(units.price.text(ticker.previous_close));
@@ -317,7 +308,7 @@ fn windows(call: &Call<'_>, window: impl Fn(&SymbolMarket, i64) -> Window) -> An
     rows(call, window, |symbol, units, shown| {
         let mut row = window_row(call, symbol, units, shown);
         if !is_mini {
-            add_changes(&mut row, units, &shown.window);
+            add_changes(&mut row, units, &shown.2);
         }
         row
     })
@@ -342,7 +333,8 @@ pub(super) async fn ticker_rolling(call: &Call<'_>) -> Answer {
     let name = call.params.text("windowSize")?.unwrap_or("1d");
     let length = window_ms(name).ok_or_else(|| ApiError::invalid_data("windowSize"))?;
     windows(call, |market, now_ms| {
-        Window::from(&market.ticker_of(length, now_ms))
+        let ticker = market.ticker_of(length, now_ms);
+        (ticker.open_time, ticker.close_time, ticker.window)
     })
 }
 
@@ -360,11 +352,9 @@ pub(super) async fn ticker_trading_day(call: &Call<'_>) -> Answer {
     windows(call, |market, now_ms| {
         let open_time = Interval::DAY.open(now_ms);
         let today = market.candles.at(Interval::DAY, now_ms);
-        Window {
-            open_time,
-            close_time: Interval::DAY.next(open_time) - 1,
-            window: today.unwrap_or(Candle::flat(open_time, 0)),
-        }
+        let close_time = Interval::DAY.next(open_time) - 1;
+        let today = today.unwrap_or(Candle::flat(open_time, 0));
+        (open_time, close_time, today)
     })
 }
 

@@ -23,19 +23,12 @@ use crate::state::{State, now_us};
 pub(crate) use crate::time_unit::TimeUnit;
 
 /// A request of an endpoint, whose signature was checked where one is needed.
-#[derive(Debug)]
 pub(crate) struct Call<'c> {
     pub(crate) state: &'c Arc<State>,
     pub(crate) params: &'c Params,
     pub(crate) unit: TimeUnit,
     /// `None` where the endpoint needs none.
     pub(crate) key: Option<Arc<ApiKey>>,
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("State").finish_non_exhaustive()
-    }
 }
 
 impl Call<'_> {

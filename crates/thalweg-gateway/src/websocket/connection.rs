@@ -1,7 +1,7 @@
 //! The common parts of all WebSocket connections: writing, pings, the end.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures_util::stream::SplitSink;
@@ -14,6 +14,7 @@ use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Bytes, Error, Message, Utf8Bytes};
 
+use crate::lock;
 use crate::market::{Item, Outbox};
 use crate::state::State;
 
@@ -87,16 +88,12 @@ impl Frames {
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Counts> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts a frame.
     ///
     /// # Errors
     /// There were too many.
     pub(super) fn count(&self) -> Result<(), Close> {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         let now = Instant::now();
         let passed = now.duration_since(counts.counted).as_secs_f64();
         counts.counted = now;
@@ -108,7 +105,7 @@ impl Frames {
     }
 
     fn pong(&self, payload: &[u8]) {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         let number = str::from_utf8(payload)
             .ok()
             .and_then(|text| text.parse().ok());
@@ -119,7 +116,7 @@ impl Frames {
 
     /// Returns the number of the next ping, unless the last pong is too long ago.
     fn ping(&self) -> Option<u64> {
-        let mut counts = self.lock();
+        let mut counts = lock(&self.0);
         if counts.answered.elapsed() >= PONG {
             return None;
         }

@@ -26,6 +26,8 @@ use thalweg_exchange::durable::replication::LOG_FILE;
 use thalweg_exchange::durable::{Files, Storage};
 use thalweg_journal::{Lsn, Reader};
 
+use crate::private_files::make_directory;
+
 const PART: &str = "catch-up.part";
 const WHOLE: &str = "catch-up.whole";
 const MOVING: &str = "catch-up.moving";
@@ -40,19 +42,12 @@ pub(super) struct LockedDirectory<'d> {
     _lock: Box<dyn Any>,
 }
 
-/// Makes a directory that is its owner's alone, and the ones above it, where they are missing.
-fn private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(path)
-}
-
 /// Keeps other programs out of a directory, which is made if it is not there.
 ///
 /// # Errors
 /// Another program has it open, or the system refuses it.
 pub(super) fn hold(directory: &Path) -> io::Result<LockedDirectory<'_>> {
-    private_directory(directory)?;
+    make_directory(directory)?;
     let _lock = Box::new(locked(directory)?);
     Ok(LockedDirectory { directory, _lock })
 }
@@ -100,7 +95,7 @@ fn finish_by(directory: &Path, on_step: OnStep<'_>) -> io::Result<()> {
     let (whole, moving) = (directory.join(WHOLE), directory.join(MOVING));
     if whole.is_dir() {
         let aside = directory.join(ASIDE);
-        private_directory(&aside)?;
+        make_directory(&aside)?;
         let mut names = names(directory)?;
         names.sort_by_key(|name| !is_snapshot(name));
         move_all(&names, (directory, &aside), on_step)?;

@@ -4,27 +4,36 @@
 mod directory;
 mod peer;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use std::{fmt, io};
 
 use thalweg_exchange::durable::replication::copying::{CopyError, check, commands_in, gap};
 use thalweg_exchange::durable::replication::{CommandLog, LogError, Written, log_of, note_log};
 use thalweg_exchange::durable::{Files, Options};
+use thiserror::Error;
 
 use self::peer::Pause;
 pub(crate) use self::peer::PeerListener;
 use crate::trouble::Trouble;
 
 /// Why a replica has not caught up.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum CatchUpError {
     /// The command log does not say where a copy is to be had.
+    #[error("{0}")]
     Log(LogError),
     /// No replica has given a copy: each that was asked, with the reason.
+    #[error("{}", no_copy(.0))]
     NoCopy(Vec<(String, CopyError)>),
     /// The directory belongs to another log: no copy takes its place.
+    #[error(
+        "{}: its {commands} commands {}{log:016x}, which has given up what it would need to go \
+         on: move them aside, and an empty directory gets a copy of another replica",
+        place.display(),
+        belonging(*own)
+    )]
     OtherLog {
         /// The directory.
         place: PathBuf,
@@ -36,6 +45,7 @@ pub enum CatchUpError {
         log: u64,
     },
     /// The directory takes no copy.
+    #[error("{}: a copy cannot be put there: {source}", place.display())]
     Directory {
         /// The directory.
         place: PathBuf,
@@ -44,49 +54,22 @@ pub enum CatchUpError {
     },
 }
 
-impl fmt::Display for CatchUpError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Log(error) => error.fmt(f),
-            Self::NoCopy(asked) if asked.is_empty() => {
-                f.write_str("no other replica that is far enough has noted where it gives copies")
-            }
-            Self::NoCopy(asked) => {
-                f.write_str("no replica has given a copy that fits the log")?;
-                let mut asked = asked.iter();
-                asked.try_for_each(|(replica, error)| write!(f, "; {replica}: {error}"))
-            }
-            Self::OtherLog {
-                place,
-                commands,
-                own,
-                log,
-            } => {
-                write!(f, "{}: its {commands} commands ", place.display())?;
-                match own {
-                    Some(own) => write!(f, "belong to the command log {own:016x}, not to ")?,
-                    None => {
-                        f.write_str("belong to a command log that it does not name, maybe to ")?
-                    }
-                }
-                write!(
-                    f,
-                    "{log:016x}, which has given up what it would need to go on: move them aside, \
-                     and an empty directory gets a copy of another replica"
-                )
-            }
-            Self::Directory { place, source } => {
-                write!(
-                    f,
-                    "{}: a copy cannot be put there: {source}",
-                    place.display()
-                )
-            }
-        }
+fn no_copy(asked: &[(String, CopyError)]) -> String {
+    if asked.is_empty() {
+        return "no other replica that is far enough has noted where it gives copies".to_owned();
     }
+    let each = asked
+        .iter()
+        .map(|(replica, error)| format!("; {replica}: {error}"));
+    "no replica has given a copy that fits the log".to_owned() + &each.collect::<String>()
 }
 
-impl std::error::Error for CatchUpError {}
+fn belonging(own: Option<u64>) -> String {
+    match own {
+        Some(own) => format!("belong to the command log {own:016x}, not to "),
+        None => "belong to a command log that it does not name, maybe to ".to_owned(),
+    }
+}
 
 impl CatchUpError {
     /// Returns for how long to wait before all replicas are asked again. Copies that come to

@@ -14,13 +14,13 @@
 //! [`RATE_MIN_BYTES_PER_S`] while it is waited for.
 
 use std::collections::VecDeque;
-use std::fmt::Write as _;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use subtle::ConstantTimeEq;
 use thalweg_exchange::durable::replication::copying::{Copied, CopyError, receive, send};
 use thalweg_exchange::durable::{Options, Storage};
@@ -91,14 +91,11 @@ impl PeerListener {
     /// Returns where others find this replica: at the address of the listener, or, where that is
     /// every address of the host, at the name or address by which they know the host.
     pub(crate) fn place(&self, host: &str) -> String {
-        let mut place = match self.address.ip().is_unspecified() {
-            true => format!("{host}:{} ", self.address.port()),
-            false => format!("{} ", self.address),
-        };
-        for byte in self.key {
-            let _ = write!(place, "{byte:02x}");
+        let key = HEXLOWER.encode(&self.key);
+        match self.address.ip().is_unspecified() {
+            true => format!("{host}:{} {key}", self.address.port()),
+            false => format!("{} {key}", self.address),
         }
-        place
     }
 }
 
@@ -372,15 +369,8 @@ fn connect(addresses: impl Iterator<Item = SocketAddr>) -> Result<TcpStream, Cop
 }
 
 fn read_key(text: &str) -> Option<[u8; KEY_BYTES]> {
-    let mut key = [0; KEY_BYTES];
-    let digits = text.as_bytes().chunks(2);
-    if text.len() != 2 * KEY_BYTES {
-        return None;
-    }
-    for (byte, digits) in key.iter_mut().zip(digits) {
-        *byte = u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
-    }
-    Some(key)
+    let key = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
+    key.try_into().ok()
 }
 
 #[cfg(test)]

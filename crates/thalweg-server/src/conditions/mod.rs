@@ -9,14 +9,16 @@ mod delay;
 pub(crate) mod relay;
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use thalweg_exchange::session::{Role, SessionKey};
 
 pub use self::delay::{DELAY_MAX, Delay, Delays};
 pub use self::relay::{Line, Lines, relay};
+
+use crate::lock;
 pub(crate) use delay::Random;
 
 /// Files of a connection that goes through a relay.
@@ -82,7 +84,7 @@ pub struct Drawn {
 impl Drawn {
     /// Counts a command, and returns its number among those of its user.
     fn count(&self, user: i64) -> u64 {
-        let mut commands = self.commands.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut commands = lock(&self.commands);
         let is_known = commands.len() < USERS_MAX || commands.contains_key(&user);
         let count = commands
             .entry(if is_known { user } else { -1 })

@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, Interest, ReadHalf};
@@ -26,6 +26,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::{Delay, Delays, Random};
+use crate::lock;
 
 /// Bytes that wait in one direction of a client that has shown a key: no more are read meanwhile.
 pub(crate) const WAITING_MAX: usize = 1 << 20;
@@ -87,13 +88,9 @@ pub struct Line {
 }
 
 impl Line {
-    fn lock(&self) -> MutexGuard<'_, Delays> {
-        self.delays.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Has bytes that come from now on take these delays.
     pub fn change(&self, delays: Delays) {
-        *self.lock() = delays;
+        *lock(&self.delays) = delays;
     }
 
     /// Lets more bytes wait: the client has shown a key.
@@ -103,11 +100,11 @@ impl Line {
     }
 
     fn inbound(&self) -> Delay {
-        self.lock().inbound
+        lock(&self.delays).inbound
     }
 
     fn outbound(&self) -> Delay {
-        self.lock().outbound
+        lock(&self.delays).outbound
     }
 }
 
@@ -430,7 +427,7 @@ mod tests {
         let see = move |bytes: &[u8]| {
             let _ = seen.send(bytes.to_vec());
             // It counts for the bytes that are seen.
-            let delays = *changed.lock();
+            let delays = *lock(&changed.delays);
             changed.change(Delays {
                 inbound: Delay::Fixed(40 * MS),
                 ..delays

@@ -1,13 +1,16 @@
 //! Errors in a configuration.
 
+use std::io;
 use std::net::SocketAddr;
-use std::{error, fmt, io};
+
+use thiserror::Error;
 
 /// Why a configuration is of no use.
-#[derive(Debug)]
+#[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file cannot be read.
+    #[error("{file}: cannot be read: {source}")]
     Read {
         /// Its name.
         file: String,
@@ -15,6 +18,7 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// A line has something that is not known.
+    #[error("{file}:{line}: {what}")]
     Parse {
         /// The file's name.
         file: String,
@@ -24,6 +28,11 @@ pub enum ConfigError {
         what: String,
     },
     /// A number is out of range.
+    #[error(
+        "{file}{}: {option} is {value}; {}{min} to {max} are possible",
+        line.map_or_else(String::new, |line| format!(":{line}")),
+        if *step > 1 { format!("multiples of {step} from ") } else { String::new() }
+    )]
     Range {
         /// The file's name.
         file: String,
@@ -41,6 +50,10 @@ pub enum ConfigError {
         max: u64,
     },
     /// There are no keys, and others than this machine could connect.
+    #[error(
+        "{option} is {address}, which other machines reach, and there are no keys: set keys.file, \
+         or listen on a loopback address"
+    )]
     Open {
         /// Section and name of the option.
         option: &'static str,
@@ -48,6 +61,10 @@ pub enum ConfigError {
         address: SocketAddr,
     },
     /// The gateway would serve other machines without encryption.
+    #[error(
+        "gateway.listen is {address}, which other machines reach, and requests are not encrypted: \
+         listen on a loopback address behind a TLS proxy, or set gateway.allow_remote"
+    )]
     Plain {
         /// The address that was found.
         address: SocketAddr,
@@ -89,52 +106,4 @@ pub(crate) fn line_of(text: &str, error: &toml::de::Error) -> usize {
         .iter()
         .filter(|b| **b == b'\n')
         .count()
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Read { file, source } => write!(f, "{file}: cannot be read: {source}"),
-            Self::Parse { file, line, what } => write!(f, "{file}:{line}: {what}"),
-            Self::Range {
-                file,
-                line,
-                option,
-                value,
-                step,
-                min,
-                max,
-            } => {
-                f.write_str(file)?;
-                if let Some(line) = line {
-                    write!(f, ":{line}")?;
-                }
-                write!(f, ": {option} is {value}; ")?;
-                if *step > 1 {
-                    write!(f, "multiples of {step} from ")?;
-                }
-                write!(f, "{min} to {max} are possible")
-            }
-            Self::Open { option, address } => write!(
-                f,
-                "{option} is {address}, which other machines reach, and there are no keys: set \
-                 keys.file, or listen on a loopback address"
-            ),
-            Self::Plain { address } => write!(
-                f,
-                "gateway.listen is {address}, which other machines reach, and requests are not \
-                 encrypted: listen on a loopback address behind a TLS proxy, or set \
-                 gateway.allow_remote"
-            ),
-        }
-    }
-}
-
-impl error::Error for ConfigError {
-    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
-        match self {
-            Self::Read { source, .. } => Some(source),
-            _ => None,
-        }
-    }
 }

@@ -25,9 +25,11 @@ pub const DEFAULT_TEXT: &str = include_str!("default.toml");
 /// The longest frame that an option may allow: the journal's default blocks take its command.
 pub(crate) const FRAME_BYTES_MAX: u32 = 327_600;
 
+/// Makes a section of options, each with its default; after a semicolon, with the numbers that are
+/// possible.
 macro_rules! section {
-    ($(#[$doc:meta])* $name:ident {
-        $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)*
+    ($(#[$doc:meta])* $section:literal $name:ident {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr $(; $possible:expr)?,)*
     }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,15 @@ macro_rules! section {
         impl Default for $name {
             fn default() -> Self {
                 Self { $($field: $default,)* }
+            }
+        }
+
+        impl $name {
+            fn ranges(&self) -> Vec<Range> {
+                vec![$($(Range::new(
+                    (concat!($section, ".", stringify!($field)), self.$field),
+                    $possible,
+                ),)?)*]
             }
         }
     };
@@ -86,37 +97,37 @@ pub enum SyncName {
     Never,
 }
 
-section! {
-    /// The configuration. Fields are documented in [`DEFAULT_TEXT`].
-    Config {
-        /// `[trade]`
-        trade: Trade = Trade::default(),
-        /// `[admin]`
-        admin: Admin = Admin::default(),
-        /// `[http]`
-        http: Http = Http::default(),
-        /// `[gateway]`
-        gateway: Gateway = Gateway::default(),
-        /// `[keys]`
-        keys: KeysPlace = KeysPlace::default(),
-        /// `[server]`
-        server: Threads = Threads::default(),
-        /// `[sessions]`
-        sessions: Sessions = Sessions::default(),
-        /// `[market]`
-        market: Market = Market::default(),
-        /// `[exchange]`
-        exchange: Exchange = Exchange::default(),
-        /// `[journal]`
-        journal: Journal = Journal::default(),
-        /// `[snapshots]`
-        snapshots: Snapshots = Snapshots::default(),
-    }
+/// The configuration. Fields are documented in [`DEFAULT_TEXT`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// `[trade]`
+    pub trade: Trade,
+    /// `[admin]`
+    pub admin: Admin,
+    /// `[http]`
+    pub http: Http,
+    /// `[gateway]`
+    pub gateway: Gateway,
+    /// `[keys]`
+    pub keys: KeysPlace,
+    /// `[server]`
+    pub server: Threads,
+    /// `[sessions]`
+    pub sessions: Sessions,
+    /// `[market]`
+    pub market: Market,
+    /// `[exchange]`
+    pub exchange: Exchange,
+    /// `[journal]`
+    pub journal: Journal,
+    /// `[snapshots]`
+    pub snapshots: Snapshots,
 }
 
 section! {
     /// `[trade]`
-    Trade {
+    "trade" Trade {
         /// Where trade and read sessions connect.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7411)),
     }
@@ -124,7 +135,7 @@ section! {
 
 section! {
     /// `[admin]`
-    Admin {
+    "admin" Admin {
         /// Where admin sessions connect, if anywhere.
         #[serde(with = "address_or_none")]
         listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 7412))),
@@ -136,7 +147,7 @@ section! {
 
 section! {
     /// `[http]`
-    Http {
+    "http" Http {
         /// Where metrics are served, if anywhere.
         #[serde(with = "address_or_none")]
         listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 7413))),
@@ -145,7 +156,7 @@ section! {
 
 section! {
     /// `[gateway]`
-    Gateway {
+    "gateway" Gateway {
         /// Where trading programs connect by HTTP and WebSocket, if anywhere.
         #[serde(with = "address_or_none")]
         listen: Option<SocketAddr> = None,
@@ -163,19 +174,19 @@ section! {
         /// Whether all who connect may see the server's figures.
         instruments: bool = true,
         /// Threads for requests.
-        worker_threads: usize = 2,
+        worker_threads: usize = 2; 1..=64,
         /// Connections at once.
-        connections_max: usize = 4_096,
+        connections_max: usize = 4_096; 1..=1 << 20,
         /// Request weight a minute of an address.
-        weight_per_minute: u32 = 6_000,
+        weight_per_minute: u32 = 6_000; 1..=u32::MAX.into(),
         /// New orders in ten seconds of a user.
-        orders_per_10s: u32 = 100,
+        orders_per_10s: u32 = 100; 1..=u32::MAX.into(),
         /// New orders a day of a user.
-        orders_per_day: u32 = 200_000,
+        orders_per_day: u32 = 200_000; 1..=u32::MAX.into(),
         /// Closed orders and trades of a user that are kept.
-        orders_kept: usize = 10_000,
+        orders_kept: usize = 10_000; 1..=1 << 18,
         /// Bytes of the log after which a checkpoint takes their place.
-        checkpoint_bytes: u64 = 32 << 20,
+        checkpoint_bytes: u64 = 32 << 20; 1 << 16..=1 << 40,
         /// Whether the log has a line for each request.
         access_log: bool = false,
     }
@@ -183,7 +194,7 @@ section! {
 
 section! {
     /// `[keys]`
-    KeysPlace {
+    "keys" KeysPlace {
         /// The file of the keys, if there are any.
         #[serde(with = "path_or_none")]
         file: Option<PathBuf> = None,
@@ -192,11 +203,11 @@ section! {
 
 section! {
     /// `[server]`
-    Threads {
+    "server" Threads {
         /// Threads for connections.
-        worker_threads: usize = 1,
+        worker_threads: usize = 1; 1..=64,
         /// Connections at once.
-        connections_max: usize = 8192,
+        connections_max: usize = 8192; 1..=1 << 20,
         /// Connections a second, of each listener; 0 for no limit.
         connects_per_s: u32 = 2_000,
         /// Connections a second of an address; 0 for no limit.
@@ -210,45 +221,45 @@ section! {
 
 section! {
     /// `[sessions]`
-    Sessions {
+    "sessions" Sessions {
         /// Time for a hello.
-        hello_ms: u64 = 5_000,
+        hello_ms: u64 = 5_000; 1..=600_000,
         /// Time that a wrong key costs.
-        wrong_key_ms: u64 = 200,
+        wrong_key_ms: u64 = 200; 0..=60_000,
         /// Heartbeats of clients that ask for no other time.
         heartbeat_ms: u32 = 5_000,
         /// The shortest that a client may ask for.
-        heartbeat_min_ms: u32 = 100,
+        heartbeat_min_ms: u32 = 100; 1..=HEARTBEAT_MS_MAX,
         /// The longest frame of a trade or read session.
-        frame_bytes_max: u32 = 1 << 16,
+        frame_bytes_max: u32 = 1 << 16; 1024..=FRAME_BYTES_MAX.into(),
         /// The longest frame of an admin session.
-        admin_frame_bytes_max: u32 = FRAME_BYTES_MAX,
+        admin_frame_bytes_max: u32 = FRAME_BYTES_MAX; 1024..=FRAME_BYTES_MAX.into(),
         /// Bytes that may wait for a slow client.
-        out_bytes_max: usize = 4 << 20,
+        out_bytes_max: usize = 4 << 20; 1 << 14..=1 << 32,
         /// Bytes that may wait for all clients together.
         out_bytes_total: usize = 256 << 20,
         /// Bytes that the system may hold for it; 0 for the system's default.
-        socket_bytes: u32 = 1 << 18,
+        socket_bytes: u32 = 1 << 18; 0..=1 << 30,
         /// How long a client may take nothing.
-        stall_ms: u64 = 30_000,
+        stall_ms: u64 = 30_000; 1..=3_600_000,
         /// Commands a second; 0 for no limit.
         rate_per_s: u32 = 200_000,
         /// Commands at once.
-        rate_burst: u32 = 50_000,
+        rate_burst: u32 = 50_000; 1..=u32::MAX.into(),
         /// Sessions of a holder.
-        per_holder: u32 = 16,
+        per_holder: u32 = 16; 1..=1 << 16,
         /// Connections that read, of a holder of a read key.
-        readers_per_holder: u32 = 1_024,
+        readers_per_holder: u32 = 1_024; 1..=1 << 20,
         /// Connections a second of a holder; 0 for no limit.
         connects_per_s: u32 = 100,
         /// Sessions of all.
-        remembered_max: u32 = 1 << 14,
+        remembered_max: u32 = 1 << 14; 1..=1 << 20,
         /// Answers kept of a session, and commands in flight.
-        answers_kept: u32 = 1024,
+        answers_kept: u32 = 1024; 1..=1 << 20,
         /// Reports kept of a user.
-        reports_kept: u32 = 1024,
+        reports_kept: u32 = 1024; 1..=1 << 20,
         /// Reports kept of all users.
-        reports_max: u32 = 1 << 20,
+        reports_max: u32 = 1 << 20; 16..=1 << 30,
         /// Open orders of a user; 0 for no limit from here.
         open_orders_max: u32 = 1_000,
     }
@@ -256,7 +267,7 @@ section! {
 
 section! {
     /// `[market]`
-    Market {
+    "market" Market {
         /// Whether the feed has trades.
         trades: bool = true,
         /// Whether the feed has best prices.
@@ -264,25 +275,25 @@ section! {
         /// Levels a side in a snapshot; 0 for all.
         snapshot_levels: usize = 1_000,
         /// Chunks that wait for readers.
-        ring_chunks: usize = 256,
+        ring_chunks: usize = 256; 2..=1 << 16,
     }
 }
 
 section! {
     /// `[exchange]`
-    Exchange {
+    "exchange" Exchange {
         /// The rules of a new exchange.
         rules: RulesName = RulesName::Default,
         /// Commands in flight.
-        capacity: usize = 4096,
+        capacity: usize = 4096; 1..=1 << 20,
         /// How often the clock is set.
-        clock_ms: u64 = 1_000,
+        clock_ms: u64 = 1_000; 0..=3_600_000,
     }
 }
 
 section! {
     /// `[journal]`
-    Journal {
+    "journal" Journal {
         /// When a command is durable.
         sync: SyncName = SyncName::Always,
         /// The length of a segment.
@@ -295,13 +306,13 @@ section! {
 
 section! {
     /// `[snapshots]`
-    Snapshots {
+    "snapshots" Snapshots {
         /// The number of bytes of commands after which a snapshot is made.
-        every_bytes: u64 = 256 << 20,
+        every_bytes: u64 = 256 << 20; 1..=1 << 40,
         /// After so long.
-        every_s: u64 = 600,
+        every_s: u64 = 600; 1..=31_536_000,
         /// How many are kept.
-        kept: usize = 2,
+        kept: usize = 2; 1..=100,
     }
 }
 
@@ -358,27 +369,19 @@ impl Config {
     /// # Errors
     /// [`ConfigError::Range`], or [`ConfigError::Open`] where any client could connect as any user.
     pub fn check(&self, file: &str) -> Result<(), ConfigError> {
-        for Range {
-            option,
-            value,
-            step,
-            min,
-            max,
-        } in self.ranges()
-        {
-            if !(min..=max).contains(&value) || !value.is_multiple_of(step) {
-                let file = file.to_owned();
-                let line = None;
-                return Err(ConfigError::Range {
-                    file,
-                    line,
-                    option,
-                    value,
-                    step,
-                    min,
-                    max,
-                });
-            }
+        let is_wrong = |range: &Range| {
+            !range.possible.contains(&range.value) || !range.value.is_multiple_of(range.step)
+        };
+        if let Some(wrong) = self.ranges().into_iter().find(is_wrong) {
+            return Err(ConfigError::Range {
+                file: file.to_owned(),
+                line: None,
+                option: wrong.option,
+                value: wrong.value,
+                step: wrong.step,
+                min: *wrong.possible.start(),
+                max: *wrong.possible.end(),
+            });
         }
         if self.keys.file.is_none() {
             self.is_closed()?;

@@ -1,6 +1,5 @@
 //! Delivery: the output of the exchange goes to the sessions that it is for.
 
-use std::sync::PoisonError;
 use std::time::Instant;
 
 use thalweg_exchange::UserId;
@@ -10,6 +9,7 @@ use thalweg_exchange::session::SessionKey;
 
 use super::{ExchangeThread, TEND_AFTER};
 use crate::drop_copy::writer;
+use crate::lock;
 use crate::publisher::{Delivery, is_list, query_result};
 use crate::scheduler::HolderId;
 use crate::session::{Session, SessionId};
@@ -46,7 +46,7 @@ impl<S: Storage> ExchangeThread<S> {
         self.look_at_copy();
         let mut outgoing = std::mem::take(&mut self.outgoing);
         {
-            let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut mailbox = lock(&self.mailbox);
             let is_empty = mailbox.deliveries.is_empty() && mailbox.copied.is_empty();
             if mailbox.failed.is_none() && is_empty {
                 self.next_command = self.next_command.max(mailbox.next_command);

@@ -23,7 +23,7 @@ mod subscription;
 mod tape;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use mio::Waker;
@@ -32,6 +32,7 @@ use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 
 use crate::counters::{raise, read};
+use crate::lock;
 
 use self::books::Books;
 use self::chunk::{Chunk, Pieces};
@@ -106,17 +107,9 @@ impl Feed {
         }
     }
 
-    fn inlet(&self) -> MutexGuard<'_, Inlet> {
-        self.inlet.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn books(&self) -> MutexGuard<'_, Books> {
-        self.books.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Leaves bytes for the task, if there is room; those that begin with snapshots in any case.
     fn leave(&self, bytes: &mut Vec<u8>, is_restart: bool) -> bool {
-        let mut inlet = self.inlet();
+        let mut inlet = lock(&self.inlet);
         let waiting = inlet.bytes.len();
         if waiting + bytes.len() > INLET_BYTES_MAX && !is_restart {
             return false;
@@ -139,7 +132,7 @@ impl Feed {
     pub(crate) fn turn(&self, bytes: &mut Vec<u8>) -> bool {
         bytes.clear();
         let restart_at = {
-            let mut inlet = self.inlet();
+            let mut inlet = lock(&self.inlet);
             std::mem::swap(&mut inlet.bytes, bytes);
             inlet.restart_at.take()
         };
@@ -147,7 +140,7 @@ impl Feed {
         let mut readers = 0;
         for (part, mut is_restart) in [(before, false), (after, true)] {
             for piece in Pieces::of(part, CHUNK_BYTES) {
-                let mut books = self.books();
+                let mut books = lock(&self.books);
                 books.follow(piece, std::mem::take(&mut is_restart));
                 readers = books.readers();
                 drop(books);
@@ -170,7 +163,7 @@ impl Feed {
 
     /// Has the publisher begin with a tape at the next outcome.
     pub(crate) fn start(&self, tape: Tape) {
-        *self.starting.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(tape));
+        *lock(&self.starting) = Some(Box::new(tape));
         // ORDERING: Relaxed, pairs with the load in take_start(): the same thread.
         self.is_starting.store(true, Ordering::Relaxed);
     }
@@ -184,7 +177,7 @@ impl Feed {
         }
         // ORDERING: Relaxed, as above.
         self.is_starting.store(false, Ordering::Relaxed);
-        let mut starting = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut starting = lock(&self.starting);
         starting.take()
     }
 
@@ -199,9 +192,9 @@ impl Feed {
         let mut turned = Instant::now();
         loop {
             self.filled.notified().await;
-            if self.books().readers() == 0 {
+            if lock(&self.books).readers() == 0 {
                 tokio::time::sleep(UNREAD).await;
-            } else if self.books().is_reader_behind() {
+            } else if lock(&self.books).is_reader_behind() {
                 self.gather(turned + GATHER).await;
             }
             if self.turn(&mut bytes) {
@@ -214,7 +207,7 @@ impl Feed {
 
     /// Waits until a chunk is full, or until this time.
     async fn gather(&self, until: Instant) {
-        while Instant::now() < until && self.inlet().bytes.len() < CHUNK_BYTES {
+        while Instant::now() < until && lock(&self.inlet).bytes.len() < CHUNK_BYTES {
             tokio::select! {
                 () = tokio::time::sleep_until(until) => {}
                 () = self.filled.notified() => {}
@@ -224,7 +217,7 @@ impl Feed {
 
     /// Returns how many bytes wait for the task, and how many readers there are.
     pub(crate) fn load(&self) -> (usize, usize) {
-        (self.inlet().bytes.len(), self.books().readers())
+        (lock(&self.inlet).bytes.len(), lock(&self.books).readers())
     }
 }
 

@@ -15,6 +15,7 @@ use super::chunk::{Chunk, marks};
 use super::requested::Requested;
 use super::{ChunkReceiver, Feed};
 use crate::counters::raise;
+use crate::lock;
 
 /// Bytes that one [`take`](Subscription::take) gives or goes through, about: some 20 µs.
 pub(super) const TAKE_BYTES: usize = 1 << 16;
@@ -120,7 +121,7 @@ impl Subscription {
 
     /// Reads the ring from now on, after these snapshots.
     fn begin(&mut self, pending: Pending) {
-        let books = self.feed.books();
+        let books = lock(&self.feed.books);
         self.ring = Some(books.listen());
         self.reached = books.sequence;
         drop(books);
@@ -189,7 +190,7 @@ impl Subscription {
     /// Gives the next snapshot. Returns its bytes, or as many as looking for it counts.
     fn give_snapshot(&mut self, out: &mut Vec<u8>) -> usize {
         let feed = Arc::clone(&self.feed);
-        let mut books = feed.books();
+        let mut books = lock(&feed.books);
         let Some(symbol) = self.pending.take(&books) else {
             return 0;
         };

@@ -9,6 +9,7 @@ use thalweg_exchange::service::Outcome;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId};
 
 use super::{Feed, INLET_BYTES_MAX};
+use crate::lock;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -121,7 +122,7 @@ impl Tape {
 
     /// Snapshots of all books in place of what was dropped, once the inlet is empty.
     fn catch_up(&mut self) {
-        if !self.feed.inlet().bytes.is_empty() {
+        if !lock(&self.feed.inlet).bytes.is_empty() {
             return;
         }
         let is_lost = !std::mem::take(&mut self.is_first);

@@ -326,7 +326,7 @@ fn a_reader_that_begins_again_has_an_exact_count_while_its_snapshots_are_given()
     market.turn();
     let mut all = Reader::new(&market, &[]);
     all.read();
-    let before = market.feed.books().sequence;
+    let before = lock(&market.feed.books).sequence;
     (0..10).for_each(|_| {
         market.bids(1_099, 1);
         market.turn();
@@ -339,7 +339,7 @@ fn a_reader_that_begins_again_has_an_exact_count_while_its_snapshots_are_given()
     market.turn();
     all.take(&out);
     all.read();
-    let sequence = market.feed.books().sequence;
+    let sequence = lock(&market.feed.books).sequence;
     let missed: u64 = all.conflated.iter().map(|(_, missed)| missed).sum();
     assert_eq!(all.conflated, [(None, 20)]);
     assert_eq!(missed + all.messages, sequence - before);
@@ -357,7 +357,7 @@ fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
     assert!(market.feed.leave(&mut fill.clone(), false));
     market.bids(1, 3);
     market.tape.hand_over();
-    assert_eq!(market.feed.inlet().bytes.len(), INLET_BYTES_MAX);
+    assert_eq!(lock(&market.feed.inlet).bytes.len(), INLET_BYTES_MAX);
     market.bids(1, 3);
     market.tape.hand_over();
     assert!(
@@ -365,7 +365,7 @@ fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
         "what is dropped takes no memory"
     );
     // There is room again.
-    market.feed.inlet().bytes.clear();
+    lock(&market.feed.inlet).bytes.clear();
     market.bids(1, 1);
     market.turn();
     reader.read();
@@ -406,7 +406,7 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     // Numbers go on: a reader that was behind the ring gets the exact count.
     let mut late = Reader::new(&market, &[]);
     late.read();
-    let before = market.feed.books().sequence;
+    let before = lock(&market.feed.books).sequence;
     for epoch in 13..20 {
         market.bids(1, 1);
         market.turn();
@@ -417,7 +417,7 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     let missed: u64 = late.conflated.iter().map(|(_, missed)| missed).sum();
     assert_eq!(
         missed + late.messages,
-        market.feed.books().sequence - before
+        lock(&market.feed.books).sequence - before
     );
     assert_eq!(late.replica(SymbolId(1)).epoch(), Some(Epoch(19)));
     market.same(late.replica(SymbolId(1)));
@@ -456,7 +456,7 @@ fn pieces_end_with_a_command() {
     market.turn();
     market.bids(1, 50);
     market.tape.hand_over();
-    let bytes = market.feed.inlet().bytes.clone();
+    let bytes = lock(&market.feed.inlet).bytes.clone();
     let pieces: Vec<&[u8]> = Pieces::of(&bytes, 200).collect();
     assert!(pieces.len() > 10, "{}", pieces.len());
     assert_eq!(pieces.concat(), bytes);

@@ -1,15 +1,16 @@
 //! The file of the keys: TOML, a table `[[key]]` for each.
 
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
 
+use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::Deserialize;
 use thalweg_exchange::session::Role;
 use toml::Spanned;
 
-use super::{Entry, KEYS_MAX, Key, KeyHash, Keys, KeysError, hex};
+use super::{Entry, KEYS_MAX, Key, KeyHash, Keys, KeysError};
 use crate::config::{line_of, read_text};
+use crate::private_files;
 
 /// The longest file of keys, in bytes: [`KEYS_MAX`] of them have some 20 MB.
 const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -97,16 +98,8 @@ impl Entry {
 }
 
 fn hash_of(text: &str) -> Option<KeyHash> {
-    let mut hash = KeyHash::default();
-    let digits = text.as_bytes();
-    if digits.len() != 2 * hash.len() {
-        return None;
-    }
-    let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = value(pair[0])? << 4 | value(pair[1])?;
-    }
-    Some(hash)
+    let hash = HEXLOWER_PERMISSIVE.decode(text.as_bytes()).ok()?;
+    hash.try_into().ok()
 }
 
 /// Adds a key to a file, which is made if it is not there, readable by its owner alone.
@@ -137,14 +130,12 @@ pub fn append(path: &Path, key: &Key) -> Result<(), KeysError> {
         "[[key]]\nname = {name}\nrole = \"{}\"\n{holder} = {}\nsha256 = \"{}\"\n\n",
         key.role,
         key.holder,
-        hex(&key.hash)
+        HEXLOWER.encode(&key.hash)
     ));
     parse(&file, &format!("{text}{entry}"))?;
-    let mut options = OpenOptions::new();
-    options.append(true).create(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut out = options.open(path).map_err(failed)?;
+    let mut options = private_files::options();
+    let opened = options.append(true).create(true).open(path);
+    let mut out = opened.map_err(failed)?;
     out.write_all(entry.as_bytes()).map_err(failed)?;
     out.sync_all().map_err(failed)
 }
@@ -159,7 +150,7 @@ mod tests {
     }
 
     fn hashed(secret: &str) -> String {
-        format!("sha256 = \"{}\"", hex(&hash(secret.as_bytes())))
+        format!("sha256 = \"{}\"", HEXLOWER.encode(&hash(secret.as_bytes())))
     }
 
     #[track_caller]

@@ -1,27 +1,20 @@
 //! The commands that each role may send.
 
-use std::{error, fmt};
+use thiserror::Error;
 
 use crate::command::{Amend, Command, ConditionalOrder, Place};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::session::Role;
 
 /// A command that a role has not; given back.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("a session with role {role} has no such command")]
 pub struct NotForRole {
     /// The role.
     pub role: Role,
     /// The command.
     pub command: Command,
 }
-
-impl fmt::Display for NotForRole {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a session with role {} has no such command", self.role)
-    }
-}
-
-impl error::Error for NotForRole {}
 
 /// A command about the orders of one user: a new one, its change, its cancel. Nothing else can be
 /// put in here, and so nothing else comes out.
