@@ -9,20 +9,6 @@ pub(crate) const LINE_COLUMNS_MAX: usize = 100;
 /// How far above an atomic access its ORDERING comment may end.
 pub(crate) const ORDERING_LINES_ABOVE_MAX: usize = 3;
 
-/// Where `unsafe` may stand: a file, or a folder if it ends in a slash. Tests may use it too (a
-/// counting allocator needs it), with a SAFETY comment.
-pub(crate) const UNSAFE_MODULES: &[&str] = &[
-    "crates/thalweg/src/ring/",
-    "crates/thalweg-hash/src/kernel/",
-    "crates/thalweg-doctor/src/sys.rs",
-    "crates/thalweg-measure/src/clock/hardware.rs",
-    "crates/thalweg-doctor/src/sys/",
-    "crates/thalweg-task/src/node/",
-    "crates/thalweg-task/src/fiber/switch.rs",
-    "crates/thalweg-testkit/src/counting.rs",
-    "compare/src/channels/gil.rs",
-];
-
 /// The crate whose orderings are named, and where they may stand by their own names: where they
 /// are given others, and around a system call that a model replaces.
 pub(crate) const ORDERINGS_NAMED_IN: &str = "crates/thalweg/src/";
