@@ -390,6 +390,7 @@ pub(crate) fn output() -> perf_event_attr {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods)] // sleeps that an interrupt ends are tested
 mod tests {
     use super::*;
     use crate::probe::ebpf::CALLS_EVERY;
