@@ -14,7 +14,6 @@
 //! When not to use it: for work that wants all cores (a work-stealing runtime moves tasks to idle
 //! threads), and for sockets and files, which belong to a runtime with a reactor; a [`Core`] runs
 //! inside of one as a future ([`Core::drive`]).
-#![deny(unsafe_code)]
 
 #[macro_use]
 mod texts;

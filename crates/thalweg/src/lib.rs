@@ -43,7 +43,6 @@
 //! [`bus::Delivery::lost_before`].
 #![cfg_attr(not(any(feature = "std", loom, shuttle, test)), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![deny(unsafe_code)]
 // Some of what rings and channels offer to pipelines has no other use.
 #![cfg_attr(not(feature = "stats"), allow(dead_code, unused_imports))]
 
