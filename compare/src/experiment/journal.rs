@@ -6,16 +6,16 @@
 //! a program a thread prepares the next one, or a file is used again. A load is written with the
 //! defaults: segments of 32 MiB, which are prepared meanwhile.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use fjall::{KeyspaceCreateOptions, PersistMode};
 use okaywal::{Configuration, Entry, EntryId, LogManager, SegmentReader, WriteAheadLog};
 use thalweg_journal::{Journal, JournalOptions};
 use thalweg_measure::statistics::quantile;
+use thalweg_testkit::Scratch;
 
 use super::Experiment;
 use crate::case::{Case, Goal, Settings};
@@ -99,40 +99,18 @@ fn bytes_of(record: &Record) -> [[u8; 8]; 8] {
     record.map(u64::to_le_bytes)
 }
 
-/// This directory is removed when its run ends.
-#[derive(Debug)]
-pub(crate) struct Scratch(pub(crate) PathBuf);
-
-impl Scratch {
-    pub(crate) fn new(name: &str) -> Scratch {
-        let name = name.split(' ').next().unwrap_or(name);
-        let id = std::process::id();
-        let place = std::env::temp_dir().join(format!("thalweg-compare-{id}-{name}"));
-        let _ = fs::remove_dir_all(&place);
-        Scratch(place)
-    }
-
-    /// Creates the directory, and a file in it.
-    pub(crate) fn file(&self) -> Result<File, String> {
-        fs::create_dir_all(&self.0)
-            .and_then(|()| File::create(self.0.join("log")))
-            .map_err(text)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Creates a file in the directory of a run.
+fn file(place: &Scratch) -> Result<File, String> {
+    File::create(place.join("log")).map_err(text)
 }
 
 fn logs(load: &Load) -> Subjects<Load> {
-    let way = |name, open: fn(&Scratch, &Load) -> Result<Log, String>| {
+    let way = |name: &'static str, open: fn(&Scratch, &Load) -> Result<Log, String>| {
         subject(name, move |load: &Load| {
             if load.is_large() {
                 settle()?;
             }
-            let place = Scratch::new(name);
+            let place = Scratch::new(name.split(' ').next().unwrap_or(name));
             commit_all(open(&place, load)?, load)
         })
     };
@@ -175,7 +153,7 @@ fn ours(place: &Scratch, load: &Load) -> Result<Log, String> {
     if !load.is_large() {
         options = options.segment_bytes(SEGMENT_BYTES).in_background(false);
     }
-    let mut journal = Journal::open(&place.0, options).map_err(text)?;
+    let mut journal = Journal::open(place, options).map_err(text)?;
     let is_synced = load.is_synced;
     Ok(Box::new(move |numbers| {
         for number in numbers {
@@ -190,7 +168,7 @@ fn ours(place: &Scratch, load: &Load) -> Result<Log, String> {
 }
 
 fn buffered(place: &Scratch, load: &Load) -> Result<Log, String> {
-    let mut file = BufWriter::with_capacity(BUFFER_BYTES, place.file()?);
+    let mut file = BufWriter::with_capacity(BUFFER_BYTES, file(place)?);
     let is_synced = load.is_synced;
     Ok(Box::new(move |numbers| {
         for number in numbers {
@@ -207,7 +185,7 @@ fn buffered(place: &Scratch, load: &Load) -> Result<Log, String> {
 
 /// Writes a block with a checksum in front, and syncs it.
 fn growing(place: &Scratch, _: &Load) -> Result<Log, String> {
-    let (mut file, mut block) = (place.file()?, Vec::new());
+    let (mut file, mut block) = (file(place)?, Vec::new());
     Ok(Box::new(move |numbers| {
         block.resize(8, 0);
         for number in numbers {
@@ -246,7 +224,7 @@ fn okaywal(place: &Scratch, load: &Load) -> Result<Log, String> {
     // A chunk has 9 bytes of its own; an entry some more.
     let bytes = load.groups * (load.group * (RECORD_BYTES + 16) + 64);
     let bytes = u32::try_from(bytes + (1 << 20)).map_err(text)?;
-    let wal = Configuration::default_for(&place.0)
+    let wal = Configuration::default_for(place)
         .preallocate_bytes(bytes)
         .checkpoint_after_bytes(bytes.into())
         .open(Manager)
@@ -263,7 +241,7 @@ fn okaywal(place: &Scratch, load: &Load) -> Result<Log, String> {
 
 /// Writes a batch for each commit, with `PersistMode::SyncData`.
 fn fjall(place: &Scratch, _: &Load) -> Result<Log, String> {
-    let database = fjall::Database::builder(&place.0).open().map_err(text)?;
+    let database = fjall::Database::builder(place).open().map_err(text)?;
     let records = database.keyspace("records", KeyspaceCreateOptions::default);
     let records = records.map_err(text)?;
     Ok(Box::new(move |numbers| {

@@ -1,7 +1,7 @@
 //! `--from` of `thalweg exchange serve`: where a market begins.
 
 use crate::arguments::values;
-use crate::report::machine::date;
+use crate::report::machine::{civil, date};
 use std::fmt;
 use std::time::Duration;
 
@@ -176,31 +176,24 @@ fn time(text: &str) -> Option<At> {
     let mut parts = day.split('-');
     let (year, month) = (digits(parts.next()?, 4)?, digits(parts.next()?, 2)?);
     let day = digits(parts.next()?, 2)?;
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = [
-        31,
-        28 + u64::from(is_leap),
-        31,
-        30,
-        31,
-        30,
-        31,
-        31,
-        30,
-        31,
-        30,
-        31,
-    ];
-    let is_right = (1970..2500).contains(&year) && parts.next().is_none();
-    let length = *days.get((month as usize).checked_sub(1)?)?;
-    if !is_right || !(1..=length).contains(&day) {
+    let is_right = (1970..2500).contains(&year) && (1..=12).contains(&month) && day > 0;
+    if !is_right || parts.next().is_some() {
         return None;
     }
-    let leaps = |year: u64| year / 4 - year / 100 + year / 400;
-    let before = (year - 1970) * 365 + leaps(year - 1) - leaps(1969);
-    let before = before + days[..month as usize - 1].iter().sum::<u64>() + day - 1;
-    let utc_ns = before * DAY_NS + time_of_day(clock)?;
+    let days = days(year, month, day);
+    if civil(days) != (year, month, day) {
+        return None;
+    }
+    let utc_ns = days * DAY_NS + time_of_day(clock)?;
     utc_ns.checked_add_signed(-offset_ns).map(At::Time)
+}
+
+/// Returns the number of a day from the first of 1970, the inverse of [`civil`]; for a day that its
+/// month has not, that of a later one.
+fn days(year: u64, month: u64, day: u64) -> u64 {
+    let year = year - u64::from(month <= 2);
+    let of_year = ((month + 9) % 12 * 153 + 2) / 5 + day - 1;
+    year * 365 + year / 4 - year / 100 + year / 400 + of_year - 719_468
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub(crate) struct Conform {
 }
 
 /// The result for one stream.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Verdict {
     file: String,
     agrees: bool,
@@ -99,10 +99,8 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
             unread += 1;
             Verdict {
                 file: shown(file.as_os_str()),
-                agrees: false,
-                compared: None,
-                disagreement: None,
                 error: Some(failure.to_string()),
+                ..Verdict::default()
             }
         });
         if let Some(error) = &verdict.error {
@@ -168,48 +166,32 @@ fn check(
 }
 
 fn agreement(file: String, summary: &Summary) -> Verdict {
-    let Summary {
-        commands,
-        events,
-        checkpoints,
-        lines,
-    } = *summary;
-    let compared = Some(Compared {
-        commands,
-        events,
-        checkpoints,
-        lines,
-    });
+    let compared = Compared {
+        commands: summary.commands,
+        events: summary.events,
+        checkpoints: summary.checkpoints,
+        lines: summary.lines,
+    };
     Verdict {
         file,
         agrees: true,
-        compared,
-        disagreement: None,
-        error: None,
+        compared: Some(compared),
+        ..Verdict::default()
     }
 }
 
 fn disagreement(file: String, found: Disagreement) -> Verdict {
-    let Disagreement {
-        line,
-        expected,
-        got,
-        command_line,
-        command,
-    } = found;
     let difference = Difference {
-        line,
-        expected,
-        got,
-        command_line,
-        command,
+        line: found.line,
+        expected: found.expected,
+        got: found.got,
+        command_line: found.command_line,
+        command: found.command,
     };
     Verdict {
         file,
-        agrees: false,
-        compared: None,
         disagreement: Some(difference),
-        error: None,
+        ..Verdict::default()
     }
 }
 

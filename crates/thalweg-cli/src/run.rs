@@ -11,7 +11,7 @@ use crate::report::facts::{BookDepth, Commands, Count, DepthLevel, Facts, Input,
 use crate::report::{explanation, html, machine, text};
 use crate::results::{self, Form};
 #[cfg(unix)]
-use crate::runner::journaled::{self, Journaled, Stream};
+use crate::runner::journaled::{Journaled, Stream};
 use crate::runner::{Pipelined, RunOutcome, parts};
 use crate::source::{self, Intended, Source, Taken};
 use crate::terminal::{self, Interruption, Notes};
@@ -283,7 +283,7 @@ fn through(
             },
             begin: begin.as_mut(),
         };
-        let runner = Pipelined::new(journaled, journaled::journaled_options(service));
+        let runner = Pipelined::new(journaled, service);
         let outcome = runner.run(&mut source.feed, options.rate, progress, stop);
         source.before = begin.unwrap_or_else(|| source.before.clone());
         return outcome;

@@ -514,11 +514,11 @@ fn new_api_key(asked: &NewKey, kind: ApiKind) -> Result<Finding, Failure> {
         Some(out) => Some((api_keys::private_file(out).map_err(failed(out))?, out)),
         None => None,
     };
-    let (kind, user) = match kind {
-        ApiKind::Hmac => (KeyKind::Hmac, asked.user),
-        ApiKind::Ed25519 => (KeyKind::Ed25519, asked.user),
+    let kind = match kind {
+        ApiKind::Hmac => KeyKind::Hmac,
+        ApiKind::Ed25519 => KeyKind::Ed25519,
     };
-    let user = UserId(user.unwrap_or_default());
+    let user = UserId(asked.user.unwrap_or_default());
     let read_only = asked.role == KeyRole::Read;
     let made = api_keys::create(key_file, kind, user, read_only);
     let made = made.map_err(|error| {

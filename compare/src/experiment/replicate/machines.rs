@@ -4,7 +4,6 @@ use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{self, ExitCode};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -14,9 +13,8 @@ use thalweg_exchange::durable::replication::{CommandLog, FollowOptions};
 use thalweg_server::config::Config;
 use thalweg_server::{Replication, Server};
 use thalweg_testkit::etcd::{Cluster, free_ports};
-use thalweg_testkit::own_host;
+use thalweg_testkit::{Scratch, own_host};
 
-use crate::experiment::journal::Scratch;
 use crate::experiment::serve::child::{Child, configuration, runtime};
 use crate::experiment::serve::session::administer;
 use crate::runner::text;
@@ -45,16 +43,6 @@ pub(super) fn wait<T>(
     }
 }
 
-/// Returns a directory that no other one of this process is.
-fn scratch() -> Scratch {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
-    Scratch::new(&format!(
-        "replicate-{}",
-        MADE.fetch_add(1, Ordering::Relaxed)
-    ))
-}
-
 /// A cluster of etcd, with its directory.
 pub(super) struct Etcd {
     pub(super) cluster: Cluster,
@@ -67,9 +55,8 @@ impl Etcd {
         if !Cluster::is_installed() {
             return Err("there is no etcd on this machine".to_owned());
         }
-        let directory = scratch();
-        std::fs::create_dir_all(&directory.0).map_err(text)?;
-        let cluster = Cluster::start(&directory.0).map_err(text)?;
+        let directory = Scratch::new("replicate");
+        let cluster = Cluster::start(&directory).map_err(text)?;
         let address: Address = cluster.url(PREFIX).parse().map_err(text)?;
         let mut log = EtcdLog::new(address).map_err(text)?;
         wait("etcd", || log.read(0).map_err(text))?;
@@ -97,8 +84,8 @@ impl Machines {
         let (url, mut children) = (etcd.cluster.url(PREFIX), Vec::new());
         for (at, ports) in ports.chunks(2).enumerate() {
             let listeners = [address(ports[0]), address(ports[1])];
-            let directory = scratch();
-            let mut words = vec![REPLICA.to_owned(), directory.0.display().to_string()];
+            let directory = Scratch::new("replicate");
+            let mut words = vec![REPLICA.to_owned(), directory.display().to_string()];
             words.extend(listeners.map(|listener| listener.to_string()));
             words.push(url.clone());
             words.extend((at == 0).then(|| "bootstrap".to_owned()));

@@ -8,15 +8,14 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{self, ChildStdin, Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use thalweg_gateway::Gateway;
 use thalweg_server::Server;
 use thalweg_server::config::{Config, SyncName};
+use thalweg_testkit::Scratch;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{echo, http_echo};
-use crate::experiment::journal::Scratch;
 use crate::runner::text;
 
 /// The work of a child: it echoes, by HTTP where it says so, or serves an exchange, `LIMITED` with
@@ -154,12 +153,9 @@ impl Child {
         work: &str,
         prepare: impl FnOnce(&Path) -> Result<(), String>,
     ) -> Result<Child, String> {
-        static STARTED: AtomicU32 = AtomicU32::new(0);
-        // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let directory = Scratch::new(&format!("serve-{number}"));
-        prepare(&directory.0)?;
-        let words = [work.to_owned(), directory.0.display().to_string()];
+        let directory = Scratch::new("serve");
+        prepare(&directory)?;
+        let words = [work.to_owned(), directory.display().to_string()];
         let mut child = Self::start_at(&words, directory, [ANYWHERE; 2])?;
         let mut line = String::new();
         if let Some(stdout) = child.process.stdout.take() {

@@ -12,10 +12,11 @@ use thalweg_exchange::durable::{
 use thalweg_exchange::service::{self, Service};
 use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
 use thalweg_exchange::{Command, Rules, State};
+use thalweg_testkit::Scratch;
 
 use super::{Orders, set_up};
 use crate::case::{Case, Goal, Settings};
-use crate::experiment::journal::{Scratch, settle};
+use crate::experiment::journal::settle;
 use crate::runner::{Metric, Ran, Run, subject, text};
 use crate::threads::process_cpu_ns;
 
@@ -155,7 +156,7 @@ fn without(flow: &Flow, span: Duration) -> Ran {
 fn with(flow: &Flow, span: Duration, sync: SyncMode) -> Ran {
     settle()?;
     let place = Scratch::new("in-process");
-    let exchange = open_new(&place.0, sync)?;
+    let exchange = open_new(&place, sync)?;
     let send = |exchange: &mut Exchange, from, until| flow.send(exchange, from, until);
     measured(span, exchange, send, |exchange| {
         exchange.drain().map_err(text)
@@ -198,7 +199,7 @@ struct Left {
 /// Has an exchange take this number of commands of a flow, and end as in a crash.
 fn leave(commands: u64) -> Result<Left, String> {
     let place = Scratch::new("recovery");
-    let mut exchange = open_new(&place.0, SyncMode::Always)?;
+    let mut exchange = open_new(&place, SyncMode::Always)?;
     let commands_before = exchange.number();
     Flow::new().send(&mut exchange, 0, commands)?;
     exchange.drain().map_err(text)?;
@@ -208,7 +209,7 @@ fn leave(commands: u64) -> Result<Left, String> {
 
 fn opened(left: &Left) -> Ran {
     let begin = Instant::now();
-    let exchange = open(&left.place.0, SyncMode::Always)?;
+    let exchange = open(&left.place, SyncMode::Always)?;
     let took = begin.elapsed();
     let number = exchange.number();
     match number == left.commands {

@@ -59,7 +59,12 @@ impl RulesName {
 
 /// Parses a number of commands.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    within(text, "a number of commands is", 1, COUNT_MAX, "20M")
+    const RANGE: &str = "a number of commands is from 1 to 20M";
+    match whole_number(text) {
+        Ok(n @ 1..=COUNT_MAX) => Ok(n),
+        Ok(_) | Err(NumberError::TooLarge | NumberError::Negative) => Err(RANGE.to_owned()),
+        Err(error) => Err(format!("{RANGE}: {error}")),
+    }
 }
 
 /// Parses a number that is at least 1.
@@ -86,16 +91,6 @@ pub(crate) fn time(text: &str) -> Result<Duration, String> {
 /// Parses a number without a limit on its value.
 pub(crate) fn any(text: &str) -> Result<u64, NumberError> {
     whole_number(text)
-}
-
-fn within(text: &str, what: &str, min: u64, max: u64, shown: &str) -> Result<u64, String> {
-    match whole_number(text) {
-        Ok(n) if (min..=max).contains(&n) => Ok(n),
-        Ok(_) | Err(NumberError::TooLarge | NumberError::Negative) => {
-            Err(format!("{what} from {min} to {shown}"))
-        }
-        Err(error) => Err(format!("{what} from {min} to {shown}: {error}")),
-    }
 }
 
 /// Parses a placement.
@@ -144,38 +139,31 @@ pub(crate) enum Format {
 /// Returns an error if a service cannot run with this placement.
 pub(crate) fn service_options(placement: Place) -> Result<ServiceOptions, Failure> {
     let options = ServiceOptions::placed(placement.placement());
-    let start = Service::start(State::default(), options.clone(), |_| {});
-    checked(options, start)
+    Service::start(State::default(), options.clone(), |_| {}).map_err(|error| {
+        let placement = &options.placement;
+        Failure::Misuse(format!("--placement {placement}: {error}"))
+    })?;
+    Ok(options)
 }
 
 /// Returns the options of a durable exchange. With `inline` the sender's thread waits for the disk;
-/// with any other placement another thread does.
+/// with any other placement another thread does, which publishes as well.
 ///
 /// # Errors
 /// Returns an error if the placement asks for more than one other thread.
 #[cfg(unix)]
 pub(crate) fn journaled_options(placement: Place) -> Result<ServiceOptions, Failure> {
-    if let Place::Threads(threads @ 2..) = placement {
-        return Err(Failure::Misuse(format!(
-            "--placement threads:{threads}: with --journal, the sender's thread executes and one \
-             other thread waits for the disk: inline, threads:1 and auto are possible"
-        )));
-    }
-    Ok(ServiceOptions::placed(placement.placement()))
-}
-
-fn checked<T, E: ToString>(
-    options: ServiceOptions,
-    start: Result<T, E>,
-) -> Result<ServiceOptions, Failure> {
-    match start {
-        Ok(_) => Ok(options),
-        Err(error) => {
-            let error = error.to_string();
-            let placement = &options.placement;
-            Err(Failure::Misuse(format!("--placement {placement}: {error}")))
+    let placement = match placement {
+        Place::Threads(threads @ 2..) => {
+            return Err(Failure::Misuse(format!(
+                "--placement threads:{threads}: with --journal, the sender's thread executes and \
+                 one other thread waits for the disk: inline, threads:1 and auto are possible"
+            )));
         }
-    }
+        Place::Auto => Placement::caller_and_threads(1, 1),
+        other => other.placement(),
+    };
+    Ok(ServiceOptions::placed(placement))
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ struct Sum {
 }
 
 /// A checked line of a list, with the keys of the JSON output.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 struct Verdict {
     line: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,13 +108,14 @@ struct Verdict {
     error: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Status {
     Ok,
     Failed,
     Unreadable,
     /// The line is not a checksum.
+    #[default]
     Improper,
 }
 
@@ -239,7 +240,10 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
                     );
                     let _ = io::stderr().write_all(message.as_bytes());
                 }
-                Verdict::improper(at)
+                Verdict {
+                    line: at,
+                    ..Verdict::default()
+                }
             }
         };
         if options.format == Format::Json {
@@ -269,20 +273,6 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
         Tally { failed: 1.., .. } => Ok(Finding::Negative),
         Tally { improper: 1.., .. } if options.strict => Ok(Finding::Negative),
         _ => Ok(Finding::Fine),
-    }
-}
-
-impl Verdict {
-    fn improper(line: usize) -> Verdict {
-        Verdict {
-            line,
-            file: None,
-            file_hex: None,
-            status: Status::Improper,
-            expected: None,
-            got: None,
-            error: None,
-        }
     }
 }
 

@@ -8,7 +8,6 @@ use flate2::bufread::GzDecoder;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
-use std::{error, fmt};
 use thalweg_exchange::stream::{StreamError, StreamErrorKind};
 
 /// The maximum length of a line, in bytes. A book row of 20 levels has about 1,000.
@@ -423,16 +422,9 @@ impl<R: BufRead> Read for Members<R> {
 }
 
 /// An error: there is data behind the last member.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("bytes behind the end of the compressed data")]
 struct Trailing;
-
-impl fmt::Display for Trailing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("bytes behind the end of the compressed data")
-    }
-}
-
-impl error::Error for Trailing {}
 
 /// Returns whether the error is about bytes behind the last member.
 fn is_trailing(error: &io::Error) -> bool {

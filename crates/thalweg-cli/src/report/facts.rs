@@ -267,9 +267,7 @@ impl Latency {
             None => "handed over",
         }
     }
-}
 
-impl Latency {
     /// Returns the sum of the mean times of all parts that a command goes through before the
     /// publish stage has it.
     pub(crate) fn stages_mean_ns(&self) -> f64 {

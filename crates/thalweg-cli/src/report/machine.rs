@@ -117,27 +117,21 @@ pub(crate) fn describe() -> Machine {
 
 /// Formats seconds since 1970 as a date and a time of day.
 pub(crate) fn date(seconds: u64) -> String {
-    let is_leap =
-        |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let (mut days, mut year) = (seconds / 86_400, 1970);
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let february = 28 + u64::from(is_leap(year));
-    let mut month = 1;
-    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
-        if days < length {
-            break;
-        }
-        days -= length;
-        month += 1;
-    }
+    let (year, month, day) = civil(seconds / 86_400);
     let (hour, minute) = (seconds / 3_600 % 24, seconds / 60 % 60);
-    format!(
-        "{year}-{month:02}-{:02} {hour:02}:{minute:02} UTC",
-        days + 1
-    )
+    format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02} UTC")
+}
+
+/// Returns year, month and day of a day that is counted from the first of 1970. The years of the
+/// computation begin in March (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
+pub(crate) fn civil(days: u64) -> (u64, u64, u64) {
+    let (era, day) = ((days + 719_468) / 146_097, (days + 719_468) % 146_097);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (year * 365 + year / 4 - year / 100);
+    let month = (day * 5 + 2) / 153;
+    let day = day - (month * 153 + 2) / 5 + 1;
+    let month = (month + 2) % 12 + 1;
+    (era * 400 + year + u64::from(month <= 2), month, day)
 }
 
 /// The system's counts at one moment.

@@ -7,7 +7,6 @@ use crate::report::facts::Journal;
 use crate::runner::distribution;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
-use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
     self, Exchange, OpenError, Origin, Published, Storage, SubmitError, SyncMode, newest_header,
 };
@@ -69,19 +68,6 @@ impl Engine for Service {
     fn finish(self) -> Result<(service::ServiceResults, Option<Journal>), Failure> {
         let finished = self.join().map_err(failed)?;
         Ok((finished, None))
-    }
-}
-
-/// Sets where the stages run if the options do not say it: execution on the sender's thread, and
-/// the journal, which waits for the disk, and publishing on another one.
-pub(crate) fn journaled_options(options: ServiceOptions) -> ServiceOptions {
-    let placement = match options.placement == Placement::auto() {
-        true => Placement::caller_and_threads(1, 1),
-        false => options.placement,
-    };
-    ServiceOptions {
-        placement,
-        ..options
     }
 }
 

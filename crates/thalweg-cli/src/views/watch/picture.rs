@@ -6,7 +6,7 @@ use crate::message::{counted, grouped};
 use crate::terminal::line::{Line, Tone};
 use crate::views::Names;
 use crate::views::query::side_name;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::time::Instant;
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::session::OpenOrder;
@@ -180,13 +180,10 @@ impl View {
         let size_width = digits(|level| level.volume, "size");
         let most = all().map(|level| level.volume).max().unwrap_or(1).max(1);
         let row = |side: Action, level: &Level| {
-            let (word, tone) = match side {
-                Action::Ask => ("sell", Tone::Sell),
-                Action::Bid => ("buy", Tone::Buy),
-            };
-            let mark = match own.get(&(side as u8, level.price)) {
-                Some(_) => "*",
-                None => " ",
+            let (word, tone) = (side_name(side), tone(side));
+            let mark = match own.contains(&(side as u8, level.price)) {
+                true => "*",
+                false => " ",
             };
             let most = i128::from(most);
             let bar = (i128::from(level.volume) * BAR_WIDTH + most - 1) / most;
@@ -209,10 +206,10 @@ impl View {
     }
 
     /// Returns the levels at which the user has orders that rest.
-    fn own_levels(&self, symbol: SymbolId) -> BTreeMap<(u8, i64), ()> {
+    fn own_levels(&self, symbol: SymbolId) -> BTreeSet<(u8, i64)> {
         let orders = self.orders.iter().flat_map(|(orders, _)| orders);
         let here = orders.filter(|order| order.symbol == symbol && order.trigger.is_none());
-        here.map(|order| ((order.action as u8, order.price), ()))
+        here.map(|order| (order.action as u8, order.price))
             .collect()
     }
 
@@ -231,10 +228,7 @@ impl View {
         let here = orders.iter().filter(is_here);
         let elsewhere = orders.iter().filter(|order| !is_here(order));
         for order in here.chain(elsewhere).take(ORDERS_SHOWN) {
-            let (side, tone) = match order.action {
-                Action::Ask => (side_name(Action::Ask), Tone::Sell),
-                Action::Bid => (side_name(Action::Bid), Tone::Buy),
-            };
+            let (side, tone) = (side_name(order.action), tone(order.action));
             let text = format!(
                 "{side:<4} {} of {} at {}",
                 order.size - order.filled,
@@ -309,6 +303,13 @@ fn stage(stage: &Stage) -> Line {
     ))
 }
 
+const fn tone(side: Action) -> Tone {
+    match side {
+        Action::Ask => Tone::Sell,
+        Action::Bid => Tone::Buy,
+    }
+}
+
 fn spread(market: &Market) -> Line {
     let text = match market.best() {
         [Some(bid), Some(ask)] => format!("---- spread {} ", ask.price - bid.price),
@@ -324,10 +325,7 @@ fn tape(market: &Market, rows: usize) -> Vec<Line> {
     let title = format!("{}, {} lots seen", counted(count, "trade"), grouped(lots));
     let mut lines = vec![Line::new(Tone::Faint, title)];
     for trade in market.trades.iter().take(rows.saturating_sub(1)) {
-        let (word, tone) = match trade.taker {
-            Action::Ask => ("sell", Tone::Sell),
-            Action::Bid => ("buy", Tone::Buy),
-        };
+        let (word, tone) = (side_name(trade.taker), tone(trade.taker));
         let text = format!("{word:<4} {:>10} x {}", trade.price, trade.size);
         lines.push(Line::new(tone, text));
     }
