@@ -3,7 +3,6 @@
 //!
 //! The program is a thin `main` around [`main`], and the tests link this library, so that every
 //! experiment is compiled once.
-#![deny(unsafe_code)]
 #![allow(
     missing_docs,
     reason = "the only users are the program and the tests of this package"

@@ -10,7 +10,7 @@ use crate::disconnect_reason::DisconnectReason;
 /// The time for one of several addresses, at least.
 const EACH_LEAST: Duration = Duration::from_millis(500);
 
-/// Where to connect to, as whom, and how much may wait.
+/// The options of a client: where it connects to, its session, and the bounds of its queues.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Options {

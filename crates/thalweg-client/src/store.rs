@@ -36,7 +36,7 @@ pub trait SessionStore: Send {
     fn save(&mut self, remembered: &Remembered) -> io::Result<()>;
 }
 
-/// Remembers as long as it lives.
+/// A store in memory, which lasts as long as this value.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore(Remembered);
 
@@ -51,7 +51,7 @@ impl SessionStore for MemoryStore {
     }
 }
 
-/// Remembers in a small file of text, which is replaced as a whole.
+/// A store in a small text file, which is replaced as a whole.
 #[derive(Clone, Debug)]
 pub struct FileStore {
     path: PathBuf,

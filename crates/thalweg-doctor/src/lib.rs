@@ -2,7 +2,6 @@
 //!
 //! Probes measure a running program and the machine under it; [`evidence::Evidence`] holds their
 //! figures; rules turn these into [`rules::verdict::Verdict`]s.
-#![deny(unsafe_code)]
 
 #[cfg(target_os = "linux")]
 pub mod caps;

@@ -426,13 +426,17 @@ impl Witness {
         let bit = 1 << (signal - 1);
         self.await_queued();
         let is_pending = loop {
+            let seen = self.early;
             let (state, pending) = self.state();
             self.read();
-            let is_pending = pending & bit != 0;
+            if self.early != seen {
+                continue;
+            }
             match state {
                 'R' | 'D' => {}
-                'S' if is_pending => {}
-                _ => break is_pending,
+                'S' if pending & bit != 0 => {}
+                // One that was seen before, and stays pending in a stopped child, is not new.
+                _ => break pending & bit & !seen != 0,
             }
             // Whatever poll returns, the state is read again.
             let _ = wait_readable([self.reported.as_fd()], 1_000_000);
@@ -567,6 +571,7 @@ mod tests {
         assert!(!witness.saw(signal), "none is pending");
         send(signal);
         assert!(witness.saw(signal), "it is pending");
+        assert!(!witness.saw(signal), "it was seen before");
         send(libc::SIGCONT);
         while witness.early != 0 {
             assert!(!witness.saw(signal), "no other was sent");

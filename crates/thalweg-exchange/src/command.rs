@@ -245,10 +245,10 @@ pub enum Command {
         /// middle of the equally good prices.
         reference: Option<i64>,
     },
-    /// Executes stop orders of a symbol that are left over: a trade has reached them, and its
-    /// command ended before them, since it had as many events as one may
-    /// ([`WORK_MAX`](crate::WORK_MAX)). As many as may again; what is left then takes a further
-    /// command. Succeeds where there are none. See [`State::left_over`](crate::State::left_over).
+    /// Executes stop orders of a symbol that are left over: a trade has triggered them, but its
+    /// command had reached the bound of events ([`WORK_MAX`](crate::WORK_MAX)). This command has
+    /// the same bound; what is left then takes a further one. Succeeds if there are none. See
+    /// [`State::left_over`](crate::State::left_over).
     ///
     /// Refused while the symbol is halted or in an auction.
     RunStops {

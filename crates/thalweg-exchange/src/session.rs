@@ -17,13 +17,13 @@ codes! {
     pub enum Role: u8;
     /// Trades for one user (code 1): [`TradeCommand`](crate::codec::session::TradeCommand)s.
     Trade = 1, "trade";
-    /// Looks on (code 2): market data, and the reports and the account of one user. No commands.
+    /// Reads (code 2): market data, and the reports and the account of one user. No commands.
     Read = 2, "read";
     /// Runs the market (code 3): [`AdminCommand`](crate::codec::session::AdminCommand)s.
     Admin = 3, "admin";
 }
 
-/// Which session: a holder runs several programs under numbers of its own choice.
+/// The key of a session: a holder runs several programs, under numbers that it chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionKey {
     /// Its permissions.

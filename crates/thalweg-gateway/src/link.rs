@@ -67,6 +67,8 @@ pub(crate) struct Follower {
     is_auction: bool,
     /// Reports may have been dropped before the next end.
     is_lossy: bool,
+    /// The claim to lead that came while it is.
+    held_claim: Option<Copied>,
     /// The log was read, and its users' open orders are the exchange's.
     is_ready: bool,
 }
@@ -84,6 +86,7 @@ impl Follower {
             next: 0,
             is_auction: false,
             is_lossy: false,
+            held_claim: None,
             is_ready: false,
         }
     }
@@ -265,6 +268,12 @@ impl Follower {
                 match entry {
                     Copied::Restart => self.is_lossy = true,
                     Copied::Auction => self.is_auction = true,
+                    // Orders are taken when the reports that were dropped are applied.
+                    Copied::Claimed { leads: true, .. } if self.is_lossy && self.next > 0 => {
+                        self.held_claim = Some(entry);
+                        return;
+                    }
+                    Copied::Claimed { .. } => self.held_claim = None,
                     Copied::End(number) => {
                         self.is_auction = false;
                         if std::mem::take(&mut self.is_lossy) {
@@ -273,6 +282,7 @@ impl Follower {
                                 self.state.orders.list_again();
                             }
                         }
+                        self.steps.extend(self.held_claim.take().map(Step::Copied));
                         self.next = number + 1;
                     }
                     _ => {}
@@ -844,6 +854,48 @@ pub(crate) mod tests {
         assert_eq!(ids(&user), [7, 8, 9]);
         let last = user.memory().last_report.expect("reports came");
         assert_eq!(last.0, 3);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_gateway_that_was_behind_leads_when_the_dropped_reports_are_applied() {
+        let mut fixture = Fixture::new("behind-leads").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let number = fixture.place(7, Action::Bid).await;
+        fixture.until(number).await;
+        fixture.take(false);
+        let claim = |epoch, leads| Copied::Claimed { epoch, leads };
+        fixture.entries = vec![claim(2, false)];
+        fixture.take(false);
+        let number = fixture.place(8, Action::Bid).await;
+        fixture.until(number).await;
+        // The drop copy is read in two parts.
+        let order = || {
+            place(
+                &state,
+                &user,
+                "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1",
+            )
+        };
+        fixture.entries = vec![Copied::Restart, claim(3, true)];
+        fixture.take(false);
+        let early = order().await.expect("the task ends");
+        assert_eq!(early.map_err(|error| error.code).err(), Some(-1001));
+        fixture.entries = vec![Copied::End(number)];
+        fixture.take(false);
+        let open = user.memory().open(None).count();
+        assert_eq!(open, 2, "the dropped report is applied");
+        assert!(state.orders.check_primary().is_ok());
+        // A claim that another one has replaced is not kept.
+        fixture.entries = vec![
+            Copied::Restart,
+            claim(4, true),
+            claim(5, false),
+            Copied::End(number),
+        ];
+        fixture.take(false);
+        assert!(state.orders.check_primary().is_err());
         fixture.end();
     }
 

@@ -31,7 +31,7 @@ macro_rules! keys {
 }
 keys!(8 keys_8, 16 keys_16, 32 keys_32, 64 keys_64);
 
-/// Writes the XXH64 of each key into the place of the same number.
+/// Writes the XXH64 of each key into `hashes`, at the same index.
 ///
 /// Several keys are hashed at a time, in the lanes of vectors where there are any. Batches of 16
 /// keys and more are worth a call.

@@ -44,7 +44,6 @@
 //! out at the first call, and remembered: [`Kernel`].
 #![cfg_attr(not(any(test, feature = "std")), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![deny(unsafe_code)]
 
 mod accumulator;
 mod hasher;

@@ -6,7 +6,7 @@ use crate::kernel::{GROUP_BYTES, scalar};
 use crate::runs::{Feed, Sink};
 use crate::stride::Pattern;
 
-/// The XXH64 of a stream, piece by piece. How it was cut does not matter.
+/// Computes the XXH64 of a stream, piece by piece. Where it is cut does not matter.
 ///
 /// Also a [`Hasher`](core::hash::Hasher), made by [`BuildXxh64`](crate::BuildXxh64).
 ///

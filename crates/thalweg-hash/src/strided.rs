@@ -41,10 +41,10 @@ impl<'a> Segment<'a> for &'a std::io::IoSlice<'_> {
     }
 }
 
-/// Returns the XXH64 of what a stride leaves of a list of buffers, as if it were copied together.
+/// Returns the XXH64 of the bytes that a stride selects from a list of buffers, as if they were
+/// copied together.
 ///
-/// Nothing is copied but stripes that are cut by a gap, and nothing stops at the end of a sector
-/// or of a slice.
+/// Only stripes that are cut by a gap are copied; sectors and slices may end anywhere.
 ///
 /// ```
 /// use std::io::IoSlice;
@@ -77,7 +77,8 @@ impl Kernel {
     }
 }
 
-/// [`xxh64_strided`] of a stream that comes in pieces, whose pattern goes on from one to the next.
+/// Computes [`xxh64_strided`] of a stream that comes in pieces; the pattern goes on from one to the
+/// next.
 ///
 /// ```
 /// use thalweg_hash::{Stride, Strided, xxh64};

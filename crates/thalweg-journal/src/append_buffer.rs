@@ -2,10 +2,9 @@
 
 /// A buffer for a fixed number of records, which hands them over when it is full.
 ///
-/// Records are built in the buffer, and never moved. That is not a matter of taste: a record that
-/// is made elsewhere and copied is written by narrow stores and read again at once by wide loads,
-/// and a processor that cannot forward a store to such a load waits until the store has reached the
-/// cache.
+/// Records are built in the buffer, and never moved: a record that is made elsewhere and copied is
+/// written by narrow stores and read again at once by wide loads, and a processor that cannot
+/// forward a store to such a load waits until the store has reached the cache.
 ///
 /// As in a ring, a slot holds what was there a lap before; the code that builds a record sets all
 /// its fields.

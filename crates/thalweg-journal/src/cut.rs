@@ -1,4 +1,4 @@
-//! Giving up the end of a journal: what is damaged, or what should not have been written.
+//! Truncates a journal: removes an end that is damaged, or should not have been written.
 
 use crate::error::Error;
 use crate::fault::Faults;
@@ -28,12 +28,12 @@ pub struct Cut {
     pub segments_removed: usize,
 }
 
-/// Cuts a journal that no process writes: before record `at`, which must be the first of a block,
-/// or without it before the first damage: in a block, or a segment that is missing or is none of
-/// this journal.
+/// Truncates a journal that no process writes: before record `at`, which must be the first of a
+/// block, or if `at` is `None` before the first damage, which is in a block, or a segment that is
+/// missing or of another journal.
 ///
-/// Records behind the cut are lost, and their numbers are given again. Later segments go from the
-/// last one on, and then the rest of the segment with the cut is overwritten; so a cut that was
+/// Records after the cut are lost, and their numbers are used again. It removes later segments, the
+/// last one first, and then overwrites the rest of the segment with the cut; so a cut that was
 /// interrupted can be repeated. Until then, the journal may be reported as damaged at that place.
 ///
 /// # Errors

@@ -35,7 +35,7 @@ pub enum Error {
         /// The directory.
         place: String,
     },
-    /// Nothing to read.
+    /// The directory has no journal.
     #[error("{place}: no journal")]
     NoJournal {
         /// The directory.
@@ -130,7 +130,7 @@ pub enum Error {
         /// The first record of the next block.
         next: Lsn,
     },
-    /// Options that cannot be.
+    /// The options are invalid.
     #[error("{what}")]
     Options {
         /// Which and why.

@@ -181,9 +181,9 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         error
     }
 
-    /// Writes what was appended, without waiting for the disk: readers see it then, a crash of the
-    /// program does not take it, one of the machine may. Where a segment has filled up since, it
-    /// waits until the disk has that.
+    /// Writes the appended records, without waiting for the disk: readers see them then, and they
+    /// survive a crash of the program, but not always one of the machine. Where a segment has
+    /// filled up since, it waits until the disk has that.
     ///
     /// # Errors
     /// As [`Journal::commit`].
@@ -202,8 +202,8 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         Ok(self.tail.durable())
     }
 
-    /// Gives up segments that hold only records before `lsn`, and says which record is the first
-    /// now: that one or an earlier one, since segments go as a whole.
+    /// Gives up segments that hold only records before `lsn`, and returns the first record that is
+    /// left: `lsn` or an earlier one, since segments are given up as a whole.
     ///
     /// # Errors
     /// The file system.

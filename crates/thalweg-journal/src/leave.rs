@@ -1,10 +1,10 @@
 //! Segments that were left before all of their blocks were durable: a load is not held up by the
 //! disk at the end of each.
 //!
-//! A segment is there only once everything before it is durable. So one that follows a segment that
-//! is not gets its blocks while it has another name, under which it is worthless after a crash. The
-//! segment that was left is synced later; then the header is written that says where the next one
-//! begins, and that gets its name. A commit and a flush wait for it.
+//! A segment gets its name only once everything before it is durable. Until then its blocks are
+//! written under another name, and after a crash the file is worthless. The segment before it is
+//! synced later; then the header is written that says where the next one begins, and the file gets
+//! its name. A commit and a flush wait for that.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,10 +1,10 @@
-//! A log of records that keeps its word: what was acknowledged is there after a crash, in order,
-//! and nothing else is. And a buffer to build records in.
+//! A durable log of records: after a crash it holds every acknowledged record, in order, and only
+//! records that were appended. Also a buffer to build records in.
 //!
 //! - [`Journal`]: append records in place, commit, get a [`Durable`] number to acknowledge.
 //! - [`Shared`]: the same for several threads, with group commit.
 //! - [`Reader`]: from any record on, of a live journal too; checks all that it reads.
-//! - [`cut()`]: gives up what is damaged.
+//! - [`cut()`]: truncates a damaged journal.
 //! - [`AppendBuffer`]: a buffer of records that is handed over when it is full; no disk.
 //! - [`Storage`]: where the files are; [`SimDisk`] is a disk for tests, which loses power.
 //!

@@ -20,13 +20,13 @@ pub use records::{Block, Records};
 /// How often a directory is looked at again that changes meanwhile.
 const SURVEYS_MAX: usize = 100;
 
-/// Reads records in order, and checks everything that it reads: sums, order, that nothing between
-/// is missing, and at the end that nothing durable is.
+/// Reads records in order, and checks all that it reads: checksums, order, that no record between
+/// is missing, and at the end that no durable one is.
 ///
 /// A journal may be read while it is written, by the same process or another. A reader of
-/// [`Journal::follow`](crate::Journal::follow) gives what is durable and may be asked again when it
-/// has come to the end; any other gives what is whole, which may be a little more, and its end is
-/// final.
+/// [`Journal::follow`](crate::Journal::follow) returns durable records, and may be called again
+/// after it has reached the end; any other returns all whole records, which may be a few more, and
+/// its end is final.
 pub struct Reader<S: Storage = crate::DefaultStorage> {
     storage: S,
     segment: Segment<S::File>,

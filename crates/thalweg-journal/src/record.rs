@@ -6,8 +6,9 @@ use crate::format::{BLOCK_HEADER_BYTES, LENGTH_BYTES};
 
 /// A record of fixed size, which is in the journal as it is in memory.
 ///
-/// Everything is one that [`zerocopy`] derives these traits for: no padding, and any bytes are a
-/// value. Use `zerocopy`'s little-endian integers where the file should mean the same everywhere.
+/// Every type is one for which [`zerocopy`] derives these traits: it has no padding, and any bytes
+/// are a value. Use `zerocopy`'s little-endian integers where the file should mean the same
+/// everywhere.
 pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout {}
 
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Record for T {}

@@ -11,7 +11,7 @@ use crate::pages::Pages;
 use crate::scan::{Behind, Found, Segment, open_segment, read_header};
 use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
 
-/// A write that a crash took, and that was never reported as durable.
+/// A torn write: a crash interrupted it, and it was never reported as durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Torn {

@@ -38,7 +38,6 @@
 //! # Ok::<(), thalweg_measure::load::RateError>(())
 //! ```
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![deny(unsafe_code)]
 
 pub mod clock;
 #[cfg(feature = "stats")]

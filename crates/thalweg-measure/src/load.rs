@@ -15,7 +15,6 @@ pub use rate::{PER_S_MAX, Rate, RateError};
 
 use crate::clock::TimeSource;
 use crate::histogram::{Histogram, Recorder};
-use crate::random::SplitMix;
 use std::ops::ControlFlow;
 
 /// A schedule of intended send times, and the sender that keeps to it.
@@ -37,20 +36,12 @@ use std::ops::ControlFlow;
 pub struct OpenLoop<T> {
     clock: T,
     rate: Rate,
-    arrivals: Arrivals,
+    /// The number of the next event, which is due `next / rate` after the begin: computed from the
+    /// begin each time, so that no rounding adds up.
+    next: u64,
     yielding: bool,
     /// When event 0 is due; set by the first event.
     begin_ticks: Option<u64>,
-}
-
-/// Where the next intended time comes from.
-#[derive(Clone, Debug)]
-enum Arrivals {
-    /// Event `next` is due `next / rate` after the begin, computed from the begin each time, so
-    /// that no rounding adds up.
-    Regular { next: u64 },
-    /// Exponential gaps.
-    Poisson { random: SplitMix, offset_ticks: f64 },
 }
 
 /// The report of a sender on itself.
@@ -86,25 +77,13 @@ impl<T: TimeSource> OpenLoop<T> {
     /// Returns a regular schedule: events at equal distances. It begins with the first call of
     /// [`next_due`](Self::next_due) or [`run`](Self::run).
     pub fn new(clock: T, rate: Rate) -> Self {
-        let arrivals = Arrivals::Regular { next: 0 };
         OpenLoop {
             clock,
             rate,
-            arrivals,
+            next: 0,
             yielding: false,
             begin_ticks: None,
         }
-    }
-
-    /// Keeps the rate, with random gaps (a Poisson process), the same for the same seed; as events
-    /// from many independent sources come. It has no effect on [`Rate::MAX`].
-    #[must_use]
-    pub fn poisson(mut self, seed: u64) -> Self {
-        self.arrivals = Arrivals::Poisson {
-            random: SplitMix::new(seed),
-            offset_ticks: 0.0,
-        };
-        self
     }
 
     /// Sets whether to give the core to other threads while the next event is not due, for a sender
@@ -118,34 +97,22 @@ impl<T: TimeSource> OpenLoop<T> {
     /// Returns the intended time of the next event in ticks; each call moves on by one event. For a
     /// sender with a loop of its own. With [`Rate::MAX`] it is the present time.
     pub fn next_due(&mut self) -> u64 {
-        let Some(per_s) = self.rate.per_s() else {
+        if self.rate == Rate::MAX {
             return self.clock.ticks();
-        };
+        }
         let begin = *self.begin_ticks.get_or_insert_with(|| self.clock.ticks());
         let due = begin + self.next_offset();
-        match &mut self.arrivals {
-            Arrivals::Regular { next } => *next += 1,
-            Arrivals::Poisson {
-                random,
-                offset_ticks,
-            } => {
-                let ticks_per_s = self.clock.ticks_from_ns(1_000_000_000);
-                *offset_ticks += random.exponential() * ticks_per_s as f64 / per_s as f64;
-            }
-        }
+        self.next += 1;
         due
     }
 
     /// Returns how long after the begin the next event is due, in ticks; 0 for [`Rate::MAX`].
     fn next_offset(&self) -> u64 {
-        match (self.rate.per_s(), &self.arrivals) {
-            (None, _) => 0,
-            (Some(per_s), Arrivals::Regular { next }) => {
-                let ticks_per_s = self.clock.ticks_from_ns(1_000_000_000);
-                (u128::from(*next) * u128::from(ticks_per_s) / u128::from(per_s)) as u64
-            }
-            (_, Arrivals::Poisson { offset_ticks, .. }) => *offset_ticks as u64,
-        }
+        let Some(per_s) = self.rate.per_s() else {
+            return 0;
+        };
+        let ticks_per_s = self.clock.ticks_from_ns(1_000_000_000);
+        (u128::from(self.next) * u128::from(ticks_per_s) / u128::from(per_s)) as u64
     }
 
     /// Spins, or yields, until `due_ticks`, and returns the time that it has become. Returns

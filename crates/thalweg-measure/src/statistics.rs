@@ -40,11 +40,12 @@ const MISSES_MAX: f64 = 0.05;
 
 /// A value and the bounds that the true one lies between, with at least 95 % confidence.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Interval {
-    /// The lower bound; minus infinity for fewer than [`REPETITIONS_MIN`] values.
-    pub low: f64,
     /// The value itself, from all repetitions.
     pub value: f64,
+    /// The lower bound; minus infinity for fewer than [`REPETITIONS_MIN`] values.
+    pub low: f64,
     /// The upper bound; infinity for fewer than [`REPETITIONS_MIN`] values.
     pub high: f64,
 }
@@ -57,11 +58,17 @@ impl Interval {
         other < self.low || other > self.high
     }
 
+    /// Returns whether both bounds are finite: there were enough values for them.
+    #[must_use]
+    pub fn is_bounded(&self) -> bool {
+        self.low.is_finite() && self.high.is_finite()
+    }
+
     /// Returns the bounds as text, each as `show` has it: `[1.48, 1.57]`, or `-` where there are
     /// none.
     #[must_use]
     pub fn bounds(&self, show: impl Fn(f64) -> String) -> String {
-        if self.low.is_finite() && self.high.is_finite() {
+        if self.is_bounded() {
             format!("[{}, {}]", show(self.low), show(self.high))
         } else {
             "-".to_owned()

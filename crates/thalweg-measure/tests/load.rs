@@ -113,38 +113,6 @@ fn a_rate_that_does_not_divide_does_not_drift() {
 }
 
 #[test]
-fn poisson_keeps_the_rate_and_the_seed() {
-    const EVENTS: u64 = 200_000;
-    let schedule = |seed| {
-        let mut load = OpenLoop::new(HandClock::default(), rate("1M")).poisson(seed);
-        (0..EVENTS).map(|_| load.next_due()).collect::<Vec<u64>>()
-    };
-    let due = schedule(7);
-    assert_eq!(due, schedule(7));
-    assert_ne!(due, schedule(8));
-    let gaps: Vec<f64> = due.windows(2).map(|two| (two[1] - two[0]) as f64).collect();
-    let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-    let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
-    assert!((mean / GAP as f64 - 1.0).abs() < 0.01, "mean gap {mean}");
-    assert!(
-        (variance.sqrt() / mean - 1.0).abs() < 0.02,
-        "deviation {}",
-        variance.sqrt()
-    );
-}
-
-#[test]
-fn a_late_poisson_sender_skips_nothing() {
-    let clock = HandClock::default();
-    let mut load = OpenLoop::new(clock.clone(), rate("1M")).poisson(3);
-    let mut alone = OpenLoop::new(HandClock::default(), rate("1M")).poisson(3);
-    load.run(100, |i, intended| {
-        assert_eq!(intended, alone.next_due(), "event {i}");
-        clock.pass(GAP * 2);
-    });
-}
-
-#[test]
 fn max_has_no_schedule() {
     let clock = HandClock::default();
     let mut load = OpenLoop::new(clock.clone(), Rate::MAX);

@@ -57,7 +57,7 @@ pub enum Copied {
     /// None comes while entries are dropped: the reader asks again after a
     /// [restart](Self::Restart).
     OpenOrders(Box<OpenOrdersOf>),
-    /// That command, where it is no order of a user, and succeeded. To a reader that was behind,
+    /// The command, if it succeeded and is no order of a user. For a reader that was behind,
     /// deposits and withdrawals of one user in one currency come as one with their sum, and of
     /// commands of one sort about one symbol the last comes alone. Symbols that the exchange had
     /// before are left out of those that are added. The flag says whether further commands go on

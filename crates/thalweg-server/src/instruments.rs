@@ -19,7 +19,7 @@ const SLOW_MAX: usize = 256;
 /// Readings that a minute has.
 const MINUTE: usize = 60;
 
-/// The times of a part of the way.
+/// The times that commands waited for a stage, or were served there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
     /// The stage.
@@ -69,7 +69,7 @@ pub struct Tail {
     pub parts: [f64; PARTS.len()],
 }
 
-/// A server in the time since the reading before.
+/// Statistics of a server since the previous reading.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -24,7 +24,7 @@ pub(crate) const PARTS: [(&str, &str); 6] = [
     ("publish", "service"),
 ];
 
-/// The way of one command: its number, its name and the parts of its time, in nanoseconds.
+/// The trace of one command: its number, its name and the parts of its time, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Passage {
     /// The number of the command.

@@ -28,28 +28,28 @@ pub struct CoreBuilder {
 }
 
 impl CoreBuilder {
-    /// Sets how a core without anything to do waits: see [`Mode`]. The default is balanced.
+    /// Sets how an idle core waits; default [`Mode::Balanced`].
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Sets how many tasks are polled before the core looks at what other threads woke, and at the
-    /// time, again: 128 by default, and 0 counts as 1.
+    /// Sets the budget: the number of tasks that are polled before the core checks wake-ups by
+    /// other threads, and the clock, again. The default is 128; 0 counts as 1.
     pub fn budget(mut self, tasks: usize) -> Self {
         self.budget = tasks.max(1);
         self
     }
 
-    /// Sets the source of time: a test's own clock, say. A thread that sleeps does so by the
-    /// system's clock; with another, call [`Core::poll`]. The clock must not go backwards.
+    /// Sets the clock, such as that of a test. It must not go backwards. A thread that sleeps wakes
+    /// up by the system's clock; with another clock, call [`Core::poll`].
     pub fn clock(mut self, now: impl Fn() -> Instant + 'static) -> Self {
         self.now = Box::new(now);
         self
     }
 
-    /// Keeps the calling thread, which the core is for, on these processors, from
-    /// [`build`](Self::build) on, also when the core is gone. An empty list keeps it nowhere.
+    /// Pins the calling thread to these processors, from [`build`](Self::build) on; it stays pinned
+    /// when the core was dropped. With an empty list it is not pinned.
     pub fn pinned(mut self, cores: &[usize]) -> Self {
         self.cores = cores.to_vec();
         self
@@ -78,7 +78,7 @@ shown!(
     "mode": this.mode, "budget": this.budget, "cores": this.cores
 );
 
-/// Runs tasks on the thread that made it. Dropped, it ends them all: each comes to
+/// An executor that runs tasks on the thread that made it. Dropping it cancels all of them, with
 /// [`TaskError::Cancelled`](crate::TaskError::Cancelled).
 ///
 /// ```
@@ -128,13 +128,13 @@ impl Core {
         Task::spawn(&self.scheduler, future)
     }
 
-    /// Takes in what other threads woke, and what it is time for, then polls the tasks that are
-    /// ready, each once, and not more than the budget allows. Returns whether any was polled, is
-    /// ready now, or was ended by its deadline: `while core.poll() {}` does what there is to do.
-    /// Never waits.
+    /// Handles wake-ups by other threads and timers that are due, then polls the tasks that are
+    /// ready, each once, up to the budget. It never waits. Returns whether a task was polled, is
+    /// ready now, or was ended by its deadline, so `while core.poll() {}` runs until the core is
+    /// idle.
     ///
-    /// The clock costs more than a few polls, so while tasks are ready it is looked at once in a
-    /// budget of them.
+    /// Reading the clock costs more than a few polls, so while tasks are ready it is read once per
+    /// budget.
     ///
     /// # Panics
     /// If it is called while the core is polled: in its tasks, and in functions that they call. In
@@ -159,10 +159,10 @@ impl Core {
         has_expired || ready > 0 || scheduler.ready() > 0
     }
 
-    /// Runs until no task is left. Sleeps where there is nothing to do, as [`Mode`] says.
+    /// Runs tasks until none is left. While none is ready, it waits as its [`Mode`] says.
     ///
-    /// A task that waits for what never comes keeps it for ever; [`Handle::live`] counts the tasks
-    /// that are left, and a [`deadline`](Task::deadline) ends one.
+    /// It does not return while a task waits for an event that never happens; [`Handle::live`]
+    /// counts the remaining tasks, and a [`deadline`](Task::deadline) ends one.
     ///
     /// # Panics
     /// In a task of this core, also in one that `send_now` resumed: that task would wait for
@@ -176,9 +176,9 @@ impl Core {
         }
     }
 
-    /// Runs the core, and `future` beside its tasks, until that is ready. `future` may borrow.
-    /// Other tasks stay where they are then. Allocates once. A `future` that waits for what never
-    /// comes keeps it for ever.
+    /// Runs the core, and `future` beside its tasks, until `future` is ready; other tasks stay as
+    /// they are then. `future` may borrow. It allocates once. It does not return while `future`
+    /// waits for an event that never happens.
     ///
     /// # Panics
     /// If `future` does, and as [`run`](Self::run): also where `future` is ready at once.

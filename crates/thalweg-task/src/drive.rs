@@ -23,9 +23,9 @@ pub struct Drive<'c, S, Z> {
 }
 
 impl Core {
-    /// Returns the core as a future, for another runtime of this thread's, such as tokio's
-    /// `LocalSet`: it is over when no task is left. `sleep` makes that runtime's timer for a time.
-    /// Have one at a time: only the last one that was polled is woken by events.
+    /// Returns a future that runs the core within another runtime on this thread, such as tokio's
+    /// `LocalSet`; it is ready when no task is left. `sleep` returns that runtime's timer for a
+    /// time. Use one at a time: events wake only the future that was polled last.
     ///
     /// With tokio, in a task of a `LocalSet` or under its `block_on`:
     /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.

@@ -13,7 +13,7 @@ use crate::sync::{Mutex, lock};
 use sealed::{Guarded, Key, Wakes};
 
 /// The way in which the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a
-/// lock, across threads. A type, so that a program may have both, and each pays for what it uses.
+/// lock, across threads. It is a type parameter, so that each slot pays only for what it uses.
 pub trait Family: sealed::Sealed + fmt::Debug + 'static {
     /// A counted reference.
     type Strong<T>: Deref<Target = T> + Clone;
@@ -74,57 +74,38 @@ impl Wakes for Waiter {
     }
 }
 
-impl Family for Local {
-    type Strong<T> = Rc<T>;
-    type Weak<T> = rc::Weak<T>;
-    type Guarded<S> = OneAtATime<S>;
+macro_rules! family {
+    ($name:ident: $strong:ident, $module:ident, $guarded:ident) => {
+        impl Family for $name {
+            type Strong<T> = $strong<T>;
+            type Weak<T> = $module::Weak<T>;
+            type Guarded<S> = $guarded<S>;
 
-    #[inline]
-    fn strong<T>(value: T) -> Rc<T> {
-        Rc::new(value)
-    }
+            #[inline]
+            fn strong<T>(value: T) -> $strong<T> {
+                $strong::new(value)
+            }
 
-    #[inline]
-    fn strong_default<T: Default>() -> Rc<T> {
-        Rc::default()
-    }
+            #[inline]
+            fn strong_default<T: Default>() -> $strong<T> {
+                $strong::default()
+            }
 
-    #[inline]
-    fn downgrade<T>(strong: &Rc<T>) -> rc::Weak<T> {
-        Rc::downgrade(strong)
-    }
+            #[inline]
+            fn downgrade<T>(strong: &$strong<T>) -> $module::Weak<T> {
+                $strong::downgrade(strong)
+            }
 
-    #[inline]
-    fn upgrade<T>(weak: &rc::Weak<T>) -> Option<Rc<T>> {
-        weak.upgrade()
-    }
+            #[inline]
+            fn upgrade<T>(weak: &$module::Weak<T>) -> Option<$strong<T>> {
+                weak.upgrade()
+            }
+        }
+    };
 }
 
-impl Family for Shared {
-    type Strong<T> = Arc<T>;
-    type Weak<T> = sync::Weak<T>;
-    type Guarded<S> = Mutex<S>;
-
-    #[inline]
-    fn strong<T>(value: T) -> Arc<T> {
-        Arc::new(value)
-    }
-
-    #[inline]
-    fn strong_default<T: Default>() -> Arc<T> {
-        Arc::default()
-    }
-
-    #[inline]
-    fn downgrade<T>(strong: &Arc<T>) -> sync::Weak<T> {
-        Arc::downgrade(strong)
-    }
-
-    #[inline]
-    fn upgrade<T>(weak: &sync::Weak<T>) -> Option<Arc<T>> {
-        weak.upgrade()
-    }
-}
+family!(Local: Rc, rc, OneAtATime);
+family!(Shared: Arc, sync, Mutex);
 
 impl<S> Guarded<S> for Mutex<S> {
     #[inline]

@@ -14,9 +14,9 @@ use crate::timer::Sleep;
 /// Messages that a feed takes from its ring at a time.
 const FEED_BATCH: usize = 64;
 
-/// A handle on a [`Core`](crate::Core), for its tasks and the rest of its thread. `Clone`, and
-/// `!Send`: other threads reach tasks by a ring ([`feed`](Self::feed)), by a slot of the family
-/// [`Shared`](crate::Shared), and by wakers. It does not keep the core.
+/// A handle to a [`Core`](crate::Core), for its tasks and other code on its thread. It is `Clone`
+/// and `!Send`: other threads reach tasks by a ring ([`feed`](Self::feed)), by a slot of the family
+/// [`Shared`](crate::Shared), and by wakers. It does not keep the core alive.
 #[derive(Clone)]
 pub struct Handle {
     scheduler: Rc<Scheduler>,
@@ -27,19 +27,19 @@ impl Handle {
         Self { scheduler }
     }
 
-    /// Makes a task of `future`, and has it polled when the core is. Neither `future` nor its
-    /// output need be `Send`. Where the core is gone, `future` is dropped, and the task is
+    /// Spawns `future` as a task, which is polled when the core is polled. Neither `future` nor its
+    /// output need be `Send`. If the core was dropped, `future` is dropped, and the task is
     /// cancelled.
     ///
-    /// Allocates nothing where tasks of about that size have ended before, and left the core's list
-    /// of what is ready (one that is cancelled while it is in there does so when its turn comes). A
+    /// It allocates nothing if a task of about that size has ended before, and has left the core's
+    /// list of ready tasks (one that is cancelled while it is in the list leaves it at its turn). A
     /// future of more than 8,000 bytes, or aligned to more than 64, is allocated each time.
     pub fn spawn<F: Future + 'static>(&self, future: F) -> Task<F::Output> {
         Task::spawn(&self.scheduler, future)
     }
 
-    /// Ends a task; see [`Task::cancel`]. Returns whether it was there, and not cancelled yet. A
-    /// task of another core is not there.
+    /// Cancels a task; see [`Task::cancel`]. Returns whether it had neither ended nor been
+    /// cancelled before, and `false` for a task of another core.
     pub fn cancel(&self, id: TaskId) -> bool {
         self.scheduler
             .find(id)
@@ -51,7 +51,7 @@ impl Handle {
         self.scheduler.status(id)
     }
 
-    /// Tasks that are not over.
+    /// Returns the number of tasks that have not ended.
     pub fn live(&self) -> usize {
         self.scheduler.live()
     }
@@ -61,8 +61,9 @@ impl Handle {
         self.scheduler.time.now()
     }
 
-    /// Waits so long. Never less; more by up to 16 µs, and by what the core has to do first: up to
-    /// a budget of polls, and what other timers wake at once.
+    /// Returns a future that is ready when `time` has passed: never earlier, and later by up to
+    /// 16 µs and by the core's other work, which is up to a budget of polls and what other timers
+    /// wake at the same time.
     ///
     /// Costs a read of the clock, which [`sleep_until`](Self::sleep_until) does not, and a timer:
     /// some 15 ns with 10,000 others, and no allocation where as many have been under way before.
@@ -73,7 +74,7 @@ impl Handle {
         self.sleep_until(self.scheduler.after(time))
     }
 
-    /// Waits until then; see [`sleep`](Self::sleep).
+    /// Returns a future that is ready at the instant `at`; see [`sleep`](Self::sleep).
     ///
     /// # Panics
     /// As [`sleep`](Self::sleep).
@@ -107,9 +108,9 @@ impl Handle {
         }
     }
 
-    /// Gives each message of a ring or channel to `each`, in batches: one wake-up for all that has
-    /// come meanwhile, not one a message. After 64 messages other tasks have their turn. The task
-    /// is over when the channel is closed and empty, with the number of messages.
+    /// Spawns a task that calls `each` with each message of a channel, in batches: one wake-up
+    /// serves all messages that have arrived. After 64 messages other tasks have their turn. The
+    /// task ends when the channel is closed and empty; its output is the number of messages.
     ///
     /// `each` cannot wait. It has to deal with each error of a send: a message that comes back as
     /// [`Full`](crate::slot::SendError::Full) and is dropped is lost, and no error reports that.
@@ -185,7 +186,7 @@ impl Handle {
 
 shown!([] Handle, "Handle", this, "live": this.live());
 
-/// A future was not ready in its time.
+/// The error of a future that was not ready before its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the future was not ready in its time")]
 pub struct Elapsed;

@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 use crate::TaskError;
 use crate::node::{Task, TaskId};
 
-/// A task that is over, and what it came to.
+/// The id of a task that has ended, and its result.
 pub type Joined<T> = (TaskId, Result<T, TaskError>);
 
-/// Waits for all of them; returns their outcomes in their order. They run meanwhile, whichever is
-/// waited for. An error of one ends nothing: the others are waited for. Not cancel-safe: dropped,
-/// it drops the outputs that it had; the tasks go on. Costs a wake-up a task at most.
+/// Waits for all tasks, and returns their results in the given order. All of them run meanwhile,
+/// and an error of one does not end the wait. Not cancel-safe: dropping the future drops the
+/// outputs that it has collected; the tasks go on. It costs one wake-up per task at most.
 pub async fn join_all<T>(tasks: impl IntoIterator<Item = Task<T>>) -> Vec<Result<T, TaskError>> {
     let tasks = tasks.into_iter();
     let mut outcomes = Vec::with_capacity(tasks.size_hint().0);
@@ -22,15 +22,16 @@ pub async fn join_all<T>(tasks: impl IntoIterator<Item = Task<T>>) -> Vec<Result
     outcomes
 }
 
-/// Waits until one is over, which is taken out of `tasks`: the first in there, if several are by
-/// then. `None` if there are none. The others go on. Cancel-safe. A wake-up looks at all of them.
+/// Waits until a task has ended, and removes it from `tasks`; if several have, the first in the
+/// list. Returns `None` if `tasks` is empty. The others go on. Cancel-safe. Each wake-up checks all
+/// tasks.
 pub async fn join_any<T>(tasks: &mut Vec<Task<T>>) -> Option<Joined<T>> {
     join_some(tasks, 1).await.pop()
 }
 
-/// Waits until `count` of them, or all if they are fewer, are over; these are taken out of `tasks`,
-/// and given in the order that they had there. The others go on, and keep their order. Cancel-safe.
-/// A wake-up looks at all of them.
+/// Waits until `count` tasks, or all if there are fewer, have ended; removes them from `tasks`, and
+/// returns them in its order. The others go on, and keep their order. Cancel-safe. Each wake-up
+/// checks all tasks.
 ///
 /// ```
 /// use thalweg_task::{Core, join_some, yield_now};

@@ -1,20 +1,19 @@
-//! Coroutines of one thread, and their channels.
+//! An executor for tasks and fibers on one thread, and channels between them.
 //!
 //! - [`Core`]: runs tasks, thousands of them, on one thread; [`Handle`] spawns, cancels and sleeps.
 //! - [`slot`](mod@slot): a channel for one value at a time; a send may run the receiver at once.
 //! - [`fiber`]: coroutines with a stack of their own, as futures.
-//! - [`Task`]: what a task comes to, with its id, deadline and panic; [`join_all`], [`join_any`],
-//!   [`join_some`].
+//! - [`Task`]: the handle of a task, with its result, id and deadline; [`join_all`], [`join_any`]
+//!   and [`join_some`] wait for several.
 //!
-//! Parts that live on one thread are not atomic ([`Local`]); parts that threads share are
-//! ([`Shared`]): the family is a type parameter, so that one program has both.
+//! Types of the family [`Local`] stay on one thread, without atomics; those of the family
+//! [`Shared`] may be shared by threads. The family is a type parameter, so a program can use both.
 //!
-//! The names of libcopp's parts in this crate: [`porting`].
+//! [`porting`] maps the names of libcopp to those of this crate.
 //!
 //! When not to use it: for work that wants all cores (a work-stealing runtime moves tasks to idle
 //! threads), and for sockets and files, which belong to a runtime with a reactor; a [`Core`] runs
 //! inside of one as a future ([`Core::drive`]).
-#![deny(unsafe_code)]
 
 #[macro_use]
 mod texts;

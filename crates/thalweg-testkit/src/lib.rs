@@ -2,8 +2,11 @@
 //! and shuttle can use it as well.
 
 mod alone;
+#[allow(unsafe_code)] // an allocator
 pub mod counting;
 pub mod etcd;
+#[allow(unsafe_code)] // wakers with a table of functions
+pub mod fuse;
 pub mod linearizable;
 mod loopback;
 mod random;

@@ -1,12 +1,14 @@
 //! Statistics of pipelines, buses and [channels with a name](crate::channel::Builder::name) for a
 //! program that watches this one from outside.
 //!
-//! Where the environment variable [`THALWEG_EXPORT`](ENV_VAR) names a directory when one of them
-//! is built, or `export_to` does ([pipeline](crate::pipeline::PipelineBuilder::export_to),
-//! [bus](crate::bus::BusBuilder::export_to), [channel](crate::channel::NamedBuilder::export_to)), a
-//! background thread writes its statistics into a file there, ten times a second and once more at
-//! the end. The directory should be in memory, such as one under `/dev/shm`, and used by this user
-//! alone. `thalweg top` shows it, `thalweg doctor` makes one, and reads it. The
+//! One of them is exported if the environment variable [`THALWEG_EXPORT`](ENV_VAR) names a
+//! directory when it is built, or if `export_to` does
+//! ([pipeline](crate::pipeline::PipelineBuilder::export_to),
+//! [bus](crate::bus::BusBuilder::export_to), [channel](crate::channel::NamedBuilder::export_to)): a
+//! background thread then writes its statistics into a file in this directory, ten times a second
+//! and once more at the end. The directory should be in memory, such as one under `/dev/shm`, and
+//! used by this user alone. `thalweg top` shows the statistics; `thalweg doctor` creates a
+//! directory and reads them. The
 //! [format](https://github.com/thalweg-rs/thalweg/blob/main/docs/export-format.md) is documented.
 //!
 //! ```
@@ -32,7 +34,7 @@
 //! them wakes a hundred times a second and reads counters that are kept anyway. Nothing waits for
 //! it.
 //!
-//! # Whole or not at all
+//! # Atomic snapshots
 //! A snapshot is written under another name and renamed. A snapshot that cannot be written, because
 //! the directory is not there or full, is left out, and nothing else is affected: the next snapshot
 //! may be written.
@@ -149,10 +151,10 @@ impl Source for Latencies {
     }
 }
 
-/// Exports how long things took, in ns, under names of one's own: the whole first, then its parts.
-/// For a program that has measured it and is about to end; pipelines export their own. Nothing is
-/// written unless [`ENV_VAR`] names a directory. Each call writes another file. The histogram's
-/// type is of the crate `thalweg-measure`.
+/// Exports histograms of latencies in ns, under names that the caller chooses: the total first,
+/// then its parts. It is for a program that has measured them and is about to end; pipelines export
+/// their own. Nothing is written unless [`ENV_VAR`] names a directory. Each call writes another
+/// file. The histogram is a type of the crate `thalweg-measure`.
 ///
 /// ```
 /// use thalweg_measure::histogram::Histogram;

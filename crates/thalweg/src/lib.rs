@@ -9,7 +9,7 @@
 //!   counts.
 //! - [`export`]: statistics of pipelines, buses and channels with a name, for a program that
 //!   watches this one from outside.
-//! - `metrics`, with the feature of this name: their statistics for the facade `metrics`.
+//! - `metrics`, with the feature `metrics`: records these statistics with the facade `metrics`.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they can use.
@@ -43,7 +43,6 @@
 //! [`bus::Delivery::lost_before`].
 #![cfg_attr(not(any(feature = "std", loom, shuttle, test)), no_std)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
-#![deny(unsafe_code)]
 // Some of what rings and channels offer to pipelines has no other use.
 #![cfg_attr(not(feature = "stats"), allow(dead_code, unused_imports))]
 

@@ -1,11 +1,11 @@
-//! Statistics of channels, buses and pipelines for the facade [`metrics`](https://docs.rs/metrics),
-//! which exporters for Prometheus, OpenTelemetry, StatsD and others take. With the feature
-//! `metrics`, off by default.
+//! Records the statistics of channels, buses and pipelines with the facade
+//! [`metrics`](https://docs.rs/metrics), which has exporters for Prometheus, OpenTelemetry, StatsD
+//! and others. It needs the feature `metrics`, which is off by default.
 //!
-//! Nothing is recorded unless the program calls [`bus`], [`pipeline`] or [`Queue::channel`], such
-//! as once a second: they record counters that are kept anyway. How long the elements of a channel
-//! wait is known only if they carry a time: [`Queue::stamp`] adds it, and [`Queue::take`] records
-//! it.
+//! The program has to call [`bus`], [`pipeline`] or [`Queue::channel`], for example once a second:
+//! they record counters that are kept anyway. The waiting time of a channel's elements is measured
+//! only if they carry a timestamp: [`Queue::stamp`] adds it, and [`Queue::take`] records the time
+//! since then.
 //!
 //! | metric | kind | labels |
 //! |---|---|---|

@@ -1,7 +1,6 @@
-//! Rules about remains of work in progress, and tests that wait blindly or stay short in a soak.
-//! Clippy finds `todo!`, `unimplemented!`, `dbg!` and `.unwrap()`.
+//! Rules about remains of work in progress, and tests that stay short in a soak. Clippy finds
+//! `todo!`, `unimplemented!`, `dbg!`, `.unwrap()` and threads that sleep.
 
-use super::policy::{SLEEP_ALLOWED, within};
 use super::rule::{Findings, Rule};
 use super::rust_lexer::Kind;
 use super::source::{Rust, Tree};
@@ -16,11 +15,6 @@ pub(crate) const RULES: &[Rule] = &[
         name: "ignored-test",
         summary: "no #[ignore], and no example in the docs that is not compiled",
         check: ignored_test,
-    },
-    Rule {
-        name: "sleep",
-        summary: "no thread sleeps where a condition can be awaited (exceptions are listed)",
-        check: sleep,
     },
     Rule {
         name: "soaked-cases",
@@ -64,23 +58,6 @@ fn ignored_test(tree: &Tree, findings: &mut Findings) {
             if comment.text.contains("```ignore") {
                 let message = "an ignored example: use `no_run`, or `text` if it is not Rust";
                 findings.add(&file.path, comment.line, message);
-            }
-        }
-    }
-}
-
-fn sleep(tree: &Tree, findings: &mut Findings) {
-    for (file, rust) in tree.rust() {
-        if SLEEP_ALLOWED
-            .iter()
-            .any(|(place, _)| within(&file.path, place))
-        {
-            continue;
-        }
-        for at in 0..rust.tokens.len() {
-            if rust.reads(at, &["thread", ":", ":", "sleep"]) {
-                let message = "a thread sleeps: await the condition, or list the place and why";
-                findings.add(&file.path, rust.tokens[at].line, message);
             }
         }
     }
@@ -156,14 +133,12 @@ fn allow(rust: &Rust, at: usize) -> Option<usize> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::policy::SLEEP_ALLOWED;
     use super::super::rule::case::{Case, in_rust};
 
     pub(crate) fn cases() -> Vec<Case> {
         [
             leftover_cases(),
             ignored_cases(),
-            call_cases(),
             soaked_cases(),
             allow_cases(),
         ]
@@ -190,18 +165,6 @@ pub(super) mod tests {
             rejects(1, "#[ignore = \"slow\"]\nfn a() {}\n"),
             rejects(1, "/// ```ignore\n/// a\n/// ```\n"),
             accepts("/// ```no_run\n#[test]\nfn ignore() {}\n"),
-        ]
-    }
-
-    fn call_cases() -> Vec<Case> {
-        vec![
-            Case::rejects("sleep", 1, "tests/a.rs", "std::thread::sleep(a);\n"),
-            Case::rejects("sleep", 1, "src/a.rs", "use std::thread::sleep;\n"),
-            Case::accepts(
-                "sleep",
-                "src/a.rs",
-                "thread::park_timeout(a); // thread::sleep\n",
-            ),
         ]
     }
 
@@ -235,14 +198,5 @@ pub(super) mod tests {
             accepts("// Read by loom only.\n#[allow(unused)]\nfn a() {}\n"),
             accepts("a.expect(unused); #[allow(missing_docs)]\n"),
         ]
-    }
-
-    #[test]
-    fn every_place_that_may_sleep_has_a_reason() {
-        assert!(
-            SLEEP_ALLOWED
-                .iter()
-                .all(|(_, reason)| reason.split(' ').count() > 3)
-        );
     }
 }

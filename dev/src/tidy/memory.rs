@@ -1,27 +1,16 @@
-//! Unsafe code and atomics: every one says why it is right, and unsafe stays in its modules.
+//! Unsafe code and atomics: every one says why it is right. The compiler's lint `unsafe_code`
+//! keeps unsafe in the modules that allow it.
 
-use super::policy::{
-    ORDERING_LINES_ABOVE_MAX, ORDERINGS_ALLOWED, ORDERINGS_NAMED_IN, UNSAFE_MODULES, within,
-};
+use super::policy::{ORDERING_LINES_ABOVE_MAX, ORDERINGS_ALLOWED, ORDERINGS_NAMED_IN, within};
 use super::rule::{Findings, Rule};
 use super::rust_lexer::Kind;
-use super::source::{Rust, Source, Tree};
+use super::source::{Rust, Tree};
 
 pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "unsafe-comment",
         summary: "an unsafe block, impl or function says why it is right, in a SAFETY comment",
         check: unsafe_comment,
-    },
-    Rule {
-        name: "unsafe-place",
-        summary: "unsafe stands only in the modules named for it (and in tests)",
-        check: unsafe_place,
-    },
-    Rule {
-        name: "unsafe-forbidden",
-        summary: "a crate without such a module says `#![forbid(unsafe_code)]` at its root",
-        check: unsafe_forbidden,
     },
     Rule {
         name: "ordering-comment",
@@ -79,52 +68,6 @@ fn in_unsafe_impl(rust: &Rust, at: usize) -> bool {
         let open = (start..at).find(|&open| rust.tokens[open].is("{"));
         open.is_some_and(|open| rust.closing(open) > at)
     })
-}
-
-fn unsafe_place(tree: &Tree, findings: &mut Findings) {
-    for (file, rust) in tree.rust() {
-        if UNSAFE_MODULES
-            .iter()
-            .any(|module| within(&file.path, module))
-        {
-            continue;
-        }
-        for at in unsafe_uses(rust) {
-            let line = rust.tokens[at].line;
-            if !rust.in_test(line) {
-                let places = UNSAFE_MODULES.join(", ");
-                findings.add(&file.path, line, format!("unsafe outside {places}"));
-            }
-        }
-    }
-}
-
-fn unsafe_forbidden(tree: &Tree, findings: &mut Findings) {
-    for (file, rust) in tree.rust() {
-        let Some(source) = crate_root(file) else {
-            continue;
-        };
-        let has_module = UNSAFE_MODULES
-            .iter()
-            .any(|module| module.starts_with(source));
-        let forbids = (0..rust.tokens.len())
-            .any(|at| rust.reads(at, &["#", "!", "[", "forbid", "(", "unsafe_code"]));
-        if !has_module && !forbids {
-            findings.add(
-                &file.path,
-                1,
-                "no `#![forbid(unsafe_code)]` at the root of the crate",
-            );
-        }
-    }
-}
-
-/// The source folder of the crate if the file is its root.
-fn crate_root(file: &Source) -> Option<&str> {
-    let end = ["/src/lib.rs", "/src/main.rs"]
-        .into_iter()
-        .find(|end| file.path.ends_with(end))?;
-    Some(&file.path[..file.path.len() - end.len() + "/src/".len()])
 }
 
 fn ordering_comment(tree: &Tree, findings: &mut Findings) {
@@ -218,16 +161,10 @@ pub(super) mod tests {
     use super::super::rule::case::{Case, in_rust};
 
     pub(crate) fn cases() -> Vec<Case> {
-        [
-            comment_cases(),
-            place_cases(),
-            forbidden_cases(),
-            ordering_cases(),
-            name_cases(),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        [comment_cases(), ordering_cases(), name_cases()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn comment_cases() -> Vec<Case> {
@@ -248,39 +185,6 @@ pub(super) mod tests {
             rejects(1, inside),
             rejects(4, &format!("// SAFETY: rule 1.\n{after}")),
             accepts("type A = unsafe fn();\n"),
-        ]
-    }
-
-    fn place_cases() -> Vec<Case> {
-        let rule = "unsafe-place";
-        let text = "// SAFETY: rule 1.\nunsafe { b() }\n";
-        let test = "#[cfg(test)]\nmod tests {\n    fn a() { unsafe { b() } }\n}\n";
-        vec![
-            Case::rejects(rule, 2, "crates/thalweg/src/pipeline/stage.rs", text),
-            Case::rejects(rule, 2, "crates/thalweg/src/ring.rs", text),
-            Case::accepts(rule, "crates/thalweg/src/ring/packed.rs", text),
-            Case::accepts(rule, "crates/thalweg/tests/allocation.rs", text),
-            Case::accepts(rule, "crates/thalweg/src/pipeline/stage.rs", test),
-        ]
-    }
-
-    fn forbidden_cases() -> Vec<Case> {
-        let rule = "unsafe-forbidden";
-        vec![
-            Case::rejects(rule, 1, "crates/a/src/lib.rs", "//! A.\nmod b;\n"),
-            Case::rejects(
-                rule,
-                1,
-                "crates/a/src/main.rs",
-                "// #![forbid(unsafe_code)]\n",
-            ),
-            Case::accepts(
-                rule,
-                "crates/a/src/lib.rs",
-                "//! A.\n#![forbid(unsafe_code)]\n",
-            ),
-            Case::accepts(rule, "crates/thalweg/src/lib.rs", "//! A.\nmod ring;\n"),
-            Case::accepts(rule, "crates/a/src/b/mod.rs", "mod c;\n"),
         ]
     }
 

@@ -17,7 +17,6 @@ mod source;
 mod text;
 mod type_name;
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{fs, io};
@@ -127,8 +126,7 @@ fn read(root: &Path) -> Result<Tree, String> {
     Ok(Tree::new(files))
 }
 
-/// Files that git tracks or would track; without git, every file outside `target` and hidden
-/// folders.
+/// Files that git tracks or would track.
 fn list(root: &Path) -> Result<Vec<String>, String> {
     let listing = Command::new("git")
         .args([
@@ -139,38 +137,17 @@ fn list(root: &Path) -> Result<Vec<String>, String> {
             "--exclude-standard",
         ])
         .current_dir(root)
-        .output();
-    let mut paths = match listing {
-        Ok(output) if output.status.success() => {
-            let names = String::from_utf8_lossy(&output.stdout);
-            names.split_terminator('\0').map(str::to_owned).collect()
-        }
-        _ => {
-            println!("tidy: git gives no list of files; looking at the folders themselves");
-            let mut paths = Vec::new();
-            walk(root, Path::new(""), &mut paths).map_err(|error| error.to_string())?;
-            paths
-        }
-    };
+        .output()
+        .map_err(|error| format!("git: {error}"))?;
+    if !listing.status.success() {
+        let why = String::from_utf8_lossy(&listing.stderr);
+        return Err(format!("git lists no files: {}", why.trim_end()));
+    }
+    let names = String::from_utf8_lossy(&listing.stdout);
+    let mut paths: Vec<_> = names.split_terminator('\0').map(str::to_owned).collect();
     paths.sort();
     paths.dedup();
     Ok(paths)
-}
-
-fn walk(root: &Path, folder: &Path, paths: &mut Vec<String>) -> io::Result<()> {
-    for entry in fs::read_dir(root.join(folder))? {
-        let entry = entry?;
-        let path = folder.join(entry.file_name());
-        let hidden = entry.file_name().to_string_lossy().starts_with('.');
-        if entry.file_type()?.is_dir() {
-            if !hidden && path.file_name() != Some(OsStr::new("target")) {
-                walk(root, &path, paths)?;
-            }
-        } else if let Some(path) = path.to_str() {
-            paths.push(path.replace('\\', "/"));
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -190,19 +167,6 @@ mod tests {
     fn a_path_outside_the_workspace_is_refused() {
         let error = check(Path::new("src"), &["..".to_owned()]).err().unwrap();
         assert!(error.contains("outside the workspace"), "{error}");
-    }
-
-    #[test]
-    fn folders_are_walked_without_git() {
-        let mut paths = Vec::new();
-        walk(
-            Path::new(env!("CARGO_MANIFEST_DIR")),
-            Path::new(""),
-            &mut paths,
-        )
-        .unwrap();
-        assert!(paths.contains(&"src/tidy/mod.rs".to_owned()), "{paths:?}");
-        assert!(!paths.iter().any(|path| path.starts_with("target/")));
     }
 
     fn cases() -> Vec<Case> {

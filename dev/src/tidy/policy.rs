@@ -9,20 +9,6 @@ pub(crate) const LINE_COLUMNS_MAX: usize = 100;
 /// How far above an atomic access its ORDERING comment may end.
 pub(crate) const ORDERING_LINES_ABOVE_MAX: usize = 3;
 
-/// Where `unsafe` may stand: a file, or a folder if it ends in a slash. Tests may use it too (a
-/// counting allocator needs it), with a SAFETY comment.
-pub(crate) const UNSAFE_MODULES: &[&str] = &[
-    "crates/thalweg/src/ring/",
-    "crates/thalweg-hash/src/kernel/",
-    "crates/thalweg-doctor/src/sys.rs",
-    "crates/thalweg-measure/src/clock/hardware.rs",
-    "crates/thalweg-doctor/src/sys/",
-    "crates/thalweg-task/src/node/",
-    "crates/thalweg-task/src/fiber/switch.rs",
-    "crates/thalweg-testkit/src/counting.rs",
-    "compare/src/channels/gil.rs",
-];
-
 /// The crate whose orderings are named, and where they may stand by their own names: where they
 /// are given others, and around a system call that a model replaces.
 pub(crate) const ORDERINGS_NAMED_IN: &str = "crates/thalweg/src/";
@@ -30,46 +16,6 @@ pub(crate) const ORDERINGS_ALLOWED: &[&str] = &[
     "crates/thalweg/src/ring/sync.rs",
     "crates/thalweg/src/wait/barrier.rs",
     "crates/thalweg/src/wait/barrier/",
-];
-
-/// Where a thread may sleep, and why a condition cannot be awaited there instead.
-pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
-    (
-        "crates/thalweg-cli/src/top/mod.rs",
-        "a look into the directory each second, and signals are looked at in between",
-    ),
-    (
-        "crates/thalweg-measure/src/clock/calibration.rs",
-        "time itself is what the calibration waits for, and it reads the clock again afterwards",
-    ),
-    (
-        "compare/src/experiment/serve/fairness.rs",
-        "the polite user rests 5 ms, and an attacker does not spin on a full socket",
-    ),
-    (
-        "compare/src/experiment/channels/waiting.rs",
-        "the gap between two messages and an idle second are what is measured",
-    ),
-    (
-        "crates/thalweg-server/tests/serving/stalled.rs",
-        "a client that takes its time is what is tested",
-    ),
-    (
-        "crates/thalweg-doctor/src/probe/perf.rs",
-        "sleeps that an interrupt ends are what is tested",
-    ),
-    (
-        "crates/thalweg-doctor/cases/held-out/ordered_commit.rs",
-        "how long it runs is what is given",
-    ),
-    (
-        "crates/thalweg-doctor/cases/held-out/sync_standby.rs",
-        "a peer that is being started is tried again",
-    ),
-    (
-        "crates/thalweg-doctor/cases/known/worker_pool.rs",
-        "the gap between two reports is what is given",
-    ),
 ];
 
 /// The crate whose fixtures the tests of every other may use.

@@ -1,5 +1,6 @@
 //! A polite user and an administrator of a served exchange beside an attacker: the latencies of
 //! both, with the attack, without it, and with the attack on another server.
+#![expect(clippy::disallowed_methods)] // users rest, and attackers do not spin
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

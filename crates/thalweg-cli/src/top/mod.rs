@@ -164,6 +164,7 @@ impl Watching<'_> {
             if let Some(finding) = ending.finding() {
                 return Some(finding);
             }
+            #[expect(clippy::disallowed_methods)] // signals are looked at in between
             thread::sleep(FRAME);
         }
         None

@@ -33,59 +33,29 @@ pub enum Finding {
     Contaminated,
 }
 
-/// A value and its bounds, which are null where there are none.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Bounded {
-    /// The estimate.
-    pub value: f64,
-    /// The lower bound.
-    pub low: f64,
-    /// The upper bound.
-    pub high: f64,
-}
+/// The interval of a difference that no runs show.
+const NO_INTERVAL: Interval = Interval {
+    value: 0.0,
+    low: f64::NEG_INFINITY,
+    high: f64::INFINITY,
+};
 
-impl From<Interval> for Bounded {
-    fn from(interval: Interval) -> Bounded {
-        Bounded {
-            value: interval.value,
-            low: interval.low,
-            high: interval.high,
-        }
+/// Returns the interval in per cent.
+fn percent(interval: Interval) -> Interval {
+    Interval {
+        value: interval.value * 100.0,
+        low: interval.low * 100.0,
+        high: interval.high * 100.0,
     }
 }
 
-impl Bounded {
-    const NONE: Bounded = Bounded {
-        value: 0.0,
-        low: f64::NEG_INFINITY,
-        high: f64::INFINITY,
+/// Formats the value with one decimal and its sign, and with its bounds where there are any.
+fn shown(interval: Interval) -> String {
+    let bounds = match interval.is_bounded() {
+        true => format!(" {}", interval.bounds(|bound| format!("{bound:+.1}"))),
+        false => String::new(),
     };
-
-    fn times(self, factor: f64) -> Bounded {
-        Bounded {
-            value: self.value * factor,
-            low: self.low * factor,
-            high: self.high * factor,
-        }
-    }
-
-    /// Returns whether there were enough runs for bounds.
-    fn is_bounded(self) -> bool {
-        self.low.is_finite() && self.high.is_finite()
-    }
-
-    /// Returns whether there are bounds, and both are above 0 or both below.
-    fn leaves_out_0(self) -> bool {
-        self.is_bounded() && (self.low > 0.0 || self.high < 0.0)
-    }
-
-    /// Formats the value with one decimal and its sign, and with its bounds where there are any.
-    pub(crate) fn shown(self) -> String {
-        match self.is_bounded() {
-            true => format!("{:+.1} [{:+.1}, {:+.1}]", self.value, self.low, self.high),
-            false => format!("{:+.1}", self.value),
-        }
-    }
+    format!("{:+.1}{bounds}", interval.value)
 }
 
 /// The values of one metric for both commands.
@@ -103,9 +73,9 @@ pub struct Row {
     /// The median of B's runs.
     pub b: f64,
     /// The difference B - A.
-    pub shift: Bounded,
+    pub shift: Interval,
     /// The difference in per cent of A's median; `None` where that median is 0.
-    pub shift_percent: Option<Bounded>,
+    pub shift_percent: Option<Interval>,
     /// The statistic of the Mann-Whitney test: the number of pairs of runs in which B's value is
     /// larger.
     pub u: f64,
@@ -139,7 +109,7 @@ pub struct Comparison {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contaminated: Option<Arm>,
     /// The share of time that others took of B's runs minus that of A's runs.
-    pub taken_shift: Bounded,
+    pub taken_shift: Interval,
     /// Advice on what to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -158,12 +128,12 @@ pub struct Comparison {
 }
 
 /// Returns how much more time others took of B than of A, as a share of its time.
-fn taken_shift(pairs: &[(Run, Run)], seed: u64) -> Bounded {
+fn taken_shift(pairs: &[(Run, Run)], seed: u64) -> Interval {
     let shares = pairs
         .iter()
         .map(|(a, b)| (a.taken.share(), b.taken.share()));
     let shares: Vec<(f64, f64)> = shares.collect();
-    shift_interval(&shares, seed).map_or(Bounded::NONE, Bounded::from)
+    shift_interval(&shares, seed).unwrap_or(NO_INTERVAL)
 }
 
 fn taken(runs: &[Run]) -> Taken {
@@ -218,7 +188,7 @@ fn row(metric: &RunMetric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
     let values = values?;
     let (a, b): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
     let test = rank_sum(&a, &b)?;
-    let shift = Bounded::from(shift_interval(&values, seed)?);
+    let shift = shift_interval(&values, seed)?;
     let middle = median(&a)?;
     Some(Row {
         metric: metric.name,
@@ -227,8 +197,7 @@ fn row(metric: &RunMetric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
         a: middle,
         b: median(&b)?,
         shift,
-        shift_percent: relative_shift_interval(&values, seed)
-            .map(|relative| Bounded::from(relative).times(100.0)),
+        shift_percent: relative_shift_interval(&values, seed).map(percent),
         u: test.u,
         p: test.p,
         p_holm: 1.0,
@@ -348,7 +317,7 @@ fn cells(row: &Row) -> [Cell; 7] {
         let [low, high] = [row.shift.low, row.shift.high].map(|bound| row.unit.signed(bound));
         difference += &format!(" [{low}, {high}]");
     }
-    let percent = row.shift_percent.map(Bounded::shown);
+    let percent = row.shift_percent.map(shown);
     [
         Cell::Text(row.title.to_owned()),
         Cell::Number(row.unit.shown(row.a)),
@@ -406,9 +375,9 @@ impl Comparison {
             ));
         }
         if a.max(b) > CONTAMINATION {
-            let shift = self.taken_shift.times(100.0);
+            let shift = percent(self.taken_shift);
             let apart = match shift.is_bounded() {
-                true => format!("B's less A's: {}", shift.shown()),
+                true => format!("B's less A's: {}", shown(shift)),
                 false => "too few runs for an interval".to_owned(),
             };
             return Some(format!(
@@ -440,7 +409,7 @@ impl Comparison {
     fn headline(&self) -> String {
         let is_different = |row: &&Row| matches!(row.verdict, Finding::Faster | Finding::Slower);
         let text = |row: &Row| {
-            let shift = row.shift_percent.map_or_else(String::new, Bounded::shown);
+            let shift = row.shift_percent.map_or_else(String::new, shown);
             format!("{} {shift} %", row.title)
         };
         let times: Vec<String> = self.metrics.iter().filter(is_different).map(text).collect();
@@ -450,7 +419,7 @@ impl Comparison {
             false => format!("; but {times}"),
         };
         match (self.verdict, self.metrics.first()) {
-            (Finding::NotShown, Some(wall)) if wall.shift.leaves_out_0() => {
+            (Finding::NotShown, Some(wall)) if wall.shift.excludes(0.0) => {
                 let all = format!("(taken alone; p over all metrics is {})", p(wall.p_holm));
                 format!("{}: {} {all}{but}", Finding::NotShown, text(wall))
             }
@@ -668,7 +637,7 @@ mod tests {
     fn an_interval_that_leaves_out_0_is_explained_where_nothing_is_reported() {
         let found = (0..200).find_map(|seed| {
             let found = compared(seed, 20, 1.004, [0.0; 2]);
-            let leaves_out = wall(&found).shift.leaves_out_0();
+            let leaves_out = wall(&found).shift.excludes(0.0);
             (found.verdict == Finding::NotShown && leaves_out).then_some(found)
         });
         let found = found.expect("one of them is so");
@@ -680,7 +649,7 @@ mod tests {
         let others = (0..20).map(|seed| compared(seed, 20, 1.0, [0.0; 2]));
         let other = others
             .into_iter()
-            .find(|other| !wall(other).shift.leaves_out_0());
+            .find(|other| !wall(other).shift.excludes(0.0));
         let other = other.expect("one of them is so").to_string();
         assert!(!other.contains("alone"), "{other}");
     }

@@ -17,9 +17,9 @@ pub use crate::compare::command_line::{CommandLine, CommandLineError};
 pub use crate::compare::judge::{Comparison, Finding};
 use crate::compare::run::Outcome;
 pub use crate::compare::run::{Run, Taken};
+use std::io;
 use std::process::ExitStatus;
 use std::sync::atomic::AtomicBool;
-use std::{fmt, io};
 use thalweg_measure::random::SplitMix;
 
 /// One of the two commands.
@@ -29,15 +29,6 @@ pub enum Arm {
     A,
     /// The second.
     B,
-}
-
-impl fmt::Display for Arm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Arm::A => "A",
-            Arm::B => "B",
-        })
-    }
 }
 
 /// The commands to compare, and the options of the comparison.
@@ -70,7 +61,7 @@ pub enum CompareError {
     #[error("a run cannot be measured: {0}")]
     System(#[source] io::Error),
     /// A run failed.
-    #[error("{arm}: {}run {run} failed: {status}", if *is_warmup { "warm-up " } else { "" })]
+    #[error("{arm:?}: {}run {run} failed: {status}", if *is_warmup { "warm-up " } else { "" })]
     Failed {
         /// The command of the run.
         arm: Arm,
@@ -82,7 +73,7 @@ pub enum CompareError {
         status: ExitStatus,
     },
     /// A command cannot be started, or cannot be waited for.
-    #[error("{0}: {1}")]
+    #[error("{0:?}: {1}")]
     Arm(Arm, #[source] Box<CompareError>),
     /// The comparison was asked to stop.
     #[error("interrupted")]

@@ -79,7 +79,10 @@ impl Values {
         let pairs: Vec<Pair> = self.pairs.iter().filter_map(figure).collect();
         let between: Vec<f64> = match &self.pairs[..] {
             [(_, values)] => values.clone(),
-            _ => pairs.iter().map(|pair| pair.figure.value).collect(),
+            _ => pairs
+                .iter()
+                .map(|pair| pair.figure.interval.value)
+                .collect(),
         };
         self.put(Cost::HandOff, &between);
         let (mut costs, mut absent) = (Vec::new(), self.absent);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use std::{fmt, io};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::noise::GapLoop;
-use thalweg_measure::statistics::median_interval;
+use thalweg_measure::statistics::{Interval, median_interval};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 /// The options of a measurement.
@@ -28,24 +28,17 @@ pub struct MeasureOptions {
 /// A median with its interval, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Estimate {
-    /// The median.
-    pub value: f64,
-    /// The lower bound; `None` for few repetitions.
-    pub low: Option<f64>,
-    /// The upper bound.
-    pub high: Option<f64>,
+    /// The median and its bounds.
+    #[serde(flatten)]
+    pub interval: Interval,
     /// The number of repetitions.
     pub n: usize,
 }
 
 impl Estimate {
     fn of(values: &[f64]) -> Option<Estimate> {
-        let interval = median_interval(values)?;
-        let finite = |bound: f64| bound.is_finite().then_some(bound);
         Some(Estimate {
-            value: interval.value,
-            low: finite(interval.low),
-            high: finite(interval.high),
+            interval: median_interval(values)?,
             n: values.len(),
         })
     }
@@ -178,7 +171,7 @@ impl Machine {
     #[must_use]
     pub fn cost(&self, cost: Cost) -> Option<f64> {
         let mut costs = self.costs.iter();
-        costs.find_map(|(found, figure)| (*found == cost).then_some(figure.value))
+        costs.find_map(|(found, figure)| (*found == cost).then_some(figure.interval.value))
     }
 }
 
@@ -275,19 +268,20 @@ fn spinning(machine: &Machine) -> Option<String> {
 /// Explains which work belongs on a core of its own.
 fn placement(machine: &Machine) -> Option<String> {
     let hand_off = machine.cost(Cost::HandOff)?;
-    let by_value = |x: &&Pair, y: &&Pair| x.figure.value.total_cmp(&y.figure.value);
+    let by_value =
+        |x: &&Pair, y: &&Pair| x.figure.interval.value.total_cmp(&y.figure.interval.value);
     let near = machine.pairs.iter().min_by(by_value)?;
     let far = machine.pairs.iter().max_by(by_value)?;
-    let spread = if far.figure.value > near.figure.value * 1.5 {
+    let spread = if far.figure.interval.value > near.figure.interval.value * 1.5 {
         format!(
             " Cores {} and {} are {} apart, cores {} and {} {}: keep stages that follow each other \
              on near ones.",
             near.from,
             near.to,
-            Nanoseconds(near.figure.value),
+            Nanoseconds(near.figure.interval.value),
             far.from,
             far.to,
-            Nanoseconds(far.figure.value),
+            Nanoseconds(far.figure.interval.value),
         )
     } else {
         String::new()
@@ -343,14 +337,10 @@ fn pausing(machine: &Machine) -> Option<String> {
 const PAIRS_SHOWN_MAX: usize = 6;
 
 fn cells(title: String, figure: Estimate) -> [Cell; 4] {
-    let bounds = match (figure.low, figure.high) {
-        (Some(low), Some(high)) => format!("[{}, {}]", Nanoseconds(low), Nanoseconds(high)),
-        _ => "-".to_owned(),
-    };
     [
         Cell::Text(title),
-        Cell::Number(Nanoseconds(figure.value).to_string()),
-        Cell::Number(bounds),
+        Cell::Number(Nanoseconds(figure.interval.value).to_string()),
+        Cell::Number(figure.interval.bounds(|ns| Nanoseconds(ns).to_string())),
         Cell::Number(figure.n.to_string()),
     ]
 }
@@ -407,9 +397,11 @@ mod tests {
 
     fn figure(value: f64) -> Estimate {
         Estimate {
-            value,
-            low: Some(value * 0.9),
-            high: Some(value * 1.1),
+            interval: Interval {
+                value,
+                low: value * 0.9,
+                high: value * 1.1,
+            },
             n: 31,
         }
     }

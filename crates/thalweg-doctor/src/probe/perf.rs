@@ -327,8 +327,7 @@ fn call_s() -> f64 {
         }
         *round_s = (sys::now_ns() - from_ns) as f64 / 1e9 / f64::from(CALLS);
     }
-    rounds_s.sort_by(f64::total_cmp);
-    rounds_s[ROUNDS / 2]
+    thalweg_measure::statistics::median(&rounds_s).expect("there are rounds")
 }
 
 /// The number of clock samples per second on each busy core, which is not a multiple of common
@@ -390,6 +389,7 @@ pub(crate) fn output() -> perf_event_attr {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods)] // sleeps that an interrupt ends are tested
 mod tests {
     use super::*;
     use crate::probe::ebpf::CALLS_EVERY;

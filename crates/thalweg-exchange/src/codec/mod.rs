@@ -1,16 +1,16 @@
-//! The wire form: commands, what came of them, market messages, snapshots, and the frames of a
-//! connection, as bytes.
+//! The wire format of commands, their outcomes, market messages, snapshots, and the frames of a
+//! connection.
 //!
-//! For gateways, journals and replicas. A *frame* is one of them: eight bytes of head, then fields
-//! of fixed size and place, little-endian, nothing aligned. `docs/exchange-codec.md` has the
-//! tables.
+//! It is for gateways, journals and replicas. Each of these is a *frame*: a head of eight bytes,
+//! then fields of fixed size and offset, little-endian and not aligned. `docs/exchange-codec.md`
+//! has the tables.
 //!
 //! | at | bytes | head |
 //! |---|---|---|
 //! | 0 | 4 | length of the frame in bytes, these included |
 //! | 4 | 1 | kind |
 //! | 5 | 1 | version of its [`Family`], such as [`VERSION`] or [`OUTCOME_VERSION`] |
-//! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
+//! | 6 | 2 | small fields that depend on the kind; 0 if it has none |
 //!
 //! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`],
 //! or that no frame has such a head.

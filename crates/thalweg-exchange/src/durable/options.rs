@@ -112,8 +112,8 @@ impl Default for SessionLimits {
     }
 }
 
-/// A call that wakes the owner of an exchange when something can be published, or nothing. It is
-/// made by the thread that commits, and must not block.
+/// A callback that wakes the owner of an exchange when something can be published; `None` for none.
+/// The thread that commits calls it, and it must not block.
 #[derive(Clone, Default)]
 pub struct Wake(pub Option<Arc<dyn Fn() + Send + Sync>>);
 

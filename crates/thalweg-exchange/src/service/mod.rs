@@ -84,7 +84,7 @@ pub const LEFT_OVER_TAG: u64 = u64::MAX;
 /// How a [`Service`] runs.
 #[derive(Clone, Debug)]
 pub struct ServiceOptions {
-    /// Commands in flight at most, at least; rounded up to a power of two. 1 to 2³⁰.
+    /// The maximum number of commands in flight, 1 to 2³⁰, rounded up to a power of two.
     pub capacity: usize,
     /// Which threads run the stages.
     pub placement: Placement,

@@ -348,12 +348,41 @@ mod tests {
 
     /// Ends an order's command as a session does whose connection is gone.
     fn lose_outcome(fixture: &Fixture, id: i64) {
+        end_with(fixture, id, ApiError::TIMEOUT);
+    }
+
+    fn end_with(fixture: &Fixture, id: i64, error: ApiError) {
         let done = Done {
             sender: tokio::sync::oneshot::channel().0,
-            placed: Some((user(fixture.state()), SYMBOL.0, id)),
+            noted: Some((user(fixture.state()), (SYMBOL.0, id))),
             lists: Arc::clone(&fixture.state().orders.lists),
         };
-        done.settle(Err(ApiError::TIMEOUT));
+        done.settle(Err(error));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_stop_order_whose_reduction_has_no_outcome_can_be_reduced_again() {
+        let mut fixture = Fixture::new("reduction-lost").await;
+        let followed = fixture.state().orders.user(USER);
+        compare(&mut fixture).await;
+        let id = unsent(&fixture, "waits");
+        let begin = || {
+            let mut memory = followed.memory();
+            let order = memory.sent(SYMBOL, id).cloned().expect("it is known");
+            memory.begin_reduction(&order, 1).is_some()
+        };
+        assert!(begin() && !begin());
+        end_with(&fixture, id, ApiError::BUSY);
+        assert!(begin() && !begin());
+        lose_outcome(&fixture, id);
+        assert!(!begin(), "it may still be executed");
+        while !fixture.state().orders.is_compared() {
+            fixture.next().await;
+            fixture.take(false);
+        }
+        assert!(followed.memory().is_open_client(SYMBOL, "waits"));
+        assert!(begin());
+        fixture.end();
     }
 
     /// Waits for some lists, and returns them. Other entries are dropped.

@@ -26,7 +26,7 @@ const CLAIM_SEQUENCES: i64 = 1 << 16;
 /// Changes of what is held that are kept, for answers of a command before the last.
 const MOVES_MAX: usize = 4_096;
 
-type OrderKey = (i32, i64);
+pub(super) type OrderKey = (i32, i64);
 
 /// The number of a command, and the amount of a currency by which it changed what is held.
 type Move = (u64, i32, i128);
@@ -143,22 +143,22 @@ impl Memory {
         };
     }
 
-    /// Notes that a stop order that waits is about to be reduced. Returns false, and does nothing,
-    /// where it is not as it was, or such a request is in flight: the exchange takes lots off
-    /// whatever the order has then.
-    pub(super) fn begin_reduction(&mut self, was: &Order, by: i64) -> bool {
+    /// Notes that a stop order that waits is about to be reduced. Returns its key, or nothing where
+    /// it is not as it was, or such a request is in flight: the exchange takes lots off whatever
+    /// the order has then.
+    pub(super) fn begin_reduction(&mut self, was: &Order, by: i64) -> Option<OrderKey> {
         let key = (was.symbol, was.id);
         let now = self.open.get(&key);
         let is_same = now.is_some_and(|now| now.lots == was.lots && now.working_us == 0);
         let may_begin = is_same && !self.reducing.contains_key(&key);
-        if may_begin {
+        may_begin.then(|| {
             self.reducing.insert(key, by);
-        }
-        may_begin
+            key
+        })
     }
 
-    pub(super) fn end_reduction(&mut self, was: &Order) {
-        self.reducing.remove(&(was.symbol, was.id));
+    pub(super) fn end_reduction(&mut self, key: OrderKey) {
+        self.reducing.remove(&key);
     }
 
     /// Ends a reduction by its report, as the request's own task may be gone.
@@ -170,12 +170,25 @@ impl Memory {
         };
         if self.reducing.get(&key).is_some_and(|by| ends(*by)) {
             self.reducing.remove(&key);
+            self.unanswered.retain(|(unanswered, _)| *unanswered != key);
         }
     }
 
-    /// No outcome of an order's command will come: a list with this token or a higher one tells.
-    pub(super) fn note_unanswered(&mut self, symbol: i32, id: i64, token: u64) {
-        self.unanswered.push(((symbol, id), token));
+    /// Notes that no outcome of an order's command will come: a list with this token or a higher
+    /// one decides whether the command was executed.
+    pub(super) fn note_unanswered(&mut self, key: OrderKey, token: u64) {
+        self.unanswered.push((key, token));
+    }
+
+    /// Forgets what was noted of a command that was not executed: the reduction of an order, or an
+    /// order without a report. Returns whether an order was forgotten.
+    pub(super) fn forget_unexecuted(&mut self, key: OrderKey) -> bool {
+        let is_order = self.reducing.remove(&key).is_none()
+            && (self.open.get(&key)).is_some_and(|order| order.status == Status::Pending);
+        if is_order {
+            self.forget(key.0, key.1);
+        }
+        is_order
     }
 
     /// Ends what is known of orders on their way that are not open, where all reports up to the
@@ -195,14 +208,11 @@ impl Memory {
             }
         }
         let has_it = |one: &mut (OrderKey, u64)| one.1 <= token;
-        let answered = self.unanswered.extract_if(.., has_it);
-        let mut unsent: Vec<OrderKey> = answered.map(|(key, _)| key).collect();
-        let is_pending = |order: &Order| order.status == Status::Pending;
-        unsent.retain(|key| self.open.get(key).is_some_and(is_pending));
-        unsent
+        let answered: Vec<_> = self.unanswered.extract_if(.., has_it).collect();
+        let unexecuted = answered
             .iter()
-            .for_each(|(symbol, id)| self.forget(*symbol, *id));
-        unknown.len() + unsent.len()
+            .filter(|(key, _)| self.forget_unexecuted(*key));
+        unknown.len() + unexecuted.count()
     }
 
     /// Forgets the orders that were never executed: those without a report; after a list that was

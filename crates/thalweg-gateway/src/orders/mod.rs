@@ -54,7 +54,7 @@ pub(crate) use self::kept::Kept;
 use self::lists::Lists;
 pub(crate) use self::log::{Log, Record};
 pub(crate) use self::memory::Memory;
-use self::memory::ORDER_IDS;
+use self::memory::{ORDER_IDS, OrderKey};
 pub(crate) use self::order::{Fill, Order, Status};
 use self::passed::Passed;
 pub(crate) use self::placing::Placed;
@@ -89,6 +89,14 @@ impl User {
     pub(crate) fn memory(&self) -> MutexGuard<'_, Memory> {
         lock(&self.memory)
     }
+}
+
+/// The note in a user's memory of a command that is not executed yet.
+enum Noted {
+    Nothing,
+    Order(Box<Order>),
+    /// A stop order that waits is reduced.
+    Reduction(OrderKey),
 }
 
 /// See the [module](self).
@@ -521,7 +529,7 @@ impl Orders {
     fn submit(
         &self,
         user: &Arc<User>,
-        make: impl FnOnce(&mut Memory, i64) -> Result<(Option<Order>, TradeCommand), ApiError>,
+        make: impl FnOnce(&mut Memory, i64) -> Result<(Noted, TradeCommand), ApiError>,
     ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
         self.check()?;
         let claim = self.primary.claim()?;
@@ -531,19 +539,24 @@ impl Orders {
         let permit = queue.try_reserve().map_err(|_| ApiError::BUSY)?;
         let sequence = memory.sequence + 1;
         let id = ORDER_IDS + sequence;
-        let (order, command) = make(&mut memory, id)?;
         let mut lsn = self.begin_with(user.id, &mut memory)?;
-        let (mut placed, mut note) = (None, None);
-        if let Some(order) = order {
-            placed = Some((Arc::clone(user), order.symbol, id));
-            let record = Record::Order(Box::new(order));
-            // On one machine none else needs it.
-            note = (claim > 0).then(|| record.encode().into());
-            lsn = Some(self.append_or_refuse(&record)?);
-            if let Record::Order(order) = record {
-                memory.insert(*order);
+        let (noted, command) = make(&mut memory, id)?;
+        let mut note = None;
+        let noted = match noted {
+            Noted::Nothing => None,
+            Noted::Reduction(key) => Some(key),
+            Noted::Order(order) => {
+                let key = (order.symbol, id);
+                let record = Record::Order(order);
+                // On one machine none else needs it.
+                note = (claim > 0).then(|| record.encode().into());
+                lsn = Some(self.append_or_refuse(&record)?);
+                if let Record::Order(order) = record {
+                    memory.insert(*order);
+                }
+                Some(key)
             }
-        }
+        };
         memory.sequence = sequence;
         let (sender, outcome) = oneshot::channel();
         permit.send(Request::Submit(Box::new(Submit {
@@ -553,7 +566,7 @@ impl Orders {
             note,
             done: Done {
                 sender,
-                placed,
+                noted: noted.map(|key| (Arc::clone(user), key)),
                 lists: Arc::clone(&self.lists),
             },
         })));

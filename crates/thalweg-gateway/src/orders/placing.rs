@@ -11,7 +11,7 @@ use thalweg_exchange::{
 use super::order::{Fill, Kind, Life, Order, Status};
 use super::request::{Amount, Draft};
 use super::session::Executed;
-use super::{ANSWER_TIME, Memory, Orders, User};
+use super::{ANSWER_TIME, Memory, Noted, Orders, User};
 use crate::error::ApiError;
 use crate::state::now_us;
 use crate::symbols::Symbol;
@@ -57,7 +57,7 @@ impl Orders {
                 return Err(ApiError::DUPLICATE_ORDER);
             }
             let command = command(&order, draft, &terms);
-            Ok((Some(order), command))
+            Ok((Noted::Order(Box::new(order)), command))
         })?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
@@ -202,7 +202,8 @@ impl Orders {
         id: i64,
     ) -> Result<Order, ApiError> {
         let cancel = TradeCommand::cancel(user.id, symbol, OrderId(id));
-        self.change(user, symbol, id, cancel, |_| true).await
+        self.change(user, symbol, id, cancel, |_| Ok(Noted::Nothing))
+            .await
     }
 
     /// Gives an open order fewer lots, and returns it as it is after that. An order that has not
@@ -231,7 +232,8 @@ impl Orders {
             size: lots,
         })))
         .map_err(|_| ApiError::UNSUPPORTED)?;
-        self.change(user, symbol, order.id, command, |_| true).await
+        self.change(user, symbol, order.id, command, |_| Ok(Noted::Nothing))
+            .await
     }
 
     /// Works as [`amend`](Self::amend) for a stop order that waits, which the engine does not
@@ -245,15 +247,14 @@ impl Orders {
     ) -> Result<Order, ApiError> {
         let by = order.lots - lots;
         let command = TradeCommand::reduce(user.id, symbol, OrderId(order.id), by);
-        let mut has_begun = false;
         let begin = |memory: &mut Memory| {
-            has_begun = memory.begin_reduction(order, by);
-            has_begun
+            let begun = memory.begin_reduction(order, by);
+            begun.map(Noted::Reduction).ok_or(ApiError::AMEND_LATE)
         };
         let changed = self.change(user, symbol, order.id, command, begin).await;
-        // Without an outcome it may be executed yet: then its report ends it.
-        if has_begun && changed.as_ref().err() != Some(&ApiError::TIMEOUT) {
-            user.memory().end_reduction(order);
+        if changed.is_ok() {
+            // Its report may have come in a comparison, together with others.
+            user.memory().end_reduction((order.symbol, order.id));
         }
         match changed {
             Ok(order) if order.lots != lots => Err(ApiError::AMENDED_OTHERWISE),
@@ -267,12 +268,9 @@ impl Orders {
         symbol: SymbolId,
         id: i64,
         command: TradeCommand,
-        may_begin: impl FnOnce(&mut Memory) -> bool,
+        begin: impl FnOnce(&mut Memory) -> Result<Noted, ApiError>,
     ) -> Result<Order, ApiError> {
-        let make = |memory: &mut Memory, _| match may_begin(memory) {
-            true => Ok((None, command)),
-            false => Err(ApiError::AMEND_LATE),
-        };
+        let make = |memory: &mut Memory, _| Ok((begin(memory)?, command));
         let (_, done) = self.submit(user, make)?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
@@ -301,7 +299,7 @@ impl Orders {
     ) -> Result<Vec<Order>, ApiError> {
         // Also where none is open: one may be on its way before this.
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
-        let (_, done) = self.submit(user, |_, _| Ok((None, command)))?;
+        let (_, done) = self.submit(user, |_, _| Ok((Noted::Nothing, command)))?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
         if result != ResultCode::Success {

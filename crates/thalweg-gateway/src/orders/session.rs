@@ -16,6 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::User;
 use super::committer::Committer;
 use super::lists::Lists;
+use super::memory::OrderKey;
 use super::primary::Primary;
 use crate::error::ApiError;
 
@@ -62,28 +63,30 @@ pub(super) struct Submit {
     pub(super) done: Done,
 }
 
-/// The receiver of a command's outcome, and the order that the command places.
+/// The receiver of a command's outcome, and the order that the command places or reduces.
 #[derive(Debug)]
 pub(super) struct Done {
     pub(super) sender: oneshot::Sender<Result<Executed, ApiError>>,
-    /// The user, the symbol and the id.
-    pub(super) placed: Option<(Arc<User>, i32, i64)>,
+    /// The order that is noted in its user's memory before the command is executed.
+    pub(super) noted: Option<(Arc<User>, OrderKey)>,
     pub(super) lists: Arc<Lists>,
 }
 
 impl Done {
-    /// Sends the outcome; the client may be gone. An order that was not executed is forgotten, and
-    /// one of which that is not known is looked for among the open ones: the connection is gone,
-    /// so it was executed before now, or never will be.
+    /// Sends the outcome; the client may be gone. What was noted of a command that was not executed
+    /// is forgotten. Where that is not known, a list of the open orders decides: the connection is
+    /// gone, so the command was executed before now, or never will be.
     pub(super) fn settle(self, outcome: Result<Executed, ApiError>) {
-        if let (Some((user, symbol, id)), Err(error)) = (self.placed, &outcome) {
-            if *error == ApiError::TIMEOUT {
-                // Under one lock: a list that is asked for before says nothing of it.
-                let mut memory = user.memory();
-                let token = self.lists.want(user.id);
-                memory.note_unanswered(symbol, id, token);
-            } else {
-                user.memory().forget(symbol, id);
+        if let Some((user, key)) = self.noted {
+            // Under one lock: a list that is asked for before says nothing of it.
+            let mut memory = user.memory();
+            match &outcome {
+                Ok((_, ResultCode::Success)) => {}
+                Ok(_) => memory.end_reduction(key),
+                Err(error) if *error == ApiError::TIMEOUT => {
+                    memory.note_unanswered(key, self.lists.want(user.id));
+                }
+                Err(_) => _ = memory.forget_unexecuted(key),
             }
         }
         let _ = self.sender.send(outcome);

@@ -61,7 +61,7 @@ static TABLES: &[&Table] = &[&neon::NEON, &one_by_one::SCALAR];
 )))]
 static TABLES: &[&Table] = &[&one_by_one::SCALAR];
 
-/// One way to compute XXH64 on this processor. All give the same hashes.
+/// An implementation of XXH64 that this processor can run. All of them return the same hashes.
 ///
 /// The functions of this crate use [`Kernel::best`]; choose another to test or measure it.
 ///

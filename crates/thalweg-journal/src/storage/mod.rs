@@ -127,8 +127,8 @@ pub trait StorageFile: fmt::Debug + Send + 'static {
     /// The disk fails. The written data is in doubt from then on, also if a later call succeeds.
     fn sync(&self) -> io::Result<()>;
 
-    /// Asks for room, so that later writes up to there do not find the disk full. Says whether
-    /// there is: then the file has this length, and what was not written reads as zeros.
+    /// Allocates space, so that later writes up to `bytes` do not find the disk full. Returns
+    /// whether it did: then the file has this length, and what was not written reads as zeros.
     ///
     /// # Errors
     /// The disk is full.

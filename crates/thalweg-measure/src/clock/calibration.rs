@@ -49,6 +49,7 @@ impl Moment {
             if left_ns == 0 {
                 return Moment::read();
             }
+            #[expect(clippy::disallowed_methods)] // time itself is waited for
             std::thread::sleep(Duration::from_nanos(left_ns));
         }
     }

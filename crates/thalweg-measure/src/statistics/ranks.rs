@@ -14,7 +14,8 @@ pub struct RankSum {
     /// The number of pairs of one value of each group in which the second group's is larger; ties
     /// count a half.
     pub u: f64,
-    /// The part of groups without a difference that would lie at least as far apart: two-sided.
+    /// The two-sided p value: the probability that groups without a difference lie as far apart or
+    /// farther.
     pub p: f64,
 }
 
@@ -126,8 +127,8 @@ fn erfc(x: f64) -> f64 {
     t * (polynomial - x * x).exp()
 }
 
-/// Returns Holm's adjusted p values, in the order given: as if each question had been the only one.
-/// Held against a level, they err in any of the answers no oftener than that.
+/// Returns Holm's adjusted p values, in the given order. If they are compared with a level, the
+/// probability of any false positive among the answers is at most that level.
 ///
 /// ```
 /// use thalweg_measure::statistics::holm;

@@ -45,10 +45,10 @@ pub fn shift_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
     bootstrap(pairs, seed, median_difference)
 }
 
-/// Returns the shift interval as a part of the first group's median, in each series that of its
-/// own: so values that are never negative are never shown to fall by more than all of them. `None`
-/// where the median of the first group is not above 0 as well; a bound is infinite where that of
-/// many series is not.
+/// Returns the shift interval as a fraction of the first group's median; each drawn series is
+/// divided by its own median, so values that are never negative never fall by more than 100 %.
+/// `None` where the median of the first group is not above 0 as well; a bound is infinite where
+/// that of many series is not.
 #[must_use]
 pub fn relative_shift_interval(pairs: &[(f64, f64)], seed: u64) -> Option<Interval> {
     let first: Vec<f64> = pairs.iter().map(|pair| pair.0).collect();

@@ -94,8 +94,8 @@ fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
         let count = slow.stream.read(&mut some[..room]).expect("it is open");
         assert_ne!(count, 0, "it was cut with {left} bytes to go");
         left -= count;
-        // The client reads at a steady rate: the pause is what is tested.
         let due = took.mul_f64(1.0 - left as f64 / bytes as f64);
+        #[expect(clippy::disallowed_methods)] // a client that reads steadily is tested
         thread::sleep(due.saturating_sub(began.elapsed()));
     }
 }

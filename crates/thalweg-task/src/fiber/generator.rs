@@ -95,7 +95,7 @@ impl<In, Out, R> Generator<In, Out, R> {
         }
     }
 
-    /// Has the body returned? Then [`resume`](Self::resume) would panic.
+    /// Returns whether the body has returned; [`resume`](Self::resume) then panics.
     pub fn is_finished(&self) -> bool {
         self.stacked.switch.is_none()
     }

@@ -255,8 +255,8 @@ impl FiberContext<'_> {
         self.suspend();
     }
 
-    /// Wakes the task that polls this fiber. It may be another after each wait; one that does
-    /// nothing while the fiber is unwound.
+    /// Returns the waker of the task that polls this fiber. It may be another one after each wait,
+    /// and does nothing while the fiber is unwound.
     #[inline]
     pub fn waker(&self) -> &Waker {
         self.suspender.passed().unwrap_or(Waker::noop())

@@ -30,9 +30,9 @@ pub struct StackOptions {
     pub min: usize,
     /// The number of stacks that the pool may have, in use or idle: 1 or more; default 4,096.
     pub max: usize,
-    /// The number of fibers that begin before the stacks that none of them needed are unmapped, at
-    /// most 16 at once, so that no fiber waits long for its stack. 0: only [`StackPool::decay`]
-    /// unmaps. 1,024, unless given.
+    /// The number of fibers after which the stacks that none of them needed are unmapped, at most
+    /// 16 at once, so that no fiber waits long for its stack. With 0, only [`StackPool::decay`]
+    /// unmaps stacks; default 1,024.
     pub decay_after: usize,
 }
 

@@ -19,12 +19,12 @@ use crate::sync::order;
 use crate::time::Time;
 use crate::wheel::{Timer, Wheel};
 
-/// The id of a task, which no other task of the process has, nor one that had its place before. It
-/// has 12 bytes and is `Send`; `None` of an `Option`, which is as small, names no task.
+/// The id of a task, unique in the process, also among tasks that have ended. It has 12 bytes, as
+/// an `Option` of it has, and is `Send`.
 ///
-/// It is the number of the task's core, a place there, and how many tasks had that place before,
-/// and is shown as these three: `2.17.0`. The first and the last of these numbers begin again after
-/// 2^32 cores of the process, and 2^32 tasks in one place: an id that is kept for so long may name
+/// It consists of the number of the task's core, a slot there, and the number of earlier tasks in
+/// that slot, and is displayed as these three: `2.17.0`. The first and the last wrap around after
+/// 2^32 cores of the process, and 2^32 tasks in one slot: an id that is kept for that long may name
 /// another task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {

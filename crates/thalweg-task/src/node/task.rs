@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 use super::frame::Outcome;
 use super::{DONE, Expiry, NodeRef, OUTPUT, Scheduler, TaskId, WANTED, Waiter, waker};
 
-/// A task that was spawned: a future of what it comes to. Dropped, it lets the task go on.
+/// The handle of a spawned task: a future of its result. Dropping it lets the task go on.
 ///
-/// Awaiting it gives `Ok` with the task's output, or a [`TaskError`](crate::TaskError): it was
-/// cancelled, ran into its deadline, or panicked. The output is given once.
+/// Awaiting it returns `Ok` with the task's output, or a [`TaskError`](crate::TaskError) if the
+/// task was cancelled, missed its deadline, or panicked. The output is returned once.
 ///
 /// # Panics
-/// Polled, if it gave its output before; and if a task awaits itself, which would wait for ever. A
-/// task that waits for itself by way of another task, or of a future that polls with a waker of its
-/// own (`FuturesUnordered`), is not found out, and waits.
+/// If it is polled after it has returned its output; and if a task awaits itself, which would wait
+/// for ever. A task that waits for itself through another task, or through a future that polls with
+/// a waker of its own (`FuturesUnordered`), is not detected, and waits for ever.
 #[must_use = "dropped, a task goes on, but its end goes unnoticed; call `detach()`"]
 pub struct Task<T> {
     node: NodeRef,
@@ -52,19 +52,18 @@ impl<T> Task<T> {
         self.node.has(DONE)
     }
 
-    /// Ends the task, before it returns unless the task is being polled: its future is dropped, and
-    /// it comes to [`TaskError::Cancelled`](crate::TaskError::Cancelled), or to `Panicked` where a
-    /// destructor panics. Returns whether it was not over and not cancelled yet.
+    /// Cancels the task: drops its future, before this returns unless the task is being polled. Its
+    /// result is [`TaskError::Cancelled`](crate::TaskError::Cancelled), or `Panicked` if a
+    /// destructor panics. Returns whether the task had neither ended nor been cancelled before.
     pub fn cancel(&self) -> bool {
         self.node.cancel(false)
     }
 
-    /// Lets the task go on, and gives its output up. Only the panic hook is notified of a panic of
-    /// it.
+    /// Lets the task go on, and discards its output. Only the panic hook reports a panic of it.
     pub fn detach(self) {}
 
-    /// Ends the task with [`TaskError::TimedOut`](crate::TaskError::TimedOut) unless it is over so
-    /// long from now. The last call holds. The task's core must be polled for that.
+    /// Ends the task with [`TaskError::TimedOut`](crate::TaskError::TimedOut) if it has not ended
+    /// within `after` from now. The last call counts. The task's core must be polled for that.
     pub fn deadline(self, after: Duration) -> Self {
         let at = self.scheduler().map(|scheduler| scheduler.after(after));
         match at {

@@ -38,7 +38,7 @@ impl<T> fmt::Debug for SendError<T> {
     }
 }
 
-/// The error where nothing can be sent any more.
+/// The error of a wait for an empty slot into which nothing can be sent any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum VacantError {
     /// The receiver was dropped.
@@ -49,7 +49,7 @@ pub enum VacantError {
     Cancelled,
 }
 
-/// The error where nothing comes any more.
+/// The error of a receive when no value will come any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum RecvError {
     /// The sender was dropped, and all that it sent was received.
@@ -60,7 +60,7 @@ pub enum RecvError {
     Cancelled,
 }
 
-/// The error where nothing is there now.
+/// The error of a `try_recv` that found no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TryRecvError {
     /// The slot is empty, and its sender is there.

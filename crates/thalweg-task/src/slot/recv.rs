@@ -101,9 +101,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
         }
     }
 
-    /// Says that the value is not wanted any more. A value in the slot is dropped, and the sender
-    /// gets [`SendError::Cancelled`](super::SendError::Cancelled). Where the receiver was cloned
-    /// this is for all of them, and the others get [`RecvError::Cancelled`].
+    /// Cancels the slot: a value in it is dropped, and the sender gets
+    /// [`SendError::Cancelled`](super::SendError::Cancelled). Where the receiver was cloned this is
+    /// for all of them, and the others get [`RecvError::Cancelled`].
     pub fn cancel(self) {
         self.end(End::Cancelled);
     }

@@ -48,10 +48,10 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         Ok(())
     }
 
-    /// Sends a value, and runs the receiver here and now, up to where it waits next: what it does
-    /// is done when this returns. Returns whether it ran. It does not, and is woken instead, where
-    /// it is running already, is no task of this thread's, or where 32 tasks that resume each other
-    /// are on the stack; and within a fiber, whose stack may be small.
+    /// Sends a value, and resumes the receiver at once, until it waits again; returns whether it
+    /// ran. It does not run, and is woken instead, if it is running already, is no task of this
+    /// thread, or 32 tasks that resume each other are on the stack; nor within a fiber, whose stack
+    /// may be small.
     ///
     /// # Errors
     /// As [`send`](Self::send).
@@ -61,7 +61,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         Ok(waiter.is_some_and(WakeOnce::resume))
     }
 
-    /// Sends a value in the place of one that is there, which is given back: the last one wins.
+    /// Sends a value, and replaces and returns one that is in the slot: the last value wins.
     ///
     /// # Errors
     /// [`SendError`] with the new value, if the receiver is gone or has cancelled.
@@ -112,8 +112,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         Vacant { sender: self }
     }
 
-    /// Says that no value comes, and that one in the slot is not to be received: it is dropped, and
-    /// the receiver gets [`RecvError::Cancelled`](super::RecvError::Cancelled).
+    /// Cancels the slot: no value will come, one in the slot is dropped, and the receiver gets
+    /// [`RecvError::Cancelled`](super::RecvError::Cancelled).
     pub fn cancel(self) {
         self.end(End::Cancelled);
     }

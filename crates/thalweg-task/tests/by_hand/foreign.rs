@@ -2,17 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
-use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::SeqCst};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use super::bell::{Bell, Bomb, poll};
 use thalweg_task::{Core, Family, Local, Shared, Task, slot, slot_many};
+use thalweg_testkit::fuse::{Fuse, at_every_call};
 
 /// A waker that panics when it is woken.
 struct Refuses;
@@ -240,82 +239,6 @@ fn a_task_whose_waker_refuses_to_wake_ends() {
     while core.poll() {}
     assert_eq!(tx.send_now(3), Ok(true));
     assert_eq!(core.block_on(task), Ok(Ok(3)));
-}
-
-/// Counts calls of foreign code on this thread, and panics at one of them.
-#[derive(Default)]
-struct Fuse {
-    at: usize,
-    calls: AtomicUsize,
-    wakers: AtomicIsize,
-}
-
-impl Fuse {
-    fn burn(&self) {
-        let call = self.calls.fetch_add(1, SeqCst) + 1;
-        if call == self.at && !std::thread::panicking() {
-            std::panic::resume_unwind(Box::new("the fuse"));
-        }
-    }
-
-    /// A waker whose clone, wake and drop burn.
-    fn waker(self: &Arc<Self>) -> Waker {
-        self.wakers.fetch_add(1, SeqCst);
-        // SAFETY: the pointer is an `Arc`'s, counted for each waker.
-        unsafe { Waker::new(Arc::into_raw(Arc::clone(self)).cast(), &BURNING) }
-    }
-
-    /// Polls with a new waker; `None` if that panics, or it is pending.
-    fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Option<F::Output> {
-        let waker = self.waker();
-        let polled = catch_unwind(AssertUnwindSafe(|| poll(future, &waker)));
-        quietly(|| drop(waker));
-        match polled {
-            Ok(Poll::Ready(output)) => Some(output),
-            _ => None,
-        }
-    }
-}
-
-static BURNING: RawWakerVTable = RawWakerVTable::new(
-    |data| {
-        // SAFETY: the waker that is cloned holds the `Arc`.
-        let fuse = unsafe { ManuallyDrop::new(Arc::from_raw(data.cast::<Fuse>())) };
-        fuse.burn();
-        let waker = ManuallyDrop::new(fuse.waker());
-        RawWaker::new(waker.data(), &BURNING)
-    },
-    |data| {
-        // SAFETY: the waker is used up here, also if this panics.
-        unsafe { Waker::new(data, &BURNING) }.wake_by_ref();
-    },
-    |data| {
-        // SAFETY: as in the clone.
-        unsafe { ManuallyDrop::new(Arc::from_raw(data.cast::<Fuse>())) }.burn();
-    },
-    |data| {
-        // SAFETY: this waker's `Arc`, given up here.
-        let fuse = unsafe { Arc::from_raw(data.cast::<Fuse>()) };
-        fuse.wakers.fetch_sub(1, SeqCst);
-        fuse.burn();
-    },
-);
-
-/// Runs a case with a fuse that burns at the first call of foreign code, the second, and so on,
-/// until it is not reached.
-fn at_every_call(calls_min: usize, case: impl Fn(&Arc<Fuse>)) {
-    for at in 1.. {
-        let fuse = Arc::new(Fuse {
-            at,
-            ..Fuse::default()
-        });
-        case(&fuse);
-        assert_eq!(fuse.wakers.load(SeqCst), 0, "dropped once; burnt at {at}");
-        if fuse.calls.load(SeqCst) < at {
-            assert!(at > calls_min, "{at} calls of foreign code");
-            return;
-        }
-    }
 }
 
 /// A value that counts its drops, and burns.

@@ -20,6 +20,7 @@ macro_rules! for_both {
 }
 
 mod bell;
+#[allow(unsafe_code)] // a waker with a table of functions
 mod foreign;
 mod receivers;
 mod reentry;

@@ -4,6 +4,7 @@
 
 mod generators;
 #[cfg(unix)]
+#[allow(unsafe_code)] // a stack without a guard
 mod processes;
 mod stacks;
 mod unwinding;

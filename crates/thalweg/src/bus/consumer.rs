@@ -2,10 +2,10 @@
 //! sequence and what was lost before it.
 //!
 //! # How many messages a consumer takes at once
-//! It takes all that wait, up to a bound. A batch shares what it costs to take one, but room comes
-//! back only behind it. A consumer that takes all finds, after a batch of `n`, what came meanwhile:
-//! `λ·(o + c·n)` messages, with `o` for a batch and `c` for a message. That settles at
-//! `n* = λ·o / (1 − λ·c)` by itself, as `λ·c < 1`.
+//! A consumer takes all waiting messages, up to a bound. A batch shares its fixed cost `o`, but
+//! frees its slots only at its end. With a cost of `c` for each message and the arrival rate `λ`, a
+//! batch of `n` is followed by one of `λ·(o + c·n)` messages. This converges to
+//! `n* = λ·o / (1 − λ·c)`, as `λ·c < 1`.
 
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
@@ -23,7 +23,7 @@ use crate::channel::{self, Express, RecvError, RecvTimeoutError, TryRecvError};
 use crate::ring::sync::{Arc, fault, is_model_over};
 use crate::wait::Panics;
 
-/// A message as a consumer gets it.
+/// A message that a consumer received, with its topic, publisher and sequence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Delivery<M> {
@@ -41,7 +41,8 @@ pub struct Delivery<M> {
     /// The number of messages just before this one, of the same publisher and topic, that this
     /// inbox lost.
     pub lost_before: u64,
-    /// Whether it was published before the inbox was opened, and is the last one of its topic.
+    /// Whether it is a retained message: the last one of its topic from before the inbox was
+    /// opened.
     pub is_replay: bool,
 }
 

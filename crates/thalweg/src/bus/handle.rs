@@ -1,4 +1,4 @@
-//! The bus as a thread holds it, and how it and its inboxes are made.
+//! The handle to a bus, and the builders of buses and inboxes.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -297,10 +297,10 @@ impl<M: Message> BusBuilder<M> {
         }
     }
 
-    /// Writes the statistics of its inboxes into a file in this directory, for a program that
-    /// watches this one, whatever [`THALWEG_EXPORT`](crate::export::ENV_VAR) says: see
-    /// [`export`](crate::export). The bus, with the messages that are left, may then be dropped on
-    /// the thread that writes.
+    /// Exports the statistics of its inboxes to a file in this directory, for a program that
+    /// watches this one; overrides [`THALWEG_EXPORT`](crate::export::ENV_VAR). See
+    /// [`export`](crate::export). The bus, with its remaining messages, may then be dropped on the
+    /// exporting thread.
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self
@@ -361,8 +361,7 @@ impl<M: Message> SubscriptionBuilder<M> {
         }
     }
 
-    /// Makes the consumer get the last message of each topic that is retained first, if there was
-    /// one.
+    /// Makes the consumer receive the retained message of each topic first, if there is one.
     pub fn replay_retained(mut self) -> Self {
         self.replays = true;
         self

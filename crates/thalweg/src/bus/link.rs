@@ -1,5 +1,5 @@
-//! A publisher's way to one inbox, the outcome of a message over all of them, and why one was not
-//! published.
+//! The link of a publisher to one inbox, the outcome of a message over all links, and the error of
+//! a message that was not published.
 
 use std::sync::Arc as Shared;
 use std::time::Instant;

@@ -62,7 +62,7 @@
 //! ([`SubscriptionBuilder::express`]): a priority queue, which is a second ring for high priorities
 //! that consumers empty first.
 //!
-//! # Where there is no room
+//! # When an inbox is full
 //! The [`TopicOverflow`] of the topic decides. The default is `Block`:
 //!
 //! | policy | the publisher | lost |
@@ -75,9 +75,9 @@
 //! (*) When [`try_publish`](Publisher::try_publish) finds no room, or
 //! [`publish_timeout`](Publisher::publish_timeout) gets none in time.
 //!
-//! Messages of the last two wait in an overflow buffer, up to the number that the policy names for
-//! each topic and inbox, and are admitted whatever their priority; a consumer that reaches the
-//! first of them gets all that wait there, oldest first.
+//! With the last two policies, messages wait in an overflow buffer for each topic and inbox, which
+//! holds as many as the policy says, and are admitted whatever their priority. A consumer that
+//! reaches the first of them receives all messages of the buffer, oldest first.
 //!
 //! # Order
 //! An inbox delivers the messages of one publisher in the order in which they were published,

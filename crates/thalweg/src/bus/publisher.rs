@@ -1,13 +1,13 @@
 //! The publishing end of a bus, for threads and tasks.
 //!
-//! The fast path is that of a topic with one inbox, which is a ring and has not changed: a load of
-//! the bus's word, the sequence of the topic, two counts and a push. All else is in one function
-//! behind that.
+//! The fast path publishes to the one inbox of a topic, a ring, while the list of inboxes is
+//! unchanged: it loads the bus's word, advances the sequence of the topic and two counts, and
+//! pushes. One function, the slow path, handles every other case.
 //!
 //! *In tasks* all inboxes get a message in one poll, or none does. The task waits until there is
-//! room everywhere. Then it takes a place in each ring, and only when it has them all, a sequence
-//! number, and sends. A place that another publisher was faster to take sends it back to waiting;
-//! those that it has are given up at once.
+//! room everywhere. Then it claims a slot in each ring, and only with all of them takes a sequence
+//! number and sends. If another publisher claims the last slot of a ring first, the task releases
+//! its own slots at once and waits again.
 
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};

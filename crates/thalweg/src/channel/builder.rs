@@ -136,8 +136,8 @@ impl Builder {
 
     /// Sets the policy of senders when the channel is full; default [`Overflow::Block`].
     ///
-    /// Refused ([`BuildError::Options`]) are [`Overflow::DropNewest`] and [`Overflow::DropOldest`]
-    /// with a capacity of 0.
+    /// [`Overflow::DropNewest`] and [`Overflow::DropOldest`] are errors with a capacity of 0
+    /// ([`BuildError::Options`]).
     pub fn overflow(mut self, overflow: Overflow) -> Self {
         self.settings.overflow = overflow;
         self
@@ -152,9 +152,8 @@ impl Builder {
     /// Sets the layout of the ring. By default it is slotted for small elements (up to 56 bytes):
     /// in an [`spsc`](Self::spsc) channel of up to 64 elements, and in one of up to 1,024 elements
     /// that runs on an MPMC ring, which are [`mpsc`](Self::mpsc) and [`mpmc`](Self::mpmc), and
-    /// `spsc` with a policy that drops or a soft limit. Other rings are packed. Refused
-    /// ([`BuildError::Options`]) where there is no ring: at a rendezvous, and in an unbounded
-    /// channel.
+    /// `spsc` with a policy that drops or a soft limit. Other rings are packed. A rendezvous and an
+    /// unbounded channel have no ring: for these, a layout is an error ([`BuildError::Options`]).
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
@@ -162,14 +161,14 @@ impl Builder {
 
     /// Sets a soft limit: after a `send`, also each one of `send_many`, a sender that finds more
     /// than `elements` queued yields its time slice a few times, until half of `elements` are left,
-    /// then continues anyway. Best effort: it keeps queues, and with them latencies, short where
-    /// senders are faster than receivers, and is no bound. Senders check once in up to 64 sends,
-    /// and ever more rarely where no receiver takes elements. A send that tries, has a deadline, is
-    /// async or is an arm of a select never yields so. Counted in
-    /// [`Counters::yields`](super::Counters::yields).
+    /// then continues anyway. It is best effort and no bound: it keeps queues, and with them
+    /// latencies, short where senders are faster than receivers. Senders check once in up to 64
+    /// sends, and ever more rarely where no receiver takes elements. A `try_send`, a send with a
+    /// deadline, an async send and an arm of a select never yield.
+    /// [`Counters::yields`](super::Counters::yields) counts these yields.
     ///
     /// A limit of 0 yields whenever the channel is not empty; one above the capacity never does.
-    /// Refused ([`BuildError::Options`]) with a capacity of 0.
+    /// With a capacity of 0 a limit is an error ([`BuildError::Options`]).
     ///
     /// By default it is 2,048 elements where there may be several senders and the policy is to
     /// block, unless the channel holds no more than that anyway; `None` turns it off. One sender to

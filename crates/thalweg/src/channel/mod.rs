@@ -1,4 +1,4 @@
-//! Channels: the names of `std::sync::mpsc` and `crossbeam-channel`, over the rings of
+//! Channels with the names of `std::sync::mpsc` and `crossbeam-channel`, over the rings of
 //! [`ring`](crate::ring).
 //!
 //! ```
@@ -22,15 +22,15 @@
 //! (*) Except at capacity 0 with several receivers, if a receive future that was already handed an
 //! element is dropped: see [`Receiver::recv_async`].
 //!
-//! Where the table says *many* the end can be cloned; where it says *one* it is no [`Clone`].
+//! Where the table says *many*, the end implements [`Clone`]; where it says *one*, it does not.
 //!
 //! [`Builder`] has the options, and other combinations, such as an unbounded channel with one
 //! receiver. [`Overflow`] is the policy for an element when the channel is full.
 //!
 //! Choose the narrowest shape that fits: the fewer endpoints share, the less an operation costs.
 //! Endpoints are `Send` and not `Sync`, and their operations take `&mut self`: each thread has its
-//! own, and clones it for another; [`Sender::into_shared`] makes a sender for `&self`. Methods of
-//! other crates, and how endpoints are shared: [`porting`].
+//! own, and clones it for another; [`Sender::into_shared`] makes a sender for `&self`. [`porting`]
+//! maps the methods of other crates to these, and shows how to share endpoints.
 //!
 //! `send`, `recv`, `claim`, `iter` and the other forms that wait block the thread. In a task use
 //! those whose names end in `_async`, a [`stream`](Receiver::stream) or a

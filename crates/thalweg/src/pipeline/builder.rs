@@ -1,4 +1,4 @@
-//! From declared stages to running threads.
+//! Builds a pipeline: checks the declared stages, and starts their threads.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -194,8 +194,8 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
         self
     }
 
-    /// Writes the statistics into a file in this directory, for a program that watches this one,
-    /// whatever [`THALWEG_EXPORT`](crate::export::ENV_VAR) says: see [`export`](crate::export).
+    /// Exports the statistics to a file in this directory, for a program that watches this one;
+    /// overrides [`THALWEG_EXPORT`](crate::export::ENV_VAR). See [`export`](crate::export).
     pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.export_to = Some(directory.into());
         self

@@ -1,5 +1,5 @@
-//! The figures of a pipeline, to be read by any thread and to be exported, and the handle for
-//! watching and pausing it from elsewhere.
+//! The statistics of a pipeline, for any thread and for the export, and the handle by which other
+//! threads watch and pause it.
 
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
-//! The records that a stage keeps of its own work, and their reader: its figures, where the time of
-//! the events around a percentile went, and the slowest events, with where each spent its time.
+//! The meter of a stage, which records its work, and the reader of these records: statistics of the
+//! stage, a breakdown of the events around a percentile, and the slowest events.
 //!
-//! Sampled events are put together by how long they took, two groups an octave, and each group has
-//! the sums of what its events spent. So any percentile has its parts, not only the ten slowest
-//! events, and the memory is the same however long a pipeline runs.
+//! Sampled events are grouped by their end-to-end time, two groups an octave, and each group has
+//! the sums of its events' times. So any percentile has a breakdown, not only the ten slowest
+//! events, and memory does not grow with the time for which a pipeline runs.
 
 mod slowest;
 
@@ -439,8 +439,7 @@ impl Profile {
     }
 }
 
-/// The mean times of some events, by the parts that they spent it on. The parts add up to the
-/// whole.
+/// The mean end-to-end time of some events, broken down by stage. The parts add up to the total.
 #[derive(Debug, Clone, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -451,7 +450,7 @@ pub struct Breakdown {
     /// The time from when they were due, or from the call that published them, to the end of the
     /// last stage, ns.
     pub end_to_end_ns: f64,
-    /// The time that they waited to be sent: until they had a slot, ns.
+    /// The publish delay: the time until they had a slot, ns.
     pub unsent_ns: f64,
     /// The stages, shards one by one. Where stages ran side by side, each event's time counts for
     /// the one that it left last.

@@ -1,4 +1,4 @@
-//! Stages and dependencies, declared once, on any number of threads.
+//! Pipelines: stages and their dependencies are declared once, and run on any number of threads.
 //!
 //! ```
 //! use thalweg::channel::unbounded;
@@ -46,7 +46,7 @@
 //! | [`threads(n)`] | n | those; neighbouring stages share one |
 //! | [`caller_and_threads(k, n)`] | n | the publishing thread the first k, those the others |
 //! | [`explicit()`] | one per `on_thread`, `on_core` | as named |
-//! | [`auto()`] | 1 (0 on one core) | the publishing thread; under load it the later stages |
+//! | [`auto()`] | 1 (0 on one core) | the publishing thread; under load, both threads |
 //! | `auto()` with [`producers(n)`] | 1 to cores − 1 | those |
 //!
 //! [`inline()`]: Placement::inline
@@ -69,8 +69,8 @@
 //!
 //! [`Pipeline::stats`] returns at any time how long sampled events waited for each stage, and the
 //! stages' service time. Its histograms, and the ticks of [`Pipeline::publish_due`], are types and
-//! units of the crate `thalweg-measure`: depend on it to name them. What sampling costs: see
-//! [`SAMPLE_EVERY`].
+//! units of the crate `thalweg-measure`: depend on it to name them. [`SAMPLE_EVERY`] has the cost
+//! of sampling.
 
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ mod stage_wait;
 mod stats;
 mod timeline;
 
-/// A running pipeline, and its producer.
+/// A running pipeline, whose owner publishes the events.
 ///
 /// Dropping it finishes all published events, as [`join`](Self::join) does, but reports no failure
 /// and does not wait for [`Producer`]s: they get [`Stopped`], and an event that one publishes at

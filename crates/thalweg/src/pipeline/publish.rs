@@ -16,10 +16,10 @@ use crate::state::Lifecycle;
 pub(super) const AT_ONCE: u64 = u64::MAX;
 
 impl<T> Pipeline<T> {
-    /// Works as [`publish`](Self::publish), of an event that was due at this time, in ticks of
-    /// [`Clock::global`](thalweg_measure::clock::Clock::global) of the crate `thalweg-measure`: the
-    /// statistics count it from then, however late it is published. With several producers it
-    /// counts from the call all the same.
+    /// Publishes an event as [`publish`](Self::publish) does, and measures its latency from `due`,
+    /// the time at which it was meant to be published, in ticks of
+    /// [`Clock::global`](thalweg_measure::clock::Clock::global) of the crate `thalweg-measure`.
+    /// With several producers the latency counts from the call all the same.
     ///
     /// ```
     /// use thalweg::pipeline::{Pipeline, Placement};

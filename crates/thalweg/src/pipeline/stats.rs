@@ -13,14 +13,14 @@ use crate::ring::sync::Ordering;
 
 /// The statistics of a pipeline: where the time of the events was spent, up to now.
 ///
-/// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at an index in its
-/// block that has no period, and of the first [`sampled_more_until`](Self::sampled_more_until)
-/// events more. Default sampling thins out over time; each sample is weighted, in histograms and
-/// means, by the number of events that it stands for. A stage works on a chunk of events at a time:
-/// one event, two where it shares a thread with others, or up to its progress interval. Each event
-/// of a chunk is *served* for its share of the chunk's time and *waits* for the rest; so the mean
-/// service is what the stage takes for an event, whatever the batch. No value includes the cost of
-/// reading the clock and recording the times.
+/// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a pseudo-random
+/// index of its block; the first [`sampled_more_until`](Self::sampled_more_until) events are
+/// sampled more densely. Default sampling thins out over time; each sample is weighted, in
+/// histograms and means, by the number of events that it stands for. A stage works on a chunk of
+/// events at a time: one event, two where it shares a thread with others, or up to its progress
+/// interval. Each event of a chunk is *served* for its share of the chunk's time and *waits* for
+/// the rest; so the mean service is what the stage takes for an event, whatever the batch. No value
+/// includes the cost of reading the clock and recording the times.
 ///
 /// For stages in a row the parts add up: the waits and service times of an event, and its publish
 /// delay, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
@@ -36,8 +36,8 @@ pub struct Stats {
     /// The number of events at the beginning that are sampled more densely: 0 where
     /// [`sample_every`](super::PipelineBuilder::sample_every) was set.
     pub sampled_more_until: u64,
-    /// The number of samples of equal weight that would say as much end to end as those that there
-    /// are: all of them, where none weighs more than others. (Kish's effective sample size.)
+    /// The effective sample size of the end-to-end times (Kish): the number of samples if all have
+    /// the same weight, and less if some weigh more.
     pub samples: u64,
     /// The stages in the order of the pipeline, shards one by one.
     pub stages: Vec<StageStats>,
@@ -62,7 +62,7 @@ pub struct Stats {
     profile: Snapshot,
 }
 
-/// The automatic placement moved stages between the caller and its worker thread.
+/// A move of stages between the caller and its worker thread, by the automatic placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -95,8 +95,7 @@ pub struct StageStats {
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
-    /// The number of samples of equal weight that would say as much about this stage's times: see
-    /// [`Stats::samples`].
+    /// The effective sample size of this stage's times: see [`Stats::samples`].
     pub samples: u64,
     /// The size of the batch in which the stage found a sampled event waiting, in events. It is
     /// recorded once per sampled event, so large batches weigh more.
@@ -138,13 +137,14 @@ impl Stats {
         }
     }
 
-    /// Returns how the sampled events around a quantile (0 to 1) of the end-to-end time spent it,
-    /// in the mean: those that took within a factor of 1.5 of each other. `None` without events.
+    /// Returns the mean breakdown of the sampled events around a quantile (0 to 1) of the
+    /// end-to-end time, whose times are within a factor of 1.5 of each other. Returns `None`
+    /// without events.
     pub fn breakdown(&self, quantile: f64) -> Option<Breakdown> {
         self.profile.around(quantile)
     }
 
-    /// Returns how all sampled events spent their time, in the mean.
+    /// Returns the mean breakdown of all sampled events.
     pub fn breakdown_of_all(&self) -> Option<Breakdown> {
         self.profile.all()
     }

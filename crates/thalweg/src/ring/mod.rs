@@ -30,8 +30,8 @@ pub(crate) mod sequence;
 mod spsc;
 pub(crate) mod sync;
 
-/// Asks for the line of `value`, which will be read soon: where it comes from memory, that takes
-/// some 100 ns during which other work can go on.
+/// Prefetches the cache line of `value`, which will be read soon: from memory that takes some
+/// 100 ns, during which other work can go on.
 ///
 /// One instruction on x86-64; nothing elsewhere.
 #[inline(always)]

@@ -1,4 +1,4 @@
-//! Control state: one atomic read where data flows, declared and logged transitions elsewhere.
+//! Control state: the data path reads it by one load; transitions are declared and logged.
 //!
 //! The states of a thing, and where each of them may go next, are data ([`states!`](crate::states),
 //! or [`States`] by hand). A [`StateCell`] holds the present one. The data path reads it, which is
@@ -570,13 +570,13 @@ impl<S: States> fmt::Display for Unreachable<S> {
 
 impl<S: States> std::error::Error for Unreachable<S> {}
 
-/// The reason why a wait with a deadline ended without what it was for.
+/// The reason why a wait with a deadline ended before a wanted state was entered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WaitError<S> {
-    /// It will never come.
+    /// No declared transitions lead to a wanted state any more.
     Unreachable(Unreachable<S>),
-    /// It had not come when the deadline was reached.
+    /// No wanted state was entered before the deadline.
     TimedOut {
         /// The name of the thing whose state it is.
         of: &'static str,

@@ -1,4 +1,4 @@
-//! A pair of barriers of which one is free and the other pays for both.
+//! An asymmetric pair of barriers: one is free, and the other pays for both.
 //!
 //! If one thread passes [`light`] and another [`heavy`], then one of them comes first, as if both
 //! were sequentially consistent fences: what stands before the first is seen after the second.

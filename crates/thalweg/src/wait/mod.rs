@@ -1,4 +1,4 @@
-//! How a thread waits, and what it may wait on.
+//! How threads wait: strategies, event counts, and the cores that they can use.
 //!
 //! A waiting thread either spins ([`Strategy::Spin`]), yields its core repeatedly
 //! ([`Strategy::Yield`]), or sleeps until it is woken ([`Strategy::Park`]). [`Strategy::Adaptive`]

@@ -3,12 +3,12 @@
 //! every loss is in it, and each message is dropped once.
 
 use crate::bus::check_totals;
-use crate::bus::fuse::{Fuse, at_every_call, attempt};
 use crate::bus::hostile_types::{BLOCK, Hooks, Moment, Trap};
 use crate::bus::watchdog::watched;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
 use thalweg::bus::{Bus, BusError, Consumer, Message, Publisher, TopicId, Topics};
+use thalweg_testkit::fuse::{Fuse, at_every_call, attempt};
 
 /// Messages there are, and the fuse that their hooks burn.
 fn hooks(fuse: &Arc<Fuse>, messages: &Arc<AtomicI64>) -> Hooks {

@@ -8,7 +8,6 @@ mod blocking;
 mod chaos;
 mod ends;
 mod foreign;
-use crate::channel::fuse;
 #[cfg(not(sanitized))]
 mod histories;
 #[cfg(not(sanitized))]

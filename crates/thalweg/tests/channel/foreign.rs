@@ -4,11 +4,11 @@
 
 use crate::channel::executor::Alarm;
 use crate::channel::flavour::{Flavour, Made};
-use crate::channel::fuse::{Fuse, at_every_call, attempt};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use thalweg::channel::{Builder, Overflow, Receiver, Select, Sender, Shape, oneshot};
+use thalweg_testkit::fuse::{Fuse, at_every_call, attempt};
 
 /// Elements of a case, by number: how often each was dropped.
 #[derive(Clone)]

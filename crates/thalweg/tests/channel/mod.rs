@@ -14,7 +14,6 @@ pub(crate) mod executor;
 pub(crate) mod flavour;
 mod foreign;
 mod forgotten;
-pub(crate) mod fuse;
 mod gophers;
 pub(crate) mod idle;
 mod late;

@@ -63,7 +63,7 @@ pub struct Answer {
     pub is_repeated: bool,
 }
 
-/// A command that did not come into the exchange (kind 212).
+/// The refusal of a command, which was not executed (kind 212).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
     /// Which command of the session.

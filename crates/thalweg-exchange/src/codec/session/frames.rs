@@ -27,20 +27,20 @@ pub enum ClientFrame<'b> {
     Submit(Submit<'b>),
     /// A question.
     Query(QueryFrame),
-    /// Which market data it wants, beside what it has (kind 216).
+    /// Subscribes to further market data (kind 216).
     Subscribe(Symbols<'b>),
-    /// Which it wants no more (kind 217).
+    /// Unsubscribes from market data (kind 217).
     Unsubscribe(Symbols<'b>),
-    /// It is there (kind 215).
+    /// Shows that the client is alive (kind 215).
     Heartbeat,
-    /// It goes.
+    /// Closes the connection.
     Bye(Bye<'b>),
 }
 
 /// A frame that a server sends, besides market messages and snapshots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerFrame<'b> {
-    /// It takes the client; the first frame, and only that.
+    /// Accepts the client; it is the first frame, and is sent once.
     Welcome(Welcome),
     /// A command was executed.
     Answer(Answer),
@@ -54,9 +54,9 @@ pub enum ServerFrame<'b> {
     Conflated(Conflated),
     /// An answer to a question.
     QueryAnswer(QueryAnswer),
-    /// It is there (kind 215).
+    /// Shows that the server is alive (kind 215).
     Heartbeat,
-    /// It closes the connection.
+    /// Closes the connection.
     Bye(Bye<'b>),
 }
 

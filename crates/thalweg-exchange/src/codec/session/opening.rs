@@ -65,7 +65,7 @@ pub struct Hello<'b> {
     pub version_min: u16,
     /// The highest.
     pub version_max: u16,
-    /// As what it comes.
+    /// The role that it asks for.
     pub role: Role,
     /// The user, or of an admin the id of its key.
     pub holder: i64,

@@ -74,7 +74,7 @@ impl Claiming {
     }
 }
 
-/// Reads the log, checks the chain, executes, and takes over.
+/// A replica that follows a log: reads it, checks its chain, executes it, and takes over.
 #[derive(Debug)]
 pub struct Follower<S: Storage> {
     exchange: Exchange<S>,

@@ -7,6 +7,7 @@ use std::{fmt, io, thread};
 
 use thalweg_journal::Storage;
 
+use super::belonging::log_of;
 use super::follower::{Claiming, Follower, Polled, Question, Read};
 use super::halted::Halted;
 use super::log::{Claim, CommandLog, LogError, Written};
@@ -458,6 +459,9 @@ impl<S: Storage> Following<S> {
             Some(_) => Looked::Claimed,
             None => Looked::Unclaimed,
         };
+        if polled.pulse.is_none() {
+            self.check_bootstrap()?;
+        }
         if look.began.elapsed() > self.options.silence {
             // The log is slow: the writer's signs are as well.
             self.silence.forget();
@@ -480,6 +484,14 @@ impl<S: Storage> Following<S> {
         Ok(Followed::Executed(polled.executed))
     }
 
+    /// Checks that a replica that may make the log has a directory of none.
+    fn check_bootstrap(&self) -> Result<(), Halted> {
+        match log_of(&self.exchange().snapshots.writer.storage)? {
+            Some(own) if self.options.bootstrap => Err(Halted::LogLost { own }),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether this replica may take over after a look at the log.
     fn may_claim(&mut self, polled: &Polled) -> bool {
         let silent_for = self.silence.note(polled.pulse, Instant::now());
@@ -498,7 +510,7 @@ pub(super) mod tests {
 
     use thalweg_journal::{Fault, Lsn, Operation, Reader};
 
-    use super::super::belonging::{log_of, note_log};
+    use super::super::belonging::{forget_log, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
     use crate::durable::error::{Failed, SubmitError};
@@ -935,9 +947,43 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_directory_of_another_log_begins_no_second_history() {
+        let (disk, log) = (SimDisk::new(), SimLog::well());
+        let mut first = follow_on(&disk, ("first", true), &log);
+        add(&mut first, 1);
+        first.close().expect("it ends in order");
+        // The keys of etcd are gone, or the name of the log is another one.
+        let empty = SimLog::well();
+        let mut options = FollowOptions::new("first");
+        options.bootstrap = true;
+        let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
+        let exchange = opened.expect("it opens").0;
+        let started = Following::start(exchange, Box::new(empty.clone()), options);
+        let mut following = started.expect("there are threads");
+        let halted = loop {
+            match following.turn() {
+                Ok(_) => thread::yield_now(),
+                Err(halted) => break halted,
+            }
+            assert!(
+                !following.leads(),
+                "it answers without the commands of others"
+            );
+        };
+        assert!(
+            matches!(halted, Halted::LogLost { own } if own == number_of(&log)),
+            "{halted}"
+        );
+        assert!(!halted.may_pass());
+        let claim = empty.clone().read(0).expect("it answers").claim;
+        assert_eq!(claim, None);
+    }
+
+    #[test]
     fn two_logs_that_go_on_from_one_state_have_two_numbers() {
         let disk = SimDisk::new();
         let numbers = [(); 2].map(|()| {
+            forget_log(&disk).expect("the disk is well");
             let log = SimLog::well();
             let first = follow_on(&disk, ("first", true), &log);
             first.close().expect("it ends in order");

@@ -4,6 +4,7 @@ use thalweg_journal::Error as JournalError;
 use thiserror::Error;
 
 use super::batch::BatchError;
+use super::belonging::LOG_FILE;
 use super::log::LogError;
 use crate::durable::error::Failed;
 
@@ -119,6 +120,17 @@ pub enum Halted {
         own: u64,
         /// That of this log.
         log: u64,
+    },
+    /// The directory of the replica belongs to a log, and this one is empty: to begin it would be
+    /// to answer without the commands that only other replicas have.
+    #[error(
+        "the directory of this replica belongs to the command log {own:016x}, and this one is \
+        empty: `--bootstrap` does not begin a second history. Where the log was lost, see \
+        docs/replication.md; without the file {LOG_FILE} in it, a directory belongs to no log"
+    )]
+    LogLost {
+        /// The [start of the chain](super::Claim::chain_start) of its own log.
+        own: u64,
     },
     /// The replica has other limits of sessions than the one that made the log.
     #[error(

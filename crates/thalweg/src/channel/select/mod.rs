@@ -1,4 +1,4 @@
-//! Waiting for whichever of several channels comes first.
+//! Waits for several channel operations at once, and performs the first that is ready.
 //!
 //! [`Select`] has its arms in its type: receivers, senders and timers, of any element types and
 //! shapes, each with a closure that gets the outcome. [`Select::dynamic`] takes arms whose number
@@ -132,7 +132,7 @@ mod round;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectTimeout;
 
-/// A wait for no arms, without a time limit: it would be for ever.
+/// The error of a wait without arms and without a time limit, which would never end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectEmpty;
 
@@ -145,7 +145,7 @@ errors! {
     }
 }
 
-/// A select: several operations, one of which is done, the first that is ready; see the
+/// A select over several operations, of which it performs one, the first that is ready; see the
 /// [module](self) for an example.
 ///
 /// Each arm has a closure. That of the arm that was done is called after the other arms were

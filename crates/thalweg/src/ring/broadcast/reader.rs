@@ -237,9 +237,10 @@ impl<T> Reader<T> {
         self.done.store(until, order::release());
     }
 
-    /// Releases the next element, like [`release`](Self::release), in a way that costs less: before
-    /// the next release (of 0 elements, for example) only a publisher that [finds no free
-    /// slot](super::RingPublisher::free_early) sees it. Only for a reader that no other depends on.
+    /// Releases the next element as [`release`](Self::release) does, at a lower cost: before the
+    /// next release (of 0 elements, for example) only a publisher that [finds no free
+    /// slot](super::RingPublisher::free_early) sees it. It is only for a reader on which no other
+    /// depends.
     ///
     /// # Panics
     /// If no element was found.

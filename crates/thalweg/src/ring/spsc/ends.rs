@@ -422,9 +422,9 @@ impl<T> SpscConsumer<T> {
 
     /// Takes the oldest element.
     ///
-    /// Costs a few ns if one is known to be there; otherwise a read of what the producer published
-    /// (a cache-line transfer if that changed), in a dense stream through a packed ring after a
-    /// pause of some 0.3 µs, so that there is more to find.
+    /// It costs a few ns if an element is known to be there. Otherwise it loads the producer's
+    /// position, which is a cache-line transfer if that has changed; in a dense stream through a
+    /// packed ring it pauses for some 0.3 µs first, so that it finds more elements.
     ///
     /// # Errors
     /// [`PopError::Empty`] if nothing is published now; [`PopError::Closed`] if the ring is closed

@@ -32,11 +32,11 @@
 //! then saw the flag, then found nothing again: the flag's release comes after the last publish of
 //! the side that set it, so the second look sees it.
 //!
-//! *Two cores, one face.* Endpoints find cells by a base, a mask and a stride, and branch where an
-//! element is published, because the layout of a ring should not spread through the types of every
-//! struct that holds an endpoint. The branch goes the same way for the whole life of a ring. Both
-//! cores give cells back through the same head, so the slotted one has an exact capacity too, and
-//! its slots are written by one side only.
+//! *Two layouts, one type.* Endpoints find cells by a base, a mask and a stride, and branch where
+//! an element is published, because the layout of a ring should not spread through the types of
+//! every struct that holds an endpoint. The branch goes the same way for the whole life of a ring.
+//! Both cores give cells back through the same head, so the slotted one has an exact capacity too,
+//! and its slots are written by one side only.
 //!
 //! *Release.* A pop releases its cell at once, a batch all its cells at its end. A pop that gave
 //! cells back only now and then could leave the producer at a full ring and the consumer waiting

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Waker};
 
 /// Counts calls of foreign code, and panics at one of them.
-#[derive(Default)]
-pub(crate) struct Fuse {
+#[derive(Debug, Default)]
+pub struct Fuse {
     at: u64,
     calls: AtomicU64,
     /// Wakers there are.
@@ -18,8 +18,8 @@ pub(crate) struct Fuse {
 }
 
 impl Fuse {
-    /// Where foreign code is called. Panics, without the noise of a hook, if this is the call.
-    pub(crate) fn burn(&self) {
+    /// Counts a call of foreign code, and panics, without the noise of a hook, if it is the one.
+    pub fn burn(&self) {
         // ORDERING: SeqCst, a test's count.
         let call = self.calls.fetch_add(1, SeqCst) + 1;
         if call == self.at && !std::thread::panicking() {
@@ -27,14 +27,16 @@ impl Fuse {
         }
     }
 
-    /// Wakers that were not dropped.
-    pub(crate) fn wakers(&self) -> i64 {
+    /// Returns the number of wakers that were not dropped.
+    #[must_use]
+    pub fn wakers(&self) -> i64 {
         // ORDERING: SeqCst, a test's count.
         self.wakers.load(SeqCst)
     }
 
-    /// A waker whose clone, wake and drop burn.
-    pub(crate) fn waker(self: &Arc<Self>) -> Waker {
+    /// Returns a waker whose clone, wake and drop burn.
+    #[must_use]
+    pub fn waker(self: &Arc<Self>) -> Waker {
         self.counted();
         // SAFETY: the functions of `VTABLE` keep the contract: the pointer is an `Arc`'s, and
         // counted for each waker.
@@ -46,8 +48,8 @@ impl Fuse {
         self.wakers.fetch_add(1, SeqCst);
     }
 
-    /// Polls with a new waker.
-    pub(crate) fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Option<F::Output> {
+    /// Polls with a new waker; `None` if that panics, or the future is pending.
+    pub fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Option<F::Output> {
         let waker = self.waker();
         let polled = attempt(|| Pin::new(future).poll(&mut Context::from_waker(&waker)));
         attempt(|| drop(waker));
@@ -100,13 +102,13 @@ unsafe fn drop_waker(data: *const ()) {
 }
 
 /// Returns the result of `run`, unless it panics.
-pub(crate) fn attempt<R>(run: impl FnOnce() -> R) -> Option<R> {
+pub fn attempt<R>(run: impl FnOnce() -> R) -> Option<R> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }
 
 /// Runs a case with a fuse that burns at the first call of foreign code, the second, and so on,
 /// until it is not reached; then there were `calls_min` at least.
-pub(crate) fn at_every_call(calls_min: u64, case: impl Fn(&Arc<Fuse>)) {
+pub fn at_every_call(calls_min: u64, case: impl Fn(&Arc<Fuse>)) {
     for at in 1.. {
         let fuse = Arc::new(Fuse {
             at,
