@@ -291,22 +291,23 @@ fn all() -> Vec<Command> {
     [orders(), of_orders(), of_users(), of_the_market()].concat()
 }
 
-/// The result of one command, and the digest that the service keeps.
+/// The result of one command, and the digest of what the service publishes.
 fn outcome(state: &State, command: &Command) -> (ResultCode, Digest) {
     let options = ServiceOptions {
         placement: Placement::inline(),
-        digest: Some(Digest::new()),
         ..ServiceOptions::default()
     };
     let (sender, results) = mpsc::channel();
     let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
-        sender.send(outcome.result).expect("somebody listens");
+        let mut digest = Digest::new();
+        digest.fold(outcome.command, outcome.result, outcome.events);
+        let outcome = (outcome.result, digest);
+        sender.send(outcome).expect("somebody listens");
     };
     let mut service = Service::start(state.clone(), options, publish).expect("good options");
     service.submit(command, 0).expect("no panic");
-    let finished = service.join().expect("no panic");
-    let result = results.recv().expect("one result");
-    (result, finished.digest.expect("asked for"))
+    service.join().expect("no panic");
+    results.recv().expect("one result")
 }
 
 #[test]

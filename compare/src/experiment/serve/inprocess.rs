@@ -130,10 +130,14 @@ fn without(flow: &Flow, span: Duration) -> Ran {
     settle()?;
     let options = service::ServiceOptions {
         placement: Placement::caller_and_threads(1, 1),
-        digest: Some(Digest::new()),
         ..service::ServiceOptions::default()
     };
-    let started = Service::start(State::new(Rules::default()), options, |_| ());
+    // As a durable exchange does.
+    let mut digest = Digest::new();
+    let started = Service::start(State::new(Rules::default()), options, move |outcome| {
+        digest.fold(outcome.command, outcome.result, outcome.events);
+        std::hint::black_box(&digest);
+    });
     let mut service = started.map_err(text)?;
     for command in set_up(1..=SESSIONS) {
         service.submit(&command, 0).map_err(text)?;

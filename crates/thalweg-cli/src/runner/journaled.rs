@@ -267,7 +267,6 @@ impl<S: Storage> Engine for Durable<S> {
     fn finish(self) -> Result<(service::ServiceResults, Option<Journal>), Failure> {
         let stats = self.exchange.stats().map(|stats| stats.journal);
         let finished = self.exchange.close().map_err(Failure::Durable)?;
-        let digest = finished.service.digest.unwrap_or_default();
         let commits = stats.as_ref().filter(|stats| stats.commits > 0);
         let mut journal = Journal {
             directory: self.place,
@@ -281,7 +280,7 @@ impl<S: Storage> Engine for Durable<S> {
             commits: stats.as_ref().map_or(0, |stats| stats.commits),
             commit: commits.map(|stats| distribution(&stats.commit_ns)),
             commands_per_commit: commits.map(|stats| stats.group.mean()),
-            digest: format!("{:016x}", digest.value()),
+            digest: format!("{:016x}", finished.digest.value()),
             state_hash: format!("{:016x}", state_hash(&finished.service.state)),
             snapshot: None,
             snapshot_failed: None,

@@ -37,8 +37,10 @@ const FLUSH_EVERY: Duration = Duration::from_millis(5);
 pub struct Finished {
     /// How many commands it has executed, ever.
     pub commands: u64,
-    /// State, digest and figures of the service.
+    /// State and figures of the service.
     pub service: service::ServiceResults,
+    /// The digest of all commands and their outcomes.
+    pub digest: Digest,
     /// The last snapshot; none where there was one of the same commands. If it was not written,
     /// everything is in the journal all the same.
     pub snapshot: Result<Option<SnapshotMade>, SnapshotFailed>,
@@ -359,11 +361,8 @@ impl<S: Storage> Exchange<S> {
         let stats = self.stage_times.stats(self.owner.commands);
         Ok(Finished {
             commands: self.owner.number,
-            service: service::ServiceResults {
-                state,
-                stats,
-                digest: Some(digest),
-            },
+            service: service::ServiceResults { state, stats },
+            digest,
             snapshot,
         })
     }

@@ -72,7 +72,6 @@ pub use self::stages::OptionsError;
 pub(crate) use self::stamps::Stamping;
 pub use self::stamps::Stamps;
 use crate::command::Command;
-use crate::digest::Digest;
 use crate::engine::state::State;
 use crate::event::Events;
 use crate::execution::ExecutionReports;
@@ -106,13 +105,9 @@ pub struct ServiceOptions {
     /// Whether the events of outcomes [list the levels](Events::with_levels) that each command
     /// changed, as [`market::Builder`](crate::market::Builder) needs them.
     pub levels: bool,
-    /// The [`Digest`] with which the publish stage goes on, of the commands and all that came of
-    /// them: a new one, or where a service goes on after another, that at its end. `None` for none.
-    pub digest: Option<Digest>,
     /// The number of the first command, 0 to 2⁶³: 0, or where a service goes on after another, the
     /// number of commands before. [Outcomes](Outcome::sequence), execution reports and their trade
-    /// ids, replies and answers to queries count from here. A digest has a count of its own; where
-    /// both begin together, they go on together.
+    /// ids, replies and answers to queries count from here.
     pub first_sequence: u64,
 }
 
@@ -155,7 +150,7 @@ impl ServiceOptions {
 
 impl Default for ServiceOptions {
     /// 4,096 commands in flight, automatic placement, one command in 512 timed and more of the
-    /// first ones, no digest, numbers from 0.
+    /// first ones, numbers from 0.
     fn default() -> Self {
         Self {
             capacity: 4096,
@@ -165,7 +160,6 @@ impl Default for ServiceOptions {
             is_timed: false,
             events: 8,
             levels: false,
-            digest: None,
             first_sequence: 0,
         }
     }
@@ -207,8 +201,6 @@ pub struct Service {
     pipeline: Pipeline<Slot>,
     /// The state, once the execute stage has ended.
     returned: Arc<Mutex<Option<State>>>,
-    /// The digest of the publish stage, once it has ended; `None` where none was asked for.
-    digest: Option<Arc<Mutex<Digest>>>,
 }
 
 /// The results of an exchange that has ended.
@@ -218,8 +210,6 @@ pub struct ServiceResults {
     pub state: State,
     /// Where the time went, stage by stage.
     pub stats: Stats,
-    /// The digest of the commands and their outcomes, if [`ServiceOptions::digest`] asked for it.
-    pub digest: Option<Digest>,
 }
 
 impl Service {
@@ -334,14 +324,6 @@ impl Service {
         let stats = self.pipeline.join()?;
         let mut returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner);
         let state = returned.take().expect("the execute stage has ended");
-        drop(returned);
-        let digest = self
-            .digest
-            .map(|returned| *returned.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(ServiceResults {
-            state,
-            stats,
-            digest,
-        })
+        Ok(ServiceResults { state, stats })
     }
 }

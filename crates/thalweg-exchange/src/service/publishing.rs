@@ -1,25 +1,12 @@
 //! The publish stage.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use thalweg::pipeline::PipelineBuilder;
 
 use super::backlog::Backlog;
 use super::slot::{Further, Slot};
 use super::{LEFT_OVER_TAG, Outcome};
-use crate::digest::Digest;
-
-/// A digest, given back when the stage that keeps it ends.
-struct Keeper {
-    digest: Digest,
-    returned: Arc<Mutex<Digest>>,
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        *self.returned.lock().unwrap_or_else(PoisonError::into_inner) = self.digest;
-    }
-}
 
 /// The publish stage's state from one slot to the next.
 pub(super) struct Publishing {
@@ -27,24 +14,14 @@ pub(super) struct Publishing {
     first: u64,
     /// Queries so far, which have no numbers.
     queries: u64,
-    keeper: Option<Keeper>,
     backlog: Arc<Backlog>,
 }
 
 impl Publishing {
-    pub(super) fn new(
-        backlog: Arc<Backlog>,
-        first: u64,
-        digest: Option<&Arc<Mutex<Digest>>>,
-    ) -> Self {
-        let keeper = digest.map(|returned| Keeper {
-            digest: *returned.lock().unwrap_or_else(PoisonError::into_inner),
-            returned: Arc::clone(returned),
-        });
+    pub(super) const fn new(backlog: Arc<Backlog>, first: u64) -> Self {
         Self {
             first,
             queries: 0,
-            keeper,
             backlog,
         }
     }
@@ -57,9 +34,6 @@ impl Publishing {
             self.queries += 1;
             inquiry.finish(sequence);
             return;
-        }
-        if let Some(keeper) = &mut self.keeper {
-            keeper.digest.fold(&slot.command, slot.result, &slot.events);
         }
         publish(Outcome {
             sequence,
@@ -91,9 +65,6 @@ impl Publishing {
                 result,
                 mut events,
             } = further;
-            if let Some(keeper) = &mut self.keeper {
-                keeper.digest.fold(&command, result, &events);
-            }
             publish(Outcome {
                 sequence,
                 tag: LEFT_OVER_TAG,

@@ -82,15 +82,10 @@ pub(super) fn start(
     if first > FIRST_SEQUENCE_MAX {
         return Err(OptionsError::FirstSequence { asked: first });
     }
-    let digest = options.digest.map(|digest| Arc::new(Mutex::new(digest)));
     let (events, levels) = (options.events, options.levels);
     // Another service, or an exchange with a journal, may have ended before it was done.
     let mut made = Slot::new(events, levels).events;
     apply_left_over(&mut state, &mut made, |command, result, events| {
-        if let Some(digest) = &digest {
-            let mut digest = digest.lock().unwrap_or_else(PoisonError::into_inner);
-            digest.fold(command, result, events);
-        }
         publish(Outcome {
             sequence: first,
             tag: LEFT_OVER_TAG,
@@ -114,17 +109,13 @@ pub(super) fn start(
     };
     let builder = Pipeline::builder(options.capacity, move || Slot::new(events, levels));
     let builder = paced(executing.declare(builder), options.progress);
-    let stage = Publishing::new(backlog, first, digest.as_ref());
+    let stage = Publishing::new(backlog, first);
     let builder = publishing(builder, stage, publish).after(EXECUTE);
     let pipeline = paced(builder, options.progress)
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;
-    Ok(Service {
-        pipeline,
-        returned,
-        digest,
-    })
+    Ok(Service { pipeline, returned })
 }
 
 /// The execute stage. It has the state for itself, and gives it back when it ends.

@@ -112,10 +112,10 @@ fn a_long_journal_gives_the_same_state_and_is_refused_where_it_is_wrong() {
     let opened = Exchange::open_showing(disk.clone(), options.clone(), |_| (), progress);
     let (exchange, recovered) = opened.expect("it opens");
     assert_eq!(recovered.replayed, finished.commands);
-    let again = exchange.close().expect("it ends").service;
+    let again = exchange.close().expect("it ends");
     assert_eq!(
-        (state_hash(&again.state), again.digest),
-        (hash, finished.service.digest)
+        (state_hash(&again.service.state), again.digest),
+        (hash, finished.digest)
     );
 
     // A command that comes twice, near the beginning: the thread is far ahead of it.

@@ -2,6 +2,7 @@
 //! the commands' bytes through a service.
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::book::{Level, RestingOrder};
@@ -9,7 +10,7 @@ use thalweg_exchange::codec::{command_bytes, decode_command, encode_command};
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::service::{Service, ServiceOptions};
+use thalweg_exchange::service::{Outcome, Service, ServiceOptions};
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderType, Removal, ResultCode, Rules, State, SymbolId, apply,
 };
@@ -161,14 +162,20 @@ fn served(rules: Rules, commands: &[Command]) -> (State, Digest) {
     let options = ServiceOptions {
         capacity: 16,
         placement: Placement::inline(),
-        digest: Some(Digest::new()),
         ..ServiceOptions::default()
     };
-    let service = Service::start(State::new(rules), options, |_| ());
+    let digest = Arc::new(Mutex::new(Digest::new()));
+    let folded = Arc::clone(&digest);
+    let publish = move |outcome: Outcome<'_>| {
+        let mut digest = folded.lock().expect("no panic");
+        digest.fold(outcome.command, outcome.result, outcome.events);
+    };
+    let service = Service::start(State::new(rules), options, publish);
     let mut service = service.expect("good options");
     for batch in commands.chunks(7) {
         service.submit_batch(batch, |_| 0).expect("no panic");
     }
     let finished = service.join().expect("no panic");
-    (finished.state, finished.digest.expect("asked for"))
+    let digest = *digest.lock().expect("no panic");
+    (finished.state, digest)
 }

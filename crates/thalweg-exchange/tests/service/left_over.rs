@@ -77,13 +77,13 @@ fn what_is_left_over_is_executed_before_the_next_command() {
     ] {
         let options = ServiceOptions {
             placement,
-            digest: Some(Digest::new()),
             ..ServiceOptions::default()
         };
-        let seen = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::new(Mutex::new((Vec::new(), Digest::new())));
         let published = Arc::clone(&seen);
         let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
-            let mut seen = published.lock().expect("no panic");
+            let (seen, digest) = &mut *published.lock().expect("no panic");
+            digest.fold(outcome.command, outcome.result, outcome.events);
             assert_eq!(outcome.sequence, seen.len() as u64);
             let is_further = outcome.tag == LEFT_OVER_TAG;
             seen.push((outcome.command.clone(), outcome.result, is_further));
@@ -96,8 +96,8 @@ fn what_is_left_over_is_executed_before_the_next_command() {
         assert_eq!(answered.sequence, expected.len() as u64);
         let finished = service.join().expect("no failure");
         assert_eq!(state_hash(&finished.state), hash);
-        assert_eq!(finished.digest.map(|digest| digest.value()), Some(digest));
-        let seen = seen.lock().expect("no panic");
+        let (seen, folded) = &*seen.lock().expect("no panic");
+        assert_eq!(folded.value(), digest);
         assert_eq!(
             seen.iter().filter(|(.., is_further)| *is_further).count(),
             further
@@ -144,29 +144,30 @@ fn a_service_that_starts_with_work_left_over_does_it_first() {
         number += 1;
     }
     let options = ServiceOptions {
-        digest: Some(before),
         first_sequence: number,
         ..ServiceOptions::default()
     };
-    let seen = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::new(Mutex::new((Vec::new(), before)));
     let published = Arc::clone(&seen);
     let mut next = number;
     let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
         assert_eq!(outcome.sequence, next);
         next += 1;
-        let outcome = (outcome.command.clone(), outcome.result);
-        published.lock().expect("no panic").push(outcome);
+        let (seen, digest) = &mut *published.lock().expect("no panic");
+        digest.fold(outcome.command, outcome.result, outcome.events);
+        seen.push((outcome.command.clone(), outcome.result));
     };
     let mut service = Service::start(state, options, publish).expect("it starts");
-    assert!(!seen.lock().expect("no panic").is_empty());
+    assert!(!seen.lock().expect("no panic").0.is_empty());
     let rest: Vec<Command> = commands.collect();
     service
         .submit_batch(&rest, |at| at as u64)
         .expect("it runs");
     let finished = service.join().expect("no failure");
-    assert!(seen.lock().expect("no panic")[..] == expected[number as usize..]);
+    let (seen, folded) = &*seen.lock().expect("no panic");
+    assert!(seen[..] == expected[number as usize..]);
     assert_eq!(state_hash(&finished.state), hash);
-    assert_eq!(finished.digest.map(|digest| digest.value()), Some(digest));
+    assert_eq!(folded.value(), digest);
 }
 
 /// The command that opens a symbol is no work, and stop orders are left over there.

@@ -51,22 +51,20 @@ struct Record {
     results: Vec<ResultCode>,
     events: Vec<Event>,
     state: String,
-    digest: Option<Digest>,
+    digest: Digest,
 }
 
 fn serial(rules: Rules, commands: &[Command]) -> Record {
     let mut state = State::new(rules);
     let mut events = Events::new();
     let mut record = Record::default();
-    let mut digest = Digest::new();
     for command in commands {
         let result = apply(&mut state, command, &mut events);
-        digest.fold(command, result, &events);
+        record.digest.fold(command, result, &events);
         record.results.push(result);
         record.events.extend_from_slice(&events);
     }
     record.state = format!("{:?}", state_hash(&state));
-    record.digest = Some(digest);
     record
 }
 
@@ -83,12 +81,10 @@ fn served(rules: Rules, commands: &[Command], placement: Placement, batch: usize
 fn served_as(rules: Rules, commands: &[Command], options: ServiceOptions, batch: usize) -> Record {
     let record = Arc::new(Mutex::new(Record::default()));
     let out = Arc::clone(&record);
-    let options = ServiceOptions {
-        digest: Some(Digest::new()),
-        ..options
-    };
     let mut service = Service::start(State::new(rules), options, move |outcome| {
         let mut record = out.lock().expect("no panic");
+        let digest = &mut record.digest;
+        digest.fold(outcome.command, outcome.result, outcome.events);
         assert_eq!(outcome.sequence, record.results.len() as u64);
         assert_eq!(outcome.tag, outcome.sequence * 3);
         record.results.push(outcome.result);
@@ -109,7 +105,6 @@ fn served_as(rules: Rules, commands: &[Command], options: ServiceOptions, batch:
     let finished = service.join().expect("no failure");
     let mut record = std::mem::take(&mut *record.lock().expect("no panic"));
     record.state = format!("{:?}", state_hash(&finished.state));
-    record.digest = finished.digest;
     record
 }
 

@@ -1,5 +1,6 @@
 //! Questions to an exchange that runs: the answers are the state between two commands.
 
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use thalweg_exchange::digest::Digest;
@@ -150,15 +151,15 @@ fn answers_are_the_state_between_two_commands() {
 #[test]
 fn queries_have_no_numbers_and_no_callback_sees_them() {
     for options in all() {
-        let options = ServiceOptions {
-            digest: Some(Digest::new()),
-            ..options
-        };
         let digests = [false, true].map(|asks| {
             let mut next = 0;
+            let digest = Arc::new(Mutex::new(Digest::new()));
+            let folded = Arc::clone(&digest);
             let check = move |outcome: thalweg_exchange::service::Outcome<'_>| {
                 assert_eq!((outcome.sequence, outcome.tag), (next, next));
                 next += 1;
+                let mut digest = folded.lock().expect("no panic");
+                digest.fold(outcome.command, outcome.result, outcome.events);
             };
             let mut service =
                 Service::start(State::default(), options.clone(), check).expect("good options");
@@ -168,7 +169,8 @@ fn queries_have_no_numbers_and_no_callback_sees_them() {
                     service.query(Query::Totals).expect("it runs");
                 }
             }
-            service.join().expect("no stage panics").digest
+            service.join().expect("no stage panics");
+            *digest.lock().expect("no panic")
         });
         assert_eq!(digests[0], digests[1]);
     }

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::execution::ExecutionReport;
-use thalweg_exchange::service::{
-    Query, Service, ServiceOptions, ServiceResults, SharedOptions, SharedService,
-};
+use thalweg_exchange::service::{Query, Service, ServiceOptions, SharedOptions, SharedService};
 use thalweg_exchange::{Command, State, UserId};
 
 use crate::service::clients::{market, order};
@@ -22,7 +20,6 @@ fn commands() -> Vec<Command> {
 fn options(placement: Placement) -> ServiceOptions {
     ServiceOptions {
         placement,
-        digest: Some(Digest::new()),
         ..ServiceOptions::default()
     }
 }
@@ -31,17 +28,16 @@ fn run(
     commands: &[Command],
     state: State,
     options: ServiceOptions,
-    reported: &mut Reports,
-) -> ServiceResults {
-    let list = Arc::new(Mutex::new(Reports::new()));
+    (reported, digest): (&mut Reports, &mut Digest),
+) -> State {
+    let list = Arc::new(Mutex::new((Reports::new(), *digest)));
     let publish = Arc::clone(&list);
     let end = options.first_sequence + commands.len() as u64;
     let mut service = Service::start(state, options, move |outcome| {
         let reports = outcome.reports().collect();
-        publish
-            .lock()
-            .expect("no panic")
-            .push((outcome.sequence, reports));
+        let (list, digest) = &mut *publish.lock().expect("no panic");
+        digest.fold(outcome.command, outcome.result, outcome.events);
+        list.push((outcome.sequence, reports));
     })
     .expect("good options");
     for command in commands {
@@ -51,8 +47,10 @@ fn run(
     let answered = service.query(Query::Totals).expect("it runs");
     assert_eq!(answered.sequence, end);
     let finished = service.join().expect("no failure");
-    reported.append(&mut list.lock().expect("no panic"));
-    finished
+    let (list, folded) = &mut *list.lock().expect("no panic");
+    reported.append(list);
+    *digest = *folded;
+    finished.state
 }
 
 #[test]
@@ -61,17 +59,23 @@ fn numbers_go_on_where_the_service_before_ended() {
     for placement in [Placement::inline(), Placement::threads(2)] {
         let options = options(placement);
         let (mut whole, mut parts) = (Reports::new(), Reports::new());
-        let once = run(&commands, State::default(), options.clone(), &mut whole);
+        let (mut once, mut twice) = (Digest::new(), Digest::new());
+        let state = State::default();
+        run(
+            &commands,
+            state.clone(),
+            options.clone(),
+            (&mut whole, &mut once),
+        );
         let (before, after) = commands.split_at(31);
-        let first = run(before, State::default(), options.clone(), &mut parts);
+        let state = run(before, state, options.clone(), (&mut parts, &mut twice));
         let second = ServiceOptions {
-            digest: first.digest,
             first_sequence: 31,
             ..options
         };
-        let second = run(after, first.state, second, &mut parts);
+        run(after, state, second, (&mut parts, &mut twice));
         assert_eq!(parts, whole);
-        assert_eq!(second.digest, once.digest);
+        assert_eq!(twice, once);
         let trades = |(_, reports): &(u64, Vec<ExecutionReport>)| reports.len() > 1;
         assert!(whole[31..].iter().any(trades), "trade ids were compared");
     }
