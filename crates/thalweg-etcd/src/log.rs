@@ -157,10 +157,12 @@ impl EtcdLog {
             Err(CallError::Unknown(_)) => self.transact(&[], success),
             first => first,
         };
-        let answer = answer.map_err(|error| LogError(error.into_text()))?;
+        let answer = answer.map_err(|error| LogError::Silent(error.into_text()))?;
         match answer.ranges.len() == success.len() {
             true => Ok(answer.ranges),
-            false => Err(LogError("an answer without all that was asked".to_owned())),
+            false => Err(LogError::Silent(
+                "an answer without all that was asked".to_owned(),
+            )),
         }
     }
 
@@ -195,7 +197,9 @@ impl EtcdLog {
             let mut words = value.splitn(3, ' ');
             let mut number = || words.next().and_then(|word| word.parse().ok());
             let (Some(commands), Some(noted_ms)) = (number(), number()) else {
-                return Err(LogError(format!("the position of {replica} is no number")));
+                return Err(LogError::Foreign(format!(
+                    "the position of {replica} is no number"
+                )));
             };
             Ok(Position {
                 replica,
@@ -215,7 +219,10 @@ impl EtcdLog {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let noted = |entry: Entry| match entry.key.strip_prefix(first.as_bytes()) {
             Some(name) => Ok((text(name), text(&entry.value))),
-            None => Err(LogError(format!("{} was not asked", text(&entry.key)))),
+            None => Err(LogError::Foreign(format!(
+                "{} was not asked",
+                text(&entry.key)
+            ))),
         };
         entries.into_iter().map(noted).collect()
     }
@@ -273,7 +280,7 @@ fn digits(index: u64) -> String {
 fn index_in(text: &[u8]) -> Result<u64, LogError> {
     let text = String::from_utf8_lossy(text);
     let index = u64::from_str_radix(&text, 16);
-    index.map_err(|_| LogError(format!("{text} is no index of a batch")))
+    index.map_err(|_| LogError::Foreign(format!("{text} is no index of a batch")))
 }
 
 impl CommandLog for EtcdLog {
