@@ -36,6 +36,9 @@ impl FromStr for Address {
         let Some(rest) = text.strip_prefix("etcd://") else {
             return error("does not begin with etcd://");
         };
+        if rest.starts_with("http://") || rest.starts_with("https://") {
+            return error("names a protocol: gRPC without TLS is spoken");
+        }
         let Some((hosts, prefix)) = rest
             .split_once('/')
             .filter(|(_, prefix)| !prefix.is_empty())
@@ -83,6 +86,10 @@ mod tests {
         let wrong = "has a prefix with an empty part, a part `log`, or a blank";
         for (text, why) in [
             ("http://a:1/x", "does not begin with etcd://"),
+            (
+                "etcd://https://a:1/x",
+                "names a protocol: gRPC without TLS is spoken",
+            ),
             ("etcd://a:1", "has no prefix behind the endpoints"),
             ("etcd://a:1/", "has no prefix behind the endpoints"),
             ("etcd://a:1,b/x", "has an endpoint without a port: `b`"),

@@ -1,22 +1,32 @@
 //! A connection to one of the members of a cluster, and calls over it.
 
+use std::future::poll_fn;
 use std::io;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Full};
-use hyper::body::Bytes;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper::header::{CONTENT_TYPE, HOST};
-use hyper::{Method, Request, StatusCode};
-use hyper_util::rt::TokioIo;
+use bytes::Bytes;
+use h2::client::{Builder as Http2, SendRequest};
+use http::header::{CONTENT_TYPE, HeaderMap, TE};
+use http::{Request, StatusCode};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::{JoinHandle, yield_now};
 use tokio::time::timeout;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_millis(300);
 /// How long a call may take: longer than etcd takes to elect a leader.
 const CALL_TIME: Duration = Duration::from_millis(1_500);
+/// That time in gRPC's words: a member does not begin with a call that nobody waits for.
+const GRPC_TIMEOUT: (&str, &str) = ("grpc-timeout", "1500m");
+/// Bytes of an answer that a member sends before any were read.
+const WINDOW_BYTES: u32 = 8 << 20;
+/// Bytes of an answer at most; the largest page of batches has 20 MiB.
+const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// gRPC has these bytes before a message: whether it is compressed, and its length.
+const PREFIX_BYTES: usize = 5;
+/// The statuses that each member gives: an argument that is wrong, no room, what was given up.
+const STATUSES_OF_ALL: [&str; 3] = ["3", "8", "11"];
 
 /// Why a call has no answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -35,6 +45,34 @@ impl CallError {
     }
 }
 
+/// A connection, whose task ends with it: a member that hangs would keep it for ever.
+#[derive(Debug)]
+struct Connection {
+    sender: SendRequest<Bytes>,
+    task: JoinHandle<()>,
+    /// Whether a call had an answer.
+    has_answered: bool,
+}
+
+impl Connection {
+    /// Returns whether it takes a call. What has arrived since the last one is looked at before:
+    /// the member may have closed it.
+    async fn is_open(&mut self) -> bool {
+        // The poll wakes the task, which runs then.
+        yield_now().await;
+        yield_now().await;
+        poll_fn(|context| self.sender.poll_ready(context))
+            .await
+            .is_ok()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Endpoints {
@@ -43,7 +81,7 @@ pub(crate) struct Endpoints {
     all: Vec<String>,
     /// The one that is used.
     at: usize,
-    connection: Option<SendRequest<Full<Bytes>>>,
+    connection: Option<Connection>,
 }
 
 impl Drop for Endpoints {
@@ -67,35 +105,41 @@ impl Endpoints {
         })
     }
 
-    /// Sends a call, once, to a member that can be reached. Returns the body of the answer.
-    pub(crate) fn call(&mut self, path: &str, body: Vec<u8>) -> Result<Bytes, CallError> {
+    /// Sends a message, once, to a member that can be reached. Returns the message of the answer.
+    pub(crate) fn call(&mut self, method: &str, message: &[&[u8]]) -> Result<Vec<u8>, CallError> {
         self.connect()?;
         let Some(connection) = self.connection.as_mut() else {
             return Err(CallError::NotSent("no connection".to_owned()));
         };
         let member = &self.all[self.at];
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(path)
-            .header(HOST, member)
-            .header(CONTENT_TYPE, "application/json")
-            .body(Full::new(Bytes::from(body)))
-            .expect("its parts are right");
-        let answered = async {
-            connection.ready().await?;
-            let response = connection.send_request(request).await?;
-            let status = response.status();
-            let body = response.into_body().collect().await?.to_bytes();
-            Ok::<(StatusCode, Bytes), hyper::Error>((status, body))
-        };
+        let request = Request::post(format!("http://{member}/etcdserverpb.KV/{method}"))
+            .header(TE, "trailers")
+            .header(GRPC_TIMEOUT.0, GRPC_TIMEOUT.1)
+            .header(CONTENT_TYPE, "application/grpc")
+            .body(())
+            .map_err(|error| CallError::NotSent(format!("{member} is no address: {error}")))?;
+        let answered = answer(&mut connection.sender, request, prefixed(message));
         let runtime = self.runtime.as_ref().expect("it is there until the end");
-        let text = match runtime.block_on(async { timeout(CALL_TIME, answered).await }) {
-            Ok(Ok((StatusCode::OK, body))) => return Ok(body),
-            Ok(Ok((status, body))) => {
-                let body = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
-                format!("{member} answers {status}: {}", body.trim())
+        let answered = runtime.block_on(async { timeout(CALL_TIME, answered).await });
+        let text = match answered {
+            Ok(Ok(answer)) => {
+                connection.has_answered = true;
+                let refused = match answer {
+                    Ok(message) => return Ok(message),
+                    Err(refused) => refused,
+                };
+                let text = format!("{member} answers {}", refused.why);
+                if refused.is_by_all {
+                    return Err(CallError::Unknown(text));
+                }
+                text
             }
-            Ok(Err(error)) => format!("the connection to {member} is broken: {error}"),
+            Ok(Err(error)) if connection.has_answered || error.is_remote() => {
+                format!("the connection to {member} is broken: {error}")
+            }
+            Ok(Err(error)) => format!(
+                "{member} does not speak gRPC: {error}; is it etcd's port for clients, without TLS?"
+            ),
             Err(_) => format!("no answer from {member} in {} ms", CALL_TIME.as_millis()),
         };
         self.leave();
@@ -110,7 +154,10 @@ impl Endpoints {
 
     /// Makes a connection, if there is none, to the first member that can be reached.
     fn connect(&mut self) -> Result<(), CallError> {
-        if self.connection.as_ref().is_some_and(|one| !one.is_closed()) {
+        let runtime = self.runtime.as_ref().expect("it is there until the end");
+        if let Some(connection) = &mut self.connection
+            && runtime.block_on(connection.is_open())
+        {
             return Ok(());
         }
         self.connection = None;
@@ -120,18 +167,27 @@ impl Endpoints {
             let connected = async {
                 let stream = TcpStream::connect(member).await?;
                 stream.set_nodelay(true)?;
-                let made = http1::handshake(TokioIo::new(stream)).await;
+                // A call that is given up before it was sent never is.
+                stream.set_zero_linger()?;
+                let mut http2 = Http2::new();
+                http2.enable_push(false).initial_window_size(WINDOW_BYTES);
+                http2.initial_connection_window_size(WINDOW_BYTES);
+                let made = http2.handshake(stream).await;
                 let (sender, connection) = made.map_err(io::Error::other)?;
-                tokio::spawn(async move {
+                let task = tokio::spawn(async move {
                     // The call that waits gets the error.
                     let _ = connection.await;
                 });
-                Ok::<_, io::Error>(sender)
+                Ok::<_, io::Error>(Connection {
+                    sender,
+                    task,
+                    has_answered: false,
+                })
             };
             let runtime = self.runtime.as_ref().expect("it is there until the end");
             match runtime.block_on(async { timeout(CONNECT_TIME, connected).await }) {
-                Ok(Ok(sender)) => {
-                    self.connection = Some(sender);
+                Ok(Ok(connection)) => {
+                    self.connection = Some(connection);
                     return Ok(());
                 }
                 Ok(Err(error)) => text = format!("{member} cannot be reached: {error}"),
@@ -140,6 +196,89 @@ impl Endpoints {
             self.leave();
         }
         Err(CallError::NotSent(text))
+    }
+}
+
+/// Returns what gRPC has before a message of this length, which is not compressed.
+fn prefix(length: usize) -> [u8; PREFIX_BYTES] {
+    let [a, b, c, d] = (length as u32).to_be_bytes();
+    [0, a, b, c, d]
+}
+
+/// Returns a message in gRPC's form.
+fn prefixed(message: &[&[u8]]) -> Bytes {
+    let prefix = prefix(message.iter().map(|part| part.len()).sum());
+    let parts: Vec<&[u8]> = [&prefix[..]]
+        .into_iter()
+        .chain(message.iter().copied())
+        .collect();
+    parts.concat().into()
+}
+
+/// An answer that is no message.
+struct Refused {
+    why: String,
+    /// Whether another member would answer the same, such as that there is no room.
+    is_by_all: bool,
+}
+
+impl Refused {
+    fn by_this(why: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            is_by_all: false,
+        }
+    }
+}
+
+/// Sends a request, and waits for its answer: a message, or why there is none.
+async fn answer(
+    connection: &mut SendRequest<Bytes>,
+    request: Request<()>,
+    body: Bytes,
+) -> Result<Result<Vec<u8>, Refused>, h2::Error> {
+    let (response, mut to_send) = connection.send_request(request, false)?;
+    to_send.send_data(body, true)?;
+    let (head, mut body) = response.await?.into_parts();
+    let mut received = Vec::new();
+    while let Some(part) = body.data().await {
+        let part = part?;
+        body.flow_control().release_capacity(part.len())?;
+        received.extend_from_slice(&part);
+        if received.len() > ANSWER_BYTES_MAX || announced(&received) > ANSWER_BYTES_MAX {
+            return Ok(Err(Refused::by_this("with more than a log has")));
+        }
+    }
+    let trailers = body.trailers().await?.unwrap_or_default();
+    if head.status != StatusCode::OK {
+        return Ok(Err(Refused::by_this(head.status.to_string())));
+    }
+    // Where there is no message, the head is the trailer.
+    let text = |name: &str| {
+        let of = |headers: &HeaderMap| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        of(&trailers).or_else(|| of(&head.headers))
+    };
+    let status = text("grpc-status").unwrap_or_else(|| "no status".to_owned());
+    if status != "0" {
+        let why = text("grpc-message").unwrap_or_default();
+        return Ok(Err(Refused {
+            why: format!("{status}: {why}"),
+            is_by_all: STATUSES_OF_ALL.contains(&&status[..]),
+        }));
+    }
+    let is_whole = received.len() >= PREFIX_BYTES
+        && received[..PREFIX_BYTES] == prefix(received.len() - PREFIX_BYTES);
+    Ok(match is_whole {
+        true => Ok(received.split_off(PREFIX_BYTES)),
+        false => Err(Refused::by_this("with something else than a message")),
+    })
+}
+
+/// Returns the length of the message whose first bytes these are, as far as that has come.
+fn announced(received: &[u8]) -> usize {
+    match received {
+        [_, a, b, c, d, ..] => u32::from_be_bytes([*a, *b, *c, *d]) as usize,
+        _ => 0,
     }
 }
 

@@ -12,13 +12,12 @@
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use serde_json::{Value, json};
 use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored, Tail, Written};
 
 use crate::address::Address;
 use crate::endpoints::{CallError, Endpoints};
 use crate::message::{
-    Answer, Entry, delete, get, has_value, is_absent, is_there, put, range, transaction,
+    Answer, Entry, Fields, delete, get, has_value, is_absent, is_there, number, put, range,
 };
 
 /// Batches that a read returns at most: these at first, so that long ones have 2 MiB, and up to
@@ -42,18 +41,22 @@ const COMPACT_BYTES: usize = 64 << 20;
 struct History {
     writes: u64,
     bytes: usize,
+    /// The revision of the last one.
+    revision: u64,
 }
 
 impl History {
-    /// Notes a write. Returns whether the history is to be given up now.
-    fn note(&mut self, bytes: usize) -> bool {
+    /// Notes a write.
+    fn note(&mut self, revision: u64, bytes: usize) {
         self.writes += 1;
         self.bytes += bytes;
+        self.revision = revision;
+    }
+
+    /// Returns the revision before which the history is to be given up, if it is to be.
+    fn take_due(&mut self) -> Option<u64> {
         let is_due = self.writes >= COMPACT_EVERY || self.bytes >= COMPACT_BYTES;
-        if is_due {
-            *self = Self::default();
-        }
-        is_due
+        is_due.then(|| std::mem::take(self).revision)
     }
 }
 
@@ -72,7 +75,8 @@ pub struct Position {
 
 /// A command log in an etcd cluster.
 ///
-/// Blocks the calling thread for up to 1.5 s a call.
+/// Blocks the calling thread until a member has answered: 1.5 s at most, 0.3 s more for each that
+/// cannot be reached, and twice that for what only reads. To find a batch takes several reads.
 #[derive(Debug)]
 pub struct EtcdLog {
     endpoints: Endpoints,
@@ -121,22 +125,22 @@ impl EtcdLog {
         self.key("log0")
     }
 
-    fn transact(&mut self, compare: &[Value], success: &[Value]) -> Result<Answer, CallError> {
-        let body = transaction(compare, success);
-        let answer = self.endpoints.call("/v3/kv/txn", body)?;
+    fn transact(&mut self, compare: &[Fields], success: &[Fields]) -> Result<Answer, CallError> {
+        let parts: Vec<&[u8]> = (compare.iter().chain(success)).map(Vec::as_slice).collect();
+        let answer = self.endpoints.call("Txn", &parts)?;
         Answer::read(&answer).map_err(CallError::Unknown)
     }
 
     /// Sends a write, once.
-    fn write(&mut self, compare: &[Value], success: &[Value]) -> Written {
+    fn write(&mut self, compare: &[Fields], success: &[Fields]) -> Written {
         self.write_bytes(compare, success, 0)
     }
 
     /// Sends a write of about this number of bytes, once.
-    fn write_bytes(&mut self, compare: &[Value], success: &[Value], bytes: usize) -> Written {
+    fn write_bytes(&mut self, compare: &[Fields], success: &[Fields], bytes: usize) -> Written {
         match self.transact(compare, success) {
             Ok(answer) => {
-                self.compact_now_and_then(answer.revision, bytes);
+                self.history.note(answer.revision, bytes);
                 match answer.holds {
                     true => Written::Acked,
                     false => Written::Fenced,
@@ -147,25 +151,27 @@ impl EtcdLog {
     }
 
     /// Sends a read, to each member once if it must be.
-    fn read_all(&mut self, success: &[Value]) -> Result<Vec<Vec<Entry>>, LogError> {
+    fn read_all(&mut self, success: &[Fields]) -> Result<Vec<Vec<Entry>>, LogError> {
         let first = self.transact(&[], success);
         let answer = match first {
             Err(CallError::Unknown(_)) => self.transact(&[], success),
             first => first,
         };
-        let answer = answer.map_err(|error| LogError(error.into_text()))?;
+        let answer = answer.map_err(|error| LogError::Silent(error.into_text()))?;
         match answer.ranges.len() == success.len() {
             true => Ok(answer.ranges),
-            false => Err(LogError("an answer without all that was asked".to_owned())),
+            false => Err(LogError::Silent(
+                "an answer without all that was asked".to_owned(),
+            )),
         }
     }
 
-    /// Gives up values that were replaced or deleted: they would fill the quota.
-    fn compact_now_and_then(&mut self, revision: u64, bytes: usize) {
-        if self.history.note(bytes) {
-            let body = json!({ "revision": revision.to_string() });
+    /// Gives up values that were replaced or deleted, where there are many: they would fill the
+    /// quota. An append does not, since its clients would wait for it.
+    fn compact_now_and_then(&mut self) {
+        if let Some(revision) = self.history.take_due() {
             // Another replica may have done so; the next one comes.
-            let _ = (self.endpoints).call("/v3/kv/compaction", body.to_string().into_bytes());
+            let _ = self.endpoints.call("Compact", &[&number(1, revision)]);
         }
     }
 
@@ -191,7 +197,9 @@ impl EtcdLog {
             let mut words = value.splitn(3, ' ');
             let mut number = || words.next().and_then(|word| word.parse().ok());
             let (Some(commands), Some(noted_ms)) = (number(), number()) else {
-                return Err(LogError(format!("the position of {replica} is no number")));
+                return Err(LogError::Foreign(format!(
+                    "the position of {replica} is no number"
+                )));
             };
             Ok(Position {
                 replica,
@@ -209,9 +217,14 @@ impl EtcdLog {
         let request = range(&first, &end, REPLICAS, false);
         let entries = self.read_all(&[request])?.pop().unwrap_or_default();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let entries = entries.into_iter();
-        let noted = entries.map(|entry| (text(&entry.key[first.len()..]), text(&entry.value)));
-        Ok(noted.collect())
+        let noted = |entry: Entry| match entry.key.strip_prefix(first.as_bytes()) {
+            Some(name) => Ok((text(name), text(&entry.value))),
+            None => Err(LogError::Foreign(format!(
+                "{} was not asked",
+                text(&entry.key)
+            ))),
+        };
+        entries.into_iter().map(noted).collect()
     }
 
     fn note(&mut self, replica: &str, commands: u64, why: &str) -> Written {
@@ -267,7 +280,7 @@ fn digits(index: u64) -> String {
 fn index_in(text: &[u8]) -> Result<u64, LogError> {
     let text = String::from_utf8_lossy(text);
     let index = u64::from_str_radix(&text, 16);
-    index.map_err(|_| LogError(format!("{text} is no index of a batch")))
+    index.map_err(|_| LogError::Foreign(format!("{text} is no index of a batch")))
 }
 
 impl CommandLog for EtcdLog {
@@ -308,7 +321,9 @@ impl CommandLog for EtcdLog {
         let (claim_key, key) = (self.key("claim"), self.key("beat"));
         let beat = self.beats.to_string();
         let compare = [has_value(&claim_key, &claim.encode())];
-        self.write(&compare, &[put(&key, beat.as_bytes())])
+        let written = self.write(&compare, &[put(&key, beat.as_bytes())]);
+        self.compact_now_and_then();
+        written
     }
 
     fn read(&mut self, from: u64) -> Result<Tail, LogError> {
@@ -375,6 +390,7 @@ impl CommandLog for EtcdLog {
     }
 
     fn note_position(&mut self, replica: &str, commands: u64) -> Written {
+        self.compact_now_and_then();
         self.note(replica, commands, "")
     }
 
@@ -416,11 +432,13 @@ mod tests {
     #[test]
     fn the_history_is_given_up_by_writes_and_by_bytes() {
         let mut history = History::default();
-        for _ in 0..2 {
-            let writes = (1..).find(|_| history.note(0));
-            assert_eq!(writes, Some(COMPACT_EVERY));
-            let batches = (1..).find(|_| history.note(256 << 10));
-            assert_eq!(batches, Some(256));
+        for (bytes, writes) in [(0, COMPACT_EVERY), (256 << 10, 256)] {
+            let mut notes = 1..;
+            let due = notes.find_map(|count| {
+                history.note(count + 10, bytes);
+                history.take_due()
+            });
+            assert_eq!(due, Some(writes + 10));
         }
     }
 }

@@ -1,54 +1,251 @@
 //! The outcomes of calls, against members of etcd that do as they are asked.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
+use std::future::{Future, poll_fn};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::pin::pin;
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::thread;
+use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use bytes::Bytes;
+use h2::server::SendResponse;
+use h2::{Reason, RecvStream};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use thalweg_etcd::{Address, EtcdLog};
 use thalweg_exchange::durable::replication::{Claim, CommandLog, Start, Written};
+use tokio::net::TcpStream;
+use tokio::runtime::Builder;
+use tokio::time::timeout;
 
 /// A member's answer to a request.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 enum Answer {
-    Body(&'static str),
-    /// 503, as without a leader.
-    Unavailable,
+    /// Frames of data, and the status behind them, if there is one.
+    Data(Vec<Vec<u8>>, Option<&'static str>),
+    /// A frame of data, without an end.
+    Endless(Vec<u8>),
+    /// A message, after which the connection is closed.
+    Last(Vec<u8>),
+    /// No message: as without a leader, or without room.
+    Status(&'static str),
+    /// Not gRPC's.
+    Http(StatusCode),
+    /// The call is broken off, the connection is not.
+    Reset,
     /// The connection is closed without a word.
     Close,
 }
 
-const YES: Answer = Answer::Body(r#"{"header":{"revision":"7"},"succeeded":true,"responses":[]}"#);
-const NO: Answer = Answer::Body(r#"{"header":{"revision":"7"},"responses":[]}"#);
+/// The header of an answer, with the revision 7; and that the comparisons hold.
+const NO: &[u8] = &[0x0A, 2, 0x18, 7];
+const YES: &[u8] = &[0x0A, 2, 0x18, 7, 0x10, 1];
 
-/// Starts a member that gives these answers, one after the other, each on its connection or on a
-/// new one. Returns its address, and the bodies of the requests.
-fn member(answers: Vec<Answer>) -> (String, Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound").to_string();
-    let (sender, bodies) = channel();
-    thread::spawn(move || {
-        let mut answers = answers.into_iter().peekable();
-        while answers.peek().is_some() {
-            let Ok((stream, _)) = listener.accept() else {
-                return;
-            };
-            let mut reader = BufReader::new(stream);
-            while let Some(body) = request(&mut reader) {
-                let _ = sender.send(body);
-                let Some(answer) = answers.next() else {
-                    return;
-                };
-                if !give(reader.get_mut(), answer) {
-                    break;
-                }
+/// Returns a message in gRPC's form.
+fn prefixed(message: &[u8]) -> Vec<u8> {
+    [&[0], &(message.len() as u32).to_be_bytes()[..], message].concat()
+}
+
+fn body(message: &[u8]) -> Answer {
+    Answer::Data(vec![prefixed(message)], Some("0"))
+}
+
+/// Returns a field of bytes, whose number is below 16.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let (mut head, mut length) = (vec![number << 3 | 2], bytes.len());
+    while length >= 0x80 {
+        head.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    head.push(length as u8);
+    [&head, bytes].concat()
+}
+
+/// The value of a field of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Value {
+    Number(u64),
+    Bytes(Vec<u8>),
+}
+
+/// Returns the fields of a request.
+fn fields(mut message: &[u8]) -> Vec<(u64, Value)> {
+    fn number(message: &mut &[u8]) -> u64 {
+        let (mut value, mut shift) = (0, 0);
+        loop {
+            let (byte, rest) = message.split_first().expect("a byte of a number");
+            *message = rest;
+            value |= u64::from(byte & 0x7F) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return value;
             }
         }
+    }
+    let mut fields = Vec::new();
+    while !message.is_empty() {
+        let head = number(&mut message);
+        let value = number(&mut message);
+        let value = match head & 7 {
+            0 => Value::Number(value),
+            2 => {
+                let (bytes, rest) = message.split_at(value as usize);
+                message = rest;
+                Value::Bytes(bytes.to_vec())
+            }
+            other => panic!("a field of type {other}"),
+        };
+        fields.push((head >> 3, value));
+    }
+    fields
+}
+
+/// Returns the messages, or texts, that are fields with this number.
+fn all(message: &[u8], number: u64) -> Vec<Vec<u8>> {
+    let bytes = |(found, value)| match value {
+        Value::Bytes(bytes) if found == number => Some(bytes),
+        _ => None,
+    };
+    fields(message).into_iter().filter_map(bytes).collect()
+}
+
+/// Serves a connection: each request by this function, until it gives no answer.
+async fn serve(
+    stream: TcpStream,
+    mut answer: impl FnMut(Vec<u8>) -> Option<Answer>,
+) -> Result<(), h2::Error> {
+    let mut connection = h2::server::handshake(stream).await?;
+    while let Some(request) = connection.accept().await {
+        let (request, mut respond) = request?;
+        let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
+        assert_eq!(header("content-type"), Some(&b"application/grpc"[..]));
+        assert_eq!(header("te"), Some(&b"trailers"[..]));
+        assert_eq!(header("grpc-timeout"), Some(&b"1500m"[..]));
+        let mut received = pin!(read(request.into_body()));
+        let message = poll_fn(|context| match received.as_mut().poll(context) {
+            Poll::Ready(read) => Poll::Ready(read),
+            // The bytes that arrive are moved on while the connection is polled.
+            Poll::Pending => match connection.poll_closed(context) {
+                Poll::Ready(closed) => Poll::Ready(closed.map(|()| Vec::new())),
+                Poll::Pending => Poll::Pending,
+            },
+        });
+        let message = message.await?.split_off(5);
+        let Some(answer) = answer(message) else {
+            return Ok(());
+        };
+        let is_last = matches!(answer, Answer::Last(_));
+        if !give(&mut respond, answer)? {
+            return Ok(());
+        }
+        if is_last {
+            // The answer is written at once.
+            let _ = timeout(Duration::ZERO, connection.accept()).await;
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Gives an answer. Returns false where the connection is to be closed.
+fn give(respond: &mut SendResponse<Bytes>, answer: Answer) -> Result<bool, h2::Error> {
+    let mut head = Response::new(());
+    match answer {
+        Answer::Data(frames, code) => send(respond, frames, code)?,
+        Answer::Last(message) => send(respond, vec![prefixed(&message)], Some("0"))?,
+        Answer::Endless(frame) => {
+            let mut stream = respond.send_response(head, false)?;
+            stream.send_data(Bytes::from(frame), false)?;
+            // It is reset when it is dropped.
+            std::mem::forget(stream);
+        }
+        Answer::Status(code) => {
+            *head.headers_mut() = status(code);
+            respond.send_response(head, true)?;
+        }
+        Answer::Http(code) => {
+            *head.status_mut() = code;
+            respond.send_response(head, true)?;
+        }
+        Answer::Reset => respond.send_reset(Reason::INTERNAL_ERROR),
+        Answer::Close => return Ok(false),
+    }
+    Ok(true)
+}
+
+fn send(
+    respond: &mut SendResponse<Bytes>,
+    frames: Vec<Vec<u8>>,
+    code: Option<&'static str>,
+) -> Result<(), h2::Error> {
+    let mut stream = respond.send_response(Response::new(()), false)?;
+    for frame in frames {
+        stream.send_data(Bytes::from(frame), false)?;
+    }
+    match code {
+        Some(code) => stream.send_trailers(status(code)),
+        None => stream.send_data(Bytes::new(), true),
+    }
+}
+
+fn status(code: &'static str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("grpc-status", HeaderValue::from_static(code));
+    headers.insert("grpc-message", HeaderValue::from_static("a reason"));
+    headers
+}
+
+async fn read(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
+    let mut bytes = Vec::new();
+    while let Some(part) = body.data().await {
+        let part = part?;
+        body.flow_control().release_capacity(part.len())?;
+        bytes.extend_from_slice(&part);
+    }
+    Ok(bytes)
+}
+
+/// Starts a member that answers each request by this function, each on its connection or on a new
+/// one. Returns its address.
+fn start(answer: impl FnMut(Vec<u8>) -> Option<Answer> + Send + 'static) -> String {
+    start_and_note(answer, channel().0)
+}
+
+/// Does the same, and notes each connection that it has closed.
+fn start_and_note(
+    mut answer: impl FnMut(Vec<u8>) -> Option<Answer> + Send + 'static,
+    closed: Sender<()>,
+) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    thread::spawn(move || {
+        let runtime = Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        while let Ok((stream, _)) = listener.accept() {
+            stream.set_nonblocking(true).expect("it may wait");
+            // A client may leave at any time.
+            let _ = runtime.block_on(async {
+                stream.set_nodelay(true).expect("it is connected");
+                let stream = TcpStream::from_std(stream).expect("a poll");
+                serve(stream, &mut answer).await
+            });
+            let _ = closed.send(());
+        }
+    });
+    address
+}
+
+/// Starts a member that gives these answers, one after the other. Returns its address, and the
+/// requests.
+fn member(answers: Vec<Answer>) -> (String, Receiver<Vec<u8>>) {
+    let (sender, bodies) = channel();
+    let mut answers = answers.into_iter();
+    let address = start(move |body| {
+        let _ = sender.send(body);
+        answers.next()
     });
     (address, bodies)
 }
@@ -65,73 +262,52 @@ struct Asked {
 /// Starts a member that has these keys, and answers the reads of transactions, each on its
 /// connection or on a new one. Returns its address.
 fn store(keys: BTreeMap<Vec<u8>, Vec<u8>>) -> (String, Arc<Mutex<Asked>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let address = listener.local_addr().expect("it is bound").to_string();
     let asked = Arc::<Mutex<Asked>>::default();
     let counted = Arc::clone(&asked);
-    thread::spawn(move || {
-        while let Ok((stream, _)) = listener.accept() {
-            answer_all(BufReader::new(stream), &keys, &counted);
+    let address = start(move |request| {
+        let mut asked = counted.lock().expect("no panic");
+        if asked.unanswered > 0 {
+            asked.unanswered -= 1;
+            return None;
         }
+        let reads = all(&request, 2);
+        let responses = reads.iter().map(|read| range(&keys, &all(read, 1)[0]));
+        let responses = responses.map(|range| field(3, &field(1, &range)));
+        let message = [YES.to_vec()].into_iter().chain(responses);
+        let message = message.collect::<Vec<_>>().concat();
+        asked.requests += 1;
+        asked.answered_bytes += message.len();
+        Some(body(&message))
     });
     (address, asked)
 }
 
-/// Answers the reads of a connection, until one is to have no answer.
-fn answer_all(
-    mut reader: BufReader<TcpStream>,
-    keys: &BTreeMap<Vec<u8>, Vec<u8>>,
-    counted: &Mutex<Asked>,
-) {
-    while let Some(body) = request(&mut reader) {
-        let mut asked = counted.lock().expect("no panic");
-        if asked.unanswered > 0 {
-            asked.unanswered -= 1;
-            return;
-        }
-        let body: Value = serde_json::from_str(&body).expect("it is JSON");
-        let reads = body["success"].as_array().expect("a list");
-        let responses: Vec<Value> = reads.iter().map(|read| answer(keys, read)).collect();
-        let header = json!({ "revision": "7" });
-        let body = json!({ "header": header, "succeeded": true, "responses": responses });
-        let body = body.to_string();
-        asked.requests += 1;
-        asked.answered_bytes += body.len();
-        drop(asked);
-        give_body(reader.get_mut(), "200 OK", &body);
-    }
-}
-
 /// Returns the answer to a read. One with an order makes a member load the whole range.
-fn answer(keys: &BTreeMap<Vec<u8>, Vec<u8>>, read: &Value) -> Value {
-    let read = &read["request_range"];
-    let bytes = |field: &str| {
-        let text = read[field].as_str().unwrap_or_default();
-        STANDARD.decode(text).expect("it is base64")
-    };
-    for field in ["sort_order", "sort_target"] {
-        assert!(
-            read.get(field).is_none(),
-            "the limit does not count: {read}"
-        );
-    }
-    let (from, end) = (bytes("key"), bytes("range_end"));
+fn range(keys: &BTreeMap<Vec<u8>, Vec<u8>>, read: &[u8]) -> Vec<u8> {
+    let fields = fields(read);
+    let value = |number| fields.iter().find(|(found, _)| *found == number);
+    assert!(
+        value(5).is_none() && value(6).is_none(),
+        "the limit does not count: {read:?}"
+    );
+    let bytes = |number| all(read, number).pop().unwrap_or_default();
+    let (from, end) = (bytes(1), bytes(2));
     let end = match end.is_empty() {
         true => [&from[..], &[0]].concat(),
         false => end,
     };
-    let limit = read["limit"]
-        .as_str()
-        .map_or(1, |text| text.parse().expect("a number"));
-    let entry = |(key, value): (&Vec<u8>, &Vec<u8>)| {
-        let value = match read["keys_only"] == true {
-            true => "",
-            false => &STANDARD.encode(value),
-        };
-        json!({ "key": STANDARD.encode(key), "mod_revision": "7", "value": value })
+    let limit = match value(3) {
+        Some((_, Value::Number(limit))) => *limit as usize,
+        _ => 1,
     };
-    let found: Vec<Value> = keys.range(from..end).take(limit).map(entry).collect();
-    json!({ "response_range": { "kvs": found } })
+    let keys_only = value(8) == Some(&(8, Value::Number(1)));
+    let entry = |(key, value): (&Vec<u8>, &Vec<u8>)| {
+        let value: &[u8] = if keys_only { &[] } else { value };
+        // The revision is 7.
+        field(2, &[field(1, key), vec![0x18, 7], field(5, value)].concat())
+    };
+    let found = keys.range(from..end).take(limit).map(entry);
+    found.collect::<Vec<_>>().concat()
 }
 
 /// Returns the keys of a log with batches of 1 KiB at these indices.
@@ -144,42 +320,6 @@ fn keys(indices: &[u64]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     keys.insert(b"x/newest".to_vec(), newest.into_bytes());
     keys.insert(b"x/claim".to_vec(), claim().encode());
     keys
-}
-
-/// Reads a request. Returns its body.
-fn request(reader: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        let line = line.trim_end().to_lowercase();
-        if let Some(text) = line.strip_prefix("content-length: ") {
-            length = text.parse().ok()?;
-        }
-        if line.is_empty() {
-            let mut body = vec![0; length];
-            reader.read_exact(&mut body).ok()?;
-            return String::from_utf8(body).ok();
-        }
-    }
-}
-
-/// Returns whether the connection goes on.
-fn give(stream: &mut TcpStream, answer: Answer) -> bool {
-    let (status, body) = match answer {
-        Answer::Body(body) => ("200 OK", body),
-        Answer::Unavailable => ("503 Service Unavailable", r#"{"error":"no leader"}"#),
-        Answer::Close => return false,
-    };
-    give_body(stream, status, body)
-}
-
-fn give_body(stream: &mut TcpStream, status: &str, body: &str) -> bool {
-    let length = body.len();
-    let head = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
-    stream.write_all(head.as_bytes()).is_ok()
 }
 
 fn log(members: &[&str]) -> EtcdLog {
@@ -199,46 +339,182 @@ fn claim() -> Claim {
     }
 }
 
-fn is_unknown(written: &Written) -> bool {
-    matches!(written, Written::Unknown(_))
-}
-
 #[test]
 fn an_append_is_one_transaction_that_compares_the_claim_and_the_place() {
-    let (member, bodies) = member(vec![YES, NO]);
+    let (member, bodies) = member(vec![body(YES), body(NO)]);
     let mut log = log(&[&member]);
     assert_eq!(log.append(&claim(), Some(9), 10, b"batch"), Written::Acked);
     assert_eq!(log.append(&claim(), Some(9), 10, b"batch"), Written::Fenced);
-    let body: serde_json::Value =
-        serde_json::from_str(&bodies.recv().expect("a request")).expect("it is JSON");
-    let compare = body["compare"].as_array().expect("a list");
-    let targets: Vec<_> = compare.iter().map(|one| one["target"].as_str()).collect();
-    assert_eq!(targets, [Some("VALUE"), Some("CREATE"), Some("CREATE")]);
-    // `x/log/000000000000000a`
-    assert_eq!(compare[1]["key"], "eC9sb2cvMDAwMDAwMDAwMDAwMDAwYQ==");
-    assert_eq!(compare[1]["result"], "EQUAL");
-    assert_eq!(compare[2]["key"], "eC9sb2cvMDAwMDAwMDAwMDAwMDAwOQ==");
-    assert_eq!(compare[2]["result"], "GREATER");
-    assert_eq!(body["success"][0]["request_put"]["value"], "YmF0Y2g=");
+    let body = bodies.recv().expect("a request");
+    let compare: Vec<_> = all(&body, 1).iter().map(|one| fields(one)).collect();
+    let (bytes, number) = (|text: &[u8]| Value::Bytes(text.to_vec()), Value::Number);
+    let there = |result, key: &str| {
+        let key = bytes(key.as_bytes());
+        vec![
+            (1, number(result)),
+            (2, number(1)),
+            (3, key),
+            (5, number(0)),
+        ]
+    };
+    let claim = [(3, bytes(b"x/claim")), (7, bytes(&claim().encode()))];
+    assert_eq!(
+        compare[0],
+        [&[(1, number(0)), (2, number(3))], &claim[..]].concat()
+    );
+    assert_eq!(compare[1], there(0, "x/log/000000000000000a"));
+    assert_eq!(compare[2], there(1, "x/log/0000000000000009"));
+    let puts: Vec<_> = all(&body, 2)
+        .iter()
+        .map(|one| fields(&all(one, 2)[0]))
+        .collect();
+    let put = |key: &[u8], value: &[u8]| vec![(1, bytes(key)), (2, bytes(value))];
+    let newest = put(b"x/newest", b"000000000000000a");
+    assert_eq!(puts, [put(b"x/log/000000000000000a", b"batch"), newest]);
 }
 
 #[test]
 fn a_write_without_a_clear_answer_is_unknown_and_is_sent_once() {
-    for answer in [Answer::Close, Answer::Unavailable, Answer::Body("<html>")] {
+    let whole = prefixed(YES);
+    let compressed = [&[1], &whole[1..]].concat();
+    let data = |bytes: &[u8]| Answer::Data(vec![bytes.to_vec()], Some("0"));
+    for (answer, why) in [
+        (Answer::Close, "does not speak gRPC"),
+        (Answer::Reset, "is broken"),
+        (Answer::Http(StatusCode::BAD_GATEWAY), "502"),
+        (Answer::Status("14"), "14: a reason"),
+        (Answer::Data(vec![whole.clone()], Some("4")), "4: a reason"),
+        (Answer::Data(vec![whole.clone()], None), "no status"),
+        (data(&compressed), "something else than a message"),
+        (
+            data(&[&whole[..], &whole].concat()),
+            "something else than a message",
+        ),
+        (
+            data(&whole[..whole.len() - 1]),
+            "something else than a message",
+        ),
+        (data(&[]), "something else than a message"),
+        (body(b"<html>"), "an answer that etcd does not give"),
+        // The length is enough to refuse it; this one has no end.
+        (
+            Answer::Endless([&[0], &(1_u32 << 30).to_be_bytes()[..]].concat()),
+            "more than a log has",
+        ),
+    ] {
         let (first, first_bodies) = member(vec![answer]);
-        let (second, second_bodies) = member(vec![YES]);
+        let (second, second_bodies) = member(vec![body(YES)]);
         let mut log = log(&[&first, &second]);
         let written = log.append(&claim(), Some(9), 10, b"batch");
-        assert!(is_unknown(&written), "{written:?}");
+        let Written::Unknown(text) = written else {
+            panic!("{written:?}, where {why} is expected");
+        };
+        assert!(text.contains(why), "{text}");
         assert_eq!(first_bodies.try_iter().count(), 1);
         assert_eq!(second_bodies.try_iter().count(), 0, "it is not tried again");
     }
 }
 
 #[test]
+fn an_answer_is_read_that_comes_in_pieces_or_is_long() {
+    let long = vec![3; 20 << 20];
+    let key = b"x/log/000000000000000b";
+    let entry = [field(1, key), vec![0x18, 7], field(5, &long)].concat();
+    let ranges = [Vec::new(), Vec::new(), Vec::new(), field(2, &entry)];
+    let responses = ranges.map(|range| field(3, &field(1, &range))).concat();
+    let whole = prefixed(&[YES, &responses].concat());
+    let pieces = [&whole[..2], &whole[2..5], &whole[5..40], &whole[40..]];
+    let pieces = pieces.map(<[u8]>::to_vec).to_vec();
+    let (member, _bodies) = member(vec![Answer::Data(pieces, Some("0"))]);
+    let tail = log(&[&member]).read(11).expect("it answers");
+    assert!(tail.batches[0].bytes == long && tail.batches[0].index == 11);
+}
+
+#[test]
+fn a_status_that_each_member_would_give_keeps_the_connection() {
+    for (code, is_kept) in [("8", true), ("14", false)] {
+        let (first, _bodies) = member(vec![Answer::Status(code), body(YES)]);
+        let (second, others) = member(vec![body(YES)]);
+        let mut log = log(&[&first, &second]);
+        let written = log.beat(&claim());
+        assert!(matches!(written, Written::Unknown(_)), "{written:?}");
+        assert_eq!(log.beat(&claim()), Written::Acked);
+        assert_eq!(others.try_iter().count(), usize::from(!is_kept), "{code}");
+    }
+}
+
+#[test]
+fn a_connection_that_was_closed_meanwhile_is_made_again() {
+    let (sender, closed) = channel();
+    let first = start_and_note(move |_| Some(Answer::Last(YES.to_vec())), sender);
+    let mut log = log(&[&first]);
+    for _ in 0..3 {
+        assert_eq!(log.beat(&claim()), Written::Acked);
+        closed.recv().expect("it is closed");
+    }
+}
+
+#[test]
+fn a_port_of_another_protocol_is_named() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("it is bound").to_string();
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a client");
+        let answer = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+        stream.write_all(answer).expect("the client reads");
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let Written::Unknown(text) = log(&[&address]).beat(&claim()) else {
+        panic!("it has not answered");
+    };
+    assert!(text.contains("does not speak gRPC"), "{text}");
+    assert!(text.ends_with("without TLS?"), "{text}");
+}
+
+#[test]
+fn no_append_waits_until_the_history_is_given_up() {
+    let (sender, bodies) = channel();
+    let member = start(move |body| {
+        let _ = sender.send((body[0], body.len()));
+        Some(crate::body(YES))
+    });
+    let mut log = log(&[&member]);
+    let batch = vec![5; 256 << 10];
+    for index in 1..=256 {
+        let written = log.append(&claim(), Some(index - 1), index, &batch);
+        assert_eq!(written, Written::Acked);
+    }
+    let appended: Vec<_> = bodies.try_iter().collect();
+    assert_eq!(appended.len(), 256, "one call each");
+    assert!(appended.iter().all(|(_, length)| *length > batch.len()));
+    assert_eq!(log.note_position("a:1", 5), Written::Acked);
+    let noted = bodies.try_iter().map(|(first, _)| first);
+    // A revision; then a write.
+    assert_eq!(noted.collect::<Vec<_>>(), [0x08, 0x12]);
+    assert_eq!(log.note_position("a:1", 5), Written::Acked);
+    assert_eq!(bodies.try_iter().count(), 1);
+}
+
+#[test]
+fn an_entry_without_its_key_is_an_error() {
+    let unasked = [field(1, b"y"), vec![0x18, 7]].concat();
+    let ours = field(1, b"x/peer/a");
+    for (entry, why) in [
+        (Vec::new(), "without its key or revision"),
+        (ours, "without its key or revision"),
+        (unasked, "y was not asked"),
+    ] {
+        let answer = [YES, &field(3, &field(1, &field(2, &entry)))].concat();
+        let (member, _bodies) = member(vec![body(&answer), body(&answer)]);
+        let error = log(&[&member]).peers().expect_err(why).to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
 fn a_member_that_cannot_be_reached_is_passed_over() {
     let address = thalweg_testkit::refusing().to_string();
-    let (second, _bodies) = member(vec![YES]);
+    let (second, _bodies) = member(vec![body(YES)]);
     assert_eq!(log(&[&address, &second]).beat(&claim()), Written::Acked);
     let written = log(&[&address]).beat(&claim());
     let Written::Unknown(text) = written else {
@@ -253,13 +529,20 @@ fn a_member_that_cannot_be_reached_is_passed_over() {
 #[test]
 fn a_read_is_tried_at_another_member() {
     let (first, _bodies) = member(vec![Answer::Close]);
-    let tail = Answer::Body(
-        r#"{"header":{"revision":"9"},"succeeded":true,"responses":[{"response_range":{}},
-        {"response_range":{"kvs":[{"key":"eC9iZWF0","mod_revision":"8","value":"MQ=="}]}},
-        {"response_range":{"kvs":[{"key":"eC9uZXdlc3Q=","mod_revision":"5",
-        "value":"MDAwMDAwMDAwMDAwMDAwYQ=="}]}},
-        {"response_range":{}}]}"#,
-    );
+    let one = |key: &[u8], revision, value: &[u8]| {
+        field(
+            2,
+            &[field(1, key), vec![0x18, revision], field(5, value)].concat(),
+        )
+    };
+    let ranges = [
+        Vec::new(),
+        one(b"x/beat", 8, b"1"),
+        one(b"x/newest", 5, b"000000000000000a"),
+        Vec::new(),
+    ];
+    let responses = ranges.map(|range| field(3, &field(1, &range))).concat();
+    let tail = body(&[YES, &responses].concat());
     let (second, _bodies) = member(vec![tail]);
     let tail = log(&[&first, &second])
         .read(11)
@@ -270,9 +553,7 @@ fn a_read_is_tried_at_another_member() {
 
 #[test]
 fn an_answer_that_lacks_a_part_is_an_error() {
-    let part = Answer::Body(
-        r#"{"header":{"revision":"9"},"succeeded":true,"responses":[{"response_range":{}}]}"#,
-    );
+    let part = body(&[YES, &field(3, &field(1, &[]))].concat());
     let (member, _bodies) = member(vec![part]);
     let error = log(&[&member]).read(0).expect_err("three are missing");
     let text = "the command log cannot be read: an answer without all that was asked";

@@ -11,7 +11,10 @@ use std::thread;
 use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::config::{LogFormat, LogLevel, Threads};
 
@@ -99,16 +102,28 @@ pub fn start(config: &Threads) -> io::Result<Logs> {
     let events = tracing_subscriber::fmt()
         .with_max_level(level)
         .with_writer(lines.clone());
+    let targets = targets(level);
     // A logger that was set before goes on.
     let _ = match config.log {
         LogFormat::Text => {
             let is_terminal = io::IsTerminal::is_terminal(&io::stderr());
             let wants_color = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-            events.with_ansi(is_terminal && wants_color).try_init()
+            let events = events.with_ansi(is_terminal && wants_color);
+            events.finish().with(targets).try_init()
         }
-        LogFormat::Json => events.json().flatten_event(true).try_init(),
+        LogFormat::Json => {
+            let events = events.json().flatten_event(true);
+            events.finish().with(targets).try_init()
+        }
     };
     Ok(Logs(lines))
+}
+
+/// Returns what is logged at a level: not each frame of the connections to etcd, which are some
+/// thousands a second and would drop the lines of the program.
+fn targets(level: LevelFilter) -> Targets {
+    let targets = Targets::new().with_default(level);
+    targets.with_target("h2", level.min(LevelFilter::WARN))
 }
 
 fn write_lines(messages: &mpsc::Receiver<Message>, mut to: impl Write) {
@@ -128,5 +143,20 @@ fn write_lines(messages: &mpsc::Receiver<Message>, mut to: impl Write) {
             );
         }
         let _ = to.write_all(&line);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn frames_of_connections_are_not_logged() {
+        let targets = targets(LevelFilter::DEBUG);
+        assert!(targets.would_enable("thalweg_server", &Level::DEBUG));
+        assert!(!targets.would_enable("h2::codec::framed_write", &Level::DEBUG));
+        assert!(targets.would_enable("h2::proto", &Level::WARN));
     }
 }

@@ -465,7 +465,7 @@ pub(crate) mod tests {
         fn tail(&self) -> Result<std::sync::MutexGuard<'_, Tail>, LogError> {
             // ORDERING: Relaxed; a flag of a test.
             match self.is_away.load(Ordering::Relaxed) {
-                true => Err(LogError("no answer".to_owned())),
+                true => Err(LogError::Silent("no answer".to_owned())),
                 false => Ok(self.tail.lock().expect("no panic")),
             }
         }
@@ -477,7 +477,7 @@ pub(crate) mod tests {
                     write(&mut tail);
                     Written::Acked
                 }
-                Err(error) => Written::Unknown(error.0),
+                Err(error) => Written::Unknown(error.to_string()),
             }
         }
     }

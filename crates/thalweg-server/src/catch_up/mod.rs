@@ -163,6 +163,7 @@ impl CatchUp {
             let wait = match found {
                 Ok(None) => return Ok(true),
                 // It halts when it follows.
+                Err(LogError::Foreign(_)) => return Ok(true),
                 Ok(Some(_)) if self.has_archive => return Ok(true),
                 Err(_) => LOG_AGAIN,
                 Ok(Some(oldest)) => {
@@ -251,7 +252,7 @@ impl CatchUp {
     /// [`CatchUpError::OtherLog`], or the log or the directory cannot be read.
     fn check_log(&self, log: &mut dyn CommandLog, commands: u64) -> Result<u64, CatchUpError> {
         let claim = log.read(u64::MAX).map_err(CatchUpError::Log)?.claim;
-        let unclaimed = || CatchUpError::Log(LogError("it is claimed no more".to_owned()));
+        let unclaimed = || CatchUpError::Log(LogError::Silent("it is claimed no more".to_owned()));
         let log = claim.ok_or_else(unclaimed)?.chain_start();
         let own = log_of(&Files::new(&self.directory))
             .map_err(|error| self.failed(io::Error::other(error.to_string())));

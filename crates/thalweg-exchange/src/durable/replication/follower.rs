@@ -328,7 +328,7 @@ impl<S: Storage> Follower<S> {
                 Some(oldest) => behind(oldest),
                 // It had one when it was read.
                 None if tail.newest.is_some() => {
-                    LogError("batches were given up meanwhile".to_owned()).into()
+                    LogError::Silent("batches were given up meanwhile".to_owned()).into()
                 }
                 None => self.ahead(claim.start.commands),
             });
@@ -459,7 +459,18 @@ impl<S: Storage> Follower<S> {
         Claiming { seen, new }
     }
 
+    /// Returns whether the present claim is its own.
+    pub(super) fn has_log(&self) -> bool {
+        self.claimed.is_some() && self.claimed == self.seen
+    }
+
+    /// Returns which log its directory notes.
+    pub(super) fn own_log(&self) -> Result<Option<u64>, Halted> {
+        Ok(log_of(self.storage())?)
+    }
+
     /// Returns whether it has made a claim that may count.
+    #[cfg(test)]
     pub(super) const fn is_claiming(&self) -> bool {
         self.claimed.is_some()
     }

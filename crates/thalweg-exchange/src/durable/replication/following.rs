@@ -7,7 +7,6 @@ use std::{fmt, io, thread};
 
 use thalweg_journal::Storage;
 
-use super::belonging::log_of;
 use super::follower::{Claiming, Follower, Polled, Question, Read};
 use super::halted::Halted;
 use super::log::{Claim, CommandLog, LogError, Written};
@@ -63,13 +62,15 @@ struct Silence {
 }
 
 impl Silence {
-    /// Notes a look at the log. Returns for how long the writer was silent.
-    fn note(&mut self, pulse: Option<u64>, now: Instant) -> Duration {
+    /// Notes a look at the log, with the times at which its read began and ended. Returns for how
+    /// long the writer was silent at least: it does not count how long this replica took to come
+    /// back to what was read.
+    fn note(&mut self, pulse: Option<u64>, [began, ended]: [Instant; 2]) -> Duration {
         if self.pulse != pulse || self.since.is_none() {
-            (self.pulse, self.since) = (pulse, Some(now));
+            (self.pulse, self.since) = (pulse, Some(ended));
         }
-        self.since
-            .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+        let since = self.since.unwrap_or(ended);
+        began.saturating_duration_since(since)
     }
 
     /// The log did not answer: the writer could not show that it lives, either.
@@ -138,7 +139,8 @@ enum LogRequest {
 /// The log with what was read there.
 struct ReadReply {
     log: Box<dyn CommandLog>,
-    began: Instant,
+    /// When the read began and ended.
+    times: [Instant; 2],
     /// The outcome of a claim.
     claimed: Option<Written>,
     read: Result<Read, LogError>,
@@ -214,7 +216,7 @@ impl LogReader {
                 let answer = question.ask(&mut *log);
                 let reply = ReadReply {
                     log,
-                    began,
+                    times: [began, Instant::now()],
                     claimed,
                     read: answer,
                 };
@@ -419,7 +421,8 @@ impl<S: Storage> Following<S> {
             self.replica.note_claim(claimed);
         }
         let taken = look.read.map_err(Halted::from);
-        let polled = match taken.and_then(|read| self.replica.take(&read)) {
+        let polled = taken.and_then(|read| self.replica.take(&read));
+        let polled = match polled.and_then(|polled| self.may_begin(polled)) {
             Ok(polled) => polled,
             Err(halted) if halted.may_pass() => {
                 self.silence.forget();
@@ -459,14 +462,11 @@ impl<S: Storage> Following<S> {
             Some(_) => Looked::Claimed,
             None => Looked::Unclaimed,
         };
-        if polled.pulse.is_none() {
-            self.check_bootstrap()?;
-        }
-        if look.began.elapsed() > self.options.silence {
+        if look.times[0].elapsed() > self.options.silence {
             // The log is slow: the writer's signs are as well.
             self.silence.forget();
         }
-        let claiming = self.may_claim(&polled).then(|| {
+        let claiming = self.may_claim(&polled, look.times).then(|| {
             self.claims += 1;
             self.silence.forget();
             let nonce = self.random.hash_one(self.claims);
@@ -476,7 +476,7 @@ impl<S: Storage> Following<S> {
         // A read costs etcd a round among its nodes, as a write does: followers that read one after
         // the other, while there was something new, took as much of it as the primary.
         let goes_on = polled.executed > 0 && !polled.is_at_end;
-        let after = match claiming.is_some() || goes_on || self.replica.is_claiming() {
+        let after = match claiming.is_some() || goes_on || self.replica.has_log() {
             true => Duration::ZERO,
             false => LOOK_EVERY,
         };
@@ -484,17 +484,19 @@ impl<S: Storage> Following<S> {
         Ok(Followed::Executed(polled.executed))
     }
 
-    /// Checks that a replica that may make the log has a directory of none.
-    fn check_bootstrap(&self) -> Result<(), Halted> {
-        match log_of(&self.exchange().snapshots.writer.storage)? {
-            Some(own) if self.options.bootstrap => Err(Halted::LogLost { own }),
-            _ => Ok(()),
+    /// Refuses to make a log for a replica whose directory belongs to another one, which may have
+    /// answered more than it has, or still run.
+    fn may_begin(&self, polled: Polled) -> Result<Polled, Halted> {
+        if polled.pulse.is_none() && self.options.bootstrap {
+            let own = self.replica.own_log()?;
+            own.map_or(Ok(()), |own| Err(Halted::NoLog { own }))?;
         }
+        Ok(polled)
     }
 
     /// Whether this replica may take over after a look at the log.
-    fn may_claim(&mut self, polled: &Polled) -> bool {
-        let silent_for = self.silence.note(polled.pulse, Instant::now());
+    fn may_claim(&mut self, polled: &Polled, times: [Instant; 2]) -> bool {
+        let silent_for = self.silence.note(polled.pulse, times);
         match polled.pulse {
             // It would end at once as the primary.
             Some(_) if self.exchange().lacks_room() => false,
@@ -510,7 +512,7 @@ pub(super) mod tests {
 
     use thalweg_journal::{Fault, Lsn, Operation, Reader};
 
-    use super::super::belonging::{forget_log, note_log};
+    use super::super::belonging::{LOG_FILE, forget_log, log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
     use crate::durable::error::{Failed, SubmitError};
@@ -518,6 +520,7 @@ pub(super) mod tests {
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
+    use crate::durable::snapshots::remove;
     use crate::durable::{Admitted, JournalOptions, SimDisk};
     use crate::ids::UserId;
     use crate::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -745,13 +748,89 @@ pub(super) mod tests {
         let mut reader = log.clone();
         third.poll(&mut reader).expect("it goes on");
         // Its own outcome is not known: no answer has come.
-        drop(third.claiming(3, "third"));
+        let claiming = third.claiming(3, "third");
         assert!(third.is_claiming());
         third.poll(&mut reader).expect("it goes on");
         assert!(third.is_claiming(), "it may still be granted");
+        assert!(!third.has_log(), "nothing says that it will be");
         drop(follow_to_the_end("second", &log));
         third.poll(&mut reader).expect("it goes on");
         assert!(!third.is_claiming());
+        assert_eq!(claiming.make(&mut reader), Written::Fenced);
+        assert_eq!(third.claim(&mut reader, 4, "third"), Written::Acked);
+        third.poll(&mut reader).expect("it goes on");
+        assert!(third.has_log());
+    }
+
+    #[test]
+    fn a_replica_that_comes_late_to_its_looks_does_not_count_that_as_silence() {
+        let (mut silence, start) = (Silence::default(), Instant::now());
+        let at = |ms: [u64; 2]| ms.map(|ms| start + Duration::from_millis(ms));
+        assert_eq!(silence.note(Some(1), at([0, 5])), Duration::ZERO);
+        // However late this one is taken: the reads are 20 ms apart.
+        let silent_for = silence.note(Some(1), at([25, 30]));
+        assert_eq!(silent_for, Duration::from_millis(20));
+        assert_eq!(silence.note(Some(2), at([50, 55])), Duration::ZERO);
+        silence.forget();
+        assert_eq!(silence.note(Some(2), at([900, 905])), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_log_of_another_version_is_not_waited_for() {
+        let log = SimLog::well();
+        drop(follow_to_the_end("first", &log));
+        log.world().is_foreign = true;
+        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
+        let options = FollowOptions::new("second");
+        let exchange = opened.expect("it opens").0;
+        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let mut following = following.expect("there are threads");
+        let halted = loop {
+            match following.turn() {
+                Ok(_) => assert_eq!(*following.looked(), Looked::Nothing, "it goes on"),
+                Err(halted) => break halted,
+            }
+        };
+        let text = "the command log cannot be read: a claim of version 3";
+        assert_eq!(halted.to_string(), text);
+    }
+
+    #[test]
+    fn no_second_log_is_made_from_the_commands_of_another_one() {
+        let (disk, log) = (SimDisk::new(), SimLog::well());
+        let mut first = follow_on(&disk, ("first", true), &log);
+        add(&mut first, 0);
+        first.close().expect("it ends in order");
+        let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
+        let mut options = FollowOptions::new("first");
+        options.bootstrap = true;
+        let lost = SimLog::well();
+        let exchange = opened.expect("it opens").0;
+        let following = Following::start(exchange, Box::new(lost.clone()), options);
+        let mut following = following.expect("there are threads");
+        let halted = loop {
+            match following.turn() {
+                Ok(Followed::Leads) => panic!("it has begun a second history"),
+                Ok(_) => thread::yield_now(),
+                Err(halted) => break halted,
+            }
+        };
+        let number = number_of(&log);
+        assert_eq!(
+            halted.to_string(),
+            format!(
+                "the directory of this replica belongs to the command log {number:016x}, and there \
+                 is none here: look for that one first; without its file command-log.thw a new log \
+                 begins with its commands"
+            )
+        );
+        drop(following);
+        // As the procedure for a log that was lost has it.
+        remove(&disk, LOG_FILE).expect("it is removed");
+        let second = follow_on(&disk, ("first", true), &lost);
+        assert_ne!(number_of(&lost), number);
+        assert_eq!(second.number(), 1);
+        second.close().expect("it ends in order");
     }
 
     #[test]
@@ -944,39 +1023,6 @@ pub(super) mod tests {
         assert!(waited, "nothing was executed before");
         drop(second);
         first.close().expect("it ends in order");
-    }
-
-    #[test]
-    fn a_directory_of_another_log_begins_no_second_history() {
-        let (disk, log) = (SimDisk::new(), SimLog::well());
-        let mut first = follow_on(&disk, ("first", true), &log);
-        add(&mut first, 1);
-        first.close().expect("it ends in order");
-        // The keys of etcd are gone, or the name of the log is another one.
-        let empty = SimLog::well();
-        let mut options = FollowOptions::new("first");
-        options.bootstrap = true;
-        let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
-        let exchange = opened.expect("it opens").0;
-        let started = Following::start(exchange, Box::new(empty.clone()), options);
-        let mut following = started.expect("there are threads");
-        let halted = loop {
-            match following.turn() {
-                Ok(_) => thread::yield_now(),
-                Err(halted) => break halted,
-            }
-            assert!(
-                !following.leads(),
-                "it answers without the commands of others"
-            );
-        };
-        assert!(
-            matches!(halted, Halted::LogLost { own } if own == number_of(&log)),
-            "{halted}"
-        );
-        assert!(!halted.may_pass());
-        let claim = empty.clone().read(0).expect("it answers").claim;
-        assert_eq!(claim, None);
     }
 
     #[test]

@@ -4,16 +4,15 @@ use thalweg_journal::Error as JournalError;
 use thiserror::Error;
 
 use super::batch::BatchError;
-use super::belonging::LOG_FILE;
 use super::log::LogError;
 use crate::durable::error::Failed;
 
-/// Why a replica executes nothing more of the log. But for [`Log`](Self::Log) and
+/// Why a replica executes nothing more of the log. But for a [log](Self::Log) that is silent and
 /// [`NoRoom`](Self::NoRoom), which pass, an operator has to decide: see `docs/replication.md`.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
 pub enum Halted {
-    /// The log does not answer for now.
+    /// The log does not answer for now, or has something that this version has not written.
     #[error("{0}")]
     Log(#[from] LogError),
     /// The disk has no room for now.
@@ -121,14 +120,13 @@ pub enum Halted {
         /// That of this log.
         log: u64,
     },
-    /// The directory of the replica belongs to a log, and this one is empty: to begin it would be
-    /// to answer without the commands that only other replicas have.
+    /// The replica is to make a log, and its directory belongs to another one.
     #[error(
-        "the directory of this replica belongs to the command log {own:016x}, and this one is \
-        empty: `--bootstrap` does not begin a second history. Where the log was lost, see \
-        docs/replication.md; without the file {LOG_FILE} in it, a directory belongs to no log"
+        "the directory of this replica belongs to the command log {own:016x}, and there is none \
+        here: look for that one first; without its file command-log.thw a new log begins with its \
+        commands"
     )]
-    LogLost {
+    NoLog {
         /// The [start of the chain](super::Claim::chain_start) of its own log.
         own: u64,
     },
@@ -150,6 +148,6 @@ impl Halted {
     /// Returns whether it may pass by itself.
     #[must_use]
     pub const fn may_pass(&self) -> bool {
-        matches!(self, Self::Log(_) | Self::NoRoom)
+        matches!(self, Self::Log(LogError::Silent(_)) | Self::NoRoom)
     }
 }

@@ -21,10 +21,17 @@ pub enum Written {
     Unknown(String),
 }
 
-/// The log could not be read.
+/// The log could not be read. The texts are for people.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the command log cannot be read: {0}")]
-pub struct LogError(pub String);
+#[non_exhaustive]
+pub enum LogError {
+    /// It does not answer for now.
+    #[error("the command log cannot be read: {0}")]
+    Silent(String),
+    /// It has something that this version has not written.
+    #[error("the command log cannot be read: {0}")]
+    Foreign(String),
+}
 
 /// The state from which a log goes on: that of the replica that made the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,12 +105,12 @@ impl Claim {
     /// # Errors
     /// The bytes are those of no claim.
     pub fn decode(bytes: &[u8]) -> Result<Self, LogError> {
-        let not_one = || LogError(format!("{} bytes that are no claim", bytes.len()));
+        let not_one = || LogError::Foreign(format!("{} bytes that are no claim", bytes.len()));
         let (form, holder) = ClaimForm::ref_from_prefix(bytes).map_err(|_| not_one())?;
         if form.version.get() != CLAIM_VERSION || form.reserved != [0; 6] {
             let (version, known) = (form.version.get(), CLAIM_VERSION);
             let text = format!("a claim of version {version}, only {known} is known");
-            return Err(LogError(text));
+            return Err(LogError::Foreign(text));
         }
         Ok(Self {
             epoch: form.epoch.get(),
@@ -237,7 +244,7 @@ pub trait CommandLog: Send {
 
 impl From<BatchError> for LogError {
     fn from(error: BatchError) -> Self {
-        Self(error.to_string())
+        Self::Foreign(error.to_string())
     }
 }
 
@@ -266,7 +273,11 @@ mod tests {
         let bytes = claim().encode();
         assert_eq!(bytes.len(), 72 + 6);
         assert_eq!(Claim::decode(&bytes), Ok(claim()));
-        let refused = |bytes: &[u8]| Claim::decode(bytes).expect_err("no claim").to_string();
+        let refused = |bytes: &[u8]| {
+            let error = Claim::decode(bytes).expect_err("no claim");
+            assert!(matches!(error, LogError::Foreign(_)), "it will not pass");
+            error.to_string()
+        };
         let text = "the command log cannot be read: 71 bytes that are no claim";
         assert_eq!(refused(&bytes[..71]), text);
         let mut newer = bytes.clone();

@@ -56,6 +56,8 @@ pub(in super::super) struct World {
     pub(in super::super) is_hung: bool,
     /// Whether calls panic that read or append.
     pub(in super::super) panics: bool,
+    /// Whether its claim is one of another version.
+    pub(in super::super) is_foreign: bool,
     /// Calls that have waited for that.
     pub(in super::super) waited: u64,
     /// Why replicas have halted.
@@ -92,6 +94,7 @@ impl SimLog {
             cut_off: None,
             is_hung: false,
             panics: false,
+            is_foreign: false,
             waited: 0,
             halts: Vec::new(),
             claims: 0,
@@ -227,7 +230,7 @@ impl World {
     fn answers(&mut self) -> Result<(), LogError> {
         match self.is_well || self.random.below(16) > 0 {
             true => Ok(()),
-            false => Err(LogError("no answer in time".to_owned())),
+            false => Err(LogError::Silent("no answer in time".to_owned())),
         }
     }
 }
@@ -258,6 +261,9 @@ impl CommandLog for SimLog {
         self.panic_if_asked();
         let mut world = self.world();
         world.answers()?;
+        if world.is_foreign {
+            return Err(LogError::Foreign("a claim of version 3".to_owned()));
+        }
         let most = 1 + world.random.below(4) as usize;
         let batches = world.batches.range(from..).take(most);
         let batches = batches.map(|(index, bytes)| Stored {
