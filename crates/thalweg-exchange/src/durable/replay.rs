@@ -121,8 +121,8 @@ impl Batch {
         Ok(true)
     }
 
-    /// Executes the commands, those below `tables_from` without their answers and reports, and calls
-    /// `on_record` with each other one and its outcome.
+    /// Executes the commands, those below `tables_from` without their answers and reports, and
+    /// calls `on_record` with each other one and its outcome.
     ///
     /// # Errors
     /// A session has executed a sequence before.

@@ -1,12 +1,15 @@
 //! A copy of sessions and reports, taken while later commands change them.
 //!
-//! *State*: the lists of both tables, each copied after some command, its `since`. *Rules*: (1)
-//! lists are copied a slice at a time under the lock of the tables, whole, by rising slot; (2) those
-//! that are new since the beginning are not copied; (3) the commands from the beginning on are
-//! executed again, with their answers and reports, but a list gets none of commands below its
-//! `since`. *Why it is exact*: a list depends on the commands before and on nothing else, but for
-//! the limit of the reports of all users, and that is reached once. Where it is reached while lists
-//! are copied, they are copied again.
+//! *State*: the lists of both tables, each copied after some command, its `since`.
+//!
+//! *Rules*: (1) lists are copied a slice at a time under the lock of the tables, whole, by rising
+//! slot; (2) those that are new since the beginning are not copied; (3) the commands from the
+//! beginning on are executed again, with their answers and reports, but a list gets none of
+//! commands below its `since`.
+//!
+//! *Why it is exact*: a list depends on the commands before and on nothing else, but for the limit
+//! of the reports of all users, and that is reached once. Where it is reached while lists are
+//! copied, they are copied again.
 //!
 //! *Cost*: a command waits for one slice, which is one list at least. What later commands drop is
 //! not kept for the copy.
@@ -75,8 +78,8 @@ impl Copying {
         copied(&self.copy) != self.lists
     }
 
-    /// Returns the number of the command at which it began, and the copy, to which the commands from
-    /// there to its [`noted`](Tables::noted) are missing; none if the limit was reached meanwhile.
+    /// Returns the number of the command at which it began, and the copy, which lacks the commands
+    /// from there to its [`noted`](Tables::noted); none if the limit was reached meanwhile.
     fn end(mut self, live: &Reports) -> Option<(u64, Tables)> {
         let tables = live.lock();
         self.copy.noted = tables.noted;
@@ -175,8 +178,8 @@ mod tests {
             tables.note(&outcome, (note, check), None);
         }
 
-        /// Copies the tables while commands go on, and adds what the copy lacks. Returns whether the
-        /// limit of reports was reached meanwhile.
+        /// Copies the tables while commands go on, and adds what the copy lacks. Returns whether
+        /// the limit of reports was reached meanwhile.
         fn copy(&mut self, most: u64) -> bool {
             let mut copying = Copying::begin(&self.live, &LIMITS);
             while copying.step(&self.live, 1) {

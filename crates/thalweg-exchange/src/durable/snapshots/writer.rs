@@ -49,7 +49,8 @@ impl<S: Storage> Clone for Writer<S> {
 }
 
 impl<S: Storage> Writer<S> {
-    /// Makes the snapshot of an exchange with these tables. Returns `None` where there is one as new.
+    /// Makes the snapshot of an exchange with these tables. Returns `None` where there is one as
+    /// new.
     pub(super) fn make(&self, live: &Reports) -> Result<Option<SnapshotMade>, SnapshotFailed> {
         let began = Instant::now();
         assert!(!self.faults.has(Seeded::PanicInSnapshot), "a seeded fault");
