@@ -281,10 +281,11 @@ impl<S: Storage> Exchange<S> {
         waits.then_some(FLUSH_EVERY)
     }
 
-    /// Has a snapshot made of what is published by now, if there is anything new: see
-    /// [`Stats::snapshots`] for what came of it.
+    /// Has a snapshot made of what is published by now, or by the moment when it is made, if there
+    /// is anything new: see [`Stats::snapshots`] for what came of it.
     pub fn snapshot_now(&mut self) {
-        self.snapshots.ask(self.digest, self.owner.bytes);
+        let commands = self.digest.outcomes();
+        (self.snapshots).ask(commands, &self.reports, self.owner.bytes);
     }
 
     /// Returns figures of the snapshots so far.

@@ -71,6 +71,7 @@ mod snapshots;
 mod stage_times;
 mod stats;
 mod submission;
+mod table_copy;
 mod tables;
 
 #[cfg(unix)]

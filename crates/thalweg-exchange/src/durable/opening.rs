@@ -214,6 +214,7 @@ impl<S: Storage> Exchange<S> {
         };
         let service = &options.service;
         let stamping = Stamping::new(service);
+        image.tables.noted = image.digest;
         Ok(Self {
             digest: image.digest,
             in_flight: InFlight::new(service.capacity, service.events, service.levels),

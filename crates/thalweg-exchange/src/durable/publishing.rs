@@ -120,6 +120,7 @@ impl<S: Storage> Exchange<S> {
             reported.counts.push(reported.reports.len() - before);
             self.admission.answer(note);
         }
+        tables.noted = self.digest;
     }
 }
 

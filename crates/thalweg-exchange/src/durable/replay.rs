@@ -71,6 +71,8 @@ pub(super) struct Replayer {
     batch: Batch,
     bytes: u64,
     events: Events,
+    /// Answers and reports of commands below this number are not made.
+    tables_from: u64,
 }
 
 impl Image {
@@ -119,14 +121,15 @@ impl Batch {
         Ok(true)
     }
 
-    /// Executes the commands, and calls `on_record` with each and its outcome.
+    /// Executes the commands, those below `tables_from` without their answers and reports, and
+    /// calls `on_record` with each other one and its outcome.
     ///
     /// # Errors
     /// A session has executed a sequence before.
     fn apply(
         &self,
         image: &mut Image,
-        events: &mut Events,
+        (events, tables_from): (&mut Events, u64),
         place: &str,
         mut on_record: Option<OnRecord<'_>>,
     ) -> Result<(), OpenError> {
@@ -140,12 +143,17 @@ impl Batch {
         let mut wrong = None;
         apply_batch(state, commands, events, |at, result, events| {
             let command = &commands[at];
+            if *number < tables_from {
+                digest.fold(command, result, events);
+                *number += 1;
+                return;
+            }
             if let Some(owner) = commands.get(at + AHEAD).and_then(Command::uid) {
                 tables.reports.prefetch(owner);
             }
             let check = digest.fold_and_check(command, result, events);
             let origin = self.senders[at];
-            let note = match tables.note_of(origin) {
+            let note = match tables.note_of(origin, *number) {
                 Ok(note) => note,
                 Err(why) => {
                     wrong.get_or_insert((self.first + at as u64, why));
@@ -187,6 +195,14 @@ fn refused(place: &str, lsn: Lsn, why: RecordError) -> OpenError {
 }
 
 impl Replayer {
+    /// Returns one that makes no answers and reports of the commands below this number.
+    pub(super) fn with_tables_from(tables_from: u64) -> Self {
+        Self {
+            tables_from,
+            ..Self::default()
+        }
+    }
+
     /// Bytes of the records that were executed.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
@@ -212,8 +228,12 @@ impl Replayer {
             return Ok(None);
         }
         self.bytes += self.batch.bytes;
-        self.batch
-            .apply(image, &mut self.events, place, on_record)?;
+        self.batch.apply(
+            image,
+            (&mut self.events, self.tables_from),
+            place,
+            on_record,
+        )?;
         Ok(Some(self.batch.count as u64))
     }
 
@@ -277,7 +297,7 @@ impl Replayer {
             while let Ok(batch) = to_execute.recv() {
                 let batch: Batch = batch?;
                 self.bytes += batch.bytes;
-                batch.apply(image, &mut self.events, place, None)?;
+                batch.apply(image, (&mut self.events, self.tables_from), place, None)?;
                 let (read, total) = batch.progress;
                 progress(read, total);
                 // Nothing takes it after the last one.

@@ -34,6 +34,8 @@ pub(super) struct UserReports {
     pub(super) next: u64,
     /// The last ones.
     pub(super) kept: VecDeque<Frame>,
+    /// The list was copied after the commands below this number; 0 where it was not.
+    pub(super) since: u64,
 }
 
 impl UserReports {
@@ -50,6 +52,8 @@ pub(super) struct ReportTable {
     index: Index,
     /// The user whose report was numbered last: most often the next one is the same user's.
     last: Option<(UserId, u32)>,
+    /// The highest [`since`](UserReports::since).
+    since_max: u64,
     /// Kept of all users together.
     total: usize,
     kept: usize,
@@ -62,6 +66,7 @@ impl ReportTable {
             list: Vec::new(),
             index: Index::default(),
             last: None,
+            since_max: 0,
             total: 0,
             kept: limits.reports_kept as usize,
             total_max: limits.reports_max as usize,
@@ -77,6 +82,23 @@ impl ReportTable {
         self.total
     }
 
+    /// Whether the limit is reached. Once it is, it stays so.
+    pub(super) fn is_full(&self) -> bool {
+        self.total >= self.total_max
+    }
+
+    /// Whether a user's list was copied after this command, and so has its reports.
+    #[inline(always)]
+    pub(super) fn has(&self, user: UserId, command: u64) -> bool {
+        command < self.since_max && self.was_copied_after(user, command)
+    }
+
+    #[cold]
+    fn was_copied_after(&self, user: UserId, command: u64) -> bool {
+        let slot = self.find(user);
+        slot.is_some_and(|slot| command < self.list[slot as usize].since)
+    }
+
     fn find(&self, user: UserId) -> Option<u32> {
         let id_of = |slot: u32| self.list[slot as usize].user.0;
         self.index.find(user.0, id_of)
@@ -88,6 +110,7 @@ impl ReportTable {
         let over = reports.kept.len().saturating_sub(self.kept);
         reports.kept.drain(..over);
         self.total += reports.kept.len();
+        self.since_max = self.since_max.max(reports.since);
         self.index.insert(reports.user.0, slot);
         self.list.push(reports);
         slot
@@ -121,6 +144,7 @@ impl ReportTable {
                 user,
                 next: 1,
                 kept: VecDeque::new(),
+                since: 0,
             })
         });
         self.last = Some((user, slot));

@@ -58,6 +58,8 @@ pub(super) struct Session {
     pub(super) gone_until: u64,
     /// By rising sequence: those that are kept, and where there were more, the one before.
     pub(super) answers: VecDeque<Answer>,
+    /// The session was copied after the commands below this number; 0 where it was not.
+    pub(super) since: u64,
 }
 
 /// All sessions.
@@ -94,6 +96,7 @@ impl Sessions {
                 last_executed: 0,
                 gone_until: 0,
                 answers: VecDeque::new(),
+                since: 0,
             })
         })
     }
@@ -115,6 +118,10 @@ impl Sessions {
 
     pub(super) fn last_executed(&self, slot: SessionSlot) -> u64 {
         self.list[slot.0 as usize].last_executed
+    }
+
+    pub(super) fn since(&self, slot: SessionSlot) -> u64 {
+        self.list[slot.0 as usize].since
     }
 
     pub(super) fn state(&self, key: SessionKey) -> SessionState {

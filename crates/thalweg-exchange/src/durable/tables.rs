@@ -8,6 +8,7 @@ use super::record::{Origin, RecordError};
 use super::reports::{ReportTable, Resumed};
 use super::sessions::{Answer, SessionSlot, SessionState, Sessions};
 use crate::codec::{REPORT_BYTES, decode_report, encode_report};
+use crate::digest::Digest;
 use crate::execution::{ExecutionReport, for_each_report};
 use crate::ids::UserId;
 use crate::service::Outcome;
@@ -41,6 +42,8 @@ impl ReportFrame {
 pub(super) struct Tables {
     pub(super) sessions: Sessions,
     pub(super) reports: ReportTable,
+    /// The digest of the commands that are noted here, in the tables of an open exchange.
+    pub(super) noted: Digest,
 }
 
 impl Tables {
@@ -48,15 +51,20 @@ impl Tables {
         Self {
             sessions: Sessions::new(limits),
             reports: ReportTable::new(limits),
+            noted: Digest::new(),
         }
     }
 
-    /// The note of a command out of the journal.
-    pub(super) fn note_of(&mut self, origin: Origin) -> Result<Note, RecordError> {
+    /// The note of the command with this number out of the journal; none where its session was
+    /// copied after it.
+    pub(super) fn note_of(&mut self, origin: Origin, number: u64) -> Result<Note, RecordError> {
         let Origin::Session { key, sequence } = origin else {
             return Ok(Note::NONE);
         };
         let slot = self.sessions.open(key);
+        if number < self.sessions.since(slot) {
+            return Ok(Note::NONE);
+        }
         let last = self.sessions.last_executed(slot);
         if sequence.0 <= last {
             let sequence = sequence.0;
@@ -106,9 +114,12 @@ impl Tables {
             ..
         } = *outcome;
         for_each_report(sequence, command, (result, events), |report| {
+            let owner = report.owner;
+            if reports.has(owner, sequence) {
+                return;
+            }
             let mut frame = [0; REPORT_BYTES];
             encode_report(report, &mut frame).expect("a frame has room for a report");
-            let owner = report.owner;
             let number = reports.push(owner, &frame);
             if let Some(reported) = &mut reported {
                 reported.push(ReportFrame {
@@ -168,7 +179,6 @@ impl Reports {
 pub(super) mod tests {
     use super::*;
     use crate::command::Command;
-    use crate::digest::Digest;
     use crate::engine::state::{State, apply};
     use crate::event::Events;
     use crate::ids::{OrderId, SymbolId};
@@ -203,7 +213,7 @@ pub(super) mod tests {
                     sequence: ClientSequence(1 + number as u64 * 2),
                 },
             };
-            let note = tables.note_of(origin).expect("they rise");
+            let note = tables.note_of(origin, number as u64).expect("they rise");
             let outcome = Outcome {
                 sequence: number as u64,
                 tag: 0,
@@ -226,9 +236,9 @@ pub(super) mod tests {
             key,
             sequence: ClientSequence(sequence),
         };
-        let refused = tables.note_of(again(5)).expect_err("it was executed");
+        let refused = tables.note_of(again(5), 3).expect_err("it was executed");
         let text = "its sequence is 5, and the session executed 5 before";
         assert_eq!(refused.to_string(), text);
-        assert!(tables.note_of(again(6)).is_ok());
+        assert!(tables.note_of(again(6), 3).is_ok());
     }
 }

@@ -2,8 +2,8 @@
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, History, OpenError, Options, Recovered, SimDisk, SnapshotFlaw,
-    SnapshotOptions, Storage,
+    Admitted, Exchange, History, OpenError, Options, Recovered, SessionLimits, SimDisk,
+    SnapshotFlaw, SnapshotOptions, Storage,
 };
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::snapshot::state_hash;
@@ -278,10 +278,18 @@ fn the_journal_goes_up_to_the_oldest_snapshot_that_is_kept() {
 fn a_thread_makes_snapshots_beside_the_exchange() {
     let snapshot = SnapshotOptions {
         every_bytes: 20_000,
+        kept: 1 << 10,
         ..SnapshotOptions::default()
+    };
+    // Few: commands drop answers and reports while they are being copied.
+    let sessions = SessionLimits {
+        answers_kept: 32,
+        reports_kept: 32,
+        ..SessionLimits::default()
     };
     let beside = || Options {
         snapshot,
+        sessions,
         ..options(Placement::caller_and_threads(1, 1))
     };
     let disk = SimDisk::new();
@@ -302,9 +310,17 @@ fn a_thread_makes_snapshots_beside_the_exchange() {
     assert!(made.commands > 500, "{made:?}");
     let commands = exchange.number();
     drop(exchange);
-    let (_, recovered) = Exchange::open_in(disk, beside(), |_| ()).expect("it opens");
+    let opened = Exchange::open_in(disk.clone(), beside(), |_| ());
+    let (exchange, recovered) = opened.expect("it opens");
     assert_eq!(recovered.commands, commands);
     assert!(recovered.snapshot.expect("there is one").commands >= made.commands);
+    drop(exchange);
+    // Each is, byte for byte, what the journal gives.
+    let mut history = History::open_in(disk).expect("there is an exchange");
+    while history.step(|_| ()) {}
+    assert!(history.snapshots() >= 3);
+    let wrong: Vec<String> = history.wrong().iter().map(ToString::to_string).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Snapshots of all that is durable, made beside the exchange and without stopping it.
 //!
-//! A thread reads the newest whole snapshot, executes the journal after it as recovery does, up to
-//! a command of which the live exchange gave its digest, compares, and writes the next. So each
-//! snapshot is read before the one after the next is relied on, by the code that would read it
-//! after a crash. When the new one is durable, all but the newest few go, and the journal before
-//! the oldest of these.
+//! A thread reads the newest whole snapshot, copies the sessions and reports of the live exchange
+//! ([`table_copy`](super::table_copy)), executes the journal after the snapshot up to a command of
+//! which the live exchange gave its digest, compares, and writes the next. So each snapshot is read
+//! before the one after the next is relied on, by the code that would read it after a crash. When
+//! the new one is durable, all but the newest few go, and the journal before the oldest of these.
 
 mod disk;
 mod file;
@@ -33,7 +33,7 @@ pub use self::outcome::{ArchiveStats, SnapshotMade, SnapshotStats};
 pub(super) use self::writer::Writer;
 use super::error::SnapshotFailed;
 use super::options::{SessionLimits, SnapshotOptions};
-use super::tables::Tables;
+use super::tables::{Reports, Tables};
 use crate::digest::Digest;
 use crate::engine::state::State;
 
@@ -58,7 +58,7 @@ pub(super) fn all_of(
 pub(super) struct Snapshots<S: Storage> {
     pub(super) writer: Writer<S>,
     stats: Arc<Mutex<SnapshotStats>>,
-    orders: Option<SyncSender<Digest>>,
+    orders: Option<SyncSender<Reports>>,
     thread: Option<JoinHandle<()>>,
     options: SnapshotOptions,
     /// When the next one is due, by bytes and by time.
@@ -113,24 +113,25 @@ impl<S: Storage> Snapshots<S> {
         self.due_at.is_some_and(|due| Instant::now() >= due)
     }
 
-    /// Has one made of what is published by now.
-    pub(super) fn ask(&mut self, published: Digest, bytes: u64) {
+    /// Has one made of what is published by now, which is this number of commands, or by some later
+    /// moment.
+    pub(super) fn ask(&mut self, commands: u64, tables: &Reports, bytes: u64) {
         self.due_bytes = bytes.saturating_add(self.options.every_bytes);
         self.due_at = Instant::now().checked_add(self.options.every);
         // One that failed is made when it is asked for again.
-        if published.outcomes() <= self.asked && lock(&self.stats).failed.is_none() {
+        if commands <= self.asked && lock(&self.stats).failed.is_none() {
             return;
         }
         match &self.orders {
             // One that waits, while another is being made, is enough.
             Some(orders) => {
-                if orders.try_send(published).is_ok() {
-                    self.asked = published.outcomes();
+                if orders.try_send(tables.clone()).is_ok() {
+                    self.asked = commands;
                 }
             }
             None => {
-                self.asked = published.outcomes();
-                make_one(&self.writer, published, &self.stats);
+                self.asked = commands;
+                make_one(&self.writer, tables, &self.stats);
             }
         }
     }
@@ -164,17 +165,17 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn run<S: Storage>(writer: &Writer<S>, orders: &Receiver<Digest>, stats: &Mutex<SnapshotStats>) {
-    for published in orders {
+fn run<S: Storage>(writer: &Writer<S>, orders: &Receiver<Reports>, stats: &Mutex<SnapshotStats>) {
+    for tables in orders {
         lock(stats).is_running = true;
-        make_one(writer, published, stats);
+        make_one(writer, &tables, stats);
         lock(stats).is_running = false;
     }
 }
 
-fn make_one<S: Storage>(writer: &Writer<S>, published: Digest, stats: &Mutex<SnapshotStats>) {
+fn make_one<S: Storage>(writer: &Writer<S>, tables: &Reports, stats: &Mutex<SnapshotStats>) {
     // The exchange goes on without it, and says so.
-    let made = catch_unwind(AssertUnwindSafe(|| writer.make(published)))
+    let made = catch_unwind(AssertUnwindSafe(|| writer.make(tables)))
         .unwrap_or_else(|panic| Err(SnapshotFailed::panicked(&*panic)));
     let mut stats = lock(stats);
     match made {

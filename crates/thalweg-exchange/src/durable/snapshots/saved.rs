@@ -68,6 +68,7 @@ fn session(fields: &mut Fields<'_>, commands: u64) -> Result<Session, SnapshotFl
         last_executed,
         gone_until,
         answers: Default::default(),
+        since: 0,
     };
     let mut before = (gone_until, None);
     for _ in 0..count {
@@ -134,6 +135,7 @@ pub(super) fn restore_reports(bytes: &[u8], into: &mut ReportTable) -> Result<()
             user,
             next,
             kept: Default::default(),
+            since: 0,
         };
         for _ in 0..count {
             let frame = *fields.take::<REPORT_BYTES>()?;

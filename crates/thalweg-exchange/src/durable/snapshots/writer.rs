@@ -16,7 +16,7 @@ use crate::durable::error::{OpenError, SnapshotFailed};
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::{Image, Replayer};
-use crate::durable::tables::Tables;
+use crate::durable::tables::{Reports, Tables};
 use crate::engine::state::State;
 
 /// The writer of snapshots.
@@ -49,14 +49,11 @@ impl<S: Storage> Clone for Writer<S> {
 }
 
 impl<S: Storage> Writer<S> {
-    /// Makes the snapshot after the number of commands that the digest has. Returns `None` where
-    /// there is one as new.
-    pub(super) fn make(&self, live: Digest) -> Result<Option<SnapshotMade>, SnapshotFailed> {
+    /// Makes the snapshot of an exchange with these tables. Returns `None` where there is one as
+    /// new.
+    pub(super) fn make(&self, live: &Reports) -> Result<Option<SnapshotMade>, SnapshotFailed> {
         let began = Instant::now();
         assert!(!self.faults.has(Seeded::PanicInSnapshot), "a seeded fault");
-        let commands = live.outcomes();
-        // Commands that are not synced may be ahead of the disk.
-        let _durable = self.journal.commit(Lsn::new(commands))?;
         let place = self.storage.place();
         let found = newest(&self.storage, self.identity, &self.limits)?;
         let found = found.ok_or_else(|| OpenError::NoRules {
@@ -64,14 +61,22 @@ impl<S: Storage> Writer<S> {
         })?;
         self.note_damaged(&found.skipped);
         let mut image = found.image;
-        if image.number >= commands {
+        if image.number >= live.lock().noted.outcomes() {
             return Ok(None);
         }
+        // They were whole, and give their memory to the copy.
+        image.tables = Tables::new(&self.limits);
+        let copy = live.copied(&self.limits, || self.is_closing());
+        let (from, tables) = copy.ok_or(SnapshotFailed::Closed)?;
+        let live = tables.noted;
+        let commands = live.outcomes();
+        image.tables = tables;
+        // Commands that are not synced may be ahead of the disk.
+        let _durable = self.journal.commit(Lsn::new(commands))?;
         let mut reader = self.journal.follow(Lsn::new(image.number + 1))?;
-        let mut replayer = Replayer::default();
+        let mut replayer = Replayer::with_tables_from(from);
         while image.number < commands {
-            // ORDERING: Relaxed; a wish, by which nothing else is read.
-            if self.is_closing.load(Ordering::Relaxed) {
+            if self.is_closing() {
                 return Err(SnapshotFailed::Closed);
             }
             let is_final = reader.is_final();
@@ -90,6 +95,11 @@ impl<S: Storage> Writer<S> {
         }
         let Image { state, tables, .. } = &image;
         self.write(state, tables, live, began).map(Some)
+    }
+
+    fn is_closing(&self) -> bool {
+        // ORDERING: Relaxed; a wish, by which nothing else is read.
+        self.is_closing.load(Ordering::Relaxed)
     }
 
     /// Writes the last snapshot of an exchange, unless there is one that is as new.
