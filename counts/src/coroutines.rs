@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use thalweg_task::fiber::{StackError, StackOptions, StackPool};
-use thalweg_task::{Core, Family, Local, SlotRx, SlotTx, Task, TaskError, slot};
+use thalweg_task::{Core, Family, Local, SlotReceiver, SlotSender, Task, TaskError, slot};
 
 /// A value to send.
 pub trait Message: 'static {
@@ -71,14 +71,14 @@ impl Seen {
     }
 }
 
-async fn listen<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Seen>) {
+async fn listen<M: Message, F: Family>(mut rx: SlotReceiver<M, F>, seen: Rc<Seen>) {
     while let Ok(message) = rx.recv().await {
         seen.take(message.number());
     }
 }
 
 /// Where a task leaves the sender of its next message.
-type Desk = Rc<Cell<Option<SlotTx<u64, Local>>>>;
+type Desk = Rc<Cell<Option<SlotSender<u64, Local>>>>;
 
 async fn listen_anew(desk: Desk, seen: Rc<Seen>) {
     loop {
@@ -144,7 +144,7 @@ impl Anew {
 #[derive(Debug)]
 pub struct Lines<M, F: Family> {
     counted: Rc<()>,
-    txs: Vec<SlotTx<M, F>>,
+    txs: Vec<SlotSender<M, F>>,
     seen: Rc<Seen>,
     core: Core,
 }
@@ -181,7 +181,7 @@ impl<M: Message, F: Family> Lines<M, F> {
         failed.map_or(Ok(lines), Err)
     }
 
-    fn of(count: usize, mut spawn: impl FnMut(&Core, SlotRx<M, F>, Rc<Seen>)) -> Self {
+    fn of(count: usize, mut spawn: impl FnMut(&Core, SlotReceiver<M, F>, Rc<Seen>)) -> Self {
         let (core, seen) = (Core::new(), Rc::new(Seen::default()));
         let line = |_| {
             let (tx, rx) = slot::<M, F>();
@@ -240,7 +240,7 @@ impl<M: Message, F: Family> Lines<M, F> {
 /// One task that waits for a slot, and the sender.
 #[derive(Debug)]
 pub struct Line<M, F: Family> {
-    tx: SlotTx<M, F>,
+    tx: SlotSender<M, F>,
     counted: Rc<()>,
     _core: Core,
 }
@@ -314,7 +314,7 @@ impl Spawner {
     }
 
     #[inline(always)]
-    fn waiting(&self, number: u64) -> (SlotTx<u64, Local>, Task<u64>) {
+    fn waiting(&self, number: u64) -> (SlotSender<u64, Local>, Task<u64>) {
         let (tx, mut rx) = slot::<u64, Local>();
         let task = self.core.spawn(async move {
             let end = rx.recv().await;

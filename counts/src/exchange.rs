@@ -91,7 +91,7 @@ impl Exchange {
 
     fn place_beside(&mut self, order: Option<ConditionalOrder>) {
         if let Some(order) = order {
-            self.apply(&Command::PlaceWith(order.into()));
+            self.apply(&Command::PlaceConditional(order.into()));
         }
     }
 

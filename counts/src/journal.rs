@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::io;
 
 use thalweg_journal::{
-    AppendBuffer, GroupCommit, Journal, JournalOptions, Storage, StorageFile, Syncing,
+    AppendBuffer, GroupCommit, Journal, JournalOptions, Storage, StorageFile, WriteSync,
 };
 
 use super::{Cases, Work, rounds};
@@ -84,7 +84,7 @@ impl StorageFile for Nothing {
         into.fill(0);
         Ok(into.len())
     }
-    fn write_at(&self, _: u64, data: &[u8], _: Syncing) -> io::Result<usize> {
+    fn write_at(&self, _: u64, data: &[u8], _: WriteSync) -> io::Result<usize> {
         Ok(black_box(data).len())
     }
     fn sync(&self) -> io::Result<()> {

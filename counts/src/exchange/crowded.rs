@@ -60,7 +60,7 @@ fn refused(order_type: OrderType) -> Work {
         let ask = place(number, Action::Ask, price, 1);
         exchange.apply(&Command::Place(ask));
     }
-    exchange.apply(&Command::PlaceWith(stop().into()));
+    exchange.apply(&Command::PlaceConditional(stop().into()));
     let taker = place(CROWD, Action::Bid, RESERVE, CROWD as i64 + 1);
     let taker = Command::Place(Place {
         order_type,
@@ -83,7 +83,7 @@ fn report_of_one() -> Work {
     for number in others.take(CROWD as usize).chain([0]) {
         let place = place(number, Action::Bid, RESERVE, 1);
         let stop = ConditionalOrder { place, ..stop() };
-        exchange.apply(&Command::PlaceWith(stop.into()));
+        exchange.apply(&Command::PlaceConditional(stop.into()));
     }
     let ask = place(users, Action::Ask, behind(Action::Ask, 1), 1);
     exchange.apply(&Command::Place(ask));

@@ -1,6 +1,6 @@
 //! `thalweg exchange conform`.
 
-use crate::arguments::values::{self, Format, Place, RulesName, service_options};
+use crate::arguments::values::{self, Format, Place, RulesSetting, service_options};
 use crate::failure::{Failure, Finding, RunError};
 use crate::input::lines::Lines;
 use crate::message::{counted, shown};
@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
+use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, Served, Summary};
 use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::stream::Recording;
 use thalweg_exchange::{Rules, State};
@@ -32,8 +32,8 @@ pub(crate) struct Conform {
     pub(crate) files: Vec<PathBuf>,
 
     /// Rules of the exchange
-    #[arg(long, value_enum, default_value_t = RulesName::Reference)]
-    pub(crate) rules: RulesName,
+    #[arg(long, value_enum, default_value_t = RulesSetting::Reference)]
+    pub(crate) rules: RulesSetting,
 
     /// Run the stages as a pipeline: inline, threads:1, threads:2, or auto. Without this, the
     /// engine executes one command after another
@@ -126,7 +126,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
 
 fn check(
     file: &Path,
-    rules: RulesName,
+    rules: RulesSetting,
     service: Option<&ServiceOptions>,
 ) -> Result<Verdict, Failure> {
     let mut lines = Lines::open(file, Notes::new(false))?;
@@ -137,8 +137,8 @@ fn check(
         .map_err(CheckError::from)
         .map(|recorded| {
             let rules = match rules {
-                RulesName::Reference => recorded.rules(),
-                RulesName::Default => {
+                RulesSetting::Reference => recorded.rules(),
+                RulesSetting::Default => {
                     Rules::default().with_margin_trading(recorded.margin_trading())
                 }
             };
@@ -156,7 +156,7 @@ fn check(
     let name = lines.name().to_owned();
     match compared {
         Ok(summary) => Ok(agreement(name, &summary)),
-        Err(CheckError::Disagreement(found)) => {
+        Err(CheckError::Mismatch(found)) => {
             lines.intact(found.line)?;
             Ok(disagreement(name, *found))
         }
@@ -180,7 +180,7 @@ fn agreement(file: String, summary: &Summary) -> Verdict {
     }
 }
 
-fn disagreement(file: String, found: Disagreement) -> Verdict {
+fn disagreement(file: String, found: Mismatch) -> Verdict {
     let difference = Difference {
         line: found.line,
         expected: found.expected,

@@ -11,8 +11,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::durable::{
-    Exchange, Files, History, Options, Origin, Recorded, SnapshotOptions, Storage, SyncMode, Wrong,
-    newest_header,
+    Exchange, Files, History, HistoryFault, Options, Origin, Recorded, SnapshotOptions, Storage,
+    SyncMode, newest_header,
 };
 use thalweg_exchange::session::ReportNumber;
 
@@ -263,7 +263,7 @@ fn verify(asked: &Verify) -> Result<Finding, Failure> {
     }
     bar.finish_and_clear();
     let advice = history.wrong().iter().find_map(|wrong| match wrong {
-        Wrong::Journal(error) => failure::advice_on_exchange(error),
+        HistoryFault::Journal(error) => failure::advice_on_exchange(error),
         _ => None,
     });
     let found = Found {

@@ -359,7 +359,7 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::Resume { .. } => "resume",
         Command::AddSymbols(_) => "add_symbols",
         Command::AddAccounts(_) => "add_accounts",
-        Command::PlaceWith(_) => "place_with",
+        Command::PlaceConditional(_) => "place_with",
         Command::CancelAll { .. } => "cancel_all",
         Command::Disconnect { .. } => "disconnect",
         Command::Clock { .. } => "clock",

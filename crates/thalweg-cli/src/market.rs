@@ -1,6 +1,6 @@
 //! The market of `thalweg exchange serve --market`.
 
-use crate::arguments::values::{self, RulesName};
+use crate::arguments::values::{self, RulesSetting};
 use crate::beginning::{Beginning, Found, Span, beginning};
 use crate::conditions::ConditionOptions;
 use crate::failure::Failure;
@@ -18,7 +18,7 @@ use thalweg_hash::xxh64;
 use thalweg_server::conditions::Conditions;
 use thalweg_server::demo::Demo;
 use thalweg_server::flow::{
-    FLOW_USERS, Flow, FlowEvent, MadeUp, Pace, Recorded, Source, TimedEvent, rich_users,
+    FLOW_USERS, Flow, FlowEvent, GeneratedMarket, Pace, Recorded, Source, TimedEvent, rich_users,
 };
 
 /// The time between two commands of a recording without times.
@@ -80,8 +80,8 @@ impl MarketOptions {
     /// Returns the errors of the file, and of options that do not fit the market.
     pub(crate) fn open(&self, is_demo: bool, is_reference: bool) -> Result<Option<Flow>, Failure> {
         let rules = match is_reference {
-            true => RulesName::Reference,
-            false => RulesName::Default,
+            true => RulesSetting::Reference,
+            false => RulesSetting::Default,
         };
         let guests = match is_demo {
             true => Demo::guests().to_vec(),
@@ -125,7 +125,7 @@ impl MarketOptions {
 
     fn made_up(&self, symbols: &[SymbolSpec], guests: &[UserId]) -> Result<Flow, Failure> {
         let seed = self.seed.unwrap_or(SEED);
-        let market = MadeUp::new(seed, symbols, guests);
+        let market = GeneratedMarket::new(seed, symbols, guests);
         let span = Span {
             began_ns: None,
             length_ns: u64::MAX,
@@ -134,7 +134,7 @@ impl MarketOptions {
         let from = match self.found(span)? {
             None => market.opening(),
             Some(Found::Event(event)) => event,
-            Some(Found::AfterNs(after_ns)) => MadeUp::event_after(after_ns),
+            Some(Found::AfterNs(after_ns)) => GeneratedMarket::event_after(after_ns),
         };
         Ok(Flow {
             name: "made-up".to_owned(),
@@ -143,12 +143,17 @@ impl MarketOptions {
                 speed: self.speed.0,
                 from,
             },
-            source: Source::MadeUp(market),
+            source: Source::GeneratedMarket(market),
             conditions: self.conditions()?,
         })
     }
 
-    fn recorded(&self, file: &Path, rules: RulesName, guests: &[UserId]) -> Result<Flow, Failure> {
+    fn recorded(
+        &self,
+        file: &Path,
+        rules: RulesSetting,
+        guests: &[UserId],
+    ) -> Result<Flow, Failure> {
         let options = Intended::whole(file.to_owned(), self.books.clone(), rules);
         let conditions = self.conditions()?;
         let notes = Notes::new(false);
@@ -353,7 +358,7 @@ fn own(user: UserId) -> Result<UserId, String> {
 fn take_over(command: &mut Command) -> Result<bool, String> {
     match command {
         Command::Place(place) => place.uid = own(place.uid)?,
-        Command::PlaceWith(order) => {
+        Command::PlaceConditional(order) => {
             let order = Arc::make_mut(order);
             order.place.uid = own(order.place.uid)?;
         }

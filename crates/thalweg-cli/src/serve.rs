@@ -182,7 +182,7 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
     }
     let mut config = configuration(options)?;
     let replication = replication_options(options, &config)?;
-    let is_reference = matches!(config.exchange.rules, config::RulesName::Reference);
+    let is_reference = matches!(config.exchange.rules, config::RulesSetting::Reference);
     let flow = options.market.open(options.demo, is_reference)?;
     if replication.is_some() && flow.is_some() {
         let text = "a replica has no market beside its sessions: leave out --market";

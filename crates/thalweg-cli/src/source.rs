@@ -1,6 +1,6 @@
 //! The commands of a run: made up, or read from a file.
 
-use crate::arguments::values::{self, FormatIn, RulesName};
+use crate::arguments::values::{self, FormatIn, RulesSetting};
 use crate::failure::Failure;
 use crate::feed::{Begin, Feed, Part, Sizes};
 use crate::flow;
@@ -48,7 +48,7 @@ pub(crate) struct Intended {
 
     /// Rules of the exchange
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) rules: RulesName,
+    pub(crate) rules: RulesSetting,
 
     /// Costs of waiting, as `thalweg machine --output` wrote them: waits begin with these
     #[arg(long, value_name = "FILE")]
@@ -65,7 +65,7 @@ pub(crate) struct Intended {
 
 impl Intended {
     /// Returns the options that choose all commands of a file.
-    pub(crate) fn whole(file: PathBuf, books: Option<PathBuf>, rules: RulesName) -> Intended {
+    pub(crate) fn whole(file: PathBuf, books: Option<PathBuf>, rules: RulesSetting) -> Intended {
         Intended {
             file: Some(file),
             format_in: FormatIn::Auto,
@@ -424,10 +424,10 @@ fn books_beside(messages: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the rules of this name.
-fn rules(name: RulesName) -> Rules {
+fn rules(name: RulesSetting) -> Rules {
     match name {
-        RulesName::Default => Rules::default(),
-        RulesName::Reference => Rules::REFERENCE,
+        RulesSetting::Default => Rules::default(),
+        RulesSetting::Reference => Rules::REFERENCE,
     }
 }
 

@@ -78,7 +78,7 @@ impl Connection {
         let until = Instant::now().checked_add(options.connect_within);
         loop {
             let reason = match self.establish().await {
-                Err(reason) if reason.may_return() => reason,
+                Err(reason) if reason.is_retryable() => reason,
                 begun => return begun,
             };
             if until.is_some_and(|until| Instant::now() + wait >= until) {
@@ -94,7 +94,7 @@ impl Connection {
         let end = loop {
             let reason = self.run_connection(&mut stream).await;
             self.protocol.disconnected();
-            if !reason.may_return() {
+            if !reason.is_retryable() {
                 break reason;
             }
             // Another one of several may have taken over.
@@ -178,7 +178,7 @@ impl Connection {
             wait = (wait * 2).min(self.protocol.options().retry_max);
             match self.attempt().await {
                 Ok(stream) => return Ok(stream),
-                Err(next) if next.may_return() => reason = next,
+                Err(next) if next.is_retryable() => reason = next,
                 Err(next) => return Err(next),
             }
         }
@@ -217,7 +217,7 @@ impl Connection {
         for _ in 1..addresses.len() {
             let address = addresses[self.address % addresses.len()];
             match self.establish_from(address.to_owned()).await {
-                Err(reason) if reason.may_return() => self.address += 1,
+                Err(reason) if reason.is_retryable() => self.address += 1,
                 established => return established,
             }
         }

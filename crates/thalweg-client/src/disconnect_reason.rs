@@ -105,7 +105,7 @@ pub enum DisconnectReason {
 impl DisconnectReason {
     /// Returns whether it makes sense to connect again: the other side may come back.
     #[must_use]
-    pub fn may_return(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Self::Connect { .. }
             | Self::NoWelcome { .. }
@@ -113,7 +113,7 @@ impl DisconnectReason {
             | Self::Closed
             | Self::Stale { .. }
             | Self::Silent { .. } => true,
-            Self::Bye { why, .. } => why.may_return(),
+            Self::Bye { why, .. } => why.is_retryable(),
             Self::NotAnExchange { answer, .. } => answer.is_empty(),
             _ => false,
         }

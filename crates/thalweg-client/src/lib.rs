@@ -38,7 +38,7 @@ pub use disconnect_reason::DisconnectReason;
 pub use event::{Event, Events};
 pub use options::Options;
 pub use outcome::{Closed, Outcome, Ticket};
-pub use store::{FileStore, MemoryStore, Remembered, SessionStore};
+pub use store::{FileStore, MemoryStore, SavedSession, SessionStore};
 pub use thalweg_exchange as exchange;
 #[doc(no_inline)]
 pub use thalweg_exchange::codec::session::{AdminCommand, SessionQuery, TradeCommand};

@@ -28,7 +28,7 @@ use crate::event::{Event, Seen};
 use crate::options::Options;
 use crate::outcome::{Done, Outcome};
 use crate::pending::Pending;
-use crate::store::{Remembered, SessionStore};
+use crate::store::{SavedSession, SessionStore};
 use crate::subscriptions::Subscriptions;
 
 /// The number of sequences that are saved as used at a time.
@@ -59,7 +59,7 @@ pub(crate) struct Protocol {
     role: Role,
     options: Options,
     store: Box<dyn SessionStore>,
-    remembered: Remembered,
+    remembered: SavedSession,
     seen: Arc<Seen>,
     /// The last sequence that was used.
     sequence: ClientSequence,

@@ -8,7 +8,7 @@ use thalweg_exchange::session::{ClientSequence, ReportNumber};
 
 /// The values that a session remembers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Remembered {
+pub struct SavedSession {
     /// The exchange that they belong to; `None` before the first connection.
     pub exchange: Option<u64>,
     /// No sequence above this one was ever used.
@@ -27,25 +27,25 @@ pub trait SessionStore: Send {
     ///
     /// # Errors
     /// Whatever keeps it from being read: the client does not connect then.
-    fn load(&mut self) -> io::Result<Remembered>;
+    fn load(&mut self) -> io::Result<SavedSession>;
 
     /// Saves it; when this returns, [`load`](Self::load) gives it, also after a restart.
     ///
     /// # Errors
     /// Whatever keeps it from being saved: the client closes then.
-    fn save(&mut self, remembered: &Remembered) -> io::Result<()>;
+    fn save(&mut self, remembered: &SavedSession) -> io::Result<()>;
 }
 
 /// A store in memory, which lasts as long as this value.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryStore(Remembered);
+pub struct MemoryStore(SavedSession);
 
 impl SessionStore for MemoryStore {
-    fn load(&mut self) -> io::Result<Remembered> {
+    fn load(&mut self) -> io::Result<SavedSession> {
         Ok(self.0)
     }
 
-    fn save(&mut self, remembered: &Remembered) -> io::Result<()> {
+    fn save(&mut self, remembered: &SavedSession) -> io::Result<()> {
         self.0 = *remembered;
         Ok(())
     }
@@ -78,7 +78,7 @@ impl FileStore {
         io::Error::new(io::ErrorKind::InvalidData, message)
     }
 
-    fn parse(&self, text: &str) -> io::Result<Remembered> {
+    fn parse(&self, text: &str) -> io::Result<SavedSession> {
         let mut lines = text.lines();
         if lines.next() != Some(HEADING) {
             return Err(self.wrong(1));
@@ -98,7 +98,7 @@ impl FileStore {
             "none" => None,
             number => Some(ReportNumber(number.parse().map_err(|_| self.wrong(4))?)),
         };
-        Ok(Remembered {
+        Ok(SavedSession {
             exchange,
             last_sequence: ClientSequence(last_sequence),
             last_report,
@@ -107,7 +107,7 @@ impl FileStore {
 }
 
 impl SessionStore for FileStore {
-    fn load(&mut self) -> io::Result<Remembered> {
+    fn load(&mut self) -> io::Result<SavedSession> {
         let mut text = String::new();
         let read = File::open(&self.path)
             .and_then(|file| file.take(STORE_BYTES_MAX + 1).read_to_string(&mut text));
@@ -117,12 +117,12 @@ impl SessionStore for FileStore {
                 Err(Self::named(&self.path, &io::Error::other(what)))
             }
             Ok(_) => self.parse(&text),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Remembered::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(SavedSession::default()),
             Err(error) => Err(Self::named(&self.path, &error)),
         }
     }
 
-    fn save(&mut self, remembered: &Remembered) -> io::Result<()> {
+    fn save(&mut self, remembered: &SavedSession) -> io::Result<()> {
         let none = || "none".to_owned();
         let exchange = remembered
             .exchange
@@ -157,11 +157,11 @@ mod tests {
         let path = folder.join("session");
         assert_eq!(
             FileStore::new(&path).load().expect("no file is none"),
-            Remembered::default()
+            SavedSession::default()
         );
         for remembered in [
-            Remembered::default(),
-            Remembered {
+            SavedSession::default(),
+            SavedSession {
                 exchange: Some(u64::MAX),
                 last_sequence: ClientSequence(7),
                 last_report: Some(ReportNumber(0)),
@@ -205,7 +205,7 @@ mod tests {
         );
         let nowhere = folder.join("no").join("session");
         let error = FileStore::new(&nowhere)
-            .save(&Remembered::default())
+            .save(&SavedSession::default())
             .expect_err("nowhere");
         assert!(
             error

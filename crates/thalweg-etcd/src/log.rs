@@ -12,7 +12,9 @@
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use thalweg_exchange::durable::replication::{Claim, CommandLog, LogError, Stored, Tail, Written};
+use thalweg_exchange::durable::replication::{
+    Claim, CommandLog, LogError, StoredBatch, Tail, WriteOutcome,
+};
 
 use crate::address::Address;
 use crate::endpoints::{CallError, Endpoints};
@@ -132,21 +134,26 @@ impl EtcdLog {
     }
 
     /// Sends a write, once.
-    fn write(&mut self, compare: &[Fields], success: &[Fields]) -> Written {
+    fn write(&mut self, compare: &[Fields], success: &[Fields]) -> WriteOutcome {
         self.write_bytes(compare, success, 0)
     }
 
     /// Sends a write of about this number of bytes, once.
-    fn write_bytes(&mut self, compare: &[Fields], success: &[Fields], bytes: usize) -> Written {
+    fn write_bytes(
+        &mut self,
+        compare: &[Fields],
+        success: &[Fields],
+        bytes: usize,
+    ) -> WriteOutcome {
         match self.transact(compare, success) {
             Ok(answer) => {
                 self.history.note(answer.revision, bytes);
                 match answer.holds {
-                    true => Written::Acked,
-                    false => Written::Fenced,
+                    true => WriteOutcome::Acked,
+                    false => WriteOutcome::Fenced,
                 }
             }
-            Err(error) => Written::Unknown(error.into_text()),
+            Err(error) => WriteOutcome::Unknown(error.into_text()),
         }
     }
 
@@ -227,7 +234,7 @@ impl EtcdLog {
         entries.into_iter().map(noted).collect()
     }
 
-    fn note(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+    fn note(&mut self, replica: &str, commands: u64, why: &str) -> WriteOutcome {
         let key = self.key(&format!("replica/{replica}"));
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default().as_millis();
@@ -265,8 +272,8 @@ impl EtcdLog {
         Ok(Some(found))
     }
 
-    fn stored(&self, entry: Entry) -> Result<Stored, LogError> {
-        Ok(Stored {
+    fn stored(&self, entry: Entry) -> Result<StoredBatch, LogError> {
+        Ok(StoredBatch {
             index: self.index_of(&entry.key)?,
             bytes: entry.value,
         })
@@ -284,7 +291,7 @@ fn index_in(text: &[u8]) -> Result<u64, LogError> {
 }
 
 impl CommandLog for EtcdLog {
-    fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> Written {
+    fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> WriteOutcome {
         let key = self.key("claim");
         let claim = put(&key, &new.encode());
         match seen {
@@ -302,7 +309,7 @@ impl CommandLog for EtcdLog {
         previous: Option<u64>,
         index: u64,
         batch: &[u8],
-    ) -> Written {
+    ) -> WriteOutcome {
         let (key, newest) = (self.batch_key(index), self.key("newest"));
         let compare = [
             has_value(&self.key("claim"), &claim.encode()),
@@ -316,7 +323,7 @@ impl CommandLog for EtcdLog {
         self.write_bytes(&compare, &puts, batch.len())
     }
 
-    fn beat(&mut self, claim: &Claim) -> Written {
+    fn beat(&mut self, claim: &Claim) -> WriteOutcome {
         self.beats += 1;
         let (claim_key, key) = (self.key("claim"), self.key("beat"));
         let beat = self.beats.to_string();
@@ -353,7 +360,7 @@ impl CommandLog for EtcdLog {
         })
     }
 
-    fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError> {
+    fn find(&mut self, at: u64) -> Result<Option<StoredBatch>, LogError> {
         let requests = [get(&self.batch_key(at)), get(&self.key("newest"))];
         let mut ranges = self.read_all(&requests)?.into_iter();
         let mut next = || ranges.next().unwrap_or_default().pop();
@@ -383,18 +390,18 @@ impl CommandLog for EtcdLog {
             .collect()
     }
 
-    fn forget(&mut self, claim: &Claim, before: u64) -> Written {
+    fn forget(&mut self, claim: &Claim, before: u64) -> WriteOutcome {
         let compare = [has_value(&self.key("claim"), &claim.encode())];
         let request = delete(&self.batch_key(0), &self.batch_key(before));
         self.write(&compare, &[request])
     }
 
-    fn note_position(&mut self, replica: &str, commands: u64) -> Written {
+    fn note_position(&mut self, replica: &str, commands: u64) -> WriteOutcome {
         self.compact_now_and_then();
         self.note(replica, commands, "")
     }
 
-    fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+    fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> WriteOutcome {
         self.note(replica, commands, &format!(" {why}"))
     }
 
@@ -403,7 +410,7 @@ impl CommandLog for EtcdLog {
         Ok(noted.map(|one| (one.replica, one.commands)).collect())
     }
 
-    fn note_peer(&mut self, replica: &str, place: &str) -> Written {
+    fn note_peer(&mut self, replica: &str, place: &str) -> WriteOutcome {
         let key = self.key(&format!("peer/{replica}"));
         self.write(&[], &[put(&key, place.as_bytes())])
     }

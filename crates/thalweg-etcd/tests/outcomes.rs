@@ -16,7 +16,7 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use thalweg_etcd::{Address, EtcdLog};
-use thalweg_exchange::durable::replication::{Claim, CommandLog, Start, Written};
+use thalweg_exchange::durable::replication::{Claim, CommandLog, Start, WriteOutcome};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -343,8 +343,14 @@ fn claim() -> Claim {
 fn an_append_is_one_transaction_that_compares_the_claim_and_the_place() {
     let (member, bodies) = member(vec![body(YES), body(NO)]);
     let mut log = log(&[&member]);
-    assert_eq!(log.append(&claim(), Some(9), 10, b"batch"), Written::Acked);
-    assert_eq!(log.append(&claim(), Some(9), 10, b"batch"), Written::Fenced);
+    assert_eq!(
+        log.append(&claim(), Some(9), 10, b"batch"),
+        WriteOutcome::Acked
+    );
+    assert_eq!(
+        log.append(&claim(), Some(9), 10, b"batch"),
+        WriteOutcome::Fenced
+    );
     let body = bodies.recv().expect("a request");
     let compare: Vec<_> = all(&body, 1).iter().map(|one| fields(one)).collect();
     let (bytes, number) = (|text: &[u8]| Value::Bytes(text.to_vec()), Value::Number);
@@ -406,7 +412,7 @@ fn a_write_without_a_clear_answer_is_unknown_and_is_sent_once() {
         let (second, second_bodies) = member(vec![body(YES)]);
         let mut log = log(&[&first, &second]);
         let written = log.append(&claim(), Some(9), 10, b"batch");
-        let Written::Unknown(text) = written else {
+        let WriteOutcome::Unknown(text) = written else {
             panic!("{written:?}, where {why} is expected");
         };
         assert!(text.contains(why), "{text}");
@@ -437,8 +443,8 @@ fn a_status_that_each_member_would_give_keeps_the_connection() {
         let (second, others) = member(vec![body(YES)]);
         let mut log = log(&[&first, &second]);
         let written = log.beat(&claim());
-        assert!(matches!(written, Written::Unknown(_)), "{written:?}");
-        assert_eq!(log.beat(&claim()), Written::Acked);
+        assert!(matches!(written, WriteOutcome::Unknown(_)), "{written:?}");
+        assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
         assert_eq!(others.try_iter().count(), usize::from(!is_kept), "{code}");
     }
 }
@@ -449,7 +455,7 @@ fn a_connection_that_was_closed_meanwhile_is_made_again() {
     let first = start_and_note(move |_| Some(Answer::Last(YES.to_vec())), sender);
     let mut log = log(&[&first]);
     for _ in 0..3 {
-        assert_eq!(log.beat(&claim()), Written::Acked);
+        assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
         closed.recv().expect("it is closed");
     }
 }
@@ -464,7 +470,7 @@ fn a_port_of_another_protocol_is_named() {
         stream.write_all(answer).expect("the client reads");
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let Written::Unknown(text) = log(&[&address]).beat(&claim()) else {
+    let WriteOutcome::Unknown(text) = log(&[&address]).beat(&claim()) else {
         panic!("it has not answered");
     };
     assert!(text.contains("does not speak gRPC"), "{text}");
@@ -482,16 +488,16 @@ fn no_append_waits_until_the_history_is_given_up() {
     let batch = vec![5; 256 << 10];
     for index in 1..=256 {
         let written = log.append(&claim(), Some(index - 1), index, &batch);
-        assert_eq!(written, Written::Acked);
+        assert_eq!(written, WriteOutcome::Acked);
     }
     let appended: Vec<_> = bodies.try_iter().collect();
     assert_eq!(appended.len(), 256, "one call each");
     assert!(appended.iter().all(|(_, length)| *length > batch.len()));
-    assert_eq!(log.note_position("a:1", 5), Written::Acked);
+    assert_eq!(log.note_position("a:1", 5), WriteOutcome::Acked);
     let noted = bodies.try_iter().map(|(first, _)| first);
     // A revision; then a write.
     assert_eq!(noted.collect::<Vec<_>>(), [0x08, 0x12]);
-    assert_eq!(log.note_position("a:1", 5), Written::Acked);
+    assert_eq!(log.note_position("a:1", 5), WriteOutcome::Acked);
     assert_eq!(bodies.try_iter().count(), 1);
 }
 
@@ -515,9 +521,12 @@ fn an_entry_without_its_key_is_an_error() {
 fn a_member_that_cannot_be_reached_is_passed_over() {
     let address = thalweg_testkit::refusing().to_string();
     let (second, _bodies) = member(vec![body(YES)]);
-    assert_eq!(log(&[&address, &second]).beat(&claim()), Written::Acked);
+    assert_eq!(
+        log(&[&address, &second]).beat(&claim()),
+        WriteOutcome::Acked
+    );
     let written = log(&[&address]).beat(&claim());
-    let Written::Unknown(text) = written else {
+    let WriteOutcome::Unknown(text) = written else {
         panic!("{written:?}");
     };
     assert!(

@@ -35,7 +35,7 @@ pub enum Command {
     Place(Place),
     /// A new order with conditions: stop, iceberg, good till time. Shared, since it is large and
     /// rare.
-    PlaceWith(Arc<ConditionalOrder>),
+    PlaceConditional(Arc<ConditionalOrder>),
     /// Takes an order out of its book.
     Cancel {
         /// Its owner.
@@ -347,7 +347,7 @@ impl Command {
     pub fn place(&self) -> Option<&Place> {
         match self {
             Self::Place(place) => Some(place),
-            Self::PlaceWith(order) => Some(&order.place),
+            Self::PlaceConditional(order) => Some(&order.place),
             _ => None,
         }
     }
@@ -358,7 +358,7 @@ impl Command {
     pub fn symbol(&self) -> Option<SymbolId> {
         match self {
             Self::Place(place) => Some(place.symbol),
-            Self::PlaceWith(order) => Some(order.place.symbol),
+            Self::PlaceConditional(order) => Some(order.place.symbol),
             Self::Amend(amend) => Some(amend.symbol),
             Self::Cancel { symbol, .. }
             | Self::Move { symbol, .. }
@@ -373,7 +373,7 @@ impl Command {
     pub fn uid(&self) -> Option<UserId> {
         match self {
             Self::Place(place) => Some(place.uid),
-            Self::PlaceWith(order) => Some(order.place.uid),
+            Self::PlaceConditional(order) => Some(order.place.uid),
             Self::Amend(amend) => Some(amend.uid),
             Self::Cancel { uid, .. }
             | Self::Move { uid, .. }

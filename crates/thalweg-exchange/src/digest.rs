@@ -28,7 +28,7 @@ use crate::codec::kind;
 use crate::command::{
     AccountSpec, Amend, Command, ConditionalOrder, Place, SymbolSpec, UserLimits,
 };
-use crate::event::{Event, Events, Moved, Standing};
+use crate::event::{Event, Events, MovedOrder, TopOfBook};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -113,8 +113,8 @@ impl Digest {
         if let Some(moved) = events.moved() {
             value = chain(value, of_moved(moved));
         }
-        if !events.standings().is_empty() || events.standing().is_some() {
-            value = fold_standings(value, events);
+        if !events.tops_of_book().is_empty() || events.top_of_book().is_some() {
+            value = fold_tops_of_book(value, events);
         }
         self.value = value;
         self.outcomes += 1;
@@ -306,19 +306,19 @@ fn of_rare_event(event: &Event) -> u64 {
 /// How futures books stand: the one of the command's symbol, then those of others. Not inlined: six
 /// instructions less for a command without (callgrind, as above).
 #[inline(never)]
-fn fold_standings(mut value: u64, events: &Events) -> u64 {
-    if let Some(standing) = events.standing() {
-        value = chain(value, of_standing(7, standing));
+fn fold_tops_of_book(mut value: u64, events: &Events) -> u64 {
+    if let Some(top_of_book) = events.top_of_book() {
+        value = chain(value, of_top_of_book(7, top_of_book));
     }
-    for (symbol, standing) in events.standings() {
+    for (symbol, top_of_book) in events.tops_of_book() {
         let what = 8 | u64::from(symbol.0 as u32) << 32;
-        value = chain(value, of_standing(what, standing));
+        value = chain(value, of_top_of_book(what, top_of_book));
     }
     value
 }
 
-fn of_standing(what: u64, standing: &Standing) -> u64 {
-    let Standing { ask, bid } = *standing;
+fn of_top_of_book(what: u64, top_of_book: &TopOfBook) -> u64 {
+    let TopOfBook { ask, bid } = *top_of_book;
     let there = [ask, bid].map(|price| u64::from(price.is_some()));
     let what = what | there[0] << 8 | there[1] << 9;
     let [ask, bid] = [ask, bid].map(Option::unwrap_or_default);
@@ -327,8 +327,8 @@ fn of_standing(what: u64, standing: &Standing) -> u64 {
 
 /// How an order stood before it was moved.
 #[inline]
-const fn of_moved(moved: &Moved) -> u64 {
-    let Moved {
+const fn of_moved(moved: &MovedOrder) -> u64 {
+    let MovedOrder {
         action,
         price,
         left,
@@ -346,10 +346,10 @@ fn of_command(command: &Command, result: ResultCode) -> u64 {
     let first = |kind: u8| u64::from(kind) << 8 | result;
     match *command {
         Command::Place(ref place) => of_place(first(kind::PLACE), place),
-        Command::PlaceWith(ref order) if order.has_conditions() => {
+        Command::PlaceConditional(ref order) if order.has_conditions() => {
             of_conditional(first(kind::PLACE_WITH), order)
         }
-        Command::PlaceWith(ref order) => of_place(first(kind::PLACE), &order.place),
+        Command::PlaceConditional(ref order) => of_place(first(kind::PLACE), &order.place),
         Command::Cancel {
             uid,
             symbol,
@@ -586,11 +586,11 @@ mod tests {
         events
     }
 
-    fn standing(ask: Option<i64>, bid: Option<i64>, moved: Option<(i64, i64)>) -> Events {
+    fn top_of_book(ask: Option<i64>, bid: Option<i64>, moved: Option<(i64, i64)>) -> Events {
         let mut events = Events::new();
-        events.set_standing(Standing { ask, bid });
+        events.set_top_of_book(TopOfBook { ask, bid });
         if let Some((price, left)) = moved {
-            events.set_moved(Moved {
+            events.set_moved(MovedOrder {
                 action: Action::Ask,
                 price,
                 left,
@@ -663,13 +663,13 @@ mod tests {
         for ask in [None, Some(0), Some(1)] {
             for bid in [None, Some(0), Some(1)] {
                 for moved in [None, Some((0, 0)), Some((0, 1)), Some((1, 0))] {
-                    variants.push(standing(ask, bid, moved));
+                    variants.push(top_of_book(ask, bid, moved));
                 }
             }
         }
         for symbol in [SymbolId(1), SymbolId(2)] {
             let mut events = Events::new();
-            events.add_standing(symbol, Standing::default());
+            events.add_top_of_book(symbol, TopOfBook::default());
             variants.push(events);
         }
         variants.extend(RejectReason::ALL.into_iter().skip(6).map(rejected));

@@ -151,7 +151,7 @@ const _: () = assert!(size_of::<Event>() == 64, "a cache line");
 /// needs them beside the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Standing {
+pub struct TopOfBook {
     /// The best price of a resting sell order.
     pub ask: Option<i64>,
     /// The best price of a resting buy order.
@@ -161,7 +161,7 @@ pub struct Standing {
 /// An order before a command changed its price. A move has no event of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-pub struct Moved {
+pub struct MovedOrder {
     /// Its side.
     pub action: Action,
     /// Its price.
@@ -188,9 +188,9 @@ pub(crate) struct Reduced {
 #[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<Event>,
-    moved: Option<Moved>,
-    standing: Option<Standing>,
-    standings: Vec<(SymbolId, Standing)>,
+    moved: Option<MovedOrder>,
+    top_of_book: Option<TopOfBook>,
+    tops_of_book: Vec<(SymbolId, TopOfBook)>,
     /// For settlement, the slot where the owner of each event's order may be kept; the default
     /// where no hint was given, and only as long as the list has room.
     hints: Vec<UserHint>,
@@ -207,10 +207,10 @@ pub struct Events {
 impl PartialEq for Events {
     /// Hints are no part of what happened, and levels follow from it.
     fn eq(&self, other: &Self) -> bool {
-        let beside = |of: &Self| (of.moved, of.standing);
+        let beside = |of: &Self| (of.moved, of.top_of_book);
         self.list == other.list
             && beside(self) == beside(other)
-            && self.standings == other.standings
+            && self.tops_of_book == other.tops_of_book
     }
 }
 
@@ -223,8 +223,8 @@ impl Events {
         Self {
             list: Vec::new(),
             moved: None,
-            standing: None,
-            standings: Vec::new(),
+            top_of_book: None,
+            tops_of_book: Vec::new(),
             hints: Vec::new(),
             visits: 0,
             is_unfinished: false,
@@ -293,7 +293,9 @@ impl Events {
     }
 
     /// Returns the events, the order before it was moved, and the levels.
-    pub(crate) fn split_levels(&mut self) -> (&[Event], Option<&Moved>, &mut Vec<LevelChange>) {
+    pub(crate) fn split_levels(
+        &mut self,
+    ) -> (&[Event], Option<&MovedOrder>, &mut Vec<LevelChange>) {
         (&self.list, self.moved.as_ref(), &mut self.levels)
     }
 
@@ -303,11 +305,11 @@ impl Events {
         &self.list
     }
 
-    /// Whether there is nothing but the list: no order was moved, and no book's standing is
+    /// Whether there is nothing but the list: no order was moved, and no book's top_of_book is
     /// reported.
     #[inline]
     pub(crate) fn is_list(&self) -> bool {
-        self.moved.is_none() && self.standing.is_none() && self.standings.is_empty()
+        self.moved.is_none() && self.top_of_book.is_none() && self.tops_of_book.is_empty()
     }
 
     /// Forgets the events, keeps the memory.
@@ -321,8 +323,8 @@ impl Events {
     pub(crate) fn begin(&mut self) {
         self.list.clear();
         self.moved = None;
-        self.standing = None;
-        self.standings.clear();
+        self.top_of_book = None;
+        self.tops_of_book.clear();
         self.visits = 0;
         self.is_unfinished = false;
     }
@@ -356,38 +358,38 @@ impl Events {
 
     /// Returns the command's order before it was moved; only after a successful move.
     #[must_use]
-    pub const fn moved(&self) -> Option<&Moved> {
+    pub const fn moved(&self) -> Option<&MovedOrder> {
         self.moved.as_ref()
     }
 
-    pub(crate) const fn set_moved(&mut self, moved: Moved) {
+    pub(crate) const fn set_moved(&mut self, moved: MovedOrder) {
         self.moved = Some(moved);
     }
 
     /// Returns the book's best prices; only after a successful order command in a futures symbol.
     #[must_use]
-    pub const fn standing(&self) -> Option<&Standing> {
-        self.standing.as_ref()
+    pub const fn top_of_book(&self) -> Option<&TopOfBook> {
+        self.top_of_book.as_ref()
     }
 
-    pub(crate) const fn set_standing(&mut self, standing: Standing) {
-        self.standing = Some(standing);
+    pub(crate) const fn set_top_of_book(&mut self, top_of_book: TopOfBook) {
+        self.top_of_book = Some(top_of_book);
     }
 
     /// Returns the best prices of the futures books from which a command that does not concern a
     /// single order removed orders.
     #[must_use]
-    pub fn standings(&self) -> &[(SymbolId, Standing)] {
-        &self.standings
+    pub fn tops_of_book(&self) -> &[(SymbolId, TopOfBook)] {
+        &self.tops_of_book
     }
 
-    pub(crate) fn add_standing(&mut self, symbol: SymbolId, standing: Standing) {
-        self.standings.push((symbol, standing));
+    pub(crate) fn add_top_of_book(&mut self, symbol: SymbolId, top_of_book: TopOfBook) {
+        self.tops_of_book.push((symbol, top_of_book));
     }
 
-    /// Makes room for exactly `standings` more standings.
-    pub(crate) fn reserve_standings(&mut self, standings: usize) {
-        self.standings.reserve_exact(standings);
+    /// Makes room for exactly `tops_of_book` more tops_of_book.
+    pub(crate) fn reserve_tops_of_book(&mut self, tops_of_book: usize) {
+        self.tops_of_book.reserve_exact(tops_of_book);
     }
 
     /// Makes room for exactly `events` more events.
@@ -418,7 +420,7 @@ impl Events {
     /// above that.
     #[inline]
     pub(crate) fn keep_room_for(&mut self, events: usize) {
-        // There is no standing without an event, so those have no more memory.
+        // There is no top_of_book without an event, so those have no more memory.
         if self.list.capacity() > events {
             self.shrink(events);
         }
@@ -431,7 +433,7 @@ impl Events {
         self.list.shrink_to(events);
         self.hints.truncate(events);
         self.hints.shrink_to_fit();
-        self.standings.shrink_to(events);
+        self.tops_of_book.shrink_to(events);
         self.levels.shrink_to(events);
     }
 

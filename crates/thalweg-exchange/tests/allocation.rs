@@ -282,7 +282,7 @@ fn a_stop_order_that_waits_takes_at_most_160_bytes() {
             let place = Place::limit(owner, SymbolId(3), Action::Bid, (trigger, 1));
             let flags = OrderFlags::NONE.with_cancel_on_disconnect();
             let order = ConditionalOrder::from(Place { flags, ..place }).with_trigger(trigger);
-            let result = counted.apply(&Command::PlaceWith(order.into()));
+            let result = counted.apply(&Command::PlaceConditional(order.into()));
             assert_eq!(result, ResultCode::Success);
             if COUNTS.contains(&number) {
                 held_at.push(held());

@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::GzDecoder;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::State;
-use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
+use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, Served, Summary};
 use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::stream::Recording;
 use thalweg_testkit::shared;
@@ -35,9 +35,9 @@ fn run(text: &str) -> Result<Summary, CheckError> {
     Checker::new(recorded, engine).run(|_| ())
 }
 
-fn disagreement(text: &str) -> Disagreement {
+fn disagreement(text: &str) -> Mismatch {
     match run(text) {
-        Err(CheckError::Disagreement(difference)) => *difference,
+        Err(CheckError::Mismatch(difference)) => *difference,
         other => panic!("expected a disagreement, got {other:?}"),
     }
 }
@@ -156,7 +156,7 @@ fn every_fault_in_a_line_is_caught_in_that_line() {
     let changed = with(&text, number, &["R,NEW"]);
     let options = ServiceOptions::placed(Placement::threads(2));
     match run_served(&changed, options) {
-        Err(CheckError::Disagreement(difference)) => assert_eq!(difference.line, number as u64),
+        Err(CheckError::Mismatch(difference)) => assert_eq!(difference.line, number as u64),
         other => panic!("expected a disagreement, got {other:?}"),
     }
     let outputs = text.lines().enumerate().filter(|(_, line)| is_output(line));

@@ -115,7 +115,7 @@ fn orders() -> Vec<Command> {
     let places = places.into_iter().map(Command::Place);
     let with = with
         .into_iter()
-        .map(|order| Command::PlaceWith(order.into()));
+        .map(|order| Command::PlaceConditional(order.into()));
     places.chain(with).collect()
 }
 

@@ -63,7 +63,7 @@ fn orders_are_counted_over_all_symbols_resting_and_waiting() {
         };
         done(&mut state, &Command::Place(elsewhere));
         let stop = |id| {
-            Command::PlaceWith(
+            Command::PlaceConditional(
                 ConditionalOrder::from(order(USER, id, 1))
                     .with_trigger(50)
                     .into(),
@@ -187,7 +187,8 @@ fn an_order_without_conditions_is_refused_for_one_reason_in_either_form() {
         flags: OrderFlags::NONE.with_post_only(),
         ..order(USER, 9, 1)
     };
-    let placed_with = |place: Place| Command::PlaceWith(ConditionalOrder::from(place).into());
+    let placed_with =
+        |place: Place| Command::PlaceConditional(ConditionalOrder::from(place).into());
     for (place, code) in [
         (order(USER, 9, 1), ResultCode::RiskOrderIdUsed),
         (flagged, ResultCode::RiskPostOnlyOrderType),
@@ -271,7 +272,10 @@ fn a_used_id_is_refused_before_anything_else() {
         Command::StartAuction { symbol },
         Command::Clock { time: 9 },
     ] {
-        for order in [Command::Place(place), Command::PlaceWith(terms.into())] {
+        for order in [
+            Command::Place(place),
+            Command::PlaceConditional(terms.into()),
+        ] {
             let mut state = exchange();
             done(&mut state, &set(Some(USER), Some(limits)));
             done(&mut state, &order);

@@ -100,7 +100,7 @@ fn refused_place(change: impl Fn(&mut Place), code: ResultCode) {
         change(&mut order);
         refused(&Command::Place(order), code);
         let conditional = ConditionalOrder::from(order).with_trigger(115);
-        refused(&Command::PlaceWith(Arc::new(conditional)), code);
+        refused(&Command::PlaceConditional(Arc::new(conditional)), code);
     }
 }
 

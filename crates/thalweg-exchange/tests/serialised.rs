@@ -30,7 +30,7 @@ fn commands() -> Vec<Command> {
         Command::AddSymbols([SymbolSpec::pair(symbol, coin, euro)].into()),
         Command::AddAccounts([account(alice, (coin, 50)), account(bob, (euro, 5_000))].into()),
         Command::Place(place(alice, 1, Action::Ask, (120, 10))),
-        Command::PlaceWith(ConditionalOrder::from(iceberg).with_display(2).into()),
+        Command::PlaceConditional(ConditionalOrder::from(iceberg).with_display(2).into()),
         Command::Place(place(bob, 1, Action::Bid, (125, 4))),
         Command::Place(last),
         Command::Cancel {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use thalweg_server::Instruments;
+use thalweg_server::LatencyMonitor;
 use tokio::sync::Notify;
 use tokio::time::MissedTickBehavior;
 
@@ -75,7 +75,7 @@ impl Followers {
 }
 
 /// Reads the server's figures each second while there are followers, for ever.
-pub(crate) async fn run(followers: Arc<Followers>, mut instruments: Instruments) {
+pub(crate) async fn run(followers: Arc<Followers>, mut instruments: LatencyMonitor) {
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

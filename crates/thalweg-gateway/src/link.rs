@@ -9,7 +9,7 @@ use thalweg_exchange::UserId;
 use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::market::{BestPrices, Body, Quote, Snapshot};
 use thalweg_exchange::session::ReportNumber;
-use thalweg_server::{Copied, DropCopy, OpenOrdersOf};
+use thalweg_server::{DropCopy, DropCopyEvent, OpenOrdersOf};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -27,7 +27,7 @@ const ROOM_PAUSE: Duration = Duration::from_millis(100);
 
 /// Something to be applied, once it is in the log.
 enum Step {
-    Copied(Copied),
+    Copied(DropCopyEvent),
     Trade(Trade),
     Report(Reported),
     /// An order that the gateway of another replica has sent.
@@ -68,7 +68,7 @@ pub(crate) struct Follower {
     /// Reports may have been dropped before the next end.
     is_lossy: bool,
     /// The claim to lead that came while it is.
-    held_claim: Option<Copied>,
+    held_claim: Option<DropCopyEvent>,
     /// The log was read, and its users' open orders are the exchange's.
     is_ready: bool,
 }
@@ -122,7 +122,7 @@ impl Follower {
     /// Reads entries, writes what they have for the log, and applies them.
     pub(crate) fn follow(
         &mut self,
-        entries: &mut Vec<Copied>,
+        entries: &mut Vec<DropCopyEvent>,
         is_first: bool,
         time_us: i64,
     ) -> Result<(), GatewayError> {
@@ -131,7 +131,7 @@ impl Follower {
         }
         for entry in entries.drain(..) {
             match entry {
-                Copied::OpenOrders(list) => self.compare(&list, time_us)?,
+                DropCopyEvent::OpenOrders(list) => self.compare(&list, time_us)?,
                 entry => self.prepare(entry, time_us),
             }
         }
@@ -188,15 +188,16 @@ impl Follower {
     }
 
     /// Applies the log, and what the exchange has done since its last record.
-    fn recover(&mut self, entries: &[Copied], time_us: i64) -> Result<(), GatewayError> {
+    fn recover(&mut self, entries: &[DropCopyEvent], time_us: i64) -> Result<(), GatewayError> {
         let state = Arc::clone(&self.state);
         for entry in entries {
-            if let Copied::Symbol(symbol) = entry {
+            if let DropCopyEvent::Symbol(symbol) = entry {
                 state.symbols.add(symbol.0, symbol.1);
             }
         }
         for (id, name) in state.symbols.names() {
-            let is_of_it = |entry: &Copied| matches!(entry, Copied::Symbol(of) if of.0.id == id);
+            let is_of_it =
+                |entry: &DropCopyEvent| matches!(entry, DropCopyEvent::Symbol(of) if of.0.id == id);
             if !entries.iter().any(is_of_it) {
                 tracing::info!(
                     name,
@@ -211,7 +212,7 @@ impl Follower {
             .read(|record, bytes| replay.apply(record, bytes))?;
         replay.end(first)?;
         let first_end = entries.iter().find_map(|entry| match entry {
-            Copied::End(number) => Some(*number),
+            DropCopyEvent::End(number) => Some(*number),
             _ => None,
         });
         if let Some(number) = first_end {
@@ -230,9 +231,9 @@ impl Follower {
         }
     }
 
-    fn prepare(&mut self, entry: Copied, time_us: i64) {
+    fn prepare(&mut self, entry: DropCopyEvent, time_us: i64) {
         match entry {
-            Copied::Report(number, report) => {
+            DropCopyEvent::Report(number, report) => {
                 // Stop orders trade after the auction.
                 self.is_auction &= report.kind != Execution::Triggered;
                 let owner = report.owner;
@@ -256,7 +257,7 @@ impl Follower {
                     self.trade(trade, &report);
                 }
             }
-            Copied::Noted(note) => match Record::decode(&note) {
+            DropCopyEvent::Noted(note) => match Record::decode(&note) {
                 Some(Record::Order(order)) if self.state.orders.is_wanted(&order) => {
                     self.records.push(Record::Order(order.clone()));
                     self.steps.push(Step::Noted(order));
@@ -266,15 +267,17 @@ impl Follower {
             },
             entry => {
                 match entry {
-                    Copied::Restart => self.is_lossy = true,
-                    Copied::Auction => self.is_auction = true,
+                    DropCopyEvent::Restart => self.is_lossy = true,
+                    DropCopyEvent::Auction => self.is_auction = true,
                     // Orders are taken when the reports that were dropped are applied.
-                    Copied::Claimed { leads: true, .. } if self.is_lossy && self.next > 0 => {
+                    DropCopyEvent::Claimed { leads: true, .. }
+                        if self.is_lossy && self.next > 0 =>
+                    {
                         self.held_claim = Some(entry);
                         return;
                     }
-                    Copied::Claimed { .. } => self.held_claim = None,
-                    Copied::End(number) => {
+                    DropCopyEvent::Claimed { .. } => self.held_claim = None,
+                    DropCopyEvent::End(number) => {
                         self.is_auction = false;
                         if std::mem::take(&mut self.is_lossy) {
                             self.fetch(number, time_us);
@@ -365,7 +368,7 @@ impl Follower {
                     }
                 }
                 Step::Noted(order) => state.orders.noted(*order),
-                Step::Copied(Copied::End(number)) => {
+                Step::Copied(DropCopyEvent::End(number)) => {
                     state.market.end(number, time_us);
                     next = Some(number + 1);
                 }
@@ -427,16 +430,16 @@ fn is_no_room(error: &GatewayError) -> bool {
     )
 }
 
-fn apply_copied(state: &State, copied: Copied, time_us: i64) {
+fn apply_copied(state: &State, copied: DropCopyEvent, time_us: i64) {
     match copied {
-        Copied::Restart => state.market.restart(),
-        Copied::Restarted => state.market.restarted(),
-        Copied::Symbol(symbol) => state.symbols.add(symbol.0, symbol.1),
-        Copied::Book(book) => {
+        DropCopyEvent::Restart => state.market.restart(),
+        DropCopyEvent::Restarted => state.market.restarted(),
+        DropCopyEvent::Symbol(symbol) => state.symbols.add(symbol.0, symbol.1),
+        DropCopyEvent::Book(book) => {
             state.orders.note_best(book.symbol, best_of(&book));
             state.market.book(&book);
         }
-        Copied::Message(message) => {
+        DropCopyEvent::Message(message) => {
             match message.body {
                 Body::Best(best) => state.orders.note_best(message.symbol, best),
                 Body::Cleared => state
@@ -446,12 +449,12 @@ fn apply_copied(state: &State, copied: Copied, time_us: i64) {
             }
             state.market.message(&message);
         }
-        Copied::Admin(command, goes_on) => {
+        DropCopyEvent::Admin(command, goes_on) => {
             state.symbols.apply(&command, goes_on);
             state.market.admin(&command);
             state.orders.adjusted(&command, &state.symbols, time_us);
         }
-        Copied::Claimed { epoch, leads } => state.orders.claimed(epoch, leads),
+        DropCopyEvent::Claimed { epoch, leads } => state.orders.claimed(epoch, leads),
         _ => {}
     }
 }
@@ -483,7 +486,7 @@ pub(crate) mod tests {
     };
     use thalweg_server::GatewayLink;
     use thalweg_server::Server;
-    use thalweg_server::config::{Config, SyncName};
+    use thalweg_server::config::{Config, SyncSetting};
     use thalweg_testkit::Scratch;
 
     use super::*;
@@ -503,7 +506,7 @@ pub(crate) mod tests {
         others: usize,
         admin: AdminClient,
         user: TradeClient,
-        pub(crate) entries: Vec<Copied>,
+        pub(crate) entries: Vec<DropCopyEvent>,
         directory: Scratch,
     }
 
@@ -663,7 +666,7 @@ pub(crate) mod tests {
         pub(crate) async fn restart(&mut self, number: u64) -> Follower {
             let state = Arc::new(self.another(true));
             let mut follower = Follower::new(state, Handle::current());
-            let mut entries = vec![Copied::Restart, Copied::End(number)];
+            let mut entries = vec![DropCopyEvent::Restart, DropCopyEvent::End(number)];
             self.entries.clear();
             let followed = follower.follow(&mut entries, true, 1);
             followed.expect("there is room");
@@ -703,7 +706,8 @@ pub(crate) mod tests {
 
         /// Waits for the end of a command.
         pub(crate) async fn until(&mut self, number: u64) {
-            let is_end = |entry: &Copied| matches!(entry, Copied::End(end) if *end >= number);
+            let is_end =
+                |entry: &DropCopyEvent| matches!(entry, DropCopyEvent::End(end) if *end >= number);
             while !self.entries.iter().any(is_end) {
                 self.next().await;
             }
@@ -840,7 +844,7 @@ pub(crate) mod tests {
         let number = fixture.place(8, Action::Bid).await;
         fixture.until(number).await;
         // As the writer does, when there is no more room.
-        fixture.entries = vec![Copied::Restart, Copied::End(number)];
+        fixture.entries = vec![DropCopyEvent::Restart, DropCopyEvent::End(number)];
         fixture.take(false);
         let ids = |user: &crate::orders::User| {
             let memory = user.memory();
@@ -865,7 +869,7 @@ pub(crate) mod tests {
         let number = fixture.place(7, Action::Bid).await;
         fixture.until(number).await;
         fixture.take(false);
-        let claim = |epoch, leads| Copied::Claimed { epoch, leads };
+        let claim = |epoch, leads| DropCopyEvent::Claimed { epoch, leads };
         fixture.entries = vec![claim(2, false)];
         fixture.take(false);
         let number = fixture.place(8, Action::Bid).await;
@@ -878,21 +882,21 @@ pub(crate) mod tests {
                 "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1",
             )
         };
-        fixture.entries = vec![Copied::Restart, claim(3, true)];
+        fixture.entries = vec![DropCopyEvent::Restart, claim(3, true)];
         fixture.take(false);
         let early = order().await.expect("the task ends");
         assert_eq!(early.map_err(|error| error.code).err(), Some(-1001));
-        fixture.entries = vec![Copied::End(number)];
+        fixture.entries = vec![DropCopyEvent::End(number)];
         fixture.take(false);
         let open = user.memory().open(None).count();
         assert_eq!(open, 2, "the dropped report is applied");
         assert!(state.orders.check_primary().is_ok());
         // A claim that another one has replaced is not kept.
         fixture.entries = vec![
-            Copied::Restart,
+            DropCopyEvent::Restart,
             claim(4, true),
             claim(5, false),
-            Copied::End(number),
+            DropCopyEvent::End(number),
         ];
         fixture.take(false);
         assert!(state.orders.check_primary().is_err());
@@ -901,14 +905,14 @@ pub(crate) mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn market_data_and_reports_come_where_the_journal_is_not_synced() {
-        let never = |config: &mut Config| config.journal.sync = SyncName::Never;
+        let never = |config: &mut Config| config.journal.sync = SyncSetting::Never;
         let mut fixture = Fixture::with("never-synced", never).await;
         let state = Arc::clone(fixture.state());
         let user = state.orders.user(UserId(1));
         let number = fixture.place(7, Action::Bid).await;
         fixture.until(number).await;
-        let is_level = |entry: &Copied| match entry {
-            Copied::Message(message) => matches!(message.body, Body::Level(_)),
+        let is_level = |entry: &DropCopyEvent| match entry {
+            DropCopyEvent::Message(message) => matches!(message.body, Body::Level(_)),
             _ => false,
         };
         assert!(fixture.entries.iter().any(is_level));
@@ -1031,7 +1035,8 @@ pub(crate) mod tests {
         fixture.until(first + 1).await;
         let status = || state.symbols.by_id(symbol).map(|symbol| symbol.status());
         assert_eq!(status(), Some("BREAK"));
-        let is_end = |entry: &Copied| matches!(entry, Copied::End(number) if *number >= first);
+        let is_end =
+            |entry: &DropCopyEvent| matches!(entry, DropCopyEvent::End(number) if *number >= first);
         let at = fixture
             .entries
             .iter()

@@ -7,7 +7,7 @@ use crate::lsn::Lsn;
 use crate::pages::Pages;
 use crate::recovery::segment_numbers;
 use crate::scan::{Found, Segment, open_segment};
-use crate::storage::{Storage, StorageFile, Syncing, write_fully};
+use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
 
 /// Zeros are written in pieces of this.
 const PIECE_BYTES: u64 = 1 << 20;
@@ -150,7 +150,12 @@ fn give_up<S: Storage>(storage: &S, number: u64, faults: Faults) -> Result<bool,
 
 fn wipe<F: StorageFile>(segment: &Segment<F>) -> std::io::Result<()> {
     // It may say that the log goes on in the next one.
-    write_fully(&segment.file, 0, &segment.header.encode(), Syncing::Later)?;
+    write_fully(
+        &segment.file,
+        0,
+        &segment.header.encode(),
+        WriteSync::Deferred,
+    )?;
     let zeros = vec![0; PIECE_BYTES.min(segment.room()) as usize];
     let mut offset = segment.offset;
     while offset < segment.header.segment_bytes {
@@ -159,7 +164,7 @@ fn wipe<F: StorageFile>(segment: &Segment<F>) -> std::io::Result<()> {
             &segment.file,
             offset,
             &zeros[..bytes as usize],
-            Syncing::Later,
+            WriteSync::Deferred,
         )?;
         offset += bytes;
     }

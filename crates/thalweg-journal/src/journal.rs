@@ -13,7 +13,7 @@ use crate::reader::Reader;
 use crate::record::{Kind, Record, content_in, record_in};
 use crate::recovery::Recovery;
 use crate::shared::{GroupCommit, Shared};
-use crate::storage::{Storage, Syncing};
+use crate::storage::{Storage, WriteSync};
 use crate::tail::Tail;
 
 /// A log of records on disk, written by one thread.
@@ -161,11 +161,11 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         if bytes > self.tail.options().record_bytes_max() {
             return Err(self.too_long(bytes));
         }
-        self.write(Syncing::Later)
+        self.write(WriteSync::Deferred)
     }
 
     #[inline(always)]
-    fn write(&mut self, sync: Syncing) -> Result<(), Error> {
+    fn write(&mut self, sync: WriteSync) -> Result<(), Error> {
         match self.tail.write(&mut self.block, sync) {
             Ok(()) => Ok(()),
             Err(error) => Err(self.failed(error)),
@@ -198,7 +198,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     /// Writing failed, now or earlier: see [`Error::Stopped`]. Or there is no room for another
     /// segment: then nothing has changed, and it may be tried again.
     pub fn commit(&mut self) -> Result<Durable<Lsn>, Error> {
-        self.write(Syncing::Now)?;
+        self.write(WriteSync::Immediate)?;
         Ok(self.tail.durable())
     }
 

@@ -15,7 +15,7 @@ use crate::fault::{Faults, Seeded};
 use crate::format::{SegmentHeader, part_name, segment_name};
 use crate::lsn::Lsn;
 use crate::scan::Segment;
-use crate::storage::{Storage, StorageFile, Syncing, write_fully};
+use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
 
 /// A file, and its name in messages.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl<S: Storage> Left<S> {
             synced.map_err(|error| Error::io(&segment.name, "be synced", error))?;
         }
         // Neither are the next one's length and name durable.
-        write_fully(&next.file, 0, &self.header.encode(), Syncing::Later)
+        write_fully(&next.file, 0, &self.header.encode(), WriteSync::Deferred)
             .and_then(|()| next.file.sync())
             .map_err(|error| Error::io(&next.name, "be written", error))?;
         let number = self.header.number;

@@ -57,7 +57,7 @@ pub use reader::{Block, Reader, Records};
 pub use record::{Kind, Record};
 pub use recovery::{Recovery, Torn, readable_behind};
 pub use shared::{GroupCommit, Shared};
-pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, Syncing};
+pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, WriteSync};
 #[cfg(unix)]
 pub use storage::{Files, FilesLock, JournalFile};
 

@@ -15,7 +15,7 @@ use crate::fault::{Faults, Seeded};
 use crate::format::{NEW_NAME, PAGE_BYTES, SegmentHeader, is_spare, part_name, segment_name};
 use crate::options::JournalOptions;
 use crate::scan::read_header;
-use crate::storage::{Storage, StorageFile, Syncing, write_fully};
+use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
 
 /// Zeros are written in pieces of this, and made durable so where others commit meanwhile: the disk
 /// would else be busy with all of a segment, while they wait for it.
@@ -113,7 +113,7 @@ fn spare<S: Storage>(
         // The file may still have its old name on disk, and must not get another header under it.
         let synced = storage.sync_names();
         synced.map_err(|error| Error::io(&place, "be synced", error))?;
-        write_fully(&file, 0, &header.encode(), Syncing::Now)
+        write_fully(&file, 0, &header.encode(), WriteSync::Immediate)
             .map_err(|error| Error::io(&full, "be written", error))?;
         let renamed = storage.rename(spare, &name);
         renamed.map_err(|error| Error::io(&full, "be renamed", error))?;
@@ -175,15 +175,15 @@ fn fill(
     let bytes = header.segment_bytes;
     // Where room is not reserved, only zeros make sure that a block finds some.
     let may_stop = file.allocate(bytes)?;
-    write_fully(file, 0, &header.encode(), Syncing::Later)?;
+    write_fully(file, 0, &header.encode(), WriteSync::Deferred)?;
     if may_stop && !demand.is_load && demand.asked.is_some() {
         // Before there are zeros that would have to be written: from here on it can be used.
         file.sync()?;
     }
     let is_hurried = || may_stop && demand.is_hurried();
     let sync = match demand.asked.is_some() && !demand.is_load {
-        true => Syncing::Now,
-        false => Syncing::Later,
+        true => WriteSync::Immediate,
+        false => WriteSync::Deferred,
     };
     let zeros = vec![0; PIECE_BYTES.min(bytes) as usize];
     let mut offset = PAGE_BYTES as u64;

@@ -9,7 +9,7 @@ use crate::format::{NUMBER_LIMIT, PAGE_BYTES, is_spare, padded, segment_name, se
 use crate::lsn::Lsn;
 use crate::pages::Pages;
 use crate::scan::{Behind, Found, Segment, open_segment, read_header};
-use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
+use crate::storage::{Storage, StorageFile, WriteSync, read_fully, write_fully};
 
 /// A torn write: a crash interrupted it, and it was never reported as durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -319,14 +319,19 @@ pub(crate) fn settle<F: StorageFile>(segment: &Segment<F>, end: &End) -> io::Res
         pages.grow(block.length);
         let bytes = &mut pages.bytes_mut()[..block.length];
         read_fully(&segment.file, block.offset, bytes)?;
-        write_fully(&segment.file, block.offset, bytes, Syncing::Later)?;
+        write_fully(&segment.file, block.offset, bytes, WriteSync::Deferred)?;
     }
     let header = segment.header.encode();
-    write_fully(&segment.file, 0, &header, Syncing::Later)?;
+    write_fully(&segment.file, 0, &header, WriteSync::Deferred)?;
     for offset in &end.begun {
         // Wiped: an unfinished one is reported once, and a whole one would be part of the log again
         // behind a block with the same bytes as the one that the crash took.
-        write_fully(&segment.file, *offset, &[0; PAGE_BYTES], Syncing::Later)?;
+        write_fully(
+            &segment.file,
+            *offset,
+            &[0; PAGE_BYTES],
+            WriteSync::Deferred,
+        )?;
     }
     segment.file.sync()
 }

@@ -12,11 +12,12 @@ use crate::error::Error;
 use crate::fault::{Faults, Seeded};
 use crate::format::BadHeader;
 use crate::format::{
-    BlockHeader, Flaw, Key, Layout, PAGE_BYTES, SUMMED_FROM, SegmentHeader, padded, segment_name,
+    BlockError, BlockHeader, Key, Layout, PAGE_BYTES, SUMMED_FROM, SegmentHeader, padded,
+    segment_name,
 };
 use crate::lsn::Lsn;
 use crate::pages::Pages;
-use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
+use crate::storage::{Storage, StorageFile, WriteSync, read_fully, write_fully};
 
 /// Bytes that a search for blocks reads at once.
 const SEARCH_BYTES: usize = 256 << 10;
@@ -153,10 +154,14 @@ impl<F: StorageFile> Segment<F> {
     }
 
     /// Reads what is at `offset` into `pages`, if it can be a block, and checks it.
-    fn whole_at(&self, offset: u64, pages: &mut Pages) -> Result<Result<BlockHeader, Flaw>, Error> {
+    fn whole_at(
+        &self,
+        offset: u64,
+        pages: &mut Pages,
+    ) -> Result<Result<BlockHeader, BlockError>, Error> {
         let room = self.header.segment_bytes.saturating_sub(offset);
         if room < PAGE_BYTES as u64 {
-            return Ok(Err(Flaw::Unwritten));
+            return Ok(Err(BlockError::Unwritten));
         }
         pages.grow(PAGE_BYTES);
         let read = self.read(offset, &mut pages.bytes_mut()[..PAGE_BYTES])?;
@@ -169,7 +174,7 @@ impl<F: StorageFile> Segment<F> {
             pages.grow(length);
             let rest = &mut pages.bytes_mut()[read..length];
             if self.read(offset + read as u64, rest)? < length - read {
-                return Ok(Err(Flaw::Torn));
+                return Ok(Err(BlockError::Torn));
             }
         }
         let block = &pages.bytes()[..length];
@@ -182,9 +187,9 @@ impl<F: StorageFile> Segment<F> {
             Ok(block) if self.continues(&block) => Found::Next(block),
             // Whole, and of a write that the log did not keep.
             Ok(_) => Found::Nothing,
-            Err(Flaw::Unwritten) => Found::Nothing,
-            Err(Flaw::Torn) => Found::Torn,
-            Err(Flaw::Strange) => Found::Strange,
+            Err(BlockError::Unwritten) => Found::Nothing,
+            Err(BlockError::Torn) => Found::Torn,
+            Err(BlockError::Strange) => Found::Strange,
         })
     }
 
@@ -211,7 +216,7 @@ impl<F: StorageFile> Segment<F> {
                 let offset = offset + (at * PAGE_BYTES) as u64;
                 let room = self.header.segment_bytes - offset;
                 match Layout::of(page, &self.key, room, self.any_epoch()) {
-                    Err(Flaw::Unwritten) => continue,
+                    Err(BlockError::Unwritten) => continue,
                     Ok(layout) if layout.durable >= self.next => claims.push((offset, layout)),
                     _ => {}
                 }
@@ -343,7 +348,7 @@ pub(crate) fn mark_left(
     header: &SegmentHeader,
     name: &str,
 ) -> Result<(), Error> {
-    let written = write_fully(file, 0, &header.encode_left(), Syncing::Later);
+    let written = write_fully(file, 0, &header.encode_left(), WriteSync::Deferred);
     written.map_err(|error| Error::io(name, "be written", error))
 }
 

@@ -39,7 +39,7 @@ use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
 use crate::record::{Kind, Record, content_in, record_in};
-use crate::storage::{Storage, Syncing};
+use crate::storage::{Storage, WriteSync};
 use crate::tail::Tail;
 use crate::watermark::Watermark;
 pub use group::GroupCommit;
@@ -300,7 +300,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
             }
             state = match state.tail {
                 Some(_) if !state.gathering => {
-                    self.lead(state, |tail, block| tail.write(block, Syncing::Later))
+                    self.lead(state, |tail, block| tail.write(block, WriteSync::Deferred))
                 }
                 _ => self.wait_while_full(state),
             };
@@ -363,7 +363,9 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
                     match state.tail {
                         // A thread whose record did not fit leads.
                         None => state,
-                        Some(_) => self.lead(state, |tail, block| tail.write(block, Syncing::Now)),
+                        Some(_) => {
+                            self.lead(state, |tail, block| tail.write(block, WriteSync::Immediate))
+                        }
                     }
                 }
             };

@@ -16,7 +16,7 @@ use crate::pages::OpenBlock;
 use crate::prepare::{Demand, Prepared, Preparer, prepare};
 use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey_to_write};
 use crate::scan::{Segment, open_segment};
-use crate::storage::{Storage, StorageFile, Syncing, write_fully};
+use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
 use crate::watermark::Watermark;
 
 #[derive(Debug)]
@@ -197,21 +197,22 @@ impl<S: Storage> Tail<S> {
         error
     }
 
-    /// Writes a block and empties it. With [`Syncing::Now`], it and all before it are durable then.
+    /// Writes a block and empties it. With [`WriteSync::Immediate`], it and all before it are
+    /// durable then.
     ///
     /// # Errors
     /// There is no room for the next segment: nothing has changed, and it may be tried again.
     /// Or writing failed, and nothing is written any more.
-    pub(crate) fn write(&mut self, block: &mut OpenBlock, sync: Syncing) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, block: &mut OpenBlock, sync: WriteSync) -> Result<(), Error> {
         self.check()?;
         self.or_stop(|tail| tail.write_block(block, sync))
     }
 
-    fn write_block(&mut self, block: &mut OpenBlock, sync: Syncing) -> Result<(), Error> {
+    fn write_block(&mut self, block: &mut OpenBlock, sync: WriteSync) -> Result<(), Error> {
         if block.count() == 0 {
             return match sync {
-                Syncing::Later => Ok(()),
-                Syncing::Now => self.sync(),
+                WriteSync::Deferred => Ok(()),
+                WriteSync::Immediate => self.sync(),
             };
         }
         if self.segment.room() < padded(block.length()) as u64 {
@@ -230,8 +231,8 @@ impl<S: Storage> Tail<S> {
         let is_first =
             self.durable >= self.written() || self.options.faults.has(Seeded::SyncOnlyTheLastBlock);
         let one_write = match sync {
-            Syncing::Now if is_first && !self.acknowledges_early() => Syncing::Now,
-            _ => Syncing::Later,
+            WriteSync::Immediate if is_first && !self.acknowledges_early() => WriteSync::Immediate,
+            _ => WriteSync::Deferred,
         };
         let written = write_fully(&self.segment.file, self.segment.offset, bytes, one_write);
         if let Err(error) = written {
@@ -241,10 +242,12 @@ impl<S: Storage> Tail<S> {
         self.segment.pass(&BlockHeader { crc, ..header });
         block.clear();
         match (sync, one_write) {
-            (Syncing::Later, _) if self.leaver.waiting() > 0 => self.settle_left(usize::MAX)?,
-            (Syncing::Later, _) => {}
-            (Syncing::Now, Syncing::Now) => self.all_is_durable(),
-            (Syncing::Now, Syncing::Later) => self.sync()?,
+            (WriteSync::Deferred, _) if self.leaver.waiting() > 0 => {
+                self.settle_left(usize::MAX)?
+            }
+            (WriteSync::Deferred, _) => {}
+            (WriteSync::Immediate, WriteSync::Immediate) => self.all_is_durable(),
+            (WriteSync::Immediate, WriteSync::Deferred) => self.sync()?,
         }
         Ok(())
     }

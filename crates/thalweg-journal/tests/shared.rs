@@ -9,7 +9,7 @@ use std::{fmt, io};
 
 use thalweg_journal::{
     Error, Fault, GroupCommit, Journal, JournalOptions, Lsn, Operation, Reader, Shared, SimDisk,
-    SimFile, Storage, StorageFile, Syncing,
+    SimFile, Storage, StorageFile, WriteSync,
 };
 
 const THREADS: u64 = 6;
@@ -339,7 +339,7 @@ impl StorageFile for Hooked<SimFile> {
     fn read_at(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<usize> {
         self.before().read_at(offset_bytes, into)
     }
-    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: WriteSync) -> io::Result<usize> {
         self.before().write_at(offset_bytes, data, sync)
     }
     fn sync(&self) -> io::Result<()> {

@@ -71,7 +71,7 @@ pub(crate) struct ConnectLimits {
 
 /// The decision about a connection that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arrival {
+pub struct RateDecision {
     /// Whether it may be served.
     pub is_taken: bool,
     /// How long to wait before the next one is looked at.
@@ -141,16 +141,21 @@ impl ConnectLimits {
     }
 
     /// Counts a connection from an address to a listener.
-    pub(crate) fn arrive(&self, listener: ListenerKind, from: IpAddr, now: Instant) -> Arrival {
+    pub(crate) fn arrive(
+        &self,
+        listener: ListenerKind,
+        from: IpAddr,
+        now: Instant,
+    ) -> RateDecision {
         self.arrive_at(listener as usize, from, now)
     }
 
     /// Counts a connection from an address to the gateway's listener.
-    pub(crate) fn arrive_at_gateway(&self, from: IpAddr, now: Instant) -> Arrival {
+    pub(crate) fn arrive_at_gateway(&self, from: IpAddr, now: Instant) -> RateDecision {
         self.arrive_at(GATEWAY, from, now)
     }
 
-    fn arrive_at(&self, listener: usize, from: IpAddr, now: Instant) -> Arrival {
+    fn arrive_at(&self, listener: usize, from: IpAddr, now: Instant) -> RateDecision {
         let mut inner = lock(&self.inner);
         let is_taken = from.to_canonical().is_loopback() || {
             forget(&mut inner.of_address, |bucket| bucket.is_full(now));
@@ -167,7 +172,7 @@ impl ConnectLimits {
         let bucket = &mut buckets[listener];
         bucket.take(1, now);
         let pause = bucket.time_to(1, now);
-        Arrival { is_taken, pause }
+        RateDecision { is_taken, pause }
     }
 
     /// Waits until a session may be welcomed.
@@ -281,7 +286,7 @@ mod tests {
         let taken = (0..100).filter(|_| arrive(1).is_taken).count();
         assert_eq!(taken, 5);
         let (is_taken, pause) = (true, Duration::ZERO);
-        assert_eq!(arrive(2), Arrival { is_taken, pause });
+        assert_eq!(arrive(2), RateDecision { is_taken, pause });
         // They have a number, too.
         assert!((0..100).any(|_| arrive(1).pause > Duration::ZERO));
     }

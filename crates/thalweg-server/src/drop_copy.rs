@@ -4,10 +4,10 @@
 //! The publisher appends on the exchange's thread and never waits. The reader takes some [`PIECE`]
 //! entries at a time, so that it never has much to make durable before it shows the first. At most
 //! [`ENTRIES_MAX`] entries wait to be taken: beyond that messages and reports are dropped, and once
-//! the reader has taken what is left it gets [`Copied::Restart`] and the books anew, some at a
-//! time, also while no commands come: the exchange's thread sees to that. Administrators' commands
-//! are kept in short: see [`Copied::Admin`]. Reports that were dropped can be had from
-//! [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
+//! the reader has taken what is left it gets [`DropCopyEvent::Restart`] and the books anew, some at
+//! a time, also while no commands come: the exchange's thread sees to that. Administrators'
+//! commands are kept in short: see [`DropCopyEvent::Admin`]. Reports that were dropped can be had
+//! from [`Reports`](thalweg_exchange::durable::Reports), by their numbers.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::mem::{Discriminant, discriminant};
@@ -36,7 +36,7 @@ const LEVELS_TOGETHER: usize = 1 << 12;
 /// One entry of a drop copy.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Copied {
+pub enum DropCopyEvent {
     /// Entries were dropped, or this is the first: [books](Self::Book) of all symbols follow,
     /// perhaps between other commands, and [`Restarted`](Self::Restarted).
     Restart,
@@ -96,7 +96,7 @@ pub struct OpenOrdersOf {
 
 #[derive(Debug, Default)]
 struct Queue {
-    entries: VecDeque<Copied>,
+    entries: VecDeque<DropCopyEvent>,
     /// Entries that the reader has, and has not given out.
     taken: usize,
     is_closed: bool,
@@ -126,14 +126,14 @@ impl Inner {
 pub struct DropCopy {
     inner: Arc<Inner>,
     /// Entries that were taken from the queue together, and are given out in pieces.
-    taken: VecDeque<Copied>,
+    taken: VecDeque<DropCopyEvent>,
 }
 
 impl DropCopy {
     /// Waits for entries and puts some of them into `entries`, whose content is dropped: 4,096, and
-    /// those that follow up to the next [end](Copied::End) of a command. Returns false when the
-    /// exchange is closed and all was taken. Safe to cancel.
-    pub async fn next(&mut self, entries: &mut Vec<Copied>) -> bool {
+    /// those that follow up to the next [end](DropCopyEvent::End) of a command. Returns false when
+    /// the exchange is closed and all was taken. Safe to cancel.
+    pub async fn next(&mut self, entries: &mut Vec<DropCopyEvent>) -> bool {
         entries.clear();
         loop {
             {
@@ -149,7 +149,7 @@ impl DropCopy {
             }
             if !self.taken.is_empty() {
                 let behind = self.taken.iter().skip(PIECE - 1);
-                let to_end = behind.take_while(|entry| !matches!(entry, Copied::End(_)));
+                let to_end = behind.take_while(|entry| !matches!(entry, DropCopyEvent::End(_)));
                 let length = (PIECE + to_end.count()).min(self.taken.len());
                 entries.extend(self.taken.drain(..length));
                 return true;
@@ -187,7 +187,7 @@ pub(crate) struct CopyWriter {
     unsent: BTreeSet<SymbolId>,
     is_restarting: bool,
     /// Entries since the last hand-over.
-    entries: VecDeque<Copied>,
+    entries: VecDeque<DropCopyEvent>,
     /// Commands for a reader that is behind: those of a topic as one, with its place.
     short: HashMap<Topic, (u64, Command, bool)>,
     shortened: u64,
@@ -232,7 +232,7 @@ impl CopyWriter {
             let limits = state.risk.limits(spec.id).unwrap_or(TradingLimits::NONE);
             self.symbols.insert(spec.id);
             self.entries
-                .push_back(Copied::Symbol(Box::new((spec, limits))));
+                .push_back(DropCopyEvent::Symbol(Box::new((spec, limits))));
         }
         let builder = Builder::from_books(&state.matching, self.epoch, MarketOptions::default());
         self.builder = Some(Box::new(builder));
@@ -245,7 +245,8 @@ impl CopyWriter {
     /// Takes a claim of the command log: it is kept for a reader that is behind as well.
     pub(crate) fn claimed(&mut self, epoch: u64, leads: bool) {
         if self.builder.is_some() {
-            self.entries.push_back(Copied::Claimed { epoch, leads });
+            self.entries
+                .push_back(DropCopyEvent::Claimed { epoch, leads });
         }
     }
 
@@ -274,14 +275,15 @@ impl CopyWriter {
         let before = self.entries.len();
         if !self.is_behind {
             if matches!(command, Command::Uncross { .. }) {
-                self.entries.push_back(Copied::Auction);
+                self.entries.push_back(DropCopyEvent::Auction);
             }
             let unsent = &self.unsent;
             let sent = messages.iter().filter(|m| !unsent.contains(&m.symbol));
-            self.entries.extend(sent.map(|m| Copied::Message(*m)));
-            self.entries.extend(note.map(Copied::Noted));
+            self.entries
+                .extend(sent.map(|m| DropCopyEvent::Message(*m)));
+            self.entries.extend(note.map(DropCopyEvent::Noted));
             let reports = executed.reports.iter();
-            let reports = reports.map(|one| Copied::Report(one.number, one.report()));
+            let reports = reports.map(|one| DropCopyEvent::Report(one.number, one.report()));
             self.entries.extend(reports);
         }
         if result == ResultCode::Success
@@ -294,11 +296,11 @@ impl CopyWriter {
                 true => self.keep_short(&command, goes_on),
                 false => self
                     .entries
-                    .push_back(Copied::Admin(Box::new(command), goes_on)),
+                    .push_back(DropCopyEvent::Admin(Box::new(command), goes_on)),
             }
         }
         if self.entries.len() > before && !self.is_behind {
-            self.entries.push_back(Copied::End(number));
+            self.entries.push_back(DropCopyEvent::End(number));
             self.ended = number + 1;
         }
         if self.entries.len() > ENTRIES_MAX && !self.is_behind {
@@ -318,7 +320,7 @@ impl CopyWriter {
         let is_cut = orders.len() > LISTED_MAX;
         orders.truncate(LISTED_MAX);
         self.entries
-            .push_back(Copied::OpenOrders(Box::new(OpenOrdersOf {
+            .push_back(DropCopyEvent::OpenOrders(Box::new(OpenOrdersOf {
                 user,
                 token,
                 number: answered.sequence,
@@ -368,8 +370,10 @@ impl CopyWriter {
         self.unsent.clear();
         for entry in std::mem::take(&mut self.entries) {
             match entry {
-                Copied::Admin(command, goes_on) => self.keep_short(&command, goes_on),
-                Copied::Symbol(_) | Copied::Claimed { .. } => self.entries.push_back(entry),
+                DropCopyEvent::Admin(command, goes_on) => self.keep_short(&command, goes_on),
+                DropCopyEvent::Symbol(_) | DropCopyEvent::Claimed { .. } => {
+                    self.entries.push_back(entry)
+                }
                 _ => {}
             }
         }
@@ -438,7 +442,8 @@ impl CopyWriter {
             self.copy_books(LEVELS_TOGETHER);
         }
         if self.ended < self.next_command && self.next_command > 0 && !self.is_behind {
-            self.entries.push_back(Copied::End(self.next_command - 1));
+            self.entries
+                .push_back(DropCopyEvent::End(self.next_command - 1));
             self.ended = self.next_command;
         }
         if self.entries.is_empty() || self.is_behind {
@@ -471,9 +476,9 @@ impl CopyWriter {
         let mut short: Vec<(u64, Command, bool)> = self.short.drain().map(|(_, one)| one).collect();
         short.sort_unstable_by_key(|(place, ..)| *place);
         let short = short.into_iter();
-        let admin = |(_, command, goes_on)| Copied::Admin(Box::new(command), goes_on);
+        let admin = |(_, command, goes_on)| DropCopyEvent::Admin(Box::new(command), goes_on);
         self.entries.extend(short.map(admin));
-        self.entries.push_back(Copied::Restart);
+        self.entries.push_back(DropCopyEvent::Restart);
         self.unsent.clone_from(&self.symbols);
         (self.is_behind, self.is_restarting) = (false, true);
         self.ended = 0;
@@ -491,13 +496,13 @@ impl CopyWriter {
             let mut book = Box::<Snapshot>::default();
             if builder.snapshot(symbol, usize::MAX, &mut book) {
                 levels += book.bids.len() + book.asks.len() + 1;
-                self.entries.push_back(Copied::Book(book));
+                self.entries.push_back(DropCopyEvent::Book(book));
             }
         }
         // Those that come next are of later commands.
         self.ended = 0;
         if self.unsent.is_empty() {
-            self.entries.push_back(Copied::Restarted);
+            self.entries.push_back(DropCopyEvent::Restarted);
             self.is_restarting = false;
         }
     }
@@ -589,8 +594,8 @@ pub(crate) mod tests {
     /// Returns the number of books that wait for a reader, and whether they are all.
     pub(crate) fn books(copy: &DropCopy) -> (usize, bool) {
         let queue = copy.inner.queue();
-        let is_book = |entry: &&Copied| matches!(entry, Copied::Book(_));
-        let is_last = |entry: &Copied| matches!(entry, Copied::Restarted);
+        let is_book = |entry: &&DropCopyEvent| matches!(entry, DropCopyEvent::Book(_));
+        let is_last = |entry: &DropCopyEvent| matches!(entry, DropCopyEvent::Restarted);
         let books = queue.entries.iter().filter(is_book).count();
         (books, queue.entries.iter().any(is_last))
     }
@@ -603,7 +608,11 @@ pub(crate) mod tests {
 
     #[test]
     fn an_entry_has_120_bytes_at_most() {
-        assert!(size_of::<Copied>() <= 120, "{}", size_of::<Copied>());
+        assert!(
+            size_of::<DropCopyEvent>() <= 120,
+            "{}",
+            size_of::<DropCopyEvent>()
+        );
     }
 
     #[test]
@@ -640,7 +649,7 @@ pub(crate) mod tests {
         writer.hand_over();
         let entries = std::mem::take(&mut copy.inner.queue().entries);
         let commands = entries.iter().filter_map(|entry| match entry {
-            Copied::Admin(command, ..) => Some((**command).clone()),
+            DropCopyEvent::Admin(command, ..) => Some((**command).clone()),
             _ => None,
         });
         let deposit = |user, amount, id| Command::deposit(UserId(user), CurrencyId(1), amount, id);
@@ -661,7 +670,7 @@ pub(crate) mod tests {
         writer.hand_over();
         let entries = std::mem::take(&mut copy.inner.queue().entries);
         let commands = entries.iter().filter_map(|entry| match entry {
-            Copied::Admin(command, ..) => Some((**command).clone()),
+            DropCopyEvent::Admin(command, ..) => Some((**command).clone()),
             _ => None,
         });
         commands.collect()
@@ -723,8 +732,8 @@ pub(crate) mod tests {
         writer.hand_over();
         let entries = std::mem::take(&mut copy.inner.queue().entries);
         let claims = entries.iter().filter_map(|entry| match entry {
-            Copied::Claimed { epoch, leads } => Some((*epoch, *leads)),
-            Copied::Noted(_) => panic!("it is of no order"),
+            DropCopyEvent::Claimed { epoch, leads } => Some((*epoch, *leads)),
+            DropCopyEvent::Noted(_) => panic!("it is of no order"),
             _ => None,
         });
         assert_eq!(claims.collect::<Vec<_>>(), [(3, false), (4, true)]);
@@ -760,7 +769,7 @@ pub(crate) mod tests {
         while copy.next(&mut piece).await {
             deposits += piece
                 .iter()
-                .filter(|e| matches!(e, Copied::Admin(..)))
+                .filter(|e| matches!(e, DropCopyEvent::Admin(..)))
                 .count();
         }
         assert_eq!(deposits, 1);
@@ -769,12 +778,14 @@ pub(crate) mod tests {
     #[test]
     fn commands_of_a_reader_that_is_behind_are_not_looked_through_again() {
         let (mut writer, copy) = started();
-        writer.entries.resize(ENTRIES_MAX, Copied::End(0));
+        writer.entries.resize(ENTRIES_MAX, DropCopyEvent::End(0));
         take(&mut writer, &DEPOSIT);
         assert!(writer.is_behind);
         assert_eq!((writer.entries.len(), writer.short.len()), (0, 1));
         // Whatever would be dropped now shows a second look.
-        writer.entries.resize(ENTRIES_MAX + 1, Copied::End(0));
+        writer
+            .entries
+            .resize(ENTRIES_MAX + 1, DropCopyEvent::End(0));
         take(&mut writer, &DEPOSIT);
         assert_eq!(writer.entries.len(), ENTRIES_MAX + 1);
         writer.entries.clear();
@@ -786,10 +797,10 @@ pub(crate) mod tests {
         let is_whole = matches!(
             entries[..],
             [
-                Copied::Admin(..),
-                Copied::Restart,
-                Copied::Restarted,
-                Copied::End(2)
+                DropCopyEvent::Admin(..),
+                DropCopyEvent::Restart,
+                DropCopyEvent::Restarted,
+                DropCopyEvent::End(2)
             ]
         );
         assert!(is_whole, "{entries:?}");
@@ -804,9 +815,9 @@ pub(crate) mod tests {
         // Commands of three entries each, more than two pieces.
         let commands = PIECE as u64;
         for number in 0..commands {
-            let books = [(); 2].map(|()| Copied::Auction);
+            let books = [(); 2].map(|()| DropCopyEvent::Auction);
             writer.entries.extend(books);
-            writer.entries.push_back(Copied::End(number));
+            writer.entries.push_back(DropCopyEvent::End(number));
         }
         writer.hand_over();
         // The reader has the first two entries still.
@@ -816,8 +827,10 @@ pub(crate) mod tests {
         while seen < commands {
             assert!(copy.next(&mut piece).await);
             assert!(piece.len() <= PIECE + 2, "{}", piece.len());
-            assert!(matches!(piece.last(), Some(Copied::End(_))));
-            let ends = piece.iter().filter(|entry| matches!(entry, Copied::End(_)));
+            assert!(matches!(piece.last(), Some(DropCopyEvent::End(_))));
+            let ends = piece
+                .iter()
+                .filter(|entry| matches!(entry, DropCopyEvent::End(_)));
             seen += ends.count() as u64;
             // The piece counts while the reader works on it.
             assert_eq!(waiting(&copy), left);
@@ -848,10 +861,10 @@ pub(crate) mod tests {
         writer.restart();
         writer.copy_books(2);
         assert_eq!(writer.unsent.len(), 2);
-        let books = |entries: &VecDeque<Copied>| -> Vec<i32> {
+        let books = |entries: &VecDeque<DropCopyEvent>| -> Vec<i32> {
             let books = entries.iter().filter_map(|entry| match entry {
-                Copied::Book(book) => Some(book.symbol.0),
-                Copied::Restarted => Some(0),
+                DropCopyEvent::Book(book) => Some(book.symbol.0),
+                DropCopyEvent::Restarted => Some(0),
                 _ => None,
             });
             books.collect()
@@ -873,7 +886,7 @@ pub(crate) mod tests {
         // All is followed by the end of its command.
         writer.hand_over();
         let last = copy.inner.queue().entries.back().cloned();
-        assert!(matches!(last, Some(Copied::End(_))), "{last:?}");
+        assert!(matches!(last, Some(DropCopyEvent::End(_))), "{last:?}");
         // One that falls behind meanwhile begins anew.
         writer.restart();
         writer.copy_books(1);
@@ -884,10 +897,12 @@ pub(crate) mod tests {
     #[tokio::test]
     async fn a_copy_is_half_full_until_the_reader_has_worked_it_off() {
         let (mut writer, mut copy) = started();
-        writer.entries.resize(ENTRIES_MAX / 2 - 3, Copied::End(0));
+        writer
+            .entries
+            .resize(ENTRIES_MAX / 2 - 3, DropCopyEvent::End(0));
         writer.hand_over();
         assert!(!writer.is_half_full());
-        writer.entries.push_back(Copied::End(0));
+        writer.entries.push_back(DropCopyEvent::End(0));
         writer.hand_over();
         assert!(writer.is_half_full());
         let mut piece = Vec::new();
@@ -897,7 +912,7 @@ pub(crate) mod tests {
         writer.hand_over();
         assert!(!writer.is_half_full());
         // One that is behind gets nothing: none need pause for it.
-        writer.entries.resize(ENTRIES_MAX, Copied::End(0));
+        writer.entries.resize(ENTRIES_MAX, DropCopyEvent::End(0));
         writer.hand_over();
         assert!(writer.is_behind && !writer.is_half_full());
     }

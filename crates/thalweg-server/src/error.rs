@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use thalweg_exchange::durable::replication::Halted;
+use thalweg_exchange::durable::replication::HaltReason;
 use thalweg_exchange::durable::{Failed, OpenError};
 use thiserror::Error;
 
@@ -52,7 +52,7 @@ pub enum ServeError {
     Market(String),
     /// The replica does not execute the command log any more.
     #[error("{0}")]
-    Halted(#[from] Halted),
+    Halted(#[from] HaltReason),
     /// The directory of the replica takes no copy of another one.
     #[error("{0}")]
     CatchUp(#[from] CatchUpError),
@@ -78,7 +78,7 @@ impl ServeError {
     /// a copy of another one.
     #[must_use]
     pub const fn is_behind(&self) -> bool {
-        matches!(self, Self::Halted(Halted::Behind { .. }))
+        matches!(self, Self::Halted(HaltReason::Behind { .. }))
     }
 
     pub(crate) fn audit(file: Option<&Path>, source: io::Error) -> Self {

@@ -31,7 +31,7 @@ use tokio::sync::oneshot;
 
 use self::clocks::Clocks;
 use self::market::Readers;
-use crate::config::SyncName;
+use crate::config::SyncSetting;
 use crate::driver::Driver;
 use crate::drop_copy::SharedWriter;
 use crate::error::ServeError;
@@ -194,8 +194,8 @@ impl<S: Storage> ExchangeThread<S> {
             stopping: Stopping::No,
             // Where the disk may keep commands in flight, it could not begin in the meantime.
             market: match sync {
-                SyncName::Always => MarketData::Starting,
-                SyncName::Never => MarketData::Off,
+                SyncSetting::Always => MarketData::Starting,
+                SyncSetting::Never => MarketData::Off,
             },
             market_work: 0,
             polls: 0,

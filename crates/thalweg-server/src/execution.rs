@@ -4,7 +4,7 @@ use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 
-use crate::passage::Passages;
+use crate::command_trace::Passages;
 
 /// Written by the publish stage alone.
 #[derive(Debug, Default)]

@@ -8,10 +8,10 @@ use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Reports;
 
 use crate::conditions::Conditions;
-use crate::connect_limits::Arrival;
+use crate::connect_limits::RateDecision;
 use crate::drop_copy::DropCopy;
 use crate::gateway_observer::GatewayObserver;
-use crate::instruments::Instruments;
+use crate::latency_monitor::LatencyMonitor;
 use crate::order_notes::OrderNotes;
 use crate::request::Request;
 use crate::shared::Shared;
@@ -26,8 +26,8 @@ impl ExchangeHandle {
     }
 
     /// Asks for the open orders of a user: they come as
-    /// [`Copied::OpenOrders`](crate::Copied::OpenOrders), with the token. Cost, on the exchange's
-    /// thread: a visit to each of a user's orders; of a few users at a time.
+    /// [`DropCopyEvent::OpenOrders`](crate::DropCopyEvent::OpenOrders), with the token. Cost, on
+    /// the exchange's thread: a visit to each of a user's orders; of a few users at a time.
     pub fn ask_open_orders(&self, user: UserId, token: u64) {
         self.0.requests.send(Request::OpenOrders(user, token));
     }
@@ -49,7 +49,7 @@ impl ExchangeHandle {
     /// Counts a connection from an address to the gateway's listener, which are bounded by
     /// `server.connects_per_s`, and of an address by `server.connects_per_address_s`.
     #[must_use]
-    pub fn arrive(&self, from: IpAddr) -> Arrival {
+    pub fn arrive(&self, from: IpAddr) -> RateDecision {
         let limits = &self.0.connect_limits;
         limits.arrive_at_gateway(from, Instant::now())
     }
@@ -80,6 +80,6 @@ pub struct GatewayLink {
     pub conditions: Option<Arc<Conditions>>,
     /// See [`GatewayObserver`].
     pub observer: GatewayObserver,
-    /// See [`Instruments`].
-    pub instruments: Instruments,
+    /// See [`LatencyMonitor`].
+    pub instruments: LatencyMonitor,
 }

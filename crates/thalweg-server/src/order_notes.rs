@@ -11,7 +11,7 @@ use crate::lock;
 
 /// Notes that the gateway has of its orders, by user and sequence: they are kept in the records of
 /// the commands, so that the gateways of other replicas have them, as
-/// [`Copied::Noted`](crate::Copied::Noted).
+/// [`DropCopyEvent::Noted`](crate::DropCopyEvent::Noted).
 #[derive(Clone, Debug, Default)]
 pub struct OrderNotes(Arc<Mutex<NoteMap>>);
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::UserLimits;
 use thalweg_exchange::durable::replication::{
-    CommandLog, FollowOptions, Followed, Following, HUNG, Halted, Looked, ReplicaStats,
+    CommandLog, FollowOptions, FollowOutcome, Following, HUNG, HaltReason, LogStatus, ReplicaStats,
 };
 use thalweg_exchange::durable::{Exchange, Storage};
 use thalweg_exchange::market::Epoch;
@@ -75,7 +75,7 @@ pub(crate) struct Replica<S: Storage> {
     silence: Trouble,
     unclaimed: Trouble,
     clock: LastClock,
-    halted: Option<Halted>,
+    halted: Option<HaltReason>,
     /// Where it is waited for that this replica leads.
     led: Option<oneshot::Sender<PrimaryStart>>,
 }
@@ -86,7 +86,7 @@ impl<S: Storage> Replica<S> {
         exchange: Exchange<S>,
         replication: Replication,
         led: oneshot::Sender<PrimaryStart>,
-    ) -> Result<Self, Halted> {
+    ) -> Result<Self, HaltReason> {
         let Replication { log, options, .. } = replication;
         let commands = exchange.number();
         tracing::info!(holder = %options.holder, commands, "the replica follows the log");
@@ -133,8 +133,8 @@ impl<S: Storage> Replica<S> {
             return;
         }
         match self.following.turn() {
-            Ok(Followed::Executed(_)) => {}
-            Ok(Followed::Leads) => return self.log_lead(now),
+            Ok(FollowOutcome::Executed(_)) => {}
+            Ok(FollowOutcome::Leads) => return self.log_lead(now),
             Ok(_) => return,
             Err(halted) => {
                 tracing::error!(error = %halted, "the replica has halted");
@@ -146,16 +146,16 @@ impl<S: Storage> Replica<S> {
         const NO_ROOM: &str = "the disk has no room for the commands of the log";
         let looked = self.following.looked();
         let error = match looked {
-            Looked::Waits(error) => Some(&error[..]),
-            Looked::NoRoom => Some(NO_ROOM),
+            LogStatus::Waits(error) => Some(&error[..]),
+            LogStatus::NoRoom => Some(NO_ROOM),
             _ => None,
         };
         self.silence.note_log(error, now);
-        let is_unclaimed = self.expects_log && *looked == Looked::Unclaimed;
+        let is_unclaimed = self.expects_log && *looked == LogStatus::Unclaimed;
         if let Some(Due::Lasts(_)) = self.unclaimed.note(is_unclaimed, now) {
             warn_unclaimed(&self.options.log, self.following.exchange().number());
         }
-        let is_up_to_date = *looked == Looked::Claimed && self.following.is_at_end();
+        let is_up_to_date = *looked == LogStatus::Claimed && self.following.is_at_end();
         let time = self.following.exchange().state().risk.clock();
         self.clock.note(time, is_up_to_date, now);
     }
@@ -285,7 +285,7 @@ impl<S: Storage> HostedExchange<S> {
     ///
     /// # Errors
     /// The replica has halted.
-    pub(crate) fn into_exchange(self) -> Result<Exchange<S>, Halted> {
+    pub(crate) fn into_exchange(self) -> Result<Exchange<S>, HaltReason> {
         match self {
             Self::Alone(exchange) => Ok(exchange),
             Self::Replica(replica) => match replica.halted {
@@ -375,7 +375,9 @@ pub(crate) mod tests {
     use std::sync::mpsc::channel;
     use std::sync::{Arc, Mutex};
 
-    use thalweg_exchange::durable::replication::{Claim, LogError, Stored, Tail, Written};
+    use thalweg_exchange::durable::replication::{
+        Claim, LogError, StoredBatch, Tail, WriteOutcome,
+    };
     use thalweg_exchange::durable::{Options, Origin, Published, SimDisk};
     use thalweg_exchange::service::{Answered, Query, QueryReply};
     use thalweg_exchange::{Command, UserId};
@@ -409,7 +411,7 @@ pub(crate) mod tests {
                 let last = tail.batches.last();
                 let index = last.map_or(0, |last| last.index + 1);
                 let bytes = vec![0; 9];
-                tail.batches.push(Stored { index, bytes });
+                tail.batches.push(StoredBatch { index, bytes });
             });
         }
 
@@ -470,29 +472,29 @@ pub(crate) mod tests {
             }
         }
 
-        fn write(&self, write: impl FnOnce(&mut Tail)) -> Written {
+        fn write(&self, write: impl FnOnce(&mut Tail)) -> WriteOutcome {
             match self.tail() {
                 Ok(mut tail) => {
                     tail.pulse += 1;
                     write(&mut tail);
-                    Written::Acked
+                    WriteOutcome::Acked
                 }
-                Err(error) => Written::Unknown(error.to_string()),
+                Err(error) => WriteOutcome::Unknown(error.to_string()),
             }
         }
     }
 
     impl CommandLog for OneLog {
-        fn claim(&mut self, _: Option<&Claim>, new: &Claim) -> Written {
+        fn claim(&mut self, _: Option<&Claim>, new: &Claim) -> WriteOutcome {
             self.write(|tail| tail.claim = Some(new.clone()))
         }
 
-        fn append(&mut self, _: &Claim, _: Option<u64>, index: u64, bytes: &[u8]) -> Written {
+        fn append(&mut self, _: &Claim, _: Option<u64>, index: u64, bytes: &[u8]) -> WriteOutcome {
             let bytes = bytes.to_vec();
-            self.write(|tail| tail.batches.push(Stored { index, bytes }))
+            self.write(|tail| tail.batches.push(StoredBatch { index, bytes }))
         }
 
-        fn beat(&mut self, _: &Claim) -> Written {
+        fn beat(&mut self, _: &Claim) -> WriteOutcome {
             self.write(|_| ())
         }
 
@@ -509,7 +511,7 @@ pub(crate) mod tests {
             Ok(tail)
         }
 
-        fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError> {
+        fn find(&mut self, at: u64) -> Result<Option<StoredBatch>, LogError> {
             let tail = self.tail()?;
             let found = tail.batches.iter().rfind(|stored| stored.index <= at);
             Ok(found.cloned())
@@ -519,32 +521,32 @@ pub(crate) mod tests {
             Ok(Vec::new())
         }
 
-        fn forget(&mut self, _: &Claim, before: u64) -> Written {
+        fn forget(&mut self, _: &Claim, before: u64) -> WriteOutcome {
             self.write(|tail| tail.batches.retain(|stored| stored.index >= before))
         }
 
-        fn note_position(&mut self, _: &str, _: u64) -> Written {
-            Written::Acked
+        fn note_position(&mut self, _: &str, _: u64) -> WriteOutcome {
+            WriteOutcome::Acked
         }
 
-        fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> Written {
+        fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> WriteOutcome {
             let halt = format!("{replica} after {commands}: {why}");
             *self.halt.lock().expect("no panic") = Some(halt);
-            Written::Acked
+            WriteOutcome::Acked
         }
 
         fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
             Ok(Vec::new())
         }
 
-        fn note_peer(&mut self, replica: &str, place: &str) -> Written {
+        fn note_peer(&mut self, replica: &str, place: &str) -> WriteOutcome {
             // ORDERING: Relaxed; a flag of a test.
             if self.is_full.load(Ordering::Relaxed) {
-                return Written::Unknown("NOSPACE".to_owned());
+                return WriteOutcome::Unknown("NOSPACE".to_owned());
             }
             let mut peers = self.peers.lock().expect("no panic");
             peers.push((replica.to_owned(), place.to_owned()));
-            Written::Acked
+            WriteOutcome::Acked
         }
 
         fn peers(&mut self) -> Result<Vec<(String, String)>, LogError> {
@@ -691,7 +693,7 @@ pub(crate) mod tests {
                 let HostedExchange::Replica(replica) = &second else {
                     panic!("it is a replica");
                 };
-                let is_claimed = *replica.following.looked() == Looked::Claimed;
+                let is_claimed = *replica.following.looked() == LogStatus::Claimed;
                 if is_away != figures.stats.silent_for.is_zero() && is_away != is_claimed {
                     return;
                 }

@@ -30,8 +30,8 @@ use crate::feed::Feed;
 use crate::flow::{Flow, FlowCounts, FlowRun};
 use crate::gateway_link::{ExchangeHandle, GatewayLink};
 use crate::gateway_observer::GatewayObserver;
-use crate::instruments::Instruments;
 use crate::keys;
+use crate::latency_monitor::LatencyMonitor;
 use crate::lifecycle::Lifecycle;
 use crate::listeners::{Addresses, BoundListeners};
 use crate::publisher::{Mailbox, Outgoing, Publisher};
@@ -109,7 +109,7 @@ impl Server {
 
     /// Starts a replica, and returns when it has found its place in the command log and follows
     /// that. Until it is the primary, it serves those who only read, and names the primary to
-    /// others. Where it [halts](thalweg_exchange::durable::replication::Halted) later, it has
+    /// others. Where it [halts](thalweg_exchange::durable::replication::HaltReason) later, it has
     /// [failed](Self::failed), and [`stop`](Self::stop) says why.
     ///
     /// # Errors
@@ -247,7 +247,7 @@ impl Server {
                 Arc::clone(&self.shared.gateway_rows),
                 &self.gateway_audit,
             ),
-            instruments: Instruments::new(Arc::clone(&self.shared)),
+            instruments: LatencyMonitor::new(Arc::clone(&self.shared)),
         })
     }
 

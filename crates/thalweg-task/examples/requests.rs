@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg::channel::{Receiver, Sender, Spsc, spsc};
-use thalweg_task::{Core, Handle, Local, SlotRx, SlotTx, TaskId, slot};
+use thalweg_task::{Core, Handle, Local, SlotReceiver, SlotSender, TaskId, slot};
 
 /// The load of a run, and how the backend answers it.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ struct Backend {
 
 /// A question that was asked, with the task that is to be cancelled where it is given up.
 struct Question {
-    answer: SlotRx<u64, Local>,
+    answer: SlotReceiver<u64, Local>,
     task: TaskId,
 }
 
@@ -91,7 +91,7 @@ struct Server {
     deadline: Duration,
     outbox: Rc<Outbox>,
     /// Signals that the outbox has something.
-    filled: SlotTx<(), Local>,
+    filled: SlotSender<(), Local>,
 }
 
 /// Replies that are ready, and requests that have none in their ring yet.
@@ -127,7 +127,7 @@ impl Server {
 async fn accept(
     server: Rc<Server>,
     mut requests: Receiver<u64, Spsc>,
-    mut room: SlotRx<(), Local>,
+    mut room: SlotReceiver<(), Local>,
     tasks: usize,
 ) {
     const BATCH: usize = 64;
@@ -156,8 +156,8 @@ async fn accept(
 async fn send_replies(
     outbox: Rc<Outbox>,
     mut replies: Sender<Reply, Spsc>,
-    mut filled: SlotRx<(), Local>,
-    room: SlotTx<(), Local>,
+    mut filled: SlotReceiver<(), Local>,
+    room: SlotSender<(), Local>,
 ) {
     // It is over when the last task has gone, and all output was received.
     while filled.recv().await.is_ok() {

@@ -41,6 +41,6 @@ pub use family::{Family, Local, Shared};
 pub use handle::{Elapsed, Handle, YieldNow, yield_now};
 pub use join::{Joined, join_all, join_any, join_some};
 pub use node::{Status, Task, TaskId};
-pub use slot::{SlotRx, SlotTx, slot, slot_many};
+pub use slot::{SlotReceiver, SlotSender, slot, slot_many};
 pub use task_error::TaskError;
 pub use timer::Sleep;

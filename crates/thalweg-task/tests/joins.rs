@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use futures::FutureExt;
-use thalweg_task::{Core, Local, SlotTx, Task, join_any, join_some, slot};
+use thalweg_task::{Core, Local, SlotSender, Task, join_any, join_some, slot};
 
 /// Tasks that wait for a number each.
-fn waiting(core: &Core) -> (Vec<SlotTx<u32, Local>>, Vec<Task<u32>>) {
+fn waiting(core: &Core) -> (Vec<SlotSender<u32, Local>>, Vec<Task<u32>>) {
     let spawn = |_| {
         let (tx, mut rx) = slot::<u32, Local>();
         (tx, core.spawn(async move { rx.recv().await.unwrap() }))

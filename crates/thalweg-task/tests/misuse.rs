@@ -10,7 +10,7 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
 use thalweg_task::fiber::{StackOptions, StackPool};
-use thalweg_task::{Core, Local, SlotTx, Status, Task, TaskError, slot};
+use thalweg_task::{Core, Local, SlotSender, Status, Task, TaskError, slot};
 
 fn refused<T>(what: &str) -> Result<T, TaskError> {
     let text = format!("a task of this core called `Core::{what}`, which would wait for it");
@@ -25,7 +25,7 @@ fn shared() -> (Rc<Core>, Weak<Core>) {
 }
 
 /// A task that waits, then does something with its core; and the other end of its slot.
-fn waiting<T: 'static, F>(core: &Rc<Core>, then: F) -> (SlotTx<(), Local>, Task<T>)
+fn waiting<T: 'static, F>(core: &Rc<Core>, then: F) -> (SlotSender<(), Local>, Task<T>)
 where
     F: AsyncFnOnce(Rc<Core>) -> T + 'static,
 {

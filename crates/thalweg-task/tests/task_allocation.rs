@@ -7,10 +7,12 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use thalweg_task::{Core, Elapsed, Family, Handle, Local, Shared, SlotRx, SlotTx, slot, yield_now};
+use thalweg_task::{
+    Core, Elapsed, Family, Handle, Local, Shared, SlotReceiver, SlotSender, slot, yield_now,
+};
 use thalweg_testkit::counting::calls;
 
-type Ends<F> = (SlotTx<u32, F>, SlotRx<u32, F>);
+type Ends<F> = (SlotSender<u32, F>, SlotReceiver<u32, F>);
 
 /// Tasks of two sizes that wait for messages, timers and each other, and such as are cancelled.
 fn round<F: Family>(core: &Core, handle: &Handle, ends: &mut Option<Ends<F>>) {

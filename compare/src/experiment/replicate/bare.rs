@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use thalweg_exchange::durable::replication::{BATCH_BYTES, Claim, CommandLog, Start, Written};
+use thalweg_exchange::durable::replication::{BATCH_BYTES, Claim, CommandLog, Start, WriteOutcome};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
@@ -27,7 +27,7 @@ pub(super) fn run(plan: &Plan) -> Ran {
         holder: "bare".to_owned(),
     };
     wait("the claim", || match log.claim(None, &claim) {
-        Written::Acked => Ok(()),
+        WriteOutcome::Acked => Ok(()),
         other => Err(format!("{other:?}")),
     })?;
     let clock = Clock::global();
@@ -54,7 +54,7 @@ pub(super) fn run(plan: &Plan) -> Ran {
         }
         let bytes = HEAD_BYTES + (next - first) as usize * RECORD_BYTES;
         match log.append(&claim, previous, first, &batch[..bytes]) {
-            Written::Acked => previous = Some(first),
+            WriteOutcome::Acked => previous = Some(first),
             other => return Err(text(format!("an append: {other:?}"))),
         }
         let now = clock.ticks();

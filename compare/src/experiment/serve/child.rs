@@ -11,7 +11,7 @@ use std::process::{self, ChildStdin, Command, ExitCode, Stdio};
 
 use thalweg_gateway::Gateway;
 use thalweg_server::Server;
-use thalweg_server::config::{Config, SyncName};
+use thalweg_server::config::{Config, SyncSetting};
 use thalweg_testkit::Scratch;
 use tokio::runtime::{Builder, Runtime};
 
@@ -32,7 +32,7 @@ const ANYWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 
 /// Makes the configuration of a server: the default one, with listeners for trade and admin,
 /// without a limit of the rate of commands.
-pub(crate) fn configuration([trade, admin]: [SocketAddr; 2], sync: SyncName) -> Config {
+pub(crate) fn configuration([trade, admin]: [SocketAddr; 2], sync: SyncSetting) -> Config {
     let mut config = Config::default();
     config.trade.listen = trade;
     config.admin.listen = Some(admin);
@@ -81,8 +81,8 @@ pub(crate) fn main(words: &[String]) -> ExitCode {
 fn serve(work: &str, directory: &Path) -> Result<(), String> {
     let sync = match work {
         ECHO | HTTP_ECHO => None,
-        SYNCED | GATEWAY => Some(SyncName::Always),
-        UNSYNCED | LIMITED => Some(SyncName::Never),
+        SYNCED | GATEWAY => Some(SyncSetting::Always),
+        UNSYNCED | LIMITED => Some(SyncSetting::Never),
         _ => return Err(format!("no child does {work:?}")),
     };
     let runtime = runtime()?;

@@ -467,7 +467,7 @@ fn icebergs(uid: i64, next: &mut u64) -> Vec<u8> {
             return Command::Place(taker);
         }
         let iceberg = place(uid, number as i64, Action::Ask, (500, 1_000));
-        Command::PlaceWith(Arc::new(ConditionalOrder::from(iceberg).with_display(1)))
+        Command::PlaceConditional(Arc::new(ConditionalOrder::from(iceberg).with_display(1)))
     })
 }
 

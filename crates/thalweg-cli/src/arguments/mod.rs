@@ -311,7 +311,7 @@ pub(crate) fn words(line: &str) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::values::{Place, RulesName};
+    use crate::arguments::values::{Place, RulesSetting};
     use crate::source::{COMMANDS, SEED};
     use clap::error::{ContextKind, ErrorKind};
     use thalweg_measure::load::Rate;
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(run.placement, Place::Auto);
         assert_eq!((run.input.seed, run.input.commands), (None, None));
         assert_eq!((SEED, COMMANDS), (1, 1_000_000));
-        assert_eq!(run.input.rules, RulesName::Default);
+        assert_eq!(run.input.rules, RulesSetting::Default);
     }
 
     #[test]

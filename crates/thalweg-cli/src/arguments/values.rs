@@ -38,7 +38,7 @@ impl Place {
 
 /// A dialect of the exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RulesName {
+pub(crate) enum RulesSetting {
     /// exchange-core 0.5 rules with its known defects fixed, and more (docs/exchange-rules.md)
     #[default]
     Default,
@@ -47,12 +47,12 @@ pub(crate) enum RulesName {
     Reference,
 }
 
-impl RulesName {
+impl RulesSetting {
     /// Returns the name that the command line uses.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            RulesName::Default => "default",
-            RulesName::Reference => "reference",
+            RulesSetting::Default => "default",
+            RulesSetting::Reference => "reference",
         }
     }
 }

@@ -321,7 +321,7 @@ impl Conditions {
         if trigger.or(display).or(good_till).is_none() {
             return Command::Place(place);
         }
-        Command::PlaceWith(Arc::new(ConditionalOrder {
+        Command::PlaceConditional(Arc::new(ConditionalOrder {
             place,
             trigger,
             display,
@@ -584,7 +584,7 @@ mod tests {
             .with_trigger(49)
             .with_display(2)
             .with_good_till(0);
-        let all = Ok(Command::PlaceWith(Arc::new(all)));
+        let all = Ok(Command::PlaceConditional(Arc::new(all)));
         for line in [
             "x,60,post_only,self_trade=cancel_both,stop=49,display=2,good_till=0",
             "x, 60 ,good_till=0,display=2, stop=49 ,self_trade=cancel_both,post_only",

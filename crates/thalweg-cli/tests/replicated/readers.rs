@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use thalweg_client::exchange::SymbolId;
 use thalweg_client::exchange::codec::session::QueryResult;
-use thalweg_client::exchange::market::{Epoch, FeedCheck, Replica};
+use thalweg_client::exchange::market::{Epoch, GapDetector, Replica};
 use thalweg_client::{
     BlockingEvents, BlockingReadClient, BlockingTradeClient, Event, Outcome, SessionQuery,
 };
@@ -32,7 +32,7 @@ struct Reader {
     client: BlockingReadClient,
     events: BlockingEvents,
     book: Replica,
-    check: FeedCheck,
+    check: GapDetector,
     /// The epochs in which it was, without those that came twice in a row.
     epochs: Vec<Epoch>,
     connections: usize,
@@ -49,7 +49,7 @@ impl Reader {
             client,
             events,
             book: Replica::new(SYMBOL),
-            check: FeedCheck::new(),
+            check: GapDetector::new(),
             epochs: Vec::new(),
             connections: 0,
         }
@@ -63,7 +63,7 @@ impl Reader {
                 Event::Snapshot(snapshot) => {
                     self.book.restart(&snapshot).expect("it is of the symbol");
                     let (epoch, channels) = (snapshot.epoch, snapshot.channels);
-                    self.check = FeedCheck::after(epoch, channels, snapshot.sequence);
+                    self.check = GapDetector::after(epoch, channels, snapshot.sequence);
                     if self.epochs.last() != Some(&epoch) {
                         self.epochs.push(epoch);
                     }

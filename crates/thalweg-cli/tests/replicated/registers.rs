@@ -76,7 +76,7 @@ fn session(number: u32, address: &str, course: &Course) -> Vec<Made> {
     while !is_over() {
         let (client, _events) = match BlockingTradeClient::connect(options.clone()) {
             Ok(connected) => connected,
-            Err(reason) if reason.may_return() => continue,
+            Err(reason) if reason.is_retryable() => continue,
             Err(reason) => panic!("{reason}"),
         };
         let claim = (options.attempts_max.is_some()).then(|| claim_of(client.welcome().epoch));

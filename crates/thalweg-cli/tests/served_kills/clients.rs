@@ -194,7 +194,7 @@ fn trade(user: i64, address: &str, course: &Course) -> Outcomes {
         let (client, events) = match BlockingTradeClient::connect(options.clone()) {
             Ok(made) => made,
             // The user must make the first connection, which may coincide with a kill.
-            Err(reason) if reason.may_return() => continue,
+            Err(reason) if reason.is_retryable() => continue,
             Err(reason) => panic!("{user}: {reason}"),
         };
         let first = client.welcome().next_report.0;
@@ -236,7 +236,7 @@ fn check_reports(user: i64, first: u64, mut events: BlockingEvents) {
                 assert_eq!(gap.from.0, last + 1, "{user}");
                 last = gap.to.0;
             }
-            Event::Closed(reason) if !reason.may_return() => {
+            Event::Closed(reason) if !reason.is_retryable() => {
                 assert!(matches!(reason, DisconnectReason::Done), "{user}: {reason}");
             }
             _ => {}

@@ -253,7 +253,7 @@ mod tests {
         let replica = (1 << 63) + (1 << 32);
         for (address, epoch) in [("a:1", replica), ("a:1,b:1", replica), ("a:1,b:1", 9)] {
             let reason = welcomed(address, epoch).expect_err("it has fewer reports");
-            assert!(reason.may_return());
+            assert!(reason.is_retryable());
             let DisconnectReason::Stale { received, last } = reason else {
                 panic!("{reason}");
             };

@@ -18,7 +18,7 @@ async fn trade(plan: Vec<Fault>) -> [usize; 2] {
         // The first connection must be made by the user.
         match TradeClient::connect(options(&mock)).await {
             Ok(made) => break made,
-            Err(reason) => assert!(reason.may_return(), "{context}: {reason}"),
+            Err(reason) => assert!(reason.is_retryable(), "{context}: {reason}"),
         }
     };
     let mut tickets = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use thalweg_client::exchange::session::{ClientSequence, Refusal, ReportNumber};
 use thalweg_client::{
-    DisconnectReason, Event, Outcome, Remembered, SessionQuery, SessionStore, TradeClient,
+    DisconnectReason, Event, Outcome, SavedSession, SessionQuery, SessionStore, TradeClient,
 };
 
 use crate::mock::{Fault, Mock};
@@ -13,10 +13,10 @@ use crate::{cancel, options};
 
 /// A store that outlives its clients, and notes all that was saved.
 #[derive(Clone, Default)]
-struct Notes(Arc<Mutex<Vec<Remembered>>>);
+struct Notes(Arc<Mutex<Vec<SavedSession>>>);
 
 impl Notes {
-    fn last(&self) -> Remembered {
+    fn last(&self) -> SavedSession {
         self.0
             .lock()
             .expect("no panic")
@@ -27,11 +27,11 @@ impl Notes {
 }
 
 impl SessionStore for Notes {
-    fn load(&mut self) -> io::Result<Remembered> {
+    fn load(&mut self) -> io::Result<SavedSession> {
         Ok(self.last())
     }
 
-    fn save(&mut self, remembered: &Remembered) -> io::Result<()> {
+    fn save(&mut self, remembered: &SavedSession) -> io::Result<()> {
         self.0.lock().expect("no panic").push(*remembered);
         Ok(())
     }
@@ -133,7 +133,7 @@ async fn reports_go_on_after_the_last_one_seen() {
 #[tokio::test]
 async fn another_exchange_is_refused() {
     let mock = Mock::new([]);
-    let notes = Notes(Arc::new(Mutex::new(vec![Remembered {
+    let notes = Notes(Arc::new(Mutex::new(vec![SavedSession {
         exchange: Some(0xDEF),
         last_sequence: ClientSequence(9),
         last_report: None,
@@ -143,18 +143,18 @@ async fn another_exchange_is_refused() {
         .expect_err("another one");
     let text = "the session's store is of exchange 0000000000000def, and this is 0000000000000abc";
     assert_eq!(reason.to_string(), text);
-    assert!(!reason.may_return());
+    assert!(!reason.is_retryable());
 }
 
 /// A store that fails after this number of saves.
 struct Full(usize);
 
 impl SessionStore for Full {
-    fn load(&mut self) -> io::Result<Remembered> {
-        Ok(Remembered::default())
+    fn load(&mut self) -> io::Result<SavedSession> {
+        Ok(SavedSession::default())
     }
 
-    fn save(&mut self, _: &Remembered) -> io::Result<()> {
+    fn save(&mut self, _: &SavedSession) -> io::Result<()> {
         match self.0.checked_sub(1) {
             Some(left) => self.0 = left,
             None => return Err(io::Error::from(io::ErrorKind::StorageFull)),

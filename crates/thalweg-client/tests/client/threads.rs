@@ -119,5 +119,5 @@ fn an_exchange_that_comes_later_is_waited_for() {
     let mut options = crate::options(&mock);
     options.connect_within = Duration::from_secs(600);
     let reason = BlockingTradeClient::connect(options).expect_err("it is refused");
-    assert!(!reason.may_return());
+    assert!(!reason.is_retryable());
 }

@@ -211,8 +211,8 @@ macro_rules! commands {
         pub fn command_bytes(command: &Command) -> usize {
             match command {
                 Command::Place(_) => PlaceForm::BYTES,
-                Command::PlaceWith(order) if order.has_conditions() => PlaceWithForm::BYTES,
-                Command::PlaceWith(_) => PlaceForm::BYTES,
+                Command::PlaceConditional(order) if order.has_conditions() => PlaceWithForm::BYTES,
+                Command::PlaceConditional(_) => PlaceForm::BYTES,
                 Command::Amend(_) => AmendForm::BYTES,
                 Command::AddSymbols(symbols) => batch::symbols_bytes(symbols),
                 Command::AddAccounts(accounts) => batch::accounts_bytes(accounts),
@@ -225,10 +225,10 @@ macro_rules! commands {
         fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
             match command {
                 Command::Place(place) => put::<PlaceForm>(place, out),
-                Command::PlaceWith(order) if order.has_conditions() => {
+                Command::PlaceConditional(order) if order.has_conditions() => {
                     put::<PlaceWithForm>(order, out)
                 }
-                Command::PlaceWith(order) => put::<PlaceForm>(&order.place, out),
+                Command::PlaceConditional(order) => put::<PlaceForm>(&order.place, out),
                 Command::Amend(amend) => put::<AmendForm>(amend, out),
                 Command::AddSymbols(_) | Command::AddAccounts(_) => encode_batch(command, out),
                 $($(Command::$variant { .. } => put::<$form>(command, out),)?)*
@@ -266,8 +266,8 @@ commands! {
 }
 
 /// Writes a command's frame at the beginning of `out`; the result is its length in bytes. An order
-/// [with conditions](Command::PlaceWith) that has none is written as the order that it is, and
-/// comes back as a [`Command::Place`].
+/// [with conditions](Command::PlaceConditional) that has none is written as the order that it is,
+/// and comes back as a [`Command::Place`].
 ///
 /// # Errors
 /// [`CodecError::NoRoom`], or of a batch [`CodecError::TooLong`]; nothing is written then.
@@ -393,7 +393,7 @@ impl From<Place> for Command {
 
 impl From<ConditionalOrder> for Command {
     fn from(order: ConditionalOrder) -> Self {
-        Self::PlaceWith(Arc::new(order))
+        Self::PlaceConditional(Arc::new(order))
     }
 }
 

@@ -18,8 +18,8 @@
 //! bit without a meaning must be 0.
 //!
 //! *Cost.* Encoding writes into the caller's bytes and allocates nothing. Decoding allocates once
-//! for [`PlaceWith`](Command::PlaceWith), for batches, and for the events of an outcome or the
-//! levels of a snapshot where the caller's buffer has no room for them. All that is
+//! for [`PlaceConditional`](Command::PlaceConditional), for batches, and for the events of an
+//! outcome or the levels of a snapshot where the caller's buffer has no room for them. All that is
 //! bounded by the bytes that are there, at six bytes for one at most while they are decoded, never
 //! by a number that the bytes only claim.
 //!

@@ -9,7 +9,7 @@ use super::fields::Reader;
 use super::frame::{Head, put_form};
 use super::layout::{FRAME_BYTES_MAX, HEAD_BYTES, OWN_AT, kind};
 use crate::command::Action;
-use crate::event::{Event, Events, Moved, RejectReason, Removal, Standing};
+use crate::event::{Event, Events, MovedOrder, RejectReason, Removal, TopOfBook};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::wire::{Form, Wire, check_most, check_zero, wire};
@@ -46,7 +46,7 @@ struct OneEventForm<F> {
 }
 
 wire! {
-    struct MovedForm = Moved [action: Action] { price: i64, left: i64, filled: i64 }
+    struct MovedForm = MovedOrder [action: Action] { price: i64, left: i64, filled: i64 }
     struct TradeForm = Event::Trade [
         taker_action: Action, maker_completed: bool, taker_completed: bool
     ] {
@@ -71,7 +71,7 @@ wire! {
         order: OrderId, uid: UserId, price: i64, size: i64, bidder_hold_price: i64, filled: i64,
     }
     /// How a futures book stands; the price of an empty side is 0.
-    struct StandingForm = Standing [
+    struct TopOfBookForm = TopOfBook [
         | ask: "the best price of an empty side", bid: "the best price of an empty side"
     ] { ask: Option<i64>, bid: Option<i64> }
 }
@@ -79,36 +79,42 @@ wire! {
 /// How the futures book of another symbol stands.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct StandingOfForm {
+struct TopOfBookOfForm {
     symbol: I32,
-    standing: StandingForm,
+    top_of_book: TopOfBookForm,
 }
 
-impl Form for StandingOfForm {
-    type Value = (SymbolId, Standing);
-    const SMALL_MAX: [u8; 2] = StandingForm::SMALL_MAX;
+impl Form for TopOfBookOfForm {
+    type Value = (SymbolId, TopOfBook);
+    const SMALL_MAX: [u8; 2] = TopOfBookForm::SMALL_MAX;
 
-    fn of((symbol, standing): &(SymbolId, Standing)) -> ([u8; 2], Self) {
-        let (bits, standing) = StandingForm::of(standing);
+    fn of((symbol, top_of_book): &(SymbolId, TopOfBook)) -> ([u8; 2], Self) {
+        let (bits, top_of_book) = TopOfBookForm::of(top_of_book);
         let symbol = symbol.bytes();
-        (bits, Self { symbol, standing })
+        (
+            bits,
+            Self {
+                symbol,
+                top_of_book,
+            },
+        )
     }
 
     fn value(
         &self,
         bits: [u8; 2],
         [bits_at, at]: [usize; 2],
-    ) -> Result<(SymbolId, Standing), CodecError> {
+    ) -> Result<(SymbolId, TopOfBook), CodecError> {
         let at = at + size_of::<I32>();
-        let standing = self.standing.value(bits, [bits_at, at])?;
-        Ok((SymbolId(self.symbol.get()), standing))
+        let top_of_book = self.top_of_book.value(bits, [bits_at, at])?;
+        Ok((SymbolId(self.symbol.get()), top_of_book))
     }
 }
 
 const FRONT_BYTES: usize = size_of::<FrontForm>();
 const RESULT_AT: usize = std::mem::offset_of!(FrontForm, result);
 const COUNT_AT: usize = std::mem::offset_of!(FrontForm, count);
-const ITEM_BYTES_MIN: usize = item_bytes(STANDING);
+const ITEM_BYTES_MIN: usize = item_bytes(TOP_OF_BOOK);
 const ITEM_BYTES_MAX: usize = size_of::<ItemForm<RemovedForm>>();
 
 /// Bits of the first own byte: the order was moved, and its side.
@@ -116,8 +122,8 @@ const HAS_MOVED: u8 = 1;
 const MOVED_BITS_MAX: u8 = HAS_MOVED | MovedForm::SMALL_MAX[0] << 1;
 
 /// The kinds of items that are no events.
-const STANDING: u8 = 8;
-const STANDING_OF: u8 = 9;
+const TOP_OF_BOOK: u8 = 8;
+const TOP_OF_BOOK_OF: u8 = 9;
 
 /// The kinds of events: number, name of the bits in errors, struct, variant.
 macro_rules! events {
@@ -132,8 +138,8 @@ macro_rules! events {
         const fn item_bytes(kind: u8) -> usize {
             match kind {
                 $($kind => size_of::<ItemForm<$form>>(),)*
-                STANDING => size_of::<ItemForm<StandingForm>>(),
-                STANDING_OF => size_of::<ItemForm<StandingOfForm>>(),
+                TOP_OF_BOOK => size_of::<ItemForm<TopOfBookForm>>(),
+                TOP_OF_BOOK_OF => size_of::<ItemForm<TopOfBookOfForm>>(),
                 _ => FRAME_BYTES_MAX,
             }
         }
@@ -176,32 +182,34 @@ pub struct OutcomeHead {
 /// One thing in the list of an outcome.
 enum Item<'e> {
     Event(&'e Event),
-    Standing(&'e Standing),
-    StandingOf(&'e (SymbolId, Standing)),
+    TopOfBook(&'e TopOfBook),
+    TopOfBookOf(&'e (SymbolId, TopOfBook)),
 }
 
 impl Item<'_> {
     const fn bytes(&self) -> usize {
         match self {
             Self::Event(event) => event_bytes(event),
-            Self::Standing(_) => item_bytes(STANDING),
-            Self::StandingOf(_) => item_bytes(STANDING_OF),
+            Self::TopOfBook(_) => item_bytes(TOP_OF_BOOK),
+            Self::TopOfBookOf(_) => item_bytes(TOP_OF_BOOK_OF),
         }
     }
 
     fn put(&self, out: &mut [u8]) {
         match self {
             Self::Event(event) => put_event(event, out),
-            Self::Standing(standing) => put::<StandingForm>(STANDING, standing, out),
-            Self::StandingOf(standing) => put::<StandingOfForm>(STANDING_OF, standing, out),
+            Self::TopOfBook(top_of_book) => put::<TopOfBookForm>(TOP_OF_BOOK, top_of_book, out),
+            Self::TopOfBookOf(top_of_book) => {
+                put::<TopOfBookOfForm>(TOP_OF_BOOK_OF, top_of_book, out)
+            }
         }
     }
 }
 
 /// Returns everything in the list: events, how the command's own futures book stands, then others.
 fn items(events: &Events) -> impl Iterator<Item = Item<'_>> {
-    let own = events.standing().into_iter().map(Item::Standing);
-    let others = events.standings().iter().map(Item::StandingOf);
+    let own = events.top_of_book().into_iter().map(Item::TopOfBook);
+    let others = events.tops_of_book().iter().map(Item::TopOfBookOf);
     events.iter().map(Item::Event).chain(own).chain(others)
 }
 
@@ -412,11 +420,11 @@ fn list(
     if let Some(before) = before {
         check_cut(before, &fields)?;
     }
-    if events.standing().is_none() && events.standings().is_empty() {
+    if events.top_of_book().is_none() && events.tops_of_book().is_empty() {
         events.reserve_exact(left);
         while left > 0 {
             let kind = fields.next()?;
-            if matches!(kind, STANDING | STANDING_OF) {
+            if matches!(kind, TOP_OF_BOOK | TOP_OF_BOOK_OF) {
                 break;
             }
             events.push(event(kind, &mut fields)?);
@@ -424,7 +432,7 @@ fn list(
         }
     }
     if left > 0 {
-        standings(&mut fields, left, events)?;
+        tops_of_book(&mut fields, left, events)?;
     }
     fields.end()?;
     Ok(outcome)
@@ -441,16 +449,20 @@ fn item<F: Form>(what: &'static str, fields: &mut Reader<'_>) -> Result<F::Value
 
 /// Reads how futures books stand: the command's own, then others.
 #[inline(never)]
-fn standings(fields: &mut Reader<'_>, count: usize, events: &mut Events) -> Result<(), CodecError> {
+fn tops_of_book(
+    fields: &mut Reader<'_>,
+    count: usize,
+    events: &mut Events,
+) -> Result<(), CodecError> {
     let what = "the bits of a standing";
     for left in (1..=count).rev() {
-        let is_first = events.standing().is_none() && events.standings().is_empty();
+        let is_first = events.top_of_book().is_none() && events.tops_of_book().is_empty();
         match fields.next()? {
-            STANDING if is_first => events.set_standing(item::<StandingForm>(what, fields)?),
-            STANDING_OF => {
-                let (symbol, standing) = item::<StandingOfForm>(what, fields)?;
-                events.reserve_standings(left);
-                events.add_standing(symbol, standing);
+            TOP_OF_BOOK if is_first => events.set_top_of_book(item::<TopOfBookForm>(what, fields)?),
+            TOP_OF_BOOK_OF => {
+                let (symbol, top_of_book) = item::<TopOfBookOfForm>(what, fields)?;
+                events.reserve_tops_of_book(left);
+                events.add_top_of_book(symbol, top_of_book);
             }
             kind => return Err(unknown_kind(kind, fields.at())),
         }
@@ -543,12 +555,12 @@ mod tests {
     use crate::codec::CodecError;
 
     /// A futures book, then those of two others: `ask` and `bid` of each.
-    fn standings() -> Events {
+    fn tops_of_book() -> Events {
         let mut events = Events::new();
         let (ask, bid) = (Some(5), Some(4));
-        events.set_standing(Standing { ask, bid: None });
-        events.add_standing(SymbolId(7), Standing { ask: None, bid });
-        events.add_standing(SymbolId(8), Standing::default());
+        events.set_top_of_book(TopOfBook { ask, bid: None });
+        events.add_top_of_book(SymbolId(7), TopOfBook { ask: None, bid });
+        events.add_top_of_book(SymbolId(8), TopOfBook::default());
         events
     }
 
@@ -565,7 +577,7 @@ mod tests {
 
     #[test]
     fn standings_have_these_bytes() {
-        let frame = framed(&standings());
+        let frame = framed(&tops_of_book());
         let mut list = vec![8, 1, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         list.extend([9, 2, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         list.extend([4, 0, 0, 0, 0, 0, 0, 0]);
@@ -575,12 +587,12 @@ mod tests {
         assert_eq!(frame[FRONT_BYTES..], list);
         let mut back = Events::new();
         assert!(decode_outcome(&frame, &mut back).is_ok());
-        assert_eq!(back, standings());
+        assert_eq!(back, tops_of_book());
     }
 
     #[test]
     fn standings_have_one_form() {
-        let frame = framed(&standings());
+        let frame = framed(&tops_of_book());
         let error_text = |at: usize, byte: u8| {
             let mut frame = frame.clone();
             frame[FRONT_BYTES + at] = byte;
@@ -598,7 +610,7 @@ mod tests {
                 1,
                 "the best price of an empty side at byte 34 is 1, the greatest is 0",
             ),
-            // The command's own again, and an event behind standings.
+            // The command's own again, and an event behind tops_of_book.
             (
                 18,
                 8,
@@ -617,10 +629,10 @@ mod tests {
     /// Standings are cut as events are.
     #[test]
     fn many_standings_go_on_in_another_frame() {
-        let mut events = standings();
-        let most = (FRAME_BYTES_MAX - FRONT_BYTES) / item_bytes(STANDING_OF);
+        let mut events = tops_of_book();
+        let most = (FRAME_BYTES_MAX - FRONT_BYTES) / item_bytes(TOP_OF_BOOK_OF);
         for id in 0..most as i32 {
-            events.add_standing(SymbolId(id), Standing::default());
+            events.add_top_of_book(SymbolId(id), TopOfBook::default());
         }
         let frames = framed(&events);
         assert!(frames.len() > FRAME_BYTES_MAX);
@@ -631,7 +643,7 @@ mod tests {
         // The command's own does not come in a further frame.
         let first = super::super::peek(&frames).expect("a head").bytes;
         let mut wrong = frames;
-        wrong[first + FRONT_BYTES] = STANDING;
+        wrong[first + FRONT_BYTES] = TOP_OF_BOOK;
         let error = decode_outcome(&wrong, &mut back).expect_err("it is wrong");
         assert!(matches!(
             error,

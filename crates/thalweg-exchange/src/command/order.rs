@@ -288,9 +288,10 @@ pub(crate) const fn display_is_large_enough(display: i64, size: i64) -> bool {
     display.saturating_mul(LOTS_PER_DISPLAYED_LOT_MAX) >= size
 }
 
-/// A new order with conditions, for [`Command::PlaceWith`](crate::Command::PlaceWith). They can be
-/// combined. An order with any of them must have a size and a price above zero, under every rule
-/// set. Conditions are checked before the order itself; refused with a code of their own.
+/// A new order with conditions, for
+/// [`Command::PlaceConditional`](crate::Command::PlaceConditional). They can be combined. An order
+/// with any of them must have a size and a price above zero, under every rule set. Conditions are
+/// checked before the order itself; refused with a code of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct ConditionalOrder {

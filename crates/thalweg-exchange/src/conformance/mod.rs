@@ -58,7 +58,7 @@ impl Engine for State {
 
 /// The first line where the engine and the stream differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Disagreement {
+pub struct Mismatch {
     /// The line of the stream, counted from 1; for an end that comes too early, the line after
     /// the last.
     pub line: u64,
@@ -72,7 +72,7 @@ pub struct Disagreement {
     pub command: String,
 }
 
-impl fmt::Display for Disagreement {
+impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let expected = self.expected.as_deref().unwrap_or("(end of file)");
         let got = self.got.as_deref().unwrap_or("(nothing more)");
@@ -97,7 +97,7 @@ pub enum CheckError {
     Stream(#[from] StreamError),
     /// The engine does something else.
     #[error("{0}")]
-    Disagreement(Box<Disagreement>),
+    Mismatch(Box<Mismatch>),
 }
 
 /// The numbers of items that were compared in a stream that passed.
@@ -121,7 +121,7 @@ enum Changes {
     Recorded,
     /// A command changed something and the stream did not say so. That is fine if the stream
     /// never does; if it does later, this was the first difference.
-    Absent(Box<Disagreement>),
+    Absent(Box<Mismatch>),
 }
 
 /// Runs a recorded stream through an engine.
@@ -256,7 +256,7 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
         self.summary.lines += 1;
         if text.starts_with(['+', '-']) {
             if let Changes::Absent(first) = &self.changes {
-                return Err(CheckError::Disagreement(first.clone()));
+                return Err(CheckError::Mismatch(first.clone()));
             }
             self.changes = Changes::Recorded;
         }
@@ -289,11 +289,11 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
             self.pending.clear();
             return Ok(());
         }
-        Err(CheckError::Disagreement(difference))
+        Err(CheckError::Mismatch(difference))
     }
 
     fn differs(&self, line: u64, expected: Option<String>, got: Option<String>) -> CheckError {
-        CheckError::Disagreement(self.difference(line, expected, got))
+        CheckError::Mismatch(self.difference(line, expected, got))
     }
 
     fn difference(
@@ -301,9 +301,9 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
         line: u64,
         expected: Option<String>,
         got: Option<String>,
-    ) -> Box<Disagreement> {
+    ) -> Box<Mismatch> {
         let (_, command_line, ref command) = self.command;
-        Box::new(Disagreement {
+        Box::new(Mismatch {
             line,
             expected,
             got,

@@ -18,7 +18,7 @@ use crate::snapshot::state_hash;
 /// Something that is wrong with what an exchange left.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Wrong {
+pub enum HistoryFault {
     /// A snapshot is damaged.
     Snapshot(Skipped),
     /// A snapshot is whole, and not what the journal gives.
@@ -32,7 +32,7 @@ pub enum Wrong {
     Journal(OpenError),
 }
 
-impl std::fmt::Display for Wrong {
+impl std::fmt::Display for HistoryFault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Snapshot(Skipped { file, why, .. }) => write!(f, "{file}: {why}"),
@@ -59,7 +59,7 @@ pub struct History<S: Storage = thalweg_journal::DefaultStorage> {
     /// Snapshots behind the image, ascending.
     ahead: Vec<u64>,
     limits: SessionLimits,
-    wrong: Vec<Wrong>,
+    wrong: Vec<HistoryFault>,
     snapshots: usize,
     /// By readers before, and in all.
     read_bytes: u64,
@@ -108,7 +108,7 @@ impl<S: Storage> History<S> {
                 replayer: Replayer::default(),
                 ahead: all[at + 1..].to_vec(),
                 limits: header.sessions,
-                wrong: wrong.into_iter().map(Wrong::Snapshot).collect(),
+                wrong: wrong.into_iter().map(HistoryFault::Snapshot).collect(),
                 snapshots: 1,
             });
         }
@@ -143,7 +143,7 @@ impl<S: Storage> History<S> {
         let goes_on = match done {
             Ok(done) => done.is_some(),
             Err(error) => {
-                self.wrong.push(Wrong::Journal(error));
+                self.wrong.push(HistoryFault::Journal(error));
                 return false;
             }
         };
@@ -154,7 +154,7 @@ impl<S: Storage> History<S> {
         if self.replayer.is_cut()
             && let Err(error) = self.go_on()
         {
-            self.wrong.push(Wrong::Journal(error.into()));
+            self.wrong.push(HistoryFault::Journal(error.into()));
             return false;
         }
         if !goes_on && let Some(commands) = self.ahead.first() {
@@ -163,7 +163,7 @@ impl<S: Storage> History<S> {
                 commands: self.image.number,
                 snapshot: *commands,
             };
-            self.wrong.push(Wrong::Journal(error));
+            self.wrong.push(HistoryFault::Journal(error));
         }
         goes_on || self.image.number > before
     }
@@ -185,7 +185,7 @@ impl<S: Storage> History<S> {
         let (bytes, found, header) = match found {
             Ok(found) => found,
             Err((file, why)) => {
-                self.wrong.push(Wrong::Snapshot(Skipped {
+                self.wrong.push(HistoryFault::Snapshot(Skipped {
                     file,
                     commands,
                     why,
@@ -212,7 +212,7 @@ impl<S: Storage> History<S> {
             None
         };
         self.wrong
-            .extend(what.map(|what| Wrong::Differs { commands, what }));
+            .extend(what.map(|what| HistoryFault::Differs { commands, what }));
         // With other limits other answers are kept, from some command before this one on.
         if header.sessions != self.limits {
             self.image.tables = found.tables;
@@ -222,7 +222,7 @@ impl<S: Storage> History<S> {
 
     /// Returns the faults that were found so far.
     #[must_use]
-    pub fn wrong(&self) -> &[Wrong] {
+    pub fn wrong(&self) -> &[HistoryFault] {
         &self.wrong
     }
 

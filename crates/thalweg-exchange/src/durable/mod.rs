@@ -82,7 +82,7 @@ pub use thalweg_journal::{
 
 pub use self::error::{Failed, OpenError, SnapshotFailed, SubmitError};
 pub use self::exchange::{Exchange, Finished};
-pub use self::history::{History, Wrong, newest_header};
+pub use self::history::{History, HistoryFault, newest_header};
 pub use self::opening::Recovered;
 pub use self::options::{
     KEPT_MAX, NOTE_BYTES_MAX, Notes, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions,

@@ -141,6 +141,11 @@ impl Reports {
         Self(Arc::new(Mutex::new(tables)))
     }
 
+    /// Returns whether a thread has panicked with the lock: the tables may be unfinished.
+    pub(super) fn is_poisoned(&self) -> bool {
+        self.0.is_poisoned()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Tables> {
         // A thread that panics with the lock stops the exchange.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

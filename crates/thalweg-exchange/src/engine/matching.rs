@@ -140,7 +140,7 @@ impl Matching {
                     book.amend(amend, rules, events)
                 })
             }
-            Command::PlaceWith(ref order) => self.place_with(order, checked, user, events),
+            Command::PlaceConditional(ref order) => self.place_with(order, checked, user, events),
             _ => self.administer(command, checked, events),
         }
     }
@@ -224,7 +224,7 @@ impl Matching {
         let result = run(book, &self.rules, events);
         // A command that is rejected changes nothing, unless it cancelled something else.
         if book.is_futures() && (result == ResultCode::Success || events.len() > 1) {
-            events.set_standing(book.standing());
+            events.set_top_of_book(book.top_of_book());
         }
         if book.has_left_over() || self.may_go_on() {
             self.note_left_over(symbol);
@@ -386,7 +386,7 @@ impl Matching {
             };
             book.expire(time, max, events);
             if book.is_futures() {
-                events.add_standing(symbol, book.standing());
+                events.add_top_of_book(symbol, book.top_of_book());
             }
             self.left_over.note_due(symbol, book);
             self.left_over.note(symbol, book);
@@ -546,7 +546,7 @@ impl Matching {
         if book.is_futures() && self.rules.cover_futures && self.rules.margin_trading {
             let is_left = book.remove_outside(self.rules.work_max(), events);
             if !events.is_empty() {
-                events.add_standing(symbol, book.standing());
+                events.add_top_of_book(symbol, book.top_of_book());
             }
             events.set_unfinished(is_left);
             self.left_over.note_unfinished(symbol, is_left);
@@ -580,7 +580,7 @@ impl Matching {
         let is_cancelling = self.left_over.take_cancelling(symbol);
         let ended = book.uncross(reference, &self.rules, events);
         if book.is_futures() {
-            events.add_standing(symbol, book.standing());
+            events.add_top_of_book(symbol, book.top_of_book());
         }
         if ended.is_none() {
             if is_cancelling {
@@ -606,7 +606,7 @@ impl Matching {
         };
         book.run_left_over(&self.rules, events);
         if book.is_futures() && !events.is_empty() {
-            events.add_standing(symbol, book.standing());
+            events.add_top_of_book(symbol, book.top_of_book());
         }
         self.left_over.note(symbol, book);
         ResultCode::Success
@@ -656,7 +656,7 @@ impl Matching {
         let before = events.len();
         remove(book, why, events);
         if events.len() > before && book.is_futures() {
-            events.add_standing(symbol, book.standing());
+            events.add_top_of_book(symbol, book.top_of_book());
         }
         if !self.left_over.is_empty() {
             self.left_over.note(symbol, book);

@@ -12,7 +12,7 @@
 //! auction have events without their own price: [`Events::note_level`] has them.
 
 use crate::command::{Action, Command, OrderType};
-use crate::event::{Event, Events, LevelChange, Made, Moved, Removal, UserHint};
+use crate::event::{Event, Events, LevelChange, Made, MovedOrder, Removal, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::{Ahead, Matching};
 use crate::result_code::ResultCode;
@@ -265,11 +265,11 @@ impl State {
         let slot = self.risk.passes_move_in_futures(uid, symbol, price)?;
         let (book, _) = self.matching.book_near(slot, symbol)?;
         let moved = book.shift::<false>((uid, order_id), price)?;
-        let standing = book.standing();
+        let top = book.top_of_book();
         events.begin();
         events.set_moved(moved);
-        events.set_standing(standing);
-        if !self.risk.settle_move_fast(slot, (price, &moved), &standing) {
+        events.set_top_of_book(top);
+        if !self.risk.settle_move_fast(slot, (price, &moved), &top) {
             self.risk.settle_slow(command, ResultCode::Success, events);
         }
         Some(())
@@ -487,10 +487,10 @@ impl State {
         let (found, reduced) = book.reducible((uid, order_id), lots)?;
         events.begin();
         book.take_off(found, &reduced, events);
-        let standing = book.standing();
-        events.set_standing(standing);
+        let top = book.top_of_book();
+        events.set_top_of_book(top);
         let position = (uid, symbol);
-        if !(self.risk).reduce_in_futures(position, &standing, (events, reduced.user)) {
+        if !(self.risk).reduce_in_futures(position, &top, (events, reduced.user)) {
             self.risk.settle_slow(command, ResultCode::Success, events);
         }
         Some(())
@@ -582,7 +582,7 @@ struct Subject {
 impl Subject {
     /// Returns that of a command; `None` where the book is gone with it.
     #[inline(always)]
-    fn of(command: &Command, moved: Option<&Moved>) -> Option<Self> {
+    fn of(command: &Command, moved: Option<&MovedOrder>) -> Option<Self> {
         let (symbol, mover, rests_at) = match *command {
             Command::Move {
                 uid,
@@ -601,7 +601,7 @@ impl Subject {
                     (place.order_type == OrderType::Gtc).then_some(rests_at),
                 )
             }
-            Command::PlaceWith(ref order) => {
+            Command::PlaceConditional(ref order) => {
                 let place = &order.place;
                 (place.symbol, None, Some((place.action, place.price)))
             }
@@ -631,7 +631,7 @@ impl Subject {
 fn note(
     subject: &Subject,
     events: &[Event],
-    moved: Option<&Moved>,
+    moved: Option<&MovedOrder>,
     levels: &mut Vec<LevelChange>,
 ) -> bool {
     let symbol = subject.symbol;

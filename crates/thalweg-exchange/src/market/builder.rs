@@ -21,7 +21,7 @@ use crate::result_code::ResultCode;
 /// messages are meaningless from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum OutOfStep {
+pub enum OutcomeError {
     /// A command succeeded on a symbol that was never added, or was removed.
     #[error("market data is out of step: there is no symbol {symbol}")]
     UnknownSymbol {
@@ -117,12 +117,12 @@ impl Builder {
         command: &Command,
         result: ResultCode,
         events: &Events,
-    ) -> Result<&[Message], OutOfStep> {
+    ) -> Result<&[Message], OutcomeError> {
         self.tape.clear();
         let expected = self.command.map_or(number, |last| last.wrapping_add(1));
         if number != expected {
             let got = number;
-            return Err(OutOfStep::Number { expected, got });
+            return Err(OutcomeError::Number { expected, got });
         }
         self.command = Some(number);
         // A command that matching rejected has no success as its result, and yet has events.
@@ -132,7 +132,7 @@ impl Builder {
         Ok(self.tape.messages())
     }
 
-    fn take_in(&mut self, command: &Command, events: &Events) -> Result<(), OutOfStep> {
+    fn take_in(&mut self, command: &Command, events: &Events) -> Result<(), OutcomeError> {
         let symbol = match command {
             Command::AddSymbols(specs) => {
                 for spec in specs.iter() {
@@ -159,7 +159,7 @@ impl Builder {
             return Ok(());
         }
         if !events.has_levels() {
-            return Err(OutOfStep::NoLevels);
+            return Err(OutcomeError::NoLevels);
         }
         match symbol {
             Some(symbol) => self.follow(symbol, events, events.levels()),
@@ -172,16 +172,16 @@ impl Builder {
         symbol: SymbolId,
         events: &[Event],
         levels: &[LevelChange],
-    ) -> Result<(), OutOfStep> {
+    ) -> Result<(), OutcomeError> {
         let at = self
             .find(symbol)
-            .ok_or(OutOfStep::UnknownSymbol { symbol })?;
+            .ok_or(OutcomeError::UnknownSymbol { symbol })?;
         self.feeds[at].follow(events, levels, &mut self.tape);
         Ok(())
     }
 
     /// Follows a command that names no symbol and took orders out, book by book.
-    fn follow_removals(&mut self, events: &Events) -> Result<(), OutOfStep> {
+    fn follow_removals(&mut self, events: &Events) -> Result<(), OutcomeError> {
         let symbol_of = |event: &Event| match *event {
             Event::Removed { symbol, .. } => Some(symbol),
             _ => None,
@@ -207,10 +207,10 @@ impl Builder {
         self.removed.insert(feed.numbers.symbol, feed.numbers);
     }
 
-    fn take_out(&mut self, symbol: SymbolId) -> Result<SymbolFeed, OutOfStep> {
+    fn take_out(&mut self, symbol: SymbolId) -> Result<SymbolFeed, OutcomeError> {
         let at = self
             .find(symbol)
-            .ok_or(OutOfStep::UnknownSymbol { symbol })?;
+            .ok_or(OutcomeError::UnknownSymbol { symbol })?;
         let last = self.feeds.len() - 1;
         let moves = self.feeds[last].numbers.symbol;
         let feeds = &self.feeds;

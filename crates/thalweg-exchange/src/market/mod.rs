@@ -26,7 +26,7 @@
 //! and late one by one. It is 8 of the 36 to 68 bytes of a frame.
 //!
 //! *Loss.* A [`Replica`] sees that a message of its symbol is missing when the next one comes; a
-//! [`FeedCheck`] before it, which gets the whole feed, when the next one of any symbol comes.
+//! [`GapDetector`] before it, which gets the whole feed, when the next one of any symbol comes.
 
 mod builder;
 mod message;
@@ -35,11 +35,11 @@ mod replica;
 
 use std::fmt;
 
-pub use self::builder::{Builder, OutOfStep};
+pub use self::builder::{Builder, OutcomeError};
 pub use self::message::{
     BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, Quote, Snapshot, SymbolSequence,
 };
-pub use self::replica::{FeedCheck, FeedError, Horizon, Replica, ReplicaError};
+pub use self::replica::{FeedError, GapDetector, KnownDepth, Replica, ReplicaError};
 
 /// Which messages a feed has. [`Body::Cleared`] is always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -77,12 +77,12 @@ fn same_feed(current: Option<(Epoch, Channels)>, message: &Message) -> Result<()
 /// A loss at the end of a feed does not show in the messages that arrive: the transport must send
 /// the number of the last message from time to time, even when the feed is silent.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct FeedCheck {
+pub struct GapDetector {
     feed: Option<(Epoch, Channels)>,
     sequence: FeedSequence,
 }
 
-impl FeedCheck {
+impl GapDetector {
     /// Returns a check before the first message of a feed, of whatever epoch and channels.
     #[must_use]
     pub fn new() -> Self {
@@ -160,7 +160,7 @@ pub enum ReplicaError {
 
 /// How far down one side of a book is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Horizon {
+pub enum KnownDepth {
     /// All of it.
     All,
     /// This price, the worst of a snapshot that was cut, and all that are better.
@@ -179,7 +179,7 @@ pub enum Horizon {
 /// It follows one start of one feed, an [`Epoch`]: that of its snapshot, or of the first message.
 /// The feed must have [levels](Channels::levels). By the messages of other symbols it sees that the
 /// feed has started again. It cannot see that the last message of its own symbol was lost: a
-/// subscriber of the whole feed uses a [`FeedCheck`](super::FeedCheck) for that.
+/// subscriber of the whole feed uses a [`GapDetector`](super::GapDetector) for that.
 ///
 /// ```
 /// use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Replica, Snapshot};
@@ -226,14 +226,14 @@ pub struct Replica {
 #[derive(Clone, Debug)]
 struct Half {
     ladder: PriceLadder,
-    horizon: Horizon,
+    horizon: KnownDepth,
 }
 
 impl Half {
     fn new(side: Action) -> Self {
         Self {
             ladder: PriceLadder::new(side, 0),
-            horizon: Horizon::All,
+            horizon: KnownDepth::All,
         }
     }
 
@@ -243,17 +243,17 @@ impl Half {
             self.ladder.put(level);
         }
         self.horizon = match levels.last() {
-            _ if !cut => Horizon::All,
-            Some(worst) => Horizon::DownTo(worst.price),
-            None => Horizon::Nothing,
+            _ if !cut => KnownDepth::All,
+            Some(worst) => KnownDepth::DownTo(worst.price),
+            None => KnownDepth::Nothing,
         };
     }
 
     fn put(&mut self, level: Level) {
         let is_known = match self.horizon {
-            Horizon::All => true,
-            Horizon::DownTo(worst) => self.ladder.reaches(level.price, worst),
-            Horizon::Nothing => false,
+            KnownDepth::All => true,
+            KnownDepth::DownTo(worst) => self.ladder.reaches(level.price, worst),
+            KnownDepth::Nothing => false,
         };
         if is_known {
             self.ladder.put(level);
@@ -391,7 +391,7 @@ impl Replica {
     /// Returns how far down this replica knows one side, where its snapshot was cut. Levels beyond
     /// it are not in [`levels`](Self::levels).
     #[must_use]
-    pub const fn horizon(&self, side: Action) -> Horizon {
+    pub const fn horizon(&self, side: Action) -> KnownDepth {
         self.half(side).horizon
     }
 

@@ -88,7 +88,7 @@ pub(super) fn decode(
     let why = "those of one time are not 0, 1, 2 and so on";
     forbid(!book.has_turns(expiring), at, "an order's turn", why)?;
     if symbol.saved.has_last_prices {
-        risk.restore_last_prices(spec.id, &book.standing());
+        risk.restore_last_prices(spec.id, &book.top_of_book());
     }
     Ok(book)
 }

@@ -54,11 +54,11 @@ fn commands(seed: u64) -> Vec<Command> {
 fn bring_times_together(command: &mut Command) {
     match command {
         Command::Clock { time } => *time = 497 + time.rem_euclid(4),
-        Command::PlaceWith(order) => {
+        Command::PlaceConditional(order) => {
             let mut order = **order;
             let good_till = &mut order.good_till;
             *good_till = good_till.map(|time| 499 + time.rem_euclid(2));
-            *command = Command::PlaceWith(order.into());
+            *command = Command::PlaceConditional(order.into());
         }
         _ => {}
     }

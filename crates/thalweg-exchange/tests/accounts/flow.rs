@@ -187,7 +187,7 @@ impl Flow {
     fn conditional(&mut self) -> Command {
         let (trigger, display) = (self.steps(8, 20), self.lots(4));
         let till = self.at / 10 + self.below(20);
-        Command::PlaceWith(Arc::new(ConditionalOrder {
+        Command::PlaceConditional(Arc::new(ConditionalOrder {
             place: self.place(20),
             trigger: self.maybe(trigger),
             display: self.maybe(display),

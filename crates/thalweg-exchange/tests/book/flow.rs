@@ -155,7 +155,7 @@ impl Flow {
                 display,
                 ..place.into()
             };
-            return Command::PlaceWith(order.into());
+            return Command::PlaceConditional(order.into());
         }
         Command::Place(place)
     }

@@ -134,7 +134,7 @@ impl PlainBook {
         let mut events = Vec::new();
         let code = match *command {
             Command::Place(ref place) => self.place(place, None, &mut events),
-            Command::PlaceWith(ref order) => {
+            Command::PlaceConditional(ref order) => {
                 assert_eq!((order.trigger, order.good_till), (None, None));
                 self.place(&order.place, order.display, &mut events)
             }

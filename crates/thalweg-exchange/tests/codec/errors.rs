@@ -163,7 +163,7 @@ fn orders_that_are_wrong() {
          7 9 the order's flags at byte 7 is 9, which is not known",
     );
     let with = |trigger, good_till| {
-        bytes_of(&Command::PlaceWith(Arc::new(ConditionalOrder {
+        bytes_of(&Command::PlaceConditional(Arc::new(ConditionalOrder {
             trigger,
             good_till,
             ..place().into()

@@ -65,7 +65,10 @@ fn orders() {
         .with_trigger(5)
         .with_good_till(0);
     let expected = format!("4c00000005015c06{fields}{}", longs(&[5, 0, 0]));
-    assert_eq!(shown(&Command::PlaceWith(Arc::new(conditional))), expected);
+    assert_eq!(
+        shown(&Command::PlaceConditional(Arc::new(conditional))),
+        expected
+    );
 }
 
 /// Tests that each command is written as these bytes: its head, and the 64-bit fields behind it.

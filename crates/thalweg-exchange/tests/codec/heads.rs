@@ -145,7 +145,7 @@ fn an_order_with_no_condition_is_one_without() {
     let place =
         Place::limit((UserId(1), OrderId(3)), SymbolId(2), Action::Bid, (4, 6)).with_reserve(5);
     let plain = Command::Place(place);
-    let with = Command::PlaceWith(Arc::new(ConditionalOrder::from(place)));
+    let with = Command::PlaceConditional(Arc::new(ConditionalOrder::from(place)));
     let encoded = [&plain, &with].map(|command| {
         let mut frame = vec![0; command_bytes(command)];
         assert_eq!(encode_command(command, &mut frame), Ok(52));

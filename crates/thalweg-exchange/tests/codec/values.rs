@@ -77,7 +77,7 @@ fn conditional() -> impl Strategy<Value = Command> {
         |(place, trigger, display, good_till, time)| {
             // Without any it would be an order of another kind.
             let is_plain = trigger.is_none() && display.is_none();
-            Command::PlaceWith(Arc::new(ConditionalOrder {
+            Command::PlaceConditional(Arc::new(ConditionalOrder {
                 place,
                 trigger,
                 display,

@@ -55,7 +55,7 @@ pub(crate) fn check(bytes: &[u8], has_fault: bool) {
 fn makes_money(command: &Command) -> bool {
     let place = match command {
         Command::Place(place) => place,
-        Command::PlaceWith(order) => &order.place,
+        Command::PlaceConditional(order) => &order.place,
         _ => return false,
     };
     place.action == Action::Bid

@@ -118,7 +118,7 @@ impl<'b> Words<'b> {
     fn special(&mut self, op: u8) -> Command {
         match op {
             0..4 => Command::Place(self.place(true)),
-            4..10 => Command::PlaceWith(Arc::new(ConditionalOrder {
+            4..10 => Command::PlaceConditional(Arc::new(ConditionalOrder {
                 place: self.place(true),
                 trigger: self.wish(),
                 display: self.wish(),

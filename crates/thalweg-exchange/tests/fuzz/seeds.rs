@@ -67,7 +67,7 @@ pub(crate) fn states() -> Vec<u8> {
             good_till: till,
             ..place.into()
         };
-        Command::PlaceWith(order.into())
+        Command::PlaceConditional(order.into())
     };
     let mut commands = setup().to_vec();
     commands.extend([

@@ -37,7 +37,7 @@ fn iceberg(id: i64, price: i64, size: i64, display: i64) -> Command {
     let Command::Place(place) = order(id, Action::Ask, price, size) else {
         unreachable!("an order");
     };
-    Command::PlaceWith(Arc::new(
+    Command::PlaceConditional(Arc::new(
         ConditionalOrder::from(place).with_display(display),
     ))
 }
@@ -64,7 +64,7 @@ fn hidden_commands_leave_no_gap() {
     let Command::Place(place) = of_user(2, order(2, Action::Bid, 13, 1)) else {
         unreachable!("an order");
     };
-    let stop = Command::PlaceWith(Arc::new(ConditionalOrder::from(place).with_trigger(12)));
+    let stop = Command::PlaceConditional(Arc::new(ConditionalOrder::from(place).with_trigger(12)));
     let reduced = Command::reduce(UserId(1), SYMBOL, OrderId(1), 1);
     let without = messages(&[iceberg(1, 10, 5, 2), order(2, Action::Ask, 11, 1)]);
     let with = messages(&[

@@ -2,8 +2,8 @@
 //! that a replica cannot follow; and a missing message is noticed, of whatever symbol.
 
 use thalweg_exchange::market::{
-    Builder, Channels, Epoch, FeedCheck, FeedError, FeedSequence, Horizon, MarketOptions, Message,
-    Replica, ReplicaError, Snapshot,
+    Builder, Channels, Epoch, FeedError, FeedSequence, GapDetector, KnownDepth, MarketOptions,
+    Message, Replica, ReplicaError, Snapshot,
 };
 use thalweg_exchange::{Action, Command, State, SymbolId, SymbolSpec};
 
@@ -56,7 +56,7 @@ fn what_a_symbol_lost_is_seen_by_the_next_message_of_any() {
     let last = messages.iter().rposition(|message| message.symbol == OTHER);
     let (before, after) = messages.split_at(last.expect("there are some"));
     let mut replica = Replica::new(OTHER);
-    let mut check = FeedCheck::new();
+    let mut check = GapDetector::new();
     for message in before {
         assert_eq!(check.check(message), Ok(true));
         replica.apply(message).expect("no gap");
@@ -91,7 +91,7 @@ fn what_a_symbol_lost_is_seen_by_the_next_message_of_any() {
         sequence,
         ..
     } = snapshot;
-    let mut check = FeedCheck::after(epoch, channels, sequence);
+    let mut check = GapDetector::after(epoch, channels, sequence);
     assert_eq!(check.sequence(), builder.sequence());
     let mut next = *messages.last().expect("the last");
     assert_eq!(check.check(&next), Ok(false));
@@ -115,7 +115,7 @@ fn two_feeds_of_one_epoch_are_not_mixed() {
     let mut snapshot = Snapshot::default();
     assert!(full.snapshot(SYMBOL, 9, &mut snapshot));
     let mut replica = Replica::from_snapshot(&snapshot).expect("it has levels");
-    let mut check = FeedCheck::after(snapshot.epoch, snapshot.channels, snapshot.sequence);
+    let mut check = GapDetector::after(snapshot.epoch, snapshot.channels, snapshot.sequence);
     let error = FeedError::OtherChannels {
         current: Channels::default(),
         got: levels_only,
@@ -190,8 +190,8 @@ fn of_a_snapshot_cut_at_no_level_nothing_is_known() {
         ..Snapshot::default()
     };
     let mut replica = Replica::from_snapshot(&cut).expect("it has levels");
-    assert_eq!(replica.horizon(Action::Ask), Horizon::DownTo(7));
-    assert_eq!(replica.horizon(Action::Bid), Horizon::Nothing);
+    assert_eq!(replica.horizon(Action::Ask), KnownDepth::DownTo(7));
+    assert_eq!(replica.horizon(Action::Bid), KnownDepth::Nothing);
     let (mut builder, mut state) = (
         Builder::new(Epoch(0), MarketOptions::default()),
         State::default(),
@@ -207,5 +207,5 @@ fn of_a_snapshot_cut_at_no_level_nothing_is_known() {
             ..Snapshot::default()
         })
         .expect("of this symbol");
-    assert_eq!(replica.horizon(Action::Bid), Horizon::All);
+    assert_eq!(replica.horizon(Action::Bid), KnownDepth::All);
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, Builder, Channels, Epoch, MarketOptions, Message, OutOfStep, Replica, ReplicaError,
+    Body, Builder, Channels, Epoch, MarketOptions, Message, OutcomeError, Replica, ReplicaError,
     Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
@@ -61,7 +61,7 @@ fn a_mass_removal_reports_each_level_once() {
         let Command::Place(place) = order(id, Action::Ask, 10 + id % PRICES, 1) else {
             unreachable!("an order");
         };
-        Command::PlaceWith(Arc::new(
+        Command::PlaceConditional(Arc::new(
             ConditionalOrder::from(place).with_good_till(1_000 + id),
         ))
     };
@@ -232,7 +232,7 @@ fn outcomes_from_elsewhere_are_refused() {
             &levels,
         )
         .expect_err("the symbol was never added");
-    assert_eq!(error, OutOfStep::UnknownSymbol { symbol: SYMBOL });
+    assert_eq!(error, OutcomeError::UnknownSymbol { symbol: SYMBOL });
     assert_eq!(
         error.to_string(),
         "market data is out of step: there is no symbol 5"

@@ -1,7 +1,7 @@
 //! Outcomes that do not belong together are refused, and nothing else is.
 
 use proptest::prelude::*;
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutOfStep};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutcomeError};
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderId, Removal, ResultCode, State, UserId, apply,
 };
@@ -20,7 +20,7 @@ fn an_outcome_that_is_missing_or_comes_twice_is_noticed() {
             errors.extend(applied.err());
         }
         let got = if numbers[1] == 6 { 6 } else { numbers[2] };
-        assert_eq!(errors[0], OutOfStep::Number { expected, got });
+        assert_eq!(errors[0], OutcomeError::Number { expected, got });
         assert_eq!(
             errors[0].to_string(),
             format!("market data is out of step: command {expected} expected, {got} came")
@@ -106,7 +106,7 @@ fn command() -> impl Strategy<Value = Command> {
             let (uid, symbol, order_id) = (place.uid, place.symbol, place.order_id);
             match kind {
                 0 | 1 => Command::Place(place),
-                2 => Command::PlaceWith(
+                2 => Command::PlaceConditional(
                     thalweg_exchange::ConditionalOrder {
                         trigger: stops.then_some(3),
                         display: hides.then_some(1),

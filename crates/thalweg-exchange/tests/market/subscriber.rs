@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, Builder, Epoch, FeedCheck, Horizon, MarketOptions, Message, Quote, Replica,
-    Snapshot, SymbolSequence,
+    BestPrices, Body, Builder, Epoch, GapDetector, KnownDepth, MarketOptions, Message, Quote,
+    Replica, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
 
@@ -27,7 +27,7 @@ pub(crate) struct World {
     pub(crate) builder: Builder,
     events: Events,
     known: BTreeMap<SymbolId, Known>,
-    feed: FeedCheck,
+    feed: GapDetector,
     commands: u64,
 }
 
@@ -38,7 +38,7 @@ impl World {
             builder: Builder::new(Epoch(1), MarketOptions::default()),
             events: Events::new().with_levels(),
             known: BTreeMap::new(),
-            feed: FeedCheck::new(),
+            feed: GapDetector::new(),
             commands: 0,
         }
     }
@@ -153,10 +153,10 @@ impl Known {
             assert_eq!(replica, engine);
             for late in &self.late {
                 let reaches = |level: &Level| match (late.horizon(side), side) {
-                    (Horizon::All, _) => true,
-                    (Horizon::Nothing, _) => false,
-                    (Horizon::DownTo(worst), Action::Ask) => level.price <= worst,
-                    (Horizon::DownTo(worst), Action::Bid) => level.price >= worst,
+                    (KnownDepth::All, _) => true,
+                    (KnownDepth::Nothing, _) => false,
+                    (KnownDepth::DownTo(worst), Action::Ask) => level.price <= worst,
+                    (KnownDepth::DownTo(worst), Action::Bid) => level.price >= worst,
                 };
                 let seen: Vec<Level> = engine.iter().copied().filter(reaches).collect();
                 assert_eq!(late.levels(side).collect::<Vec<_>>(), seen);

@@ -117,7 +117,7 @@ pub(crate) fn of_type(command: &Command, order_type: OrderType) -> Command {
 
 pub(crate) fn iceberg(command: &Command, display: i64) -> Command {
     let place = *command.place().expect("an order");
-    Command::PlaceWith(ConditionalOrder::from(place).with_display(display).into())
+    Command::PlaceConditional(ConditionalOrder::from(place).with_display(display).into())
 }
 
 pub(crate) fn moved(uid: i64, id: i64, symbol: SymbolId, price: i64) -> Command {

@@ -61,7 +61,7 @@ fn plain(commands: Vec<Command>) -> Vec<Command> {
             let odd = place.order_type.is_budget() && place.action == Action::Bid;
             place.price > 10 && place.size > 0 && !odd
         }
-        Command::PlaceWith(order) => order.place.price > 10 && order.place.size > 0,
+        Command::PlaceConditional(order) => order.place.price > 10 && order.place.size > 0,
         Command::RemoveSymbol { .. } => false,
         _ => true,
     };

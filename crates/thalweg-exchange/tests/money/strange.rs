@@ -74,7 +74,7 @@ fn conditional() -> impl Strategy<Value = Command> {
                 good_till,
                 ..place.into()
             };
-            Command::PlaceWith(order.into())
+            Command::PlaceConditional(order.into())
         },
     )
 }

@@ -138,7 +138,7 @@ fn the_streams_have_much_to_cancel_and_to_follow() {
             }
             if let Command::CancelAll { .. } = command {
                 gone += events.len();
-                futures += events.standings().len();
+                futures += events.tops_of_book().len();
                 waited += before - waiting(&state);
             }
             for event in &events {

@@ -8,13 +8,13 @@ use thalweg_exchange::{Command, Events, Rules, State, apply};
 use crate::operations::stream::market;
 use crate::operations::text;
 
-/// Executes, and settles what is decoded. Gives how many standings there were: of the command's
+/// Executes, and settles what is decoded. Gives how many tops_of_book there were: of the command's
 /// book, and of others.
 fn settled(rules: Rules, commands: &[Command]) -> Result<[usize; 2], TestCaseError> {
     let (mut state, mut events) = (State::new(rules), Events::new());
     let (mut reader, mut read) = (state.risk.clone(), Events::new());
     let mut digests = [Digest::new(); 2];
-    let mut standings = [0; 2];
+    let mut tops_of_book = [0; 2];
     for (sequence, command) in (0..).zip(commands) {
         let result = apply(&mut state, command, &mut events);
         let mut frame = vec![0; outcome_bytes(&events)];
@@ -34,8 +34,8 @@ fn settled(rules: Rules, commands: &[Command]) -> Result<[usize; 2], TestCaseErr
         prop_assert_eq!(digests[0], digests[1], "{:?}", command);
         reader.check(command);
         reader.settle(command, result, &read);
-        standings[0] += usize::from(events.standing().is_some());
-        standings[1] += events.standings().len();
+        tops_of_book[0] += usize::from(events.top_of_book().is_some());
+        tops_of_book[1] += events.tops_of_book().len();
     }
     // The debug text shows everything, what is reserved and remembered included.
     prop_assert_eq!(format!("{:?}", reader), format!("{:?}", state.risk));
@@ -44,7 +44,7 @@ fn settled(rules: Rules, commands: &[Command]) -> Result<[usize; 2], TestCaseErr
         matching: state.matching.clone(),
     };
     prop_assert_eq!(text(&again), text(&state));
-    Ok(standings)
+    Ok(tops_of_book)
 }
 
 proptest! {

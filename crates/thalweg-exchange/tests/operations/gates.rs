@@ -20,7 +20,7 @@ fn order(command: &Command) -> Option<(SymbolId, Option<i64>)> {
             price,
             ..
         }) => Some((symbol, order_type.has_limit().then_some(price))),
-        Command::PlaceWith(ref order) => Some((order.place.symbol, Some(order.place.price))),
+        Command::PlaceConditional(ref order) => Some((order.place.symbol, Some(order.place.price))),
         Command::Move { symbol, price, .. } => Some((symbol, Some(price))),
         _ => None,
     }
@@ -64,9 +64,9 @@ fn with_limit(command: &Command) -> Command {
     };
     match command {
         Command::Place(place) => Command::Place(with_limit(*place)),
-        Command::PlaceWith(order) => {
+        Command::PlaceConditional(order) => {
             let place = with_limit(order.place);
-            Command::PlaceWith(ConditionalOrder { place, ..**order }.into())
+            Command::PlaceConditional(ConditionalOrder { place, ..**order }.into())
         }
         other => other.clone(),
     }

@@ -90,7 +90,7 @@ fn order(mix: Mix) -> impl Strategy<Value = Command> {
             good_till,
             ..place.into()
         };
-        Command::PlaceWith(order.into())
+        Command::PlaceConditional(order.into())
     })
 }
 
@@ -98,7 +98,7 @@ fn order(mix: Mix) -> impl Strategy<Value = Command> {
 fn as_time_goes_by(now: i64, command: &mut Command) {
     match command {
         Command::Clock { time } => *time += now,
-        Command::PlaceWith(order) => {
+        Command::PlaceConditional(order) => {
             let mut later = **order;
             later.good_till = later.good_till.map(|time| time + now);
             *order = later.into();

@@ -54,7 +54,7 @@ impl Twin {
                 symbol: Some(symbol),
                 ..
             } => *symbol = self.id(*symbol),
-            Command::PlaceWith(order) => {
+            Command::PlaceConditional(order) => {
                 let mut translated = **order;
                 translated.place.symbol = self.id(translated.place.symbol);
                 *order = translated.into();

@@ -76,7 +76,7 @@ pub(crate) fn renamed(
             let named = name(true, place.symbol, place.uid, place.order_id);
             (place.uid, place.order_id) = named;
         }
-        Command::PlaceWith(order) => {
+        Command::PlaceConditional(order) => {
             let mut own = **order;
             let place = &mut own.place;
             let named = name(true, place.symbol, place.uid, place.order_id);

@@ -152,7 +152,7 @@ fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
     let iceberg = |at: i64| {
         let iceberg =
             ConditionalOrder::from(place(at % 2 * 2, at, Action::Ask, 1_000)).with_display(1);
-        Command::PlaceWith(iceberg.into())
+        Command::PlaceConditional(iceberg.into())
     };
     let sweep = place(1, icebergs, Action::Bid, 1_000 * icebergs);
     let icebergs = (0..icebergs).map(iceberg);
@@ -162,7 +162,7 @@ fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
 /// A number of takers of 64,000 events each, in a row, and the orders that they take.
 fn long_ones(count: usize) -> (Vec<Command>, Vec<Command>) {
     let all = (0..count as i64).flat_map(|round| sweep_of(round, 32));
-    all.partition(|command| matches!(command, Command::PlaceWith(_)))
+    all.partition(|command| matches!(command, Command::PlaceConditional(_)))
 }
 
 /// The memory that a slot may keep above its first, in bytes.

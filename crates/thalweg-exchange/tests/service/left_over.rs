@@ -39,7 +39,7 @@ fn commands() -> Vec<Command> {
     commands.push(Command::Place(limit(20_000, Ask, 200)));
     for id in 0..2_500 {
         let order = ConditionalOrder::from(limit(30_000 + id, Bid, 50)).with_trigger(150);
-        commands.push(Command::PlaceWith(order.into()));
+        commands.push(Command::PlaceConditional(order.into()));
     }
     commands.push(Command::Place(limit(20_001, Bid, 200)));
     commands.push(Command::cancel_all(None, None));

@@ -98,7 +98,7 @@ fn stop(uid: i64, id: i64) -> Command {
     } else {
         1_000
     });
-    Command::PlaceWith(
+    Command::PlaceConditional(
         ConditionalOrder {
             trigger,
             ..place.into()

@@ -33,7 +33,7 @@ fn the_page_has_every_reason_with_its_code() {
     );
 
     let found = rows(endings).into_iter();
-    let expected = Ending::ALL.map(|why| (why.code(), why.may_return()));
+    let expected = Ending::ALL.map(|why| (why.code(), why.is_retryable()));
     assert!(
         found
             .map(|(code, returns)| (code, returns == "yes"))

@@ -31,7 +31,7 @@ fn of_traders() -> Vec<Command> {
     };
     vec![
         Command::Place(place()),
-        Command::PlaceWith(Arc::new(conditional)),
+        Command::PlaceConditional(Arc::new(conditional)),
         Command::Amend(Arc::new(amend)),
         TradeCommand::move_to(uid, symbol, order_id, 3).into_command(),
         TradeCommand::reduce(uid, symbol, order_id, 3).into_command(),

@@ -53,7 +53,7 @@ fn asks() -> Vec<Command> {
         order(limit(PAIR, 1001, id, action, (price, 9))).with_trigger(trigger)
     };
     let late = stop(2008, Bid, 90_017, 90_023).with_good_till(600_029);
-    let with = |order: ConditionalOrder| Command::PlaceWith(order.into());
+    let with = |order: ConditionalOrder| Command::PlaceConditional(order.into());
     vec![
         Command::Place(limit(PAIR, 1001, 2001, Ask, (66_001, 11))),
         Command::Place(limit(PAIR, 1002, 2002, Bid, (66_001, 4))),

@@ -118,7 +118,7 @@ fn with(place: Place, trigger: Option<i64>, good_till: Option<i64>) -> Command {
         display: trigger.is_none().then_some(1),
         ..place.into()
     };
-    Command::PlaceWith(order.into())
+    Command::PlaceConditional(order.into())
 }
 
 #[track_caller]

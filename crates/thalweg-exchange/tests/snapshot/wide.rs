@@ -141,7 +141,7 @@ impl Wide {
         let mut place = self.place();
         place.order_type = OrderType::Gtc;
         let display = 1 + self.below(3);
-        Command::PlaceWith(Arc::new(ConditionalOrder {
+        Command::PlaceConditional(Arc::new(ConditionalOrder {
             place,
             trigger: self.maybe(trigger, 2),
             display: self.maybe(display, 2),

@@ -39,7 +39,7 @@ fn asking() -> impl Strategy<Value = Command> {
             display,
             good_till,
         };
-        Command::PlaceWith(order.into())
+        Command::PlaceConditional(order.into())
     })
 }
 

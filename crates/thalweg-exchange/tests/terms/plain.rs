@@ -22,7 +22,7 @@ fn wrapped(command: &Command) -> Command {
 fn stripped(command: &Command) -> Command {
     match command {
         Command::Place(place) => Command::Place(place.with_flags(OrderFlags::NONE)),
-        Command::PlaceWith(order) => stripped(&Command::Place(order.place)),
+        Command::PlaceConditional(order) => stripped(&Command::Place(order.place)),
         other => other.clone(),
     }
 }

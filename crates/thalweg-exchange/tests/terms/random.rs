@@ -84,7 +84,7 @@ fn conditional(rules: Rules) -> impl Strategy<Value = Command> {
                 order.place.flags = OrderFlags::NONE.with_self_trade(place.flags.self_trade());
             }
         }
-        Command::PlaceWith(order.into())
+        Command::PlaceConditional(order.into())
     })
 }
 
@@ -160,7 +160,7 @@ pub(crate) fn stream(rules: Rules, length: usize) -> impl Strategy<Value = Vec<C
 fn as_time_goes_by(now: i64, command: &mut Command) {
     match command {
         Command::Clock { time } => *time = now + *time / 10 - 3,
-        Command::PlaceWith(order) => {
+        Command::PlaceConditional(order) => {
             let good_till = order.good_till.map(|time| now + time);
             *order = ConditionalOrder {
                 good_till,

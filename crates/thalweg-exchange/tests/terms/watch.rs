@@ -100,7 +100,7 @@ impl Watched {
 
     /// Remembers a stop order that waits, or waited until it was triggered at once.
     fn note_stop(&mut self, command: &Command) {
-        if let Command::PlaceWith(order) = command
+        if let Command::PlaceConditional(order) = command
             && order.trigger.is_some()
             && !matches!(self.world.events.first(), Some(Event::Reject { .. }))
         {

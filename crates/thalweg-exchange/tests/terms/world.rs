@@ -254,7 +254,7 @@ pub(crate) fn removed(place: &Place, size: i64, why: Removal) -> Event {
 
 /// An order with conditions.
 pub(crate) fn with(order: ConditionalOrder) -> Command {
-    Command::PlaceWith(order.into())
+    Command::PlaceConditional(order.into())
 }
 
 pub(crate) fn good_till(place: Place, time: i64) -> ConditionalOrder {

@@ -112,7 +112,7 @@ mod tests {
     use thalweg_exchange::{
         Action, Amend, Command, ConditionalOrder, OrderFlags, OrderType, Place, SelfTrade, UserId,
     };
-    use thalweg_server::Copied;
+    use thalweg_server::DropCopyEvent;
     use thalweg_server::config::Config;
     use thalweg_testkit::Random;
 
@@ -157,7 +157,7 @@ mod tests {
     /// Drops the reports of all commands up to one, as the writer does when there is no room.
     async fn lose(fixture: &mut Fixture, number: u64) {
         fixture.until(number).await;
-        fixture.entries = vec![Copied::Restart, Copied::End(number)];
+        fixture.entries = vec![DropCopyEvent::Restart, DropCopyEvent::End(number)];
         fixture.take(false);
     }
 
@@ -386,12 +386,12 @@ mod tests {
     }
 
     /// Waits for some lists, and returns them. Other entries are dropped.
-    async fn lists(fixture: &mut Fixture, count: usize) -> Vec<Copied> {
+    async fn lists(fixture: &mut Fixture, count: usize) -> Vec<DropCopyEvent> {
         let mut lists = Vec::new();
         while lists.len() < count {
             fixture.next().await;
             let entries = std::mem::take(&mut fixture.entries).into_iter();
-            lists.extend(entries.filter(|entry| matches!(entry, Copied::OpenOrders(_))));
+            lists.extend(entries.filter(|entry| matches!(entry, DropCopyEvent::OpenOrders(_))));
         }
         lists
     }
@@ -521,7 +521,7 @@ mod tests {
         let id = unsent(&fixture, "lost");
         lose_outcome(&fixture, id);
         let mut cut = lists(&mut fixture, 1).await;
-        let Copied::OpenOrders(list) = &mut cut[0] else {
+        let DropCopyEvent::OpenOrders(list) = &mut cut[0] else {
             panic!("it is a list");
         };
         list.is_cut = true;
@@ -675,11 +675,11 @@ mod tests {
                 lists.extend(
                     fixture
                         .entries
-                        .extract_if(.., |entry| matches!(entry, Copied::OpenOrders(_))),
+                        .extract_if(.., |entry| matches!(entry, DropCopyEvent::OpenOrders(_))),
                 );
                 fixture.take(false);
             }
-            let Some(Copied::OpenOrders(list)) = lists.pop() else {
+            let Some(DropCopyEvent::OpenOrders(list)) = lists.pop() else {
                 panic!("there is a list");
             };
             // All that was reported before it is applied.

@@ -166,7 +166,7 @@ struct Stream<'a> {
 }
 
 /// Streams side by side, each with its accumulators in lanes of their own.
-struct Crew<'a> {
+struct StreamGroup<'a> {
     accumulators: [Accumulators; STREAMS_MAX],
     streams: [Stream<'a>; STREAMS_MAX],
     count: usize,
@@ -188,7 +188,7 @@ pub(super) unsafe fn many<L: Streams>(
     let width = VECTORS * (L::COUNT / 4);
     let mut waiting = inputs.iter().enumerate();
     let nothing = Stream { rest: &[], at: 0 };
-    let mut crew = Crew {
+    let mut crew = StreamGroup {
         accumulators: [start(seed); STREAMS_MAX],
         streams: [nothing; STREAMS_MAX],
         count: 0,
@@ -229,7 +229,7 @@ fn end(accumulators: &Accumulators, input: &[u8]) -> u64 {
     finish(merge(*accumulators), input.len() as u64, tail)
 }
 
-impl Crew<'_> {
+impl StreamGroup<'_> {
     /// As many stripes as the shortest stream has left, for all of them. All places are taken.
     ///
     /// # Safety

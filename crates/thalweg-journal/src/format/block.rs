@@ -54,7 +54,7 @@ pub struct BlockHeader {
 /// The reason why there is no block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Flaw {
+pub enum BlockError {
     /// It does not begin as a block of this segment does: nothing was written here, or before the
     /// file was used for this segment.
     Unwritten,
@@ -91,17 +91,22 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Looks at a block's header alone; `room` is how many bytes the segment has from there on.
-    pub(crate) fn of(page: &[u8], key: &Key, room: u64, any_epoch: bool) -> Result<Layout, Flaw> {
+    pub(crate) fn of(
+        page: &[u8],
+        key: &Key,
+        room: u64,
+        any_epoch: bool,
+    ) -> Result<Layout, BlockError> {
         let Ok((raw, _)) = Raw::ref_from_prefix(page) else {
-            return Err(Flaw::Unwritten);
+            return Err(BlockError::Unwritten);
         };
         if raw.magic != MAGIC || raw.epoch.get() != key.epoch && !any_epoch {
-            return Err(Flaw::Unwritten);
+            return Err(BlockError::Unwritten);
         }
         let length = raw.length_bytes.get();
         let length_max = room.min(BLOCK_BYTES_LIMIT);
         if u64::from(length) > length_max || (length as usize) <= BLOCK_HEADER_BYTES {
-            return Err(Flaw::Torn);
+            return Err(BlockError::Torn);
         }
         Ok(Layout {
             length: length as usize,
@@ -123,11 +128,11 @@ impl BlockHeader {
     /// Reads a block: its header, and the records up to the end of `bytes` or of the block.
     ///
     /// # Errors
-    /// [`Flaw`]: there is no such block in `bytes`.
+    /// [`BlockError`]: there is no such block in `bytes`.
     ///
     /// # Cost
     /// The checksum, for which many processors have an instruction.
-    pub fn decode(bytes: &[u8], key: &Key) -> Result<BlockHeader, Flaw> {
+    pub fn decode(bytes: &[u8], key: &Key) -> Result<BlockHeader, BlockError> {
         Self::decode_from(bytes, key, false)
     }
 
@@ -136,14 +141,14 @@ impl BlockHeader {
         bytes: &[u8],
         key: &Key,
         any_epoch: bool,
-    ) -> Result<BlockHeader, Flaw> {
+    ) -> Result<BlockHeader, BlockError> {
         let Layout { length, .. } = Layout::of(bytes, key, bytes.len() as u64, any_epoch)?;
         let Ok((raw, _)) = Raw::ref_from_prefix(bytes) else {
-            return Err(Flaw::Unwritten);
+            return Err(BlockError::Unwritten);
         };
         let crc = crc32c::crc32c_append(key.seed, &bytes[SUMMED_FROM..length]);
         if crc != raw.crc32c.get() {
-            return Err(Flaw::Torn);
+            return Err(BlockError::Torn);
         }
         let count = raw.count.get();
         let records = &bytes[BLOCK_HEADER_BYTES..length];
@@ -154,7 +159,7 @@ impl BlockHeader {
             && last.is_some_and(|last| last < u64::MAX)
             && lengths_add_up(records, count, key.record_bytes);
         if !is_sound {
-            return Err(Flaw::Strange);
+            return Err(BlockError::Strange);
         }
         Ok(BlockHeader {
             first: Lsn::new(raw.first.get()),
@@ -284,10 +289,10 @@ mod tests {
             change(&mut key);
             BlockHeader::decode(&bytes, &key).unwrap_err()
         };
-        assert_eq!(other(|key| key.seed += 1), Flaw::Torn);
-        assert_eq!(other(|key| key.epoch += 1), Flaw::Unwritten);
-        assert_eq!(other(|key| key.record_bytes = 12), Flaw::Strange);
-        assert_eq!(other(|key| key.record_bytes = 0), Flaw::Strange);
+        assert_eq!(other(|key| key.seed += 1), BlockError::Torn);
+        assert_eq!(other(|key| key.epoch += 1), BlockError::Unwritten);
+        assert_eq!(other(|key| key.record_bytes = 12), BlockError::Strange);
+        assert_eq!(other(|key| key.record_bytes = 0), BlockError::Strange);
     }
 
     /// Bytes that say that they are 4 GiB long are not given so much memory.
@@ -298,7 +303,10 @@ mod tests {
         page[36..40].copy_from_slice(&longest.0.to_le_bytes());
         assert!(Layout::of(&page, &KEY, u64::MAX, false).is_ok());
         page[36..40].copy_from_slice(&longest.1.to_le_bytes());
-        assert_eq!(Layout::of(&page, &KEY, u64::MAX, false), Err(Flaw::Torn));
+        assert_eq!(
+            Layout::of(&page, &KEY, u64::MAX, false),
+            Err(BlockError::Torn)
+        );
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod block;
 mod segment;
 
-pub use block::{BlockHeader, Flaw, Key};
+pub use block::{BlockError, BlockHeader, Key};
 pub(crate) use segment::BadHeader;
 pub use segment::SegmentHeader;
 

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::{Errno, retry_on_intr};
 
-use super::{Archived, Storage, StorageFile, Syncing, archive};
+use super::{Archived, Storage, StorageFile, WriteSync, archive};
 use crate::format::{is_part, is_spare, segment_number};
 
 /// The name of the file that is locked. It stays when the journal is closed, and means nothing
@@ -291,10 +291,10 @@ impl StorageFile for JournalFile {
         self.file.read_at(into, offset_bytes)
     }
 
-    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: WriteSync) -> io::Result<usize> {
         match sync {
-            Syncing::Later => self.file.write_at(data, offset_bytes),
-            Syncing::Now => self.write_durably(offset_bytes, data),
+            WriteSync::Deferred => self.file.write_at(data, offset_bytes),
+            WriteSync::Immediate => self.write_durably(offset_bytes, data),
         }
     }
 

@@ -15,11 +15,11 @@ pub use sim::{Fault, Operation, SimDisk, SimFile};
 
 /// The time by which a write has to be on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Syncing {
+pub enum WriteSync {
     /// With the next [`StorageFile::sync`].
-    Later,
+    Deferred,
     /// When the call returns. This makes these bytes durable, not those of earlier writes.
-    Now,
+    Immediate,
 }
 
 /// Where a file is that was to be archived.
@@ -119,7 +119,7 @@ pub trait StorageFile: fmt::Debug + Send + 'static {
     ///
     /// # Errors
     /// The disk is full or fails.
-    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize>;
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: WriteSync) -> io::Result<usize>;
 
     /// Makes all that was written durable, and the length.
     ///
@@ -158,7 +158,7 @@ pub(crate) fn write_fully(
     file: &impl StorageFile,
     offset_bytes: u64,
     data: &[u8],
-    sync: Syncing,
+    sync: WriteSync,
 ) -> io::Result<()> {
     let mut done = 0;
     while done < data.len() {

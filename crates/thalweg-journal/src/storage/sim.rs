@@ -14,7 +14,7 @@ mod names;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Storage, StorageFile, Syncing};
+use super::{Storage, StorageFile, WriteSync};
 pub use fault::{Fault, Operation};
 use media::{Chance, Media};
 use names::Names;
@@ -288,11 +288,11 @@ impl StorageFile for SimFile {
         Ok(bytes)
     }
 
-    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: WriteSync) -> io::Result<usize> {
         let mut state = self.disk.state();
         let operation = match sync {
-            Syncing::Later => Operation::Write,
-            Syncing::Now => Operation::WriteNow,
+            WriteSync::Deferred => Operation::Write,
+            WriteSync::Immediate => Operation::WriteNow,
         };
         let fault = state.step(operation, self.life)?;
         let mut data = data;
@@ -314,7 +314,7 @@ impl StorageFile for SimFile {
             media.forget_some(Some(sectors), &mut state.chance);
             return Err(Fault::Io.error());
         }
-        if sync == Syncing::Now {
+        if sync == WriteSync::Immediate {
             media.make_durable(Some(sectors));
         }
         Ok(data.len())

@@ -9,13 +9,13 @@ use crate::pages::OpenBlock;
 use crate::prepare::Prepared;
 use crate::recovery::Known;
 use crate::scan::{Segment, open_segment};
-use crate::storage::{Storage, Syncing, write_fully};
+use crate::storage::{Storage, WriteSync, write_fully};
 
 impl<S: Storage> Tail<S> {
     /// Writes a block, so that it is there if the program ends: none of those before it may be in a
     /// segment whose header does not say so yet.
     pub(crate) fn flush(&mut self, block: &mut OpenBlock) -> Result<(), Error> {
-        self.write(block, Syncing::Later)?;
+        self.write(block, WriteSync::Deferred)?;
         match self.options.faults.has(Seeded::FlushWithoutHeader) {
             true => Ok(()),
             false => self.settle_left(0),
@@ -26,7 +26,7 @@ impl<S: Storage> Tail<S> {
     /// that were left, where there is one. Returns whether they are, so that the block is there if
     /// the program ends.
     pub(crate) fn begin_flush(&mut self, block: &mut OpenBlock) -> Result<bool, Error> {
-        self.write(block, Syncing::Later)?;
+        self.write(block, WriteSync::Deferred)?;
         let left_max = match self.leaver.hand_over_all() {
             true => usize::MAX,
             false => 0,
@@ -133,9 +133,12 @@ impl<S: Storage> Tail<S> {
             });
             let left_max = self.options.left_max();
             self.settle_left(if is_load { left_max } else { 0 })?;
-        } else if let Err(error) =
-            write_fully(&self.segment.file, 0, &header.encode(), Syncing::Now)
-        {
+        } else if let Err(error) = write_fully(
+            &self.segment.file,
+            0,
+            &header.encode(),
+            WriteSync::Immediate,
+        ) {
             let error = Error::io(&name, "be written", error);
             return Err(self.stop(error));
         } else if let Err(error) = segment.mark_left() {

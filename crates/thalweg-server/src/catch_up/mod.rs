@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::durable::replication::copying::{CopyError, check, commands_in, gap};
-use thalweg_exchange::durable::replication::{CommandLog, LogError, Written, log_of, note_log};
+use thalweg_exchange::durable::replication::{
+    CommandLog, LogError, WriteOutcome, log_of, note_log,
+};
 use thalweg_exchange::durable::{Files, Options};
 use thiserror::Error;
 
@@ -145,7 +147,7 @@ impl CatchUp {
             !is_to_end
         };
         let noted = log.note_peer(&self.holder, &self.place);
-        if noted != Written::Acked {
+        if noted != WriteOutcome::Acked {
             // It is noted again while the log is followed: no start waits for a write.
             tracing::warn!(
                 ?noted,

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
-use thalweg_exchange::durable::replication::{FollowOptions, Followed, Following};
+use thalweg_exchange::durable::replication::{FollowOptions, FollowOutcome, Following};
 use thalweg_exchange::durable::{Exchange, JournalOptions, Origin, SimDisk};
 use thalweg_exchange::{Command, UserId};
 use thalweg_testkit::Scratch;
@@ -33,7 +33,7 @@ fn primary() -> (SimDisk, OneLog) {
     follow_options.bootstrap = true;
     let following = Following::start(exchange, Box::new(log.clone()), follow_options);
     let mut following = following.expect("there are threads");
-    while following.turn().expect("it does not halt") != Followed::Leads {
+    while following.turn().expect("it does not halt") != FollowOutcome::Leads {
         std::thread::yield_now();
     }
     let mut exchange = following.into_exchange();
@@ -336,7 +336,7 @@ async fn a_start_waits_for_no_note_which_is_made_later() {
     follow_options.peer_place = Some(catch_up.place().to_owned());
     let following = Following::start(exchange, Box::new(log.clone()), follow_options);
     let mut following = following.expect("there are threads");
-    while following.turn().expect("it does not halt") == Followed::Nothing {
+    while following.turn().expect("it does not halt") == FollowOutcome::Nothing {
         std::thread::yield_now();
     }
     assert_eq!(log.peers(), Ok(Vec::new()));

@@ -69,19 +69,19 @@ pub struct Conditions {
     /// The seed from which latencies and faults are drawn.
     pub seed: u64,
     /// The counts of commands and faults.
-    pub drawn: Drawn,
+    pub drawn: FaultCounts,
 }
 
 /// Counts of what was drawn.
 #[derive(Debug, Default)]
-pub struct Drawn {
+pub struct FaultCounts {
     /// Commands of each user.
     commands: Mutex<HashMap<i64, u64>>,
     /// Faults, in the order of [`Fault::ALL`].
     faults: [AtomicU64; 3],
 }
 
-impl Drawn {
+impl FaultCounts {
     /// Counts a command, and returns its number among those of its user.
     fn count(&self, user: i64) -> u64 {
         let mut commands = lock(&self.commands);

@@ -10,7 +10,7 @@ use thalweg_exchange::durable::{
 };
 use thalweg_exchange::{Rules, service};
 
-use super::{Config, RulesName, SyncName};
+use super::{Config, RulesSetting, SyncSetting};
 
 /// Returns the number of commands of which one is timed: where people may watch, seconds are to
 /// have some even in a market of few orders.
@@ -43,8 +43,8 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
         wake: Wake(Some(Arc::new(wake))),
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),
         sync: match config.journal.sync {
-            SyncName::Always => SyncMode::Always,
-            SyncName::Never => SyncMode::Never,
+            SyncSetting::Always => SyncMode::Always,
+            SyncSetting::Never => SyncMode::Never,
         },
         snapshot: SnapshotOptions {
             every_bytes: config.snapshots.every_bytes,
@@ -62,8 +62,8 @@ pub(crate) fn durable_options(config: &Config, waker: &Arc<Waker>) -> Options {
             sessions_max: sessions.remembered_max,
         },
         rules: match config.exchange.rules {
-            RulesName::Default => Rules::default(),
-            RulesName::Reference => Rules::REFERENCE,
+            RulesSetting::Default => Rules::default(),
+            RulesSetting::Reference => Rules::REFERENCE,
         },
         ..Options::default()
     }

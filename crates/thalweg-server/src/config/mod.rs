@@ -80,7 +80,7 @@ pub enum LogLevel {
 /// By which rules the exchange trades.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum RulesName {
+pub enum RulesSetting {
     /// `Rules::default()`.
     Default,
     /// `Rules::REFERENCE`.
@@ -90,7 +90,7 @@ pub enum RulesName {
 /// When a command counts as durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SyncName {
+pub enum SyncSetting {
     /// When it is on disk.
     Always,
     /// When the system has it.
@@ -110,7 +110,7 @@ pub struct Config {
     /// `[gateway]`
     pub gateway: Gateway,
     /// `[keys]`
-    pub keys: KeysPlace,
+    pub keys: KeysConfig,
     /// `[server]`
     pub server: Threads,
     /// `[sessions]`
@@ -194,7 +194,7 @@ section! {
 
 section! {
     /// `[keys]`
-    "keys" KeysPlace {
+    "keys" KeysConfig {
         /// The file of the keys, if there are any.
         #[serde(with = "path_or_none")]
         file: Option<PathBuf> = None,
@@ -283,7 +283,7 @@ section! {
     /// `[exchange]`
     "exchange" Exchange {
         /// The rules of a new exchange.
-        rules: RulesName = RulesName::Default,
+        rules: RulesSetting = RulesSetting::Default,
         /// Commands in flight.
         capacity: usize = 4096; 1..=1 << 20,
         /// How often the clock is set.
@@ -295,7 +295,7 @@ section! {
     /// `[journal]`
     "journal" Journal {
         /// When a command is durable.
-        sync: SyncName = SyncName::Always,
+        sync: SyncSetting = SyncSetting::Always,
         /// The length of a segment.
         segment_bytes: u64 = 32 << 20,
         /// Where segments and snapshots go that are no longer needed, in place of being deleted.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use thalweg_exchange::codec::{MESSAGE_BYTES_MAX, encode_message, encode_snapshot, snapshot_bytes};
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutOfStep, Snapshot};
+use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutcomeError, Snapshot};
 use thalweg_exchange::service::Outcome;
 use thalweg_exchange::{Command, ResultCode, State, SymbolId};
 
@@ -49,7 +49,7 @@ impl Tape {
     ///
     /// # Errors
     /// An outcome is missing: the tape cannot be used any more.
-    pub(crate) fn take(&mut self, outcome: &Outcome<'_>) -> Result<(), OutOfStep> {
+    pub(crate) fn take(&mut self, outcome: &Outcome<'_>) -> Result<(), OutcomeError> {
         let Outcome {
             sequence,
             command,

@@ -8,7 +8,7 @@
 //! same commands of users at the same events lead to the same trades. `docs/market.md` is for
 //! users.
 
-mod made_up;
+mod generated_market;
 mod pace;
 mod recorded;
 mod run;
@@ -23,7 +23,7 @@ use thalweg_exchange::{Command, Event, ResultCode, State, UserId};
 use crate::conditions::Conditions;
 use crate::counters::{raise, read};
 
-pub use self::made_up::{MadeUp, rich_users};
+pub use self::generated_market::{GeneratedMarket, rich_users};
 pub use self::pace::Pace;
 pub use self::recorded::{FlowEvent, Recorded, TimedEvent};
 pub(crate) use self::run::FlowRun;
@@ -37,7 +37,7 @@ pub enum Source {
     /// A recording.
     Recorded(Recorded),
     /// A generator, without end.
-    MadeUp(MadeUp),
+    GeneratedMarket(GeneratedMarket),
 }
 
 /// The outcome of looking at an event of a flow.
@@ -57,7 +57,7 @@ impl Source {
     pub(crate) fn step(&self, event: u64) -> Step {
         match self {
             Self::Recorded(recorded) => recorded.step(event),
-            Self::MadeUp(made_up) => made_up.step(event),
+            Self::GeneratedMarket(made_up) => made_up.step(event),
         }
     }
 
@@ -65,7 +65,7 @@ impl Source {
     pub(crate) fn resolve(&self, event: u64, state: &State) -> Option<Command> {
         match self {
             Self::Recorded(recorded) => recorded.resolve(event, state),
-            Self::MadeUp(made_up) => made_up.resolve(event, state),
+            Self::GeneratedMarket(made_up) => made_up.resolve(event, state),
         }
     }
 
@@ -73,7 +73,7 @@ impl Source {
     pub(crate) fn due_ns(&self, event: u64) -> u64 {
         match self {
             Self::Recorded(recorded) => recorded.due_ns(event),
-            Self::MadeUp(made_up) => made_up.due_ns(event),
+            Self::GeneratedMarket(made_up) => made_up.due_ns(event),
         }
     }
 
@@ -86,7 +86,7 @@ impl Source {
     pub(crate) const fn is_first_lap(&self, event: u64) -> bool {
         match self {
             Self::Recorded(recorded) => event < recorded.events.len() as u64,
-            Self::MadeUp(_) => false,
+            Self::GeneratedMarket(_) => false,
         }
     }
 
@@ -94,7 +94,7 @@ impl Source {
     pub(crate) fn lap(&self, event: u64) -> u64 {
         match self {
             Self::Recorded(recorded) => recorded.lap(event),
-            Self::MadeUp(_) => 0,
+            Self::GeneratedMarket(_) => 0,
         }
     }
 

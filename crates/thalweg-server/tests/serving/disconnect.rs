@@ -5,7 +5,7 @@ use thalweg_exchange::event::Removal;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{ReportNumber, Role};
 use thalweg_exchange::{Action, Command, OrderFlags};
-use thalweg_server::config::SyncName;
+use thalweg_server::config::SyncSetting;
 
 use crate::client::{Client, hello, order, submit_of};
 use crate::test_server::TestServer;
@@ -96,7 +96,7 @@ fn a_connection_that_is_replaced_by_one_that_asks_again_keeps_the_orders() {
 /// being entered.
 #[test]
 fn a_newcomer_is_welcomed_before_the_orders_of_the_one_before_go_and_has_each_report_once() {
-    let server = TestServer::with_market(|config| config.journal.sync = SyncName::Never);
+    let server = TestServer::with_market(|config| config.journal.sync = SyncSetting::Never);
     let (mut older, _) = Client::connect(server.trade_address(), asking(1, 0));
     older.submit(1, &bound(1, 1));
     older.succeeds(1);
@@ -112,7 +112,7 @@ fn a_newcomer_is_welcomed_before_the_orders_of_the_one_before_go_and_has_each_re
 
 #[test]
 fn what_came_before_a_frame_that_cannot_be_read_has_its_answer_before_the_bye() {
-    let server = TestServer::with_market(|config| config.journal.sync = SyncName::Never);
+    let server = TestServer::with_market(|config| config.journal.sync = SyncSetting::Never);
     let (mut client, _) = server.trade(1);
     let mut bytes = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
     bytes.extend_from_slice(&[0; 8]);

@@ -8,7 +8,7 @@ use thalweg_exchange::durable::{History, SimDisk};
 use thalweg_exchange::session::Refusal;
 use thalweg_exchange::{Action, ResultCode};
 use thalweg_journal::{Fault, Operation};
-use thalweg_server::config::SyncName;
+use thalweg_server::config::SyncSetting;
 
 use crate::client::{Client, Received, order};
 use crate::limited::Limited;
@@ -135,7 +135,7 @@ fn without_sync_what_was_answered_is_soon_in_the_files() {
     let directory = scratch();
     let disk = Limited::new(&directory);
     let server = TestServer::on(Place::Limited(disk.clone()), |config| {
-        config.journal.sync = SyncName::Never;
+        config.journal.sync = SyncSetting::Never;
     });
     server.set_market();
     let (mut client, _) = server.trade(1);

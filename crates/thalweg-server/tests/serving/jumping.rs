@@ -65,7 +65,7 @@ fn until(id: i64, after_s: i64) -> Command {
     let Command::Place(place) = order(1, id, Action::Bid, 10, 1) else {
         unreachable!("it is an order");
     };
-    Command::PlaceWith(Arc::new(
+    Command::PlaceConditional(Arc::new(
         ConditionalOrder::from(place).with_good_till((START_S + after_s) * 1_000),
     ))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use thalweg_journal::{Files, Storage, StorageFile, Syncing};
+use thalweg_journal::{Files, Storage, StorageFile, WriteSync};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Limited {
@@ -117,7 +117,7 @@ impl StorageFile for LimitedFile {
         self.file.read_at(offset_bytes, into)
     }
 
-    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: WriteSync) -> io::Result<usize> {
         // ORDERING: Relaxed, pairs with the stores of stick() and of its guard.
         while self.state.is_stuck.load(Ordering::Relaxed) {
             std::thread::yield_now();

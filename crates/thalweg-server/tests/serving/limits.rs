@@ -124,7 +124,7 @@ fn orders_that_expire_by_an_administrators_clock_go_with_as_few_commands_as_it_t
                 unreachable!("it is an order");
             };
             let order = ConditionalOrder::from(place).with_good_till(1 << 50);
-            client.submit(id, &Command::PlaceWith(order.into()));
+            client.submit(id, &Command::PlaceConditional(order.into()));
             client.succeeds(id);
         }
     }
@@ -168,7 +168,7 @@ fn stop_orders_that_are_left_over_go_with_as_few_commands_as_it_takes() {
         for id in 1..=700_u64 {
             let stop =
                 ConditionalOrder::from(limit(user, id as i64, Action::Bid, 5)).with_trigger(10);
-            client.submit(id, &Command::PlaceWith(stop.into()));
+            client.submit(id, &Command::PlaceConditional(stop.into()));
             client.succeeds(id);
         }
     }

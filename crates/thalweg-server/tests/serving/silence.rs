@@ -5,7 +5,7 @@ use std::time::Duration;
 use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::{ClientFrame, Hello};
 use thalweg_exchange::session::Role;
-use thalweg_server::config::SyncName;
+use thalweg_server::config::SyncSetting;
 
 use crate::client::{Client, Received, hello, order};
 use crate::limited::Limited;
@@ -57,7 +57,7 @@ fn a_client_that_sent_while_the_server_was_busy_is_not_silent() {
     let disk = Limited::new(&directory);
     // Without syncs, that thread writes to the files itself when it is idle.
     let server = TestServer::on(Place::Limited(disk.clone()), |config| {
-        config.journal.sync = SyncName::Never;
+        config.journal.sync = SyncSetting::Never;
     });
     server.set_market();
     let asked = Hello {

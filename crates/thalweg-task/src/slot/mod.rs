@@ -1,8 +1,8 @@
 //! A channel for one value at a time, between coroutines.
 //!
-//! A [`SlotTx`] puts a value into the slot, a [`SlotRx`] takes it out; then the slot is empty and
-//! can be used again. On one thread ([`Local`](crate::Local)) nothing in it is atomic, and
-//! [`SlotTx::send_now`] runs the receiver at once, as a call would.
+//! A [`SlotSender`] puts a value into the slot, a [`SlotReceiver`] takes it out; then the slot is
+//! empty and can be used again. On one thread ([`Local`](crate::Local)) nothing in it is atomic,
+//! and [`SlotSender::send_now`] runs the receiver at once, as a call would.
 //!
 //! ```
 //! use thalweg_task::{Core, Local, slot};
@@ -26,9 +26,9 @@
 //!
 //! # Ends
 //! A slot's end that is dropped is closed, and the other end gets *closed*. A value that was sent
-//! before is received first. [`SlotTx::cancel`] and [`SlotRx::cancel`] say instead that the value
-//! is not wanted any more: a value in the slot is dropped, and the other end gets *cancelled* at
-//! once.
+//! before is received first. [`SlotSender::cancel`] and [`SlotReceiver::cancel`] say instead that
+//! the value is not wanted any more: a value in the slot is dropped, and the other end gets
+//! *cancelled* at once.
 //!
 //! A send that was `Ok` says that the value is in the slot, not that it was received: a value that
 //! is there when the receiver is dropped is dropped with it, also where its task is cancelled or
@@ -46,8 +46,8 @@ mod send;
 pub(crate) mod waiting;
 
 pub use error::{RecvError, SendError, TryRecvError, VacantError};
-pub use recv::{Recv, SlotRx};
-pub use send::{SlotTx, Vacant};
+pub use recv::{Recv, SlotReceiver};
+pub use send::{SlotSender, Vacant};
 pub use waiting::{Many, One};
 
 use crate::family::Family;
@@ -116,7 +116,7 @@ struct Slot<T, F: Family, W> {
 type Shared<T, F, W> = <F as Family>::Strong<Slot<T, F, W>>;
 
 /// The two ends of a slot.
-pub type Ends<T, F, W> = (SlotTx<T, F, W>, SlotRx<T, F, W>);
+pub type Ends<T, F, W> = (SlotSender<T, F, W>, SlotReceiver<T, F, W>);
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Default for Slot<T, F, W> {
     #[inline(always)]
@@ -139,12 +139,12 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Default for Slot<T, F, W> {
 #[inline]
 fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
     let slot = F::strong_default::<Slot<T, F, W>>();
-    (SlotTx::new(slot.clone()), SlotRx::new(slot))
+    (SlotSender::new(slot.clone()), SlotReceiver::new(slot))
 }
 
 /// Returns a slot with one receiver. Allocates once. For the cost of a message, see
-/// [`SlotTx::send_now`].
-pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
+/// [`SlotSender::send_now`].
+pub fn slot<T, F: Family>() -> (SlotSender<T, F>, SlotReceiver<T, F>) {
     pair()
 }
 

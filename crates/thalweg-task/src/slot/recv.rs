@@ -13,7 +13,7 @@ use crate::node::take_by_words;
 use crate::sync::{fault, is_model_over};
 
 /// Takes values out of a slot.
-pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
+pub struct SlotReceiver<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     slot: Shared<T, F, W>,
     /// Where it waits, if it is one of many; also after a receive that was forgotten.
     place: W::Place,
@@ -49,7 +49,7 @@ fn taken<T, V: WakeOnce>((value, vacancy): (T, Option<V>)) -> T {
     value
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotReceiver<T, F, W> {
     pub(super) fn new(slot: Shared<T, F, W>) -> Self {
         let place = W::Place::default();
         Self { slot, place }
@@ -127,14 +127,14 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     }
 }
 
-impl<T, F: Family> Clone for SlotRx<T, F, Many<F>> {
+impl<T, F: Family> Clone for SlotReceiver<T, F, Many<F>> {
     fn clone(&self) -> Self {
         self.slot.state.with(KEY, |state| state.count += 1);
         Self::new(self.slot.clone())
     }
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotReceiver<T, F, W> {
     fn drop(&mut self) {
         if is_model_over() {
             // The value that it holds can't be dropped any more either.
@@ -151,12 +151,12 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
     }
 }
 
-shown!([T, F: Family, W: Waiting<WaiterOf<F>>] SlotRx<T, F, W>, "SlotRx", _this);
+shown!([T, F: Family, W: Waiting<WaiterOf<F>>] SlotReceiver<T, F, W>, "SlotReceiver", _this);
 
-/// The future of [`SlotRx::recv`].
+/// The future of [`SlotReceiver::recv`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
-    receiver: &'r mut SlotRx<T, F, W>,
+    receiver: &'r mut SlotReceiver<T, F, W>,
     /// The place of a single receiver: the fast path is a few instructions shorter with it here.
     place: W::Place,
 }
@@ -164,7 +164,7 @@ pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
     #[inline(always)]
     fn parts(&mut self) -> (&Shared<T, F, W>, &mut W::Place) {
-        let SlotRx { slot, place } = &mut *self.receiver;
+        let SlotReceiver { slot, place } = &mut *self.receiver;
         (slot, if W::IS_MANY { place } else { &mut self.place })
     }
 }

@@ -11,7 +11,7 @@ use crate::family::sealed::{Guarded, KEY, WakeOnce, Wakes};
 use crate::sync::is_model_over;
 
 /// Puts values into a slot.
-pub struct SlotTx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
+pub struct SlotSender<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     slot: Shared<T, F, W>,
 }
 
@@ -30,7 +30,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
     }
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotSender<T, F, W> {
     pub(super) fn new(slot: Shared<T, F, W>) -> Self {
         Self { slot }
     }
@@ -136,7 +136,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     }
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotTx<T, F, W> {
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotSender<T, F, W> {
     fn drop(&mut self) {
         if is_model_over() {
             // The value that it holds can't be dropped any more either.
@@ -146,12 +146,12 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotTx<T, F, W> {
     }
 }
 
-shown!([T, F: Family, W: Waiting<WaiterOf<F>>] SlotTx<T, F, W>, "SlotTx", _this);
+shown!([T, F: Family, W: Waiting<WaiterOf<F>>] SlotSender<T, F, W>, "SlotSender", _this);
 
-/// The future of [`SlotTx::vacant`].
+/// The future of [`SlotSender::vacant`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Vacant<'s, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
-    sender: &'s mut SlotTx<T, F, W>,
+    sender: &'s mut SlotSender<T, F, W>,
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Vacant<'_, T, F, W> {

@@ -71,7 +71,7 @@ fn a_replaced_value_notifies_one_receiver<F: Family>() {
 /// All ends stay, but for the one whose drop is tried.
 fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
     type Use<F> = fn(Many<F>) -> Option<Many<F>>;
-    type Many<F> = thalweg_task::slot::SlotRx<u32, F, thalweg_task::slot::Many<F>>;
+    type Many<F> = thalweg_task::slot::SlotReceiver<u32, F, thalweg_task::slot::Many<F>>;
     let uses: [Use<F>; 3] = [
         |mut rx| {
             drop(rx.recv());

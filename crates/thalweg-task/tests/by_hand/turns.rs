@@ -52,8 +52,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 type Got = Result<Rc<u32>, RecvError>;
-type Tx<F> = thalweg_task::SlotTx<Rc<u32>, F, thalweg_task::slot::Many<F>>;
-type Rx<F> = thalweg_task::SlotRx<Rc<u32>, F, thalweg_task::slot::Many<F>>;
+type Tx<F> = thalweg_task::SlotSender<Rc<u32>, F, thalweg_task::slot::Many<F>>;
+type Rx<F> = thalweg_task::SlotReceiver<Rc<u32>, F, thalweg_task::slot::Many<F>>;
 
 /// A sender that waited for room.
 type Vacated<F> = (Tx<F>, Result<(), VacantError>);

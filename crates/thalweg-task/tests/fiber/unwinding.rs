@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::thread;
 use thalweg_task::fiber::{Fiber, FiberContext, Unwound};
-use thalweg_task::{Core, Local, SlotTx, slot};
+use thalweg_task::{Core, Local, SlotSender, slot};
 
 /// A fiber that waits for ever, ten calls deep, with something to drop in each.
 fn waiting(drops: &Drops) -> Fiber<()> {
@@ -253,7 +253,7 @@ fn a_body_that_catches_its_unwinding_may_do_so_while_its_thread_panics() {
 }
 
 /// A value that sends when it is dropped, and notes whether the receiver ran.
-struct SendsAtLast(SlotTx<u8, Local>, Rc<Cell<Option<bool>>>);
+struct SendsAtLast(SlotSender<u8, Local>, Rc<Cell<Option<bool>>>);
 
 impl Drop for SendsAtLast {
     fn drop(&mut self) {

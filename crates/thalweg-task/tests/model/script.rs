@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use thalweg_task::{Family, SlotRx, TaskError, yield_now};
+use thalweg_task::{Family, SlotReceiver, TaskError, yield_now};
 
 use super::oracle::{End, How, TICK_NS, Waits};
 use super::world::{Fault, Token, World};
@@ -57,11 +57,11 @@ pub(crate) struct Script {
 pub(crate) struct Ear<F: Family> {
     world: Rc<World<F>>,
     number: usize,
-    rx: Option<SlotRx<Token, F>>,
+    rx: Option<SlotReceiver<Token, F>>,
 }
 
 impl<F: Family> Ear<F> {
-    pub(crate) fn new(world: &Rc<World<F>>, number: usize, rx: SlotRx<Token, F>) -> Ear<F> {
+    pub(crate) fn new(world: &Rc<World<F>>, number: usize, rx: SlotReceiver<Token, F>) -> Ear<F> {
         Ear {
             world: Rc::clone(world),
             number,

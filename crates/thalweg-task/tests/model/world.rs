@@ -7,7 +7,7 @@ use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use thalweg_task::slot::SendError;
-use thalweg_task::{Family, Handle, SlotTx, Task, TaskId, slot};
+use thalweg_task::{Family, Handle, SlotSender, Task, TaskId, slot};
 
 use super::oracle::{End, How, Oracle, Sent};
 use super::script::{Act, Ear, Script, Watched, play};
@@ -42,7 +42,7 @@ impl Drop for Token {
     }
 }
 
-type Sender<F> = Rc<SlotTx<Token, F>>;
+type Sender<F> = Rc<SlotSender<Token, F>>;
 
 pub(crate) struct World<F: Family> {
     pub(crate) handle: Handle,

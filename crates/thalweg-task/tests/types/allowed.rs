@@ -5,7 +5,9 @@ use std::marker::PhantomPinned;
 
 use thalweg_task::fiber::{Fiber, Generator, GeneratorContext};
 use thalweg_task::slot::{Many, Recv, Vacant};
-use thalweg_task::{Core, Drive, Handle, Local, Shared, Sleep, SlotRx, SlotTx, Task, YieldNow};
+use thalweg_task::{
+    Core, Drive, Handle, Local, Shared, Sleep, SlotReceiver, SlotSender, Task, YieldNow,
+};
 
 fn send<T: Send>() {}
 fn sync<T: Sync>() {}
@@ -14,14 +16,14 @@ fn unpin<T: Unpin>() {}
 /// The ends of a shared slot move, and are shared, where their values may move.
 fn moves<'l, T: Send + 'l>() {
     send::<(
-        SlotTx<T, Shared>,
-        SlotRx<T, Shared>,
-        SlotRx<T, Shared, Many<Shared>>,
+        SlotSender<T, Shared>,
+        SlotReceiver<T, Shared>,
+        SlotReceiver<T, Shared, Many<Shared>>,
     )>();
     sync::<(
-        SlotTx<T, Shared>,
-        SlotRx<T, Shared>,
-        SlotRx<T, Shared, Many<Shared>>,
+        SlotSender<T, Shared>,
+        SlotReceiver<T, Shared>,
+        SlotReceiver<T, Shared, Many<Shared>>,
     )>();
     send::<(Recv<'l, T, Shared>, Vacant<'l, T, Shared>)>();
 }
@@ -29,8 +31,8 @@ fn moves<'l, T: Send + 'l>() {
 /// Values move out of all of these, and none is pinned in its place.
 fn is_unpin<T: 'static, S, Z>() {
     unpin::<(
-        SlotTx<T, Local>,
-        SlotRx<T, Shared>,
+        SlotSender<T, Local>,
+        SlotReceiver<T, Shared>,
         Task<T>,
         Fiber<T>,
         Sleep,

@@ -6,17 +6,17 @@ use std::rc::{Rc, Weak};
 use std::task::Waker;
 
 use thalweg_task::fiber::{Fiber, FiberContext, Generator, GeneratorContext, StackPool};
-use thalweg_task::slot::{Many, One};
-use thalweg_task::{Core, Family, Handle, Local, Shared, Sleep, SlotRx, SlotTx, Task, slot};
+use thalweg_task::slot::{Many, One, SlotReceiver, SlotSender};
+use thalweg_task::{Core, Family, Handle, Local, Shared, Sleep, Task, slot};
 
 fn send<T: Send>(_: T) {}
 fn sync<T: Sync>(_: T) {}
 
 type Long = &'static str;
 type Short<'a> = &'a str;
-type Tx<T, F> = SlotTx<T, F>;
-type Rx<T, F> = SlotRx<T, F>;
-type Clones<T, F> = SlotRx<T, F, Many<F>>;
+type Tx<T, F> = SlotSender<T, F>;
+type Rx<T, F> = SlotReceiver<T, F>;
+type Clones<T, F> = SlotReceiver<T, F, Many<F>>;
 
 // The two ends of a slot have one value in common.
 fn v01<'a>(x: Tx<Long, Local>) -> Tx<Short<'a>, Local> { x } //~ lifetime may not live long

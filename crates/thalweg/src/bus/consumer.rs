@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
-use super::inbox::{BusError, ExpressLane, Inbox, Receiver};
-use super::ledger::{Losses, Meter, Service};
+use super::inbox::{BusError, ExpressLaneCounts, Inbox, Receiver};
+use super::ledger::{Meter, PublisherCounts, Service};
 use super::priority::Priority;
 use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId, Topics};
@@ -588,7 +588,7 @@ impl<M: Message> Consumer<M> {
     /// 64 that were dropped with a loss that no later message reported.
     /// [`Bus::snapshot`](super::Bus::snapshot) has the sum over all publishers that ever existed.
     /// It takes a lock that is not needed for messages.
-    pub fn losses(&self) -> Vec<Losses> {
+    pub fn losses(&self) -> Vec<PublisherCounts> {
         self.inbox.losses()
     }
 
@@ -602,7 +602,7 @@ impl<M: Message> Consumer<M> {
 
     /// Returns the counts of the express lane at one instant, if the inbox has one. It takes the
     /// locks of topics that drop the oldest or conflate.
-    pub fn express(&self) -> Option<ExpressLane> {
+    pub fn express(&self) -> Option<ExpressLaneCounts> {
         self.inbox.express()
     }
 }

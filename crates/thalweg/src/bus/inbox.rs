@@ -36,7 +36,7 @@ use std::sync::Arc as Shared;
 
 use thalweg_measure::clock::Clock;
 
-use super::ledger::{FlowCounts, Ledger, Losses, Meter, Reading, Service, Totals};
+use super::ledger::{Ledger, Meter, OutcomeCounts, PublisherCounts, Reading, Service, Totals};
 use super::priority::{Admission, AdmissionError, Priority};
 use super::topic::{Message, TopicError, TopicId, TopicOverflow, Topics};
 use super::topic_buffer::{Envelope, Item, TopicBuffer};
@@ -352,12 +352,12 @@ impl<M: Message> Inbox<M> {
 
 impl<M: Message> Inbox<M> {
     /// Returns the flow of messages, by publisher.
-    pub(super) fn losses(&self) -> Vec<Losses> {
+    pub(super) fn losses(&self) -> Vec<PublisherCounts> {
         let publishers = lock(&self.publishers);
         let losses = |row: &Row| {
             let mut flow = row.ledger.flow();
             flow.catch_up(&[0; Priority::COUNT]);
-            Losses {
+            PublisherCounts {
                 publisher: row.publisher,
                 name: Shared::clone(&row.name),
                 flow,
@@ -428,7 +428,7 @@ impl<M: Message> Inbox<M> {
 struct Publishers {
     rows: Vec<Row>,
     /// The outcomes of the messages of publishers that have no row any more.
-    gone: FlowCounts,
+    gone: OutcomeCounts,
     /// By what topic buffers know publishers: how many there are, and those that are free.
     links: u32,
     free: Vec<u32>,
@@ -514,7 +514,7 @@ pub(super) struct Lane<M> {
 /// [`SubscriptionBuilder::express`](super::SubscriptionBuilder::express).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct ExpressLane {
+pub struct ExpressLaneCounts {
     /// The lowest priority whose messages are in the lane.
     pub from: Priority,
     /// The number of messages that it holds at most, besides those of topics that drop the oldest
@@ -575,7 +575,7 @@ impl<M: Message> Inbox<M> {
         ([popped, lane_popped], [pushed, lane_pushed])
     }
 
-    pub(super) fn express(&self) -> Option<ExpressLane> {
+    pub(super) fn express(&self) -> Option<ExpressLaneCounts> {
         let lane = self.lane.as_ref()?;
         let (mut waiting, mut tokens) = (lane.end.len() as u64, 0);
         for (index, topic_buffer) in self.topic_buffers.iter().enumerate() {
@@ -587,7 +587,7 @@ impl<M: Message> Inbox<M> {
                 tokens += u64::from(has_token);
             }
         }
-        Some(ExpressLane {
+        Some(ExpressLaneCounts {
             from: lane.from,
             capacity: lane.messages,
             waiting: waiting.saturating_sub(tokens),

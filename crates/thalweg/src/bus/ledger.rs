@@ -73,7 +73,7 @@ pub(super) struct Others {
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct FlowCounts {
+pub struct OutcomeCounts {
     /// Messages that were published for the inbox, including those whose publishers wait for room
     /// now. A message that is returned because the bus or the inbox was closed does not count.
     pub issued: [u64; Priority::COUNT],
@@ -91,7 +91,7 @@ pub struct FlowCounts {
     pub discarded: [u64; Priority::COUNT],
 }
 
-impl FlowCounts {
+impl OutcomeCounts {
     /// Returns the number of messages that were lost, for whatever reason. Each is reported to a
     /// consumer by [`Delivery::lost_before`](super::Delivery::lost_before), unless the message that
     /// would report it is discarded, or none has come since.
@@ -135,8 +135,8 @@ fn tallies(tallies: &ByPriority<Tally>) -> [u64; Priority::COUNT] {
 
 impl Ledger {
     /// Returns the counts. The outcome of a message is read before the count that it comes from.
-    pub(super) fn flow(&self) -> FlowCounts {
-        FlowCounts {
+    pub(super) fn flow(&self) -> OutcomeCounts {
+        OutcomeCounts {
             evicted: tallies(&self.others.evicted),
             discarded: tallies(&self.others.discarded),
             timed_out: counts(&self.own.timed_out),
@@ -152,13 +152,13 @@ impl Ledger {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Losses {
+pub struct PublisherCounts {
     /// The publisher.
     pub publisher: super::PublisherId,
     /// Its name.
     pub name: Shared<str>,
     /// The outcomes of its messages.
-    pub flow: FlowCounts,
+    pub flow: OutcomeCounts,
 }
 
 /// The counts of one consumer.
@@ -264,7 +264,7 @@ impl Service {
 #[non_exhaustive]
 pub struct Totals {
     /// The counts by publishers. A message for several inboxes counts for each.
-    pub flow: FlowCounts,
+    pub flow: OutcomeCounts,
     /// The counts by consumers.
     pub service: Service,
 }

@@ -21,8 +21,8 @@ use std::thread::ThreadId;
 
 use thalweg_measure::clock::Clock;
 
-use super::inbox::{BusError, ExpressLane, Inbox, Options, Receiver, Sender};
-use super::ledger::{FlowCounts, Reading, Service, Totals};
+use super::inbox::{BusError, ExpressLaneCounts, Inbox, Options, Receiver, Sender};
+use super::ledger::{OutcomeCounts, Reading, Service, Totals};
 use super::topic::{Message, TopicId, Topics};
 use super::topic_buffer::{Envelope, Item};
 use super::{InboxId, PublisherId};
@@ -54,11 +54,11 @@ pub struct InboxStats {
     /// The sums of its counters, and the number of messages that wait.
     pub reading: Reading,
     /// The numbers of its messages by outcome and priority.
-    pub flow: FlowCounts,
+    pub flow: OutcomeCounts,
     /// The counts of its consumers, by priority.
     pub service: Service,
     /// Its express lane, if it has one.
-    pub express: Option<ExpressLane>,
+    pub express: Option<ExpressLaneCounts>,
 }
 
 /// A copy of the word.
@@ -352,7 +352,7 @@ impl<M: Message> Core<M> {
     }
 
     /// Returns the figures of each inbox that is open.
-    pub(super) fn readings(&self) -> Vec<(InboxId, Reading, Option<ExpressLane>)> {
+    pub(super) fn readings(&self) -> Vec<(InboxId, Reading, Option<ExpressLaneCounts>)> {
         let registry = lock(&self.registry);
         let reading = |entry: &Entry<M>| {
             let inbox = &entry.inbox;

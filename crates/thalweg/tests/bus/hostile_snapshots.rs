@@ -7,9 +7,9 @@ use crate::bus::watchdog::watched;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, yield_now};
-use thalweg::bus::{Bus, Consumer, FlowCounts, Priority, Publisher, TopicId, Topics};
+use thalweg::bus::{Bus, Consumer, OutcomeCounts, Priority, Publisher, TopicId, Topics};
 
-fn check_flow(flow: &FlowCounts, delivered: [u64; Priority::COUNT]) {
+fn check_flow(flow: &OutcomeCounts, delivered: [u64; Priority::COUNT]) {
     for (p, delivered) in delivered.into_iter().enumerate() {
         let left = delivered + flow.evicted[p] + flow.discarded[p];
         assert!(left <= flow.admitted[p], "{left} left of {flow:?}");

@@ -9,7 +9,7 @@ use thalweg::channel::{self, Mpmc, Mpsc, OneshotReceiver, OneshotSender, Spsc};
 use thalweg::channel::{WeakReceiver, WeakSender};
 use thalweg::pipeline::{self, Chunk};
 use thalweg::ring::{self, MpmcClaim, MpmcRing, SpscConsumer, SpscProducer, broadcast};
-use thalweg::ring::{OneshotConsumer as SlotRx, OneshotProducer as SlotTx};
+use thalweg::ring::{OneshotConsumer as SlotReceiver, OneshotProducer as SlotSender};
 
 fn send<T: Send>(_: T) {}
 fn sync<T: Sync>(_: T) {}
@@ -19,7 +19,7 @@ type Short<'a> = &'a str;
 
 // Types that take elements take none that live shorter than the other end expects.
 fn v01<'a>(x: SpscProducer<Long>) -> SpscProducer<Short<'a>> { x } //~ lifetime may not live long
-fn v02<'a>(x: SlotTx<Long>) -> SlotTx<Short<'a>> { x } //~ lifetime may not live long
+fn v02<'a>(x: SlotSender<Long>) -> SlotSender<Short<'a>> { x } //~ lifetime may not live long
 fn v03<'a>(x: MpmcRing<Long>) -> MpmcRing<Short<'a>> { x } //~ lifetime may not live long
 fn v04<'a>(x: Take<'a, Long>) -> Take<'a, Short<'a>> { x } //~ lifetime may not live long
 fn v05<'a>(x: Claim<'a, Long>) -> Claim<'a, Short<'a>> { x } //~ lifetime may not live long
@@ -34,7 +34,7 @@ fn v13<'a>(x: Lane<Long>) -> Lane<Short<'a>> { x } //~ lifetime may not live lon
 fn v14<'a>(x: Events<'a, Long>) -> Events<'a, Short<'a>> { x } //~ lifetime may not live long
 // Types that give elements give none that live longer than they do.
 fn v20<'a>(x: SpscConsumer<Short<'a>>) -> SpscConsumer<Long> { x } //~ lifetime may not live long
-fn v21<'a>(x: SlotRx<Short<'a>>) -> SlotRx<Long> { x } //~ lifetime may not live long
+fn v21<'a>(x: SlotReceiver<Short<'a>>) -> SlotReceiver<Long> { x } //~ lifetime may not live long
 fn v22<'a>(x: MpmcRing<Short<'a>>) -> MpmcRing<Long> { x } //~ lifetime may not live long
 fn v23<'a>(x: Batch<'a, Short<'a>>) -> Batch<'a, Long> { x } //~ lifetime may not live long
 fn v24<'a>(x: Reader<Short<'a>>) -> Reader<Long> { x } //~ lifetime may not live long
@@ -43,14 +43,14 @@ fn v26<'a>(x: WeakRx<Short<'a>>) -> WeakRx<Long> { x } //~ lifetime may not live
 fn v27<'a>(x: Got<'a, Short<'a>>) -> Got<'a, Long> { x } //~ lifetime may not live long
 fn v28<'a>(x: OneRx<Short<'a>>) -> OneRx<Long> { x } //~ lifetime may not live long
 // Types that others use too, or that have a ring in common with them, do neither.
-fn v30<'a>(x: SlotRx<Long>) -> SlotRx<Short<'a>> { x } //~ lifetime may not live long
+fn v30<'a>(x: SlotReceiver<Long>) -> SlotReceiver<Short<'a>> { x } //~ lifetime may not live long
 fn v31<'a>(x: Reader<Long>) -> Reader<Short<'a>> { x } //~ lifetime may not live long
 fn v32<'a>(x: Receiver<Long>) -> Receiver<Short<'a>> { x } //~ lifetime may not live long
 fn v33<'a>(x: Batch<'a, Long>) -> Batch<'a, Short<'a>> { x } //~ lifetime may not live long
 // And of `'static` types, some are more general than others.
 fn v40(x: SpscProducer<General>) -> SpscProducer<Special> { x } //~ E0308: mismatched types
 fn v41(x: SpscConsumer<Special>) -> SpscConsumer<General> { x } //~ E0308: mismatched types
-fn v42(x: SlotTx<General>) -> SlotTx<Special> { x } //~ E0308: mismatched types
+fn v42(x: SlotSender<General>) -> SlotSender<Special> { x } //~ E0308: mismatched types
 fn v43(x: MpmcRing<General>) -> MpmcRing<Special> { x } //~ E0308: mismatched types
 fn v44(x: Publisher<General>) -> Publisher<Special> { x } //~ E0308: mismatched types
 fn v45(x: Sender<General>) -> Sender<Special> { x } //~ E0308: mismatched types
@@ -84,10 +84,10 @@ fn s04(x: Batch<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s05(x: MpmcRing<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s06(x: MpmcRing<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s07(x: Take<'_, Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s08(x: SlotTx<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s09(x: SlotTx<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s10(x: SlotRx<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
-fn s11(x: SlotRx<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s08(x: SlotSender<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s09(x: SlotSender<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s10(x: SlotReceiver<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent
+fn s11(x: SlotReceiver<Local>) { sync(x) } //~ E0277: `Rc<u8>` cannot be sent
 fn s12(x: Publisher<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be
 fn s13(x: Reader<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be
 fn s14(x: Sender<Local>) { send(x) } //~ E0277: `Rc<u8>` cannot be sent

@@ -65,7 +65,7 @@ impl TradeCommand {
     pub(super) fn user_of(command: &Command) -> Option<UserId> {
         match command {
             Command::Place(place) => Some(place.uid),
-            Command::PlaceWith(order) => Some(order.place.uid),
+            Command::PlaceConditional(order) => Some(order.place.uid),
             Command::Amend(amend) => Some(amend.uid),
             Command::Cancel { uid, .. }
             | Command::Move { uid, .. }
@@ -173,7 +173,7 @@ impl TryFrom<Command> for AdminCommand {
             | Command::Clock { .. }
             | Command::Nop => Ok(Self(command)),
             Command::Place(_)
-            | Command::PlaceWith(_)
+            | Command::PlaceConditional(_)
             | Command::Move { .. }
             | Command::Amend(_)
             | Command::Reduce { .. }

@@ -62,7 +62,7 @@ impl Ending {
 
     /// Returns whether a client should connect again by itself: it may well succeed.
     #[must_use]
-    pub const fn may_return(self) -> bool {
+    pub const fn is_retryable(self) -> bool {
         matches!(
             self,
             Self::Shutdown

@@ -6,17 +6,17 @@ use thalweg_journal::Storage;
 
 use super::batch::{Batch, BatchHead};
 use super::belonging::{log_of, note_log};
-use super::halted::Halted;
+use super::halted::HaltReason;
 use super::kept::Kept;
 use super::leading::Outlet;
-use super::log::{Claim, CommandLog, LogError, Stored, Tail, Written};
+use super::log::{Claim, CommandLog, LogError, StoredBatch, Tail, WriteOutcome};
 use crate::durable::error::shortage;
 use crate::durable::exchange::Exchange;
 use crate::durable::replicating::NotExecuted;
 
 /// The findings of one look at the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Polled {
+pub struct PollOutcome {
     /// How many commands were executed.
     pub executed: u64,
     /// A number that changes while the writer lives; none where the log was never claimed.
@@ -44,7 +44,7 @@ pub(super) struct Question {
 pub(super) struct Read {
     tail: Tail,
     /// The batch with the last of the replica's own commands, where it has to be compared.
-    last: Option<Stored>,
+    last: Option<StoredBatch>,
 }
 
 impl Question {
@@ -69,7 +69,7 @@ pub(super) struct Claiming {
 
 impl Claiming {
     /// Makes it.
-    pub(super) fn make(&self, log: &mut dyn CommandLog) -> Written {
+    pub(super) fn make(&self, log: &mut dyn CommandLog) -> WriteOutcome {
         log.claim(self.seen.as_ref(), &self.new)
     }
 }
@@ -177,8 +177,9 @@ impl<S: Storage> Follower<S> {
     /// Reads what is new, and executes it.
     ///
     /// # Errors
-    /// See [`Halted`]; after an error that [may pass](Halted::may_pass), it goes on where it was.
-    pub fn poll(&mut self, log: &mut dyn CommandLog) -> Result<Polled, Halted> {
+    /// See [`HaltReason`]; after an error that [may pass](HaltReason::is_transient), it goes on
+    /// where it was.
+    pub fn poll(&mut self, log: &mut dyn CommandLog) -> Result<PollOutcome, HaltReason> {
         let read = self.question().ask(log)?;
         self.take(&read)
     }
@@ -198,12 +199,12 @@ impl<S: Storage> Follower<S> {
     }
 
     /// Executes what was read.
-    pub(super) fn take(&mut self, Read { tail, last }: &Read) -> Result<Polled, Halted> {
+    pub(super) fn take(&mut self, Read { tail, last }: &Read) -> Result<PollOutcome, HaltReason> {
         let before = self.exchange.number();
         let Some(claim) = &tail.claim else {
             return match self.is_attached {
                 true => Err(self.ahead(0)),
-                false => Ok(Polled::default()),
+                false => Ok(PollOutcome::default()),
             };
         };
         if !self.is_attached {
@@ -211,9 +212,9 @@ impl<S: Storage> Follower<S> {
             if self.partial.is_some() {
                 // The batch that it has in part begins before what was read.
                 let pulse = Some(tail.pulse);
-                return Ok(Polled {
+                return Ok(PollOutcome {
                     pulse,
-                    ..Polled::default()
+                    ..PollOutcome::default()
                 });
             }
         }
@@ -243,7 +244,7 @@ impl<S: Storage> Follower<S> {
         if is_complete && !is_own {
             self.follow_claim(claim.epoch);
         }
-        Ok(Polled {
+        Ok(PollOutcome {
             executed: self.exchange.number() - before,
             pulse: Some(tail.pulse),
             is_complete,
@@ -272,18 +273,18 @@ impl<S: Storage> Follower<S> {
         &self.exchange.snapshots.writer.storage
     }
 
-    fn ahead(&self, end: u64) -> Halted {
+    fn ahead(&self, end: u64) -> HaltReason {
         let commands = self.exchange.number();
-        Halted::Ahead { commands, end }
+        HaltReason::Ahead { commands, end }
     }
 
     /// Follows a log with this number from its beginning on.
-    fn begin(&mut self, log_number: u64) -> Result<(), Halted> {
+    fn begin(&mut self, log_number: u64) -> Result<(), HaltReason> {
         // Before a command of this log is in the journal: beside the note of a log of before, it
         // would be one of that, and a copy of a replica there could take its place.
         if log_of(self.storage()).ok().flatten() != Some(log_number) {
             note_log(self.storage(), log_number).map_err(|error| match shortage(&error) {
-                Some(_) => Halted::NoRoom,
+                Some(_) => HaltReason::NoRoom,
                 None => error.into(),
             })?;
         }
@@ -293,24 +294,29 @@ impl<S: Storage> Follower<S> {
     }
 
     /// Finds where in the log the replica is, and compares what both have.
-    fn attach(&mut self, claim: &Claim, tail: &Tail, last: Option<&Stored>) -> Result<(), Halted> {
+    fn attach(
+        &mut self,
+        claim: &Claim,
+        tail: &Tail,
+        last: Option<&StoredBatch>,
+    ) -> Result<(), HaltReason> {
         if self.exchange.has_other_limits(&claim.start) {
-            return Err(Halted::OtherLimits);
+            return Err(HaltReason::OtherLimits);
         }
         let commands = self.exchange.number();
-        let behind = |oldest| Halted::Behind { commands, oldest };
+        let behind = |oldest| HaltReason::Behind { commands, oldest };
         if commands < claim.start.commands {
             return Err(behind(claim.start.commands));
         }
         if commands == claim.start.commands {
             if self.exchange.start_of_log() != claim.start {
-                return Err(Halted::OtherStart { commands });
+                return Err(HaltReason::OtherStart { commands });
             }
             return self.begin(claim.chain_start());
         }
         let (own, log_number) = (log_of(self.storage())?, claim.chain_start());
         if let Some(own) = own.filter(|own| *own != log_number) {
-            return Err(Halted::OtherLog {
+            return Err(HaltReason::OtherLog {
                 own,
                 log: log_number,
             });
@@ -341,7 +347,7 @@ impl<S: Storage> Follower<S> {
             });
         }
         if let Some(number) = self.exchange.first_difference(&batch)? {
-            return Err(Halted::OtherCommand { number });
+            return Err(HaltReason::OtherCommand { number });
         }
         if batch.end() > commands {
             self.partial = Some(found.index);
@@ -356,13 +362,13 @@ impl<S: Storage> Follower<S> {
     }
 
     /// Executes a batch, or what is left of it.
-    fn execute(&mut self, stored: &Stored, claim: &Claim) -> Result<(), Halted> {
+    fn execute(&mut self, stored: &StoredBatch, claim: &Claim) -> Result<(), HaltReason> {
         let batch = read(stored)?;
         let number = self.exchange.number();
         let is_partial = self.partial == Some(stored.index);
         if stored.index > number && !is_partial {
             let (commands, oldest) = (number, stored.index);
-            return Err(Halted::Behind { commands, oldest });
+            return Err(HaltReason::Behind { commands, oldest });
         }
         if !is_partial {
             self.check(stored.index, &batch.head, claim)?;
@@ -371,7 +377,7 @@ impl<S: Storage> Follower<S> {
             let (own, written) = (self.exchange.digest.value(), batch.head.digest);
             if own != written {
                 let index = stored.index;
-                return Err(Halted::Differs {
+                return Err(HaltReason::Differs {
                     index,
                     own,
                     written,
@@ -388,7 +394,7 @@ impl<S: Storage> Follower<S> {
         let records = batch.records().skip(done as usize);
         match self.exchange.execute_records(records) {
             Ok(()) => {}
-            Err(NotExecuted::NoRoom) => return Err(Halted::NoRoom),
+            Err(NotExecuted::NoRoom) => return Err(HaltReason::NoRoom),
             Err(NotExecuted::Failed(failed)) => return Err(failed.into()),
             Err(NotExecuted::Record(why)) => return Err(self.refused(why.to_string())),
             Err(NotExecuted::Refused(why)) => return Err(self.refused(why)),
@@ -401,13 +407,13 @@ impl<S: Storage> Follower<S> {
         Ok(())
     }
 
-    fn refused(&self, why: String) -> Halted {
+    fn refused(&self, why: String) -> HaltReason {
         let number = self.exchange.number();
-        Halted::Refused { number, why }
+        HaltReason::Refused { number, why }
     }
 
     /// Checks that a batch is the one that comes next.
-    fn check(&self, index: u64, head: &BatchHead, claim: &Claim) -> Result<(), Halted> {
+    fn check(&self, index: u64, head: &BatchHead, claim: &Claim) -> Result<(), HaltReason> {
         let number = self.exchange.number();
         let fields = [
             ("index", head.index, index),
@@ -424,7 +430,7 @@ impl<S: Storage> Follower<S> {
             .into_iter()
             .find(|(_, found, expected)| found != expected);
         wrong.map_or(Ok(()), |(what, found, expected)| {
-            Err(Halted::OutOfPlace {
+            Err(HaltReason::OutOfPlace {
                 index,
                 what,
                 found,
@@ -435,7 +441,7 @@ impl<S: Storage> Follower<S> {
 
     /// Claims the log, which no living replica seems to have: with a random number, and the name
     /// under which clients find this replica. A look at the log shows whether it was granted.
-    pub fn claim(&mut self, log: &mut dyn CommandLog, nonce: u64, holder: &str) -> Written {
+    pub fn claim(&mut self, log: &mut dyn CommandLog, nonce: u64, holder: &str) -> WriteOutcome {
         let written = self.claiming(nonce, holder).make(log);
         self.note_claim(&written);
         written
@@ -465,7 +471,7 @@ impl<S: Storage> Follower<S> {
     }
 
     /// Returns which log its directory notes.
-    pub(super) fn own_log(&self) -> Result<Option<u64>, Halted> {
+    pub(super) fn own_log(&self) -> Result<Option<u64>, HaltReason> {
         Ok(log_of(self.storage())?)
     }
 
@@ -476,28 +482,28 @@ impl<S: Storage> Follower<S> {
     }
 
     /// Notes the outcome of a claim.
-    pub(super) fn note_claim(&mut self, written: &Written) {
-        if *written == Written::Fenced {
+    pub(super) fn note_claim(&mut self, written: &WriteOutcome) {
+        if *written == WriteOutcome::Fenced {
             self.claimed = None;
         }
     }
 
-    /// Becomes the primary: [`Polled::may_lead`] was true in the last look at the log. The exchange
-    /// writes through the outlet that `start` returns.
+    /// Becomes the primary: [`PollOutcome::may_lead`] was true in the last look at the log. The
+    /// exchange writes through the outlet that `start` returns.
     pub(super) fn lead(
         &mut self,
         start: impl FnOnce(Claim, Option<u64>, Kept) -> io::Result<Box<dyn Outlet>>,
-    ) -> Result<(), Halted> {
+    ) -> Result<(), HaltReason> {
         let claim = self.claimed.take().expect("the log is this replica's");
         let kept = std::mem::replace(&mut self.kept, Kept::new(0));
         let outlet = start(claim.clone(), self.newest, kept);
-        let outlet = outlet.map_err(|error| Halted::Thread(error.to_string()))?;
+        let outlet = outlet.map_err(|error| HaltReason::Thread(error.to_string()))?;
         self.exchange.begin_to_lead(&claim, self.previous, outlet);
         Ok(())
     }
 }
 
-fn read(stored: &Stored) -> Result<Batch<'_>, Halted> {
+fn read(stored: &StoredBatch) -> Result<Batch<'_>, HaltReason> {
     let index = stored.index;
-    Batch::read(&stored.bytes).map_err(|why| Halted::Batch { index, why })
+    Batch::read(&stored.bytes).map_err(|why| HaltReason::Batch { index, why })
 }

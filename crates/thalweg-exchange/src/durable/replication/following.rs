@@ -7,9 +7,9 @@ use std::{fmt, io, thread};
 
 use thalweg_journal::Storage;
 
-use super::follower::{Claiming, Follower, Polled, Question, Read};
-use super::halted::Halted;
-use super::log::{Claim, CommandLog, LogError, Written};
+use super::follower::{Claiming, Follower, PollOutcome, Question, Read};
+use super::halted::HaltReason;
+use super::log::{Claim, CommandLog, LogError, WriteOutcome};
 use super::sequencing::{self, NOTE_EVERY};
 use crate::durable::exchange::Exchange;
 use crate::durable::options::Wake;
@@ -81,7 +81,7 @@ impl Silence {
 
 /// The findings of the last look at the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Looked {
+pub enum LogStatus {
     /// There was none yet.
     Nothing,
     /// No replica has made the log.
@@ -96,7 +96,7 @@ pub enum Looked {
 
 /// The outcome of a [turn](Following::turn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Followed {
+pub enum FollowOutcome {
     /// Nothing: the log is still being looked at.
     Nothing,
     /// The log was looked at, and that many commands were executed.
@@ -142,7 +142,7 @@ struct ReadReply {
     /// When the read began and ended.
     times: [Instant; 2],
     /// The outcome of a claim.
-    claimed: Option<Written>,
+    claimed: Option<WriteOutcome>,
     read: Result<Read, LogError>,
 }
 
@@ -211,7 +211,7 @@ impl LogReader {
                 if let Some(commands) = position {
                     // For people: the next one comes soon.
                     let _ = log.note_position(&holder, commands);
-                    place.take_if(|place| log.note_peer(&holder, place) == Written::Acked);
+                    place.take_if(|place| log.note_peer(&holder, place) == WriteOutcome::Acked);
                 }
                 let answer = question.ask(&mut *log);
                 let reply = ReadReply {
@@ -257,7 +257,7 @@ pub struct Following<S: Storage> {
     /// `None` once it is the primary.
     reader: Option<LogReader>,
     silence: Silence,
-    looked: Looked,
+    looked: LogStatus,
     /// Whether it has executed all that the log had, once.
     was_at_end: bool,
     /// Whether the last look at the log executed all of it.
@@ -286,16 +286,16 @@ impl<S: Storage> Following<S> {
         exchange: Exchange<S>,
         log: Box<dyn CommandLog>,
         options: FollowOptions,
-    ) -> Result<Self, Halted> {
+    ) -> Result<Self, HaltReason> {
         let wake = exchange.options.wake.clone();
         let reader = LogReader::start(&options, wake);
-        let reader = reader.map_err(|error| Halted::Thread(error.to_string()))?;
+        let reader = reader.map_err(|error| HaltReason::Thread(error.to_string()))?;
         let mut following = Self {
             replica: Follower::new(exchange, options.kept_bytes_max),
             options,
             reader: Some(reader),
             silence: Silence::default(),
-            looked: Looked::Nothing,
+            looked: LogStatus::Nothing,
             was_at_end: false,
             is_at_end: false,
             answered: Instant::now(),
@@ -332,7 +332,7 @@ impl<S: Storage> Following<S> {
 
     /// Returns what was found by the last look at the log.
     #[must_use]
-    pub const fn looked(&self) -> &Looked {
+    pub const fn looked(&self) -> &LogStatus {
         &self.looked
     }
 
@@ -342,8 +342,8 @@ impl<S: Storage> Following<S> {
     #[must_use]
     pub fn may_serve(&self) -> bool {
         let cannot = match self.looked {
-            Looked::NoRoom => true,
-            Looked::Waits(_) => self.answered.elapsed() >= SILENT,
+            LogStatus::NoRoom => true,
+            LogStatus::Waits(_) => self.answered.elapsed() >= SILENT,
             _ => false,
         };
         self.leads() || self.was_at_end || cannot && self.claim().is_some()
@@ -368,7 +368,7 @@ impl<S: Storage> Following<S> {
         let exchange = self.exchange();
         let silent = match self.leads() {
             true => exchange.log_trouble().map(|(time, _)| time),
-            false => matches!(self.looked, Looked::Waits(_)).then(|| self.answered.elapsed()),
+            false => matches!(self.looked, LogStatus::Waits(_)).then(|| self.answered.elapsed()),
         };
         let commands = match self.leads() {
             true => exchange.journaled(),
@@ -407,34 +407,34 @@ impl<S: Storage> Following<S> {
     /// is silent, and becomes the primary when that was granted and all is executed.
     ///
     /// # Errors
-    /// See [`Halted`]; those that may pass are waited for. Nothing more is executed after one.
-    pub fn turn(&mut self) -> Result<Followed, Halted> {
+    /// See [`HaltReason`]; those that may pass are waited for. Nothing more is executed after one.
+    pub fn turn(&mut self) -> Result<FollowOutcome, HaltReason> {
         match self.reader.as_ref().map(|reader| reader.replies.try_recv()) {
             Some(Ok(look)) => self.take(look),
-            Some(Err(TryRecvError::Disconnected)) => Err(Halted::ReaderEnded),
-            _ => Ok(Followed::Nothing),
+            Some(Err(TryRecvError::Disconnected)) => Err(HaltReason::ReaderEnded),
+            _ => Ok(FollowOutcome::Nothing),
         }
     }
 
-    fn take(&mut self, look: ReadReply) -> Result<Followed, Halted> {
+    fn take(&mut self, look: ReadReply) -> Result<FollowOutcome, HaltReason> {
         if let Some(claimed) = &look.claimed {
             self.replica.note_claim(claimed);
         }
-        let taken = look.read.map_err(Halted::from);
+        let taken = look.read.map_err(HaltReason::from);
         let polled = taken.and_then(|read| self.replica.take(&read));
         let polled = match polled.and_then(|polled| self.may_begin(polled)) {
             Ok(polled) => polled,
-            Err(halted) if halted.may_pass() => {
+            Err(halted) if halted.is_transient() => {
                 self.silence.forget();
                 self.looked = match halted {
-                    Halted::NoRoom => {
+                    HaltReason::NoRoom => {
                         self.answered = Instant::now();
-                        Looked::NoRoom
+                        LogStatus::NoRoom
                     }
-                    halted => Looked::Waits(halted.to_string()),
+                    halted => LogStatus::Waits(halted.to_string()),
                 };
                 self.look(look.log, LOOK_EVERY, None);
-                return Ok(Followed::Executed(0));
+                return Ok(FollowOutcome::Executed(0));
             }
             Err(halted) => {
                 let commands = self.exchange().number();
@@ -456,11 +456,11 @@ impl<S: Storage> Following<S> {
             self.replica.lead(|claim, newest, kept| {
                 sequencing::start(look.log, (claim, newest), (kept, place), wake)
             })?;
-            return Ok(Followed::Leads);
+            return Ok(FollowOutcome::Leads);
         }
         self.looked = match polled.pulse {
-            Some(_) => Looked::Claimed,
-            None => Looked::Unclaimed,
+            Some(_) => LogStatus::Claimed,
+            None => LogStatus::Unclaimed,
         };
         if look.times[0].elapsed() > self.options.silence {
             // The log is slow: the writer's signs are as well.
@@ -481,21 +481,21 @@ impl<S: Storage> Following<S> {
             false => LOOK_EVERY,
         };
         self.look(look.log, after, claiming);
-        Ok(Followed::Executed(polled.executed))
+        Ok(FollowOutcome::Executed(polled.executed))
     }
 
     /// Refuses to make a log for a replica whose directory belongs to another one, which may have
     /// answered more than it has, or still run.
-    fn may_begin(&self, polled: Polled) -> Result<Polled, Halted> {
+    fn may_begin(&self, polled: PollOutcome) -> Result<PollOutcome, HaltReason> {
         if polled.pulse.is_none() && self.options.bootstrap {
             let own = self.replica.own_log()?;
-            own.map_or(Ok(()), |own| Err(Halted::NoLog { own }))?;
+            own.map_or(Ok(()), |own| Err(HaltReason::NoLog { own }))?;
         }
         Ok(polled)
     }
 
     /// Whether this replica may take over after a look at the log.
-    fn may_claim(&mut self, polled: &Polled, times: [Instant; 2]) -> bool {
+    fn may_claim(&mut self, polled: &PollOutcome, times: [Instant; 2]) -> bool {
         let silent_for = self.silence.note(polled.pulse, times);
         match polled.pulse {
             // It would end at once as the primary.
@@ -569,7 +569,7 @@ pub(super) mod tests {
         let (exchange, _) = opened.expect("it opens");
         let following = Following::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
-        while following.turn().expect("it does not halt") != Followed::Leads {
+        while following.turn().expect("it does not halt") != FollowOutcome::Leads {
             thread::yield_now();
         }
         following.into_exchange()
@@ -756,8 +756,8 @@ pub(super) mod tests {
         drop(follow_to_the_end("second", &log));
         third.poll(&mut reader).expect("it goes on");
         assert!(!third.is_claiming());
-        assert_eq!(claiming.make(&mut reader), Written::Fenced);
-        assert_eq!(third.claim(&mut reader, 4, "third"), Written::Acked);
+        assert_eq!(claiming.make(&mut reader), WriteOutcome::Fenced);
+        assert_eq!(third.claim(&mut reader, 4, "third"), WriteOutcome::Acked);
         third.poll(&mut reader).expect("it goes on");
         assert!(third.has_log());
     }
@@ -787,7 +787,7 @@ pub(super) mod tests {
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
-                Ok(_) => assert_eq!(*following.looked(), Looked::Nothing, "it goes on"),
+                Ok(_) => assert_eq!(*following.looked(), LogStatus::Nothing, "it goes on"),
                 Err(halted) => break halted,
             }
         };
@@ -810,7 +810,7 @@ pub(super) mod tests {
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
-                Ok(Followed::Leads) => panic!("it has begun a second history"),
+                Ok(FollowOutcome::Leads) => panic!("it has begun a second history"),
                 Ok(_) => thread::yield_now(),
                 Err(halted) => break halted,
             }
@@ -923,7 +923,7 @@ pub(super) mod tests {
         (0..10_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
         let following = Following::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
-        while *following.looked() != Looked::NoRoom {
+        while *following.looked() != LogStatus::NoRoom {
             following.turn().expect("it may pass");
             thread::yield_now();
         }
@@ -973,7 +973,7 @@ pub(super) mod tests {
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
-                Ok(Followed::Leads) => panic!("it leads a log that is not its own"),
+                Ok(FollowOutcome::Leads) => panic!("it leads a log that is not its own"),
                 Ok(_) => thread::yield_now(),
                 Err(halted) => break halted,
             }
@@ -1016,7 +1016,7 @@ pub(super) mod tests {
         let mut waited = false;
         while second.exchange().number() == 0 {
             second.turn().expect("it may pass");
-            waited |= *second.looked() == Looked::NoRoom;
+            waited |= *second.looked() == LogStatus::NoRoom;
             thread::yield_now();
         }
         assert_eq!(log_of(&disk).expect("it is read"), Some(number_of(&log)));
@@ -1129,9 +1129,9 @@ pub(super) mod tests {
             first.turn().expect("it does not halt");
             thread::yield_now();
         }
-        assert_eq!(first.turn().expect("it waits"), Followed::Nothing);
+        assert_eq!(first.turn().expect("it waits"), FollowOutcome::Nothing);
         log.world().is_hung = false;
-        while first.turn().expect("it does not halt") != Followed::Leads {
+        while first.turn().expect("it does not halt") != FollowOutcome::Leads {
             thread::yield_now();
         }
         log.world().is_hung = true;
@@ -1169,7 +1169,7 @@ pub(super) mod tests {
                 Err(halted) => break halted,
             }
         };
-        assert!(matches!(halted, Halted::OtherLimits), "{halted}");
+        assert!(matches!(halted, HaltReason::OtherLimits), "{halted}");
         first.close().expect("it ends in order");
     }
 }

@@ -11,7 +11,7 @@ use crate::durable::error::Failed;
 /// [`NoRoom`](Self::NoRoom), which pass, an operator has to decide: see `docs/replication.md`.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
-pub enum Halted {
+pub enum HaltReason {
     /// The log does not answer for now, or has something that this version has not written.
     #[error("{0}")]
     Log(#[from] LogError),
@@ -144,10 +144,10 @@ pub enum Halted {
     Thread(String),
 }
 
-impl Halted {
+impl HaltReason {
     /// Returns whether it may pass by itself.
     #[must_use]
-    pub const fn may_pass(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Log(LogError::Silent(_)) | Self::NoRoom)
     }
 }

@@ -11,7 +11,7 @@ const CLAIM_VERSION: u16 = 2;
 
 /// The outcome of a write to the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// A majority has it on disk.
     Acked,
     /// Nothing was written: what the write requires does not hold.
@@ -150,7 +150,7 @@ impl Claim {
 
 /// A batch as the log has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredBatch {
     /// Its index: the number of its first command.
     pub index: u64,
     /// Its bytes: see [`Batch`](super::Batch).
@@ -168,30 +168,35 @@ pub struct Tail {
     pub newest: Option<u64>,
     /// The batches from an index on, in order: all, or as many as one answer holds, and at least
     /// one where there are any.
-    pub batches: Vec<Stored>,
+    pub batches: Vec<StoredBatch>,
 }
 
 /// A replicated, linearizable store of batches with one writer at a time.
 ///
 /// # What it must keep
 /// 1. Each call takes effect at once and as a whole, at one moment between its begin and its end,
-///    or after its end where the outcome is [`Written::Unknown`]; [`read`](Self::read) and
+///    or after its end where the outcome is [`WriteOutcome::Unknown`]; [`read`](Self::read) and
 ///    [`find`](Self::find) see everything that was acknowledged before they began.
 /// 2. What was acknowledged is on the disks of a majority.
 /// 3. A write happens at most once: an implementation never repeats one by itself.
 pub trait CommandLog: Send {
     /// Puts `new` in the place of the claim `seen`, if that is still the present one.
-    fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> Written;
+    fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> WriteOutcome;
 
     /// Appends a batch, if `claim` is the present one, nothing has this index, and the batch with
     /// the index `previous` is there; of `None`, if no batch was ever appended. Without the last of
     /// these, an append that arrives late could come in again after it was
     /// [forgotten](Self::forget).
-    fn append(&mut self, claim: &Claim, previous: Option<u64>, index: u64, batch: &[u8])
-    -> Written;
+    fn append(
+        &mut self,
+        claim: &Claim,
+        previous: Option<u64>,
+        index: u64,
+        batch: &[u8],
+    ) -> WriteOutcome;
 
     /// Shows other replicas that the writer lives, if `claim` is the present one.
-    fn beat(&mut self, claim: &Claim) -> Written;
+    fn beat(&mut self, claim: &Claim) -> WriteOutcome;
 
     /// Reads the batches whose index is `from` or higher, the claim and the pulse, all of one
     /// moment.
@@ -204,7 +209,7 @@ pub trait CommandLog: Send {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError>;
+    fn find(&mut self, at: u64) -> Result<Option<StoredBatch>, LogError>;
 
     /// Returns the indices of batches from `from` on, ascending and below `before`: the first of
     /// them, as many as an answer may hold, and at least one where there are any.
@@ -215,14 +220,14 @@ pub trait CommandLog: Send {
 
     /// Deletes the batches whose index is below `before`, if `claim` is the present one. The newest
     /// batch is never among them.
-    fn forget(&mut self, claim: &Claim, before: u64) -> Written;
+    fn forget(&mut self, claim: &Claim, before: u64) -> WriteOutcome;
 
     /// Notes how many commands a replica has executed, for [`positions`](Self::positions).
-    fn note_position(&mut self, replica: &str, commands: u64) -> Written;
+    fn note_position(&mut self, replica: &str, commands: u64) -> WriteOutcome;
 
     /// Notes why a replica has halted, in the place of its position: for people. A log that keeps
     /// nothing of it acknowledges that as well.
-    fn note_halt(&mut self, replica: &str, commands: u64, _why: &str) -> Written {
+    fn note_halt(&mut self, replica: &str, commands: u64, _why: &str) -> WriteOutcome {
         self.note_position(replica, commands)
     }
 
@@ -233,7 +238,7 @@ pub trait CommandLog: Send {
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError>;
 
     /// Notes where others get a copy of a replica, for [`peers`](Self::peers).
-    fn note_peer(&mut self, replica: &str, place: &str) -> Written;
+    fn note_peer(&mut self, replica: &str, place: &str) -> WriteOutcome;
 
     /// Returns the replicas that have noted where others get a copy of them, by name.
     ///

@@ -16,7 +16,7 @@
 //! 4. *One batch under way.* What arrives meanwhile is the next batch ([`Sequencer`]).
 //! 5. *A chain.* A [`Batch`] holds the checksum of the one before, and the digest of all commands
 //!    before and of what came of them. A replica halts at the first difference, and says where
-//!    ([`Halted`]).
+//!    ([`HaltReason`]).
 //! 6. *Exactly once.* Client sequences are in the replicated tables: what a client sends to the new
 //!    primary again has its first answer.
 //! 7. *Catch-up.* The log keeps a tail only. A replica that needs what is before gets a
@@ -40,9 +40,9 @@ mod simulation;
 
 pub use self::batch::{BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX};
 pub use self::belonging::{LOG_FILE, forget_log, log_of, note_log};
-pub use self::follower::{Follower, Polled};
-pub use self::following::{FollowOptions, Followed, Following, Looked, ReplicaStats};
-pub use self::halted::Halted;
-pub use self::log::{Claim, CommandLog, LogError, Start, Stored, Tail, Written};
+pub use self::follower::{Follower, PollOutcome};
+pub use self::following::{FollowOptions, FollowOutcome, Following, LogStatus, ReplicaStats};
+pub use self::halted::HaltReason;
+pub use self::log::{Claim, CommandLog, LogError, Start, StoredBatch, Tail, WriteOutcome};
 pub use self::sequencer::{Sequencer, Step};
 pub use self::sequencing::HUNG;

@@ -12,7 +12,7 @@
 
 use std::sync::Arc;
 
-use super::log::{Claim, CommandLog, Written};
+use super::log::{Claim, CommandLog, WriteOutcome};
 
 /// The next action of the sequencer.
 #[derive(Debug)]
@@ -94,9 +94,9 @@ impl Sequencer {
             Next::Nothing => Step::Idle,
             Next::Stopped => Step::Fenced,
             Next::Append => match log.append(&self.claim, self.newest, self.index, &self.batch) {
-                Written::Acked => self.acked(),
-                Written::Fenced => self.check(true, "the append was refused".to_owned()),
-                Written::Unknown(why) => self.check(false, why),
+                WriteOutcome::Acked => self.acked(),
+                WriteOutcome::Fenced => self.check(true, "the append was refused".to_owned()),
+                WriteOutcome::Unknown(why) => self.check(false, why),
             },
             Next::Check { was_refused } => match log.find(self.index) {
                 Err(error) => Step::Waiting(error.to_string()),

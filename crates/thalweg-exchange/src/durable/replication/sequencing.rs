@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::kept::Kept;
 use super::leading::{Fenced, Outlet, Trouble};
-use super::log::{Claim, CommandLog, Written};
+use super::log::{Claim, CommandLog, WriteOutcome};
 use super::sequencer::{Sequencer, Step};
 use crate::durable::options::Wake;
 
@@ -225,7 +225,7 @@ impl Sequencing {
         }
         self.noted = Instant::now();
         let (holder, log) = (&self.sequencer.claim().holder, &mut self.log);
-        (self.place).take_if(|place| log.note_peer(holder, place) == Written::Acked);
+        (self.place).take_if(|place| log.note_peer(holder, place) == WriteOutcome::Acked);
         let (commands, _) = self.sequencer.last();
         if commands > 0 {
             let _ = log.note_position(holder, commands);
@@ -306,9 +306,9 @@ impl Sequencing {
             return false;
         }
         match self.log.beat(self.sequencer.claim()) {
-            Written::Acked => self.log_answers(),
-            Written::Unknown(text) => self.log_is_silent(text),
-            Written::Fenced => {
+            WriteOutcome::Acked => self.log_answers(),
+            WriteOutcome::Unknown(text) => self.log_is_silent(text),
+            WriteOutcome::Fenced => {
                 self.answer(Err(Fenced));
                 return false;
             }

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use thalweg_hash::Xxh64;
-use thalweg_journal::{Error as JournalError, Storage, StorageFile, Syncing};
+use thalweg_journal::{Error as JournalError, Storage, StorageFile, WriteSync};
 
 use super::file::{HEADER_BYTES, SUM_BYTES, SnapshotHeader, decode};
 use super::flaw::{Skipped, SnapshotFlaw};
@@ -345,7 +345,7 @@ impl<F: StorageFile> Pieces<F> {
 pub(crate) fn write_piece(file: &impl StorageFile, offset: usize, piece: &[u8]) -> io::Result<()> {
     let mut done = 0;
     while done < piece.len() {
-        match file.write_at((offset + done) as u64, &piece[done..], Syncing::Now) {
+        match file.write_at((offset + done) as u64, &piece[done..], WriteSync::Immediate) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(bytes) => done += bytes,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

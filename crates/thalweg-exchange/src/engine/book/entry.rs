@@ -9,7 +9,7 @@ use super::orders::{Node, WAITS, mask};
 use super::taking::Taker;
 use crate::command::{Action, Amend, ConditionalOrder, OrderType, Place, SelfTrade};
 use crate::engine::index::Vacancy;
-use crate::event::{Event, Events, Moved, RejectReason, UserHint};
+use crate::event::{Event, Events, MovedOrder, RejectReason, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::{REFILL_WORK, Rules};
@@ -354,7 +354,7 @@ impl Book {
         if checked.is_refusal() {
             return checked;
         }
-        let mut moved = Moved {
+        let mut moved = MovedOrder {
             action: order.action,
             price: order.price,
             left: order.left,
@@ -374,7 +374,7 @@ impl Book {
         }
         events.set_moved(moved);
         if self.is_futures() {
-            events.set_standing(self.standing());
+            events.set_top_of_book(self.top_of_book());
         }
         ResultCode::Success
     }
@@ -387,10 +387,10 @@ impl Book {
         &mut self,
         owner: (UserId, OrderId),
         price: i64,
-    ) -> Option<Moved> {
+    ) -> Option<MovedOrder> {
         let slot = self.near_own(owner.0, owner.1)?.slot;
         let order = &self.ladder.nodes[slot];
-        let moved = Moved {
+        let moved = MovedOrder {
             action: order.action,
             price: order.price,
             left: order.left,
@@ -488,7 +488,7 @@ impl Book {
         if more < 0 && amend.price == order.price {
             return self.reduce(whose, -more, events);
         }
-        let moved = Moved {
+        let moved = MovedOrder {
             action: order.action,
             price: order.price,
             left: size - order.filled + more.max(0),

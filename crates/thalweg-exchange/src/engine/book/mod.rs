@@ -40,7 +40,7 @@ pub(crate) use self::snapshot::{Outline, Saved, Turns};
 use self::stops::{Keys, Stops};
 use crate::command::{Action, SymbolSpec, SymbolType};
 use crate::engine::index::{Found, Index, OrderKey, Vacancy};
-use crate::event::{Event, Events, Reduced, Standing};
+use crate::event::{Event, Events, Reduced, TopOfBook};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -168,8 +168,8 @@ impl Book {
 
     /// How the book stands, for settlement.
     #[inline]
-    pub(crate) fn standing(&mut self) -> Standing {
-        Standing {
+    pub(crate) fn top_of_book(&mut self) -> TopOfBook {
+        TopOfBook {
             ask: self.ladder.find_best_price(Action::Ask),
             bid: self.ladder.find_best_price(Action::Bid),
         }

@@ -7,7 +7,7 @@ use super::positions::Position;
 use super::symbols::{LastPrices, NO_CURRENCY, Symbol, Symbols, is_plain};
 use super::users::{Owner, User, UserStatus};
 use crate::command::{Action, Command, OrderType, Place, SymbolSpec};
-use crate::event::{Event, Events, Hints, Moved, Standing, UserHint};
+use crate::event::{Event, Events, Hints, MovedOrder, TopOfBook, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -92,9 +92,9 @@ impl Risk {
         events: &Events,
     ) {
         // There is none where the command's order was rejected, and its book is as before.
-        if let Some(standing) = events.standing() {
+        if let Some(top_of_book) = events.top_of_book() {
             let symbol = self.symbols.at_mut(slot);
-            symbol.last = Some(LastPrices::of(standing));
+            symbol.last = Some(LastPrices::of(top_of_book));
         }
         let own = OwnOrder::of(command);
         self.settle_events(
@@ -110,7 +110,7 @@ impl Risk {
         command: &Command,
         (slot, uid): (u32, UserId),
         mut own: OwnOrder,
-        (events, hints, moved): (&[Event], Hints<'_>, Option<&Moved>),
+        (events, hints, moved): (&[Event], Hints<'_>, Option<&MovedOrder>),
     ) {
         let mut tally = Tally::default();
         let mut gone = 0;
@@ -292,13 +292,15 @@ impl Risk {
     pub(super) fn stands_as(
         &mut self,
         symbol: SymbolId,
-        standing: &Standing,
+        top_of_book: &TopOfBook,
         reserved: impl FnOnce(&Symbol) -> i128,
     ) -> bool {
         let Some((slot, symbol)) = self.symbols.near_with_slot(symbol) else {
             return false;
         };
-        symbol.is_futures() && self.rules.margin_trading && self.stands_at(slot, standing, reserved)
+        symbol.is_futures()
+            && self.rules.margin_trading
+            && self.stands_at(slot, top_of_book, reserved)
     }
 
     /// Settles a command without events in a symbol of futures that are traded.
@@ -306,7 +308,7 @@ impl Risk {
     fn stands_at(
         &mut self,
         slot: u32,
-        standing: &Standing,
+        top_of_book: &TopOfBook,
         reserved: impl FnOnce(&Symbol) -> i128,
     ) -> bool {
         let symbol = self.symbols.at_mut(slot);
@@ -316,7 +318,7 @@ impl Risk {
             }
             self.ledger.get_mut(symbol.quote).reserved += reserved(symbol);
         }
-        symbol.last = Some(LastPrices::of(standing));
+        symbol.last = Some(LastPrices::of(top_of_book));
         true
     }
 
@@ -325,11 +327,11 @@ impl Risk {
     pub(crate) fn settle_move_fast(
         &mut self,
         slot: u32,
-        (price, moved): (i64, &Moved),
-        standing: &Standing,
+        (price, moved): (i64, &MovedOrder),
+        top_of_book: &TopOfBook,
     ) -> bool {
         let reserved = |_: &Symbol| reserved_by_move(price, Some(moved));
-        self.stands_at(slot, standing, reserved)
+        self.stands_at(slot, top_of_book, reserved)
     }
 
     /// Books that one order in futures was reduced or cancelled, if its owner is where the hint
@@ -338,7 +340,7 @@ impl Risk {
     pub(crate) fn reduce_in_futures(
         &mut self,
         (uid, symbol): (UserId, SymbolId),
-        standing: &Standing,
+        top_of_book: &TopOfBook,
         (events, hint): (&[Event], UserHint),
     ) -> bool {
         let [
@@ -364,7 +366,7 @@ impl Risk {
         let Some(user) = self.users.hinted_mut(hint, uid) else {
             return false;
         };
-        symbol.last = Some(LastPrices::of(standing));
+        symbol.last = Some(LastPrices::of(top_of_book));
         let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
         *position.pending(action) -= size;
         let is_empty = position.is_empty();
@@ -414,10 +416,10 @@ impl Symbol {
 
     /// Returns the further amount reserved for the command's own order, after `gone` of its lots
     /// are gone.
-    fn reserved_by(&self, command: &Command, gone: i64, moved: Option<&Moved>) -> i128 {
+    fn reserved_by(&self, command: &Command, gone: i64, moved: Option<&MovedOrder>) -> i128 {
         match *command {
             Command::Place(ref place) => self.reserved_for_new(place, place.size - gone),
-            Command::PlaceWith(ref order) => {
+            Command::PlaceConditional(ref order) => {
                 self.reserved(order.place.price, order.place.size - gone)
             }
             Command::Move { price, .. } => {
@@ -432,7 +434,7 @@ impl Symbol {
 /// Returns the further amount reserved for an order that rests elsewhere with as many lots as
 /// before.
 #[inline(always)]
-pub(super) fn reserved_by_move(price: i64, moved: Option<&Moved>) -> i128 {
+pub(super) fn reserved_by_move(price: i64, moved: Option<&MovedOrder>) -> i128 {
     let before = moved.expect("matching gives it with a move");
     let [from, to] = [before.price, price].map(|price| i128::from(price.unsigned_abs()));
     (to - from) * i128::from(before.left)
@@ -538,7 +540,7 @@ impl Risk {
         &mut self,
         command: &Command,
         slot: u32,
-        (gone, moved): (i64, Option<&Moved>),
+        (gone, moved): (i64, Option<&MovedOrder>),
         (totals, events): (Totals, &[Event]),
     ) {
         let symbol = self.symbols.at(slot);

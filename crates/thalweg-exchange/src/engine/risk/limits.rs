@@ -146,7 +146,7 @@ impl OwnOrder {
     pub(super) fn of(command: &Command) -> Self {
         match *command {
             Command::Place(ref place) => Self::new(place.size),
-            Command::PlaceWith(ref order) => Self::new(order.place.size),
+            Command::PlaceConditional(ref order) => Self::new(order.place.size),
             Command::Move { order_id, .. } => Self::old(order_id),
             Command::Amend(ref amend) => Self::old(amend.order_id),
             _ => Self::new(0),

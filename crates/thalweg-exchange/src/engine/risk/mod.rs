@@ -247,7 +247,7 @@ impl Risk {
                 return self.check_uncross(*symbol, *reference);
             }
             Command::RunStops { symbol } => return self.check_run_stops(*symbol),
-            Command::PlaceWith(order) => return self.check_place_with(order),
+            Command::PlaceConditional(order) => return self.check_place_with(order),
             Command::Amend(amend) => return self.check_amend(amend),
             Command::Clock { time } => self.set_clock(*time)?,
             Command::Nop | Command::Disconnect { .. } => {}

@@ -249,11 +249,11 @@ impl Risk {
     ) {
         // The common case: the order only rests. One of no size may have a budget to get back.
         if events.is_empty() && place.order_type != OrderType::IocBudget {
-            let Some(standing) = events.standing() else {
+            let Some(top_of_book) = events.top_of_book() else {
                 return;
             };
             let reserved = |symbol: &Symbol| symbol.reserved_for_new(place, place.size);
-            if self.stands_as(place.symbol, standing, reserved) {
+            if self.stands_as(place.symbol, top_of_book, reserved) {
                 return;
             }
         }
@@ -274,11 +274,11 @@ impl Risk {
         events: &Events,
     ) {
         if events.is_empty() {
-            let Some(standing) = events.standing() else {
+            let Some(top_of_book) = events.top_of_book() else {
                 return;
             };
             let reserved = |_: &Symbol| reserved_by_move(price, events.moved());
-            if self.stands_as(owner.1, standing, reserved) {
+            if self.stands_as(owner.1, top_of_book, reserved) {
                 return;
             }
         }
@@ -309,13 +309,13 @@ impl Risk {
         result: ResultCode,
         events: &Events,
     ) {
-        let Some(standing) = events.standing() else {
+        let Some(top_of_book) = events.top_of_book() else {
             return if !events.is_empty() {
                 self.settle_slow(command, result, events);
             };
         };
         let hint = events.hints().at(0);
-        if !self.reduce_in_futures(owner, standing, (events, hint)) {
+        if !self.reduce_in_futures(owner, top_of_book, (events, hint)) {
             self.settle_slow(command, result, events);
         }
     }

@@ -8,7 +8,7 @@ use super::reference::gets_nothing_back;
 use super::symbols::{LastPrices, TradingLimits};
 use super::users::Owner;
 use crate::command::{Action, Command, Place, SymbolSpec};
-use crate::event::{Event, Events, Hints, Removal, Standing, UserHint};
+use crate::event::{Event, Events, Hints, Removal, TopOfBook, UserHint};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -404,8 +404,8 @@ impl Risk {
                 self.settle_removed(event);
             }
         }
-        for (symbol, standing) in events.standings() {
-            self.note_last_prices(*symbol, standing);
+        for (symbol, top_of_book) in events.tops_of_book() {
+            self.note_last_prices(*symbol, top_of_book);
         }
         self.note_step(command, events.is_unfinished());
         match *command {
@@ -467,9 +467,9 @@ impl Risk {
     }
 
     /// Remembers the best prices of a futures symbol after a command that succeeded there.
-    fn note_last_prices(&mut self, symbol: SymbolId, standing: &Standing) {
+    fn note_last_prices(&mut self, symbol: SymbolId, top_of_book: &TopOfBook) {
         if let Some(slot) = self.symbols.slot(symbol) {
-            self.symbols.at_mut(slot).last = Some(LastPrices::of(standing));
+            self.symbols.at_mut(slot).last = Some(LastPrices::of(top_of_book));
         }
     }
 

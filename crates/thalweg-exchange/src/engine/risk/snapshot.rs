@@ -12,7 +12,7 @@ use super::symbols::{Gate, LastPrices, Symbol, check_spec};
 use super::users::{Retired, Terms, User, UserStatus};
 use super::{Direction, Ids, Risk, Seen, TradingLimits};
 use crate::command::{Action, SymbolSpec, UserLimits};
-use crate::event::{Standing, UserHint};
+use crate::event::{TopOfBook, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -160,9 +160,9 @@ impl Risk {
     }
 
     /// Notes how a futures symbol's book stands.
-    pub(crate) fn restore_last_prices(&mut self, symbol: SymbolId, standing: &Standing) {
+    pub(crate) fn restore_last_prices(&mut self, symbol: SymbolId, top_of_book: &TopOfBook) {
         if let Some(slot) = self.symbols.slot(symbol) {
-            self.symbols.at_mut(slot).last = Some(LastPrices::of(standing));
+            self.symbols.at_mut(slot).last = Some(LastPrices::of(top_of_book));
         }
     }
 

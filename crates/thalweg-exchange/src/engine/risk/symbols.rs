@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use crate::command::{Action, Command, OrderType, Place, SymbolSpec, SymbolType};
 use crate::engine::index::{NO_SLOT, SymbolIndex};
 use crate::engine::slab::Slab;
-use crate::event::Standing;
+use crate::event::TopOfBook;
 use crate::ids::{CurrencyId, SymbolId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -242,10 +242,10 @@ impl LastPrices {
 }
 
 impl LastPrices {
-    pub(super) fn of(standing: &Standing) -> Self {
+    pub(super) fn of(top_of_book: &TopOfBook) -> Self {
         Self {
-            ask: standing.ask.unwrap_or(Self::EMPTY.ask),
-            bid: standing.bid.unwrap_or(Self::EMPTY.bid),
+            ask: top_of_book.ask.unwrap_or(Self::EMPTY.ask),
+            bid: top_of_book.bid.unwrap_or(Self::EMPTY.bid),
         }
     }
 }

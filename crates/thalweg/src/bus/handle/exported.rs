@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
-use crate::bus::inbox::ExpressLane;
+use crate::bus::inbox::ExpressLaneCounts;
 use crate::bus::ledger::Reading;
 use crate::bus::registry::Core;
 use crate::bus::topic::Message;
@@ -32,14 +32,14 @@ struct Inbox {
 /// The sums over all readings of an express lane.
 #[derive(Debug)]
 struct Express {
-    last: ExpressLane,
+    last: ExpressLaneCounts,
     waiting_max: u64,
     full_looks: u64,
 }
 
 impl Express {
     /// `before` is what it has come to before this look.
-    fn seen(before: Option<Self>, last: ExpressLane) -> Self {
+    fn seen(before: Option<Self>, last: ExpressLaneCounts) -> Self {
         let (waiting_max, full_looks) = match before {
             Some(before) => (before.waiting_max, before.full_looks),
             None => (0, 0),
@@ -60,7 +60,7 @@ impl Express {
 }
 
 impl Inbox {
-    fn see(&mut self, reading: Reading, express: Option<ExpressLane>) {
+    fn see(&mut self, reading: Reading, express: Option<ExpressLaneCounts>) {
         self.express = express.map(|lane| Express::seen(self.express.take(), lane));
         let last = self.last;
         let has_moved = (reading.issued, reading.taken) != (last.issued, last.taken);
@@ -125,7 +125,7 @@ impl<M: Message> Exported<M> {
         }
     }
 
-    fn see(&mut self, readings: Vec<(InboxId, Reading, Option<ExpressLane>)>) {
+    fn see(&mut self, readings: Vec<(InboxId, Reading, Option<ExpressLaneCounts>)>) {
         let since_ns = self.looked_ns;
         let open: Vec<InboxId> = readings.iter().map(|(id, ..)| *id).collect();
         for (id, reading, express) in readings {

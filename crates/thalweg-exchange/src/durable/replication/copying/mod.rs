@@ -28,7 +28,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 pub use self::receiving::{check, commands_in, gap, receive};
 pub use self::sending::send;
-use super::halted::Halted;
+use super::halted::HaltReason;
 use crate::durable::error::{Failed, OpenError};
 use crate::durable::snapshots::SnapshotFlaw;
 
@@ -91,7 +91,7 @@ pub enum CopyError {
     Open(Box<OpenError>),
     /// The copy does not go on with the log.
     #[error("{0}")]
-    Halted(#[from] Halted),
+    Halted(#[from] HaltReason),
     /// The copy was not closed.
     #[error("{0}")]
     Failed(#[from] Failed),

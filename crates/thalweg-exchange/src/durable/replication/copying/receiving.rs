@@ -159,7 +159,7 @@ pub fn check<S: Storage>(
         match follower.poll(log) {
             Ok(polled) if polled.is_complete || polled.pulse.is_none() => break,
             Ok(_) => {}
-            Err(halted) if halted.may_pass() && answered.elapsed() < LOG_SILENT_MAX => {
+            Err(halted) if halted.is_transient() && answered.elapsed() < LOG_SILENT_MAX => {
                 thread::park_timeout(AGAIN);
                 continue;
             }

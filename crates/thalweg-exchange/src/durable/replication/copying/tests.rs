@@ -121,7 +121,7 @@ fn a_copy_of_another_history_is_refused() {
     // Its last commands are those of the log, those before its snapshot are not.
     let error = check(copy, options(), &mut log).expect_err("it is another history");
     assert!(
-        matches!(error, CopyError::Halted(Halted::Differs { .. })),
+        matches!(error, CopyError::Halted(HaltReason::Differs { .. })),
         "{error}"
     );
 }
@@ -149,7 +149,7 @@ fn a_damaged_snapshot_is_not_sent_while_there_is_another() {
     assert_eq!(copied.snapshot, USERS);
     let name = format!("snapshot-{USERS:020}.thw");
     let file = thalweg_journal::Storage::open(&disk, &name, true).expect("it is there");
-    let syncing = thalweg_journal::Syncing::Now;
+    let syncing = thalweg_journal::WriteSync::Immediate;
     thalweg_journal::StorageFile::write_at(&file, 200, b"damage", syncing).expect("it is well");
     let (again, copied) = sent(&disk, USERS);
     assert_eq!((copied.snapshot, copied.commands), (EARLY, USERS));

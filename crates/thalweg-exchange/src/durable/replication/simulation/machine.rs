@@ -10,9 +10,9 @@ use crate::durable::exchange::Exchange;
 use crate::durable::published::Published;
 use crate::durable::record::Origin;
 use crate::durable::replication::follower::{Faults, Follower, Read};
-use crate::durable::replication::halted::Halted;
+use crate::durable::replication::halted::HaltReason;
 use crate::durable::replication::leading::{Fenced, Outlet};
-use crate::durable::replication::log::{CommandLog, Written};
+use crate::durable::replication::log::{CommandLog, WriteOutcome};
 use crate::durable::replication::sequencer::{Sequencer, Step};
 use crate::durable::simulation::options;
 use crate::result_code::ResultCode;
@@ -96,7 +96,7 @@ impl Primary {
         }
         match self.sequencer.step(log) {
             Step::Idle => {
-                if log.beat(self.sequencer.claim()) == Written::Fenced {
+                if log.beat(self.sequencer.claim()) == WriteOutcome::Fenced {
                     hand.acked = Some(Err(Fenced));
                 }
             }
@@ -179,7 +179,7 @@ impl Machine {
     }
 
     /// Becomes the primary.
-    pub(super) fn lead(&mut self, seeded: Option<Seeded>) -> Result<(), Halted> {
+    pub(super) fn lead(&mut self, seeded: Option<Seeded>) -> Result<(), HaltReason> {
         let Role::Follower(mut replica, _) = std::mem::replace(&mut self.role, Role::Down) else {
             return Ok(());
         };

@@ -14,7 +14,7 @@ use super::world::SimLog;
 use crate::command::Command;
 use crate::durable::error::SubmitError;
 use crate::durable::record::Origin;
-use crate::durable::replication::halted::Halted;
+use crate::durable::replication::halted::HaltReason;
 use crate::durable::simulation::model::origin;
 use crate::durable::simulation::{Verdict, counts, must, traffic};
 use crate::durable::submission::Admitted;
@@ -267,13 +267,13 @@ impl Run {
         Ok(())
     }
 
-    fn halted(&mut self, at: usize, halted: &Halted) -> Verdict {
+    fn halted(&mut self, at: usize, halted: &HaltReason) -> Verdict {
         match halted {
-            Halted::NoRoom => {
+            HaltReason::NoRoom => {
                 self.counts.full_disks += 1;
                 Ok(())
             }
-            halted if halted.may_pass() => Ok(()),
+            halted if halted.is_transient() => Ok(()),
             halted if halted.to_string().contains("the power is off") => {
                 self.machines[at].crash(self.random.next_u64());
                 self.counts.crashes += 1;
@@ -282,7 +282,7 @@ impl Run {
             // It has seen the fault. Clients go on.
             _ if !self.is_observed => self.copy_directory(at),
             // The log has given up what it needs: an operator copies another directory.
-            Halted::Behind { commands, .. } => {
+            HaltReason::Behind { commands, .. } => {
                 let oldest = self.log.world().oldest();
                 must(oldest.is_some_and(|oldest| oldest > *commands), || {
                     format!("{halted}; the oldest batch is {oldest:?}")

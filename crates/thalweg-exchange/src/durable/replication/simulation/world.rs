@@ -7,7 +7,9 @@ use std::thread;
 use thalweg_measure::random::SplitMix;
 
 use super::Seeded;
-use crate::durable::replication::log::{Claim, CommandLog, LogError, Stored, Tail, Written};
+use crate::durable::replication::log::{
+    Claim, CommandLog, LogError, StoredBatch, Tail, WriteOutcome,
+};
 
 /// A write on its way.
 #[derive(Clone, Debug)]
@@ -124,9 +126,9 @@ impl SimLog {
         assert!(!panics, "the simulation asks for it");
     }
 
-    fn write(&self, write: Write) -> Written {
+    fn write(&self, write: Write) -> WriteOutcome {
         let mut world = self.world();
-        let unknown = || Written::Unknown("no answer in time".to_owned());
+        let unknown = || WriteOutcome::Unknown("no answer in time".to_owned());
         if world.cut_off.as_deref() == Some(write.holder()) {
             return unknown();
         }
@@ -162,7 +164,7 @@ impl World {
         }
         let at = self.random.below(self.late.len() as u64) as usize;
         let write = self.late.swap_remove(at);
-        self.late_writes += u64::from(self.apply(write) == Written::Acked);
+        self.late_writes += u64::from(self.apply(write) == WriteOutcome::Acked);
     }
 
     /// Returns the index of the oldest batch that is kept.
@@ -184,7 +186,7 @@ impl World {
         }
     }
 
-    fn apply(&mut self, write: Write) -> Written {
+    fn apply(&mut self, write: Write) -> WriteOutcome {
         let is_present = |claim: &Claim| self.claim.as_ref() == Some(claim);
         let holds = match &write {
             Write::Claim(seen, _) => self.claim == *seen,
@@ -201,7 +203,7 @@ impl World {
         };
         if !holds {
             self.fenced += 1;
-            return Written::Fenced;
+            return WriteOutcome::Fenced;
         }
         self.pulse += 1;
         match write {
@@ -224,7 +226,7 @@ impl World {
                 self.forgotten += 1;
             }
         }
-        Written::Acked
+        WriteOutcome::Acked
     }
 
     fn answers(&mut self) -> Result<(), LogError> {
@@ -236,7 +238,7 @@ impl World {
 }
 
 impl CommandLog for SimLog {
-    fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> Written {
+    fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> WriteOutcome {
         self.wait();
         self.write(Write::Claim(seen.cloned(), new.clone()))
     }
@@ -247,13 +249,13 @@ impl CommandLog for SimLog {
         previous: Option<u64>,
         index: u64,
         batch: &[u8],
-    ) -> Written {
+    ) -> WriteOutcome {
         self.panic_if_asked();
         let batch = batch.to_vec();
         self.write(Write::Append(claim.clone(), previous, index, batch))
     }
 
-    fn beat(&mut self, claim: &Claim) -> Written {
+    fn beat(&mut self, claim: &Claim) -> WriteOutcome {
         self.write(Write::Beat(claim.clone()))
     }
 
@@ -266,7 +268,7 @@ impl CommandLog for SimLog {
         }
         let most = 1 + world.random.below(4) as usize;
         let batches = world.batches.range(from..).take(most);
-        let batches = batches.map(|(index, bytes)| Stored {
+        let batches = batches.map(|(index, bytes)| StoredBatch {
             index: *index,
             bytes: bytes.clone(),
         });
@@ -278,11 +280,11 @@ impl CommandLog for SimLog {
         })
     }
 
-    fn find(&mut self, at: u64) -> Result<Option<Stored>, LogError> {
+    fn find(&mut self, at: u64) -> Result<Option<StoredBatch>, LogError> {
         let mut world = self.world();
         world.answers()?;
         let found = world.batches.range(..=at).next_back();
-        Ok(found.map(|(index, bytes)| Stored {
+        Ok(found.map(|(index, bytes)| StoredBatch {
             index: *index,
             bytes: bytes.clone(),
         }))
@@ -295,26 +297,26 @@ impl CommandLog for SimLog {
         Ok(found.take(3).map(|(index, _)| *index).collect())
     }
 
-    fn forget(&mut self, claim: &Claim, before: u64) -> Written {
+    fn forget(&mut self, claim: &Claim, before: u64) -> WriteOutcome {
         self.write(Write::Forget(claim.clone(), before))
     }
 
-    fn note_position(&mut self, _: &str, _: u64) -> Written {
-        Written::Acked
+    fn note_position(&mut self, _: &str, _: u64) -> WriteOutcome {
+        WriteOutcome::Acked
     }
 
-    fn note_halt(&mut self, _: &str, _: u64, why: &str) -> Written {
+    fn note_halt(&mut self, _: &str, _: u64, why: &str) -> WriteOutcome {
         self.wait();
         self.world().halts.push(why.to_owned());
-        Written::Acked
+        WriteOutcome::Acked
     }
 
     fn positions(&mut self) -> Result<Vec<(String, u64)>, LogError> {
         Ok(Vec::new())
     }
 
-    fn note_peer(&mut self, _: &str, _: &str) -> Written {
-        Written::Acked
+    fn note_peer(&mut self, _: &str, _: &str) -> WriteOutcome {
+        WriteOutcome::Acked
     }
 
     fn peers(&mut self) -> Result<Vec<(String, String)>, LogError> {

@@ -191,7 +191,7 @@ impl Market {
                 let all = (1..=CURRENCIES).rev().map(|id| balance(id, self.each / 2));
                 back.into_iter().chain(all).collect()
             }
-            22 | 23 => vec![Command::PlaceWith(
+            22 | 23 => vec![Command::PlaceConditional(
                 ConditionalOrder {
                     trigger: (kind == 22).then_some(place.price),
                     display: (kind == 23).then_some(1 + place.size / 3),

@@ -26,7 +26,7 @@ pub(crate) const PARTS: [(&str, &str); 6] = [
 
 /// The trace of one command: its number, its name and the parts of its time, in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Passage {
+pub struct CommandTrace {
     /// The number of the command.
     pub command: u64,
     /// Its name: `place`, `cancel` and so on.
@@ -37,7 +37,7 @@ pub struct Passage {
     pub parts: [u64; PARTS.len()],
 }
 
-impl Passage {
+impl CommandTrace {
     /// Returns the way of a command that is published now; `None` where it was not stamped.
     fn of(outcome: &Outcome<'_>) -> Option<Self> {
         let (stamps, clock) = (outcome.stamps?, Clock::global());
@@ -67,7 +67,7 @@ impl Passage {
 const fn kind(command: &Command) -> &'static str {
     match command {
         Command::Place(_) => "place",
-        Command::PlaceWith(_) => "place with conditions",
+        Command::PlaceConditional(_) => "place with conditions",
         Command::Cancel { .. } => "cancel",
         Command::Move { .. } => "move",
         Command::Amend(_) => "amend",
@@ -81,7 +81,7 @@ const fn kind(command: &Command) -> &'static str {
 #[derive(Debug, Default)]
 pub(crate) struct Passages {
     is_watched: AtomicBool,
-    noted: Mutex<Vec<Passage>>,
+    noted: Mutex<Vec<CommandTrace>>,
 }
 
 impl Passages {
@@ -93,12 +93,12 @@ impl Passages {
         }
         let mut noted = lock(&self.noted);
         if noted.len() < NOTED_MAX {
-            noted.extend(Passage::of(outcome));
+            noted.extend(CommandTrace::of(outcome));
         }
     }
 
     /// Takes what was noted, and has more noted from now on.
-    pub(crate) fn take(&self) -> Vec<Passage> {
+    pub(crate) fn take(&self) -> Vec<CommandTrace> {
         // ORDERING: Relaxed; see note().
         self.is_watched.store(true, Ordering::Relaxed);
         std::mem::take(&mut lock(&self.noted))

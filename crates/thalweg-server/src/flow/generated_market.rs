@@ -34,13 +34,13 @@ const EVENTS_PER_S: u64 = 100;
 
 /// The made-up market; see the module.
 #[derive(Debug)]
-pub struct MadeUp {
+pub struct GeneratedMarket {
     seed: u64,
     symbols: Vec<SymbolSpec>,
     set_up: Vec<Command>,
 }
 
-impl MadeUp {
+impl GeneratedMarket {
     /// Makes a market in these symbols, which are added where they are not there. So are `others`,
     /// users with much money.
     #[must_use]
@@ -230,14 +230,14 @@ mod tests {
 
     use super::*;
 
-    fn market(seed: u64) -> MadeUp {
+    fn market(seed: u64) -> GeneratedMarket {
         let pair = |id| SymbolSpec::pair(SymbolId(id), CurrencyId(10 + id), CurrencyId(20));
-        MadeUp::new(seed, &[pair(1), pair(2)], &[UserId(7)])
+        GeneratedMarket::new(seed, &[pair(1), pair(2)], &[UserId(7)])
     }
 
     /// Executes events, and returns how many of the commands succeeded, failed, and traded.
     fn run(
-        market: &MadeUp,
+        market: &GeneratedMarket,
         state: &mut State,
         events: std::ops::Range<u64>,
         mut each: impl FnMut(u64, &mut State),

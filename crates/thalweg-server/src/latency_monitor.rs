@@ -1,6 +1,6 @@
 //! Where the time of commands went in the last second and the last minute, for people who watch.
 //!
-//! A reader takes the [passages](Passage) that were noted once a second, so it is known which
+//! A reader takes the [passages](CommandTrace) that were noted once a second, so it is known which
 //! command was slow, and what it waited for.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use thalweg_exchange::durable::Stats;
 use thalweg_measure::histogram::{Histogram, Summary};
 
-use crate::passage::{PARTS, Passage};
+use crate::command_trace::{CommandTrace, PARTS};
 use crate::shared::Shared;
 
 /// Commands of each reading that are kept for the figures of a minute: the slowest.
@@ -65,7 +65,7 @@ pub struct Tail {
     pub count: usize,
     /// From submission to publishing.
     pub total: f64,
-    /// The parts of that; see [`Moment::parts`] for the names.
+    /// The parts of that; see [`LatencyReading::parts`] for the names.
     pub parts: [f64; PARTS.len()],
 }
 
@@ -73,7 +73,7 @@ pub struct Tail {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
-pub struct Moment {
+pub struct LatencyReading {
     /// That time, ns.
     pub elapsed: u64,
     /// Commands that the exchange took in it.
@@ -97,27 +97,27 @@ pub struct Moment {
     /// The commands at and above the p99 of the last minute.
     pub tail: Option<Tail>,
     /// The slowest command of the last minute.
-    pub slowest: Option<Passage>,
+    pub slowest: Option<CommandTrace>,
 }
 
 /// The slowest commands of a reading, and how many there were.
 #[derive(Debug)]
 struct Slow {
     count: usize,
-    passages: Vec<Passage>,
+    passages: Vec<CommandTrace>,
 }
 
 /// Reads the figures of a server in this process. While it is read, the exchange's thread notes
 /// the commands that it times.
 #[derive(Debug)]
-pub struct Instruments {
+pub struct LatencyMonitor {
     shared: Arc<Shared>,
     /// The statistics of the reading before, and when that was.
     before: Option<(Instant, Stats)>,
     minute: VecDeque<Slow>,
 }
 
-impl Instruments {
+impl LatencyMonitor {
     pub(crate) const fn new(shared: Arc<Shared>) -> Self {
         Self {
             shared,
@@ -135,7 +135,7 @@ impl Instruments {
 
     /// Returns the figures since the last call; `None` at the first, and where the server has
     /// stopped. Holds up the exchange for some 100 µs.
-    pub async fn read(&mut self) -> Option<Moment> {
+    pub async fn read(&mut self) -> Option<LatencyReading> {
         let snapshot = self.shared.requests.stats().await?;
         let passages = self.shared.execution.passages.take();
         let now = (Instant::now(), snapshot.stats?);
@@ -146,7 +146,7 @@ impl Instruments {
         let journal = [&before.1.journal, &now.1.journal];
         let commits = journal[1].commits.saturating_sub(journal[0].commits);
         let commands = journal[1].commands.saturating_sub(journal[0].commands);
-        Some(Moment {
+        Some(LatencyReading {
             elapsed: now.0.duration_since(before.0).as_nanos() as u64,
             commands: now.1.number.saturating_sub(before.1.number),
             in_flight: now.1.in_flight,
@@ -167,7 +167,7 @@ impl Instruments {
     }
 
     /// Keeps the slowest for the figures of a minute.
-    fn keep(&mut self, mut passages: Vec<Passage>) {
+    fn keep(&mut self, mut passages: Vec<CommandTrace>) {
         let count = passages.len();
         passages.sort_by_key(|passage| std::cmp::Reverse(passage.total));
         passages.truncate(SLOW_MAX);
@@ -179,8 +179,8 @@ impl Instruments {
 }
 
 /// Returns the times of the whole way and of its parts.
-fn times(passages: &[Passage]) -> (Times, Vec<Part>) {
-    let of = |time: &dyn Fn(&Passage) -> u64| {
+fn times(passages: &[CommandTrace]) -> (Times, Vec<Part>) {
+    let of = |time: &dyn Fn(&CommandTrace) -> u64| {
         let mut times = Histogram::new();
         passages
             .iter()
@@ -195,7 +195,7 @@ fn times(passages: &[Passage]) -> (Times, Vec<Part>) {
     (of(&|passage| passage.total), parts.collect())
 }
 
-fn slowest(minute: &VecDeque<Slow>) -> Option<&Passage> {
+fn slowest(minute: &VecDeque<Slow>) -> Option<&CommandTrace> {
     let slow = minute.iter().flat_map(|second| second.passages.first());
     slow.max_by_key(|passage| passage.total)
 }
@@ -203,10 +203,10 @@ fn slowest(minute: &VecDeque<Slow>) -> Option<&Passage> {
 /// Returns the slowest one in 100 of a minute's commands, at least one.
 fn tail(minute: &VecDeque<Slow>) -> Option<Tail> {
     let count: usize = minute.iter().map(|second| second.count).sum();
-    let mut slow: Vec<&Passage> = minute.iter().flat_map(|second| &second.passages).collect();
+    let mut slow: Vec<&CommandTrace> = minute.iter().flat_map(|second| &second.passages).collect();
     slow.sort_by_key(|passage| std::cmp::Reverse(passage.total));
     slow.truncate(count.div_ceil(100));
-    let mean = |time: &dyn Fn(&Passage) -> u64| {
+    let mean = |time: &dyn Fn(&CommandTrace) -> u64| {
         let sum: u64 = slow.iter().map(|passage| time(passage)).sum();
         sum as f64 / slow.len() as f64
     };
@@ -221,10 +221,10 @@ fn tail(minute: &VecDeque<Slow>) -> Option<Tail> {
 mod tests {
     use super::*;
 
-    fn passage(command: u64, total: u64) -> Passage {
+    fn passage(command: u64, total: u64) -> CommandTrace {
         let parts = [0, 0, 1, 0, total - 1, 0];
         let kind = "place";
-        Passage {
+        CommandTrace {
             command,
             kind,
             total,
