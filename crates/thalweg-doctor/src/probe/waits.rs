@@ -194,7 +194,7 @@ impl Waits {
                 let soon = |after_ns: Option<u64>| after_ns.is_some_and(|ns| ns < SOON_NS);
                 let left_ns = (look.wait.timer_at_ns).map(|at_ns| at_ns.saturating_sub(look.at_ns));
                 let timed = soon(look.wait.timeout_ns) || soon(left_ns);
-                self.charge(&look, weight, timed, timeline);
+                self.charge(&look, weight, Some(timed), timeline);
             }
         }
     }
@@ -291,7 +291,7 @@ impl Waits {
         let threads = charged.clone().count() as f64;
         for (_, (look, looks)) in charged {
             let has_come = |due_ns| due_ns <= timeline.now_ns + EARLY_NS;
-            let timed = first.is_some() && look.due_ns.is_some_and(has_come);
+            let timed = first.map(|_| look.due_ns.is_some_and(has_come));
             self.charge(look, looks / threads, timed, timeline);
         }
     }
@@ -309,14 +309,22 @@ impl Waits {
         self.held.clear();
     }
 
-    /// Counts a sample; `timed` is whether its timeout had come when the wait ended.
-    fn charge(&mut self, look: &ThreadSample, weight: f64, timed: bool, timeline: &Timeline) {
+    /// Counts a sample; `timed` is whether its timeout had come when the wait ended, `None` if its
+    /// end was not seen, or not by itself.
+    fn charge(
+        &mut self,
+        look: &ThreadSample,
+        weight: f64,
+        timed: Option<bool>,
+        timeline: &Timeline,
+    ) {
         let (tid, wait) = (look.tid, &look.wait);
         *self.critical.entry(wait.cause).or_default() += weight;
         let (by_timeout, open) = self.ends.entry(wait.cause).or_default();
-        if look.woken && (wait.timeout_ns.is_some() || wait.timer_at_ns.is_some()) {
+        let may_be_timed = wait.timeout_ns.is_some() || wait.timer_at_ns.is_some();
+        if may_be_timed && (look.woken || timed.is_none()) {
             *open += weight;
-        } else if timed {
+        } else if timed == Some(true) {
             *by_timeout += weight;
             let since_ns = look.since_ns.filter(|_| wait.cause == Cause::Futex);
             if let Some(since_ns) = since_ns {
@@ -622,6 +630,8 @@ mod tests {
             timeline.advance(9_000_000);
             seen.end_idle(first, &timeline);
             assert_eq!(seen.critical, HashMap::from([(Cause::Poll, 1.0)]));
+            let share = seen.timed_share(Cause::Poll);
+            assert_eq!(share.is_some(), first.is_some(), "its end says nothing");
             seen.ends[&Cause::Poll].0
         };
         assert_eq!(ended(Some(8_000_000), None, Some(1)), 1.0, "its timeout");
