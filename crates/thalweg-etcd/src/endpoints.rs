@@ -156,7 +156,8 @@ impl Endpoints {
     fn connect(&mut self) -> Result<(), CallError> {
         let runtime = self.runtime.as_ref().expect("it is there until the end");
         if let Some(connection) = &mut self.connection
-            && runtime.block_on(connection.is_open())
+            && runtime
+                .block_on(async { timeout(CONNECT_TIME, connection.is_open()).await == Ok(true) })
         {
             return Ok(());
         }

@@ -112,8 +112,11 @@ impl Reports {
                 thread::sleep(PAUSE);
             }
             let copied = copying.end(self);
-            if copied.is_some() || self.is_poisoned() {
-                return copied.filter(|_| !self.is_poisoned());
+            if self.is_poisoned() {
+                return None;
+            }
+            if copied.is_some() {
+                return copied;
             }
         }
     }
@@ -242,5 +245,13 @@ mod tests {
         let limits = SessionLimits::default();
         assert!(live.copied(&limits, || true).is_none());
         assert!(live.copied(&limits, || false).is_some());
+        let owner = live.clone();
+        let panics = thread::spawn(move || {
+            let _tables = owner.lock();
+            panic!("within a chunk of commands");
+        });
+        panics.join().expect_err("it panics");
+        let copied = live.copied(&limits, || false);
+        assert!(copied.is_none(), "the tables may be unfinished");
     }
 }

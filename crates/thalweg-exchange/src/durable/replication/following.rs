@@ -512,7 +512,7 @@ pub(super) mod tests {
 
     use thalweg_journal::{Fault, Lsn, Operation, Reader};
 
-    use super::super::belonging::{LOG_FILE, forget_log, log_of, note_log};
+    use super::super::belonging::{forget_log, log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
     use crate::durable::error::{Failed, SubmitError};
@@ -520,7 +520,6 @@ pub(super) mod tests {
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
-    use crate::durable::snapshots::remove;
     use crate::durable::{Admitted, JournalOptions, SimDisk};
     use crate::ids::UserId;
     use crate::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -787,7 +786,10 @@ pub(super) mod tests {
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
-                Ok(_) => assert_eq!(*following.looked(), LogStatus::Nothing, "it goes on"),
+                Ok(_) => {
+                    assert_eq!(*following.looked(), LogStatus::Nothing, "it goes on");
+                    thread::yield_now();
+                }
                 Err(halted) => break halted,
             }
         };
@@ -826,7 +828,7 @@ pub(super) mod tests {
         );
         drop(following);
         // As the procedure for a log that was lost has it.
-        remove(&disk, LOG_FILE).expect("it is removed");
+        assert!(forget_log(&disk).expect("it is removed"));
         let second = follow_on(&disk, ("first", true), &lost);
         assert_ne!(number_of(&lost), number);
         assert_eq!(second.number(), 1);
