@@ -7,6 +7,7 @@ mod bare;
 mod faults;
 mod machines;
 
+use std::thread;
 use std::time::Duration;
 
 use super::Experiment;
@@ -31,6 +32,8 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const REPLICAS: &str = "three replicas";
 const ALONE: &str = "one machine, durable";
 const BARE: &str = "bare etcd transactions";
+/// The loader and an exchange take their part of the processors there too.
+const BESIDE: &str = "bare, beside one machine";
 
 const METRICS: &[Metric] = &[
     Metric::higher("commands a second", "1/s"),
@@ -54,6 +57,7 @@ fn cases(settings: &Settings) -> Vec<Case> {
         let heading = "open loop over 8 sessions; the bare loop has no sessions";
         let case = Case::of(name, heading, METRICS, subjects(), plan).repeated(5);
         case.goal(Goal::ratio([REPLICAS, BARE], P50, 1.0 / 1.3))
+            .goal(Goal::ratio([REPLICAS, BESIDE], P50, 1.0 / 1.3))
     };
     let fault = |name: &str, fault: Fault| {
         let heading = "from kill -9 until the next command is answered";
@@ -77,6 +81,14 @@ fn subjects() -> Subjects<Plan> {
             drive(SYNCED, plan, false).map(shortened)
         }),
         subject(BARE, bare::run),
+        subject(BESIDE, |plan: &Plan| {
+            thread::scope(|scope| {
+                let one = scope.spawn(|| drive(SYNCED, plan, false));
+                let bare = bare::run(plan);
+                one.join().expect("it says its errors")?;
+                bare
+            })
+        }),
     ]
 }
 

@@ -4,7 +4,7 @@
 //! acknowledged it: so every journal is a prefix of the log, whenever its machine stops, and
 //! nothing in it has to be taken back.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage};
 
@@ -134,52 +134,44 @@ impl<S: Storage> Exchange<S> {
         matches!(self.replication, Replication::Leading(_)) && self.in_flight.has_of(session)
     }
 
-    /// Journals the batch under way, if it was acknowledged.
+    /// Journals the batches that were acknowledged.
     fn journal_acked(&mut self) {
         let Replication::Leading(leading) = &mut self.replication else {
             return;
         };
-        let epoch = leading.epoch();
-        let acked = match leading.take_acked() {
-            Ok(Some(acked)) => acked,
-            Ok(None) => return,
-            Err(_) => return self.gate.fail(Failed::Fenced { epoch }),
-        };
-        let batch = Batch::read(&acked).expect("it was sealed here");
-        for record in batch.records() {
-            let appended = self.journal.append_bytes_with(record.len(), |out| {
-                out.copy_from_slice(record);
-            });
-            if let Err(error) = appended {
-                return self.gate.fail(match shortage(&error) {
-                    Some(why) => Failed::NoRoomToLead { why },
-                    None => Failed::Journal(error.into()),
+        loop {
+            let acked = match leading.take_acked() {
+                Ok(Some(acked)) => acked,
+                Ok(None) => return,
+                Err(_) => {
+                    let epoch = leading.epoch();
+                    return self.gate.fail(Failed::Fenced { epoch });
+                }
+            };
+            let batch = Batch::read(&acked).expect("it was sealed here");
+            for record in batch.records() {
+                let appended = self.journal.append_bytes_with(record.len(), |out| {
+                    out.copy_from_slice(record);
                 });
+                if let Err(error) = appended {
+                    return self.gate.fail(match shortage(&error) {
+                        Some(why) => Failed::NoRoomToLead { why },
+                        None => Failed::Journal(error.into()),
+                    });
+                }
             }
         }
     }
 
-    /// Hands the next batch to the sequencer, if it waits for one: before what was acknowledged is
-    /// published, which takes time in which the log can write.
+    /// Hands over to the sequencer what was executed: before what was acknowledged is published,
+    /// which takes time in which the log can write.
     pub(super) fn hand_over(&mut self) {
-        let Replication::Leading(leading) = &mut self.replication else {
-            return;
-        };
-        let may = self.owner.lag < self.owner.lag_max && self.gate.failed().is_none();
-        if !may || !leading.is_due() {
-            return;
+        if let Replication::Leading(leading) = &mut self.replication
+            && self.owner.lag < self.owner.lag_max
+            && self.gate.failed().is_none()
+        {
+            leading.hand_over();
         }
-        let mut digest = self.digest;
-        for at in 0..self.in_flight.publishable(leading.acked) {
-            let slot = self.in_flight.next(at);
-            if slot.question.is_none() {
-                digest.fold(&slot.command, slot.result, &slot.events);
-            }
-        }
-        debug_assert_eq!(digest.outcomes(), leading.acked, "all before are executed");
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let time = now.map_or(0, |now| now.as_millis() as i64);
-        leading.hand_over(digest.value(), time);
     }
 
     /// Returns the state that a log goes on from which this exchange makes. Takes as long as
@@ -218,9 +210,14 @@ impl<S: Storage> Exchange<S> {
         });
     }
 
-    /// Writes the log from now on, under this claim, behind the batch with this checksum.
-    pub(super) fn begin_to_lead(&mut self, claim: &Claim, previous: u64, outlet: Box<dyn Outlet>) {
-        let leading = Leading::new(outlet, claim.epoch, previous, self.owner.number);
+    /// Writes the log from now on, under this claim.
+    pub(super) fn begin_to_lead(&mut self, claim: &Claim, outlet: Box<dyn Outlet>) {
+        debug_assert_eq!(
+            self.digest.outcomes(),
+            self.owner.number,
+            "all is published"
+        );
+        let leading = Leading::new(outlet, claim.epoch, self.digest);
         self.replication = Replication::Leading(Box::new(leading));
         self.be_replica_of(claim);
         let epoch = claim.epoch;

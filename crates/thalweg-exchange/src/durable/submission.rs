@@ -142,6 +142,10 @@ impl<S: Storage> Exchange<S> {
         let look = |each: &mut dyn FnMut(&Command)| in_flight.look(|slot| each(&slot.command));
         self.foresight.ask(&self.state, count, look);
         let (state, stamping, work) = (&mut self.state, &mut self.stamping, &mut self.owner.work);
+        let mut leading = match &mut self.replication {
+            Replication::Leading(leading) => Some(leading),
+            _ => None,
+        };
         stamping.begin();
         self.in_flight.execute(|slot| {
             if let Some(question) = &mut slot.question {
@@ -163,6 +167,9 @@ impl<S: Storage> Exchange<S> {
                 slot.result = apply(state, &slot.command, &mut slot.events);
             }
             *work += slot.events.work();
+            if let Some(leading) = &mut leading {
+                leading.note_executed(&slot.command, slot.result, &slot.events);
+            }
         });
     }
 

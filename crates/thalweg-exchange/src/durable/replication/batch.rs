@@ -1,5 +1,7 @@
 //! A batch of the command log: a head, and records as the journal has them.
 
+use std::collections::VecDeque;
+
 use thalweg_hash::xxh64;
 use thiserror::Error;
 use zerocopy::little_endian::{I64, U16, U32, U64};
@@ -165,31 +167,47 @@ pub(super) fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(length)
 }
 
-/// Records that wait for the next batch.
+/// Executed commands that are in no batch yet: their records, and the digest before each.
 #[derive(Debug, Default)]
 pub(in crate::durable) struct Pending {
     bytes: Vec<u8>,
-    count: u64,
+    digests: VecDeque<u64>,
 }
 
 impl Pending {
-    pub(in crate::durable) const fn count(&self) -> u64 {
-        self.count
-    }
-
-    /// Appends a record of `bytes` bytes, which `write` fills in.
+    /// Appends a record of `bytes` bytes, which `write` fills in. Its command is to be
+    /// [executed](Self::note_executed) before anything else is done here.
     pub(in crate::durable) fn push_with(&mut self, bytes: usize, write: impl FnOnce(&mut [u8])) {
         let length = u32::try_from(bytes).expect("a record is shorter than its greatest length");
         self.bytes.extend_from_slice(&length.to_le_bytes());
         let at = self.bytes.len();
         self.bytes.resize(at + bytes, 0);
         write(&mut self.bytes[at..]);
-        self.count += 1;
+    }
+
+    /// Notes the value of the digest before the next command that was executed.
+    pub(in crate::durable) fn note_executed(&mut self, digest: u64) {
+        self.digests.push_back(digest);
+    }
+
+    /// Returns the value of the digest before its first command; `None` where it has none.
+    pub(in crate::durable) fn digest(&self) -> Option<u64> {
+        self.digests.front().copied()
+    }
+
+    /// Takes all of another one, which is left empty.
+    pub(super) fn append(&mut self, other: &mut Self) {
+        if self.digests.is_empty() {
+            std::mem::swap(self, other);
+        } else {
+            self.bytes.append(&mut other.bytes);
+            self.digests.append(&mut other.digests);
+        }
     }
 
     /// Takes the first records out, up to [`BATCH_BYTES`] and at least one, and makes a batch of
     /// them. Returns it with its checksum and the number of the command after its last.
-    pub(in crate::durable) fn seal(&mut self, head: BatchHead) -> (Vec<u8>, u64, u64) {
+    pub(super) fn seal(&mut self, head: BatchHead) -> (Vec<u8>, u64, u64) {
         let (mut rest, mut count) = (&self.bytes[..], 0);
         while let Some((_, others)) = split_record(rest) {
             if count > 0 && self.bytes.len() - others.len() > BATCH_BYTES {
@@ -215,7 +233,7 @@ impl Pending {
         form.checksum = U64::new(checksum);
         let batch = [form.as_bytes(), records].concat();
         self.bytes.drain(..end);
-        self.count -= u64::from(count);
+        self.digests.drain(..count as usize);
         (batch, checksum, head.index + u64::from(count))
     }
 }
@@ -236,6 +254,7 @@ mod tests {
         let mut pending = Pending::default();
         for record in records {
             pending.push_with(record.len(), |out| out.copy_from_slice(record));
+            pending.note_executed(HEAD.digest);
         }
         (pending.seal(HEAD).0, pending)
     }
@@ -243,7 +262,7 @@ mod tests {
     #[test]
     fn a_batch_is_read_as_it_was_sealed() {
         let (bytes, pending) = sealed(&[b"one", b"", b"three"]);
-        assert_eq!((bytes.len(), pending.count()), (HEAD_BYTES + 20, 0));
+        assert_eq!((bytes.len(), pending.digest()), (HEAD_BYTES + 20, None));
         assert_eq!(HEAD_BYTES, 56);
         let batch = Batch::read(&bytes).expect("it is whole");
         assert_eq!((batch.head, batch.count, batch.end()), (HEAD, 3, 13));
@@ -258,7 +277,7 @@ mod tests {
         assert_eq!(Batch::read(&bytes).expect("whole").count, 1);
         let (bytes, _, end) = pending.seal(HEAD);
         let batch = Batch::read(&bytes).expect("whole");
-        assert_eq!((batch.count, end, pending.count()), (2, 12, 0));
+        assert_eq!((batch.count, end, pending.digest()), (2, 12, None));
         let longer = vec![7; BATCH_BYTES + 1];
         assert_eq!(Batch::read(&sealed(&[&longer]).0).expect("whole").count, 1);
     }

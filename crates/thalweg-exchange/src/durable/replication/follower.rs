@@ -8,8 +8,9 @@ use super::batch::{Batch, BatchHead};
 use super::belonging::{log_of, note_log};
 use super::halted::HaltReason;
 use super::kept::Kept;
-use super::leading::Outlet;
+use super::leading::{BatchQueue, Outlet};
 use super::log::{Claim, CommandLog, LogError, StoredBatch, Tail, WriteOutcome};
+use super::sequencer::Sequencer;
 use crate::durable::error::shortage;
 use crate::durable::exchange::Exchange;
 use crate::durable::replicating::NotExecuted;
@@ -492,13 +493,14 @@ impl<S: Storage> Follower<S> {
     /// exchange writes through the outlet that `start` returns.
     pub(super) fn lead(
         &mut self,
-        start: impl FnOnce(Claim, Option<u64>, Kept) -> io::Result<Box<dyn Outlet>>,
+        start: impl FnOnce(Sequencer, BatchQueue, Kept) -> io::Result<Box<dyn Outlet>>,
     ) -> Result<(), HaltReason> {
         let claim = self.claimed.take().expect("the log is this replica's");
         let kept = std::mem::replace(&mut self.kept, Kept::new(0));
-        let outlet = start(claim.clone(), self.newest, kept);
+        let queue = BatchQueue::new(claim.epoch, self.exchange.number(), self.previous);
+        let outlet = start(Sequencer::new(claim.clone(), self.newest), queue, kept);
         let outlet = outlet.map_err(|error| HaltReason::Thread(error.to_string()))?;
-        self.exchange.begin_to_lead(&claim, self.previous, outlet);
+        self.exchange.begin_to_lead(&claim, outlet);
         Ok(())
     }
 }

@@ -449,13 +449,13 @@ impl<S: Storage> Following<S> {
         self.is_at_end = polled.is_at_end;
         self.was_at_end |= polled.is_at_end;
         if polled.may_lead {
-            self.reader = None;
             let wake = self.exchange().options.wake.clone();
             // Where it gives copies may have been refused until now.
             let place = self.options.peer_place.take();
-            self.replica.lead(|claim, newest, kept| {
-                sequencing::start(look.log, (claim, newest), (kept, place), wake)
+            self.replica.lead(|sequencer, queue, kept| {
+                sequencing::start((look.log, sequencer, queue), (kept, place), wake)
             })?;
+            self.reader = None;
             return Ok(FollowOutcome::Leads);
         }
         self.looked = match polled.pulse {

@@ -1,20 +1,95 @@
 //! The part that an exchange has in replication: it follows the log, or writes it.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::batch::{BatchHead, Pending};
+use crate::command::Command;
+use crate::digest::Digest;
+use crate::event::Events;
+use crate::result_code::ResultCode;
+
+/// A batch that is on its way into the log, or there.
+#[derive(Clone, Debug)]
+pub(in crate::durable) struct SealedBatch {
+    /// The number of its first command.
+    pub(in crate::durable) index: u64,
+    /// The number of the command after its last.
+    pub(in crate::durable) end: u64,
+    pub(in crate::durable) bytes: Arc<Vec<u8>>,
+}
+
+/// What waits to be written into the log, and the place of the next batch in the chain.
+///
+/// The exchange adds to it, and the sequencer makes a batch of it as soon as the batch before is in
+/// the log, for which it does not wait for the exchange.
+#[derive(Debug)]
+pub(in crate::durable) struct BatchQueue {
+    pending: Pending,
+    epoch: u64,
+    /// The number of the first command of the next batch.
+    index: u64,
+    /// The checksum of the batch before.
+    previous: u64,
+}
+
+impl BatchQueue {
+    pub(super) fn new(epoch: u64, index: u64, previous: u64) -> Self {
+        Self {
+            pending: Pending::default(),
+            epoch,
+            index,
+            previous,
+        }
+    }
+
+    /// Takes all that is pending.
+    pub(super) fn push(&mut self, pending: &mut Pending) {
+        self.pending.append(pending);
+    }
+
+    /// Returns the number of the first command of the next batch.
+    #[cfg(test)]
+    pub(super) const fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Gives up what waits.
+    pub(super) fn clear(&mut self) {
+        self.pending = Pending::default();
+    }
+
+    /// Makes the next batch, if something waits.
+    pub(super) fn seal(&mut self) -> Option<SealedBatch> {
+        let digest = self.pending.digest()?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let head = BatchHead {
+            epoch: self.epoch,
+            index: self.index,
+            previous: self.previous,
+            digest,
+            time: now.map_or(0, |now| now.as_millis() as i64),
+        };
+        let (bytes, checksum, end) = self.pending.seal(head);
+        (self.previous, self.index) = (checksum, end);
+        Some(SealedBatch {
+            index: head.index,
+            end,
+            bytes: Arc::new(bytes),
+        })
+    }
+}
 
 /// The way from an exchange to the sequencer that writes its batches.
 pub(in crate::durable) trait Outlet: Send {
-    /// Hands a batch over. There is none under way.
-    fn offer(&mut self, index: u64, batch: Arc<Vec<u8>>);
+    /// Hands all over that is pending.
+    fn offer(&mut self, pending: &mut Pending);
 
-    /// Returns whether the batch that was offered last was acknowledged, once.
+    /// Returns the next batch that was acknowledged, once.
     ///
     /// # Errors
     /// Another replica has claimed the log.
-    fn poll(&mut self) -> Result<bool, Fenced>;
+    fn poll(&mut self) -> Result<Option<SealedBatch>, Fenced>;
 
     /// Returns whether nothing is written any more: another replica takes over.
     fn has_ended(&self) -> bool {
@@ -44,9 +119,9 @@ pub(in crate::durable) struct Fenced;
 struct Gone;
 
 impl Outlet for Gone {
-    fn offer(&mut self, _: u64, _: Arc<Vec<u8>>) {}
+    fn offer(&mut self, _: &mut Pending) {}
 
-    fn poll(&mut self) -> Result<bool, Fenced> {
+    fn poll(&mut self) -> Result<Option<SealedBatch>, Fenced> {
         Err(Fenced)
     }
 
@@ -55,43 +130,33 @@ impl Outlet for Gone {
     }
 }
 
-/// A batch that is on its way into the log.
-#[derive(Debug)]
-struct UnderWay {
-    bytes: Arc<Vec<u8>>,
-    checksum: u64,
-    /// The number of the command after its last.
-    end: u64,
-    since: Instant,
-}
-
 /// The state of an exchange that writes the log.
 pub(in crate::durable) struct Leading {
     outlet: Box<dyn Outlet>,
     epoch: u64,
-    /// Records that are in no batch yet.
+    /// Commands that were not handed over yet.
     pub(in crate::durable) pending: Pending,
-    under_way: Option<UnderWay>,
-    /// The checksum of the last batch in the log.
-    previous: u64,
+    /// The digest of all commands that were executed.
+    executed: Digest,
+    /// Commands below this number are handed over.
+    offered: u64,
+    /// Since when the log has acknowledged nothing of them, where it has not all.
+    since: Instant,
     /// Commands below this number are in the log, and in the journal.
     pub(in crate::durable) acked: u64,
 }
 
 impl Leading {
-    pub(in crate::durable) fn new(
-        outlet: Box<dyn Outlet>,
-        epoch: u64,
-        previous: u64,
-        acked: u64,
-    ) -> Self {
+    /// `executed` is the digest of all commands so far, which are in the log.
+    pub(in crate::durable) fn new(outlet: Box<dyn Outlet>, epoch: u64, executed: Digest) -> Self {
         Self {
             outlet,
             epoch,
             pending: Pending::default(),
-            under_way: None,
-            previous,
-            acked,
+            executed,
+            offered: executed.outcomes(),
+            since: Instant::now(),
+            acked: executed.outcomes(),
         }
     }
 
@@ -99,17 +164,26 @@ impl Leading {
         self.epoch
     }
 
-    /// Takes the batch under way, if it was acknowledged.
+    /// Notes that the next command was executed.
+    #[inline]
+    pub(in crate::durable) fn note_executed(
+        &mut self,
+        command: &Command,
+        result: ResultCode,
+        events: &Events,
+    ) {
+        self.pending.note_executed(self.executed.value());
+        self.executed.fold(command, result, events);
+    }
+
+    /// Returns the next batch that was acknowledged.
     pub(in crate::durable) fn take_acked(&mut self) -> Result<Option<Arc<Vec<u8>>>, Fenced> {
         // Also where nothing is under way: another claim stops the writer at once.
-        if !self.outlet.poll()? {
+        let Some(batch) = self.outlet.poll()? else {
             return Ok(None);
-        }
-        Ok(self.under_way.take().map(|under_way| {
-            self.previous = under_way.checksum;
-            self.acked = under_way.end;
-            under_way.bytes
-        }))
+        };
+        (self.acked, self.since) = (batch.end, Instant::now());
+        Ok(Some(batch.bytes))
     }
 
     pub(in crate::durable) fn has_ended(&self) -> bool {
@@ -125,35 +199,25 @@ impl Leading {
         self.outlet = Box::new(Gone);
     }
 
-    /// Returns for how long a batch has been under way.
+    /// Returns for how long the log has acknowledged nothing of what was handed over.
     pub(in crate::durable) fn waits_for(&self) -> Duration {
-        let under_way = self.under_way.as_ref();
-        under_way.map_or(Duration::ZERO, |under_way| under_way.since.elapsed())
+        match self.acked < self.offered {
+            true => self.since.elapsed(),
+            false => Duration::ZERO,
+        }
     }
 
-    /// Whether commands wait for a batch of theirs, and none is under way.
-    pub(in crate::durable) const fn is_due(&self) -> bool {
-        self.under_way.is_none() && self.pending.count() > 0
-    }
-
-    /// Hands the next batch over, before which the digest has this value.
-    pub(in crate::durable) fn hand_over(&mut self, digest: u64, time: i64) {
-        let head = BatchHead {
-            epoch: self.epoch,
-            index: self.acked,
-            previous: self.previous,
-            digest,
-            time,
-        };
-        let (bytes, checksum, end) = self.pending.seal(head);
-        let bytes = Arc::new(bytes);
-        self.outlet.offer(self.acked, Arc::clone(&bytes));
-        self.under_way = Some(UnderWay {
-            bytes,
-            checksum,
-            end,
-            since: Instant::now(),
-        });
+    /// Hands over what was executed.
+    pub(in crate::durable) fn hand_over(&mut self) {
+        let executed = self.executed.outcomes();
+        if self.offered == executed {
+            return;
+        }
+        if self.acked == self.offered {
+            self.since = Instant::now();
+        }
+        self.offered = executed;
+        self.outlet.offer(&mut self.pending);
     }
 }
 

@@ -69,6 +69,12 @@ impl Sequencer {
         &self.claim
     }
 
+    /// Returns the index of the newest batch that is known to be in the log.
+    #[must_use]
+    pub const fn newest(&self) -> Option<u64> {
+        self.newest
+    }
+
     /// Returns the index and the length of the batch that was begun last.
     #[must_use]
     pub fn last(&self) -> (u64, usize) {

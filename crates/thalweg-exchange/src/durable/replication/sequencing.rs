@@ -6,13 +6,14 @@
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::batch::Pending;
 use super::kept::Kept;
-use super::leading::{Fenced, Outlet, Trouble};
-use super::log::{Claim, CommandLog, WriteOutcome};
+use super::leading::{BatchQueue, Fenced, Outlet, SealedBatch, Trouble};
+use super::log::{CommandLog, WriteOutcome};
 use super::sequencer::{Sequencer, Step};
 use crate::durable::options::Wake;
 
@@ -31,7 +32,17 @@ const PAGE_EVERY: Duration = Duration::from_millis(50);
 /// How often the position is noted.
 pub(super) const NOTE_EVERY: Duration = Duration::from_secs(1);
 
-type Offer = (u64, Arc<Vec<u8>>);
+/// What waits to be written, which both sides share.
+#[derive(Debug)]
+struct Waiting {
+    queue: BatchQueue,
+    /// Whether the thread has found nothing, and is to be woken.
+    is_idle: bool,
+}
+
+fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// The findings of each side about the other.
 #[derive(Debug, Default)]
@@ -54,23 +65,31 @@ impl Health {
 
 /// The way to the thread.
 struct Channels {
-    offers: Sender<Offer>,
-    acks: Receiver<Result<(), Fenced>>,
+    waiting: Arc<Mutex<Waiting>>,
+    /// Says to an idle thread that something waits.
+    offers: Sender<()>,
+    acks: Receiver<Result<SealedBatch, Fenced>>,
     health: Arc<Health>,
 }
 
 impl Outlet for Channels {
-    fn offer(&mut self, index: u64, batch: Arc<Vec<u8>>) {
-        // A thread that is gone has said why.
-        let _ = self.offers.send((index, batch));
+    fn offer(&mut self, pending: &mut Pending) {
+        let mut waiting = lock(&self.waiting);
+        waiting.queue.push(pending);
+        let was_idle = std::mem::take(&mut waiting.is_idle);
+        drop(waiting);
+        if was_idle {
+            // A thread that is gone has said why.
+            let _ = self.offers.send(());
+        }
     }
 
-    fn poll(&mut self) -> Result<bool, Fenced> {
+    fn poll(&mut self) -> Result<Option<SealedBatch>, Fenced> {
         // ORDERING: Relaxed, pairs with the load in is_hung(); a counter alone.
         self.health.polls.fetch_add(1, Ordering::Relaxed);
         match self.acks.try_recv() {
-            Ok(acked) => acked.map(|()| true),
-            Err(TryRecvError::Empty) if !self.has_ended() => Ok(false),
+            Ok(acked) => acked.map(Some),
+            Err(TryRecvError::Empty) if !self.has_ended() => Ok(None),
             // It never ends before this side does, unless it is fenced, it has panicked, or this
             // side has hung for so long that another replica takes over.
             Err(_) => Err(Fenced),
@@ -91,12 +110,20 @@ impl Outlet for Channels {
     }
 }
 
+impl Drop for Channels {
+    /// Writes no more than the batch that is under way: the exchange may have failed.
+    fn drop(&mut self) {
+        lock(&self.waiting).queue.clear();
+    }
+}
+
 /// The thread's part.
 struct Sequencing {
     log: Box<dyn CommandLog>,
     sequencer: Sequencer,
-    offers: Receiver<Offer>,
-    acks: Sender<Result<(), Fenced>>,
+    waiting: Arc<Mutex<Waiting>>,
+    offers: Receiver<()>,
+    acks: Sender<Result<SealedBatch, Fenced>>,
     wake: Wake,
     kept: Kept,
     older: Option<Older>,
@@ -119,22 +146,25 @@ struct Older {
     asked: Instant,
 }
 
-/// Starts the thread under a claim that was granted, behind the batch with the index `newest`. It
-/// ends with the exchange, when that hangs, or when another replica has claimed the log. Notes
-/// where others get copies of this replica.
+/// Starts the thread of a writer whose claim was granted, which writes what the queue has. It ends
+/// with the exchange, when that hangs, or when another replica has claimed the log. Notes where
+/// others get copies of this replica.
 pub(super) fn start(
-    log: Box<dyn CommandLog>,
-    (claim, newest): (Claim, Option<u64>),
+    (log, sequencer, queue): (Box<dyn CommandLog>, Sequencer, BatchQueue),
     (kept, place): (Kept, Option<String>),
     wake: Wake,
 ) -> io::Result<Box<dyn Outlet>> {
-    let (offers, to_write) = channel();
+    let (offers, offered) = channel();
     let (acks, acked) = channel();
     let (health, now) = (Arc::<Health>::default(), Instant::now());
+    let is_idle = false;
+    let waiting = Arc::new(Mutex::new(Waiting { queue, is_idle }));
+    let newest = sequencer.newest();
     let sequencing = Sequencing {
         log,
-        sequencer: Sequencer::new(claim, newest),
-        offers: to_write,
+        sequencer,
+        waiting: Arc::clone(&waiting),
+        offers: offered,
         acks,
         wake,
         older: Some(Older {
@@ -153,10 +183,10 @@ pub(super) fn start(
     };
     let thread = thread::Builder::new().name("sequencer".into());
     thread.spawn(move || sequencing.run())?;
-    let acks = acked;
     Ok(Box::new(Channels {
+        waiting,
         offers,
-        acks,
+        acks: acked,
         health,
     }))
 }
@@ -173,13 +203,13 @@ impl Drop for Sequencing {
 impl Sequencing {
     fn run(mut self) {
         loop {
-            let goes_on = match self.offers.recv_timeout(BEAT) {
-                Ok((index, batch)) => {
-                    self.sequencer.begin(index, batch);
-                    self.write()
-                }
-                Err(RecvTimeoutError::Timeout) => self.beat(),
-                Err(RecvTimeoutError::Disconnected) => return,
+            let goes_on = match self.next_batch() {
+                Some(batch) => self.write(batch),
+                None => match self.offers.recv_timeout(BEAT) {
+                    Ok(()) => continue,
+                    Err(RecvTimeoutError::Timeout) => self.beat(),
+                    Err(RecvTimeoutError::Disconnected) => return,
+                },
             };
             if !goes_on {
                 return;
@@ -191,13 +221,22 @@ impl Sequencing {
         }
     }
 
-    /// Writes the batch. Returns false where the thread ends.
-    fn write(&mut self) -> bool {
+    /// Returns the next batch; where nothing waits, the exchange is to wake this thread.
+    fn next_batch(&self) -> Option<SealedBatch> {
+        let mut waiting = lock(&self.waiting);
+        let batch = waiting.queue.seal();
+        waiting.is_idle = batch.is_none();
+        batch
+    }
+
+    /// Writes a batch. Returns false where the thread ends.
+    fn write(&mut self, batch: SealedBatch) -> bool {
+        self.sequencer.begin(batch.index, Arc::clone(&batch.bytes));
         loop {
             match self.sequencer.step(&mut *self.log) {
                 Step::Acked => {
                     self.log_answers();
-                    if !self.answer(Ok(())) {
+                    if !self.answer(Ok(batch)) {
                         return false;
                     }
                     self.forget();
@@ -210,7 +249,7 @@ impl Sequencing {
                 Step::Idle => {}
                 Step::Waiting(text) => self.log_is_silent(text),
             }
-            // No batch is offered while one is under way; an exchange that is gone waits for none.
+            // An exchange that is gone waits for no batch.
             let waited = self.offers.recv_timeout(AGAIN);
             if matches!(waited, Err(RecvTimeoutError::Disconnected)) {
                 return false;
@@ -295,7 +334,7 @@ impl Sequencing {
         self.polls.1.elapsed() >= HUNG
     }
 
-    fn answer(&mut self, acked: Result<(), Fenced>) -> bool {
+    fn answer(&mut self, acked: Result<SealedBatch, Fenced>) -> bool {
         let is_sent = self.acks.send(acked).is_ok();
         self.wake();
         is_sent

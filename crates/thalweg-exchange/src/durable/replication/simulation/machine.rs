@@ -1,5 +1,6 @@
 //! A machine: its disk, and what runs there.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use thalweg_journal::SimDisk;
@@ -9,9 +10,10 @@ use super::world::SimLog;
 use crate::durable::exchange::Exchange;
 use crate::durable::published::Published;
 use crate::durable::record::Origin;
+use crate::durable::replication::batch::Pending;
 use crate::durable::replication::follower::{Faults, Follower, Read};
 use crate::durable::replication::halted::HaltReason;
-use crate::durable::replication::leading::{Fenced, Outlet};
+use crate::durable::replication::leading::{BatchQueue, Fenced, Outlet, SealedBatch};
 use crate::durable::replication::log::{CommandLog, WriteOutcome};
 use crate::durable::replication::sequencer::{Sequencer, Step};
 use crate::durable::simulation::options;
@@ -45,10 +47,12 @@ impl Recorder {
 }
 
 /// The place between an exchange and its sequencer.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Hand {
-    offered: Option<(u64, Arc<Vec<u8>>)>,
-    acked: Option<Result<(), Fenced>>,
+    queue: BatchQueue,
+    /// Batches of a faulty exchange, which were acknowledged before they are written.
+    early: VecDeque<SealedBatch>,
+    acked: VecDeque<Result<SealedBatch, Fenced>>,
 }
 
 #[derive(Debug)]
@@ -58,18 +62,25 @@ struct SimOutlet {
 }
 
 impl Outlet for SimOutlet {
-    fn offer(&mut self, index: u64, batch: Arc<Vec<u8>>) {
+    fn offer(&mut self, pending: &mut Pending) {
         let mut hand = self.hand.lock().expect("no panic");
-        hand.offered = Some((index, batch));
+        hand.queue.push(pending);
         // Some of them, once there are users: else no client sees more than that.
+        let index = hand.queue.index();
         if self.is_early && index >= 40 && index.is_multiple_of(4) {
-            hand.acked = Some(Ok(()));
+            let batch = hand.queue.seal().expect("something was offered");
+            hand.acked.push_back(Ok(batch.clone()));
+            hand.early.push_back(batch);
         }
     }
 
-    fn poll(&mut self) -> Result<bool, Fenced> {
-        let acked = self.hand.lock().expect("no panic").acked.take();
-        acked.map_or(Ok(false), |acked| acked.map(|()| true))
+    fn poll(&mut self) -> Result<Option<SealedBatch>, Fenced> {
+        self.hand
+            .lock()
+            .expect("no panic")
+            .acked
+            .pop_front()
+            .transpose()
     }
 }
 
@@ -80,36 +91,37 @@ pub(super) struct Primary {
     pub(super) sequencer: Sequencer,
     hand: Arc<Mutex<Hand>>,
     kept: super::super::kept::Kept,
-    /// A faulty exchange offers the next batch before the one before is written.
-    is_writing: bool,
+    /// The batch that is written, and whether a faulty exchange has acknowledged it.
+    under_way: Option<(SealedBatch, bool)>,
 }
 
 impl Primary {
     /// Makes at most one call to the log.
     pub(super) fn write(&mut self, log: &mut SimLog) {
         let mut hand = self.hand.lock().expect("no panic");
-        if !self.is_writing
-            && let Some((index, batch)) = hand.offered.take()
-        {
-            self.sequencer.begin(index, batch);
-            self.is_writing = true;
+        if self.under_way.is_none() {
+            let early = hand.early.pop_front().map(|batch| (batch, true));
+            self.under_way = early.or_else(|| Some((hand.queue.seal()?, false)));
+            if let Some((batch, _)) = &self.under_way {
+                self.sequencer.begin(batch.index, Arc::clone(&batch.bytes));
+            }
         }
         match self.sequencer.step(log) {
             Step::Idle => {
                 if log.beat(self.sequencer.claim()) == WriteOutcome::Fenced {
-                    hand.acked = Some(Err(Fenced));
+                    hand.acked.push_back(Err(Fenced));
                 }
             }
             Step::Acked => {
-                self.is_writing = false;
-                // The faulty one was acknowledged before.
-                hand.acked.get_or_insert(Ok(()));
+                if let Some((batch, false)) = self.under_way.take() {
+                    hand.acked.push_back(Ok(batch));
+                }
                 let (index, bytes) = self.sequencer.last();
                 if let Some(before) = self.kept.push(index, bytes) {
                     let _ = log.forget(self.sequencer.claim(), before);
                 }
             }
-            Step::Fenced => hand.acked = Some(Err(Fenced)),
+            Step::Fenced => hand.acked.push_back(Err(Fenced)),
             Step::Waiting(_) => {}
         }
     }
@@ -183,20 +195,20 @@ impl Machine {
         let Role::Follower(mut replica, _) = std::mem::replace(&mut self.role, Role::Down) else {
             return Ok(());
         };
-        let hand = Arc::<Mutex<Hand>>::default();
-        let outlet = SimOutlet {
-            hand: Arc::clone(&hand),
-            is_early: seeded == Some(Seeded::AcknowledgeUnwritten),
-        };
-        let mut kept = None;
-        let mut claimed = None;
-        replica.lead(|claim, newest, has_kept| {
-            (kept, claimed) = (Some(has_kept), Some(Sequencer::new(claim, newest)));
-            Ok(Box::new(outlet))
+        let mut parts = None;
+        replica.lead(|sequencer, queue, kept| {
+            let hand = Arc::new(Mutex::new(Hand {
+                queue,
+                early: VecDeque::new(),
+                acked: VecDeque::new(),
+            }));
+            parts = Some((sequencer, kept, Arc::clone(&hand)));
+            let is_early = seeded == Some(Seeded::AcknowledgeUnwritten);
+            Ok(Box::new(SimOutlet { hand, is_early }))
         })?;
         // Executed as a follower: no client is answered.
         let _ = self.recorder.take();
-        let (Some(kept), Some(sequencer)) = (kept, claimed) else {
+        let Some((sequencer, kept, hand)) = parts else {
             return Ok(());
         };
         self.role = Role::Primary(Box::new(Primary {
@@ -204,7 +216,7 @@ impl Machine {
             sequencer,
             hand,
             kept,
-            is_writing: false,
+            under_way: None,
         }));
         Ok(())
     }
