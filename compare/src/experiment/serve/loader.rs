@@ -84,22 +84,29 @@ impl Driver<'_> {
         }
     }
 
-    /// Sends the commands that are due, until a session has no room for its own.
+    /// Sends the commands that are due, until a session has no room for its own. Where several of a
+    /// session are due, since this thread had no core, they are sent together: a call for each would
+    /// keep it late, and its answers unread.
     fn send_due(&mut self, sessions: &mut [impl Line]) -> Result<(), String> {
-        while self.due_of(self.next) <= self.clock.ticks() {
-            let turn = (self.next % self.plan.scheduled as u64) as usize;
-            let session = &mut sessions[self.plan.saturating + turn];
+        let (now, first) = (self.clock.ticks(), self.next);
+        let scheduled = &mut sessions[self.plan.saturating..];
+        while self.due_of(self.next) <= now {
+            let session = &mut scheduled[(self.next % self.plan.scheduled as u64) as usize];
             if session.under_way() == IN_FLIGHT_MAX {
                 break;
             }
-            let due = self.due_of(self.next);
-            session.push(due);
+            session.push(self.due_of(self.next));
+            self.next += 1;
+        }
+        for session in scheduled {
             session.socket().flush()?;
+        }
+        let sent = self.clock.ticks();
+        for due in (first..self.next).map(|number| self.due_of(number)) {
             if due >= self.counts_from {
-                let late = self.clock.ticks().saturating_sub(due);
+                let late = sent.saturating_sub(due);
                 self.lateness_ns.record(self.clock.ns(late));
             }
-            self.next += 1;
         }
         Ok(())
     }

@@ -512,6 +512,7 @@ pub(super) mod tests {
 
     use thalweg_journal::{Fault, Lsn, Operation, Reader};
 
+    use super::super::batch::Batch;
     use super::super::belonging::{forget_log, log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
@@ -699,6 +700,29 @@ pub(super) mod tests {
         assert!(is_silent(&failed), "{failed}");
         let failed = first.close().expect_err("it stays so");
         assert!(is_silent(&failed), "{failed}");
+    }
+
+    #[test]
+    fn what_waits_is_written_though_the_owner_does_nothing_more() {
+        let log = SimLog::well();
+        let mut first = follow_to_the_end("first", &log);
+        add(&mut first, 1);
+        log.world().cut_off = Some("first".to_owned());
+        for uid in [2, 3] {
+            let taken = first.submit(Origin::Engine, &user(uid), 0);
+            taken.expect("it is taken");
+        }
+        log.world().cut_off = None;
+        loop {
+            let last = log.clone().find(u64::MAX).expect("it answers");
+            let last = last.expect("there was one").bytes;
+            match Batch::read(&last).expect("it is whole").end() {
+                3 => break,
+                _ => std::thread::yield_now(),
+            }
+        }
+        first.drain().expect("it is acknowledged");
+        first.close().expect("it ends in order");
     }
 
     #[test]
