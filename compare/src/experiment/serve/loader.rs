@@ -102,7 +102,8 @@ impl Driver<'_> {
             session.socket().flush()?;
         }
         let sent = self.clock.ticks();
-        for due in (first..self.next).map(|number| self.due_of(number)) {
+        for number in first..self.next {
+            let due = self.due_of(number);
             if due >= self.counts_from {
                 let late = sent.saturating_sub(due);
                 self.lateness_ns.record(self.clock.ns(late));
