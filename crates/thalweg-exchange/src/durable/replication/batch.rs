@@ -271,10 +271,10 @@ impl Pending {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const HEAD: BatchHead = BatchHead {
+    pub(in super::super) const HEAD: BatchHead = BatchHead {
         epoch: 1,
         index: 10,
         previous: 3,
@@ -282,9 +282,10 @@ mod tests {
         time: 5,
     };
 
-    fn sealed(records: &[&[u8]]) -> (Vec<u8>, Pending) {
+    /// Returns a batch of records, and what is left of them.
+    pub(in super::super) fn sealed<R: AsRef<[u8]>>(records: &[R]) -> (Vec<u8>, Pending) {
         let mut pending = Pending::default();
-        for record in records {
+        for record in records.iter().map(AsRef::as_ref) {
             pending.push_with(record.len(), |out| out.copy_from_slice(record));
             pending.note_executed(HEAD.digest);
         }
@@ -293,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_read_as_it_was_sealed() {
-        let (bytes, pending) = sealed(&[b"one", b"", b"three"]);
+        let (bytes, pending) = sealed(&[&b"one"[..], b"", b"three"]);
         assert_eq!((bytes.len(), pending.digest()), (HEAD_BYTES + 20, None));
         assert_eq!(HEAD_BYTES, 56);
         let batch = Batch::read(&bytes).expect("it is whole");
@@ -305,7 +306,7 @@ mod tests {
     #[test]
     fn a_batch_ends_before_it_is_too_long_and_has_one_record_at_least() {
         let long = vec![7; BATCH_BYTES - 10];
-        let (bytes, mut pending) = sealed(&[&long, &long, b"x"]);
+        let (bytes, mut pending) = sealed(&[&long[..], &long, b"x"]);
         assert_eq!(Batch::read(&bytes).expect("whole").count, 1);
         let (bytes, _, end) = pending.seal(HEAD);
         let batch = Batch::read(&bytes).expect("whole");

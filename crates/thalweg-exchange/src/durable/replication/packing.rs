@@ -209,28 +209,17 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::super::batch::{Batch, BatchError, BatchHead, Pending, RECORD_BYTES_MAX, pack};
-
-    const HEAD: BatchHead = BatchHead {
-        epoch: 1,
-        index: 10,
-        previous: 3,
-        digest: 4,
-        time: 5,
-    };
+    use super::super::batch::tests::{HEAD, sealed};
+    use super::super::batch::{Batch, BatchError, RECORD_BYTES_MAX, pack};
 
     /// Packs a batch of these records, and asserts that it is read as it was sealed.
-    fn stored(records: &[Vec<u8>]) -> Vec<u8> {
-        let mut pending = Pending::default();
-        for record in records {
-            pending.push_with(record.len(), |out| out.copy_from_slice(record));
-            pending.note_executed(HEAD.digest);
-        }
-        let (plain, checksum, _) = pending.seal(HEAD);
-        let plain = Arc::new(plain);
+    fn stored<R: AsRef<[u8]>>(records: &[R]) -> Vec<u8> {
+        let plain = Arc::new(sealed(records).0);
         let stored = pack(&plain);
         let batch = Batch::read(&stored).expect("it is whole");
+        let checksum = Batch::read(&plain).expect("it is whole").checksum;
         assert_eq!((batch.head, batch.checksum), (HEAD, checksum));
+        let records = records.iter().map(AsRef::as_ref);
         assert!(batch.records().eq(records), "other records");
         match stored[0] {
             2 => assert!(stored.len() < plain.len(), "it is no shorter"),
@@ -240,13 +229,12 @@ mod tests {
     }
 
     fn small() -> Vec<u8> {
-        let records: [&[u8]; 4] = [
-            b"abcdefgh\0\0\0\0z",
+        stored(&[
+            &b"abcdefgh\0\0\0\0z"[..],
             b"abcdefgX\0\0\0\0z",
             &[0; 77],
             b"abcdefgX\0\0\0\0y",
-        ];
-        stored(&records.map(<[u8]>::to_vec))
+        ])
     }
 
     #[test]
@@ -329,8 +317,8 @@ mod tests {
         assert_eq!(Batch::read(&longer).expect_err("too long"), LENGTHS);
         assert_eq!(stored(&[vec![0; RECORD_BYTES_MAX + 1]])[0], 1);
         assert_eq!(stored(&[vec![7; RECORD_BYTES_MAX]])[0], 1);
-        assert_eq!(stored(&vec![Vec::new(); 1_000]).len(), 64 + 1_000);
-        assert_eq!(stored(&[Vec::new()])[0], 1);
+        assert_eq!(stored(&[b""; 1_000]).len(), 64 + 1_000);
+        assert_eq!(stored(&[b""])[0], 1);
     }
 
     proptest! {
