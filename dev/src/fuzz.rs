@@ -12,13 +12,14 @@ use crate::plan::Outcome;
 use crate::testing::rustflags;
 use crate::workspace::{Workspace, host_of};
 
-const TARGETS: [&str; 9] = [
+const TARGETS: [&str; 10] = [
     "codec",
     "decimal",
     "engine",
     "hash",
     "journal_block",
     "journal_recovery",
+    "packed_batch",
     "session",
     "state",
     "streams",

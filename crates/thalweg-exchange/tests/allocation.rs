@@ -9,12 +9,13 @@ use thalweg_exchange::codec::{
     OutcomeHead, decode_command_into, decode_message, decode_outcome, encode_command,
     encode_message, encode_outcome,
 };
+use thalweg_exchange::durable::replication::{Batch, BatchError};
 use thalweg_exchange::market::{Builder, Epoch, MarketOptions};
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
     OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
 };
-use thalweg_testkit::counting::{held, so_far};
+use thalweg_testkit::counting::{calls, held, so_far};
 use thalweg_testkit::{Random, shared};
 
 use self::recording::recorded;
@@ -257,6 +258,21 @@ fn frequent_frames_are_written_and_read_without_allocation() {
         calls += so_far() - before;
     }
     assert_eq!(calls, 0);
+}
+
+#[test]
+fn a_packed_batch_that_seems_to_be_long_is_refused_before_memory_is_taken() {
+    // Its head, the length of its records, and one byte: for 64 bytes at most.
+    let mut batch = [&[2][..], &[0; 55 + 8 + 1]].concat();
+    for length in [65, 320 << 10, u64::from(u32::MAX), u64::MAX] {
+        batch[56..64].copy_from_slice(&length.to_le_bytes());
+        let mut refused = None;
+        assert_eq!(calls(|| refused = Batch::read(&batch).err()), 0);
+        assert!(
+            matches!(refused, Some(BatchError::Packed(_))),
+            "{refused:?}"
+        );
+    }
 }
 
 /// Stop orders of futures that go with their owner's session are in more sets than any others.

@@ -6,6 +6,7 @@ pub(crate) use crate::book::plain;
 mod engine;
 mod frames;
 mod language;
+mod packed;
 pub(crate) use crate::session::samples;
 mod seeds;
 mod session;
@@ -20,9 +21,10 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 /// The target's name, what it checks, and an input to begin with.
 type Target = (&'static str, fn(&[u8], bool), fn() -> Vec<u8>);
 
-const TARGETS: [Target; 5] = [
+const TARGETS: [Target; 6] = [
     ("codec", frames::check, seeds::frames),
     ("engine", engine::check, seeds::orders),
+    ("packed_batch", packed::check, seeds::packed_batch),
     ("session", session::check, seeds::sessions),
     ("state", state::check, seeds::states),
     ("streams", streams::check, seeds::lines),

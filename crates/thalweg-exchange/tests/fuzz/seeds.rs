@@ -8,11 +8,25 @@ use thalweg_exchange::{
 };
 
 use super::language::{Words, setup};
+use super::packed::{HEAD_BYTES, packed};
 use super::samples::{client_frames, server_frames};
 
 /// Frames of every kind that a connection carries.
 pub(crate) fn sessions() -> Vec<u8> {
     [client_frames(), server_frames()].concat().concat()
+}
+
+/// A packed batch of records of three lengths, behind their number.
+pub(crate) fn packed_batch() -> Vec<u8> {
+    let record = |number: u8| {
+        [
+            vec![number, number / 2, 0, 9],
+            vec![0; 60 + number as usize % 3],
+        ]
+    };
+    let records: Vec<Vec<u8>> = (0..9).map(|number| record(number).concat()).collect();
+    let batch = packed(records.iter().map(Vec::as_slice));
+    [&[9], &batch[HEAD_BYTES..]].concat()
 }
 
 /// Frames of many kinds, one after another.

@@ -1,18 +1,26 @@
 //! A batch of the command log: a head, and records as the journal has them.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use thalweg_hash::xxh64;
 use thiserror::Error;
 use zerocopy::little_endian::{I64, U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-/// The version of batches, at byte 0.
-pub const BATCH_VERSION: u16 = 1;
+use super::packing::{LENGTH_BYTES, pack_records, split_record, unpack_records};
+
+/// The version of packed batches, at byte 0.
+pub const BATCH_VERSION: u16 = 2;
+/// The version of batches whose records are as the journal has them.
+const PLAIN_VERSION: u16 = 1;
 /// Bytes of records up to which a batch collects commands.
 pub const BATCH_BYTES: usize = 256 << 10;
 /// The longest record that is replicated: every journal takes it, whose blocks have 320 KiB.
 pub const RECORD_BYTES_MAX: usize = 319 << 10;
+/// The most bytes of records that a batch has: above [`BATCH_BYTES`] where it has one of them.
+const RECORDS_BYTES_MAX: usize = LENGTH_BYTES + RECORD_BYTES_MAX;
 
 /// The head of a batch, little-endian.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -32,12 +40,11 @@ struct BatchForm {
     digest: U64,
     /// The writer's clock when it sealed the batch, in milliseconds since 1970; for people.
     time: I64,
-    /// The XXH64 of the fields above, seeded by that of the records.
+    /// The XXH64 of the fields above, in the plain form, seeded by that of the records.
     checksum: U64,
 }
 
 const HEAD_BYTES: usize = size_of::<BatchForm>();
-const LENGTH_BYTES: usize = size_of::<U32>();
 
 /// The fields of a batch that its writer chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,11 +74,14 @@ pub enum BatchError {
         bytes: usize,
     },
     /// The version is not known here.
-    #[error("its version is {version}, only {BATCH_VERSION} is known")]
+    #[error("its version is {version}, only {PLAIN_VERSION} and {BATCH_VERSION} are known")]
     Version {
         /// The version.
         version: u16,
     },
+    /// Its records are not packed as a writer packs them.
+    #[error("it cannot be unpacked: {0}")]
+    Packed(&'static str),
     /// The checksum is not that of the bytes.
     #[error("its checksum is {found:016x}, its bytes have {expected:016x}")]
     Checksum {
@@ -86,7 +96,7 @@ pub enum BatchError {
 }
 
 /// A batch that was read and is whole.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Batch<'b> {
     /// The fields that its writer has chosen.
     pub head: BatchHead,
@@ -94,7 +104,7 @@ pub struct Batch<'b> {
     pub count: u64,
     /// Its checksum.
     pub checksum: u64,
-    records: &'b [u8],
+    records: Cow<'b, [u8]>,
 }
 
 fn checksum_of(head: &[u8], records: &[u8]) -> u64 {
@@ -102,18 +112,24 @@ fn checksum_of(head: &[u8], records: &[u8]) -> u64 {
 }
 
 impl<'b> Batch<'b> {
-    /// Reads a batch.
+    /// Reads a batch. A packed one is unpacked into memory of its own: at most 320 KiB, and 64
+    /// times its bytes.
     ///
     /// # Errors
     /// The bytes are those of no batch, or damaged.
     pub fn read(bytes: &'b [u8]) -> Result<Self, BatchError> {
         let too_short = BatchError::TooShort { bytes: bytes.len() };
-        let (form, records) = BatchForm::ref_from_prefix(bytes).map_err(|_| too_short)?;
-        let version = form.version.get();
-        if version != BATCH_VERSION {
-            return Err(BatchError::Version { version });
-        }
-        let expected = checksum_of(form.as_bytes(), records);
+        let (mut form, rest) = BatchForm::read_from_prefix(bytes).map_err(|_| too_short)?;
+        let records = match form.version.get() {
+            PLAIN_VERSION => Cow::Borrowed(rest),
+            BATCH_VERSION => {
+                let unpacked = unpack_records(rest, RECORDS_BYTES_MAX);
+                Cow::Owned(unpacked.map_err(BatchError::Packed)?)
+            }
+            version => return Err(BatchError::Version { version }),
+        };
+        form.version = U16::new(PLAIN_VERSION);
+        let expected = checksum_of(form.as_bytes(), &records);
         let found = form.checksum.get();
         if found != expected {
             return Err(BatchError::Checksum { found, expected });
@@ -135,7 +151,7 @@ impl<'b> Batch<'b> {
             count += 1;
             bytes += LENGTH_BYTES + record.len();
         }
-        let is_whole = count == batch.count && bytes == records.len() && count > 0;
+        let is_whole = count == batch.count && bytes == batch.records.len() && count > 0;
         let fits = batch.head.index.checked_add(count).is_some();
         match is_whole && fits && form.reserved.get() == 0 {
             true => Ok(batch),
@@ -150,8 +166,8 @@ impl<'b> Batch<'b> {
     }
 
     /// Returns its records in order, as the journal has them.
-    pub fn records(&self) -> impl Iterator<Item = &'b [u8]> {
-        let mut rest = self.records;
+    pub fn records(&self) -> impl Iterator<Item = &[u8]> {
+        let mut rest = &self.records[..];
         std::iter::from_fn(move || {
             let (record, others) = split_record(rest)?;
             rest = others;
@@ -160,11 +176,27 @@ impl<'b> Batch<'b> {
     }
 }
 
-/// Splits the first record off, if there is a whole one.
-pub(super) fn split_record(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = U32::read_from_prefix(bytes).ok()?;
-    let length = usize::try_from(length.get()).ok()?;
-    rest.split_at_checked(length)
+/// Returns the number of the command after the last of a batch, as its head says: that is not
+/// checked.
+pub(super) fn end_of(bytes: &[u8]) -> Option<u64> {
+    let (form, _) = BatchForm::ref_from_prefix(bytes).ok()?;
+    form.index.get().checked_add(form.count.get().into())
+}
+
+/// Returns the packed form of a plain batch, or that one where it is no longer.
+#[must_use]
+pub fn pack(batch: &Arc<Vec<u8>>) -> Arc<Vec<u8>> {
+    packed(batch).map_or_else(|| Arc::clone(batch), Arc::new)
+}
+
+fn packed(batch: &[u8]) -> Option<Vec<u8>> {
+    let (head, records) = batch.split_at_checked(HEAD_BYTES)?;
+    let rest = head.strip_prefix(&PLAIN_VERSION.to_le_bytes())?;
+    if records.len() > RECORDS_BYTES_MAX {
+        return None;
+    }
+    let packed = pack_records(records)?;
+    Some([&BATCH_VERSION.to_le_bytes()[..], rest, &packed].concat())
 }
 
 /// Executed commands that are in no batch yet: their records, and the digest before each.
@@ -218,7 +250,7 @@ impl Pending {
         }
         let end = self.bytes.len() - rest.len();
         let mut form = BatchForm {
-            version: U16::new(BATCH_VERSION),
+            version: U16::new(PLAIN_VERSION),
             reserved: U16::ZERO,
             count: U32::new(count),
             epoch: U64::new(head.epoch),
@@ -239,10 +271,10 @@ impl Pending {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    const HEAD: BatchHead = BatchHead {
+    pub(in super::super) const HEAD: BatchHead = BatchHead {
         epoch: 1,
         index: 10,
         previous: 3,
@@ -250,9 +282,10 @@ mod tests {
         time: 5,
     };
 
-    fn sealed(records: &[&[u8]]) -> (Vec<u8>, Pending) {
+    /// Returns a batch of records, and what is left of them.
+    pub(in super::super) fn sealed<R: AsRef<[u8]>>(records: &[R]) -> (Vec<u8>, Pending) {
         let mut pending = Pending::default();
-        for record in records {
+        for record in records.iter().map(AsRef::as_ref) {
             pending.push_with(record.len(), |out| out.copy_from_slice(record));
             pending.note_executed(HEAD.digest);
         }
@@ -261,7 +294,7 @@ mod tests {
 
     #[test]
     fn a_batch_is_read_as_it_was_sealed() {
-        let (bytes, pending) = sealed(&[b"one", b"", b"three"]);
+        let (bytes, pending) = sealed(&[&b"one"[..], b"", b"three"]);
         assert_eq!((bytes.len(), pending.digest()), (HEAD_BYTES + 20, None));
         assert_eq!(HEAD_BYTES, 56);
         let batch = Batch::read(&bytes).expect("it is whole");
@@ -273,7 +306,7 @@ mod tests {
     #[test]
     fn a_batch_ends_before_it_is_too_long_and_has_one_record_at_least() {
         let long = vec![7; BATCH_BYTES - 10];
-        let (bytes, mut pending) = sealed(&[&long, &long, b"x"]);
+        let (bytes, mut pending) = sealed(&[&long[..], &long, b"x"]);
         assert_eq!(Batch::read(&bytes).expect("whole").count, 1);
         let (bytes, _, end) = pending.seal(HEAD);
         let batch = Batch::read(&bytes).expect("whole");
@@ -294,8 +327,8 @@ mod tests {
             assert!(refused(&bytes).starts_with("its checksum is"), "byte {at}");
         }
         let mut bytes = good.clone();
-        bytes[0] = 2;
-        assert_eq!(refused(&bytes), "its version is 2, only 1 is known");
+        bytes[0] = 3;
+        assert_eq!(refused(&bytes), "its version is 3, only 1 and 2 are known");
         let text = "its records do not end where it does";
         let resealed = |change: fn(&mut BatchForm), cut: usize| {
             let mut bytes = good[..good.len() - cut].to_vec();

@@ -13,7 +13,8 @@
 //!    takes commands ([`Follower`]).
 //! 3. *Acknowledgement.* A command is answered when the log has it on a majority of disks. Only
 //!    then it is journaled, so each journal is a prefix of the log.
-//! 4. *One batch under way.* What arrives meanwhile is the next batch ([`Sequencer`]).
+//! 4. *One batch under way.* What arrives meanwhile is the next batch ([`Sequencer`]); the log has
+//!    it in its [packed form](pack()).
 //! 5. *A chain.* A [`Batch`] holds the checksum of the one before, and the digest of all commands
 //!    before and of what came of them. A replica halts at the first difference, and says where
 //!    ([`HaltReason`]).
@@ -33,12 +34,15 @@ mod halted;
 mod kept;
 pub(in crate::durable) mod leading;
 pub(in crate::durable) mod log;
+mod packing;
 mod sequencer;
 mod sequencing;
 #[cfg(test)]
 mod simulation;
 
-pub use self::batch::{BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX};
+pub use self::batch::{
+    BATCH_BYTES, BATCH_VERSION, Batch, BatchError, BatchHead, RECORD_BYTES_MAX, pack,
+};
 pub use self::belonging::{LOG_FILE, forget_log, log_of, note_log};
 pub use self::follower::{Follower, PollOutcome};
 pub use self::following::{FollowOptions, FollowOutcome, Following, LogStatus, ReplicaStats};

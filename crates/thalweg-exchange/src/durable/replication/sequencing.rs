@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::batch::Pending;
+use super::batch::{Pending, pack};
 use super::kept::Kept;
 use super::leading::{BatchQueue, Fenced, Outlet, SealedBatch, Trouble};
 use super::log::{CommandLog, WriteOutcome};
@@ -231,7 +231,7 @@ impl Sequencing {
 
     /// Writes a batch. Returns false where the thread ends.
     fn write(&mut self, batch: SealedBatch) -> bool {
-        self.sequencer.begin(batch.index, Arc::clone(&batch.bytes));
+        self.sequencer.begin(batch.index, pack(&batch.bytes));
         loop {
             match self.sequencer.step(&mut *self.log) {
                 Step::Acked => {

@@ -10,9 +10,10 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 use super::{CHUNK_BYTES_MAX, ChunkForm, Copied, CopyError, HeadForm, check_fields};
 use crate::durable::exchange::Exchange;
 use crate::durable::options::Options;
-use crate::durable::replication::batch::{Batch, split_record};
+use crate::durable::replication::batch::Batch;
 use crate::durable::replication::follower::Follower;
 use crate::durable::replication::log::{CommandLog, LogError};
+use crate::durable::replication::packing::split_record;
 use crate::durable::snapshots::{Part, SnapshotHeader, whole_header};
 
 /// How long a log that does not answer is asked again when a copy is checked.

@@ -10,7 +10,7 @@ use super::world::SimLog;
 use crate::durable::exchange::Exchange;
 use crate::durable::published::Published;
 use crate::durable::record::Origin;
-use crate::durable::replication::batch::Pending;
+use crate::durable::replication::batch::{Pending, pack};
 use crate::durable::replication::follower::{Faults, Follower, Read};
 use crate::durable::replication::halted::HaltReason;
 use crate::durable::replication::leading::{BatchQueue, Fenced, Outlet, SealedBatch};
@@ -20,7 +20,7 @@ use crate::durable::simulation::options;
 use crate::result_code::ResultCode;
 
 /// Bytes of batches that the log keeps.
-const KEPT_BYTES: usize = 8 << 10;
+const KEPT_BYTES: usize = 5 << 10;
 
 /// An outcome that a replica has published.
 pub(super) type Outcome = (u64, Origin, ResultCode);
@@ -103,7 +103,12 @@ impl Primary {
             let early = hand.early.pop_front().map(|batch| (batch, true));
             self.under_way = early.or_else(|| Some((hand.queue.seal()?, false)));
             if let Some((batch, _)) = &self.under_way {
-                self.sequencer.begin(batch.index, Arc::clone(&batch.bytes));
+                // Every second writer is of a version that packs nothing.
+                let bytes = match self.sequencer.claim().epoch % 2 {
+                    0 => Arc::clone(&batch.bytes),
+                    _ => pack(&batch.bytes),
+                };
+                self.sequencer.begin(batch.index, bytes);
             }
         }
         match self.sequencer.step(log) {

@@ -22,12 +22,12 @@ use std::thread;
 use run::{Counts, run, run_unobserved};
 pub(super) use world::SimLog;
 
-/// In the tests that always run: all seeded faults but one are found by the first 15. `cargo dev
+/// In the tests that always run: all seeded faults but one are found by the first 82. `cargo dev
 /// soak` has 10,000.
 const SEEDS: u64 = 400;
 /// Runs that a seeded fault has to be found in.
 const RUNS_FOR_FAULT: u64 = 1_500;
-/// Where the search for a fault begins that one run of some 800 finds: 36 runs before.
+/// Where the search for a fault begins that one run of some 800 finds: 35 runs before.
 const RARE_FROM: u64 = 800;
 
 /// A fault of the replicas or of the log.

@@ -14,6 +14,7 @@ use super::world::SimLog;
 use crate::command::Command;
 use crate::durable::error::SubmitError;
 use crate::durable::record::Origin;
+use crate::durable::replication::batch::BATCH_VERSION;
 use crate::durable::replication::halted::HaltReason;
 use crate::durable::simulation::model::origin;
 use crate::durable::simulation::{Verdict, counts, must, traffic};
@@ -37,6 +38,8 @@ counts! {
     unknown: "unknown outcomes",
     late_writes: "late writes",
     forgotten: "batches given up",
+    packed: "packed batches",
+    plain: "plain batches",
     crashes: "crashes",
     pauses: "pauses",
     repeated: "repeated answers",
@@ -114,6 +117,11 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Counts, String> {
     run.counts.unknown = world.unknown;
     run.counts.late_writes = world.late_writes;
     run.counts.forgotten = world.forgotten;
+    for seen in world.history.values() {
+        let is_packed = seen.bytes[..2] == BATCH_VERSION.to_le_bytes();
+        run.counts.packed += u64::from(is_packed);
+        run.counts.plain += u64::from(!is_packed);
+    }
     run.counts.answered = run.observer.answers.len() as u64;
     Ok(run.counts)
 }
