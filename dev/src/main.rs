@@ -11,6 +11,7 @@ mod clients;
 mod counts;
 #[cfg(test)]
 mod dependencies;
+mod failures;
 mod fuzz;
 mod gate;
 mod linted;

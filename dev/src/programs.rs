@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::{io, thread};
 
+use crate::failures::failures;
 use crate::workspace::{Tally, Workspace, ended, lock};
 
 /// How many programs run at a time; each has a thread for each core.
@@ -156,7 +157,8 @@ fn run_alone(workspace: &Workspace, job: &mut Command) -> Result<u64, String> {
     said.lines().for_each(|line| tally.see(line));
     let said = said.trim_end();
     workspace.say(format_args!("     Running {}\n{said}", program.display()))?;
-    ended(job, Ok(status)).map(|()| tally.passed)
+    let ended = ended(job, Ok(status)).map(|()| tally.passed);
+    ended.map_err(|why| why + &failures(said))
 }
 
 #[cfg(test)]
@@ -188,5 +190,23 @@ mod tests {
         assert_eq!(read(r#"{"reason":"build-finished"}"#), None);
         let other = message(true, "\"/t/suite-1\"").replace("manifest_path", "manifest");
         assert!(Program::read(&other).is_err());
+    }
+
+    #[test]
+    fn a_program_that_fails_says_which_test_failed() {
+        let workspace = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR")));
+        let workspace = workspace.expect("this package is in it");
+        // Its output, with a test that seems to fail, is kept out of ours.
+        let log = workspace.target.join("tests/a_program_that_fails.log");
+        let workspace = workspace.logging_to(&log).expect("a log");
+        let mut job = workspace.command("false");
+        assert_eq!(
+            run_alone(&workspace, &mut job),
+            Err("`false`: exit status: 1".to_owned())
+        );
+        let mut job = workspace.command("sh");
+        job.args(["-c", "echo 'test a ... FAILED'; exit 1"]);
+        let why = run_alone(&workspace, &mut job).expect_err("it ends with 1");
+        assert!(why.ends_with("`: exit status: 1\n  a"), "{why}");
     }
 }

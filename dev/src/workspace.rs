@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, fmt, fs};
+use std::{env, fmt, fs, iter};
+
+use crate::failures::failures;
 
 /// The workspace that `cargo dev` was called in.
 pub(crate) struct Workspace {
@@ -128,12 +130,16 @@ impl Workspace {
         filter: &[&str],
     ) -> Result<Tally, String> {
         self.compile(command().arg("--no-run"))?;
-        let mut tally = Tally::default();
+        let (mut tally, mut said) = (Tally::default(), String::new());
         let mut command = command();
         command
             .arg("--")
             .args(filter.iter().filter(|name| !name.is_empty()));
-        self.run_watched(&mut command, |line| tally.see(line))?;
+        let watched = self.run_watched(&mut command, |line| {
+            tally.see(line);
+            said.extend([line, "\n"]);
+        });
+        watched.map_err(|why| why + &failures(&said))?;
         if tally.passed == 0 {
             return Err("no test ran".to_owned());
         }
@@ -273,11 +279,9 @@ fn say(command: &Command, what: &str) -> String {
         .file_name()
         .unwrap_or(program.as_os_str())
         .to_string_lossy();
-    let args: Vec<_> = command
-        .get_args()
-        .map(|arg| arg.to_string_lossy())
-        .collect();
-    format!("`{name} {}`: {what}", args.join(" "))
+    let args = command.get_args().map(|arg| arg.to_string_lossy());
+    let words: Vec<_> = iter::once(name).chain(args).collect();
+    format!("`{}`: {what}", words.join(" "))
 }
 
 /// Tests that ran.
@@ -354,7 +358,7 @@ mod tests {
         let workspace = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
         let error = workspace.run(&mut workspace.command("no-such-program"));
         let error = error.unwrap_err();
-        assert!(error.starts_with("`no-such-program `: "), "{error}");
+        assert!(error.starts_with("`no-such-program`: "), "{error}");
         let mut command = workspace.cargo("no-such-command -q");
         let error = workspace.run(command.stderr(Stdio::null())).unwrap_err();
         assert!(

@@ -81,6 +81,10 @@ const RAN_MIN: f64 = 0.5;
 const WITHOUT_EVENTS: &str = "time. cpu. processes. host. fault.m";
 const OF_SAMPLES: &str = "spin. yield. fault.cpu call.cpu futex.cpu disk.cpu poll.busy";
 
+/// The figures of the schedule: without events, some are absent, and all if there was no look.
+const SCHEDULE: &str = "state.running state.waiting state.blocked threads.busy run.wait_peers \
+                        host.wait_others switch.run_us";
+
 const SWITCH: &str = "PERF_RECORD_SWITCH";
 
 /// A thread is busy if it was running or runnable for this share of its life.
@@ -444,7 +448,9 @@ impl Collector<'_> {
             ("state.blocked", 1.0 - busy),
             ("threads.busy", threads),
         ] {
-            self.sampled(name, value, "/proc/*/task/*/stat");
+            if waits.rounds > 0 {
+                self.sampled(name, value, "/proc/*/task/*/stat");
+            }
         }
         let times = |thread: &Thread| (thread.ran_ns as f64, thread.waited_ns as f64);
         let times = self.all_threads().map(|(_, thread)| times(thread));
@@ -468,12 +474,7 @@ impl Collector<'_> {
             let run_us = self.cpu_s * 1e6 / (voluntary + involuntary).max(1.0);
             self.put("switch.run_us", run_us, "wait4");
         }
-        for name in [
-            "state.waiting",
-            "run.wait_peers",
-            "host.wait_others",
-            "switch.run_us",
-        ] {
+        for name in SCHEDULE.split(' ') {
             self.evidence.lack(name, why);
         }
     }
@@ -700,6 +701,23 @@ impl Collector<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::watch::Options;
+
+    /// A program that ended before the first look at it was blocked for all of its time.
+    #[test]
+    fn without_a_look_no_state_is_known() {
+        let own = std::process::id().cast_signed();
+        let options = Options {
+            events: false,
+            ..Options::default()
+        };
+        let mut watch = Watch::begin(&[(own, own)], &options);
+        watch.end();
+        let evidence = evidence(&mut watch, None);
+        for name in ["state.running", "state.blocked", "threads.busy"] {
+            assert_eq!(evidence.value(name), None, "{name}");
+        }
+    }
 
     /// 2,700 processes that `xargs` started in 5 s, as a user without kernel stacks sees them: the
     /// system share was 0.20, where kernel stacks have 0.70.

@@ -59,6 +59,8 @@ pub(crate) enum What {
     },
     /// The kernel had no room for this number of records.
     Lost(u64),
+    /// No record: `/proc` showed that the thread is blocked.
+    SeenBlocked,
 }
 
 /// A part of a program's memory that holds code.

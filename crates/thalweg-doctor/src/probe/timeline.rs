@@ -1,5 +1,6 @@
 //! Records which threads ran, waited and were blocked, and when.
 
+use crate::probe::gap::Gap;
 use crate::probe::procfs::Scheduled;
 use crate::probe::record::{Event, What};
 use crate::probe::totals::{Sums, Totals, repeat};
@@ -59,6 +60,8 @@ pub(crate) struct Timeline {
     pub(crate) sleeps_per_ns: f64,
     /// The time since which all threads are blocked, if they are.
     pub(crate) idle_since_ns: Option<u64>,
+    /// The time up to which records were lost.
+    lost_ns: Option<u64>,
     gap: Gap,
     cores: Vec<Core>,
     /// By the owner of a core: the number of cores, and of threads of the program that wait there.
@@ -113,12 +116,8 @@ impl Thread {
 
     /// Sets what the kernel counts of it, where switches are not recorded. What it counted before
     /// the observation is left out.
-    pub(crate) fn account(&mut self, now: Scheduled, is_first: bool) {
-        let before = *self.scheduled.get_or_insert(match is_first {
-            true => now,
-            false => Scheduled::default(),
-        });
-        let since = now.since(before);
+    pub(crate) fn account(&mut self, now: Scheduled) {
+        let since = now.since(self.scheduled.unwrap_or_default());
         (self.ran_ns, self.waited_ns, self.blocks) = (since.ran_ns, since.waited_ns, since.runs);
     }
 
@@ -127,6 +126,11 @@ impl Thread {
         let more_ns = now.waited_ns.saturating_sub(self.waited_ns);
         let before_ns = *self.counted_before_ns.get_or_insert(more_ns);
         self.unseen_ns = more_ns.saturating_sub(before_ns);
+    }
+
+    /// Begins the observation of a thread where switches are not recorded.
+    pub(crate) fn begin_account(&mut self, now: Option<Scheduled>) {
+        self.scheduled = now;
     }
 
     fn lived_ns(&self) -> [u64; 3] {
@@ -174,41 +178,6 @@ impl Thread {
 
 /// The upper limit on the duration of a switch between two threads: 2 to 5 µs (Zen 4, KVM).
 const SWITCH_NS: u64 = 10_000;
-
-/// The minimum share of a window that must remain after the cost of its records is subtracted.
-const LEFT_MIN: f64 = 0.3;
-
-/// The window that a gap follows, and the gap.
-#[derive(Debug, Default)]
-struct Gap {
-    window_from_ns: u64,
-    before: Totals,
-    since_ns: Option<u64>,
-    /// The time since which all threads were blocked when it began, if they were.
-    idle_since_ns: Option<u64>,
-    /// The number of threads when it began.
-    threads: usize,
-    /// The time that the records of the window cost the program.
-    cost_ns: f64,
-    total_ns: u64,
-}
-
-impl Gap {
-    /// Returns the factor by which events are more frequent while they are not recorded: the
-    /// records lengthen the window by their cost, divided by the number of threads that run at
-    /// once.
-    fn often(&self, totals: &Totals, window_ns: u64) -> f64 {
-        let ran_ns = totals.all.ran_ns - self.before.all.ran_ns;
-        let window_ns = window_ns as f64;
-        let at_once = (ran_ns as f64 / window_ns).max(1.0);
-        let left = 1.0 - self.cost_ns / at_once / window_ns;
-        1.0 / left.max(LEFT_MIN)
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        self.since_ns.is_some()
-    }
-}
 
 impl Timeline {
     pub(crate) fn new(from_ns: u64, whole_machine: bool) -> Timeline {
@@ -310,7 +279,11 @@ impl Timeline {
         self.advance(event.time_ns);
         let (pid, tid, core) = (event.pid, event.tid, event.core as usize);
         match &event.what {
-            What::In | What::Out { .. } | What::Woken { .. } | What::Sampled(_)
+            What::In
+            | What::Out { .. }
+            | What::Woken { .. }
+            | What::Sampled(_)
+            | What::SeenBlocked
                 if self.gap.is_open() => {}
             What::In => self.switched_in(pid, tid, core, span),
             What::Out { preempted } => self.switched_out(pid, tid, core, *preempted, span),
@@ -332,7 +305,11 @@ impl Timeline {
             What::Sampled(_) if self.ours(pid, tid) && !self.runs(tid) => {
                 self.switched_in(pid, tid, core, span);
             }
-            What::Lost(records) => self.totals.lost += records,
+            What::Lost(records) => {
+                self.totals.lost += records;
+                self.lost_ns = Some(event.time_ns);
+            }
+            What::SeenBlocked => self.seen_blocked(tid, span),
             _ => {}
         }
     }
@@ -446,12 +423,36 @@ impl Timeline {
         }
     }
 
-    fn exited(&mut self, pid: i32, tid: i32, span: &mut impl FnMut(EndedSpan)) {
-        let core = self.threads[&tid].core;
+    /// Blocks a thread that was seen blocked, if the record of that may have been lost. The wait
+    /// began at an unknown time, up to that of the loss.
+    fn seen_blocked(&mut self, tid: i32, span: &mut impl FnMut(EndedSpan)) {
+        let thread = self.threads.get(&tid);
+        let runs = thread.filter(|it| it.state != State::Blocked && self.is_doubtful(it.since_ns));
+        let (Some(core), Some(lost_ns)) = (runs.map(|thread| thread.core), self.lost_ns) else {
+            return;
+        };
+        self.leave_core(tid, core, span);
+        if let Some(thread) = self.threads.get_mut(&tid) {
+            thread.since_ns = lost_ns;
+        }
+    }
+
+    /// Returns whether records were lost since this time: what has been so since then may have
+    /// changed in between.
+    pub(crate) fn is_doubtful(&self, since_ns: u64) -> bool {
+        self.lost_ns.is_some_and(|lost_ns| since_ns <= lost_ns)
+    }
+
+    fn leave_core(&mut self, tid: i32, core: usize, span: &mut impl FnMut(EndedSpan)) {
         if self.core(core).tid == tid {
             self.change(core, |core| (core.owner, core.tid) = (Owner::Nobody, 0));
         }
         self.set_state(tid, State::Blocked, core, span);
+    }
+
+    fn exited(&mut self, pid: i32, tid: i32, span: &mut impl FnMut(EndedSpan)) {
+        let core = self.threads[&tid].core;
+        self.leave_core(tid, core, span);
         if let Some(mut thread) = self.threads.remove(&tid) {
             thread.add(self.now_ns);
             thread.gone_ns = Some(self.now_ns);
@@ -752,6 +753,30 @@ mod tests {
             tid: 7,
             what,
         }
+    }
+
+    /// On a busy machine 190,000 records were lost, and a program that slept for 2 s was never seen
+    /// wholly blocked.
+    #[test]
+    fn a_thread_whose_switch_was_lost_is_blocked_once_it_is_seen_so() {
+        let mut timeline = Timeline::new(0, true);
+        timeline.adopt(7, 7, "a");
+        let mut apply = |time_ns, what| {
+            timeline.apply(&event(time_ns, what), &mut |_| {});
+            (timeline.is_idle(), timeline.threads[&7].since_ns)
+        };
+        assert_eq!(apply(10, What::In), (false, 10));
+        assert_eq!(apply(20, What::SeenBlocked), (false, 10), "none was lost");
+        assert_eq!(apply(30, What::Lost(5)), (false, 10));
+        assert_eq!(apply(40, What::SeenBlocked), (true, 30));
+        assert_eq!(apply(50, What::In), (false, 50));
+        assert_eq!(apply(60, What::SeenBlocked), (false, 50), "none since");
+        assert!(timeline.is_doubtful(30) && !timeline.is_doubtful(31));
+        assert_eq!(timeline.running(), 1, "the core was free");
+        timeline.apply(&event(70, What::Lost(1)), &mut |_| {});
+        timeline.begin_gap(80, 0.0, |_, _| None, &mut |_| {});
+        timeline.apply(&event(90, What::SeenBlocked), &mut |_| {});
+        assert_eq!(timeline.threads[&7].state, State::Running, "a gap");
     }
 
     /// The doctor's own time made a thread that computes look blocked, the more the busier the

@@ -90,7 +90,13 @@ pub(crate) fn adopt_children(timeline: &mut Timeline) {
         .flat_map(|&pid| descendants(pid))
         .collect::<BTreeSet<_>>()
     {
-        for tid in threads(pid) {
+        let tids = threads(pid);
+        for &tid in &tids {
+            // A first thread that has ended stays in the list while others run.
+            let is_over = tids.len() > 1 && tid == pid && state(pid, tid) == Some(State::Over);
+            if is_over {
+                continue;
+            }
             alive.insert(tid);
             if !timeline.threads.contains_key(&tid) {
                 timeline.adopt(pid, tid, &name(pid, tid));

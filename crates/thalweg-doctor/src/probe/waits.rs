@@ -4,6 +4,7 @@ use crate::probe::blocked::{self, Cause, Files, Seen, Wait};
 use crate::probe::futex::{FutexWords, Line, QueueId, Turn};
 use crate::probe::memory::{Frame, Memory};
 use crate::probe::procfs::{self, Scheduled};
+use crate::probe::record::{Event, What};
 use crate::probe::symbols::Symbols;
 use crate::probe::syscall::{self, Class};
 use crate::probe::timeline::{Thread, Timeline};
@@ -134,7 +135,7 @@ impl Waits {
             let looked_ns = now_ns();
             let scheduled = Scheduled::of(thread.pid, tid);
             match scheduled {
-                Some(scheduled) if by_state => thread.account(scheduled, self.rounds == 1),
+                Some(scheduled) if by_state => thread.account(scheduled),
                 Some(scheduled) if timed => thread.see_waits(scheduled),
                 _ => {}
             }
@@ -179,6 +180,23 @@ impl Waits {
             return;
         }
         self.take_by_state(blocked, running == 0.0, timeline);
+    }
+
+    /// Returns events for the threads that the last round found blocked, where records were lost:
+    /// those of their switches may be among them.
+    pub(crate) fn seen_blocked<'a>(
+        &'a self,
+        timeline: &'a Timeline,
+    ) -> impl Iterator<Item = Event> + 'a {
+        let looks = self.pending.iter();
+        let looks = looks.filter(|look| timeline.totals.lost > 0 && !look.woken);
+        looks.map(|look| Event {
+            time_ns: look.at_ns,
+            core: 0,
+            pid: 0,
+            tid: look.tid,
+            what: What::SeenBlocked,
+        })
     }
 
     /// Counts the samples of a round where no records follow; `idle` is whether no thread ran.
@@ -291,6 +309,11 @@ impl Waits {
         let threads = charged.clone().count() as f64;
         for (_, (look, looks)) in charged {
             let has_come = |due_ns| due_ns <= timeline.now_ns + EARLY_NS;
+            // Where records were lost meanwhile, it may have woken, and waited once more.
+            let is_known = !look
+                .since_ns
+                .is_some_and(|at_ns| timeline.is_doubtful(at_ns));
+            let first = first.filter(|_| is_known);
             let timed = first.map(|_| look.due_ns.is_some_and(has_come));
             self.charge(look, looks / threads, timed, timeline);
         }
@@ -301,6 +324,11 @@ impl Waits {
     pub(crate) fn interrupt(&mut self, timeline: &Timeline) {
         self.end_idle(None, timeline);
         self.pending.clear();
+    }
+
+    /// Returns the time of the last sample that the records have not reached.
+    pub(crate) fn last_look_ns(&self) -> Option<u64> {
+        self.pending.back().map(|look| look.at_ns)
     }
 
     /// Drops the samples of the current blocked span, because it is no longer known when no thread
@@ -644,6 +672,32 @@ mod tests {
         );
         assert_eq!(ended(None, None, Some(1)), 0.0);
         assert_eq!(ended(Some(8_000_000), None, None), 0.0, "it had not ended");
+    }
+
+    /// The records of its end and of the next wait were lost, which had another timeout.
+    #[test]
+    fn a_wait_in_which_records_were_lost_has_no_known_end() {
+        let mut timeline = Timeline::new(1_000_000, true);
+        timeline.adopt(1, 1, "a");
+        let mut seen = Waits::default();
+        let poll = wait(Cause::Poll, libc::SYS_epoll_pwait, 8_000_000);
+        seen.pending
+            .push_back(ThreadSample::new(2_000_000, 1, poll));
+        timeline.totals.lost = 1;
+        assert_eq!(seen.seen_blocked(&timeline).count(), 1);
+        seen.pass(9_000_000, &timeline);
+        let lost = Event {
+            time_ns: 5_000_000,
+            core: 0,
+            pid: 0,
+            tid: 0,
+            what: What::Lost(2),
+        };
+        timeline.apply(&lost, &mut |_| {});
+        timeline.advance(9_000_000);
+        seen.end_idle(Some(1), &timeline);
+        assert_eq!(seen.critical, HashMap::from([(Cause::Poll, 1.0)]));
+        assert_eq!(seen.timed_share(Cause::Poll), None);
     }
 
     /// The JVM's own thread, which wakes every 50 ms, made a Java program that waits for a socket

@@ -32,6 +32,8 @@ const WINDOW_SAMPLES: u64 = 5;
 const DRAIN_NS_MAX: u64 = 50_000_000;
 /// The time between two samples of the machine and of the resources that processes used.
 const HOST_NS: u64 = 200_000_000;
+/// The maximum number of processes whose mappings are read again after records were lost.
+const PROCESSES_MAX: usize = 64;
 /// The maximum delay of records from other cores that belong before a record.
 const LATE_NS: u64 = 2_000_000;
 
@@ -90,6 +92,8 @@ pub(crate) struct Watch {
     early: Vec<Event>,
     next_sample_ns: u64,
     next_host_ns: u64,
+    /// The number of records that were lost when mappings were last read.
+    lost: u64,
 }
 
 impl Watch {
@@ -132,10 +136,14 @@ impl Watch {
             early: Vec::new(),
             next_sample_ns: 0,
             next_host_ns: 0,
+            lost: 0,
         };
         for &(pid, tid) in threads {
             if watch.timeline.adopt(pid, tid, &tree::name(pid, tid)) {
                 watch.memory.adopt(pid);
+            }
+            if let (true, Some(it)) = (watch.perf.is_err(), watch.timeline.threads.get_mut(&tid)) {
+                it.begin_account(Scheduled::of(pid, tid));
             }
         }
         watch.usable_cores = tree::usable_cores(&watch.timeline).unwrap_or(1.0);
@@ -183,8 +191,15 @@ impl Watch {
         if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
             tree::adopt_children(&mut self.timeline);
         }
+        let lost = self.timeline.totals.lost;
+        if host && std::mem::replace(&mut self.lost, lost) < lost {
+            // Records of mappings may be among these.
+            let processes = self.timeline.processes.iter().take(PROCESSES_MAX);
+            processes.for_each(|&pid| self.memory.adopt(pid));
+        }
         let by_state = self.perf.is_err();
         (self.waits).sample(&mut self.timeline, &mut self.memory, by_state);
+        self.early.extend(self.waits.seen_blocked(&self.timeline));
         if host {
             self.host.1.read_for(pid, &self.timeline.processes);
             self.host.0.begin_with(&self.host.1);
@@ -325,8 +340,12 @@ impl Watch {
         (wall_ns as f64 / 1e9).max(1e-9)
     }
 
-    /// Handles that the program is asked to end, or is killed.
+    /// Handles that the program is asked to end, or is killed. The last look came before that, and
+    /// so did the records up to it.
     pub(crate) fn interrupt(&mut self) {
+        if let Some(looked_ns) = self.waits.last_look_ns() {
+            self.read_records(looked_ns + 1);
+        }
         self.waits.interrupt(&self.timeline);
     }
 
@@ -410,6 +429,59 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::probe::blocked::{Cause, Files, Seen};
+
+    const WITHOUT_EVENTS: Options = Options {
+        grace: Duration::ZERO,
+        events: false,
+    };
+
+    /// A program that was looked at once, as it ended soon or the machine was busy, had used no
+    /// time.
+    #[test]
+    fn without_events_one_look_shows_what_a_thread_used() {
+        let own = std::process::id().cast_signed();
+        let tid = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut watch = Watch::begin(&[(own, tid)], &WITHOUT_EVENTS);
+        let ran_ns = || Scheduled::of(own, tid).map_or(u64::MAX, |it| it.ran_ns);
+        let before_ns = ran_ns();
+        while ran_ns() == before_ns {
+            std::hint::spin_loop();
+        }
+        watch.round(own);
+        assert_eq!(watch.waits.rounds, 1);
+        assert!(watch.timeline.threads[&tid].ran_ns > 0);
+    }
+
+    /// On a busy machine there were three looks in 9 s, and the one before each signal was dropped.
+    #[test]
+    fn the_look_before_a_signal_counts() {
+        let mut child = std::process::Command::new("sleep");
+        let mut child = child.arg("1000").spawn().expect("there is sleep");
+        let pid = child.id().cast_signed();
+        let seen = || Files::default().wait(pid, pid);
+        while !matches!(seen(), Seen::Blocked(wait) if wait.cause == Cause::Sleep) {
+            std::thread::yield_now();
+        }
+        let mut watch = Watch::begin(&[(pid, pid)], &Options::default());
+        watch.round(pid);
+        watch.interrupt();
+        child.kill().expect("it sleeps");
+        child.wait().expect("it is killed");
+        let critical = &watch.waits.critical;
+        assert!(critical.contains_key(&Cause::Sleep), "{critical:?}");
+    }
+
+    /// A program whose records of mappings were lost had no function names.
+    #[test]
+    fn mappings_are_read_again_after_records_were_lost() {
+        let own = std::process::id().cast_signed();
+        let mut watch = Watch::begin(&[(own, own)], &WITHOUT_EVENTS);
+        watch.memory.clear(own);
+        watch.timeline.totals.lost = 7;
+        watch.round(own);
+        assert!(watch.memory.mapped(own, "/libc.so.6").is_some());
+    }
 
     /// The doctor used to wait for the next sample, up to 1 s: programs that were replaced
     /// meanwhile had no names.

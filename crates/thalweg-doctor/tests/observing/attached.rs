@@ -143,13 +143,22 @@ fn headless() {
     while is_alive(pid) {
         std::thread::yield_now();
     }
-    let seen = see(&["--attach", &pid.to_string(), "300"]);
+    let pid = pid.to_string();
+    let with_events = see(&["--attach", &pid, "300"]);
+    let without = see(&["--no-events", "--attach", &pid, "300"]);
     target.kill().unwrap();
     target.wait().unwrap();
-    assert_eq!(seen.code, 0, "{}", seen.said());
-    assert!(seen.report()["exit"].is_null());
-    assert_eq!(seen.value("threads.max"), 1.0);
-    seen.above("state.blocked", 0.5);
+    for seen in [with_events, without] {
+        assert_eq!(seen.code, 0, "{}", seen.said());
+        assert!(seen.report()["exit"].is_null());
+        assert_eq!(
+            seen.value("threads.max"),
+            1.0,
+            "it lacks {:?}",
+            seen.lacks()
+        );
+        seen.above("state.blocked", 0.5);
+    }
 }
 
 fn missing() {

@@ -45,7 +45,7 @@ fn without_events() {
         "--no-events",
         own.to_str().unwrap(),
         "as-target",
-        "spin",
+        "burn",
         "300",
     ]);
     assert_eq!(seen.code, 0);

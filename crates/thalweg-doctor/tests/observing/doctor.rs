@@ -84,7 +84,11 @@ impl Seen {
     /// Checks that a figure is above this value.
     pub(crate) fn above(&self, name: &str, least: f64) {
         let value = self.value(name);
-        assert!(value > least, "{name} {value} is not above {least}");
+        assert!(
+            value > least,
+            "{name} {value} is not above {least}; it lacks {:?}",
+            self.lacks()
+        );
     }
 
     /// Returns the value of a figure.
@@ -92,7 +96,24 @@ impl Seen {
         let reading = &self.report()["evidence"][name];
         reading["value"]
             .as_f64()
-            .unwrap_or_else(|| panic!("{name}: {reading}"))
+            .unwrap_or_else(|| panic!("{name}: {reading}; it lacks {:?}", self.lacks()))
+    }
+
+    /// Returns what the recording lacks, by its own account.
+    pub(crate) fn lacks(&self) -> Vec<String> {
+        let lacks = &self.report()["recording"]["lacks"];
+        let lacks = lacks.as_array().into_iter().flatten();
+        lacks
+            .map(|lack| lack.as_str().unwrap_or("").to_owned())
+            .collect()
+    }
+
+    /// Returns what it says of records that were lost; empty if none were.
+    pub(crate) fn lost(&self) -> String {
+        let mut lacks = self.lacks().into_iter();
+        lacks
+            .find(|lack| lack.ends_with(" records, as a ring was full"))
+            .unwrap_or_default()
     }
 
     pub(crate) fn quality(&self, name: &str) -> String {

@@ -18,6 +18,7 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
         ["threads", count] => threads(count.parse().unwrap()),
         ["spin", ms] => spin(ms.parse().unwrap()),
         ["spin-until-held", pid] => spin_until_held(pid),
+        ["burn", ms] => burn(ms.parse().unwrap()),
         ["yield", ms] => yields(ms.parse().unwrap()),
         ["calls", count, name] => calls(count.parse().unwrap(), name),
         ["poll", ms, count] => poll_for(ms.parse().unwrap(), count.parse().unwrap()),
@@ -92,6 +93,21 @@ fn spin(ms: u128) {
     }
 }
 
+/// Spins for this processor time, in which a doctor on a busy machine gets a core as well.
+fn burn(ms: u64) {
+    let until_ns = taken_ns().saturating_add(ms * 1_000_000);
+    while taken_ns() < until_ns {
+        (0..100_000).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+/// Returns the processor time of the first thread.
+fn taken_ns() -> u64 {
+    let times = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let taken = times.split(' ').next().and_then(|ns| ns.parse().ok());
+    taken.unwrap_or(u64::MAX)
+}
+
 /// Spins until a process has the file of this program open, or has taken 9 s of processor time: on
 /// a busy machine the doctor, too, gets to it late.
 fn spin_until_held(pid: &str) {
@@ -104,11 +120,6 @@ fn spin_until_held(pid: &str) {
         let mut files =
             std::fs::read_dir(format!("/proc/{pid}/fd")).expect("the doctor waits for us");
         files.any(|file| file.is_ok_and(is_own))
-    };
-    let taken_ns = || {
-        let times = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-        let taken = times.split(' ').next().and_then(|ns| ns.parse().ok());
-        taken.unwrap_or(u64::MAX)
     };
     loop {
         spin(300);
