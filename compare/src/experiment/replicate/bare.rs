@@ -14,6 +14,8 @@ use crate::runner::{Ran, Run, text};
 /// Bytes of a batch's head, and of a record with its length: the mean of the flow that is sent.
 const HEAD_BYTES: usize = 56;
 const RECORD_BYTES: usize = 69;
+/// Bytes that a packed batch of that flow has, about: some, and some more for each command.
+const PACKED_BYTES: (usize, usize) = (100, 10);
 
 /// Appends batches by a plan's rate; returns the figures of its metrics.
 pub(super) fn run(plan: &Plan) -> Ran {
@@ -52,7 +54,7 @@ pub(super) fn run(plan: &Plan) -> Ran {
             ));
             continue;
         }
-        let bytes = HEAD_BYTES + (next - first) as usize * RECORD_BYTES;
+        let bytes = PACKED_BYTES.0 + (next - first) as usize * PACKED_BYTES.1;
         match log.append(&claim, previous, first, &batch[..bytes]) {
             WriteOutcome::Acked => previous = Some(first),
             other => return Err(text(format!("an append: {other:?}"))),

@@ -19,10 +19,10 @@ pub(in crate::durable) struct SealedBatch {
     pub(in crate::durable) bytes: Arc<Vec<u8>>,
 }
 
-/// What waits to be written into the log, and the place of the next batch in the chain.
+/// Commands that wait to be written into the log, and the place of the next batch in the chain.
 ///
-/// The exchange adds to it, and the sequencer makes a batch of it as soon as the batch before is in
-/// the log, for which it does not wait for the exchange.
+/// The exchange adds commands. The sequencer makes a batch of them as soon as the batch before is in
+/// the log: it does not wait for the exchange.
 #[derive(Debug)]
 pub(in crate::durable) struct BatchQueue {
     pending: Pending,

@@ -32,7 +32,7 @@ const PAGE_EVERY: Duration = Duration::from_millis(50);
 /// How often the position is noted.
 pub(super) const NOTE_EVERY: Duration = Duration::from_secs(1);
 
-/// What waits to be written, which both sides share.
+/// The commands that wait to be written, which both sides share.
 #[derive(Debug)]
 struct Waiting {
     queue: BatchQueue,
