@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use thalweg_task::fiber::{StackError, StackOptions, StackPool};
-use thalweg_task::{Core, Family, Local, SlotReceiver, SlotSender, Task, TaskError, slot};
+use thalweg_task::{Family, Local, LocalExecutor, SlotReceiver, SlotSender, Task, TaskError, slot};
 
 /// A value to send.
 pub trait Message: 'static {
@@ -95,7 +95,7 @@ async fn listen_anew(desk: Desk, seen: Rc<Seen>) {
 pub struct Anew {
     desks: Vec<Desk>,
     seen: Rc<Seen>,
-    _core: Core,
+    _core: LocalExecutor,
 }
 
 impl fmt::Debug for Anew {
@@ -110,7 +110,7 @@ impl fmt::Debug for Anew {
 impl Anew {
     /// Starts `count` tasks.
     pub fn new(count: usize) -> Self {
-        let (core, seen) = (Core::new(), Rc::new(Seen::default()));
+        let (core, seen) = (LocalExecutor::new(), Rc::new(Seen::default()));
         let desks: Vec<Desk> = (0..count).map(|_| Desk::default()).collect();
         for desk in &desks {
             let task = core.spawn(listen_anew(Rc::clone(desk), Rc::clone(&seen)));
@@ -146,7 +146,7 @@ pub struct Lines<M, F: Family> {
     counted: Rc<()>,
     txs: Vec<SlotSender<M, F>>,
     seen: Rc<Seen>,
-    core: Core,
+    core: LocalExecutor,
 }
 
 impl<M: Message, F: Family> Lines<M, F> {
@@ -181,8 +181,11 @@ impl<M: Message, F: Family> Lines<M, F> {
         failed.map_or(Ok(lines), Err)
     }
 
-    fn of(count: usize, mut spawn: impl FnMut(&Core, SlotReceiver<M, F>, Rc<Seen>)) -> Self {
-        let (core, seen) = (Core::new(), Rc::new(Seen::default()));
+    fn of(
+        count: usize,
+        mut spawn: impl FnMut(&LocalExecutor, SlotReceiver<M, F>, Rc<Seen>),
+    ) -> Self {
+        let (core, seen) = (LocalExecutor::new(), Rc::new(Seen::default()));
         let line = |_| {
             let (tx, rx) = slot::<M, F>();
             spawn(&core, rx, Rc::clone(&seen));
@@ -242,7 +245,7 @@ impl<M: Message, F: Family> Lines<M, F> {
 pub struct Line<M, F: Family> {
     tx: SlotSender<M, F>,
     counted: Rc<()>,
-    _core: Core,
+    _core: LocalExecutor,
 }
 
 impl<M: Message, F: Family> Line<M, F> {
@@ -260,7 +263,7 @@ const STACK_BYTES: usize = 16 << 10;
 /// Tasks that begin and end.
 #[derive(Debug, Default)]
 pub struct Spawner {
-    core: Core,
+    core: LocalExecutor,
 }
 
 impl Spawner {

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
-use thalweg_task::{Core, Handle, Sleep};
+use thalweg_task::{Handle, LocalExecutor, Sleep};
 
 use crate::coroutines::Spawner;
 
@@ -14,7 +14,7 @@ const TIMES: u64 = 1_024;
 /// A core with this many pending sleeps.
 #[derive(Debug)]
 pub struct Timers {
-    core: Core,
+    core: LocalExecutor,
     handle: Handle,
     /// When sleeps end that begin and are given up.
     times: Vec<Instant>,
@@ -23,7 +23,7 @@ pub struct Timers {
 impl Timers {
     /// They end between one and eleven seconds from now.
     pub fn new(pending: u64) -> Self {
-        let core = Core::new();
+        let core = LocalExecutor::new();
         let (handle, begin) = (core.handle(), Instant::now());
         let at = |number: u64| {
             let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 10_000_000_000;

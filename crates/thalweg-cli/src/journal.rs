@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::PathBuf;
-use thalweg_journal::{Error, Files, Lsn, Reader, Torn, cut, readable_behind};
+use thalweg_journal::{Error, Files, Lsn, Reader, TornWrite, cut, first_readable_after};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Journal {
@@ -140,8 +140,8 @@ struct Damage {
     message: String,
 }
 
-impl From<&Torn> for Unfinished {
-    fn from(torn: &Torn) -> Unfinished {
+impl From<&TornWrite> for Unfinished {
+    fn from(torn: &TornWrite) -> Unfinished {
         Unfinished {
             file: torn.file.clone(),
             offset_bytes: torn.offset_bytes,
@@ -235,7 +235,7 @@ impl Contents {
         self.whole = false;
         let behind = lsn.or(self.last).map_or(Lsn::ZERO, Lsn::new);
         // No record can be read there if the directory cannot be read.
-        let readable = readable_behind(&Files::new(&place.directory), behind);
+        let readable = first_readable_after(&Files::new(&place.directory), behind);
         self.damage = Some(Damage {
             readable_from: readable.ok().flatten().map(Lsn::number),
             file,

@@ -18,7 +18,7 @@ use thalweg_hash::xxh64;
 use thalweg_server::conditions::Conditions;
 use thalweg_server::demo::Demo;
 use thalweg_server::flow::{
-    FLOW_USERS, Flow, FlowEvent, GeneratedMarket, Pace, Recorded, Source, TimedEvent, rich_users,
+    FLOW_USERS, Flow, FlowEvent, GeneratedMarket, Pace, Recorded, Source, TimedEvent, funded_users,
 };
 
 /// The time between two commands of a recording without times.
@@ -300,7 +300,7 @@ impl Events<'_> {
         if let Some(specs) = symbols
             && !self.guests.is_empty()
         {
-            let guests = rich_users(self.guests, &specs);
+            let guests = funded_users(self.guests, &specs);
             self.push(FlowEvent::Command(guests), time_ns);
         }
         for uid in users {

@@ -12,7 +12,7 @@ use std::iter;
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, ExecutionReports};
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{
-    Action, Command, Events, Place, RejectReason, Removal, State, SymbolId, apply,
+    Action, Command, Events, Place, RejectReason, RemovalReason, State, SymbolId, apply,
 };
 
 /// The format of the records.
@@ -419,7 +419,7 @@ fn reported(report: &ExecutionReport, line: Option<u64>) -> Record {
 
 fn reason(why: CancelReason) -> &'static str {
     match why {
-        CancelReason::Requested | CancelReason::Removed(Removal::Cancelled) => "requested",
+        CancelReason::Requested | CancelReason::Removed(RemovalReason::Cancelled) => "requested",
         CancelReason::Left(why) => match why {
             RejectReason::ImmediateOrCancel => "immediate_or_cancel",
             RejectReason::Budget => "budget",
@@ -431,14 +431,16 @@ fn reason(why: CancelReason) -> &'static str {
             _ => "other",
         },
         CancelReason::Removed(why) => match why {
-            Removal::CancelAll => "cancel_all",
-            Removal::SelfTrade => "self_trade",
-            Removal::Expired => "expired",
-            Removal::SymbolRemoved => "symbol_removed",
-            Removal::OutsideBand => "outside_band",
-            Removal::Disconnected => "disconnected",
-            Removal::WorkLimit => "work_limit",
-            Removal::Cancelled | Removal::Reduced | Removal::Decremented => "reduced",
+            RemovalReason::CancelAll => "cancel_all",
+            RemovalReason::SelfTrade => "self_trade",
+            RemovalReason::Expired => "expired",
+            RemovalReason::SymbolRemoved => "symbol_removed",
+            RemovalReason::OutsideBand => "outside_band",
+            RemovalReason::Disconnected => "disconnected",
+            RemovalReason::WorkLimit => "work_limit",
+            RemovalReason::Cancelled | RemovalReason::Reduced | RemovalReason::Decremented => {
+                "reduced"
+            }
         },
     }
 }

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use thalweg_client::{DisconnectReason, Options};
-use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
+use thalweg_exchange::codec::session::{CloseReason, KEY_BYTES_MAX};
 
 /// Returns the options of a session, with the key from a file.
 pub(crate) fn options(
@@ -33,10 +33,10 @@ pub(crate) fn failure(reason: DisconnectReason, key_file: Option<&Path>, option:
         return Failure::Client(reason);
     };
     match (why, key_file) {
-        (Ending::WrongKey, None) => Failure::Misuse(format!(
+        (CloseReason::WrongKey, None) => Failure::Misuse(format!(
             "{reason}: none was sent; {option} names a file that holds one"
         )),
-        (Ending::Listener, _) => Failure::Misuse(format!(
+        (CloseReason::Listener, _) => Failure::Misuse(format!(
             "{reason}: users connect to the trade listener, administrators to the admin listener"
         )),
         _ => Failure::Client(reason),

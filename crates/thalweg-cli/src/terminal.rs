@@ -40,17 +40,17 @@ pub(crate) fn has_screen() -> bool {
 /// is given back before the end, however many come.
 #[cfg(unix)]
 #[derive(Debug)]
-pub(crate) struct Ending(Arc<AtomicUsize>);
+pub(crate) struct StopSignal(Arc<AtomicUsize>);
 
 #[cfg(unix)]
-impl Ending {
-    pub(crate) fn new() -> Ending {
+impl StopSignal {
+    pub(crate) fn new() -> StopSignal {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGINT, SIGTERM, SIGHUP] {
             // Where there is no such signal it has its default effect.
             let _ = flag::register_usize(number, Arc::clone(&signal), number as usize);
         }
-        Ending(signal)
+        StopSignal(signal)
     }
 
     /// Returns the result of the program, if a signal has come.

@@ -16,7 +16,7 @@ use std::process::{Child, Command as Program, Stdio};
 
 use client::{Client, Received, hello, submit_of};
 use program::{LISTEN, Scratch, command, serve, signal, thalweg};
-use thalweg_exchange::codec::session::{Ending, Hello, Welcome};
+use thalweg_exchange::codec::session::{CloseReason, Hello, Welcome};
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, UserId};
 use thalweg_server::config::DEFAULT_TEXT;
@@ -225,7 +225,7 @@ fn sigterm_ends_it_in_order_while_commands_come() {
             Received::Answer(answer) => answered = answer.sequence.0,
             Received::Refused(_) => {}
             Received::Bye(why, _) => {
-                assert_eq!(why, Ending::Shutdown);
+                assert_eq!(why, CloseReason::Shutdown);
                 is_over = true;
             }
             // The connection was closed while commands were in flight.

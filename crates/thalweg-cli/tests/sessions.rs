@@ -14,7 +14,7 @@ use std::process::Stdio;
 use mock::{Fault, Mock, bye};
 use program::{Ended, Scratch, command, thalweg, words};
 use serde_json::Value;
-use thalweg_client::exchange::codec::session::Ending;
+use thalweg_client::exchange::codec::session::CloseReason;
 use thalweg_client::exchange::session::Refusal;
 
 const ORDERS: &str = "thalweg-orders,1\n# two orders\nplace,7,1,1,buy,gtc,500,20\n\n\
@@ -142,7 +142,7 @@ fn what_is_wrong_is_named() {
 fn a_refused_connection_names_the_reason() {
     let scratch = Scratch::new();
     let orders = scratch.file("orders.csv", ORDERS);
-    let mock = Mock::new([Fault::Reject(bye(Ending::WrongKey, ""))]);
+    let mock = Mock::new([Fault::Reject(bye(CloseReason::WrongKey, ""))]);
     let text = "the exchange closed the connection: the key does not open this session: none was \
                 sent; --key-file names a file that holds one\n";
     send(&mock, &["--user", "7", &orders]).refused(&[text]);

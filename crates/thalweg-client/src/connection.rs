@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
-use thalweg_exchange::codec::session::{Ending, Welcome};
+use thalweg_exchange::codec::session::{CloseReason, Welcome};
 
 use crate::disconnect_reason::DisconnectReason;
 use crate::event::Event;
@@ -305,9 +305,11 @@ impl Connection {
             },
         };
         let bye = match &reason {
-            DisconnectReason::Done => Some((Ending::Done, String::new())),
-            DisconnectReason::Frame(error) => Some((Ending::BadFrame, error.to_string())),
-            DisconnectReason::Silent { after } => Some((Ending::Silent, format!("for {after:?}"))),
+            DisconnectReason::Done => Some((CloseReason::Done, String::new())),
+            DisconnectReason::Frame(error) => Some((CloseReason::BadFrame, error.to_string())),
+            DisconnectReason::Silent { after } => {
+                Some((CloseReason::Silent, format!("for {after:?}")))
+            }
             _ => None,
         };
         if let Some((why, text)) = bye {
@@ -411,7 +413,7 @@ impl Connection {
 fn primary_named(reason: &DisconnectReason) -> Option<String> {
     match reason {
         DisconnectReason::Bye {
-            why: Ending::NotPrimary,
+            why: CloseReason::NotPrimary,
             text,
         } if !text.is_empty() => Some(text.clone()),
         _ => None,

@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use thalweg_exchange::codec::CodecError;
-use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
+use thalweg_exchange::codec::session::{CloseReason, KEY_BYTES_MAX};
 use thalweg_exchange::session::ReportNumber;
 use thiserror::Error;
 
@@ -52,7 +52,7 @@ pub enum DisconnectReason {
     )]
     Bye {
         /// The reason.
-        why: Ending,
+        why: CloseReason,
         /// More about it.
         text: String,
     },
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn texts_say_what_came_instead() {
         let bye = |text: &str| DisconnectReason::Bye {
-            why: Ending::SlowReader,
+            why: CloseReason::SlowReader,
             text: text.to_owned(),
         };
         let error = CodecError::TooShort { length: 3 };

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use thalweg_exchange::Command;
 use thalweg_exchange::codec::session::{
-    Bye, ClientFrame, Ending, HELLO_BYTES_MAX, Hello, KeyBytes, QueryAnswer, QueryFrame,
+    Bye, ClientFrame, CloseReason, HELLO_BYTES_MAX, Hello, KeyBytes, QueryAnswer, QueryFrame,
     SessionQuery, Welcome, client_frame_bytes, encode_client_frame, encode_submit, submit_bytes,
 };
 use thalweg_exchange::codec::{SESSION_VERSION, SESSION_VERSION_MAX};
@@ -193,7 +193,7 @@ impl Protocol {
     }
 
     /// Writes why the client ends the connection.
-    pub(crate) fn bye(&mut self, why: Ending, text: &str) {
+    pub(crate) fn bye(&mut self, why: CloseReason, text: &str) {
         self.write(&ClientFrame::Bye(Bye { why, text }));
     }
 

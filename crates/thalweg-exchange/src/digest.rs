@@ -547,7 +547,7 @@ fn of_accounts(first: u64, accounts: &[AccountSpec]) -> u64 {
 mod tests {
     use super::*;
     use crate::command::Action;
-    use crate::event::{RejectReason, Removal};
+    use crate::event::{RejectReason, RemovalReason};
     use crate::ids::{OrderId, SymbolId, UserId};
 
     fn trade(price: i64, maker: i64) -> Event {
@@ -565,7 +565,7 @@ mod tests {
         }
     }
 
-    fn removed(why: Removal) -> Event {
+    fn removed(why: RemovalReason) -> Event {
         Event::Removed {
             symbol: SymbolId(1),
             order: OrderId(2),
@@ -655,8 +655,8 @@ mod tests {
                 bidder_hold_price,
             });
         }
-        add(removed(Removal::CancelAll));
-        add(removed(Removal::Cancelled));
+        add(removed(RemovalReason::CancelAll));
+        add(removed(RemovalReason::Cancelled));
         variants.push(events(&[trade(1, 1), trade(2, 2)]));
         variants.push(events(&[trade(2, 2), trade(1, 1)]));
         variants.push(events(&[trade(1, 1), trade(2, 2), trade(2, 2)]));

@@ -84,17 +84,18 @@ pub enum Event {
         action: Action,
         /// Its price.
         price: i64,
-        /// Lots removed, hidden ones included: all it had, except for [`Removal::Reduced`] and
-        /// [`Removal::Decremented`].
+        /// Lots removed, hidden ones included: all it had, except for [`RemovalReason::Reduced`]
+        /// and [`RemovalReason::Decremented`].
         size: i64,
-        /// Lots that are left: none, except for [`Removal::Reduced`] and [`Removal::Decremented`].
+        /// Lots that are left: none, except for [`RemovalReason::Reduced`] and
+        /// [`RemovalReason::Decremented`].
         left: i64,
         /// Lots of it that are filled.
         filled: i64,
         /// Its reserve price.
         bidder_hold_price: i64,
         /// Why.
-        why: Removal,
+        why: RemovalReason,
     },
     /// A stop order that waited is now executed: the trades and rejects from here on, up to the
     /// next `Triggered`, are its own.
@@ -635,7 +636,7 @@ impl RejectReason {
 
 codes! {
     /// Why an order was removed.
-    pub enum Removal: u8;
+    pub enum RemovalReason: u8;
     /// By [`Command::CancelAll`](crate::Command::CancelAll) (code 0).
     CancelAll = 0;
     /// It would have traded with its owner's own order (code 1).

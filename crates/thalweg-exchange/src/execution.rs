@@ -36,7 +36,7 @@ use std::fmt;
 use std::slice::Iter;
 
 use crate::command::{Action, Command, Place};
-use crate::event::{Event, Events, RejectReason, Removal};
+use crate::event::{Event, Events, RejectReason, RemovalReason};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -66,9 +66,8 @@ pub enum CancelReason {
     Requested,
     /// The order's rest neither trades nor rests.
     Left(RejectReason),
-    /// It was taken out of its book. Never [`Removal::Expired`], [`Removal::Cancelled`],
-    /// [`Removal::Reduced`] or [`Removal::Decremented`], which are executions of their own.
-    Removed(Removal),
+    /// It was taken out of its book, and neither expired, was cancelled, nor became smaller.
+    Removed(RemovalReason),
 }
 
 /// The kind of an execution report, by the names that FIX has for it (ExecType, tag 150).
@@ -656,6 +655,7 @@ impl<'e> ExecutionReports<'e> {
         else {
             return None;
         };
+        use RemovalReason::{Cancelled, Decremented, Expired, Reduced};
         let cancelled = |why| Execution::Cancelled { size, why };
         Some(ExecutionReport {
             command: self.command,
@@ -667,9 +667,9 @@ impl<'e> ExecutionReports<'e> {
             left,
             filled,
             kind: match why {
-                Removal::Expired => Execution::Expired { size },
-                Removal::Reduced | Removal::Decremented => Execution::Replaced { reduced_by: size },
-                Removal::Cancelled => cancelled(CancelReason::Requested),
+                Expired => Execution::Expired { size },
+                Reduced | Decremented => Execution::Replaced { reduced_by: size },
+                Cancelled => cancelled(CancelReason::Requested),
                 _ => cancelled(CancelReason::Removed(why)),
             },
         })

@@ -49,7 +49,7 @@ pub use command::{
 pub use engine::index::repeat_secrets;
 pub use engine::state::{State, apply, apply_batch, apply_in_parts, apply_left_over};
 pub use engine::{book, matching, risk};
-pub use event::{Event, Events, LevelChange, MovedOrder, RejectReason, Removal};
+pub use event::{Event, Events, LevelChange, MovedOrder, RejectReason, RemovalReason};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use result_code::ResultCode;
 pub use rules::{REFILL_WORK, Rules, WORK_MAX};

@@ -10,7 +10,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 use crate::codec::CodecError;
 use crate::command::{Action, AdjustmentKind, FeeUnit, OrderFlags, OrderType, SymbolType};
-use crate::event::{RejectReason, Removal};
+use crate::event::{RejectReason, RemovalReason};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::market::{Channels, Epoch, FeedSequence, SymbolSequence};
 use crate::result_code::ResultCode;
@@ -152,7 +152,7 @@ small! {
     SymbolType: "the type of a symbol", 8, 255;
     FeeUnit: "the unit of a symbol's fees", 8, 255;
     RejectReason: "the reason of a reject", 8, 255;
-    Removal: "the reason of a removal", 7, 127;
+    RemovalReason: "the reason of a removal", 7, 127;
     Channels: "the channels", 8, Self::CODE_MAX;
     Role: "the role", 8, 3;
 }

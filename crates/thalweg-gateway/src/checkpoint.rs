@@ -155,7 +155,7 @@ impl Checkpoints {
         under_way.bytes += log.appended_bytes() - begun_at;
         if under_way.left.is_empty() && under_way.parts.len() == 0 {
             log.commit(log.append(&Record::Kept(Kept::End))?)?;
-            log.retain_from(under_way.first)?;
+            log.truncate_before(under_way.first)?;
             (self.whole_at, self.before_bytes) = (log.appended_bytes(), 0);
             self.kept_bytes = under_way.bytes;
             self.under_way = None;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use thalweg_server::conditions::{Conditions, Fault, Line, relay};
 use tokio::net::{TcpStream, UnixStream};
 
+use crate::connection_slots::Seat;
 use crate::keys::ApiKey;
 use crate::rest::{Endpoint, Security};
-use crate::seats::Seat;
 use crate::state::State;
 
 /// The header that names an API key, as it comes in a request: at the beginning of a line.

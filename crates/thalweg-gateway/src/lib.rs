@@ -44,6 +44,7 @@
 
 mod checkpoint;
 mod conditions;
+mod connection_slots;
 pub mod decimal;
 pub mod demo;
 mod error;
@@ -61,7 +62,6 @@ mod params;
 mod reported;
 mod response;
 mod rest;
-mod seats;
 pub mod signature;
 mod stalling;
 mod state;

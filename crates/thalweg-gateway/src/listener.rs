@@ -20,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::conditions::{self, Lost};
+use crate::connection_slots::Seat;
 use crate::error::ApiError;
 use crate::figures::{self, Class};
 use crate::keys::ApiKey;
@@ -27,7 +28,6 @@ use crate::page;
 use crate::params::Params;
 use crate::response::{HttpResponse, of_error, of_result, of_status};
 use crate::rest::{self, Call, Endpoint, Security, TimeUnit};
-use crate::seats::Seat;
 use crate::stalling::Stalling;
 use crate::state::{State, now_us};
 use crate::websocket;

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::connection_slots::Writing;
 use crate::error::ApiError;
 use crate::market::{Budget, TEXT_BYTES_FREE};
 use crate::rest::{Answer, Security};
-use crate::seats::Writing;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
@@ -100,13 +100,13 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::connection_slots::ConnectionSlots;
     use crate::market::TEXT_BYTES_TOTAL;
-    use crate::seats::Seats;
 
     #[test]
     fn bytes_count_until_they_are_written_and_long_results_are_refused_beyond_the_bound() {
         let budget = Arc::<Budget>::default();
-        let seat = Seats::new(2, None).take([127, 0, 0, 1].into());
+        let seat = ConnectionSlots::new(2, None).take([127, 0, 0, 1].into());
         let seat = Arc::new(seat.expect("room"));
         let of_result = |result, security| of_result(result, security, &budget, seat.write(None));
         let long = Ok(Value::String("x".repeat(TEXT_BYTES_FREE)));

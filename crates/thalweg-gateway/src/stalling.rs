@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use crate::seats::Seat;
+use crate::connection_slots::Seat;
 
 /// See the [module](self). A WebSocket has bounds of its own: its outbox, and pongs.
 #[derive(Debug)]
@@ -97,12 +97,12 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
     use super::*;
-    use crate::seats::Seats;
+    use crate::connection_slots::ConnectionSlots;
 
     const LIMIT: Duration = Duration::from_secs(10);
 
     fn seat() -> Arc<Seat> {
-        let seats = Seats::new(2, None);
+        let seats = ConnectionSlots::new(2, None);
         Arc::new(seats.take([127, 0, 0, 1].into()).expect("room"))
     }
 

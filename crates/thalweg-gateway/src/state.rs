@@ -9,6 +9,7 @@ use thalweg_server::{ExchangeHandle, GatewayLine, GatewayLink, GatewayObserver, 
 use tokio::sync::watch;
 
 use crate::GatewayError;
+use crate::connection_slots::ConnectionSlots;
 use crate::error::ApiError;
 use crate::figures::Figures;
 use crate::instruments::Followers;
@@ -16,7 +17,6 @@ use crate::keys::ApiKeys;
 use crate::limits::Limits;
 use crate::market::Market;
 use crate::orders::Orders;
-use crate::seats::Seats;
 use crate::stream_counts::StreamCounts;
 use crate::symbols::Symbols;
 pub(crate) use crate::time_unit::now_us;
@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) conditions: Option<Arc<Conditions>>,
     /// The lines of connections with latency.
     pub(crate) lines: Lines,
-    pub(crate) seats: Arc<Seats>,
+    pub(crate) seats: Arc<ConnectionSlots>,
     /// The address whose `X-Forwarded-For` is read.
     pub(crate) proxy: Option<IpAddr>,
     pub(crate) stream_counts: StreamCounts,
@@ -78,7 +78,7 @@ impl State {
             instruments: Arc::new(Followers::new(config.instruments)),
             conditions: link.conditions.clone(),
             lines: Lines::default(),
-            seats: Seats::new(config.connections_max, proxy),
+            seats: ConnectionSlots::new(config.connections_max, proxy),
             proxy,
             stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),

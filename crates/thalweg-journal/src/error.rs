@@ -83,7 +83,7 @@ pub enum Error {
     },
     /// The journal holds records of another size.
     #[error("{place}: holds records of {}, not of {}", size(stored), size(asked))]
-    OtherRecords {
+    RecordSizeMismatch {
         /// The directory.
         place: String,
         /// The size of its records in bytes; 0 if it varies.
@@ -109,7 +109,7 @@ pub enum Error {
     },
     /// A closure that builds a record for a shared journal called that journal.
     #[error("a closure that builds a record calls its own journal")]
-    Building,
+    Reentrant,
     /// A record that is not there: before the first that was kept, or after the last.
     #[error("no record {lsn}: {}", kept(first, last))]
     NoRecord {

@@ -207,8 +207,8 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     ///
     /// # Errors
     /// The file system.
-    pub fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
-        self.tail.retain_from(lsn)
+    pub fn truncate_before(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
+        self.tail.truncate_before(lsn)
     }
 
     /// Returns a reader that follows this journal: it gives durable records, and goes on when there

@@ -55,7 +55,7 @@ pub use lsn::{Durable, Lsn};
 pub use options::JournalOptions;
 pub use reader::{Block, Reader, Records};
 pub use record::{Kind, Record};
-pub use recovery::{Recovery, Torn, readable_behind};
+pub use recovery::{Recovery, TornWrite, first_readable_after};
 pub use shared::{GroupCommit, Shared};
 pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, WriteSync};
 #[cfg(unix)]

@@ -21,7 +21,7 @@ const RESTING_MAX: usize = 24;
 pub struct JournalOptions {
     pub(crate) segment_bytes: u64,
     pub(crate) block_bytes_max: u64,
-    pub(crate) spares_max: usize,
+    pub(crate) recycled_files_max: usize,
     pub(crate) in_background: bool,
     /// Segments that may wait to be durable without a thread: none outside tests.
     pub(crate) left_here_max: usize,
@@ -35,7 +35,7 @@ impl Default for JournalOptions {
         JournalOptions {
             segment_bytes: 32 << 20,
             block_bytes_max: 320 << 10,
-            spares_max: 2,
+            recycled_files_max: 2,
             in_background: true,
             left_here_max: 0,
             journal: None,
@@ -66,8 +66,8 @@ impl JournalOptions {
     /// Sets how many files of segments that are no longer needed are kept to be used again
     /// (default: 2).
     #[must_use]
-    pub fn spares_max(mut self, files: usize) -> JournalOptions {
-        self.spares_max = files;
+    pub fn recycled_files_max(mut self, files: usize) -> JournalOptions {
+        self.recycled_files_max = files;
         self
     }
 

@@ -10,7 +10,7 @@ use crate::format::{BLOCK_HEADER_BYTES, BlockHeader, PAGE_BYTES, padded};
 use crate::lsn::Lsn;
 use crate::pages::Pages;
 use crate::record::Record;
-use crate::recovery::{Directory, Torn, run_to_end, survey};
+use crate::recovery::{Directory, TornWrite, run_to_end, survey};
 use crate::scan::{Behind, Found, Segment, is_absent, open_segment};
 use crate::storage::Storage;
 use crate::watermark::Watermark;
@@ -34,7 +34,7 @@ pub struct Reader<S: Storage = crate::DefaultStorage> {
     from: Lsn,
     watermark: Option<Arc<Watermark>>,
     done: bool,
-    torn: Option<Torn>,
+    torn: Option<TornWrite>,
     bytes: u64,
     bytes_total: u64,
     faults: Faults,
@@ -166,7 +166,7 @@ impl<S: Storage> Reader<S> {
     /// Returns the unfinished write at the end, once that was reached. In a journal that is written
     /// meanwhile, the write under way may be taken for one.
     #[must_use]
-    pub fn torn(&self) -> Option<&Torn> {
+    pub fn torn(&self) -> Option<&TornWrite> {
         self.torn.as_ref()
     }
 
@@ -261,7 +261,7 @@ impl<S: Storage> Reader<S> {
         let Some(next) = next else {
             self.check_kept()?;
             self.done = true;
-            self.torn = is_torn.then(|| Torn {
+            self.torn = is_torn.then(|| TornWrite {
                 file: self.segment.name.clone(),
                 offset_bytes: self.segment.offset,
                 lsn: self.segment.next,

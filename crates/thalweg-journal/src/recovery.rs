@@ -14,7 +14,7 @@ use crate::storage::{Storage, StorageFile, WriteSync, read_fully, write_fully};
 /// A torn write: a crash interrupted it, and it was never reported as durable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Torn {
+pub struct TornWrite {
     /// The segment.
     pub file: String,
     /// The offset at which the unfinished block begins, bytes.
@@ -23,9 +23,9 @@ pub struct Torn {
     pub lsn: Lsn,
 }
 
-impl std::fmt::Display for Torn {
+impl std::fmt::Display for TornWrite {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Torn {
+        let TornWrite {
             file,
             offset_bytes,
             lsn,
@@ -48,7 +48,7 @@ pub struct Recovery {
     /// The number of segments with records, or that are next to have some.
     pub segments: usize,
     /// The unfinished write at the end, if there was one.
-    pub torn: Option<Torn>,
+    pub torn: Option<TornWrite>,
 }
 
 /// A segment that is in use.
@@ -211,7 +211,7 @@ pub(crate) fn survey_to_write<S: Storage>(
 ///
 /// # Errors
 /// The directory cannot be read, or no segment of it.
-pub fn readable_behind<S: Storage>(storage: &S, lsn: Lsn) -> Result<Option<Lsn>, Error> {
+pub fn first_readable_after<S: Storage>(storage: &S, lsn: Lsn) -> Result<Option<Lsn>, Error> {
     let found = survey(storage, Faults::default())?;
     let used = found.map(|found| found.used).unwrap_or_default();
     let mut firsts = used.iter().map(|known| known.first);
@@ -241,7 +241,7 @@ struct Doubtful {
 /// The end of the last segment.
 #[derive(Debug)]
 pub(crate) struct End {
-    pub(crate) torn: Option<Torn>,
+    pub(crate) torn: Option<TornWrite>,
     doubtful: Vec<Doubtful>,
     /// Where blocks begin behind it that are no part of the log.
     begun: Vec<u64>,
@@ -295,7 +295,7 @@ pub(crate) fn run_to_end<F: StorageFile>(segment: &mut Segment<F>) -> Result<End
             continue;
         }
         let Behind { is_torn, begun } = segment.judge_end(found)?;
-        let torn = is_torn.then(|| Torn {
+        let torn = is_torn.then(|| TornWrite {
             file: segment.name.clone(),
             offset_bytes: segment.offset,
             lsn: segment.next,

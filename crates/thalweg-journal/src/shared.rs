@@ -101,7 +101,7 @@ impl<S: Storage> Inner<S> {
     fn enter(&self) -> Result<MutexGuard<'_, State<S>>, Error> {
         // ORDERING: Relaxed; this thread's number is stored and cleared by this thread only.
         match self.building.load(Ordering::Relaxed) == this_thread() {
-            true => Err(Error::Building),
+            true => Err(Error::Reentrant),
             false => Ok(self.lock()),
         }
     }
@@ -411,8 +411,8 @@ impl<R: Record, S: Storage> Shared<R, S> {
     /// use this journal, and must not wait for a thread that does.
     ///
     /// # Errors
-    /// [`Error::Building`], within such a closure. The journal has stopped, or there is no room for
-    /// another segment: see [`Shared::commit`].
+    /// [`Error::Reentrant`], within such a closure. The journal has stopped, or there is no room
+    /// for another segment: see [`Shared::commit`].
     pub fn append_with(&self, build: impl FnOnce(&mut R)) -> Result<Lsn, Error> {
         self.append_raw(size_of::<R>(), |slot| build(record_in(slot)))
     }

@@ -64,7 +64,7 @@ impl<S: Storage> Tail<S> {
         let stored = found.last.header.record_bytes;
         if stored != record_bytes {
             let asked = record_bytes;
-            return Err(Error::OtherRecords {
+            return Err(Error::RecordSizeMismatch {
                 place,
                 stored,
                 asked,

@@ -1,6 +1,8 @@
 //! Recovery of a journal whose bytes were changed, and the journal that a cut leaves.
 
-use thalweg_journal::{Error, Journal, JournalOptions, Lsn, Reader, SimDisk, Storage, Torn, cut};
+use thalweg_journal::{
+    Error, Journal, JournalOptions, Lsn, Reader, SimDisk, Storage, TornWrite, cut,
+};
 
 const PAGE: usize = 4096;
 /// Three blocks of a page a segment.
@@ -41,7 +43,7 @@ fn damage(disk: &SimDisk, number: u64, byte: usize) {
 }
 
 /// The records up to the end or the first error.
-fn read(disk: &SimDisk) -> (usize, Result<Option<Torn>, Error>) {
+fn read(disk: &SimDisk) -> (usize, Result<Option<TornWrite>, Error>) {
     let mut reader = match Reader::open_in(disk.clone(), Lsn::ZERO) {
         Ok(reader) => reader,
         Err(error) => return (0, Err(error)),

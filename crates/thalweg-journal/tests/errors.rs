@@ -6,7 +6,7 @@ use sim_journal::{Record, SEGMENT_BYTES, add, open, options, segment, with_recor
 use thalweg_journal::format::SegmentHeader;
 use thalweg_journal::{
     Error, Fault, GroupCommit, Journal, JournalOptions, Lsn, Operation, Reader, SimDisk,
-    readable_behind,
+    first_readable_after,
 };
 
 fn numbers(disk: &SimDisk) -> Vec<u64> {
@@ -32,7 +32,7 @@ fn a_failed_write_stops_the_journal_and_opening_it_again_finds_what_was_acknowle
     let stopped = format!("the journal has stopped, open it again: {first}");
     assert_eq!(text(journal.commit()), stopped);
     assert_eq!(text(add(&mut journal, 4)), stopped);
-    assert_eq!(text(journal.retain_from(Lsn::FIRST)), stopped);
+    assert_eq!(text(journal.truncate_before(Lsn::FIRST)), stopped);
     drop(journal);
     let journal = open(&disk).expect("the disk is well again");
     let last = journal.recovery().last.number();
@@ -211,7 +211,7 @@ fn a_missing_segment_is_reported() {
     assert_eq!(message, expected);
     assert!(last > Lsn::FIRST, "{last}");
     // And so is what is behind it.
-    let behind = readable_behind(&whole, last).expect("it can be read");
+    let behind = first_readable_after(&whole, last).expect("it can be read");
     let mut reader = Reader::open_in(whole, behind.expect("the fourth")).expect("it is whole");
     let rest = reader
         .records::<Record>()
@@ -314,7 +314,9 @@ fn records_that_are_not_there_are_reported() {
     let disk = with_records(10);
     let mut journal = open(&disk).expect("it is whole");
     assert_eq!(
-        journal.retain_from(Lsn::new(6)).expect("the disk is well"),
+        journal
+            .truncate_before(Lsn::new(6))
+            .expect("the disk is well"),
         Lsn::new(4)
     );
     let message = text(Reader::open_in(disk.clone(), Lsn::new(3)));

@@ -231,7 +231,9 @@ fn what_is_given_up_is_in_the_archive_and_is_read_with_the_rest() {
     // The archive's disk is not there: nothing goes, and the journal goes on.
     let names = || Files::new(&place).list().expect("it is there").len();
     let before = names();
-    let error = journal.retain_from(last).expect_err("there is no archive");
+    let error = journal
+        .truncate_before(last)
+        .expect_err("there is no archive");
     let text = error.to_string();
     assert!(text.contains("cannot be archived: the archive "), "{text}");
     assert!(text.ends_with("archive is not there"), "{text}");
@@ -241,7 +243,7 @@ fn what_is_given_up_is_in_the_archive_and_is_read_with_the_rest() {
     fill(&mut journal, all..all + 9);
     // It comes back.
     fs::create_dir(&archive).expect("it can be made");
-    let first = journal.retain_from(last).expect("the disk is well");
+    let first = journal.truncate_before(last).expect("the disk is well");
     assert!(first > Lsn::new(20_000), "{first}");
     let kept = read(&place);
     assert_eq!(kept.first(), Some(&(first.number() - 1)));

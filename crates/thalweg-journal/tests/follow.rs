@@ -177,7 +177,7 @@ fn a_reader_that_follows_too_slowly_gets_an_error() {
             .expect("the disk is well");
         if number.is_multiple_of(1_000) {
             let durable = journal.commit().expect("the disk is well").get();
-            journal.retain_from(durable).expect("the disk is well");
+            journal.truncate_before(durable).expect("the disk is well");
         }
     }
     let first = Reader::open_in(disk.clone(), Lsn::ZERO)
@@ -204,7 +204,7 @@ fn segments_are_given_up_as_a_whole_and_used_again() {
         if number.is_multiple_of(500) {
             let durable = journal.commit().expect("the disk is well").get();
             let wanted = Lsn::new(durable.number() - 400);
-            let first = journal.retain_from(wanted).expect("the disk is well");
+            let first = journal.truncate_before(wanted).expect("the disk is well");
             assert!(first <= wanted && first >= kept);
             kept = first;
         }

@@ -57,7 +57,7 @@ fn child() {
         let durable = journal.commit().expect("the disk is well").get();
         if durable.number().is_multiple_of(8) {
             journal
-                .retain_from(Lsn::new(durable.number().saturating_sub(20_000)))
+                .truncate_before(Lsn::new(durable.number().saturating_sub(20_000)))
                 .expect("the disk is well");
         }
         if writeln!(out, "durable {durable}").is_err() {

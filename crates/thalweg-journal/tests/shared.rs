@@ -259,9 +259,9 @@ fn a_closure_that_calls_its_own_journal_is_refused() {
             journal.append_with(|_| {}).err(),
             journal.commit(Lsn::FIRST).err(),
             journal.flush().err(),
-            journal.retain_from(Lsn::FIRST).err(),
+            journal.truncate_before(Lsn::FIRST).err(),
         ];
-        let is_refused = |error: &Option<Error>| matches!(error, Some(Error::Building));
+        let is_refused = |error: &Option<Error>| matches!(error, Some(Error::Reentrant));
         assert!(refused.iter().all(is_refused), "{refused:?}");
         assert_eq!(journal.durable().get(), Lsn::ZERO);
         slot[0] = 7;
@@ -269,7 +269,7 @@ fn a_closure_that_calls_its_own_journal_is_refused() {
     let lsn = lsn.expect("it goes on");
     assert_eq!(journal.commit(lsn).expect("the disk is well").get(), lsn);
     assert_eq!(
-        Error::Building.to_string(),
+        Error::Reentrant.to_string(),
         "a closure that builds a record calls its own journal"
     );
 }

@@ -14,7 +14,7 @@ fn a_segment_is_durably_gone_before_its_file_is_used_again() {
         let mut journal = open(&disk).expect("it is whole");
         disk.fail(Operation::SyncNames, 0, Fault::Io);
         let error = journal
-            .retain_from(Lsn::new(4))
+            .truncate_before(Lsn::new(4))
             .expect_err("the disk fails");
         let expected = "sim: cannot be synced: Input/output error";
         assert_eq!(error.to_string(), expected);
@@ -35,9 +35,11 @@ fn retention_that_failed_can_be_tried_again() {
     let disk = with_records(7);
     let mut journal = open(&disk).expect("it is whole");
     disk.fail(Operation::SyncNames, 0, Fault::Io);
-    let outcome = journal.retain_from(Lsn::new(7));
+    let outcome = journal.truncate_before(Lsn::new(7));
     outcome.expect_err("the disk fails");
-    let first = journal.retain_from(Lsn::new(7)).expect("the disk is well");
+    let first = journal
+        .truncate_before(Lsn::new(7))
+        .expect("the disk is well");
     assert_eq!(first, Lsn::new(7));
 }
 
@@ -50,7 +52,9 @@ fn a_new_journal_does_not_take_old_blocks_for_its_own() {
     for number in 1..=4 {
         add(&mut journal, number).expect("the disk is well");
     }
-    journal.retain_from(Lsn::new(4)).expect("the disk is well");
+    journal
+        .truncate_before(Lsn::new(4))
+        .expect("the disk is well");
     drop(journal);
     disk.remove(&segment(2)).expect("it is there");
     let journal = open().expect("there is a spare file only");

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use thalweg_exchange::codec::session::{Bye, Ending, ServerFrame};
+use thalweg_exchange::codec::session::{Bye, CloseReason, ServerFrame};
 use thalweg_exchange::codec::session::{encode_server_frame, server_frame_bytes};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -69,9 +69,9 @@ async fn accept(listener: &TcpListener, from: Instant) -> io::Result<(TcpStream,
 
 /// Refuses a connection beyond a limit: sends it a bye, if its socket takes that at once.
 fn refuse(shared: &Shared, stream: &TcpStream, text: &str) {
-    shared.counters.end(Ending::Connections);
+    shared.counters.end(CloseReason::Connections);
     let bye = ServerFrame::Bye(Bye {
-        why: Ending::Connections,
+        why: CloseReason::Connections,
         text,
     });
     let mut bytes = vec![0; server_frame_bytes(&bye)];

@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::codec::session::CloseReason;
 use thalweg_exchange::session::Refusal;
 
 /// Counters that any thread may raise.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     refusals: [AtomicU64; Refusal::ALL.len()],
-    endings: [AtomicU64; Ending::ALL.len()],
+    endings: [AtomicU64; CloseReason::ALL.len()],
     pub(crate) accepted: AtomicU64,
     pub(crate) hellos_refused: AtomicU64,
     pub(crate) bytes_in: AtomicU64,
@@ -47,8 +47,8 @@ impl Counters {
     }
 
     /// A connection ended.
-    pub(crate) fn end(&self, why: Ending) {
-        let at = Ending::ALL.iter().position(|ending| *ending == why);
+    pub(crate) fn end(&self, why: CloseReason) {
+        let at = CloseReason::ALL.iter().position(|ending| *ending == why);
         if let Some(counter) = at.and_then(|at| self.endings.get(at)) {
             raise(counter, 1);
         }
@@ -61,8 +61,8 @@ impl Counters {
     }
 
     /// Endings, and how often each ended a connection.
-    pub(crate) fn endings(&self) -> impl Iterator<Item = (Ending, u64)> + '_ {
-        Ending::ALL
+    pub(crate) fn endings(&self) -> impl Iterator<Item = (CloseReason, u64)> + '_ {
+        CloseReason::ALL
             .iter()
             .copied()
             .zip(self.endings.iter().map(read))

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::{
-    Answer, Ending, QueryAnswer, QueryResult, Refused, ServerFrame,
+    Answer, CloseReason, QueryAnswer, QueryResult, Refused, ServerFrame,
 };
 use thalweg_exchange::durable::{
     Admitted, Exchange, Failed, Finished, Origin, Stats, Storage, Submission, SubmitError,
@@ -278,7 +278,7 @@ impl<S: Storage> Driver<S> {
                 Err(SubmitError::Failed(error)) => failed = Some(error),
                 Err(error) => {
                     let text = format!("command {sequence}: {error}");
-                    session.output.end(Ending::FrameTooLong, &text);
+                    session.output.end(CloseReason::FrameTooLong, &text);
                 }
             }
         });

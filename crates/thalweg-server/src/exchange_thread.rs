@@ -23,7 +23,7 @@ use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
-use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::codec::session::CloseReason;
 use thalweg_exchange::durable::{Failed, Finished, Storage};
 use thalweg_exchange::session::{ClientSequence, Role};
 use thalweg_exchange::{Command, UserId};
@@ -314,7 +314,7 @@ impl<S: Storage> ExchangeThread<S> {
             figures.stats.leads = false;
             self.shared.note_replica(figures);
         }
-        let ended = self.sessions.end_all(Ending::Failed);
+        let ended = self.sessions.end_all(CloseReason::Failed);
         ended.for_each(|id| self.note_dirty(id));
     }
 
@@ -384,7 +384,7 @@ impl<S: Storage> ExchangeThread<S> {
     }
 
     /// Ends a session with a bye. Returns whether it had not ended before.
-    fn end(&mut self, id: SessionId, why: Ending, text: &str) -> bool {
+    fn end(&mut self, id: SessionId, why: CloseReason, text: &str) -> bool {
         let Some(session) = self.sessions.get(id) else {
             return false;
         };
@@ -478,7 +478,7 @@ impl<S: Storage> ExchangeThread<S> {
         }
         if is_cut_off {
             for id in self.sessions.ids() {
-                self.end(id, Ending::Shutdown, CUT_OFF);
+                self.end(id, CloseReason::Shutdown, CUT_OFF);
             }
         }
     }
@@ -678,7 +678,7 @@ impl<S: Storage> ExchangeThread<S> {
                     return None;
                 }
                 self.stopping = Stopping::Parting(reply, now + PARTING);
-                let ended = self.sessions.end_all(Ending::Shutdown);
+                let ended = self.sessions.end_all(CloseReason::Shutdown);
                 ended.for_each(|id| self.note_dirty(id));
                 self.flush_all(now);
                 self.is_woken = true;

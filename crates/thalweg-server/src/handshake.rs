@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
-    Bye, ClientFrame, Ending, HELLO_BYTES_MAX, Hello, ServerFrame, decode_client_frame,
+    Bye, ClientFrame, CloseReason, HELLO_BYTES_MAX, Hello, ServerFrame, decode_client_frame,
     encode_server_frame, server_frame_bytes,
 };
 use thalweg_exchange::codec::{SESSION_VERSION, SESSION_VERSION_MAX};
@@ -29,12 +29,12 @@ use crate::shared::Shared;
 /// Why a connection was not welcomed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HandshakeError {
-    pub(crate) why: Ending,
+    pub(crate) why: CloseReason,
     pub(crate) text: String,
 }
 
 impl HandshakeError {
-    fn new(why: Ending, text: impl Into<String>) -> Self {
+    fn new(why: CloseReason, text: impl Into<String>) -> Self {
         let text = text.into();
         Self { why, text }
     }
@@ -61,7 +61,7 @@ pub(crate) async fn receive(
     let _ = stream.set_nodelay(true);
     let mut bytes = Vec::new();
     match handshake(&shared, &mut connection_slot, &mut stream, &mut bytes).await {
-        Ok(None) => shared.counters.end(Ending::Done),
+        Ok(None) => shared.counters.end(CloseReason::Done),
         Ok(Some(hello)) => {
             let connection_slot = Arc::new(connection_slot);
             let stream = match shared.line(hello.terms.key) {
@@ -75,7 +75,7 @@ pub(crate) async fn receive(
                 Ok(stream) => stream,
                 Err(error) => {
                     tracing::warn!(%error, %peer, "a connection could not be taken");
-                    return shared.counters.end(Ending::Done);
+                    return shared.counters.end(CloseReason::Done);
                 }
             };
             let new = NewSession {
@@ -119,7 +119,7 @@ fn relayed(
 }
 
 /// Sends a bye and closes.
-async fn send_bye(to: &mut TcpStream, why: Ending, text: &str) {
+async fn send_bye(to: &mut TcpStream, why: CloseReason, text: &str) {
     let bye = ServerFrame::Bye(Bye { why, text });
     let mut bytes = vec![0; server_frame_bytes(&bye)];
     if encode_server_frame(&bye, &mut bytes).is_ok() {
@@ -141,28 +141,28 @@ async fn handshake(
         biased;
         read = tokio::time::timeout(limit, hello) => read,
         () = slot.evicted() => {
-            return Err(HandshakeError::new(Ending::Connections, EVICTED));
+            return Err(HandshakeError::new(CloseReason::Connections, EVICTED));
         }
     };
     let Ok(read) = read else {
         let text = format!("none came within {} ms", limit.as_millis());
-        return Err(HandshakeError::new(Ending::NoHello, text));
+        return Err(HandshakeError::new(CloseReason::NoHello, text));
     };
     match read {
         Ok(Some(hello)) => {
             let kept = slot.keep(hello.terms.key);
-            kept.map_err(|text| HandshakeError::new(Ending::Connections, text))?;
+            kept.map_err(|text| HandshakeError::new(CloseReason::Connections, text))?;
             let welcome = tokio::select! {
                 biased;
                 welcome = shared.connect_limits.welcome(hello.terms.key) => welcome,
                 () = is_gone(stream, bytes) => return Ok(None),
             };
-            welcome.map_err(|text| HandshakeError::new(Ending::Connections, text))?;
+            welcome.map_err(|text| HandshakeError::new(CloseReason::Connections, text))?;
             Ok(Some(hello))
         }
         Ok(None) => Ok(None),
         Err(error) => {
-            if error.why == Ending::WrongKey {
+            if error.why == CloseReason::WrongKey {
                 // Guessing takes time, unless others need the slot.
                 let pause = Duration::from_millis(shared.config.sessions.wrong_key_ms);
                 tokio::select! {
@@ -199,16 +199,16 @@ async fn read_hello(
             }
             Err(CodecError::Incomplete { needed, .. }) => {
                 let text = format!("{needed} bytes; a hello has {HELLO_BYTES_MAX} at most");
-                return Err(HandshakeError::new(Ending::FrameTooLong, text));
+                return Err(HandshakeError::new(CloseReason::FrameTooLong, text));
             }
             Err(error) => {
                 let text = format!("frame at byte 0: {error}");
-                return Err(HandshakeError::new(Ending::BadFrame, text));
+                return Err(HandshakeError::new(CloseReason::BadFrame, text));
             }
             Ok(read) => read,
         };
         let ClientFrame::Hello(hello) = frame else {
-            return Err(HandshakeError::new(Ending::NoHello, ""));
+            return Err(HandshakeError::new(CloseReason::NoHello, ""));
         };
         let accepted = examine(shared, listener, &hello)?;
         bytes.drain(..length);
@@ -225,14 +225,14 @@ fn examine(
     let version = hello.version_max.min(most);
     if version < hello.version_min.max(least) {
         let text = format!("this server speaks versions {least} to {most}");
-        return Err(HandshakeError::new(Ending::Version, text));
+        return Err(HandshakeError::new(CloseReason::Version, text));
     }
     if !listener.serves(hello.role) {
-        return Err(HandshakeError::new(Ending::Listener, ""));
+        return Err(HandshakeError::new(CloseReason::Listener, ""));
     }
     if hello.holder < 0 {
         let text = format!("holder {}: holders are 0 and more", hello.holder);
-        return Err(HandshakeError::new(Ending::WrongKey, text));
+        return Err(HandshakeError::new(CloseReason::WrongKey, text));
     }
     let gateway = shared.gateway_hash(hello.key.0);
     let is_gateway = gateway.is_some() && hello.role != Role::Admin;
@@ -246,7 +246,7 @@ fn examine(
         })),
         Some(keys) => {
             let key = keys.admit(hello.key.0, hello.role, hello.holder);
-            let wrong = || HandshakeError::new(Ending::WrongKey, "");
+            let wrong = || HandshakeError::new(CloseReason::WrongKey, "");
             Some(Arc::new(key.ok_or_else(wrong)?.clone()))
         }
     };
@@ -256,7 +256,7 @@ fn examine(
     let is_many = hello.role == Role::Read && hello.market_data_only;
     if !is_many && hello.number >= limit {
         let text = format!("session number {}: numbers are below {limit}", hello.number);
-        return Err(HandshakeError::new(Ending::Sessions, text));
+        return Err(HandshakeError::new(CloseReason::Sessions, text));
     }
     let heartbeat_ms = heartbeat_ms(shared, hello.heartbeat_ms);
     Ok(AcceptedHello {

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
-    ClientFrame, Ending, QueryAnswer, QueryFrame, QueryResult, Refused, SYMBOLS_MAX, ServerFrame,
-    SessionQuery, Submit, SubmitFrameError, Symbols, decode_client_frame,
+    ClientFrame, CloseReason, QueryAnswer, QueryFrame, QueryResult, Refused, SYMBOLS_MAX,
+    ServerFrame, SessionQuery, Submit, SubmitFrameError, Symbols, decode_client_frame,
 };
 use thalweg_exchange::durable::{Failed, Storage};
 use thalweg_exchange::service::Query;
@@ -77,7 +77,7 @@ pub(crate) struct Turn<'t, S: Storage> {
 /// Why a session ends, and the text of its bye; no bye where there is none.
 #[derive(Debug)]
 pub(crate) struct TurnEnding {
-    pub(crate) why: Ending,
+    pub(crate) why: CloseReason,
     pub(crate) text: Option<String>,
 }
 
@@ -106,7 +106,7 @@ impl<S: Storage> Turn<'_, S> {
             match self.session.read() {
                 Ok(count) => raise(&self.shared.counters.bytes_in, count as u64),
                 Err(_) => {
-                    let why = Ending::Done;
+                    let why = CloseReason::Done;
                     self.ending = Some(TurnEnding { why, text: None });
                     return Ok(After::Input);
                 }
@@ -181,7 +181,7 @@ impl<S: Storage> Turn<'_, S> {
         bytes as usize
     }
 
-    fn end(&mut self, why: Ending, text: impl Into<String>) -> Stop {
+    fn end(&mut self, why: CloseReason, text: impl Into<String>) -> Stop {
         let text = Some(text.into());
         self.ending = Some(TurnEnding { why, text });
         Stop::End
@@ -189,13 +189,13 @@ impl<S: Storage> Turn<'_, S> {
 
     fn bad_frame(&mut self, at: u64, error: &CodecError) -> Stop {
         let text = format!("frame at byte {at} after the hello: {error}");
-        self.end(Ending::BadFrame, text)
+        self.end(CloseReason::BadFrame, text)
     }
 
     fn too_long(&mut self, at: u64, bytes: usize, limit: usize) -> Stop {
         let text =
             format!("frame at byte {at} after the hello: {bytes} bytes, the limit is {limit}");
-        self.end(Ending::FrameTooLong, text)
+        self.end(CloseReason::FrameTooLong, text)
     }
 
     /// Takes a frame, or returns why it is not taken now.
@@ -219,11 +219,11 @@ impl<S: Storage> Turn<'_, S> {
                 Ok(())
             }
             ClientFrame::Bye(_) => {
-                let why = Ending::Done;
+                let why = CloseReason::Done;
                 self.ending = Some(TurnEnding { why, text: None });
                 Err(Stop::End)
             }
-            ClientFrame::Hello(_) => Err(self.end(Ending::NoHello, "a second hello")),
+            ClientFrame::Hello(_) => Err(self.end(CloseReason::NoHello, "a second hello")),
         }
     }
 
@@ -281,7 +281,7 @@ impl<S: Storage> Turn<'_, S> {
             Fault::Drop => self.session.free += 1,
             Fault::Reject => self.refuse(sequence, Refusal::Resources),
             Fault::Disconnect => {
-                let why = Ending::Done;
+                let why = CloseReason::Done;
                 self.ending = Some(TurnEnding { why, text: None });
                 return Err(Stop::End);
             }
@@ -341,11 +341,11 @@ impl<S: Storage> Turn<'_, S> {
         let named = self.scheduler.name(self.session.holder, before, after);
         if after > SYMBOLS_MAX {
             let text = format!("more than {SYMBOLS_MAX} symbols: subscribe to all");
-            return Err(self.end(Ending::BadFrame, text));
+            return Err(self.end(CloseReason::BadFrame, text));
         }
         if named > SYMBOLS_OF_HOLDER {
             let text = format!("all of one user name more than {SYMBOLS_OF_HOLDER} symbols");
-            return Err(self.end(Ending::BadFrame, text));
+            return Err(self.end(CloseReason::BadFrame, text));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use thalweg_exchange::codec::REPORT_BYTES;
 use thalweg_exchange::codec::session::{
-    Bye, Ending, NUMBERED_REPORT_BYTES, ServerFrame, encode_server_frame, numbered_report,
+    Bye, CloseReason, NUMBERED_REPORT_BYTES, ServerFrame, encode_server_frame, numbered_report,
     server_frame_bytes,
 };
 use thalweg_exchange::session::ReportNumber;
@@ -81,7 +81,7 @@ pub(crate) struct Output {
     market: usize,
     /// Room beyond the bound for reports that were missed, until all is written once.
     allowance: usize,
-    end: Option<Ending>,
+    end: Option<CloseReason>,
     bytes_max: usize,
     budget: Rc<Budget>,
 }
@@ -126,7 +126,7 @@ impl Output {
     }
 
     /// Returns why the connection ends, if it does.
-    pub(crate) const fn ending(&self) -> Option<Ending> {
+    pub(crate) const fn ending(&self) -> Option<CloseReason> {
         self.end
     }
 
@@ -211,7 +211,7 @@ impl Output {
         self.bytes.shrink_to(KEPT_BYTES);
         self.market = self.market.min(self.len());
         self.budget.change(before, self);
-        self.end(Ending::SlowReader, text);
+        self.end(CloseReason::SlowReader, text);
     }
 
     /// Returns where the frame ends in which the byte before `at` is.
@@ -232,7 +232,7 @@ impl Output {
     }
 
     /// Ends the connection with a bye, if nothing ended it before.
-    pub(crate) fn end(&mut self, why: Ending, text: &str) {
+    pub(crate) fn end(&mut self, why: CloseReason, text: &str) {
         if self.end.is_none() {
             self.end = Some(why);
             self.write(&ServerFrame::Bye(Bye { why, text }));
@@ -240,7 +240,7 @@ impl Output {
     }
 
     /// Ends the connection as [`end`](Self::end), without a bye.
-    pub(crate) fn end_silently(&mut self, why: Ending) {
+    pub(crate) fn end_silently(&mut self, why: CloseReason) {
         self.end.get_or_insert(why);
     }
 
@@ -335,7 +335,7 @@ pub(crate) mod tests {
         frame
     }
 
-    fn bye(why: Ending, text: &str) -> Vec<u8> {
+    fn bye(why: CloseReason, text: &str) -> Vec<u8> {
         let frame = ServerFrame::Bye(Bye { why, text });
         let mut bytes = vec![0; server_frame_bytes(&frame)];
         encode_server_frame(&frame, &mut bytes).expect("there is room");
@@ -360,7 +360,7 @@ pub(crate) mod tests {
         one.flush(&mut socket(20), usize::MAX).expect("it is there");
         assert_eq!(budget.bytes(), 138);
         two.end_largest();
-        assert_eq!(two.ending(), Some(Ending::SlowReader));
+        assert_eq!(two.ending(), Some(CloseReason::SlowReader));
         assert_eq!(budget.bytes(), 70 + two.len());
         drop((one, two));
         assert_eq!(budget.bytes(), 0);
@@ -391,12 +391,12 @@ pub(crate) mod tests {
     fn what_waits_comes_before_the_bye_and_nothing_after_it() {
         let mut output = output(1 << 14);
         output.push(&ServerFrame::Heartbeat);
-        output.end(Ending::Shutdown, "");
+        output.end(CloseReason::Shutdown, "");
         output.push(&ServerFrame::Heartbeat);
-        output.end(Ending::BadFrame, "a later reason");
+        output.end(CloseReason::BadFrame, "a later reason");
         assert_eq!(output.fill(|bytes| bytes.push(1)), 0);
         let taken = flushed(&mut output);
-        assert_eq!(taken[8..], bye(Ending::Shutdown, ""));
+        assert_eq!(taken[8..], bye(CloseReason::Shutdown, ""));
     }
 
     #[test]
@@ -412,11 +412,11 @@ pub(crate) mod tests {
             output.push_bytes(&frame(40 + written as u32));
             assert_eq!(output.ending(), None);
             output.push_bytes(&frame(4));
-            assert_eq!(output.ending(), Some(Ending::SlowReader));
+            assert_eq!(output.ending(), Some(CloseReason::SlowReader));
             socket.room = usize::MAX;
             output.flush(&mut socket, usize::MAX).expect("it takes all");
             let begun = written.div_ceil(30) * 30;
-            let bye = bye(Ending::SlowReader, "more than 100 bytes wait");
+            let bye = bye(CloseReason::SlowReader, "more than 100 bytes wait");
             assert_eq!(socket.taken.len(), begun + bye.len());
             assert_eq!(socket.taken[begun..], bye, "{written}");
         }
@@ -450,7 +450,7 @@ pub(crate) mod tests {
             .expect("it takes some");
         assert_eq!((written.count, written.market), (1_030, 1_000));
         output.push_bytes(&frame(31));
-        assert_eq!(output.ending(), Some(Ending::SlowReader));
+        assert_eq!(output.ending(), Some(CloseReason::SlowReader));
     }
 
     #[test]
@@ -463,7 +463,7 @@ pub(crate) mod tests {
         let reports = taken.as_chunks::<NUMBERED_REPORT_BYTES>().0;
         assert!(reports.iter().map(|report| report[8]).eq([5, 6, 7]));
         output.push_bytes(&frame(101));
-        assert_eq!(output.ending(), Some(Ending::SlowReader));
+        assert_eq!(output.ending(), Some(CloseReason::SlowReader));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use thalweg_exchange::UserId;
-use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::codec::session::CloseReason;
 use thalweg_exchange::session::{Role, SessionKey};
 
 use crate::report_readers::ReportReaders;
@@ -181,7 +181,7 @@ impl Sessions {
     }
 
     /// Ends all sessions. Returns them.
-    pub(crate) fn end_all(&mut self, why: Ending) -> impl Iterator<Item = SessionId> + use<> {
+    pub(crate) fn end_all(&mut self, why: CloseReason) -> impl Iterator<Item = SessionId> + use<> {
         for slot in &mut self.slots {
             if let Some(session) = &mut slot.session {
                 session.output.end(why, "");

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg::channel::{Receiver, Sender, Spsc, spsc};
-use thalweg_task::{Core, Handle, Local, SlotReceiver, SlotSender, TaskId, slot};
+use thalweg_task::{Handle, Local, LocalExecutor, SlotReceiver, SlotSender, TaskId, slot};
 
 /// The load of a run, and how the backend answers it.
 #[derive(Debug, Clone)]
@@ -175,7 +175,7 @@ async fn send_replies(
 
 /// The server's thread; returns how many requests were served at once, at most.
 fn serve(plan: &Plan, requests: Receiver<u64, Spsc>, replies: Sender<Reply, Spsc>) -> usize {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (handle, outbox) = (core.handle(), Rc::new(Outbox::default()));
     let (filled, is_filled) = slot();
     let (room, has_room) = slot();

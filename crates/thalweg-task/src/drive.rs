@@ -7,22 +7,22 @@ use std::time::Instant;
 
 use thalweg::wait::Entry;
 
-use crate::core::Core;
+use crate::local_executor::LocalExecutor;
 
 /// Rounds of a core in one poll of its future.
 const ROUNDS: usize = 8;
 
-/// The future of [`Core::drive`].
+/// The future of [`LocalExecutor::drive`].
 #[must_use = "a future does nothing until it is polled"]
 pub struct Drive<'c, S, Z> {
-    core: &'c Core,
+    core: &'c LocalExecutor,
     sleep: S,
     timer: Option<(Instant, Pin<Box<Z>>)>,
     /// Where it was listed last.
     entry: Option<Entry>,
 }
 
-impl Core {
+impl LocalExecutor {
     /// Returns a future that runs the core within another runtime on this thread, such as tokio's
     /// `LocalSet`; it is ready when no task is left. `sleep` returns that runtime's timer for a
     /// time. Use one at a time: events wake only the future that was polled last.

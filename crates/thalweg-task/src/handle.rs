@@ -14,9 +14,10 @@ use crate::timer::Sleep;
 /// Messages that a feed takes from its ring at a time.
 const FEED_BATCH: usize = 64;
 
-/// A handle to a [`Core`](crate::Core), for its tasks and other code on its thread. It is `Clone`
-/// and `!Send`: other threads reach tasks by a ring ([`feed`](Self::feed)), by a slot of the family
-/// [`Shared`](crate::Shared), and by wakers. It does not keep the core alive.
+/// A handle to a [`LocalExecutor`](crate::LocalExecutor), for its tasks and other code on its
+/// thread. It is `Clone` and `!Send`: other threads reach tasks by a ring ([`feed`](Self::feed)),
+/// by a slot of the family [`Shared`](crate::Shared), and by wakers. It does not keep the core
+/// alive.
 #[derive(Clone)]
 pub struct Handle {
     scheduler: Rc<Scheduler>,
@@ -124,9 +125,9 @@ impl Handle {
     /// is left.
     ///
     /// ```
-    /// use thalweg_task::{Core, Local, slot};
+    /// use thalweg_task::{LocalExecutor, Local, slot};
     ///
-    /// let core = Core::new();
+    /// let core = LocalExecutor::new();
     /// let (mut tx, rx) = thalweg::channel::spsc::<(usize, u64)>(64);
     /// let (mut to, mut tasks) = (Vec::new(), Vec::new());
     /// for _ in 0..3 {

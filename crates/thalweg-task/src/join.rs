@@ -34,9 +34,9 @@ pub async fn join_any<T>(tasks: &mut Vec<Task<T>>) -> Option<Joined<T>> {
 /// checks all tasks.
 ///
 /// ```
-/// use thalweg_task::{Core, join_some, yield_now};
+/// use thalweg_task::{LocalExecutor, join_some, yield_now};
 ///
-/// let core = Core::new();
+/// let core = LocalExecutor::new();
 /// let mut tasks = Vec::new();
 /// for n in 0..3 {
 ///     tasks.push(core.spawn(async move {

@@ -158,17 +158,17 @@ mod tests {
     use std::task::{Context, Poll, Waker};
     use std::time::Duration;
 
-    use crate::Core;
+    use crate::LocalExecutor;
 
     /// Timers that are left, after what there is to do has been done.
-    fn left(core: &Core) -> usize {
+    fn left(core: &LocalExecutor) -> usize {
         while core.poll() {}
         core.scheduler().wheel.borrow().len()
     }
 
     #[test]
     fn nothing_leaves_a_timer_behind() {
-        let (core, hour) = (Core::new(), Duration::from_secs(3600));
+        let (core, hour) = (LocalExecutor::new(), Duration::from_secs(3600));
         let handle = core.handle();
         {
             let mut sleep = pin!(handle.sleep(hour));

@@ -10,10 +10,10 @@ use std::task::{Context, Poll, Waker};
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 use thalweg::wait::Mode;
-use thalweg_task::{Core, Local, slot};
+use thalweg_task::{Local, LocalExecutor, slot};
 
 /// Drives `core` beside `other` till neither goes on; returns whether the drive is over.
-fn is_driven_to_the_end(core: Core, other: impl Future<Output = ()> + 'static) -> bool {
+fn is_driven_to_the_end(core: LocalExecutor, other: impl Future<Output = ()> + 'static) -> bool {
     let (mut pool, over) = (LocalPool::new(), Rc::new(Cell::new(false)));
     let flag = Rc::clone(&over);
     let drive = async move {
@@ -30,13 +30,13 @@ fn is_driven_to_the_end(core: Core, other: impl Future<Output = ()> + 'static) -
 
 #[test]
 fn the_last_task_is_cancelled_by_others() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let task = core.spawn(pending::<()>());
     assert!(is_driven_to_the_end(core, async move {
         assert!(task.cancel());
         pending::<()>().await;
     }));
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (task, handle) = (core.spawn(pending::<()>()), core.handle());
     assert!(is_driven_to_the_end(core, async move {
         assert!(handle.cancel(task.id()));
@@ -46,7 +46,7 @@ fn the_last_task_is_cancelled_by_others() {
 
 #[test]
 fn the_last_task_is_resumed_by_others_and_ends() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, mut rx) = slot::<u32, Local>();
     let task = core.spawn(async move { rx.recv().await });
     assert!(is_driven_to_the_end(core, async move {
@@ -58,7 +58,7 @@ fn the_last_task_is_resumed_by_others_and_ends() {
 
 #[test]
 fn a_task_that_comes_while_it_waits_is_run() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (task, handle) = (core.spawn(pending::<()>()), core.handle());
     assert!(is_driven_to_the_end(core, async move {
         assert_eq!(handle.spawn(async { 7 }).await, Ok(7));
@@ -69,7 +69,10 @@ fn a_task_that_comes_while_it_waits_is_run() {
 
 #[test]
 fn a_drive_that_is_left_pending_takes_no_wake_up_from_a_run() {
-    let core = Core::builder().mode(Mode::LowPower).build().unwrap();
+    let core = LocalExecutor::builder()
+        .mode(Mode::LowPower)
+        .build()
+        .unwrap();
     for _ in 0..100 {
         let (to, wakers) = std::sync::mpsc::channel::<Waker>();
         let mut polls = 0;

@@ -5,13 +5,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use thalweg_task::{Core, TaskError, yield_now};
+use thalweg_task::{LocalExecutor, TaskError, yield_now};
 
 /// Each message brings the next, so the channel is never empty when the feed looks.
 #[test]
 fn others_have_their_turn_after_64_messages() {
     const MESSAGES: u64 = 10_000;
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<u64>(4);
     tx.send(0).unwrap();
     let sender = Rc::new(RefCell::new(Some(tx)));
@@ -42,7 +42,7 @@ fn others_have_their_turn_after_64_messages() {
 
 #[test]
 fn a_handler_that_panics_ends_the_feed_and_the_channel() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<u32>(8);
     let fed = core.handle().feed(rx, |n| assert!(n != 2, "not this one"));
     (0..4).for_each(|n| tx.send(n).unwrap());
@@ -55,7 +55,7 @@ fn a_handler_that_panics_ends_the_feed_and_the_channel() {
 
 #[test]
 fn a_handler_that_cancels_its_feed_gets_no_more() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<u64>(128);
     tx.send_many(0..100).unwrap();
     let (had, own) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(None)));
@@ -78,7 +78,7 @@ fn a_handler_that_cancels_its_feed_gets_no_more() {
 
 #[test]
 fn a_core_that_goes_discards_what_its_feeds_have_not_taken() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<u64>(128);
     tx.send_many(0..100).unwrap();
     let fed = core.handle().feed(rx, |_| ());

@@ -5,11 +5,11 @@
 use std::collections::HashSet;
 use std::future::pending;
 
-use thalweg_task::{Core, Status, TaskError, TaskId, join_any};
+use thalweg_task::{LocalExecutor, Status, TaskError, TaskId, join_any};
 
 #[test]
 fn an_id_of_another_core_names_nothing() {
-    let (first, second) = (Core::new(), Core::new());
+    let (first, second) = (LocalExecutor::new(), LocalExecutor::new());
     let mine = first.spawn(pending::<()>());
     let other = second.spawn(pending::<()>());
     while first.poll() || second.poll() {}
@@ -23,7 +23,7 @@ fn an_id_of_another_core_names_nothing() {
     // Nor does one of a core that is gone.
     let id = mine.id();
     drop(first);
-    let later = Core::new();
+    let later = LocalExecutor::new();
     let third = later.spawn(pending::<()>());
     assert!(!later.handle().cancel(id) && !third.is_finished());
     assert_eq!(mine.id(), id, "a task that is over has its id");
@@ -31,10 +31,14 @@ fn an_id_of_another_core_names_nothing() {
 
 #[test]
 fn tasks_of_several_cores_are_joined_by_their_ids() {
-    let cores = [Core::new(), Core::new(), Core::new()];
+    let cores = [
+        LocalExecutor::new(),
+        LocalExecutor::new(),
+        LocalExecutor::new(),
+    ];
     let mut tasks: Vec<_> = cores.iter().map(|core| core.spawn(async {})).collect();
     let spawned: HashSet<TaskId> = tasks.iter().map(|task| task.id()).collect();
-    cores.iter().for_each(Core::run);
+    cores.iter().for_each(LocalExecutor::run);
     let mut joined = HashSet::new();
     while let Some((id, outcome)) = cores[0].block_on(join_any(&mut tasks)) {
         assert_eq!(outcome, Ok(()));
@@ -45,7 +49,7 @@ fn tasks_of_several_cores_are_joined_by_their_ids() {
 
 #[test]
 fn an_id_shows_its_core_its_place_and_its_generation() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let [first, second] = [(); 2].map(|()| core.spawn(async {}));
     let core_number = |id: TaskId| id.to_string().split('.').next().unwrap().to_owned();
     let number = core_number(first.id());
@@ -54,7 +58,7 @@ fn an_id_shows_its_core_its_place_and_its_generation() {
     core.run();
     let again = core.spawn(async {});
     assert_eq!(again.id().to_string(), format!("{number}.1.1"));
-    let other = Core::new().spawn(async {});
+    let other = LocalExecutor::new().spawn(async {});
     assert_ne!(core_number(other.id()), number);
     assert_eq!(size_of::<Option<TaskId>>(), 12);
 }

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Wake, Waker};
 
 use futures::FutureExt;
-use thalweg_task::{Core, Local, SlotSender, Task, join_any, join_some, slot};
+use thalweg_task::{Local, LocalExecutor, SlotSender, Task, join_any, join_some, slot};
 
 /// Tasks that wait for a number each.
-fn waiting(core: &Core) -> (Vec<SlotSender<u32, Local>>, Vec<Task<u32>>) {
+fn waiting(core: &LocalExecutor) -> (Vec<SlotSender<u32, Local>>, Vec<Task<u32>>) {
     let spawn = |_| {
         let (tx, mut rx) = slot::<u32, Local>();
         (tx, core.spawn(async move { rx.recv().await.unwrap() }))
@@ -25,7 +25,7 @@ fn waiting(core: &Core) -> (Vec<SlotSender<u32, Local>>, Vec<Task<u32>>) {
 
 #[test]
 fn a_join_that_is_dropped_has_taken_nothing() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (senders, mut tasks) = waiting(&core);
     core.block_on(async {
         for count in 1..=6 {
@@ -74,7 +74,7 @@ impl Drop for Last {
 
 #[test]
 fn a_task_that_ends_while_it_is_joined_is_ready_or_wakes() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let mut task = core.spawn(pending::<()>());
     let (handle, id) = (core.handle(), task.id());
     let waker = Waker::from(Arc::new(Last::default()));

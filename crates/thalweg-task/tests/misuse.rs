@@ -10,24 +10,25 @@ use std::rc::{Rc, Weak};
 use std::task::{Context, Poll};
 
 use thalweg_task::fiber::{StackOptions, StackPool};
-use thalweg_task::{Core, Local, SlotSender, Status, Task, TaskError, slot};
+use thalweg_task::{Local, LocalExecutor, SlotSender, Status, Task, TaskError, slot};
 
 fn refused<T>(what: &str) -> Result<T, TaskError> {
-    let text = format!("a task of this core called `Core::{what}`, which would wait for it");
+    let text =
+        format!("a task of this executor called `LocalExecutor::{what}`, which would wait for it");
     Err(TaskError::Panicked(text + ": `.await` instead"))
 }
 
 /// A core, and what its tasks reach it by.
-fn shared() -> (Rc<Core>, Weak<Core>) {
-    let core = Rc::new(Core::new());
+fn shared() -> (Rc<LocalExecutor>, Weak<LocalExecutor>) {
+    let core = Rc::new(LocalExecutor::new());
     let within = Rc::downgrade(&core);
     (core, within)
 }
 
 /// A task that waits, then does something with its core; and the other end of its slot.
-fn waiting<T: 'static, F>(core: &Rc<Core>, then: F) -> (SlotSender<(), Local>, Task<T>)
+fn waiting<T: 'static, F>(core: &Rc<LocalExecutor>, then: F) -> (SlotSender<(), Local>, Task<T>)
 where
-    F: AsyncFnOnce(Rc<Core>) -> T + 'static,
+    F: AsyncFnOnce(Rc<LocalExecutor>) -> T + 'static,
 {
     let (tx, mut rx) = slot::<(), Local>();
     let within = Rc::downgrade(core);
@@ -73,7 +74,9 @@ fn a_fiber_that_was_resumed_does_not_wait_for_itself() {
 
 #[test]
 fn a_task_that_is_polled_does_not_wait_for_itself() {
-    fn outcome<T: 'static, F>(call: impl FnOnce(Rc<Core>) -> F + 'static) -> Result<T, TaskError>
+    fn outcome<T: 'static, F>(
+        call: impl FnOnce(Rc<LocalExecutor>) -> F + 'static,
+    ) -> Result<T, TaskError>
     where
         F: Future<Output = T>,
     {
@@ -83,15 +86,15 @@ fn a_task_that_is_polled_does_not_wait_for_itself() {
     }
     assert_eq!(outcome(async |core| core.poll()), refused("poll"));
     assert_eq!(outcome(async |core| core.run()), refused("run"));
-    let drives = async |core: Rc<Core>| core.drive(|_| pending()).await;
+    let drives = async |core: Rc<LocalExecutor>| core.drive(|_| pending()).await;
     assert_eq!(outcome(drives), refused("drive"));
     // Where the future is ready at once, nothing would have to wait, but it is refused as well.
-    let blocks = async |core: Rc<Core>| core.block_on(ready(1));
+    let blocks = async |core: Rc<LocalExecutor>| core.block_on(ready(1));
     assert_eq!(outcome(blocks), refused("block_on"));
 }
 
 /// Runs the core when it is dropped.
-struct Runs(Weak<Core>);
+struct Runs(Weak<LocalExecutor>);
 
 impl Drop for Runs {
     fn drop(&mut self) {
@@ -114,11 +117,11 @@ fn a_destructor_does_not_wait_for_its_task() {
 
 #[test]
 fn a_task_may_run_another_core() {
-    let (core, ran) = (Rc::new(Core::new()), Rc::new(Cell::new(0)));
+    let (core, ran) = (Rc::new(LocalExecutor::new()), Rc::new(Cell::new(0)));
     let (tx, task) = {
         let ran = Rc::clone(&ran);
         waiting(&core, async move |_| {
-            let other = Core::new();
+            let other = LocalExecutor::new();
             let within = Rc::clone(&ran);
             other.spawn(async move { within.set(1) }).detach();
             other.run();
@@ -131,7 +134,7 @@ fn a_task_may_run_another_core() {
 
 #[test]
 fn a_task_does_not_await_itself() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, mut rx) = slot::<Task<()>, Local>();
     let text = Rc::new(RefCell::new(String::new()));
     let message = Rc::clone(&text);
@@ -159,7 +162,7 @@ fn a_task_does_not_await_itself() {
 
 #[test]
 fn a_task_gives_its_output_once() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let mut task = core.spawn(async { 7 });
     assert_eq!(core.block_on(&mut task), Ok(7));
     let payload = catch_unwind(AssertUnwindSafe(|| core.block_on(&mut task))).unwrap_err();

@@ -8,14 +8,15 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use thalweg_task::{
-    Core, Elapsed, Family, Handle, Local, Shared, SlotReceiver, SlotSender, slot, yield_now,
+    Elapsed, Family, Handle, Local, LocalExecutor, Shared, SlotReceiver, SlotSender, slot,
+    yield_now,
 };
 use thalweg_testkit::counting::calls;
 
 type Ends<F> = (SlotSender<u32, F>, SlotReceiver<u32, F>);
 
 /// Tasks of two sizes that wait for messages, timers and each other, and such as are cancelled.
-fn round<F: Family>(core: &Core, handle: &Handle, ends: &mut Option<Ends<F>>) {
+fn round<F: Family>(core: &LocalExecutor, handle: &Handle, ends: &mut Option<Ends<F>>) {
     let (tx, mut rx) = ends.take().unwrap();
     let receiver = core.spawn(async move {
         let mut sum = 0;
@@ -56,7 +57,7 @@ fn round<F: Family>(core: &Core, handle: &Handle, ends: &mut Option<Ends<F>>) {
 
 fn nothing_is_allocated<F: Family>() {
     const ROUNDS: u64 = 100;
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let handle = core.handle();
     let mut ends = Some(slot::<u32, F>());
     (0..3).for_each(|_| round(&core, &handle, &mut ends));
@@ -69,7 +70,7 @@ fn nothing_is_allocated_after_the_warm_up() {
     nothing_is_allocated::<Local>();
     nothing_is_allocated::<Shared>();
     // Futures that are too large for the pool allocate, as the documentation says.
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let large = || {
         core.block_on(core.spawn(async {
             let large = [1_u8; 9000];
@@ -85,7 +86,10 @@ fn nothing_is_allocated_after_the_warm_up() {
 fn timers_that_fire_allocate_nothing_after_the_warm_up() {
     let now = Rc::new(Cell::new(Instant::now()));
     let read = Rc::clone(&now);
-    let core = Core::builder().clock(move || read.get()).build().unwrap();
+    let core = LocalExecutor::builder()
+        .clock(move || read.get())
+        .build()
+        .unwrap();
     let round = || {
         for n in 0..100_u64 {
             let (handle, time) = (core.handle(), Duration::from_micros(100 * n));

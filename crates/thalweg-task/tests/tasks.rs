@@ -11,10 +11,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use thalweg_task::{
-    Core, Local, Status, TaskError, join_all, join_any, join_some, slot, yield_now,
+    Local, LocalExecutor, Status, TaskError, join_all, join_any, join_some, slot, yield_now,
 };
 
-fn settle(core: &Core) {
+fn settle(core: &LocalExecutor) {
     while core.poll() {}
 }
 
@@ -37,7 +37,7 @@ impl Drop for Alive {
 
 #[test]
 fn a_task_gives_its_output() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let text = core.spawn(async { "done".to_owned() });
     assert!(!text.is_finished());
     assert_eq!(core.block_on(text), Ok("done".to_owned()));
@@ -46,7 +46,7 @@ fn a_task_gives_its_output() {
 
 #[test]
 fn a_task_sees_itself_running() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let handle = core.handle();
     let id = Rc::new(Cell::new(None));
     let within = Rc::clone(&id);
@@ -57,7 +57,7 @@ fn a_task_sees_itself_running() {
 
 #[test]
 fn a_task_that_cancels_itself_ends_after_its_poll() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let handle = core.handle();
     let id = Rc::new(Cell::new(None));
     let within = Rc::clone(&id);
@@ -80,7 +80,7 @@ fn a_task_that_cancels_itself_ends_after_its_poll() {
 
 #[test]
 fn a_panic_ends_its_task_only() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let text = core.spawn(async { panic!("number {}", 7) });
     let literal = core.spawn(async { panic!("a literal") });
     let other = core.spawn(async { std::panic::panic_any(7_u8) });
@@ -114,7 +114,7 @@ impl Drop for Bomb {
 
 #[test]
 fn a_destructor_that_panics_ends_its_task_only() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let task = core.spawn(async {
         let _bomb = Bomb;
         pending::<()>().await;
@@ -142,7 +142,7 @@ fn a_destructor_that_panics_ends_its_task_only() {
 #[test]
 fn a_core_that_goes_ends_its_tasks() {
     let alive = Rc::new(Cell::new(0));
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let handle = core.handle();
     let mut tasks = Vec::new();
     for n in 0..10 {
@@ -171,7 +171,7 @@ fn a_core_that_goes_ends_its_tasks() {
 
 #[test]
 fn a_core_that_is_dropped_by_its_own_task_ends_after_the_poll() {
-    let core = Rc::new(RefCell::new(Some(Core::new())));
+    let core = Rc::new(RefCell::new(Some(LocalExecutor::new())));
     let (tx, mut rx) = slot::<(), Local>();
     let alive = Rc::new(Cell::new(0));
     let (held, within) = (Alive::new(&alive), Rc::clone(&core));
@@ -194,7 +194,7 @@ fn a_core_that_is_dropped_by_its_own_task_ends_after_the_poll() {
 
 #[test]
 fn wakers_of_a_task_outlive_it_and_its_core() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let kept: Rc<RefCell<Vec<Waker>>> = Rc::default();
     for round in 0..3 {
         let keep = Rc::clone(&kept);
@@ -229,7 +229,7 @@ fn wakers_of_a_task_outlive_it_and_its_core() {
 
 #[test]
 fn a_waker_is_lent_to_a_scoped_thread() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let task = core.spawn(async {
         let mut polls = 0;
         poll_fn(move |context: &mut Context<'_>| {
@@ -251,7 +251,7 @@ fn a_waker_is_lent_to_a_scoped_thread() {
 
 #[test]
 fn futures_move_between_cores() {
-    let (first, second) = (Core::new(), Core::new());
+    let (first, second) = (LocalExecutor::new(), LocalExecutor::new());
     let (tx, mut rx) = slot::<u32, Local>();
     let mut moved: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move { rx.recv().await });
     let began = first.spawn(poll_fn(move |context| {
@@ -268,7 +268,7 @@ fn futures_move_between_cores() {
 
 #[test]
 fn joins_wait_for_as_many_as_they_say() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let spawn = |n: usize| {
         core.spawn(async move {
             for _ in 0..n {
@@ -293,10 +293,13 @@ fn joins_wait_for_as_many_as_they_say() {
 }
 
 /// A clock that stands until it is moved.
-fn hand_driven() -> (Core, Rc<Cell<Instant>>) {
+fn hand_driven() -> (LocalExecutor, Rc<Cell<Instant>>) {
     let now = Rc::new(Cell::new(Instant::now()));
     let read = Rc::clone(&now);
-    let core = Core::builder().clock(move || read.get()).build().unwrap();
+    let core = LocalExecutor::builder()
+        .clock(move || read.get())
+        .build()
+        .unwrap();
     (core, now)
 }
 
@@ -328,7 +331,7 @@ fn a_timeout_drops_what_was_late() {
 
 #[test]
 fn a_sleeping_core_wakes_by_its_timer() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let handle = core.handle();
     let (time, begin) = (Duration::from_millis(3), Instant::now());
     core.spawn(async move { handle.sleep(time).await }).detach();
@@ -338,7 +341,7 @@ fn a_sleeping_core_wakes_by_its_timer() {
 
 #[test]
 fn a_feed_gives_every_message_to_its_task() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<(usize, u64)>(128);
     let sums: Vec<Rc<Cell<u64>>> = (0..16).map(|_| Rc::default()).collect();
     let mut slots = Vec::new();

@@ -18,7 +18,7 @@ pub trait Object: Clone + Eq + Hash {
     /// An answer to a call.
     type Answer: PartialEq + Debug;
 
-    /// Carries out a call.
+    /// PayloadOf out a call.
     fn apply(&mut self, operation: &Self::Operation) -> Self::Answer;
 }
 

@@ -10,7 +10,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_task::{Core, Handle, Local, Shared, Status, TaskError, TaskId, slot, yield_now};
+use thalweg_task::{
+    Handle, Local, LocalExecutor, Shared, Status, TaskError, TaskId, slot, yield_now,
+};
 use tokio::runtime::Builder;
 use tokio::task::{LocalSet, spawn_local};
 
@@ -23,7 +25,7 @@ fn in_tokio<F: Future>(case: F) -> F::Output {
     LocalSet::new().block_on(&runtime.expect("a runtime of one thread"), case)
 }
 
-async fn drive(core: &Core) {
+async fn drive(core: &LocalExecutor) {
     core.drive(|at| tokio::time::sleep_until(at.into())).await;
 }
 
@@ -38,7 +40,7 @@ async fn idle(handle: &Handle, task: TaskId) {
 #[test]
 fn timers_of_both_wake_tasks_of_the_core() {
     in_tokio(async {
-        let (core, begin) = (Core::new(), Instant::now());
+        let (core, begin) = (LocalExecutor::new(), Instant::now());
         let handle = core.handle();
         let own = core.spawn(async move { handle.sleep(2 * MS).await });
         let foreign = core.spawn(tokio::time::sleep(3 * MS));
@@ -54,7 +56,7 @@ fn timers_of_both_wake_tasks_of_the_core() {
 fn another_thread_wakes_an_idle_core() {
     const ROUNDS: u64 = 200;
     in_tokio(async {
-        let core = Core::new();
+        let core = LocalExecutor::new();
         let handle = core.handle();
         let (tx, mut rx) = slot::<u64, Shared>();
         let (received, mut rounds) = tokio::sync::mpsc::unbounded_channel();
@@ -92,7 +94,7 @@ fn another_thread_wakes_an_idle_core() {
 fn a_task_of_tokio_sends_while_the_core_is_idle() {
     for is_now in [false, true] {
         in_tokio(async {
-            let core = Core::new();
+            let core = LocalExecutor::new();
             let (handle, (tx, mut rx), (reply, mut answers)) =
                 (core.handle(), slot::<u64, Local>(), slot::<u64, Local>());
             let squares = core.spawn(async move {
@@ -124,7 +126,7 @@ fn a_task_of_tokio_sends_while_the_core_is_idle() {
 #[test]
 fn an_idle_core_hears_of_earlier_times_and_new_tasks() {
     in_tokio(async {
-        let core = Core::new();
+        let core = LocalExecutor::new();
         let handle = core.handle();
         let sleeps = handle.clone();
         let long = core.spawn(async move { sleeps.sleep(HOUR).await });
@@ -152,7 +154,7 @@ fn an_idle_core_hears_of_earlier_times_and_new_tasks() {
 fn a_drive_ends_with_the_last_task_wherever_that_ends() {
     for is_cancelled in [false, true] {
         in_tokio(async {
-            let core = Core::new();
+            let core = LocalExecutor::new();
             let handle = core.handle();
             let (tx, mut rx) = slot::<u64, Local>();
             let task = core.spawn(async move { rx.recv().await });
@@ -182,7 +184,7 @@ fn a_drive_ends_with_the_last_task_wherever_that_ends() {
 #[test]
 fn what_wakes_tasks_while_nobody_drives_is_not_lost() {
     in_tokio(async {
-        let core = Core::new();
+        let core = LocalExecutor::new();
         let handle = core.handle();
         let (tx, mut rx) = slot::<u64, Shared>();
         let task = core.spawn(async move {
@@ -211,7 +213,7 @@ fn what_wakes_tasks_while_nobody_drives_is_not_lost() {
 #[test]
 fn a_busy_core_lets_others_have_their_turn() {
     in_tokio(async {
-        let core = Core::new();
+        let core = LocalExecutor::new();
         let is_enough = Rc::new(Cell::new(false));
         let within = Rc::clone(&is_enough);
         let busy = core.spawn(async move {
@@ -233,7 +235,7 @@ fn a_busy_core_lets_others_have_their_turn() {
 #[test]
 fn a_core_that_goes_tells_those_who_wait_for_its_tasks() {
     in_tokio(async {
-        let core = Core::new();
+        let core = LocalExecutor::new();
         let task = core.spawn(pending::<()>());
         let (handle, id) = (core.handle(), task.id());
         let driven = spawn_local(async move { drive(&core).await });

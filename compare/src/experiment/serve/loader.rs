@@ -85,8 +85,8 @@ impl Driver<'_> {
     }
 
     /// Sends the commands that are due, until a session has no room for its own. Where several of a
-    /// session are due, since this thread had no core, they are sent together: a call for each would
-    /// keep it late, and its answers unread.
+    /// session are due, since this thread had no core, they are sent together: a call for each
+    /// would keep it late, and its answers unread.
     fn send_due(&mut self, sessions: &mut [impl Line]) -> Result<(), String> {
         let (now, first) = (self.clock.ticks(), self.next);
         let scheduled = &mut sessions[self.plan.saturating..];

@@ -1,8 +1,8 @@
 //! Runs commands at a rate, and measures their results and the time that each part took.
 
+mod command_trace;
 pub(crate) mod journaled;
 pub(crate) mod parts;
-mod passage;
 mod pipelined;
 mod timeline;
 

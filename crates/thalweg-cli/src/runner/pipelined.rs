@@ -5,8 +5,8 @@ use crate::failure::{Failure, RunError};
 use crate::feed::Feed;
 use crate::report::facts::{Disturbance, HandOver, Latency, Stage, is_reached};
 use crate::report::machine::Watch;
+use crate::runner::command_trace::{CommandTrace, Moments, Slowest};
 use crate::runner::journaled::{Engine, Launch};
-use crate::runner::passage::{Moments, Passage, Slowest};
 use crate::runner::timeline::Timeline;
 use crate::runner::{RunOutcome, Tally, Timed, distribution};
 use indicatif::ProgressBar;
@@ -49,7 +49,7 @@ struct Published {
     warm_up: Recorder,
     warm_up_commands: u64,
     timeline: Timeline,
-    passage: Passage,
+    passage: CommandTrace,
     slowest: Slowest,
     last_ticks: u64,
     /// Commands that were not sent: they were executed for what others left over.
@@ -66,7 +66,7 @@ impl Published {
             // These commands use every slot for the first time.
             warm_up_commands: capacity.next_power_of_two() as u64,
             timeline: Timeline::new(clock),
-            passage: Passage::new(),
+            passage: CommandTrace::new(),
             slowest: Slowest::new(),
             last_ticks: 0,
             further: 0,

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Finding};
 use crate::message::{counted, reason, shown};
 use crate::output::print;
 use crate::terminal::screen::{Key, Screen};
-use crate::terminal::{Ending, Notes, colours, has_screen};
+use crate::terminal::{Notes, StopSignal, colours, has_screen};
 use crate::views::rows::{ListFormat, Rows};
 use clap::Args;
 use serde_json::Value;
@@ -63,7 +63,7 @@ pub(crate) struct Top {
 }
 
 pub(crate) fn top(asked: &Top) -> Result<Finding, Failure> {
-    let ending = Ending::new();
+    let ending = StopSignal::new();
     let mut watching = Watching {
         asked,
         before: Vec::new(),
@@ -121,7 +121,7 @@ impl Watching<'_> {
     }
 
     /// Shows pages until a key or a signal ends it.
-    fn draw(&mut self, ending: &Ending) -> Result<Finding, Failure> {
+    fn draw(&mut self, ending: &StopSignal) -> Result<Finding, Failure> {
         let colours = colours();
         let mut screen = Screen::open().map_err(Failure::Output)?;
         let mut due = Instant::now() + PERIOD;
@@ -158,7 +158,7 @@ impl Watching<'_> {
     }
 
     /// Waits until the next look. Returns the result of the program, if a signal has come.
-    fn pause(&self, ending: &Ending) -> Option<Finding> {
+    fn pause(&self, ending: &StopSignal) -> Option<Finding> {
         let due = Instant::now() + PERIOD;
         while Instant::now() < due {
             if let Some(finding) = ending.finding() {
@@ -171,7 +171,7 @@ impl Watching<'_> {
     }
 
     /// Prints the queues once. Rates need a second look, unless all programs have ended.
-    fn once(&mut self, ending: &Ending) -> Result<Finding, Failure> {
+    fn once(&mut self, ending: &StopSignal) -> Result<Finding, Failure> {
         if self.view.queues.iter().any(|it| it.state == State::Live) {
             if let Some(finding) = self.pause(ending) {
                 return Ok(finding);
@@ -203,7 +203,7 @@ impl Watching<'_> {
     }
 
     /// Writes a line for each queue, each second.
-    fn lines(&mut self, ending: &Ending) -> Result<Finding, Failure> {
+    fn lines(&mut self, ending: &StopSignal) -> Result<Finding, Failure> {
         let notes = Notes::new(false);
         let start = Instant::now();
         let mut hinted = Vec::new();

@@ -157,7 +157,7 @@ fn journal(scratch: &Scratch) -> (PathBuf, BTreeMap<String, Option<u64>>) {
             let _ = journal.commit().expect("the disk is well");
         }
     }
-    journal.retain_from(Lsn::new(5)).expect("they can go");
+    journal.truncate_before(Lsn::new(5)).expect("they can go");
     drop(journal);
     // Records 17 and 18 are removed again, so that their segment is begun and empty.
     let begun = place.join(segment(5));

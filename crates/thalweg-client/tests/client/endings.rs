@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use thalweg_client::exchange::codec::session::{Ending, ServerFrame};
+use thalweg_client::exchange::codec::session::{CloseReason, ServerFrame};
 use thalweg_client::exchange::session::{ClientSequence, Refusal};
 use thalweg_client::exchange::{AccountSpec, Command, CurrencyId, UserId};
 use thalweg_client::{
@@ -89,8 +89,8 @@ async fn of_several_addresses_the_one_that_answers_is_used() {
 async fn a_replica_that_is_not_the_primary_names_it_and_commands_go_there_once() {
     // The primary is lost in the midst of a command; until it is back, none is named.
     let primary = Mock::new([Fault::AfterReading(200)]);
-    let named = bye(Ending::NotPrimary, &primary.address.to_string());
-    let unnamed = bye(Ending::NotPrimary, "");
+    let named = bye(CloseReason::NotPrimary, &primary.address.to_string());
+    let unnamed = bye(CloseReason::NotPrimary, "");
     let follower = Mock::new([
         Fault::Reject(named.clone()),
         Fault::Reject(unnamed),
@@ -115,7 +115,8 @@ async fn a_replica_that_is_not_the_primary_names_it_and_commands_go_there_once()
 #[tokio::test]
 async fn replicas_that_name_each_other_are_left_after_two_steps() {
     let second = Mock::new([]);
-    let plan = |to: &Mock| vec![Fault::Reject(bye(Ending::NotPrimary, &to.address.to_string())); 4];
+    let plan =
+        |to: &Mock| vec![Fault::Reject(bye(CloseReason::NotPrimary, &to.address.to_string())); 4];
     let first = Mock::new(plan(&second));
     second.world().plan = plan(&first).into();
     let reason = TradeClient::connect(options(&first)).await;
@@ -133,7 +134,7 @@ async fn replicas_that_name_each_other_are_left_after_two_steps() {
 async fn a_hello_that_is_answered_by_something_else() {
     for (answer, text) in [
         (
-            bye(Ending::WrongKey, ""),
+            bye(CloseReason::WrongKey, ""),
             "the exchange closed the connection: the key does not open this session",
         ),
         (
@@ -212,7 +213,7 @@ async fn an_answer_that_is_gone_leaves_it_unknown() {
 
 #[tokio::test]
 async fn a_goodbye_for_good_ends_the_session() {
-    let mock = Mock::new([Fault::Extra(bye(Ending::Replaced, "from 10.0.0.9"))]);
+    let mock = Mock::new([Fault::Extra(bye(CloseReason::Replaced, "from 10.0.0.9"))]);
     let (client, mut events) = TradeClient::connect(options(&mock))
         .await
         .expect("it listens");
@@ -234,7 +235,7 @@ async fn a_goodbye_for_good_ends_the_session() {
 
 #[tokio::test]
 async fn a_goodbye_for_now_does_not() {
-    let mock = Mock::new([Fault::Extra(bye(Ending::Shutdown, ""))]);
+    let mock = Mock::new([Fault::Extra(bye(CloseReason::Shutdown, ""))]);
     let (client, mut events) = TradeClient::connect(options(&mock))
         .await
         .expect("it listens");
@@ -264,7 +265,7 @@ async fn a_frame_that_is_wrong_ends_the_session() {
     while mock.world().byes.is_empty() {
         std::thread::yield_now();
     }
-    assert_eq!(mock.world().byes, [Ending::BadFrame]);
+    assert_eq!(mock.world().byes, [CloseReason::BadFrame]);
 }
 
 #[tokio::test]

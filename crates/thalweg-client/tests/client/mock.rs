@@ -9,8 +9,9 @@ use std::thread::JoinHandle;
 
 use thalweg_client::exchange::codec::CodecError;
 use thalweg_client::exchange::codec::session::{
-    Answer, Bye, ClientFrame, Ending, Hello, NumberedReport, QueryAnswer, QueryResult, Refused,
-    ServerFrame, Submit, Welcome, decode_client_frame, encode_server_frame, server_frame_bytes,
+    Answer, Bye, ClientFrame, CloseReason, Hello, NumberedReport, QueryAnswer, QueryResult,
+    Refused, ServerFrame, Submit, Welcome, decode_client_frame, encode_server_frame,
+    server_frame_bytes,
 };
 use thalweg_client::exchange::execution::{Execution, ExecutionReport};
 use thalweg_client::exchange::market::{Channels, Epoch};
@@ -59,7 +60,7 @@ pub(crate) struct World {
     pub(crate) begun: usize,
     pub(crate) ended: usize,
     /// The reasons in byes of clients.
-    pub(crate) byes: Vec<Ending>,
+    pub(crate) byes: Vec<CloseReason>,
 }
 
 impl World {
@@ -407,6 +408,6 @@ impl Served {
 }
 
 /// The frame with which a server ends a connection.
-pub(crate) fn bye(why: Ending, text: &str) -> Vec<u8> {
+pub(crate) fn bye(why: CloseReason, text: &str) -> Vec<u8> {
     bytes_of(&ServerFrame::Bye(Bye { why, text }))
 }

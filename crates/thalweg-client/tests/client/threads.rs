@@ -4,7 +4,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use thalweg_client::BlockingTradeClient;
-use thalweg_client::exchange::codec::session::{Ending, QueryResult};
+use thalweg_client::exchange::codec::session::{CloseReason, QueryResult};
 use thalweg_client::{DisconnectReason, Event, Outcome, SessionQuery};
 
 use crate::mock::{Fault, Mock, bye};
@@ -114,7 +114,7 @@ fn an_exchange_that_comes_later_is_waited_for() {
     let reason = BlockingTradeClient::connect(options).expect_err("no server is there");
     let text = format!("cannot connect to {address}: ");
     assert!(reason.to_string().starts_with(&text), "{reason}");
-    let wrong = bye(Ending::WrongKey, "");
+    let wrong = bye(CloseReason::WrongKey, "");
     let mock = Mock::new([Fault::Reject(wrong)]);
     let mut options = crate::options(&mock);
     options.connect_within = Duration::from_secs(600);

@@ -70,7 +70,7 @@ fn check(
             count,
             max,
         }),
-        Ordering::Less if count == 0 || what == SYMBOLS => Err(CodecError::Surplus {
+        Ordering::Less if count == 0 || what == SYMBOLS => Err(CodecError::TrailingBytes {
             at,
             bytes: length - at,
         }),

@@ -59,7 +59,7 @@ pub enum CodecError {
     },
     /// One of the kind's own bytes in the head is above its greatest value.
     #[error("byte {at} of {what} is {value}, the greatest is {max}")]
-    OwnByte {
+    HeadByte {
         /// The kind.
         what: &'static str,
         /// Where it is: 6 or 7.
@@ -116,7 +116,7 @@ pub enum CodecError {
     },
     /// The frame, which is all there, ends within its fields: a list in it is longer than it says.
     #[error("the frame ends at byte {length}, and {bytes} bytes are wanted from byte {at} on")]
-    EndsEarly {
+    Truncated {
         /// Where the field begins that does not fit.
         at: usize,
         /// Bytes of that field.
@@ -126,7 +126,7 @@ pub enum CodecError {
     },
     /// The frame goes on after its last field.
     #[error("the frame's fields end at byte {at}, and {bytes} bytes follow")]
-    Surplus {
+    TrailingBytes {
         /// Where its fields end.
         at: usize,
         /// Bytes after that.
@@ -134,7 +134,7 @@ pub enum CodecError {
     },
     /// A number is below its least value.
     #[error("{what} at byte {at} is {value}, the least is {min}")]
-    BelowLeast {
+    TooSmall {
         /// The field.
         what: &'static str,
         /// Where it is.
@@ -154,7 +154,7 @@ pub enum CodecError {
     },
     /// A text is not UTF-8.
     #[error("{what} is no UTF-8 from byte {at} on")]
-    NotText {
+    InvalidUtf8 {
         /// The text.
         what: &'static str,
         /// Where it ceases to be.
@@ -191,13 +191,13 @@ impl CodecError {
     pub(super) const fn within(self, frame: &'static str, by: usize) -> Self {
         let mut moved = self;
         match &mut moved {
-            Self::OwnByte { at, .. }
+            Self::HeadByte { at, .. }
             | Self::OutOfRange { at, .. }
             | Self::UnknownCode { at, .. }
             | Self::TooMany { at, .. }
-            | Self::Surplus { at, .. }
-            | Self::BelowLeast { at, .. } => *at += by,
-            Self::EndsEarly { at, length, .. } => {
+            | Self::TrailingBytes { at, .. }
+            | Self::TooSmall { at, .. } => *at += by,
+            Self::Truncated { at, length, .. } => {
                 *at += by;
                 *length += by;
             }

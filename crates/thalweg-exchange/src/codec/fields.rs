@@ -16,7 +16,7 @@ pub(super) const fn at_least(
     if value >= min {
         return Ok(());
     }
-    Err(CodecError::BelowLeast {
+    Err(CodecError::TooSmall {
         what,
         at,
         value,
@@ -55,7 +55,7 @@ impl<'f> Reader<'f> {
     #[inline]
     pub(super) fn get<T: Plain>(&mut self) -> Result<&'f T, CodecError> {
         let rest = self.frame.get(self.at..).unwrap_or_default();
-        let (form, _) = T::ref_from_prefix(rest).map_err(|_| CodecError::EndsEarly {
+        let (form, _) = T::ref_from_prefix(rest).map_err(|_| CodecError::Truncated {
             at: self.at,
             bytes: size_of::<T>(),
             length: self.frame.len(),
@@ -123,7 +123,7 @@ impl<'f> Reader<'f> {
     pub(super) const fn end(&self) -> Result<(), CodecError> {
         match self.left() {
             0 => Ok(()),
-            bytes => Err(CodecError::Surplus { at: self.at, bytes }),
+            bytes => Err(CodecError::TrailingBytes { at: self.at, bytes }),
         }
     }
 }

@@ -100,7 +100,7 @@ impl Head {
     pub(super) fn check_own(self, what: &'static str, max: [u8; 2]) -> Result<(), CodecError> {
         for (at, (value, max)) in (OWN_AT..).zip(self.own.into_iter().zip(max)) {
             if value > max {
-                return Err(CodecError::OwnByte {
+                return Err(CodecError::HeadByte {
                     what,
                     at,
                     value,

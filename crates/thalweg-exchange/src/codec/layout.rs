@@ -14,8 +14,8 @@ pub const MESSAGE_VERSION: u8 = 4;
 /// protocol, which hello and welcome agree on.
 pub const SESSION_VERSION: u8 = 1;
 /// The highest version of the protocol. From 2 on, a replica that is not the primary ends
-/// connections with [`Ending::NotPrimary`](super::session::Ending::NotPrimary), which clients of
-/// version 1 cannot read. The frames are those of version 1.
+/// connections with [`CloseReason::NotPrimary`](super::session::CloseReason::NotPrimary), which
+/// clients of version 1 cannot read. The frames are those of version 1.
 pub const SESSION_VERSION_MAX: u8 = 2;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;

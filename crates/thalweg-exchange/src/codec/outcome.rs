@@ -9,7 +9,7 @@ use super::fields::Reader;
 use super::frame::{Head, put_form};
 use super::layout::{FRAME_BYTES_MAX, HEAD_BYTES, OWN_AT, kind};
 use crate::command::Action;
-use crate::event::{Event, Events, MovedOrder, RejectReason, Removal, TopOfBook};
+use crate::event::{Event, Events, MovedOrder, RejectReason, RemovalReason, TopOfBook};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::wire::{Form, Wire, check_most, check_zero, wire};
@@ -59,7 +59,7 @@ wire! {
     struct ReduceForm = Event::Reduce [action: Action, completed: bool] {
         order: OrderId, price: i64, size: i64, bidder_hold_price: i64, filled: i64, left: i64,
     }
-    struct RemovedForm = Event::Removed [action: Action, why: Removal] {
+    struct RemovedForm = Event::Removed [action: Action, why: RemovalReason] {
         symbol: SymbolId, order: OrderId, uid: UserId, price: i64, size: i64,
         bidder_hold_price: i64, filled: i64, left: i64,
     }

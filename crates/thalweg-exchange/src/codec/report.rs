@@ -7,7 +7,7 @@ use super::error::CodecError;
 use super::frame::{Body, Head, put, read};
 use super::layout::kind;
 use crate::command::Action;
-use crate::event::{RejectReason, Removal};
+use crate::event::{RejectReason, RemovalReason};
 use crate::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
@@ -62,7 +62,7 @@ const REQUEST_REJECTED: u8 = 7;
 /// The second own byte of a cancel: 0 where it was asked for; from here on the code of a
 /// [`RejectReason`];
 const LEFT: u8 = 1;
-/// and from here on that of a [`Removal`].
+/// and from here on that of a [`RemovalReason`].
 const REMOVED: u8 = 64;
 
 impl Form for ReportForm {
@@ -193,10 +193,11 @@ impl Code for CancelReason {
         match code {
             0 => Some(Self::Requested),
             LEFT..REMOVED => RejectReason::from_code(code - LEFT).map(Self::Left),
-            REMOVED.. => match Removal::from_code(code - REMOVED)? {
-                Removal::Expired | Removal::Cancelled | Removal::Reduced | Removal::Decremented => {
-                    None
-                }
+            REMOVED.. => match RemovalReason::from_code(code - REMOVED)? {
+                RemovalReason::Expired
+                | RemovalReason::Cancelled
+                | RemovalReason::Reduced
+                | RemovalReason::Decremented => None,
                 why => Some(Self::Removed(why)),
             },
         }

@@ -98,7 +98,7 @@ pub(super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError> {
         Ordering::Less if bytes.len() >= BYTES_MIN => {
             let at = BYTES_MIN + items * LEVEL_BYTES;
             let bytes = length - at;
-            Err(CodecError::Surplus { at, bytes })
+            Err(CodecError::TrailingBytes { at, bytes })
         }
         _ => Ok(()),
     }

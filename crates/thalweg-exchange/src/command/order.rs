@@ -234,7 +234,7 @@ impl OrderFlags {
 
     /// Returns true if the order is cancelled when its owner's session ends.
     #[must_use]
-    pub const fn goes_with_session(self) -> bool {
+    pub const fn is_cancel_on_disconnect(self) -> bool {
         self.0 & Self::WITH_SESSION != 0
     }
 

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage, Torn};
+use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage, TornWrite};
 
 use super::error::OpenError;
 use super::options::SessionLimits;
@@ -265,7 +265,7 @@ impl<S: Storage> History<S> {
 
     /// Returns the unfinished write at the end, once that was reached.
     #[must_use]
-    pub fn torn(&self) -> Option<&Torn> {
+    pub fn torn(&self) -> Option<&TornWrite> {
         self.reader.torn()
     }
 }

@@ -77,7 +77,7 @@ mod tables;
 #[cfg(unix)]
 pub use thalweg_journal::Files;
 pub use thalweg_journal::{
-    DefaultStorage, Error as JournalError, JournalOptions, Lsn, SimDisk, Storage, Torn,
+    DefaultStorage, Error as JournalError, JournalOptions, Lsn, SimDisk, Storage, TornWrite,
 };
 
 pub use self::error::{Failed, OpenError, SnapshotFailed, SubmitError};

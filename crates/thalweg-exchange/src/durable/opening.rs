@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg::pipeline::Placement;
-use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, Torn};
+use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, TornWrite};
 
 use super::admission::Admission;
 use super::committer::{Committer, Committing};
@@ -50,7 +50,7 @@ pub struct Recovered {
     /// Newer ones that are damaged.
     pub skipped: Vec<Skipped>,
     /// The unfinished write at the end of the journal, if there was one.
-    pub torn: Option<Torn>,
+    pub torn: Option<TornWrite>,
     /// The exchange's time, if it was ever set.
     pub time: Option<i64>,
     /// The limits of users without their own.

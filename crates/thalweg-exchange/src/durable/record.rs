@@ -89,7 +89,7 @@ pub enum RecordError {
     Frame(CodecError),
     /// The record goes on after the frame.
     #[error("{bytes} bytes follow its frame")]
-    Surplus {
+    TrailingBytes {
         /// Bytes after it.
         bytes: usize,
     },
@@ -171,7 +171,7 @@ pub(super) fn decode_into(bytes: &[u8], command: &mut Command) -> Result<Origin,
     let length = decode_command_into(frame, command).map_err(RecordError::Frame)?;
     if length != frame.len() {
         let bytes = frame.len() - length;
-        return Err(RecordError::Surplus { bytes });
+        return Err(RecordError::TrailingBytes { bytes });
     }
     Ok(origin)
 }

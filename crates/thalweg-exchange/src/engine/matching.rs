@@ -9,7 +9,7 @@ use crate::command::{Command, ConditionalOrder, Place, SymbolSpec};
 use crate::engine::book::Book;
 use crate::engine::index::SymbolIndex;
 use crate::engine::slab::Slab;
-use crate::event::{Events, Removal, UserHint};
+use crate::event::{Events, RemovalReason, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::risk::TradingLimits;
@@ -412,7 +412,6 @@ impl Matching {
         symbol: Option<SymbolId>,
         events: &mut Events,
     ) -> ResultCode {
-        let why = Removal::CancelAll;
         let symbols = match symbol {
             Some(symbol) => match self.book(symbol) {
                 None => return ResultCode::MatchingInvalidOrderBookId,
@@ -425,7 +424,7 @@ impl Matching {
         };
         for symbol in symbols {
             match uid {
-                Some(uid) => self.clear_of(uid, symbol, (why, events)),
+                Some(uid) => self.clear_of(uid, symbol, (RemovalReason::CancelAll, events)),
                 None => self.cancel_everybody(symbol, events),
             }
         }
@@ -443,7 +442,7 @@ impl Matching {
         }
         let most = self.rules.work_max().saturating_sub(events.len());
         let mut is_left = false;
-        let why = Removal::CancelAll;
+        let why = RemovalReason::CancelAll;
         self.clear(symbol, (why, events), |book, why, events| {
             is_left = book.remove_all(why, most, events);
         });
@@ -463,7 +462,7 @@ impl Matching {
     /// Takes out the orders of a user whose session is gone, as far as they ask for it.
     pub(super) fn disconnect(&mut self, uid: UserId, events: &mut Events) {
         for symbol in self.symbols_with(Some(uid), events) {
-            self.clear_of(uid, symbol, (Removal::Disconnected, events));
+            self.clear_of(uid, symbol, (RemovalReason::Disconnected, events));
         }
     }
 
@@ -511,7 +510,7 @@ impl Matching {
                 return ResultCode::MatchingRejectedWorkLimit;
             }
         }
-        let why = Removal::SymbolRemoved;
+        let why = RemovalReason::SymbolRemoved;
         let removed = self.clear(symbol, (why, events), |book, why, events| {
             book.remove_all(why, most, events);
         });
@@ -636,8 +635,8 @@ impl Matching {
         self.left_over.stops()
     }
 
-    fn clear_of(&mut self, uid: UserId, symbol: SymbolId, (why, events): (Removal, &mut Events)) {
-        self.clear(symbol, (why, events), |book, why, events| {
+    fn clear_of(&mut self, uid: UserId, symbol: SymbolId, why: (RemovalReason, &mut Events)) {
+        self.clear(symbol, why, |book, why, events| {
             if !book.postpone_leaving(uid, why) {
                 book.remove_of(uid, why, events);
             }
@@ -648,8 +647,8 @@ impl Matching {
     fn clear(
         &mut self,
         symbol: SymbolId,
-        (why, events): (Removal, &mut Events),
-        remove: impl FnOnce(&mut Book, Removal, &mut Events),
+        (why, events): (RemovalReason, &mut Events),
+        remove: impl FnOnce(&mut Book, RemovalReason, &mut Events),
     ) -> Option<u32> {
         let slot = self.slot(symbol);
         let book = self.books.get_mut(slot)?;

@@ -12,7 +12,7 @@
 //! auction have events without their own price: [`Events::note_level`] has them.
 
 use crate::command::{Action, Command, OrderType};
-use crate::event::{Event, Events, LevelChange, Made, MovedOrder, Removal, UserHint};
+use crate::event::{Event, Events, LevelChange, Made, MovedOrder, RemovalReason, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::{Ahead, Matching};
 use crate::result_code::ResultCode;
@@ -638,10 +638,9 @@ fn note(
     // A taker meets levels in the order of their prices, so only the last can come again, and the
     // one that a moved order leaves, which is the first.
     let mut add = |symbol: SymbolId, side: Action, price: i64| {
-        let level = LevelChange::unread(symbol, side, price);
         let is_same = |o: &LevelChange| o.price == price && o.side == side && o.symbol == symbol;
         if !levels.last().is_some_and(is_same) && !levels.first().is_some_and(is_same) {
-            levels.push(level);
+            levels.push(LevelChange::unread(symbol, side, price));
         }
     };
     if let Some(moved) = moved {
@@ -665,7 +664,8 @@ fn note(
                 why,
                 ..
             } => {
-                is_chain |= why == Removal::Decremented || subject.mover != Some((uid, order));
+                is_chain |=
+                    why == RemovalReason::Decremented || subject.mover != Some((uid, order));
                 add(symbol, action, price);
             }
             Event::Triggered { action, price, .. } | Event::Uncrossed { action, price, .. } => {

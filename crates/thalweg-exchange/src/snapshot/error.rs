@@ -23,7 +23,7 @@ pub enum SnapshotError {
     },
     /// The bytes end within a field.
     #[error("{what} at byte {at} needs {bytes} bytes, the state ends after {length}")]
-    EndsEarly {
+    Truncated {
         /// The field, or the first of some.
         what: &'static str,
         /// Where it begins.
@@ -35,7 +35,7 @@ pub enum SnapshotError {
     },
     /// The bytes go on after the state.
     #[error("the state ends at byte {at}, {bytes} more are there")]
-    Surplus {
+    TrailingBytes {
         /// Where it ends.
         at: usize,
         /// Bytes after that.

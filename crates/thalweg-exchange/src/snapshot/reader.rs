@@ -31,7 +31,7 @@ impl<'b> Reader<'b> {
     #[inline]
     pub(super) fn get<T: Plain>(&mut self, what: &'static str) -> Read<T> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
-        let (form, _) = T::read_from_prefix(rest).map_err(|_| SnapshotError::EndsEarly {
+        let (form, _) = T::read_from_prefix(rest).map_err(|_| SnapshotError::Truncated {
             what,
             at: self.at,
             bytes: size_of::<T>(),
@@ -61,7 +61,7 @@ impl<'b> Reader<'b> {
     pub(super) const fn end(&self) -> Read<()> {
         match self.left() {
             0 => Ok(()),
-            bytes => Err(SnapshotError::Surplus { at: self.at, bytes }),
+            bytes => Err(SnapshotError::TrailingBytes { at: self.at, bytes }),
         }
     }
 }

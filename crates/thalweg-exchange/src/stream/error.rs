@@ -23,7 +23,7 @@ pub enum StreamErrorKind {
     Io(io::Error),
     /// The line is not ASCII text.
     #[error("not ASCII text")]
-    NotText,
+    InvalidUtf8,
     /// The line is longer than the limit, in bytes.
     #[error("the line is longer than the limit of {limit_bytes} bytes")]
     LineTooLong {

@@ -63,7 +63,7 @@ impl<R: BufRead> Lines<R> {
             }));
         }
         if !self.buffer.is_ascii() {
-            return Err(error(StreamErrorKind::NotText));
+            return Err(error(StreamErrorKind::InvalidUtf8));
         }
         Ok(true)
     }

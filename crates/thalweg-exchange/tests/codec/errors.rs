@@ -15,7 +15,7 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderId, OrderType,
-    Place, RejectReason, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
+    Place, RejectReason, RemovalReason, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
 use crate::codec::faults;
@@ -66,7 +66,7 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
     more.resize(4_096, 0);
     for bytes in [frame, more] {
         let error = decode_command(&bytes).expect_err("a fault");
-        assert!(matches!(error, CodecError::EndsEarly { .. }), "{error:?}");
+        assert!(matches!(error, CodecError::Truncated { .. }), "{error:?}");
         assert_eq!(error.to_string(), text);
     }
     // The last event does not fit.
@@ -85,7 +85,7 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
     let at = frame.len() - 34;
     frame[at] = 1;
     let error = decode_outcome(&frame, &mut events).expect_err("a fault");
-    assert!(matches!(error, CodecError::EndsEarly { .. }), "{error:?}");
+    assert!(matches!(error, CodecError::Truncated { .. }), "{error:?}");
 }
 
 #[test]
@@ -273,10 +273,10 @@ fn a_cancel_has_no_reason_that_is_a_kind() {
     encode_report(&report, &mut frame).expect("there is room");
     frame[6] = 3;
     for why in [
-        Removal::Expired,
-        Removal::Cancelled,
-        Removal::Reduced,
-        Removal::Decremented,
+        RemovalReason::Expired,
+        RemovalReason::Cancelled,
+        RemovalReason::Reduced,
+        RemovalReason::Decremented,
     ] {
         let code = 64 + why as u8;
         let text = format!("the reason of a cancel at byte 7 is {code}, which is not known");
@@ -306,7 +306,7 @@ fn outcomes_that_are_wrong() {
         left: 0,
         filled: 7,
         bidder_hold_price: 6,
-        why: Removal::Cancelled,
+        why: RemovalReason::Cancelled,
     };
     let reject = Event::Reject {
         order: OrderId(0),
@@ -383,5 +383,8 @@ fn snapshots_that_are_wrong() {
     // And is reported as soon as the numbers are there.
     frame[36] = 1;
     let error = decode_snapshot(&frame[..44], &mut Snapshot::default()).expect_err("a fault");
-    assert!(matches!(error, CodecError::Surplus { .. }), "{error:?}");
+    assert!(
+        matches!(error, CodecError::TrailingBytes { .. }),
+        "{error:?}"
+    );
 }

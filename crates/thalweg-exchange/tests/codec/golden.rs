@@ -13,8 +13,8 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
-    SelfTrade, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
+    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, RemovalReason,
+    ResultCode, SelfTrade, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -210,7 +210,7 @@ fn outcomes() {
             left: 8,
             filled: 7,
             bidder_hold_price: 6,
-            why: Removal::Expired,
+            why: RemovalReason::Expired,
         },
     ]);
     let outcome = OutcomeHead {
@@ -255,7 +255,7 @@ fn reports() {
     let last = longs(&[9, 10]);
     let expected = format!("5000000081037100{fields}0700000008000000{last}");
     assert_eq!(hex(&out), expected);
-    let why = CancelReason::Removed(Removal::OutsideBand);
+    let why = CancelReason::Removed(RemovalReason::OutsideBand);
     let cancelled = ExecutionReport {
         side: Some(Action::Ask),
         kind: Execution::Cancelled { size: 10, why },

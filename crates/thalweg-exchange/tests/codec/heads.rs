@@ -101,7 +101,7 @@ fn a_number_of_items_that_does_not_fit_is_refused_at_once() {
         assert!(
             matches!(
                 error,
-                CodecError::TooMany { .. } | CodecError::Surplus { .. }
+                CodecError::TooMany { .. } | CodecError::TrailingBytes { .. }
             ),
             "{error:?}"
         );

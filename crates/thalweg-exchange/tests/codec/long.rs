@@ -4,7 +4,9 @@ use thalweg_exchange::codec::{
     CodecError, FRAME_BYTES_MAX, Family, OutcomeHead, decode_outcome, encode_outcome,
     outcome_bytes, peek,
 };
-use thalweg_exchange::{Action, Event, Events, OrderId, Removal, ResultCode, SymbolId, UserId};
+use thalweg_exchange::{
+    Action, Event, Events, OrderId, RemovalReason, ResultCode, SymbolId, UserId,
+};
 
 const OUTCOME: OutcomeHead = OutcomeHead {
     sequence: 7,
@@ -26,7 +28,7 @@ fn removed(order: i64) -> Event {
         left: 0,
         filled: 5,
         bidder_hold_price: 6,
-        why: Removal::CancelAll,
+        why: RemovalReason::CancelAll,
     }
 }
 
@@ -170,7 +172,7 @@ fn frames_that_do_not_belong_together_are_refused() {
     // Own bytes: nothing moved in a further frame, and it goes on or does not.
     for (at, value, max) in [(6, 1, 0), (7, 2, 1)] {
         let what = "a further frame of an outcome";
-        let own = CodecError::OwnByte {
+        let own = CodecError::HeadByte {
             what,
             at,
             value,

@@ -12,8 +12,8 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
-    SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
+    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, RemovalReason,
+    ResultCode, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 /// Numbers of every size, and the extreme ones often.
@@ -277,7 +277,7 @@ fn rare_event() -> impl Strategy<Value = Event> {
         numbers,
         whose,
         action(),
-        prop::sample::select(Removal::ALL.to_vec()),
+        prop::sample::select(RemovalReason::ALL.to_vec()),
     )
         .prop_map(|(kind, numbers, (symbol, order, uid), action, why)| {
             let (price, size, bidder_hold_price, left, filled) = numbers;
@@ -398,11 +398,11 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
 fn cancel_reason() -> impl Strategy<Value = CancelReason> {
     let left = prop::sample::select(RejectReason::ALL.to_vec());
     let removed = prop::sample::select(vec![
-        Removal::CancelAll,
-        Removal::SelfTrade,
-        Removal::SymbolRemoved,
-        Removal::OutsideBand,
-        Removal::Disconnected,
+        RemovalReason::CancelAll,
+        RemovalReason::SelfTrade,
+        RemovalReason::SymbolRemoved,
+        RemovalReason::OutsideBand,
+        RemovalReason::Disconnected,
     ]);
     prop_oneof![
         Just(CancelReason::Requested),

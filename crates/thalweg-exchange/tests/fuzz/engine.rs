@@ -12,7 +12,8 @@ use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::{Outcome, Service, ServiceOptions};
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderType, Removal, ResultCode, Rules, State, SymbolId, apply,
+    Action, Command, Event, Events, OrderType, RemovalReason, ResultCode, Rules, State, SymbolId,
+    apply,
 };
 
 use super::language::{Words, setup, symbols};
@@ -97,7 +98,7 @@ impl World {
             let own = |event: &Event| match event {
                 Event::Reject { .. } => true,
                 Event::Removed { why, .. } => {
-                    matches!(why, Removal::SelfTrade | Removal::Decremented)
+                    matches!(why, RemovalReason::SelfTrade | RemovalReason::Decremented)
                 }
                 _ => false,
             };

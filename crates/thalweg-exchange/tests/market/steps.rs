@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use thalweg_exchange::market::{Builder, Epoch, MarketOptions, OutcomeError};
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderId, Removal, ResultCode, State, UserId, apply,
+    Action, Command, Event, Events, OrderId, RemovalReason, ResultCode, State, UserId, apply,
 };
 use thalweg_testkit::counting::held;
 
@@ -39,7 +39,11 @@ fn number() -> impl Strategy<Value = i64> {
 fn event() -> impl Strategy<Value = Event> {
     let whose = (1..3_i64, 1..5_i64).prop_map(|(uid, order)| (UserId(uid), OrderId(order)));
     let side = prop::bool::ANY.prop_map(|bid| if bid { Action::Bid } else { Action::Ask });
-    let why = prop::sample::select(vec![Removal::SelfTrade, Removal::Expired, Removal::Reduced]);
+    let why = prop::sample::select(vec![
+        RemovalReason::SelfTrade,
+        RemovalReason::Expired,
+        RemovalReason::Reduced,
+    ]);
     let bits = (any::<bool>(), any::<bool>());
     (0..6, whose, side, (number(), number()), why, bits).prop_map(
         |(kind, (uid, order), action, (price, size), why, (completed, taker_completed))| {

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderFlags, OrderId, Removal, ResultCode, State, SymbolId,
-    UserId, apply,
+    Action, Command, Event, Events, OrderFlags, OrderId, RemovalReason, ResultCode, State,
+    SymbolId, UserId, apply,
 };
 
 use crate::operations::stream::market;
@@ -24,7 +24,7 @@ fn orders(
             continue;
         }
         let is_meant = |owner, flags: OrderFlags| {
-            uid.is_none_or(|uid| uid == owner) && (flags.goes_with_session() || !with_session)
+            uid.is_none_or(|uid| uid == owner) && (flags.is_cancel_on_disconnect() || !with_session)
         };
         for side in [Action::Ask, Action::Bid] {
             let own = book.orders(side).filter(|o| is_meant(o.uid, o.flags));
@@ -47,9 +47,9 @@ fn check(
 ) -> Result<usize, TestCaseError> {
     let (_, symbol, with_session) = wanted;
     let reason = if with_session {
-        Removal::Disconnected
+        RemovalReason::Disconnected
     } else {
-        Removal::CancelAll
+        RemovalReason::CancelAll
     };
     if symbol.is_some_and(|symbol| before.matching.book(symbol).is_none()) {
         prop_assert_eq!(result, ResultCode::MatchingInvalidOrderBookId);
@@ -146,8 +146,8 @@ fn the_streams_have_much_to_cancel_and_to_follow() {
                     Event::Triggered { .. } => triggered += 1,
                     Event::Refilled { .. } => refilled += 1,
                     Event::Removed { why, .. } => {
-                        self_trades += usize::from(*why == Removal::SelfTrade);
-                        expired += usize::from(*why == Removal::Expired);
+                        self_trades += usize::from(*why == RemovalReason::SelfTrade);
+                        expired += usize::from(*why == RemovalReason::Expired);
                     }
                     _ => {}
                 }

@@ -4,8 +4,8 @@
 use proptest::prelude::*;
 use thalweg_exchange::risk::TradingLimits;
 use thalweg_exchange::{
-    Command, ConditionalOrder, Event, Events, OrderType, Place, Removal, ResultCode, Rules, State,
-    SymbolId, apply,
+    Command, ConditionalOrder, Event, Events, OrderType, Place, RemovalReason, ResultCode, Rules,
+    State, SymbolId, apply,
 };
 
 use crate::operations::stream::market;
@@ -77,7 +77,7 @@ const fn is_outside(event: &Event) -> bool {
     matches!(
         event,
         Event::Removed {
-            why: Removal::OutsideBand,
+            why: RemovalReason::OutsideBand,
             ..
         }
     )

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use thalweg_exchange::{
-    Amend, Command, Event, Events, Place, Removal, ResultCode, Rules, State, SymbolId, SymbolSpec,
-    apply,
+    Amend, Command, Event, Events, Place, RemovalReason, ResultCode, Rules, State, SymbolId,
+    SymbolSpec, apply,
 };
 
 /// Ids of later symbols of one id are so far apart.
@@ -115,7 +115,10 @@ impl Twin {
         let mut events = Events::new();
         let cancel = Command::cancel_all(None, Some(id));
         let result = apply(&mut self.state, &cancel, &mut events);
-        (result, known_events(&events, Some(Removal::SymbolRemoved)))
+        (
+            result,
+            known_events(&events, Some(RemovalReason::SymbolRemoved)),
+        )
     }
 
     /// The state as users know it.
@@ -133,7 +136,7 @@ impl Twin {
 }
 
 /// The events under the ids that users know.
-fn known_events(events: &Events, reason: Option<Removal>) -> Vec<Event> {
+fn known_events(events: &Events, reason: Option<RemovalReason>) -> Vec<Event> {
     let mut known = events.to_vec();
     for event in &mut known {
         if let Event::Removed { symbol, why, .. } = event {

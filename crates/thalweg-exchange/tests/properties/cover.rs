@@ -2,7 +2,7 @@
 //! lost is found by trying.
 
 use thalweg_exchange::{
-    Action, CurrencyId, Event, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
+    Action, CurrencyId, Event, Place, RemovalReason, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
 use crate::properties::futures::Stake;
@@ -56,7 +56,7 @@ impl Model {
                 left: 0,
                 filled: order.filled,
                 bidder_hold_price: place.reserve_price,
-                why: Removal::OutsideBand,
+                why: RemovalReason::OutsideBand,
             });
         }
         Ok(events)

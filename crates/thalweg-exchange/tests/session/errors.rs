@@ -3,7 +3,7 @@
 use thalweg_exchange::Command;
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
-    Answer, BYE_TEXT_BYTES_MAX, Bye, ClientFrame, Conflated, Ending, HELLO_BYTES_MAX, Hello,
+    Answer, BYE_TEXT_BYTES_MAX, Bye, ClientFrame, CloseReason, Conflated, HELLO_BYTES_MAX, Hello,
     KEY_BYTES_MAX, KeyBytes, NumberedReport, QueryAnswer, QueryFrame, QueryResult, Refused,
     ReportGap, ServerFrame, SessionQuery, Symbols, decode_client_frame, decode_server_frame,
     encode_client_frame, encode_server_frame, encode_submit,
@@ -113,7 +113,7 @@ fn subscriptions_and_queries_that_are_wrong() {
 #[test]
 fn byes_that_are_wrong() {
     let bye = Bye {
-        why: Ending::BadFrame,
+        why: CloseReason::BadFrame,
         text: "größer",
     };
     assert_eq!(bye.to_string(), "a frame that cannot be read: größer");

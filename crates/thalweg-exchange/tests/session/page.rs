@@ -1,6 +1,6 @@
 //! The tables of docs/exchange-protocol.md.
 
-use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::codec::session::CloseReason;
 use thalweg_exchange::session::Refusal;
 
 /// Returns the codes of a table, each with the last of its three columns.
@@ -33,7 +33,7 @@ fn the_page_has_every_reason_with_its_code() {
     );
 
     let found = rows(endings).into_iter();
-    let expected = Ending::ALL.map(|why| (why.code(), why.is_retryable()));
+    let expected = CloseReason::ALL.map(|why| (why.code(), why.is_retryable()));
     assert!(
         found
             .map(|(code, returns)| (code, returns == "yes"))

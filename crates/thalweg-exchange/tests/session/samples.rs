@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::session::{
-    AccountView, Answer, Bye, ClientFrame, Conflated, Ending, Hello, KeyBytes, NumberedReport,
+    AccountView, Answer, Bye, ClientFrame, CloseReason, Conflated, Hello, KeyBytes, NumberedReport,
     OpenOrder, PositionView, QueryAnswer, QueryFrame, QueryResult, Refused, ReportGap, ServerFrame,
     SessionQuery, Symbols, Welcome, client_frame_bytes, encode_client_frame, encode_server_frame,
     encode_submit, server_frame_bytes, submit_bytes,
@@ -125,8 +125,8 @@ pub(crate) fn client_frames() -> Vec<Vec<u8>> {
         of_client(&ClientFrame::Subscribe(Symbols::ALL)),
         of_client(&ClientFrame::Unsubscribe(some)),
         of_client(&ClientFrame::Heartbeat),
-        bye(Ending::Done, ""),
-        bye(Ending::BadFrame, "at byte 9: größer"),
+        bye(CloseReason::Done, ""),
+        bye(CloseReason::BadFrame, "at byte 9: größer"),
     ]
 }
 
@@ -231,7 +231,7 @@ pub(crate) fn server_frames() -> Vec<Vec<u8>> {
         conflated(None),
         ServerFrame::Heartbeat,
         ServerFrame::Bye(Bye {
-            why: Ending::SlowReader,
+            why: CloseReason::SlowReader,
             text: "4,194,304 bytes wait",
         }),
     ];

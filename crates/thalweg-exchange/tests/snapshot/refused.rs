@@ -315,7 +315,7 @@ fn what_is_no_state_is_refused() {
         let error = refusal(&whole[..end]);
         let is_short = matches!(
             error,
-            SnapshotError::EndsEarly { .. } | SnapshotError::TooMany { .. }
+            SnapshotError::Truncated { .. } | SnapshotError::TooMany { .. }
         );
         assert!(is_short, "{end}: {error}");
     }

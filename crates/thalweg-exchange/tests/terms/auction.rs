@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::book::Indicative;
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderFlags, OrderType, Place, Removal, ResultCode, Rules,
+    Action, Command, Event, Events, OrderFlags, OrderType, Place, RemovalReason, ResultCode, Rules,
     SelfTrade, SymbolId, apply,
 };
 
@@ -267,7 +267,7 @@ fn the_band_is_obeyed() {
     let (symbol, low, high) = (PAIR, 100, 102);
     world.done(Command::SetPriceBand { symbol, low, high });
     // They cross at prices outside of it only; the buyer at 104 is outside, too.
-    let why = Removal::OutsideBand;
+    let why = RemovalReason::OutsideBand;
     let events = [
         removed(&seller, 2, why),
         removed(&bid(3, 3, 104, 1), 1, why),

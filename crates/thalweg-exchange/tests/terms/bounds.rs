@@ -2,8 +2,8 @@
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{
-    Command, Event, OrderFlags, OrderId, OrderType, REFILL_WORK, RejectReason, Removal, ResultCode,
-    Rules, SelfTrade, SymbolSpec, UserId, WORK_MAX,
+    Command, Event, OrderFlags, OrderId, OrderType, REFILL_WORK, RejectReason, RemovalReason,
+    ResultCode, Rules, SelfTrade, SymbolSpec, UserId, WORK_MAX,
 };
 
 use thalweg_exchange::SymbolId;
@@ -105,7 +105,7 @@ fn an_order_that_is_moved_and_meets_too_many_is_removed() {
         Some(Event::Removed {
             size: 9,
             left: 0,
-            why: Removal::WorkLimit,
+            why: RemovalReason::WorkLimit,
             ..
         })
     ));
@@ -503,7 +503,7 @@ fn world_of_many_orders(rules: Rules) -> World {
 }
 
 /// Orders that left, in order.
-fn gone(world: &World) -> Vec<(SymbolId, OrderId, Removal)> {
+fn gone(world: &World) -> Vec<(SymbolId, OrderId, RemovalReason)> {
     let events = world.events.iter();
     let gone = events.filter_map(|event| match event {
         Event::Removed {

@@ -2,8 +2,8 @@
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{
-    Command, ConditionalOrder, Events, OrderType, Place, Removal, ResultCode, Rules, WORK_MAX,
-    apply_in_parts,
+    Command, ConditionalOrder, Events, OrderType, Place, RemovalReason, ResultCode, Rules,
+    WORK_MAX, apply_in_parts,
 };
 
 use crate::terms::world::{
@@ -33,7 +33,7 @@ fn they_go_by_symbol_then_time_then_arrival() {
         world.done(bid(3, 6, 60, 1));
         assert_eq!(world.done(clock(4)), []);
         let events = [(early, 2), (same, 3), (late, 1), (other, 5), (future, 4)];
-        let events = events.map(|(place, size)| removed(&place, size, Removal::Expired));
+        let events = events.map(|(place, size)| removed(&place, size, RemovalReason::Expired));
         assert_eq!(world.done(clock(9)), events);
         assert_eq!(world.side(PAIR, Bid), [(60, 6, 1)]);
         assert_eq!(world.balance(1, 2), before);
@@ -61,7 +61,7 @@ fn the_next_is_known_whatever_comes_and_goes() {
     world.done(in_other(4));
     world.done(cancelled(2, OTHER_PAIR, 4));
     assert_eq!(world.done(clock(4)), []);
-    let gone = |order: ConditionalOrder| removed(&order.place, 1, Removal::Expired);
+    let gone = |order: ConditionalOrder| removed(&order.place, 1, RemovalReason::Expired);
     assert_eq!(world.done(clock(5)), [gone(orders[1])]);
     assert_eq!(world.done(clock(6)), [gone(in_other(6))]);
     world.done(in_other(8));
@@ -113,8 +113,8 @@ fn orders_until_the_last_time_expire_by_it() {
     world.done(good_till(order, i64::MAX));
     world.done(good_till(in_symbol(order, OTHER_PAIR), i64::MAX));
     assert_eq!(world.done(clock(i64::MAX - 1)), []);
-    let events =
-        [PAIR, OTHER_PAIR].map(|symbol| removed(&in_symbol(order, symbol), 1, Removal::Expired));
+    let events = [PAIR, OTHER_PAIR]
+        .map(|symbol| removed(&in_symbol(order, symbol), 1, RemovalReason::Expired));
     assert_eq!(world.done(clock(i64::MAX)), events);
     assert_eq!(world.state.left_over(), None);
 }
@@ -191,7 +191,7 @@ fn a_moved_order_expires_all_the_same() {
     let events = [trade(Ask, (92, 2), (2, 2), (true, false), 92)];
     assert_eq!(world.done(moved(1, PAIR, 1, 91)), events);
     let there = Place { price: 91, ..place };
-    let events = [removed(&there, 3, Removal::Expired)];
+    let events = [removed(&there, 3, RemovalReason::Expired)];
     assert_eq!(world.done(clock(i64::MAX)), events);
 }
 
@@ -203,7 +203,10 @@ fn a_stop_order_expires_while_it_waits_and_when_it_rests() {
         let mut order = stop(place, 100);
         order.good_till = Some(5);
         world.done(order);
-        assert_eq!(world.done(clock(5)), [removed(&place, 5, Removal::Expired)]);
+        assert_eq!(
+            world.done(clock(5)),
+            [removed(&place, 5, RemovalReason::Expired)]
+        );
         assert!(world.waiting(PAIR).is_empty());
     }
     let mut world = World::new(Rules::default());
@@ -219,7 +222,7 @@ fn a_stop_order_expires_while_it_waits_and_when_it_rests() {
     );
     assert_eq!(
         world.done(clock(5)),
-        [removed(&order.place, 5, Removal::Expired)]
+        [removed(&order.place, 5, RemovalReason::Expired)]
     );
 }
 

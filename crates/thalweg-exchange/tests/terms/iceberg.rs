@@ -1,7 +1,7 @@
 //! Orders that show a part of their lots.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::{OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade};
+use thalweg_exchange::{OrderFlags, OrderType, Place, RemovalReason, ResultCode, Rules, SelfTrade};
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, cancelled, flagged, iceberg, in_symbol, moved, reduce, reduced,
@@ -164,7 +164,7 @@ fn one_that_meets_its_owner_goes_with_all_its_lots() {
         let place = in_symbol(ask(1, 1, 100, 8), symbol);
         world.done(iceberg(place, 3));
         let taker = in_symbol(flagged(bid(1, 9, 100, 2), flags), symbol);
-        let events = [removed(&place, 8, Removal::SelfTrade)];
+        let events = [removed(&place, 8, RemovalReason::SelfTrade)];
         assert_eq!(world.done(taker), events);
         assert_eq!(world.side(symbol, Bid), [(100, 9, 2)]);
     }

@@ -2,7 +2,7 @@
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{
-    Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade, SymbolId,
+    Command, OrderFlags, OrderType, Place, RemovalReason, ResultCode, Rules, SelfTrade, SymbolId,
 };
 
 use crate::terms::world::{
@@ -187,7 +187,7 @@ fn an_own_order_may_be_the_best() {
     let place = flagged(market(bid(1, 9, 200, 3)), flags);
     let events = [
         reject(&place, 2),
-        removed(&own, 1, Removal::SelfTrade),
+        removed(&own, 1, RemovalReason::SelfTrade),
         trade(Bid, (102, 1), (2, 2), GONE, 200),
     ];
     assert_eq!(world.done(place), events);

@@ -8,7 +8,7 @@ use thalweg_exchange::execution::{
     CancelReason, Execution, ExecutionReport, ExecutionReports, TradeId,
 };
 use thalweg_exchange::{
-    Action, Command, Event, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal,
+    Action, Command, Event, OrderFlags, OrderId, OrderType, Place, RejectReason, RemovalReason,
     ResultCode, Rules, SelfTrade, SymbolId, UserId,
 };
 
@@ -440,7 +440,7 @@ fn every_reject_has_its_reason() {
         assert_eq!(report_rows(&mut world, command), expected);
         let command = Command::Place(in_symbol(flagged(bid(1, 2, 100, 1), both), symbol));
         let size = 4;
-        let why = CancelReason::Removed(Removal::SelfTrade);
+        let why = CancelReason::Removed(RemovalReason::SelfTrade);
         let code = ResultCode::MatchingRejectedSelfTrade;
         let expected = [
             (1, 2, 0, 0, Execution::Rejected(code)),
@@ -502,7 +502,7 @@ fn changes_of_an_order_are_reported_with_what_is_left() {
         expected
     );
     let all = Command::cancel_all(None, None);
-    let why = CancelReason::Removed(Removal::CancelAll);
+    let why = CancelReason::Removed(RemovalReason::CancelAll);
     let size = 2;
     let expected = [(3, 3, 0, 0, Execution::Cancelled { size, why })];
     assert_eq!(report_rows(&mut world, all), expected);

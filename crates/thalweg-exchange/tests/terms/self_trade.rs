@@ -1,7 +1,7 @@
 //! Orders that meet one of their owner's.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::{OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
+use thalweg_exchange::{OrderFlags, OrderType, Place, RemovalReason, Rules, SelfTrade};
 
 use crate::terms::world::{
     FUTURES, PAIR, World, ask, bid, flagged, iceberg, in_symbol, moved, reject, removed, text,
@@ -66,9 +66,9 @@ fn the_maker_is_cancelled_and_the_taker_goes_on() {
         let (mut world, asks) = three_asks(rules, symbol);
         let place = flagged(in_symbol(bid(1, 9, 103, 5), symbol), MAKER);
         let events = [
-            removed(&asks[0], 2, Removal::SelfTrade),
+            removed(&asks[0], 2, RemovalReason::SelfTrade),
             trade(Bid, (101, 2), (2, 2), GONE, 103),
-            removed(&asks[2], 2, Removal::SelfTrade),
+            removed(&asks[2], 2, RemovalReason::SelfTrade),
         ];
         assert_eq!(world.done(place), events);
         assert_eq!(world.side(symbol, Ask), []);
@@ -84,7 +84,7 @@ fn both_are_cancelled() {
         let events = [
             reject(&place, 3),
             trade(Bid, (100, 2), (1, 1), GONE, 103),
-            removed(&asks[1], 2, Removal::SelfTrade),
+            removed(&asks[1], 2, RemovalReason::SelfTrade),
         ];
         assert_eq!(world.done(place), events);
         assert_eq!(world.side(symbol, Ask), [(102, 3, 2)]);
@@ -128,9 +128,9 @@ fn a_moved_order_keeps_its_flags() {
                 ..place
             };
             let first = trade(Bid, (100, 2), (1, 1), GONE, 200);
-            let maker = removed(&asks[1], 2, Removal::SelfTrade);
+            let maker = removed(&asks[1], 2, RemovalReason::SelfTrade);
             // There is no new order to reject: what is left of the old one is removed, last.
-            let taker = removed(&there, 3, Removal::SelfTrade);
+            let taker = removed(&there, 3, RemovalReason::SelfTrade);
             let events = world.done(moved(2, symbol, 9, 101));
             let (expected, asks, bids) = match flags {
                 TAKER => (vec![first, taker], vec![(101, 2, 2), (102, 3, 2)], vec![]),
@@ -163,7 +163,10 @@ fn a_fok_counts_only_lots_that_it_would_get() {
         let events = world.done(place);
         if fills {
             let taken = trade(Bid, (101, 2), (2, 2), (true, true), 102);
-            assert_eq!(events, [removed(&asks[0], 2, Removal::SelfTrade), taken]);
+            assert_eq!(
+                events,
+                [removed(&asks[0], 2, RemovalReason::SelfTrade), taken]
+            );
         } else {
             assert_eq!(events, [reject(&place, size)]);
             assert_eq!(text(&world.state), before);
@@ -187,7 +190,10 @@ fn a_budget_is_asked_for_lots_of_others_only() {
         let events = world.done(place);
         if fills {
             let taken = trade(Bid, (101, 2), (2, 2), (true, true), budget);
-            assert_eq!(events, [removed(&asks[0], 2, Removal::SelfTrade), taken]);
+            assert_eq!(
+                events,
+                [removed(&asks[0], 2, RemovalReason::SelfTrade), taken]
+            );
         } else {
             assert_eq!(events, [reject(&place, 2)]);
         }
@@ -204,7 +210,7 @@ fn a_budget_that_is_used_up_meets_no_order() {
         let taken = trade(Bid, (100, 2), (1, 1), GONE, budget);
         let mut expected = vec![reject(&place, 3), taken];
         if gone {
-            expected.push(removed(&asks[1], 2, Removal::SelfTrade));
+            expected.push(removed(&asks[1], 2, RemovalReason::SelfTrade));
         }
         assert_eq!(events, expected);
     }
@@ -226,9 +232,9 @@ fn both_lose_what_the_smaller_one_has() {
             let (mut world, asks) = three_asks(rules, symbol);
             let place = flagged(in_symbol(bid(2, 9, 101, size), symbol), DECREMENT);
             let why = if own == 2 {
-                Removal::SelfTrade
+                RemovalReason::SelfTrade
             } else {
-                Removal::Decremented
+                RemovalReason::Decremented
             };
             let events = [
                 reject(&place, own),
@@ -272,7 +278,10 @@ fn an_iceberg_loses_hidden_lots_first_and_keeps_its_place() {
     world.done(iceberg(ice, 2));
     world.done(ask(2, 2, 100, 1));
     let place = flagged(bid(1, 9, 100, 8), DECREMENT);
-    let events = [reject(&place, 8), removed(&ice, 8, Removal::Decremented)];
+    let events = [
+        reject(&place, 8),
+        removed(&ice, 8, RemovalReason::Decremented),
+    ];
     assert_eq!(world.done(place), events);
     assert_eq!(world.side(PAIR, Ask), [(100, 1, 1), (100, 2, 1)]);
     assert_eq!(
@@ -296,9 +305,9 @@ fn a_moved_order_loses_lots_too() {
             let lost = 2.min(size - 2);
             let gone = |all| {
                 if all {
-                    Removal::SelfTrade
+                    RemovalReason::SelfTrade
                 } else {
-                    Removal::Decremented
+                    RemovalReason::Decremented
                 }
             };
             let events = [
@@ -343,7 +352,7 @@ fn a_budget_is_not_spent_on_lots_that_are_lost() {
     let events = [
         reject(&place, 2),
         trade(Bid, (100, 1), (1, 1), GONE, 202),
-        removed(&ask(2, 2, 101, 1), 1, Removal::SelfTrade),
+        removed(&ask(2, 2, 101, 1), 1, RemovalReason::SelfTrade),
         trade(Bid, (102, 1), (1, 3), (false, false), 202),
     ];
     assert_eq!(world.done(place), events);

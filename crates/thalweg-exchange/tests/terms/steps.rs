@@ -4,8 +4,8 @@
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::snapshot::decode_state;
 use thalweg_exchange::{
-    Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, Removal, ResultCode,
-    Rules, SymbolId, UserId, WORK_MAX,
+    Action, Amend, Command, Event, Events, OrderFlags, OrderId, OrderType, RemovalReason,
+    ResultCode, Rules, SymbolId, UserId, WORK_MAX,
 };
 use thalweg_measure::random::SplitMix;
 
@@ -286,14 +286,17 @@ fn mass_cancels_wait_for_the_end_of_an_auction_and_take_out_what_is_left_then() 
             let events = finish_beside(&mut world, uncross(symbol), 100).concat();
             assert_eq!(prices(&events), [169]);
             let is_removed = |event: &&Event| matches!(event, Event::Removed { .. });
-            let mut whys: Vec<(i64, Removal)> = Vec::new();
+            let mut whys: Vec<(i64, RemovalReason)> = Vec::new();
             for event in events.iter().filter(is_removed) {
                 if let Event::Removed { uid, why, .. } = *event {
                     whys.push((uid.0, why));
                 }
             }
             // All of user 4, whose orders did not trade, and of user 5 those that go.
-            let expected = [(Removal::CancelAll, 4, 100), (Removal::Disconnected, 5, 2)];
+            let expected = [
+                (RemovalReason::CancelAll, 4, 100),
+                (RemovalReason::Disconnected, 5, 2),
+            ];
             for (why, uid, count) in expected {
                 let found = whys.iter().filter(|found| **found == (uid, why));
                 assert_eq!(found.count(), count, "{why:?}");
@@ -487,7 +490,7 @@ fn a_price_band_of_futures_goes_on_in_further_commands_to_the_same_end() {
         steps.extend(finish(&mut bounded, band.clone()));
         assert!(steps.len() >= 3, "{}", steps.len());
         let why = |event: &Event| match event {
-            Event::Removed { why, .. } => *why == Removal::OutsideBand,
+            Event::Removed { why, .. } => *why == RemovalReason::OutsideBand,
             _ => false,
         };
         assert!(steps.concat().iter().all(why));

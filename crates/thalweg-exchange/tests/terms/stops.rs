@@ -4,7 +4,7 @@ use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::report::user_report;
 use thalweg_exchange::snapshot::{decode_state, encode_state};
 use thalweg_exchange::{
-    Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade, UserId,
+    Command, OrderFlags, OrderType, Place, RemovalReason, ResultCode, Rules, SelfTrade, UserId,
 };
 
 use crate::terms::world::{
@@ -141,7 +141,7 @@ fn one_that_is_rejected_as_it_acts_at_once_is_refused() {
         let own = in_symbol(flagged(bid(1, 3, 100, 3), flags), symbol);
         let result = world.apply(&with(stop(own, 90)));
         assert_eq!(result, ResultCode::MatchingRejectedSelfTrade);
-        let gone = removed(&rests, 2, Removal::SelfTrade);
+        let gone = removed(&rests, 2, RemovalReason::SelfTrade);
         assert_eq!(world.plain(), [reject(&own, 3), gone]);
         assert!(world.waiting(symbol).is_empty());
     }
@@ -162,7 +162,7 @@ fn what_is_triggered_outside_the_band_is_removed() {
             }
             let (low, high) = (90, 110);
             let gone = world.done(Command::SetPriceBand { symbol, low, high });
-            let removed = [sells, buys].map(|place| removed(&place, 3, Removal::OutsideBand));
+            let removed = [sells, buys].map(|place| removed(&place, 3, RemovalReason::OutsideBand));
             let taker = in_symbol(bid(3, 9, 101, 1), symbol);
             let events = world.done(taker);
             // In covered futures, no order waits outside the band.
@@ -281,14 +281,14 @@ fn the_owner_cancels_and_reduces_it() {
             let wrong = ResultCode::MatchingReduceFailedWrongSize;
             world.refused(reduced(1, symbol, 1, 0), wrong);
             let events = world.done(reduced(1, symbol, 1, 3));
-            assert_eq!(events, [removed(&place, 3, Removal::Reduced)]);
+            assert_eq!(events, [removed(&place, 3, RemovalReason::Reduced)]);
             assert_ne!(text(&world.state), held);
             assert_eq!(world.waiting(symbol), [1]);
             let events = world.done(cancelled(1, symbol, 1));
-            assert_eq!(events, [removed(&place, 4, Removal::Cancelled)]);
+            assert_eq!(events, [removed(&place, 4, RemovalReason::Cancelled)]);
             world.done(stop(place, 100));
             let events = world.done(reduced(1, symbol, 1, 7));
-            assert_eq!(events, [removed(&place, 7, Removal::Cancelled)]);
+            assert_eq!(events, [removed(&place, 7, RemovalReason::Cancelled)]);
             let after = text(&world.state);
             let after: Vec<&str> = after
                 .lines()
@@ -350,7 +350,7 @@ fn what_it_asks_for_counts_when_it_is_triggered() {
         triggered(&post),
         reject(&post, 3),
         triggered(&own),
-        removed(&rests, 2, Removal::SelfTrade),
+        removed(&rests, 2, RemovalReason::SelfTrade),
         triggered(&ice.place),
     ];
     assert_eq!(world.done(bid(4, 9, 100, 1)), events);
@@ -369,10 +369,10 @@ fn all_that_waits_is_cancelled_with_all_that_rests() {
             world.done(stop(place, 70));
         }
         let events = [(rests, 2), (sells, 1), (buys, 1)]
-            .map(|(place, size)| removed(&place, size, Removal::CancelAll));
+            .map(|(place, size)| removed(&place, size, RemovalReason::CancelAll));
         let all = Command::cancel_all(Some(UserId(1)), Some(symbol));
         assert_eq!(world.done(all), events);
-        let events = [removed(&other, 1, Removal::SymbolRemoved)];
+        let events = [removed(&other, 1, RemovalReason::SymbolRemoved)];
         assert_eq!(world.done(Command::RemoveSymbol { symbol }), events);
     }
 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, Event, OrderFlags, OrderId, OrderType, Removal, ResultCode,
-    SelfTrade, State, SymbolId, UserId,
+    Action, Command, ConditionalOrder, Event, OrderFlags, OrderId, OrderType, RemovalReason,
+    ResultCode, SelfTrade, State, SymbolId, UserId,
 };
 
 use crate::terms::totals::totals_hold;
@@ -70,7 +70,7 @@ impl Watched {
         let own = |event: &Event| match event {
             Event::Reject { .. } => true,
             Event::Removed { why, .. } => {
-                matches!(why, Removal::SelfTrade | Removal::Decremented)
+                matches!(why, RemovalReason::SelfTrade | RemovalReason::Decremented)
             }
             _ => false,
         };
@@ -184,23 +184,23 @@ impl Watched {
         &mut self,
         key: (SymbolId, OrderId),
         size: i64,
-        why: Removal,
+        why: RemovalReason,
         command: &Command,
     ) -> Result<(), TestCaseError> {
         self.saw(match why {
-            Removal::SelfTrade => "SelfTrade",
-            Removal::Expired => "Expired",
-            Removal::Cancelled => "Cancelled",
-            Removal::Reduced => "Reduced",
-            Removal::Decremented => "Decremented",
+            RemovalReason::SelfTrade => "SelfTrade",
+            RemovalReason::Expired => "Expired",
+            RemovalReason::Cancelled => "Cancelled",
+            RemovalReason::Reduced => "Reduced",
+            RemovalReason::Decremented => "Decremented",
             _ => "other",
         });
-        if why == Removal::Reduced {
+        if why == RemovalReason::Reduced {
             let stop = self.waiting.get_mut(&key).expect("it waits");
             stop.place.size -= size;
             return Ok(());
         }
-        if why == Removal::Decremented {
+        if why == RemovalReason::Decremented {
             prop_assert!(size > 0);
             return Ok(());
         }
@@ -209,7 +209,7 @@ impl Watched {
         }
         // An order may take over the id of one that it, or one before it, removed.
         let rests = self.world.order(key.0, key.1.0);
-        let is_gone = rests.is_none() || why == Removal::SelfTrade;
+        let is_gone = rests.is_none() || why == RemovalReason::SelfTrade;
         prop_assert!(is_gone, "{:?} rests after {command:?}", key);
         Ok(())
     }

@@ -6,7 +6,7 @@ use proptest::sample::Index;
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::matching::Matching;
 use thalweg_exchange::{
-    Command, Event, Events, Removal, ResultCode, Rules, State, SymbolId, UserId,
+    Command, Event, Events, RemovalReason, ResultCode, Rules, State, SymbolId, UserId,
 };
 
 use crate::terms::watch::money_is_conserved;
@@ -115,7 +115,7 @@ fn is_uncrossed(
     let gone = world.events.iter().filter_map(|event| match *event {
         Event::Removed {
             order,
-            why: Removal::OutsideBand,
+            why: RemovalReason::OutsideBand,
             ..
         } => Some(order.0),
         _ => None,

@@ -4,7 +4,7 @@ use thalweg_exchange::book::RestingOrder;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{
     AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags,
-    OrderId, OrderType, Place, RejectReason, Removal, ResultCode, Rules, State, SymbolId,
+    OrderId, OrderType, Place, RejectReason, RemovalReason, ResultCode, Rules, State, SymbolId,
     SymbolSpec, SymbolType, UserId, apply,
 };
 
@@ -237,7 +237,7 @@ pub(crate) fn reject(place: &Place, size: i64) -> Event {
 }
 
 /// The removal of lots of an order.
-pub(crate) fn removed(place: &Place, size: i64, why: Removal) -> Event {
+pub(crate) fn removed(place: &Place, size: i64, why: RemovalReason) -> Event {
     Event::Removed {
         symbol: place.symbol,
         order: place.order_id,

@@ -217,8 +217,8 @@ impl Log {
     ///
     /// # Errors
     /// The file system.
-    pub(crate) fn retain_from(&self, lsn: Lsn) -> Result<(), GatewayError> {
-        let retained = self.journal.retain_from(lsn);
+    pub(crate) fn truncate_before(&self, lsn: Lsn) -> Result<(), GatewayError> {
+        let retained = self.journal.truncate_before(lsn);
         retained.map(drop).map_err(GatewayError::Log)
     }
 }

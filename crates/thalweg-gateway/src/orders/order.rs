@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport};
-use thalweg_exchange::{Action, OrderFlags, RejectReason, Removal, ResultCode, SelfTrade, UserId};
+use thalweg_exchange::{
+    Action, OrderFlags, RejectReason, RemovalReason, ResultCode, SelfTrade, UserId,
+};
 
 use crate::reported::Reported;
 use crate::rest::TimeUnit;
@@ -456,13 +458,12 @@ pub(crate) const fn side_name(side: Action) -> &'static str {
 /// Returns the status of an order whose rest was cancelled.
 const fn ended_by(why: CancelReason) -> Status {
     match why {
-        CancelReason::Left(RejectReason::SelfTrade) | CancelReason::Removed(Removal::SelfTrade) => {
-            Status::ExpiredInMatch
-        }
+        CancelReason::Left(RejectReason::SelfTrade)
+        | CancelReason::Removed(RemovalReason::SelfTrade) => Status::ExpiredInMatch,
         CancelReason::Left(_)
-        | CancelReason::Removed(Removal::OutsideBand | Removal::WorkLimit | Removal::Expired) => {
-            Status::Expired
-        }
+        | CancelReason::Removed(
+            RemovalReason::OutsideBand | RemovalReason::WorkLimit | RemovalReason::Expired,
+        ) => Status::Expired,
         _ => Status::Canceled,
     }
 }

@@ -28,10 +28,10 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
+use crate::connection_slots::Seat;
 use crate::error::ApiError;
 use crate::params::{Params, unescape};
 use crate::response::{HttpResponse, of_error, of_status};
-use crate::seats::Seat;
 use crate::state::{State, now_us};
 use crate::time_unit::TimeUnit;
 

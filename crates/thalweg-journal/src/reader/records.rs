@@ -122,7 +122,7 @@ impl<'r, R: Record, S: Storage> Records<'r, R, S> {
     fn following(&mut self) -> Result<Option<(Lsn, R)>, Error> {
         let stored = self.reader.record_bytes();
         if u64::from(stored) != size_of::<R>() as u64 {
-            return Err(Error::OtherRecords {
+            return Err(Error::RecordSizeMismatch {
                 place: self.reader.storage.place(),
                 stored,
                 asked: size_of::<R>() as u32,

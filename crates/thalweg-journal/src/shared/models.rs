@@ -189,12 +189,12 @@ fn segments_go_while_others_commit(seeded: Option<Seeded>) {
         }),
         _ => (0..2).for_each(|_| {
             let durable = journal.durable().get();
-            journal.retain_from(durable).expect("the disk is well");
+            journal.truncate_before(durable).expect("the disk is well");
             thread::yield_now();
         }),
     });
     let durable = journal.durable().get();
-    let first = journal.retain_from(durable).expect("the disk is well");
+    let first = journal.truncate_before(durable).expect("the disk is well");
     assert_eq!(first, durable, "a segment has one record");
     drop(journal);
     each_once(&disk, &[3]);

@@ -23,12 +23,12 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     }
 
     /// Gives up segments that hold only records before `lsn`: see
-    /// [`Journal::retain_from`](crate::Journal::retain_from). One that is not durable yet stays.
-    /// Others append and commit meanwhile.
+    /// [`Journal::truncate_before`](crate::Journal::truncate_before). One that is not durable yet
+    /// stays. Others append and commit meanwhile.
     ///
     /// # Errors
     /// The file system.
-    pub fn retain_from(&self, lsn: Lsn) -> Result<Lsn, Error> {
+    pub fn truncate_before(&self, lsn: Lsn) -> Result<Lsn, Error> {
         let Inner {
             storage, options, ..
         } = &*self.inner;
@@ -124,7 +124,7 @@ mod tests {
         *disk.held.lock().expect("no panic") = Some((begun, may_end));
         let retaining = {
             let journal = journal.clone();
-            thread::spawn(move || journal.retain_from(last))
+            thread::spawn(move || journal.truncate_before(last))
         };
         hears.recv().expect("segments are given up");
         // The other thread is at it until it is signalled to go on.
@@ -148,9 +148,9 @@ mod tests {
         for number in 0..1_000 {
             last = journal.append_with(|slot| *slot = [number; 8])?;
         }
-        assert_eq!(journal.retain_from(last)?, Lsn::FIRST);
+        assert_eq!(journal.truncate_before(last)?, Lsn::FIRST);
         let _durable = journal.commit(last)?;
-        assert!(journal.retain_from(last)? > Lsn::new(900));
+        assert!(journal.truncate_before(last)? > Lsn::new(900));
         Ok(())
     }
 }

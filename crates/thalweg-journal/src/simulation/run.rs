@@ -247,7 +247,7 @@ impl Run {
         let lsn = self.random.below(self.model.acknowledged as u64 + 1);
         self.model.kept_from = self.model.kept_from.max(lsn);
         let before = journal.recovery().first;
-        let first = journal.retain_from(Lsn::new(self.model.kept_from))?;
+        let first = journal.truncate_before(Lsn::new(self.model.kept_from))?;
         self.stats.segments_given_up += u64::from(first > before);
         self.stats.rolls += u64::from(first.number() > 1);
         Ok(())

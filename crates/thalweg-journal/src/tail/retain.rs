@@ -11,7 +11,7 @@ use crate::storage::{Archived, Storage};
 
 impl<S: Storage> Tail<S> {
     /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
-    pub(crate) fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
+    pub(crate) fn truncate_before(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
         self.check()?;
         // The segment that follows one that is given up must be a used one.
         self.settle_left(0)?;
@@ -56,7 +56,7 @@ pub(crate) fn give_up<S: Storage>(
     let spares = storage.list();
     let spares = spares.map_err(|error| Error::io(storage.place(), "be read", error))?;
     let spares = spares.iter().filter(|name| is_spare(name)).count();
-    let done = match spares < options.spares_max {
+    let done = match spares < options.recycled_files_max {
         _ if archived == Archived::Moved => Ok(()),
         true => open_segment(storage, number, false, options.faults).and_then(|old| {
             let renamed = storage.rename(&name, &spare_name(old.header.epoch));

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::{Ending, ServerFrame};
+use thalweg_exchange::codec::session::{CloseReason, ServerFrame};
 use thalweg_exchange::durable::Storage;
 
 use super::ExchangeThread;
@@ -111,11 +111,11 @@ impl<S: Storage> ExchangeThread<S> {
             }
             if now.duration_since(session.last_received) >= heartbeat * 3 {
                 let text = format!("nothing for {} ms", (heartbeat * 3).as_millis());
-                self.end(id, Ending::Silent, &text);
+                self.end(id, CloseReason::Silent, &text);
             } else if let Some(since) = session.stalled {
                 if now.duration_since(since) >= stall {
                     // In the midst of a frame there is no place for a bye.
-                    session.output.end_silently(Ending::SlowReader);
+                    session.output.end_silently(CloseReason::SlowReader);
                     self.leave(id);
                     self.close(id);
                 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mio::{Interest, Token};
-use thalweg_exchange::codec::session::{Ending, ReportGap, ServerFrame, Welcome};
+use thalweg_exchange::codec::session::{CloseReason, ReportGap, ServerFrame, Welcome};
 use thalweg_exchange::durable::Storage;
 use thalweg_exchange::session::{ReportNumber, Role};
 
@@ -68,7 +68,7 @@ impl<S: Storage> ExchangeThread<S> {
         // Before anything is published to it.
         self.welcome(id, last_report);
         if let Some(older) = older {
-            self.end(older, Ending::Replaced, "");
+            self.end(older, CloseReason::Replaced, "");
             // Its orders go before the newer one has some.
             self.leave(older);
         }
@@ -88,15 +88,15 @@ impl<S: Storage> ExchangeThread<S> {
         &mut self,
         id: SessionId,
         connection_id: u64,
-    ) -> Option<(Ending, Cow<'static, str>)> {
+    ) -> Option<(CloseReason, Cow<'static, str>)> {
         if self.has_failed {
-            return Some((Ending::Failed, "".into()));
+            return Some((CloseReason::Failed, "".into()));
         }
         if self.is_stopping() {
-            return Some((Ending::Shutdown, "".into()));
+            return Some((CloseReason::Shutdown, "".into()));
         }
         if self.is_cut_off {
-            return Some((Ending::Shutdown, CUT_OFF.into()));
+            return Some((CloseReason::Shutdown, CUT_OFF.into()));
         }
         let keys = self.shared.keys();
         let session = self.sessions.get(id)?;
@@ -104,7 +104,7 @@ impl<S: Storage> ExchangeThread<S> {
         if let (Some(keys), Some(shown)) = (keys, &session.terms.shown)
             && !keys.holds(shown)
         {
-            return Some((Ending::WrongKey, WITHDRAWN.into()));
+            return Some((CloseReason::WrongKey, WITHDRAWN.into()));
         }
         let key = session.terms.key;
         let replica = self.driver.hosted();
@@ -114,17 +114,17 @@ impl<S: Storage> ExchangeThread<S> {
             // The log has no addresses for administrators.
             let text = if key.role == Role::Trade { primary } else { "" };
             return Some(match session.terms.version >= NAMES_PRIMARY {
-                true => (Ending::NotPrimary, text.to_owned().into()),
-                false => (Ending::Shutdown, NOT_PRIMARY.into()),
+                true => (CloseReason::NotPrimary, text.to_owned().into()),
+                false => (CloseReason::Shutdown, NOT_PRIMARY.into()),
             });
         }
         let present = self.sessions.of_key(key)?;
         let present = self.sessions.get(present)?;
-        (present.connection_slot.id > connection_id).then(|| (Ending::Replaced, "".into()))
+        (present.connection_slot.id > connection_id).then(|| (CloseReason::Replaced, "".into()))
     }
 
     /// Ends a connection that was not entered.
-    fn refuse(&mut self, id: SessionId, (why, text): (Ending, &str)) {
+    fn refuse(&mut self, id: SessionId, (why, text): (CloseReason, &str)) {
         raise(&self.shared.counters.hellos_refused, 1);
         if let Some(session) = self.sessions.get(id) {
             session.has_left = true;
@@ -175,7 +175,7 @@ impl<S: Storage> ExchangeThread<S> {
         for id in self.sessions.ids() {
             let shown = self.sessions.get(id).map(|session| &session.terms.shown);
             let is_out = shown.is_some_and(|key| key.as_ref().is_none_or(|key| !keys.holds(key)));
-            if is_out && self.end(id, Ending::WrongKey, WITHDRAWN) {
+            if is_out && self.end(id, CloseReason::WrongKey, WITHDRAWN) {
                 ended += 1;
             }
         }

@@ -287,8 +287,8 @@ fn sessions_end_where_the_command_log_does_not_answer_and_are_taken_again_when_i
         let ending = session.output.ending();
         (lifecycle.get(), ending, thread.objection(id, u64::MAX))
     };
-    let cut_off = (Ending::Shutdown, CUT_OFF.into());
-    let ended = Some(Ending::Shutdown);
+    let cut_off = (CloseReason::Shutdown, CUT_OFF.into());
+    let ended = Some(CloseReason::Shutdown);
     assert_eq!(look(true), (Lifecycle::CutOff, ended, Some(cut_off)));
     assert_eq!(look(false), (Lifecycle::Ready, ended, None));
 }
@@ -352,12 +352,12 @@ fn a_stop_does_not_wait_for_a_command_log_for_ever() {
 }
 
 /// Adds a session with this role, and returns why it is not taken.
-fn objection(thread: &mut Thread, role: Role) -> Option<(Ending, String)> {
+fn objection(thread: &mut Thread, role: Role) -> Option<(CloseReason, String)> {
     objection_to(thread, role, SESSION_VERSION_MAX)
 }
 
 /// Returns why a connection with this version of the protocol is not entered.
-fn objection_to(thread: &mut Thread, role: Role, version: u8) -> Option<(Ending, String)> {
+fn objection_to(thread: &mut Thread, role: Role, version: u8) -> Option<(CloseReason, String)> {
     let (mut session, _client) = session(role, 7);
     session.terms.version = version.into();
     session.output = Output::new(1 << 20, Rc::clone(&thread.budget));
@@ -399,7 +399,7 @@ fn a_replica_that_halts_ends_its_sessions_and_says_why() {
     assert_eq!(thread.shared.lifecycle.get(), Lifecycle::Failed);
     let session = thread.sessions.get(entered[0].0);
     let ending = session.expect("it may read its bye").output.ending();
-    assert_eq!(ending, Some(Ending::Failed));
+    assert_eq!(ending, Some(CloseReason::Failed));
     let (figures, _) = thread
         .shared
         .replica(Instant::now())
@@ -419,12 +419,12 @@ fn a_replica_takes_readers_and_keeps_them_when_it_takes_over() {
     let lifecycle = Arc::clone(&thread.shared.lifecycle);
     let (_, entered) = enter(&mut thread, 1, 1);
     let id = entered[0].0;
-    let not_primary = |text: &str| Some((Ending::NotPrimary, text.to_owned()));
+    let not_primary = |text: &str| Some((CloseReason::NotPrimary, text.to_owned()));
     assert_eq!(objection(&mut thread, Role::Read), None);
     assert_eq!(objection(&mut thread, Role::Trade), not_primary("one"));
     assert_eq!(objection(&mut thread, Role::Admin), not_primary(""));
     let known = (
-        Ending::Shutdown,
+        CloseReason::Shutdown,
         "this replica is not the primary".to_owned(),
     );
     for role in [Role::Trade, Role::Admin] {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::codec::session::CloseReason;
 use thalweg_exchange::durable::Storage;
 
 use super::{ExchangeThread, FLUSH_BYTES, MarketData, SHORT_BYTES};
@@ -84,7 +84,7 @@ impl<S: Storage> ExchangeThread<S> {
         };
         session.dirty_since = None;
         let Ok(Written { count, market }) = session.flush() else {
-            session.output.end_silently(Ending::Done);
+            session.output.end_silently(CloseReason::Done);
             self.leave(id);
             self.close(id);
             return 0;
@@ -119,7 +119,7 @@ impl<S: Storage> ExchangeThread<S> {
         let _ = self.poll.registry().deregister(&mut session.stream);
         let symbols = session.requested.symbols.len();
         self.scheduler.leave(session.holder, symbols);
-        let why = session.output.ending().unwrap_or(Ending::Done);
+        let why = session.output.ending().unwrap_or(CloseReason::Done);
         self.shared.counters.end(why);
         if let Some(left_out) = self.shared.log_welcomed.pass(Instant::now()) {
             let (why, left_out) = (why.text(), (left_out > 0).then_some(left_out));

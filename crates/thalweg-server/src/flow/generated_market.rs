@@ -214,7 +214,7 @@ fn rich(uid: UserId, symbols: &[SymbolSpec]) -> AccountSpec {
 
 /// Returns a command that adds users with much money in all currencies of some symbols.
 #[must_use]
-pub fn rich_users(users: &[UserId], symbols: &[SymbolSpec]) -> Command {
+pub fn funded_users(users: &[UserId], symbols: &[SymbolSpec]) -> Command {
     let accounts: Arc<[AccountSpec]> = users.iter().map(|uid| rich(*uid, symbols)).collect();
     Command::AddAccounts(accounts)
 }

@@ -23,7 +23,7 @@ use thalweg_exchange::{Command, Event, ResultCode, State, UserId};
 use crate::conditions::Conditions;
 use crate::counters::{raise, read};
 
-pub use self::generated_market::{GeneratedMarket, rich_users};
+pub use self::generated_market::{GeneratedMarket, funded_users};
 pub use self::pace::Pace;
 pub use self::recorded::{FlowEvent, Recorded, TimedEvent};
 pub(crate) use self::run::FlowRun;

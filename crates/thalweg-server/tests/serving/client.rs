@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use thalweg_exchange::codec::session::{
-    Answer, Bye, ClientFrame, Conflated, Ending, Hello, KeyBytes, NumberedReport, QueryAnswer,
+    Answer, Bye, ClientFrame, CloseReason, Conflated, Hello, KeyBytes, NumberedReport, QueryAnswer,
     QueryFrame, Refused, ReportGap, ServerFrame, SessionQuery, Symbols, Welcome,
     client_frame_bytes, decode_server_frame, encode_client_frame, encode_submit, submit_bytes,
 };
@@ -25,7 +25,7 @@ pub(crate) enum Received {
     Conflated(Conflated),
     QueryAnswer(QueryAnswer),
     Heartbeat,
-    Bye(Ending, String),
+    Bye(CloseReason, String),
     Message(Message),
     Snapshot(Box<Snapshot>),
     /// The connection is closed.
@@ -237,7 +237,7 @@ impl Client {
 
     /// The bye that ends it; whatever else comes before is passed over.
     #[track_caller]
-    pub(crate) fn bye(&mut self) -> (Ending, String) {
+    pub(crate) fn bye(&mut self) -> (CloseReason, String) {
         loop {
             match self.receive() {
                 Received::Bye(why, text) => {

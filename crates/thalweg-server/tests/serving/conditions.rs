@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::Action;
 use thalweg_exchange::UserId;
-use thalweg_exchange::codec::session::{Ending, SessionQuery};
+use thalweg_exchange::codec::session::{CloseReason, SessionQuery};
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_server::conditions::{Conditions, DELAY_MAX, Delay, Delays, Faults};
 
@@ -80,7 +80,7 @@ fn what_waits_on_a_line_is_delivered_when_the_server_stops() {
     drop(server);
     assert!(matches!(client.receive(), Received::Welcome(_)));
     client.succeeds(1);
-    assert_eq!(client.bye().0, Ending::Shutdown);
+    assert_eq!(client.bye().0, CloseReason::Shutdown);
 }
 
 /// Returns a figure of the server.

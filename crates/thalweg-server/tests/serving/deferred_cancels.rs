@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thalweg_exchange::codec::session::{Hello, SessionQuery};
-use thalweg_exchange::event::Removal;
+use thalweg_exchange::event::RemovalReason;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, Command, OrderFlags, UserId};
@@ -85,7 +85,7 @@ fn a_deferred_cancel_is_done_while_queries_keep_coming() {
         let Some(Received::Report(report)) = received else {
             panic!("the order is still there: {received:?}");
         };
-        let why = CancelReason::Removed(Removal::Disconnected);
+        let why = CancelReason::Removed(RemovalReason::Disconnected);
         assert_eq!(report.report.kind, Execution::Cancelled { size: 1, why });
     });
     drop(server);
@@ -120,7 +120,7 @@ fn a_deferred_cancel_comes_before_the_orders_of_the_next_connection() {
         }
     }
     let kinds = [reader.report(), reader.report()].map(|report| report.report.kind);
-    let why = CancelReason::Removed(Removal::Disconnected);
+    let why = CancelReason::Removed(RemovalReason::Disconnected);
     assert_eq!(
         kinds,
         [Execution::Cancelled { size: 1, why }, Execution::New]

@@ -1,7 +1,7 @@
 //! Orders that go with their session.
 
-use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello};
-use thalweg_exchange::event::Removal;
+use thalweg_exchange::codec::session::{ClientFrame, CloseReason, Hello};
+use thalweg_exchange::event::RemovalReason;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{ReportNumber, Role};
 use thalweg_exchange::{Action, Command, OrderFlags};
@@ -58,11 +58,11 @@ fn the_last_session_that_asked_for_it_takes_the_orders_along() {
     assert_eq!(reader.report().report.order.0, 3);
     // The last one goes: the order that asked for it, and no other.
     first.send(&ClientFrame::Bye(thalweg_exchange::codec::session::Bye {
-        why: Ending::Done,
+        why: CloseReason::Done,
         text: "",
     }));
     let cancelled = reader.report().report;
-    let why = CancelReason::Removed(Removal::Disconnected);
+    let why = CancelReason::Removed(RemovalReason::Disconnected);
     assert_eq!(
         (cancelled.order.0, cancelled.kind),
         (1, Execution::Cancelled { size: 1, why })
@@ -118,5 +118,5 @@ fn what_came_before_a_frame_that_cannot_be_read_has_its_answer_before_the_bye() 
     bytes.extend_from_slice(&[0; 8]);
     client.write(&bytes);
     client.succeeds(1);
-    assert_eq!(client.bye().0, Ending::BadFrame);
+    assert_eq!(client.bye().0, CloseReason::BadFrame);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::codec::session::CloseReason;
 use thalweg_exchange::durable::replication::{log_of, note_log};
 use thalweg_exchange::durable::{History, SimDisk};
 use thalweg_exchange::session::Refusal;
@@ -37,11 +37,11 @@ fn a_disk_that_fails_ends_all_with_a_reason_and_no_answer() {
     loop {
         match client.receive() {
             Received::Report(_) => {}
-            Received::Bye(why, _) => break assert_eq!(why, Ending::Failed),
+            Received::Bye(why, _) => break assert_eq!(why, CloseReason::Failed),
             other => panic!("{other:?}"),
         }
     }
-    assert_eq!(other.bye().0, Ending::Failed);
+    assert_eq!(other.bye().0, CloseReason::Failed);
     assert_eq!(server.get("/healthz"), (503, "failed\n".to_owned()));
     assert_eq!(server.get("/readyz"), (503, "failed\n".to_owned()));
 }
@@ -53,7 +53,7 @@ fn the_thread_of_an_exchange_that_has_failed_rests() {
     let (mut client, _) = server.trade(1);
     (0..4).for_each(|_| disk.fail(Operation::WriteNow, 0, Fault::Io));
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));
-    assert_eq!(client.bye().0, Ending::Failed);
+    assert_eq!(client.bye().0, CloseReason::Failed);
     rests(&server);
 }
 
@@ -202,7 +202,7 @@ fn a_server_ends_while_its_disk_has_no_room() {
     let error = server.try_stop().expect_err("some has no room");
     let text = "the exchange was closed while commands waited for room on the disk: ";
     assert!(error.to_string().starts_with(text), "{error}");
-    assert_eq!(client.bye().0, Ending::Shutdown);
+    assert_eq!(client.bye().0, CloseReason::Shutdown);
     disk.set_full(false);
     server.start();
     server.serves();

@@ -1,6 +1,6 @@
 //! Which clients are welcomed, and the answers to others.
 
-use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello, KeyBytes};
+use thalweg_exchange::codec::session::{ClientFrame, CloseReason, Hello, KeyBytes};
 use thalweg_exchange::session::{ReportNumber, Role};
 use thalweg_server::keys;
 
@@ -80,7 +80,7 @@ fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
         (Role::Admin, 2, admin),
     ] {
         // The answer does not depend on what was wrong.
-        let expected = Received::Bye(Ending::WrongKey, String::new());
+        let expected = Received::Bye(CloseReason::WrongKey, String::new());
         assert_eq!(with(role, holder, key), expected, "{role} {holder}");
     }
 }
@@ -117,9 +117,9 @@ fn a_key_that_is_taken_away_ends_its_session_and_opens_no_other() {
     let _ = client.answer();
     std::fs::write(&file, "").expect("it can be written");
     server.running().reload_keys();
-    assert_eq!(client.bye().0, Ending::WrongKey);
+    assert_eq!(client.bye().0, CloseReason::WrongKey);
     let bye = Client::with_hello(server.trade_address(), asked).bye();
-    assert_eq!(bye, (Ending::WrongKey, String::new()));
+    assert_eq!(bye, (CloseReason::WrongKey, String::new()));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn each_listener_serves_its_roles() {
         (admin, Role::Read),
     ] {
         let (why, _) = Client::with_hello(to, hello(role, 1)).bye();
-        assert_eq!(why, Ending::Listener, "{role}");
+        assert_eq!(why, CloseReason::Listener, "{role}");
     }
 }
 
@@ -146,9 +146,9 @@ fn what_is_no_hello_ends_with_a_reason() {
         client.bye()
     };
     let heartbeat = bytes_of(&ClientFrame::Heartbeat);
-    assert_eq!(bye_to(&heartbeat).0, Ending::NoHello);
+    assert_eq!(bye_to(&heartbeat).0, CloseReason::NoHello);
     let (why, text) = bye_to(&[0; 8]);
-    assert_eq!(why, Ending::BadFrame);
+    assert_eq!(why, CloseReason::BadFrame);
     assert!(text.starts_with("frame at byte 0: "), "{text}");
     let newer = Hello {
         version_min: 3,
@@ -158,7 +158,7 @@ fn what_is_no_hello_ends_with_a_reason() {
     let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(newer)));
     assert_eq!(
         (why, text.as_str()),
-        (Ending::Version, "this server speaks versions 1 to 2")
+        (CloseReason::Version, "this server speaks versions 1 to 2")
     );
     let number = 16;
     let beyond = Hello {
@@ -166,14 +166,14 @@ fn what_is_no_hello_ends_with_a_reason() {
         ..hello(Role::Trade, 1)
     };
     let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(beyond)));
-    assert_eq!(why, Ending::Sessions);
+    assert_eq!(why, CloseReason::Sessions);
     assert_eq!(text, "session number 16: numbers are below 16");
     let reading = Hello {
         role: Role::Read,
         ..beyond
     };
     let (why, text) = bye_to(&bytes_of(&ClientFrame::Hello(reading)));
-    assert_eq!(why, Ending::Sessions);
+    assert_eq!(why, CloseReason::Sessions);
     assert_eq!(text, "session number 16: numbers are below 16");
     // Sessions without reports may be there any number of times.
     let market_data_only = true;
@@ -188,7 +188,7 @@ fn what_is_no_hello_ends_with_a_reason() {
         let (why, text) = bye_to(bytes);
         assert_eq!(
             (why, text.as_str()),
-            (Ending::NoHello, "none came within 200 ms")
+            (CloseReason::NoHello, "none came within 200 ms")
         );
     }
 }
@@ -198,7 +198,7 @@ fn a_newer_connection_takes_the_session_over() {
     let server = TestServer::with_market(|_| {});
     let (mut older, _) = server.trade(7);
     let (mut newer, _) = server.trade(7);
-    assert_eq!(older.bye().0, Ending::Replaced);
+    assert_eq!(older.bye().0, CloseReason::Replaced);
     newer.submit(
         1,
         &crate::client::order(7, 1, thalweg_exchange::Action::Bid, 10, 1),
@@ -224,7 +224,7 @@ fn a_hello_that_comes_late_takes_nothing_from_a_newer_connection() {
     let mut older = Client::silent(server.trade_address());
     let (mut newer, _) = server.trade(7);
     older.send(&ClientFrame::Hello(hello(Role::Trade, 7)));
-    assert_eq!(older.bye().0, Ending::Replaced);
+    assert_eq!(older.bye().0, CloseReason::Replaced);
     let order = crate::client::order(7, 1, thalweg_exchange::Action::Bid, 10, 1);
     newer.submit(1, &order);
     newer.succeeds(1);

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::{
-    ClientFrame, Ending, Hello, QueryResult, SessionQuery, Symbols,
+    ClientFrame, CloseReason, Hello, QueryResult, SessionQuery, Symbols,
 };
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, ResultCode, UserId};
@@ -33,27 +33,27 @@ fn bytes_that_come_one_by_one_are_a_session_too() {
 fn frames_that_cannot_be_read_end_the_session_with_their_place() {
     let server = TestServer::with_market(|_| {});
     let good = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
-    let cases: [(&str, Vec<u8>, Ending); 5] = [
-        ("no length", vec![0; 8], Ending::BadFrame),
+    let cases: [(&str, Vec<u8>, CloseReason); 5] = [
+        ("no length", vec![0; 8], CloseReason::BadFrame),
         (
             "an unknown kind",
             [&[8, 0, 0, 0, 255, 1, 0, 0][..]].concat(),
-            Ending::BadFrame,
+            CloseReason::BadFrame,
         ),
         (
             "too long",
             [&70_000_u32.to_le_bytes()[..], &[210, 1, 0, 0]].concat(),
-            Ending::BadFrame,
+            CloseReason::BadFrame,
         ),
         (
             "a second hello",
             bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1))),
-            Ending::NoHello,
+            CloseReason::NoHello,
         ),
         (
             "a wrong order type",
             wrong_order_type(&good),
-            Ending::BadFrame,
+            CloseReason::BadFrame,
         ),
     ];
     for (what, bytes, expected) in cases {
@@ -64,9 +64,9 @@ fn frames_that_cannot_be_read_end_the_session_with_their_place() {
         client.succeeds(sequence);
         client.write(&bytes);
         let (why, text) = client.bye();
-        let is_long = what == "too long" && why == Ending::FrameTooLong;
+        let is_long = what == "too long" && why == CloseReason::FrameTooLong;
         assert!(why == expected || is_long, "{what}: {why:?} {text}");
-        if why != Ending::NoHello {
+        if why != CloseReason::NoHello {
             let place = format!("frame at byte {} after the hello: ", before.len());
             assert!(text.starts_with(&place), "{what}: {text}");
         }
@@ -94,7 +94,7 @@ fn a_frame_above_the_limit_is_refused_before_it_is_read() {
     // Its head alone is enough.
     admin.write(&bytes[..32]);
     let (why, text) = admin.bye();
-    assert_eq!(why, Ending::FrameTooLong);
+    assert_eq!(why, CloseReason::FrameTooLong);
     let expected = format!(
         "frame at byte 0 after the hello: {} bytes, the limit is 4096",
         bytes.len()
@@ -209,7 +209,7 @@ fn connections_that_fill_the_trade_listener_leave_room_for_an_administrator() {
     });
     let _connected = [server.trade(1), server.trade(2)];
     let to = server.trade_address();
-    assert_eq!(Client::silent(to).bye().0, Ending::Connections);
+    assert_eq!(Client::silent(to).bye().0, CloseReason::Connections);
     let (mut admin, _) = server.admin();
     admin.submit(1, &crate::test_server::symbols(&[1]));
     admin.succeeds(1);

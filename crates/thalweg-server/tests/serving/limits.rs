@@ -1,6 +1,6 @@
 //! Limits of the configuration, and those that an administrator sets.
 
-use thalweg_exchange::codec::session::{ClientFrame, Ending};
+use thalweg_exchange::codec::session::{ClientFrame, CloseReason};
 use thalweg_exchange::{
     Action, Command, ConditionalOrder, OrderId, ResultCode, SymbolId, UserId, UserLimits,
 };
@@ -63,7 +63,7 @@ fn a_frame_of_an_administrator_may_be_as_long_as_the_welcome_says() {
     admin.succeeds(1);
     admin.write(&submit_of(2, &batch(most + 1)));
     let (why, text) = admin.bye();
-    assert_eq!(why, Ending::FrameTooLong);
+    assert_eq!(why, CloseReason::FrameTooLong);
     assert!(text.ends_with(&format!("the limit is {max}")), "{text}");
 }
 

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello};
+use thalweg_exchange::codec::session::{ClientFrame, CloseReason, Hello};
 use thalweg_exchange::session::Role;
 
 use crate::client::{Client, bytes_of, hello};
@@ -84,10 +84,13 @@ fn one_connection_too_many_is_refused_with_the_limit() {
     let mut silent: Vec<Client> = (0..3).map(|_| Client::silent(to)).collect();
     let held: Vec<_> = (1..=3).map(|user| server.trade(user)).collect();
     for silent in &mut silent {
-        assert_eq!(silent.bye().0, Ending::Connections);
+        assert_eq!(silent.bye().0, CloseReason::Connections);
     }
     let (why, text) = Client::silent(to).bye();
-    assert_eq!((why, text.as_str()), (Ending::Connections, "3 are served"));
+    assert_eq!(
+        (why, text.as_str()),
+        (CloseReason::Connections, "3 are served")
+    );
     drop(held);
     // There is room again, as soon as the server has noticed.
     while !matches!(

@@ -1,6 +1,6 @@
 //! The operator's view.
 
-use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::codec::session::CloseReason;
 use thalweg_exchange::{Action, Command, ResultCode};
 use thalweg_server::ServeError;
 
@@ -139,7 +139,7 @@ fn a_server_that_stops_answers_what_it_took_and_sends_a_bye() {
             other => panic!("{other:?} after {answered} answers"),
         }
     }
-    assert_eq!(why, Some(Ending::Shutdown));
+    assert_eq!(why, Some(CloseReason::Shutdown));
     // Every answered command is there, and nothing else of the session was executed.
     server.start();
     let trade = hello(thalweg_exchange::session::Role::Trade, 1);

@@ -192,7 +192,7 @@ fn heartbeats_go_both_ways_and_silence_ends_a_session() {
         client.send(&ClientFrame::Heartbeat);
     }
     let (why, text) = client.bye();
-    assert_eq!(why, thalweg_exchange::codec::session::Ending::Silent);
+    assert_eq!(why, thalweg_exchange::codec::session::CloseReason::Silent);
     assert_eq!(text, "nothing for 1500 ms");
 }
 

@@ -1,7 +1,7 @@
 //! The state that a program finds when it comes back: to the same server, and to one that started
 //! again.
 
-use thalweg_exchange::codec::session::{Ending, Hello};
+use thalweg_exchange::codec::session::{CloseReason, Hello};
 use thalweg_exchange::session::{Refusal, ReportNumber, Role};
 use thalweg_exchange::{Action, ResultCode};
 
@@ -136,7 +136,7 @@ fn a_private_reader_that_is_too_slow_is_cut_and_resumes() {
                 assert_eq!(report.number.0, last + 1);
                 last += 1;
             }
-            Some(Received::Bye(why, _)) => assert_eq!(why, Ending::SlowReader),
+            Some(Received::Bye(why, _)) => assert_eq!(why, CloseReason::SlowReader),
             Some(Received::Closed) | None => break,
             Some(_) => {}
         }

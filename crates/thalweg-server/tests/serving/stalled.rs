@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use thalweg_exchange::codec::session::{Ending, Hello, QueryResult, SessionQuery};
-use thalweg_exchange::event::Removal;
+use thalweg_exchange::codec::session::{CloseReason, Hello, QueryResult, SessionQuery};
+use thalweg_exchange::event::RemovalReason;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, OrderId, SymbolId, UserId};
@@ -115,7 +115,7 @@ fn a_bye_does_not_come_within_another_frame() {
             Some(Received::QueryAnswer(answer)) => {
                 assert!(matches!(answer.result, QueryResult::Book(_)), "{answer:?}");
             }
-            Some(Received::Bye(why, _)) => assert_eq!(why, Ending::BadFrame),
+            Some(Received::Bye(why, _)) => assert_eq!(why, CloseReason::BadFrame),
             Some(Received::Closed) | None => break,
             other => panic!("{other:?}"),
         }
@@ -186,7 +186,7 @@ fn orders_of_a_stalled_connection_go_before_the_one_that_replaces_it_has_some() 
     newer.submit(2, &bound(2));
     let reports = [newer.report(), newer.report()];
     let kinds = reports.map(|numbered| (numbered.report.order, numbered.report.kind));
-    let why = CancelReason::Removed(Removal::Disconnected);
+    let why = CancelReason::Removed(RemovalReason::Disconnected);
     let gone = Execution::Cancelled { size: 1, why };
     assert_eq!(kinds, [(OrderId(1), gone), (OrderId(2), Execution::New)]);
 }

@@ -248,8 +248,8 @@ impl Scheduler {
         }
     }
 
-    /// Returns whether this is called within a task of this core, which some other code resumed or
-    /// ends. Looks at all tasks, but only where the caller is nested in any.
+    /// Returns whether this is called within a task of this executor, which some other code resumed
+    /// or ends. Looks at all tasks, but only where the caller is nested in any.
     pub(crate) fn is_within_task(&self) -> bool {
         let is_running = |seat: &Seat| match seat.holds {
             // SAFETY: a seated task is not over, so its frame is alive (rule 2).

@@ -5,9 +5,9 @@
 //! and [`SlotSender::send_now`] runs the receiver at once, as a call would.
 //!
 //! ```
-//! use thalweg_task::{Core, Local, slot};
+//! use thalweg_task::{LocalExecutor, Local, slot};
 //!
-//! let core = Core::new();
+//! let core = LocalExecutor::new();
 //! let (tx, mut rx) = slot::<u64, Local>();
 //! let sum = core.spawn(async move {
 //!     let mut sum = 0;

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use super::bell::{Bell, Bomb, poll};
-use thalweg_task::{Core, Family, Local, Shared, Task, slot, slot_many};
+use thalweg_task::{Family, Local, LocalExecutor, Shared, Task, slot, slot_many};
 use thalweg_testkit::fuse::{Fuse, at_every_call};
 
 /// A waker that panics when it is woken.
@@ -67,7 +67,7 @@ fn a_sender_hears_of_an_end_though_a_waker_panics() {
 type Leaving = (Vec<Task<()>>, Rc<RefCell<Vec<Waker>>>, Rc<Cell<usize>>);
 
 /// Tasks that leave a waker each, and count their polls.
-fn leaving(core: &Core, count: usize) -> Leaving {
+fn leaving(core: &LocalExecutor, count: usize) -> Leaving {
     let (wakers, polls) = (
         Rc::<RefCell<Vec<Waker>>>::default(),
         Rc::<Cell<usize>>::default(),
@@ -88,7 +88,7 @@ fn leaving(core: &Core, count: usize) -> Leaving {
 
 #[test]
 fn a_drivers_waker_that_panics_loses_no_wake_up() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (_tasks, wakers, polls) = leaving(&core, 3);
     let mut drive = core.drive(|_| pending::<()>());
     assert!(poll(&mut drive, &Waker::from(Arc::new(Refuses))).is_pending());
@@ -104,7 +104,7 @@ fn a_drivers_waker_that_panics_loses_no_wake_up() {
 
 #[test]
 fn the_last_drive_is_notified_and_no_other() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (_tasks, wakers, _) = leaving(&core, 1);
     let (_, old) = Bell::new();
     let mut drives = [(); 3].map(|()| core.drive(|_| pending::<()>()));
@@ -120,7 +120,7 @@ fn the_last_drive_is_notified_and_no_other() {
 
 #[test]
 fn an_old_drive_that_goes_leaves_the_new_one_alone() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (_tasks, wakers, _) = leaving(&core, 1);
     let (mut old, mut new) = (
         core.drive(|_| pending::<()>()),
@@ -164,7 +164,12 @@ fn a_sleep_that_is_over_while_its_waker_is_cloned_is_ready_or_wakes() {
     let begin = Instant::now();
     let now = Rc::new(Cell::new(begin));
     let read = Rc::clone(&now);
-    let core = Rc::new(Core::builder().clock(move || read.get()).build().unwrap());
+    let core = Rc::new(
+        LocalExecutor::builder()
+            .clock(move || read.get())
+            .build()
+            .unwrap(),
+    );
     let mut sleep = core.handle().sleep(Duration::from_secs(1));
     assert!(poll(&mut sleep, Waker::noop()).is_pending());
     let within = Rc::clone(&core);
@@ -178,7 +183,7 @@ fn a_sleep_that_is_over_while_its_waker_is_cloned_is_ready_or_wakes() {
 
 #[test]
 fn a_sleep_whose_core_goes_while_its_waker_is_cloned_panics_or_wakes() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let mut sleep = core.handle().sleep(Duration::from_secs(1));
     let waker = hooked(move || drop(core));
     let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker)));
@@ -189,7 +194,7 @@ fn a_sleep_whose_core_goes_while_its_waker_is_cloned_panics_or_wakes() {
 
 #[test]
 fn a_drive_whose_waker_wakes_a_task_when_it_is_cloned_runs_it() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (_tasks, wakers, polls) = leaving(&core, 1);
     let mut drive = core.drive(|_| pending::<()>());
     let left = wakers.borrow_mut().pop().unwrap();
@@ -208,7 +213,7 @@ impl Drop for Counted {
 
 #[test]
 fn an_output_is_dropped_though_a_joiners_waker_panics() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let drops = Rc::<Cell<usize>>::default();
     let output = Counted(Rc::clone(&drops));
     let mut output = Some(output);
@@ -227,7 +232,7 @@ fn an_output_is_dropped_though_a_joiners_waker_panics() {
 
 #[test]
 fn a_task_whose_waker_refuses_to_wake_ends() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, mut rx) = slot::<u32, Local>();
     let mut task = pin!(core.spawn(async move { rx.recv().await }));
     let waker = Waker::from(Arc::new(Refuses));
@@ -319,7 +324,10 @@ fn tasks_and_sleeps_end_whatever_panics() {
         let drops = Rc::<Cell<usize>>::default();
         let now = Rc::new(Cell::new(Instant::now()));
         let read = Rc::clone(&now);
-        let core = Core::builder().clock(move || read.get()).build().unwrap();
+        let core = LocalExecutor::builder()
+            .clock(move || read.get())
+            .build()
+            .unwrap();
         let value = Value(Arc::clone(fuse), Rc::clone(&drops));
         let (tx, mut rx) = slot::<Value, Local>();
         let mut task = core.spawn(async move { rx.recv().await });

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use super::bell::Polled;
 use futures::FutureExt;
 use thalweg_task::slot::{RecvError, SendError, TryRecvError};
-use thalweg_task::{Core, Family, Local, Shared, slot_many};
+use thalweg_task::{Family, Local, LocalExecutor, Shared, slot_many};
 
 for_both! {
     a_receive_that_is_over_is_not_notified who_was_robbed_keeps_its_turn
@@ -116,7 +116,7 @@ fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
 }
 
 fn all_receivers_hear_that_one_cancelled<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, rx) = slot_many::<u32, F>();
     let (mut waits, mut asks, other) = (rx.clone(), rx.clone(), rx.clone());
     let waits = core.spawn(async move { waits.recv().await });

@@ -11,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use super::bell::{Bell, Bomb};
-use thalweg_task::{Core, Task, TaskError};
+use thalweg_task::{LocalExecutor, Task, TaskError};
 
 /// The timer of a runtime that is never needed.
 fn never(_: Instant) -> Pending<()> {
@@ -20,7 +20,7 @@ fn never(_: Instant) -> Pending<()> {
 
 #[test]
 fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let wakers = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&wakers);
     let task: Task<()> = core.spawn(poll_fn(move |context| {
@@ -44,7 +44,7 @@ fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
 
 #[test]
 fn a_clock_may_drop_its_core() {
-    let held: Rc<RefCell<Option<Core>>> = Rc::default();
+    let held: Rc<RefCell<Option<LocalExecutor>>> = Rc::default();
     let (core, text) = (Rc::clone(&held), "read after that".to_owned());
     let ends = Rc::new(Cell::new(false));
     let end = Rc::clone(&ends);
@@ -56,7 +56,7 @@ fn a_clock_may_drop_its_core() {
         assert_eq!(text, "read after that");
         now
     };
-    *held.borrow_mut() = Some(Core::builder().clock(clock).build().unwrap());
+    *held.borrow_mut() = Some(LocalExecutor::builder().clock(clock).build().unwrap());
     let task = held.borrow().as_ref().unwrap().spawn(pending::<()>());
     ends.set(true);
     let task = task.deadline(Duration::from_secs(1));
@@ -85,7 +85,7 @@ impl Drop for EndsTask {
 
 #[test]
 fn a_task_that_ends_while_another_begins_to_wait_is_ready_or_wakes() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let mut task = pin!(core.spawn(pending::<()>()));
     TO_END.set(Some((core.handle(), task.id())));
     let waker = Waker::from(Arc::new(EndsTask));

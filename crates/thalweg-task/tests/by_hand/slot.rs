@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use super::bell::Bell;
 use thalweg_task::fiber::{StackOptions, StackPool};
 use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
-use thalweg_task::{Core, Family, Local, Shared, slot, slot_many};
+use thalweg_task::{Family, Local, LocalExecutor, Shared, slot, slot_many};
 
 for_both! {
     send_now_runs_the_receiver_before_it_returns
@@ -20,12 +20,12 @@ for_both! {
 }
 
 /// Polls until nothing is ready.
-fn settle(core: &Core) {
+fn settle(core: &LocalExecutor) {
     while core.poll() {}
 }
 
 fn send_now_runs_the_receiver_before_it_returns<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, mut rx) = slot::<u64, F>();
     let sum = Rc::new(Cell::new(0));
     let within = Rc::clone(&sum);
@@ -47,7 +47,7 @@ fn send_now_runs_the_receiver_before_it_returns<F: Family>() {
 }
 
 fn a_task_that_sends_to_itself_is_not_run_within_itself<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, mut rx) = slot::<u32, F>();
     let (start, mut started) = slot::<(), F>();
     let task = core.spawn(async move {
@@ -65,7 +65,7 @@ fn a_task_that_sends_to_itself_is_not_run_within_itself<F: Family>() {
 }
 
 fn closed_and_cancelled_are_different<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, mut rx) = slot::<u8, F>();
     tx.send(1).unwrap();
     drop(tx);
@@ -95,7 +95,7 @@ fn closed_and_cancelled_are_different<F: Family>() {
 }
 
 fn a_sender_waits_for_room<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (mut tx, mut rx) = slot::<u32, F>();
     let sender = core.spawn(async move {
         for n in 0..100 {
@@ -117,7 +117,7 @@ fn a_sender_waits_for_room<F: Family>() {
 }
 
 fn one_of_many_gets_each_value<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (mut tx, rx) = slot_many::<u32, F>();
     let mut tasks = Vec::new();
     for _ in 0..4 {
@@ -151,7 +151,7 @@ fn one_of_many_gets_each_value<F: Family>() {
 }
 
 fn a_notified_receive_that_is_dropped_notifies_the_next<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, rx) = slot_many::<u32, F>();
     let (mut first, mut second) = (rx.clone(), rx);
     let other = core.spawn(async move { second.recv().await });
@@ -170,7 +170,7 @@ fn a_notified_receive_that_is_dropped_notifies_the_next<F: Family>() {
 }
 
 fn tasks_that_resume_each_other_end_somewhere<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let length = 1_000;
     let (first, mut rx) = slot::<u32, F>();
     let mut tasks = Vec::new();
@@ -236,7 +236,7 @@ fn a_receive_that_was_given_up_is_not_woken<F: Family>() {
 }
 
 fn a_slot_serves_one_task_after_the_other<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let (tx, rx) = slot::<u32, F>();
     let rx = Rc::new(RefCell::new(rx));
     for n in 0..10 {
@@ -254,7 +254,7 @@ fn a_slot_serves_one_task_after_the_other<F: Family>() {
 }
 
 fn a_fiber_receives_as_a_task_does<F: Family>() {
-    let core = Core::new();
+    let core = LocalExecutor::new();
     let stacks = StackPool::new(StackOptions::default()).unwrap();
     let (tx, mut rx) = slot::<u32, F>();
     let (next, mut last) = slot::<u32, F>();
@@ -288,7 +288,7 @@ fn a_shared_slot_crosses_threads() {
     let (mut tx, mut rx) = slot::<u64, Shared>();
     let (mut back, mut answers) = slot::<u64, Shared>();
     let server = std::thread::spawn(move || {
-        let core = Core::new();
+        let core = LocalExecutor::new();
         core.block_on(async {
             while let Ok(value) = rx.recv().await {
                 back.vacant().await.unwrap();
@@ -297,7 +297,7 @@ fn a_shared_slot_crosses_threads() {
         });
         back
     });
-    let core = Core::new();
+    let core = LocalExecutor::new();
     core.block_on(async {
         for n in 0..2_000 {
             tx.vacant().await.unwrap();

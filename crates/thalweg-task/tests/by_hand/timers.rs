@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::bell::Bell;
-use thalweg_task::{Core, Elapsed, Task, TaskError, yield_now};
+use thalweg_task::{Elapsed, LocalExecutor, Task, TaskError, yield_now};
 
 /// A core whose clock stands until it is moved.
 struct Bench {
-    core: Core,
+    core: LocalExecutor,
     begin: Instant,
     now: Rc<Cell<Instant>>,
 }
@@ -22,7 +22,7 @@ impl Bench {
         let begin = Instant::now();
         let now = Rc::new(Cell::new(begin));
         let read = Rc::clone(&now);
-        let core = Core::builder().clock(move || read.get()).build();
+        let core = LocalExecutor::builder().clock(move || read.get()).build();
         let core = core.expect("no processor is named");
         Bench { core, begin, now }
     }
@@ -273,7 +273,7 @@ fn a_deadline_drops_a_sleep_that_is_over_in_the_same_tick() {
 
 #[test]
 fn a_sleep_of_one_core_wakes_a_task_of_another() {
-    let (bench, other) = (Bench::new(), Core::new());
+    let (bench, other) = (Bench::new(), LocalExecutor::new());
     let sleep = bench.core.handle().sleep(SECOND);
     let task = other.spawn(sleep);
     while other.poll() {}

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::thread;
 use thalweg_task::fiber::{Fiber, FiberContext, Unwound};
-use thalweg_task::{Core, Local, SlotSender, slot};
+use thalweg_task::{Local, LocalExecutor, SlotSender, slot};
 
 /// A fiber that waits for ever, ten calls deep, with something to drop in each.
 fn waiting(drops: &Drops) -> Fiber<()> {
@@ -263,7 +263,7 @@ impl Drop for SendsAtLast {
 
 #[test]
 fn a_destructor_runs_no_other_task_on_the_stack_of_its_fiber() {
-    let (core, stacks, ran) = (Core::new(), pool(), Rc::new(Cell::new(None)));
+    let (core, stacks, ran) = (LocalExecutor::new(), pool(), Rc::new(Cell::new(None)));
     let (tx, mut rx) = slot::<u8, Local>();
     let received = core.spawn(async move { rx.recv().await });
     core.poll();

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use thalweg_task::{Core, Family, Local, Shared, Status};
+use thalweg_task::{Family, Local, LocalExecutor, Shared, Status};
 
 use oracle::{End, How, Oracle};
 use script::{Act, Line, PANIC, Script};
@@ -106,7 +106,7 @@ fn hush() {
 }
 
 struct Run<F: Family> {
-    core: Core,
+    core: LocalExecutor,
     world: Rc<World<F>>,
 }
 
@@ -115,7 +115,9 @@ impl<F: Family> Run<F> {
         let begin = Instant::now();
         let now = Rc::new(Cell::new(begin));
         let read = Rc::clone(&now);
-        let builder = Core::builder().budget(budget).clock(move || read.get());
+        let builder = LocalExecutor::builder()
+            .budget(budget)
+            .clock(move || read.get());
         let core = builder.build().expect("no processor is named");
         let world = Rc::new(World {
             handle: core.handle(),

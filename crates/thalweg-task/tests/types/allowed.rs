@@ -6,7 +6,7 @@ use std::marker::PhantomPinned;
 use thalweg_task::fiber::{Fiber, Generator, GeneratorContext};
 use thalweg_task::slot::{Many, Recv, Vacant};
 use thalweg_task::{
-    Core, Drive, Handle, Local, Shared, Sleep, SlotReceiver, SlotSender, Task, YieldNow,
+    Drive, Handle, Local, LocalExecutor, Shared, Sleep, SlotReceiver, SlotSender, Task, YieldNow,
 };
 
 fn send<T: Send>() {}
@@ -46,7 +46,7 @@ fn is_unpin<T: 'static, S, Z>() {
     unpin::<(
         Drive<'_, S, Z>,
         Generator<T, PhantomPinned, T>,
-        Core,
+        LocalExecutor,
         Handle,
     )>();
 }

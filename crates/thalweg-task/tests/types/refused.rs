@@ -7,7 +7,7 @@ use std::task::Waker;
 
 use thalweg_task::fiber::{Fiber, FiberContext, Generator, GeneratorContext, StackPool};
 use thalweg_task::slot::{Many, One, SlotReceiver, SlotSender};
-use thalweg_task::{Core, Family, Handle, Local, Shared, Sleep, Task, slot};
+use thalweg_task::{LocalExecutor, Family, Handle, Local, Shared, Sleep, Task, slot};
 
 fn send<T: Send>(_: T) {}
 fn sync<T: Sync>(_: T) {}
@@ -55,7 +55,7 @@ fn s05(x: One<Local>) { send(x) } //~ E0277: `NonNull<
 fn s06(x: Many<Local>) { send(x) } //~ E0277: `NonNull<
 fn s07(x: Task<u8>) { send(x) } //~ E0277: `NonNull<
 fn s08(x: Task<u8>) { sync(x) } //~ E0277: `NonNull<
-fn s09(x: Core) { send(x) } //~ E0277: `Rc<
+fn s09(x: LocalExecutor) { send(x) } //~ E0277: `Rc<
 fn s10(x: Handle) { send(x) } //~ E0277: `Rc<
 fn s11(x: Handle) { sync(x) } //~ E0277: `Rc<
 fn s12(x: Sleep) { send(x) } //~ E0277: `Rc<

@@ -65,7 +65,7 @@ pub enum BusError {
     /// The bus was closed or stopped.
     Closed,
     /// The `Clone` of a retained message opened a subscription that replays that same message.
-    Copying,
+    ReentrantClone,
 }
 
 errors!(BusError {
@@ -76,7 +76,7 @@ errors!(BusError {
     Self::Inbox(error) => "inbox of a bus: {error}";
     Self::Express => "an express lane needs a priority above low: else every message is in it";
     Self::Closed => "the bus was closed or stopped";
-    Self::Copying => "the clone of a retained message asks for a copy of that message";
+    Self::ReentrantClone => "the clone of a retained message asks for a copy of that message";
 });
 
 impl From<AdmissionError> for BusError {

@@ -150,7 +150,7 @@ pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reser
 pub use publisher::Publisher;
 pub use registry::{InboxStats, Snapshot};
 pub use topic::{
-    Carries, Message, PatternError, TopicError, TopicId, TopicInfo, TopicOverflow, Topics,
+    Message, PatternError, PayloadOf, TopicError, TopicId, TopicInfo, TopicOverflow, Topics,
 };
 pub use visit::Visit;
 

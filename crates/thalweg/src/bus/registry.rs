@@ -108,7 +108,7 @@ impl<M: Message> Retained<M> {
         }
         let this = Some(std::thread::current().id());
         if *self.copier() == this {
-            return Err(BusError::Copying);
+            return Err(BusError::ReentrantClone);
         }
         let envelope = lock(&self.envelope);
         *self.copier() = this;

@@ -46,7 +46,7 @@ pub trait Message: Clone + Send + 'static {
 
 /// Messages with a topic for payloads of type `T`. [`topics!`](crate::topics!) writes this for each
 /// variant, so that a topic can be named by a type: [`TopicId::of`].
-pub trait Carries<T>: Message {
+pub trait PayloadOf<T>: Message {
     /// The topic of these payloads.
     const TOPIC: TopicId;
 
@@ -70,7 +70,7 @@ impl TopicId {
     }
 
     /// Returns the topic of payloads of type `T`.
-    pub const fn of<M: Carries<T>, T>() -> Self {
+    pub const fn of<M: PayloadOf<T>, T>() -> Self {
         M::TOPIC
     }
 
@@ -93,7 +93,7 @@ pub struct TopicInfo {
     /// Whether the bus keeps the last message, also one that no inbox took. Later subscribers with
     /// [`replay_retained`](super::SubscriptionBuilder::replay_retained) get a clone. `Clone` must
     /// not open a replaying subscription for the same message: that fails with
-    /// [`BusError::Copying`](super::BusError::Copying).
+    /// [`BusError::ReentrantClone`](super::BusError::ReentrantClone).
     pub is_retained: bool,
 }
 

@@ -108,7 +108,7 @@ impl TopicInfo {
 ///
 /// - the enum, with `Clone`, the attributes that stand there, and the visibility that it says;
 /// - `From<Payload> for E`, so payloads are types that differ;
-/// - [`Message`] and [`Carries<Payload>`](crate::bus::Carries) `for E`;
+/// - [`Message`] and [`PayloadOf<Payload>`](crate::bus::PayloadOf) `for E`;
 /// - `trait V`, of the same visibility, with `fn method(&mut self, _: &Payload)` for each variant,
 ///   which does nothing unless it is implemented;
 /// - `E::visit(&self, &mut impl V)` and [`Visit<V>`](crate::bus::Visit), which call that.
@@ -223,7 +223,7 @@ macro_rules! topics {
                 #[inline]
                 fn topic(&self) -> $crate::bus::TopicId {
                     match self {
-                        $(Self::$variant(_) => <Self as $crate::bus::Carries<$payload>>::TOPIC,)+
+                        $(Self::$variant(_) => <Self as $crate::bus::PayloadOf<$payload>>::TOPIC,)+
                     }
                 }
 
@@ -238,7 +238,7 @@ macro_rules! topics {
             }
 
             $(
-                impl $crate::bus::Carries<$payload> for $name {
+                impl $crate::bus::PayloadOf<$payload> for $name {
                     const TOPIC: $crate::bus::TopicId = $crate::bus::TopicId::new(
                         $crate::bus::TopicInfo::index_of(
                             <$name as $crate::bus::Message>::TOPICS, $topic,
@@ -316,7 +316,7 @@ macro_rules! topics {
 
 #[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
-    use crate::bus::{Carries, Message, Priority, TopicId, TopicInfo, TopicOverflow, Visit};
+    use crate::bus::{Message, PayloadOf, Priority, TopicId, TopicInfo, TopicOverflow, Visit};
 
     #[derive(Clone, Debug, PartialEq)]
     struct Quote {
@@ -388,9 +388,9 @@ mod tests {
         ];
         assert_eq!(messages().map(|m| m.topic()), topics);
         let [trade, quote, _] = messages();
-        assert_eq!(Carries::<Quote>::payload(&quote), Some(&QUOTE));
-        assert_eq!(Carries::<Quote>::payload(&trade), None);
-        assert_eq!(Carries::<()>::payload(&Alone::from(())), Some(&()));
+        assert_eq!(PayloadOf::<Quote>::payload(&quote), Some(&QUOTE));
+        assert_eq!(PayloadOf::<Quote>::payload(&trade), None);
+        assert_eq!(PayloadOf::<()>::payload(&Alone::from(())), Some(&()));
     }
 
     #[derive(Default)]

@@ -11,7 +11,7 @@ use super::placement::{
     SAMPLE_EVERY_MAX,
 };
 use super::publish::Direct;
-use super::stage::{Change, ChangeChunks, Chunk, Context, Handled, Member, Observe, Work};
+use super::stage::{Change, ChangeChunks, Chunk, Context, Member, Observe, Processed, Work};
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::ring::broadcast::{self, ReaderId};
@@ -104,7 +104,7 @@ impl<T: Send + Sync + 'static> PipelineBuilder<T> {
     pub fn stage_chunks(
         self,
         name: impl Into<String>,
-        work: impl FnMut(Chunk<'_, T>) -> Handled + Send + 'static,
+        work: impl FnMut(Chunk<'_, T>) -> Processed + Send + 'static,
     ) -> Self {
         self.declare(name, Kind::Change(make(ChangeChunks(work))))
     }
@@ -278,7 +278,7 @@ impl<T> Parts<T> {
     /// Returns the ring's error as one of the pipeline, which names stages.
     fn translate(&self, error: broadcast::GraphError) -> PipelineError {
         match error {
-            broadcast::GraphError::Conflict(first, second) => PipelineError::Clash {
+            broadcast::GraphError::Conflict(first, second) => PipelineError::Conflict {
                 first: self.names[first.index()].clone(),
                 second: self.names[second.index()].clone(),
             },

@@ -93,8 +93,8 @@ pub use lanes::Producer;
 pub use placement::{
     PRODUCERS_MAX, ParsePlacementError, PipelineError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
 };
-pub use stage::{Chunk, Context, Flow, Handled};
-pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, Spent, StageStats, Stats, Switch};
+pub use stage::{Chunk, Context, Flow, Processed};
+pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, StageStats, Stats, Switch, TimeKind};
 
 mod assembly;
 mod auto;

@@ -425,7 +425,7 @@ pub enum PipelineError {
     Cycle(Vec<String>),
     /// Two stages are not ordered, and at least one of them changes the event: one of them needs an
     /// `after`.
-    Clash {
+    Conflict {
         /// The stage declared first.
         first: String,
         /// The stage declared later.
@@ -464,7 +464,7 @@ errors!(PipelineError {
     Self::UnknownStage { name, known } => "no stage is named {name:?}; there are {known:?}";
     Self::NoStageYet(option) => "{option} needs a stage declared before it";
     Self::Cycle(names) => "stages wait for each other: {names:?}";
-    Self::Clash { first, second } =>
+    Self::Conflict { first, second } =>
         "stages {first:?} and {second:?} are not ordered, and at least one of them changes the \
          event; put one after the other";
     Self::NoShard(name) => "sharded stage {name:?} has 0 shards; 1 or more";

@@ -58,9 +58,9 @@ pub struct Chunk<'c, T> {
 /// The number of events of a chunk that are done, which the closure of a chunked stage must return.
 /// A stage panics if its closure returns that of another chunk.
 #[derive(Debug)]
-pub struct Handled(usize);
+pub struct Processed(usize);
 
-impl Handled {
+impl Processed {
     /// Returns the number of the chunk's events that are done: all but those that are to be offered
     /// again.
     pub fn count(&self) -> usize {
@@ -86,7 +86,7 @@ impl<'c, T> Chunk<'c, T> {
         reader: &mut Reader<T>,
         count: usize,
         batch_end: u64,
-        work: impl FnOnce(Chunk<'_, T>) -> Handled,
+        work: impl FnOnce(Chunk<'_, T>) -> Processed,
     ) -> usize {
         let mut done = 0;
         let handled = work(Chunk::new(reader, count, batch_end, &mut done));
@@ -118,7 +118,7 @@ impl<'c, T> Chunk<'c, T> {
 
     /// Calls `work` for every event.
     #[inline(always)]
-    pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
+    pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Processed {
         self.try_for_each(|event, context| {
             work(event, context);
             Flow::Next
@@ -128,12 +128,12 @@ impl<'c, T> Chunk<'c, T> {
     /// Calls `work` for the events until it returns [`Flow::Retry`]. The events before that one are
     /// passed to the next stages; that one and later ones are offered again.
     #[inline(always)]
-    pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
+    pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Processed {
         let batch_end = self.batch_end;
         *self.done = self.reader.visit_mut(self.count, |sequence, event| {
             work(event, Context::new(sequence, batch_end)) == Flow::Next
         });
-        Handled(*self.done)
+        Processed(*self.done)
     }
 }
 
@@ -193,7 +193,7 @@ impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Observe<F> {
     }
 }
 
-impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for ChangeChunks<F> {
+impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Processed + Send> Work<T> for ChangeChunks<F> {
     const EACH: bool = false;
 
     #[inline(always)]

@@ -14,7 +14,7 @@ use crate::ring::sync::Ordering;
 /// The statistics of a pipeline: where the time of the events was spent, up to now.
 ///
 /// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a pseudo-random
-/// index of its block; the first [`sampled_more_until`](Self::sampled_more_until) events are
+/// index of its block; the first [`dense_sampling_until`](Self::dense_sampling_until) events are
 /// sampled more densely. Default sampling thins out over time; each sample is weighted, in
 /// histograms and means, by the number of events that it stands for. A stage works on a chunk of
 /// events at a time: one event, two where it shares a thread with others, or up to its progress
@@ -35,7 +35,7 @@ pub struct Stats {
     pub sampled_every: u64,
     /// The number of events at the beginning that are sampled more densely: 0 where
     /// [`sample_every`](super::PipelineBuilder::sample_every) was set.
-    pub sampled_more_until: u64,
+    pub dense_sampling_until: u64,
     /// The effective sample size of the end-to-end times (Kish): the number of samples if all have
     /// the same weight, and less if some weigh more.
     pub samples: u64,
@@ -124,7 +124,7 @@ impl Stats {
         Self {
             elapsed_ns,
             sampled_every,
-            sampled_more_until: 0,
+            dense_sampling_until: 0,
             samples: end_to_end_ns.count(),
             stages,
             end_to_end_mean_ns: end_to_end_ns.mean(),
@@ -199,12 +199,12 @@ pub struct SlowEvent {
 
 impl SlowEvent {
     /// Returns the longest part: the stage, whether the event waited for it or was served, and ns.
-    pub fn longest(&self) -> Option<(&str, Spent, u64)> {
+    pub fn longest(&self) -> Option<(&str, TimeKind, u64)> {
         let spent = self.parts.iter().flat_map(|part| {
             let name = part.stage.as_str();
             [
-                (name, Spent::Waiting, part.queueing_ns),
-                (name, Spent::Served, part.service_ns),
+                (name, TimeKind::Waiting, part.queueing_ns),
+                (name, TimeKind::Served, part.service_ns),
             ]
         });
         spent.max_by_key(|&(_, _, ns)| ns)
@@ -214,7 +214,7 @@ impl SlowEvent {
 /// The kind of time that an event spent at a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub enum Spent {
+pub enum TimeKind {
     /// The event was ready, and the stage did not work on it.
     Waiting,
     /// The stage worked on it.
@@ -293,7 +293,7 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
     Stats {
         elapsed_ns: clock.ns(elapsed_ticks),
         sampled_every: timeline.every(),
-        sampled_more_until: timeline.denser_until(),
+        dense_sampling_until: timeline.denser_until(),
         samples: samples(end_to_end_ns.count(), gauges.iter().map(square).sum()),
         stages,
         end_to_end_ns,
@@ -423,8 +423,8 @@ impl fmt::Display for Stats {
             "times and batches are of one event in {}",
             self.sampled_every
         )?;
-        if self.sampled_more_until > 0 {
-            write!(f, ", more of the first {}", self.sampled_more_until)?;
+        if self.dense_sampling_until > 0 {
+            write!(f, ", more of the first {}", self.dense_sampling_until)?;
         }
         writeln!(f, ": as good as {} even samples", self.samples)?;
         if let Some(tail) = self.breakdown(0.99).filter(|_| self.samples >= 1_000) {
@@ -438,8 +438,8 @@ impl fmt::Display for Stats {
                 write!(f, ", {unsent} of it waiting to be sent")?;
             } else if let Some((stage, spent, ns)) = slow.longest() {
                 let spent = match spent {
-                    Spent::Waiting => "waiting for",
-                    Spent::Served => "served by",
+                    TimeKind::Waiting => "waiting for",
+                    TimeKind::Served => "served by",
                 };
                 write!(f, ", {} of it {spent} {stage:?}", Nanoseconds(ns as f64))?;
             }

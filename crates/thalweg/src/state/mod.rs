@@ -93,8 +93,8 @@ impl<S: States> Deref for StateCell<S> {
 
 impl<S: States> StateCell<S> {
     /// Returns a cell in the state `initial`. `of` is the name of the thing whose state it is, for
-    /// errors: "pipeline". The cell logs the last [`LOGGED`] changes with the time of the process's
-    /// clock, in ns.
+    /// errors: "pipeline". The cell logs the last [`LOG_CAPACITY_DEFAULT`] changes with the time of
+    /// the process's clock, in ns.
     ///
     /// # Panics
     /// If the declaration of `S` is inconsistent. One by [`states!`](crate::states) never is.
@@ -111,7 +111,7 @@ impl<S: States> StateCell<S> {
 
     /// Sets the clock of the log, in ns, which is called outside of the lock.
     #[must_use]
-    pub fn timed_by(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+    pub fn with_clock(mut self, clock: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         self.0.set_clock(Box::new(clock));
         self
     }
@@ -272,7 +272,7 @@ impl<S: States> StateView<S> {
         let word = AtomicU64::new(initial.number().into());
         Self {
             front: Front { word },
-            book: Mutex::new(Book::new(LOGGED)),
+            book: Mutex::new(Book::new(LOG_CAPACITY_DEFAULT)),
             event_count: EventCount::new(),
             of,
             clock: Box::new(move || clock.ns(clock.ticks())),
@@ -420,7 +420,7 @@ impl<S: States> StateView<S> {
 }
 
 /// The default number of changes that are logged.
-pub const LOGGED: usize = 32;
+pub const LOG_CAPACITY_DEFAULT: usize = 32;
 
 /// One transition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

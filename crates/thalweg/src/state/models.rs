@@ -20,7 +20,7 @@ models! { fault::check;
 }
 
 fn cell(initial: Lifecycle) -> Arc<StateCell<Lifecycle>> {
-    Arc::new(StateCell::new("model", initial).logging(4).timed_by(|| 0))
+    Arc::new(StateCell::new("model", initial).logging(4).with_clock(|| 0))
 }
 
 /// Work done before a change is visible to a thread that sees the change, or the one after it,

@@ -165,7 +165,7 @@ fn a_clone_that_asks_for_its_own_message_is_refused() {
         hooks.set(move |moment, _| {
             if moment == Moment::Clone {
                 let late = inside.subscription(Topics::ALL).replay_retained().open();
-                assert!(matches!(late, Err(BusError::Copying)));
+                assert!(matches!(late, Err(BusError::ReentrantClone)));
                 // ORDERING: SeqCst, a test's count.
                 refused.fetch_add(1, SeqCst);
             }

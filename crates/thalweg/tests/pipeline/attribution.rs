@@ -2,7 +2,7 @@
 
 use crate::pipeline::{chain, placements};
 use std::time::Duration;
-use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement, Spent, Stats};
+use thalweg::pipeline::{Pipeline, PipelineBuilder, Placement, Stats, TimeKind};
 
 #[test]
 fn the_parts_of_the_time_add_up() {
@@ -135,7 +135,7 @@ fn the_slowest_event_is_blamed_on_the_stage_that_was_slow() {
         .find(|slow| slow.sequence == 777)
         .unwrap();
     let (stage, spent, ns) = slow.longest().unwrap();
-    assert_eq!((stage, spent), ("sleepy", Spent::Served));
+    assert_eq!((stage, spent), ("sleepy", TimeKind::Served));
     assert!(ns >= 9_000_000);
     assert!(
         stats.to_string().contains("served by \"sleepy\""),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex};
 
-use thalweg::pipeline::{Failure, Flow, Handled, Pipeline, Placement};
+use thalweg::pipeline::{Failure, Flow, Pipeline, Placement, Processed};
 use thalweg::wait::Strategy;
 
 use crate::pipeline::watchdog::watched;
@@ -303,7 +303,7 @@ fn dropping_the_pipeline_loses_nothing_of_what_its_owner_put_into_a_lane() {
 #[test]
 fn what_another_chunk_gave_is_refused() {
     for placement in [Placement::inline(), Placement::threads(1)] {
-        let kept = Arc::new(Mutex::new(Vec::<Handled>::new()));
+        let kept = Arc::new(Mutex::new(Vec::<Processed>::new()));
         let mine = Arc::clone(&kept);
         let mut first = Pipeline::builder(64, || 0_u64)
             .stage_chunks("first", move |chunk| {

@@ -7,7 +7,7 @@ mod waits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use thalweg::state::{Change, Declared, Group, LOGGED, Lifecycle, StateCell, States};
+use thalweg::state::{Change, Declared, Group, LOG_CAPACITY_DEFAULT, Lifecycle, StateCell, States};
 
 use Lifecycle::{Draining, Paused, Running, Starting, Stopped};
 
@@ -66,7 +66,7 @@ fn changes_are_logged_by_the_clock_given() {
     let theirs = Arc::clone(&clock);
     let cell = StateCell::new("thing", Starting)
         .logging(2)
-        .timed_by(move || theirs.load(SeqCst));
+        .with_clock(move || theirs.load(SeqCst));
     cell.change(Starting, Running, "first").unwrap();
     // A clock that goes back does not make a change older than the one before it.
     clock.store(70, SeqCst);
@@ -96,7 +96,10 @@ fn changes_are_logged_by_the_clock_given() {
     let cell = StateCell::new("thing", Ring::A);
     (0..100).for_each(|_| _ = cell.change_to(Ring::A, "again").unwrap());
     let numbers: Vec<u64> = cell.changes().iter().map(|change| change.number).collect();
-    assert_eq!(numbers, (101 - LOGGED as u64..=100).collect::<Vec<_>>());
+    assert_eq!(
+        numbers,
+        (101 - LOG_CAPACITY_DEFAULT as u64..=100).collect::<Vec<_>>()
+    );
     let cell = StateCell::new("thing", Ring::A).logging(0);
     cell.change_to(Ring::B, "not logged").unwrap();
     assert_eq!(cell.changes(), []);

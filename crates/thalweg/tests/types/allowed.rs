@@ -73,7 +73,7 @@ fn moves<'a, T: Send + 'a, M: Message>() {
     send::<(bus::BusBuilder<M>, SubscriptionBuilder<M>, PublishError<M>)>();
     send::<(
         pipeline::Handle,
-        pipeline::Handled,
+        pipeline::Processed,
         StateCell<Lifecycle>,
         broadcast::Progress,
     )>();

@@ -11,7 +11,7 @@ mod named {
         )+ };
     }
     types!(Option Some None Result Clone Copy Debug From Into Eq Ord Hash Sized Self_ Topic V T M
-        Index Message Visit Carries TopicId TopicInfo Group Declared States u8 u64 usize str);
+        Index Message Visit PayloadOf TopicId TopicInfo Group Declared States u8 u64 usize str);
 }
 
 macro_rules! compile_error {
@@ -59,7 +59,7 @@ macro_rules! payloads {
 }
 payloads! {
     Option "1" on_1, Some "2" on_2, None "3" on_3, Result "4" on_4, Clone "5" on_5, Copy "6" on_6,
-    From "7" on_7, Index "8" on_8, Message "9" on_9, Visit "10" visit, Carries "11" clone,
+    From "7" on_7, Index "8" on_8, Message "9" on_9, Visit "10" visit, PayloadOf "11" clone,
     TopicId "12" into, TopicInfo "13" from, u64 "14" key, usize "15" topic, T "16" on_16,
     M "17" on_17, V "18" on_18, str "19" on_19, Sized "20" payload,
 }
@@ -76,7 +76,7 @@ macro_rules! enums {
 }
 enums! {
     a V T, b T V, c Option From, d Index Message, e Message Visit, f From Clone, g Visit Index,
-    h Clone Sized, i Topics Carries, j M Self_, k u64 usize,
+    h Clone Sized, i Topics PayloadOf, j M Self_, k u64 usize,
 }
 
 /// States, and groups of them, with the names of what the macro writes.

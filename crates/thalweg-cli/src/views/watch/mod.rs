@@ -15,7 +15,7 @@ use super::{Access, Names};
 use crate::failure::{Failure, Finding};
 use crate::output::print;
 use crate::terminal::screen::{Key, Screen};
-use crate::terminal::{Ending, Notes, colours, has_screen};
+use crate::terminal::{Notes, StopSignal, colours, has_screen};
 use clap::Args;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
@@ -79,7 +79,7 @@ pub(crate) fn watch(asked: &Watch) -> Result<Finding, Failure> {
     let options = asked
         .access
         .options("127.0.0.1:7411", asked.user, Notes::new(false))?;
-    let ending = Ending::new();
+    let ending = StopSignal::new();
     let mut watching = Watching::open(asked, options, names, symbol)?;
     if let (Some(symbol), Some(text)) = (symbol, &asked.symbol)
         && let Some(finding) = missing(&watching.client, symbol, text)
@@ -248,7 +248,7 @@ impl Watching {
     }
 
     /// Shows pictures until a key or a signal ends it.
-    fn draw(&mut self, asked: &Watch, ending: &Ending) -> Result<Finding, Failure> {
+    fn draw(&mut self, asked: &Watch, ending: &StopSignal) -> Result<Finding, Failure> {
         let colours = colours();
         let mut screen = Screen::open().map_err(Failure::Output)?;
         loop {
@@ -291,7 +291,7 @@ impl Watching {
     }
 
     /// Prints one picture, once book, orders and figures are there.
-    fn once(&mut self, asked: &Watch, ending: &Ending) -> Result<Finding, Failure> {
+    fn once(&mut self, asked: &Watch, ending: &StopSignal) -> Result<Finding, Failure> {
         let until = Instant::now() + ONCE_WAIT;
         loop {
             if let Some(finding) = ending.finding() {
@@ -331,7 +331,7 @@ impl Watching {
     }
 
     /// Writes a line for each trade and each change of a best level.
-    fn lines(&mut self, asked: &Watch, ending: &Ending) -> Result<Finding, Failure> {
+    fn lines(&mut self, asked: &Watch, ending: &StopSignal) -> Result<Finding, Failure> {
         let notes = Notes::new(false);
         let mut shown: std::collections::BTreeMap<SymbolId, Best> = Default::default();
         loop {

@@ -8,7 +8,7 @@ use super::answer::{
     Answer, AnswerForm, Conflated, ConflatedForm, NumberedReport, NumberedReportForm, Refused,
     RefusedForm, ReportGap, ReportGapForm,
 };
-use super::ending::{BYE_TEXT_BYTES_MAX, Bye, Ending};
+use super::close_reason::{BYE_TEXT_BYTES_MAX, Bye, CloseReason};
 use super::opening::{
     HELLO_BYTES_MAX, HELLO_BYTES_MIN, HELLO_OWN_MAX, Hello, Welcome, WelcomeForm,
 };
@@ -117,7 +117,7 @@ pub fn encode_client_frame(frame: &ClientFrame<'_>, out: &mut [u8]) -> Result<us
 ///
 /// # Errors
 /// [`CodecError::NoRoom`]; [`CodecError::TooLong`] for an account or a book that no frame can hold;
-/// [`CodecError::BelowLeast`] for a sequence or a report's number of 0. Nothing is written then.
+/// [`CodecError::TooSmall`] for a sequence or a report's number of 0. Nothing is written then.
 #[inline]
 pub fn encode_server_frame(frame: &ServerFrame<'_>, out: &mut [u8]) -> Result<usize, CodecError> {
     check_numbers(frame)?;
@@ -274,7 +274,7 @@ pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<(), CodecError
     head.check_length(what, expected)?;
     match head.kind {
         kind::HELLO => Role::value(own[0], OWN_AT).map(drop),
-        kind::BYE => Ending::value(own[0], OWN_AT).map(drop),
+        kind::BYE => CloseReason::value(own[0], OWN_AT).map(drop),
         kind::QUERY_ANSWER => check_answer(own),
         kind::SUBMIT => submit::check(bytes, length),
         _ => Ok(()),

@@ -35,8 +35,8 @@
 
 mod account;
 mod answer;
+mod close_reason;
 mod command;
-mod ending;
 mod frames;
 mod opening;
 mod query;
@@ -48,8 +48,8 @@ pub use self::answer::{
     ANSWER_BYTES, Answer, Conflated, NUMBERED_REPORT_BYTES, NumberedReport, Refused, ReportGap,
     answer_frame, numbered_report,
 };
+pub use self::close_reason::{BYE_TEXT_BYTES_MAX, Bye, CloseReason};
 pub use self::command::{AdminCommand, NotForRole, TradeCommand};
-pub use self::ending::{BYE_TEXT_BYTES_MAX, Bye, Ending};
 pub(super) use self::frames::check;
 pub use self::frames::{
     ClientFrame, ServerFrame, client_frame_bytes, decode_client_frame, decode_server_frame,

@@ -113,7 +113,7 @@ pub(super) fn check_answer(own: [u8; 2]) -> Result<(), CodecError> {
         [ACCOUNT | OPEN_ORDERS, 0 | 1] | [BOOK | UNKNOWN_USER | UNKNOWN_SYMBOL, 0] => Ok(()),
         [REFUSED, code] => refusal((code, OWN_AT + 1), (U32::ZERO, 0)).map(drop),
         [kind @ (0 | REFUSED..), _] => Err(unknown(kind)),
-        [kind, value] => Err(CodecError::OwnByte {
+        [kind, value] => Err(CodecError::HeadByte {
             what: "an answer to a query",
             at: OWN_AT + 1,
             value,

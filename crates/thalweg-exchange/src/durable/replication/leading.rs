@@ -21,8 +21,8 @@ pub(in crate::durable) struct SealedBatch {
 
 /// Commands that wait to be written into the log, and the place of the next batch in the chain.
 ///
-/// The exchange adds commands. The sequencer makes a batch of them as soon as the batch before is in
-/// the log: it does not wait for the exchange.
+/// The exchange adds commands. The sequencer makes a batch of them as soon as the batch before is
+/// in the log: it does not wait for the exchange.
 #[derive(Debug)]
 pub(in crate::durable) struct BatchQueue {
     pending: Pending,

@@ -54,7 +54,7 @@ pub enum SnapshotFlaw {
     },
     /// A list ends before its last entry does.
     #[error("{what} end at byte {at}, too early")]
-    EndsEarly {
+    Truncated {
         /// The list.
         what: &'static str,
         /// Where in its part.

@@ -178,7 +178,7 @@ impl<'b> Fields<'b> {
 
     fn take<const N: usize>(&mut self) -> Result<&'b [u8; N], SnapshotFlaw> {
         let (what, at) = (self.what, self.at);
-        let ends_early = SnapshotFlaw::EndsEarly { what, at };
+        let ends_early = SnapshotFlaw::Truncated { what, at };
         let field = self.bytes[self.at..].first_chunk().ok_or(ends_early)?;
         self.last = self.at;
         self.at += N;

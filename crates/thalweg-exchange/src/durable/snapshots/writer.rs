@@ -194,7 +194,7 @@ impl<S: Storage> Writer<S> {
         if self.faults.has(Seeded::RetainTooMuch) {
             return Ok(());
         }
-        self.journal.retain_from(Lsn::new(oldest + 1))?;
+        self.journal.truncate_before(Lsn::new(oldest + 1))?;
         Ok(())
     }
 

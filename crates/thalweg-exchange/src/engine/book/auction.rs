@@ -33,7 +33,7 @@ use std::collections::BTreeSet;
 use super::Book;
 use super::orders::mask;
 use crate::command::Action;
-use crate::event::{Event, Events, LevelChange, Removal};
+use crate::event::{Event, Events, LevelChange, RemovalReason};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
@@ -298,8 +298,8 @@ impl Book {
                 return false;
             }
             let why = match is_end {
-                true => Removal::Disconnected,
-                false => Removal::CancelAll,
+                true => RemovalReason::Disconnected,
+                false => RemovalReason::CancelAll,
             };
             self.remove_of(uid, why, events);
         }
@@ -314,7 +314,7 @@ impl Book {
 
     /// Has the orders of an owner leave, all or those that go with his session, when the end of the
     /// auction is done. Returns false where none goes on.
-    pub(crate) fn postpone_leaving(&mut self, uid: UserId, why: Removal) -> bool {
+    pub(crate) fn postpone_leaving(&mut self, uid: UserId, why: RemovalReason) -> bool {
         if !self.is_uncrossing() {
             return false;
         }
@@ -322,7 +322,9 @@ impl Book {
         let has_orders = self.may_have_orders_of(uid);
         let progress = self.cold_mut().uncrossing.as_mut();
         if let Some(progress) = progress.filter(|_| has_orders) {
-            progress.leaving.insert((uid, why == Removal::Disconnected));
+            progress
+                .leaving
+                .insert((uid, why == RemovalReason::Disconnected));
         }
         true
     }

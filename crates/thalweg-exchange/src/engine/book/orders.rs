@@ -4,7 +4,7 @@ use super::Book;
 use crate::command::{Action, ConditionalOrder, OrderFlags, Place};
 use crate::engine::index::OrderKey;
 use crate::engine::slab::make_room;
-use crate::event::{Events, Removal, UserHint};
+use crate::event::{Events, RemovalReason, UserHint};
 use crate::ids::{OrderId, UserId};
 
 /// Ticks of the window of a book that is used much; their levels are the first slots.
@@ -396,9 +396,9 @@ impl Book {
             };
             match self.find(order) {
                 Some(slot) if self.ladder.nodes[slot].marks & WAITS == 0 => {
-                    self.remove(slot, Removal::Expired, events);
+                    self.remove(slot, RemovalReason::Expired, events);
                 }
-                Some(slot) => self.remove_waiting(slot, Removal::Expired, events),
+                Some(slot) => self.remove_waiting(slot, RemovalReason::Expired, events),
                 None => {}
             }
         }

@@ -19,7 +19,7 @@ use super::orders::{NONE, RestingOrder, mask};
 use crate::command::{Action, OrderFlags};
 use crate::engine::index::Index;
 use crate::engine::slab::{Slab, make_room};
-use crate::event::{Events, Removal};
+use crate::event::{Events, RemovalReason};
 use crate::ids::UserId;
 
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +64,7 @@ impl Owners {
         let is_new = self.links[at].arrival == 0;
         self.links[at].arrival = self.arrivals;
         if is_new {
-            self.add(slot, owner, flags.goes_with_session());
+            self.add(slot, owner, flags.is_cancel_on_disconnect());
         }
     }
 
@@ -85,8 +85,8 @@ impl Owners {
         }
     }
 
-    fn add(&mut self, slot: u32, owner: i64, goes_with_session: bool) {
-        let chain = usize::from(goes_with_session);
+    fn add(&mut self, slot: u32, owner: i64, is_cancel_on_disconnect: bool) {
+        let chain = usize::from(is_cancel_on_disconnect);
         let Some(list) = self.find(owner) else {
             let mut first = [NONE; 2];
             first[chain] = slot;
@@ -129,9 +129,9 @@ impl Owners {
 
     /// The slots of an owner's orders that go with his session, or of those that stay, in no
     /// meaningful order.
-    fn chain(&self, owner: i64, goes_with_session: bool) -> impl Iterator<Item = u32> + '_ {
+    fn chain(&self, owner: i64, is_cancel_on_disconnect: bool) -> impl Iterator<Item = u32> + '_ {
         let first = self.find(owner).map(|list| self.lists[list].first);
-        let first = first.map(|first| first[usize::from(goes_with_session)]);
+        let first = first.map(|first| first[usize::from(is_cancel_on_disconnect)]);
         std::iter::successors(first.filter(|&slot| slot != NONE), |&slot| {
             let next = self.links[slot as usize].next;
             (next != NONE).then_some(next)
@@ -248,7 +248,7 @@ impl Book {
     /// whether orders are left outside.
     pub(crate) fn remove_outside(&mut self, most: usize, events: &mut Events) -> bool {
         let before = events.len();
-        let why = Removal::OutsideBand;
+        let why = RemovalReason::OutsideBand;
         self.remove_resting((why, most), events, Some(self.band));
         if self.is_futures() {
             let most = most.saturating_sub(events.len() - before);
@@ -267,7 +267,12 @@ impl Book {
 
     /// Takes out at most `most` orders: asks, then bids, each best price first, then in order of
     /// time; then stop orders that wait. Returns whether orders are left.
-    pub(crate) fn remove_all(&mut self, why: Removal, most: usize, events: &mut Events) -> bool {
+    pub(crate) fn remove_all(
+        &mut self,
+        why: RemovalReason,
+        most: usize,
+        events: &mut Events,
+    ) -> bool {
         let before = events.len();
         self.remove_resting((why, most), events, None);
         let most = most.saturating_sub(events.len() - before);
@@ -282,13 +287,13 @@ impl Book {
     }
 
     /// Takes out the orders of `uid`, in the same order as all would go; for
-    /// [`Removal::Disconnected`] those that go with his session.
+    /// [`RemovalReason::Disconnected`] those that go with his session.
     ///
     /// Cost: those orders, sorted; the first time, a visit to every order. Where ids are not per
     /// user, the waiting orders of all users.
-    pub(crate) fn remove_of(&mut self, uid: UserId, why: Removal, events: &mut Events) {
+    pub(crate) fn remove_of(&mut self, uid: UserId, why: RemovalReason, events: &mut Events) {
         self.keep_owners();
-        let is_end = why == Removal::Disconnected;
+        let is_end = why == RemovalReason::Disconnected;
         let slots = match is_end {
             true => self.slots_with_session(uid),
             false => self.slots_of(uid, usize::MAX),
@@ -304,7 +309,7 @@ impl Book {
     /// most. Cost: those orders.
     fn remove_resting(
         &mut self,
-        (why, most): (Removal, usize),
+        (why, most): (RemovalReason, usize),
         events: &mut Events,
         band: Option<(i64, i64)>,
     ) {

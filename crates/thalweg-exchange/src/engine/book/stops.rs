@@ -5,7 +5,7 @@
 //! [`Rules::trigger_passed_stops`]; else only trades after it was placed count.)
 //!
 //! *The price band*: an order that is triggered while its price is outside the band then in force
-//! is not executed but removed, with [`Removal::OutsideBand`].
+//! is not executed but removed, with [`RemovalReason::OutsideBand`].
 //!
 //! *When and in which order*: the command that trades finishes its own chain of events first. Then
 //! its trades are gone through as they happened, and each sends off the orders that it reaches:
@@ -35,7 +35,7 @@ use super::orders::{Node, Nodes, Terms, WAITS, mask};
 use super::slot_set::SlotSet;
 use crate::command::{Action, ConditionalOrder, OrderType, Place};
 use crate::engine::index::{OrderKey, Vacancy};
-use crate::event::{Event, Events, RejectReason, Removal, UserHint};
+use crate::event::{Event, Events, RejectReason, RemovalReason, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -63,7 +63,12 @@ fn trigger_key(node: &Node) -> (i64, u64) {
 }
 
 /// Reports that `size` lots of a waiting order are gone, and `left` remain.
-fn report_removed(place: &Place, (size, left): (i64, i64), why: Removal, events: &mut Events) {
+fn report_removed(
+    place: &Place,
+    (size, left): (i64, i64),
+    why: RemovalReason,
+    events: &mut Events,
+) {
     events.push(Event::Removed {
         symbol: place.symbol,
         order: place.order_id,
@@ -148,7 +153,7 @@ impl Stops {
         if keys.has_prices && node.marks & MARKET == 0 {
             self.prices.insert(slot, |slot| keys.price(slot));
         }
-        if node.flags.goes_with_session() {
+        if node.flags.is_cancel_on_disconnect() {
             self.with_session.insert(slot, |slot| keys.id(slot));
         }
     }
@@ -161,7 +166,7 @@ impl Stops {
         if keys.has_prices && node.marks & MARKET == 0 {
             self.prices.remove(slot, |slot| keys.price(slot));
         }
-        if node.flags.goes_with_session() {
+        if node.flags.is_cancel_on_disconnect() {
             self.with_session.remove(slot, |slot| keys.id(slot));
         }
         self.left_over = self.left_over(keys.nodes);
@@ -535,7 +540,7 @@ impl Book {
         let place = &next.order.place;
         let (low, high) = self.band;
         if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
-            report_removed(place, (place.size, 0), Removal::OutsideBand, events);
+            report_removed(place, (place.size, 0), RemovalReason::OutsideBand, events);
             return ResultCode::Success;
         }
         events.push(Event::Triggered {
@@ -557,16 +562,16 @@ impl Book {
             *size -= by;
             let left = *size;
             let place = self.stop_at(slot).0.place;
-            report_removed(&place, (by, left), Removal::Reduced, events);
+            report_removed(&place, (by, left), RemovalReason::Reduced, events);
         } else {
-            self.remove_waiting(slot, Removal::Cancelled, events);
+            self.remove_waiting(slot, RemovalReason::Cancelled, events);
             self.tidy();
         }
         ResultCode::Success
     }
 
     /// Takes a waiting order out, and reports why.
-    pub(super) fn remove_waiting(&mut self, slot: u32, why: Removal, events: &mut Events) {
+    pub(super) fn remove_waiting(&mut self, slot: u32, why: RemovalReason, events: &mut Events) {
         let place = self.take_waiting(slot).order.place;
         report_removed(&place, (place.size, 0), why, events);
     }
@@ -575,7 +580,7 @@ impl Book {
     /// most.
     pub(super) fn remove_all_waiting(
         &mut self,
-        (why, most): (Removal, usize),
+        (why, most): (RemovalReason, usize),
         events: &mut Events,
     ) {
         let stops = self.stops().into_iter();
@@ -592,7 +597,7 @@ impl Book {
     /// in which [`waiting`](Self::waiting) gives them.
     pub(super) fn remove_waiting_outside(
         &mut self,
-        (why, most): (Removal, usize),
+        (why, most): (RemovalReason, usize),
         events: &mut Events,
     ) {
         let Some((stops, keys)) = self.stops() else {
@@ -616,7 +621,7 @@ impl Book {
     pub(super) fn remove_waiting_of(
         &mut self,
         uid: UserId,
-        (why, is_end): (Removal, bool),
+        (why, is_end): (RemovalReason, bool),
         events: &mut Events,
     ) {
         let Some((stops, keys)) = self.stops() else {

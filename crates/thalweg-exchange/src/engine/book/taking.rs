@@ -7,7 +7,7 @@ use super::Book;
 use super::ladder::NO_KEY;
 use super::orders::{Node, WAITS, mask};
 use crate::command::{Action, OrderFlags, OrderType, Place, SelfTrade};
-use crate::event::{Event, Events, Made, RejectReason, Removal, UserHint};
+use crate::event::{Event, Events, Made, RejectReason, RemovalReason, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::{REFILL_WORK, Rules};
@@ -465,15 +465,15 @@ impl Book {
             && left != 0
         {
             let why = match ended_by {
-                RejectReason::WorkLimit => Removal::WorkLimit,
-                _ => Removal::SelfTrade,
+                RejectReason::WorkLimit => RemovalReason::WorkLimit,
+                _ => RemovalReason::SelfTrade,
             };
             self.report_left(slot, (left + decremented, 0), why, events);
         } else if decremented != 0 {
             let why = if left == 0 {
-                Removal::SelfTrade
+                RemovalReason::SelfTrade
             } else {
-                Removal::Decremented
+                RemovalReason::Decremented
             };
             self.report_left(slot, (decremented, left), why, events);
         }
@@ -541,7 +541,7 @@ impl Book {
             return true;
         }
         if mode != SelfTrade::CancelTaker {
-            self.remove(slot, Removal::SelfTrade, events);
+            self.remove(slot, RemovalReason::SelfTrade, events);
         }
         if mode == SelfTrade::CancelMaker {
             return true;
@@ -557,10 +557,10 @@ impl Book {
         taker.left -= lots;
         taker.decremented += lots;
         if lots == all {
-            self.remove(slot, Removal::SelfTrade, events);
+            self.remove(slot, RemovalReason::SelfTrade, events);
         } else {
             let left = all - lots;
-            self.report_left(slot, (lots, left), Removal::Decremented, events);
+            self.report_left(slot, (lots, left), RemovalReason::Decremented, events);
             self.reduce_hidden_first(slot, lots);
         }
     }
@@ -610,19 +610,31 @@ impl Book {
     }
 
     /// Takes a resting order out, and reports why.
-    pub(super) fn remove(&mut self, slot: u32, why: Removal, events: &mut Events) {
+    pub(super) fn remove(&mut self, slot: u32, why: RemovalReason, events: &mut Events) {
         let left = self.ladder.nodes[slot].left + self.hidden(slot);
         self.report_removed(slot, left, why, events);
         self.ladder.unlink(slot);
         self.discard(slot);
     }
 
-    pub(super) fn report_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
+    pub(super) fn report_removed(
+        &self,
+        slot: u32,
+        size: i64,
+        why: RemovalReason,
+        events: &mut Events,
+    ) {
         self.report_left(slot, (size, 0), why, events);
     }
 
     /// Reports that `size` lots of a resting order are gone, and `left` remain.
-    fn report_left(&self, slot: u32, (size, left): (i64, i64), why: Removal, events: &mut Events) {
+    fn report_left(
+        &self,
+        slot: u32,
+        (size, left): (i64, i64),
+        why: RemovalReason,
+        events: &mut Events,
+    ) {
         let order = &self.ladder.nodes[slot];
         events.push(Event::Removed {
             symbol: self.spec.id,

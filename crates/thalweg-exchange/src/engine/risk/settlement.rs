@@ -8,7 +8,7 @@ use super::reference::gets_nothing_back;
 use super::symbols::{LastPrices, TradingLimits};
 use super::users::Owner;
 use crate::command::{Action, Command, Place, SymbolSpec};
-use crate::event::{Event, Events, Hints, Removal, TopOfBook, UserHint};
+use crate::event::{Event, Events, Hints, RemovalReason, TopOfBook, UserHint};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -453,7 +453,7 @@ impl Risk {
             return;
         };
         let owner = (UserHint::UNKNOWN, uid);
-        let is_gone = !matches!(why, Removal::Reduced | Removal::Decremented);
+        let is_gone = !matches!(why, RemovalReason::Reduced | RemovalReason::Decremented);
         let symbol = self.symbols.at(slot);
         if symbol.is_pair() {
             self.give_back(slot, owner, action, (size, bidder_hold_price), is_gone);

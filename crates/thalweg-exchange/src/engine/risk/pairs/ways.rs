@@ -54,7 +54,7 @@ enum Fault {
     /// The last of the trades that are booked as they happen is booked once more with the rest.
     PaysAgain,
     /// Trades behind them are not looked at.
-    EndsEarly,
+    Truncated,
 }
 
 /// How many settlements of a side went which way.
@@ -114,7 +114,7 @@ pub(super) fn note_at_once(buys: bool, trades: usize, is_all: bool) -> bool {
             false => ways.begun += 1,
         });
     }
-    is_all || FAULT.get() == Fault::EndsEarly
+    is_all || FAULT.get() == Fault::Truncated
 }
 
 /// Returns how many trades were booked as they happened, less one that the fault forgets.
@@ -255,7 +255,7 @@ fn faults_in_64_bits_are_found() {
         Fault::ForgetsCost,
         Fault::ForgetsEnd,
         Fault::PaysAgain,
-        Fault::EndsEarly,
+        Fault::Truncated,
     ] {
         let (_, found) = run_all(600, fault);
         assert!(found > 0, "{fault:?}");

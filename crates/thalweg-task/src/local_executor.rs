@@ -19,15 +19,15 @@ use crate::time::Time;
 /// Tasks that are polled before a core looks at other threads and at the time again.
 const BUDGET: usize = 128;
 
-/// The options of a [`Core`].
-pub struct CoreBuilder {
+/// The options of a [`LocalExecutor`].
+pub struct LocalExecutorBuilder {
     mode: Mode,
     budget: usize,
     now: Box<dyn Fn() -> Instant>,
     cores: Vec<usize>,
 }
 
-impl CoreBuilder {
+impl LocalExecutorBuilder {
     /// Sets how an idle core waits; default [`Mode::Balanced`].
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
@@ -42,7 +42,7 @@ impl CoreBuilder {
     }
 
     /// Sets the clock, such as that of a test. It must not go backwards. A thread that sleeps wakes
-    /// up by the system's clock; with another clock, call [`Core::poll`].
+    /// up by the system's clock; with another clock, call [`LocalExecutor::poll`].
     pub fn clock(mut self, now: impl Fn() -> Instant + 'static) -> Self {
         self.now = Box::new(now);
         self
@@ -59,11 +59,11 @@ impl CoreBuilder {
     ///
     /// # Errors
     /// [`PinError`] if the thread can't be kept on the processors that were named.
-    pub fn build(self) -> Result<Core, PinError> {
+    pub fn build(self) -> Result<LocalExecutor, PinError> {
         if !self.cores.is_empty() {
             pin_current_thread(&self.cores)?;
         }
-        Ok(Core {
+        Ok(LocalExecutor {
             scheduler: Scheduler::new(Time::new(self.now)),
             pace: RefCell::new(Pace::new(self.mode)),
             budget: self.budget,
@@ -74,7 +74,7 @@ impl CoreBuilder {
 }
 
 shown!(
-    [] CoreBuilder, "CoreBuilder", this,
+    [] LocalExecutorBuilder, "LocalExecutorBuilder", this,
     "mode": this.mode, "budget": this.budget, "cores": this.cores
 );
 
@@ -83,15 +83,15 @@ shown!(
 ///
 /// ```
 /// use std::time::Duration;
-/// use thalweg_task::{Core, TaskError};
+/// use thalweg_task::{LocalExecutor, TaskError};
 ///
-/// let core = Core::new();
+/// let core = LocalExecutor::new();
 /// let handle = core.handle();
 /// let slow = core.spawn(async move { handle.sleep(Duration::from_secs(3600)).await });
 /// let slow = slow.deadline(Duration::from_millis(1));
 /// assert_eq!(core.block_on(slow), Err(TaskError::TimedOut));
 /// ```
-pub struct Core {
+pub struct LocalExecutor {
     scheduler: Rc<Scheduler>,
     pace: RefCell<Pace>,
     budget: usize,
@@ -100,7 +100,7 @@ pub struct Core {
     is_polling: Cell<bool>,
 }
 
-impl Core {
+impl LocalExecutor {
     /// Returns a core for the calling thread, as [`builder`](Self::builder) makes it by default.
     pub fn new() -> Self {
         Self::builder()
@@ -109,8 +109,8 @@ impl Core {
     }
 
     /// Returns a builder of a core with other options.
-    pub fn builder() -> CoreBuilder {
-        CoreBuilder {
+    pub fn builder() -> LocalExecutorBuilder {
+        LocalExecutorBuilder {
             mode: Mode::default(),
             budget: BUDGET,
             now: Box::new(Instant::now),
@@ -165,7 +165,7 @@ impl Core {
     /// counts the remaining tasks, and a [`deadline`](Task::deadline) ends one.
     ///
     /// # Panics
-    /// In a task of this core, also in one that `send_now` resumed: that task would wait for
+    /// In a task of this executor, also in one that `send_now` resumed: that task would wait for
     /// itself.
     pub fn run(&self) {
         self.assert_outside("run");
@@ -206,7 +206,7 @@ impl Core {
         &self.scheduler
     }
 
-    /// Refuses what, in a task of this core, waits for that task.
+    /// Refuses what, in a task of this executor, waits for that task.
     pub(crate) fn assert_outside(&self, what: &str) {
         let is_within = self.is_polling.get() || self.scheduler.is_within_task();
         assert!(!is_within, "{}", within_task(what));
@@ -229,7 +229,10 @@ impl Core {
 }
 
 fn within_task(what: &str) -> String {
-    format!("a task of this core called `Core::{what}`, which would wait for it: `.await` instead")
+    format!(
+        "a task of this executor called `LocalExecutor::{what}`, which would wait for it: `.await` \
+         instead"
+    )
 }
 
 /// A core is being polled; not any more when this is dropped.
@@ -241,19 +244,22 @@ impl Drop for Polling<'_> {
     }
 }
 
-impl Default for Core {
+impl Default for LocalExecutor {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Drop for Core {
+impl Drop for LocalExecutor {
     fn drop(&mut self) {
         self.scheduler.close();
     }
 }
 
-shown!([] Core, "Core", this, "tasks": this.scheduler.live(), "ready": this.scheduler.ready());
+shown!(
+    [] LocalExecutor, "LocalExecutor", this,
+    "tasks": this.scheduler.live(), "ready": this.scheduler.ready()
+);
 
 /// The waker of a future that blocks its thread.
 struct Root {

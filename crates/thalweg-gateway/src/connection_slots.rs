@@ -105,7 +105,7 @@ impl Taken {
     }
 }
 
-/// Seats by holder.
+/// ConnectionSlots by holder.
 #[derive(Debug)]
 struct Held<K> {
     seats: HashMap<K, BTreeSet<Rank>>,
@@ -171,7 +171,7 @@ struct Plan {
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Seats {
+pub(crate) struct ConnectionSlots {
     max: usize,
     /// The peer whose connections are of many clients.
     proxy: Option<IpAddr>,
@@ -181,7 +181,7 @@ pub(crate) struct Seats {
 /// The seat of a connection, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    seats: Arc<Seats>,
+    seats: Arc<ConnectionSlots>,
     id: u64,
     is_websocket: AtomicBool,
     is_taken: watch::Receiver<()>,
@@ -276,7 +276,7 @@ impl Plan {
     }
 }
 
-impl Seats {
+impl ConnectionSlots {
     pub(crate) fn new(max: usize, proxy: Option<IpAddr>) -> Arc<Self> {
         Arc::new(Self {
             max,
@@ -474,7 +474,7 @@ mod tests {
 
     #[test]
     fn an_address_has_half_of_the_seats_whatever_it_does() {
-        let seats = Seats::new(8, None);
+        let seats = ConnectionSlots::new(8, None);
         let one = ip("10.0.0.1");
         let taken: Vec<Seat> = (0..4).map(|_| seats.take(one).expect("room")).collect();
         assert!(taken.iter().all(|seat| seat.work(one)));
@@ -496,7 +496,7 @@ mod tests {
 
     #[test]
     fn those_that_wait_longest_without_a_key_go_first_and_those_at_work_never() {
-        let seats = Seats::new(4, None);
+        let seats = ConnectionSlots::new(4, None);
         let address = |host: u8| ip(&format!("10.0.0.{host}"));
         let taken = [0, 1, 2, 3].map(|host| {
             let seat = seats.take(address(host)).expect("room");
@@ -523,7 +523,7 @@ mod tests {
 
     #[test]
     fn a_connection_waits_once_its_response_is_written_and_one_with_a_key_does_not_go_before() {
-        let seats = Seats::new(4, None);
+        let seats = ConnectionSlots::new(4, None);
         let address = |host: u8| ip(&format!("10.0.0.{host}"));
         let work = |host: u8| {
             let seat = Arc::new(seats.take(address(host))?);
@@ -558,7 +558,7 @@ mod tests {
 
     #[test]
     fn a_websocket_without_a_key_goes_for_an_address_with_fewer_seats() {
-        let seats = Seats::new(12, None);
+        let seats = ConnectionSlots::new(12, None);
         let [one, two, three] = [1, 2, 3].map(|host| ip(&format!("10.0.0.{host}")));
         let working: Vec<Seat> = (4..8)
             .map(|host| ip(&format!("10.0.0.{host}")))
@@ -595,7 +595,7 @@ mod tests {
     /// Returns the seats that are there of this many WebSockets, each from the next of the
     /// addresses, with a key.
     fn websockets(
-        seats: &Arc<Seats>,
+        seats: &Arc<ConnectionSlots>,
         count: usize,
         from: &[&str],
         key: Option<&ApiKey>,
@@ -617,7 +617,7 @@ mod tests {
 
     #[test]
     fn one_user_has_an_eighth_of_the_seats_from_any_addresses() {
-        let seats = Seats::new(32, None);
+        let seats = ConnectionSlots::new(32, None);
         let reader = ApiKey::read_only(UserId(1));
         let own = websockets(&seats, 100, &["10.0.0.1", "10.0.0.2"], Some(&reader));
         assert_eq!(own.len(), 4);
@@ -645,7 +645,7 @@ mod tests {
 
     #[test]
     fn a_quarter_of_the_seats_is_for_keys_that_trade() {
-        let seats = Seats::new(16, None);
+        let seats = ConnectionSlots::new(16, None);
         let mut held = Vec::new();
         for user in 1..=20 {
             let reader = ApiKey::read_only(UserId(user));
@@ -683,7 +683,7 @@ mod tests {
 
     #[test]
     fn a_connection_of_a_proxy_counts_for_its_client() {
-        let seats = Seats::new(4, Some(ip("127.0.0.1")));
+        let seats = ConnectionSlots::new(4, Some(ip("127.0.0.1")));
         let (proxy, client) = (ip("127.0.0.1"), ip("10.0.0.1"));
         let taken: Vec<Seat> = (0..2).map(|_| seats.take(proxy).expect("room")).collect();
         assert!(taken.iter().all(|seat| seat.work(client)));
@@ -696,9 +696,9 @@ mod tests {
     #[test]
     fn a_connection_of_a_proxy_is_a_users_until_its_next_request() {
         let [proxy, first, second] = ["127.0.0.1", "10.0.0.1", "10.0.0.2"].map(ip);
-        let seats = Seats::new(4, Some(proxy));
+        let seats = ConnectionSlots::new(4, Some(proxy));
         let seat = seats.take(proxy).expect("room");
-        let users = |seats: &Seats| seats.lock().by_user.count(UserId(1));
+        let users = |seats: &ConnectionSlots| seats.lock().by_user.count(UserId(1));
         // Two programs of one address, and another client, by one connection of the proxy.
         for client in [first, first, second] {
             assert!(seat.work(client));
@@ -722,7 +722,7 @@ mod tests {
 
     #[test]
     fn a_connection_of_a_client_is_its_users_until_it_is_a_websocket() {
-        let seats = Seats::new(4, None);
+        let seats = ConnectionSlots::new(4, None);
         let client = ip("10.0.0.1");
         let seat = seats.take(client).expect("room");
         seat.wait(Some(&trader(1)));

@@ -82,15 +82,15 @@ struct Group {
 
 /// The parts of all commands: sums by the latency of the commands, and distributions.
 #[derive(Debug)]
-pub(crate) struct Passage {
+pub(crate) struct CommandTrace {
     groups: Box<[Group; GROUPS]>,
     parts: [Recorder; PARTS.len()],
     executed: Recorder,
 }
 
-impl Passage {
-    pub(crate) fn new() -> Passage {
-        Passage {
+impl CommandTrace {
+    pub(crate) fn new() -> CommandTrace {
+        CommandTrace {
             groups: Box::new([Group::default(); GROUPS]),
             parts: std::array::from_fn(|_| Recorder::new()),
             executed: Recorder::new(),
@@ -339,7 +339,8 @@ mod tests {
 
     #[test]
     fn the_parts_of_every_command_add_up_and_so_do_their_means() {
-        let (clock, mut passage, mut times) = (Clock::with_os(), Passage::new(), Histogram::new());
+        let (clock, mut passage, mut times) =
+            (Clock::with_os(), CommandTrace::new(), Histogram::new());
         for sequence in 0..10_000 {
             // One command in twenty is late, and one in fifty takes long to match.
             let unsent = [0, 20_000][usize::from(sequence % 20 == 3)];
@@ -379,7 +380,7 @@ mod tests {
         assert_eq!(parts.iter().sum::<u64>(), late.took(), "{parts:?}");
         late.stamps = None;
         assert_eq!(late.parts(), None);
-        let none = Passage::new().breakdowns(&Distribution::default(), Clock::with_os());
+        let none = CommandTrace::new().breakdowns(&Distribution::default(), Clock::with_os());
         assert!(none.is_empty());
     }
 

@@ -15,7 +15,7 @@ pub const BYE_TEXT_BYTES_MAX: usize = 512;
 codes! {
     /// Why a connection ends.
     #[non_exhaustive]
-    pub enum Ending: u8;
+    pub enum CloseReason: u8;
     /// The side that says it is done (code 1).
     Done = 1, "nothing more to say";
     /// The server stops, and may come back (code 2).
@@ -50,10 +50,10 @@ codes! {
 }
 
 small! {
-    Ending: "the reason of a bye", 8, 255;
+    CloseReason: "the reason of a bye", 8, 255;
 }
 
-impl Ending {
+impl CloseReason {
     /// Returns a fixed text for the reason, without the details of a single case.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -80,8 +80,8 @@ impl Ending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bye<'b> {
     /// The reason.
-    pub why: Ending,
-    /// More about this case, for people, but for [`Ending::NotPrimary`]; may be empty. Up to
+    pub why: CloseReason,
+    /// More about this case, for people, but for [`CloseReason::NotPrimary`]; may be empty. Up to
     /// [`BYE_TEXT_BYTES_MAX`] are sent.
     pub text: &'b str,
 }
@@ -111,11 +111,11 @@ impl<'b> Bye<'b> {
     }
 
     pub(super) fn read(own: [u8; 2], fields: &mut Reader<'b>) -> Result<Self, CodecError> {
-        let why = Ending::value(own[0], OWN_AT)?;
+        let why = CloseReason::value(own[0], OWN_AT)?;
         let at = fields.at();
         match str::from_utf8(fields.rest()) {
             Ok(text) => Ok(Self { why, text }),
-            Err(error) => Err(CodecError::NotText {
+            Err(error) => Err(CodecError::InvalidUtf8 {
                 what: "the text of a bye",
                 at: at + error.valid_up_to(),
             }),
