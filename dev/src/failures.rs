@@ -25,8 +25,13 @@ pub(crate) fn failures(said: &str) -> String {
             }
         } else if let Some(name) = under.and_then(|under| under.strip_suffix(" stdout ----")) {
             heading = name;
+            // A process that it started may have panicked where all of them write.
+            let of_heading = |test: &&mut (&str, String)| named(test.0) == heading;
+            if let Some((_, panic)) = tests.iter_mut().rev().find(of_heading) {
+                panic.clear();
+            }
         } else if line.starts_with("thread '") && line.contains(" panicked at ") {
-            let of_heading = |test: &&mut (&str, String)| test.0 == heading;
+            let of_heading = |test: &&mut (&str, String)| named(test.0) == heading;
             let test = tests.iter_mut().rev().find(of_heading);
             let first = test.map_or(&mut panic, |(_, panic)| panic);
             if first.is_empty() {
@@ -42,6 +47,11 @@ pub(crate) fn failures(said: &str) -> String {
         true => panic,
         false => named.chain(more).collect(),
     }
+}
+
+/// Returns the name of a test without what is expected of it, such as `should panic`.
+fn named(test: &str) -> &str {
+    test.split_once(" - ").map_or(test, |(name, _)| name)
 }
 
 /// Returns the line of a panic that names its place, and the first lines of its message.
@@ -78,6 +88,14 @@ mod tests {
         assert_eq!(failures(&ran), format!("\n  fails{of}"));
         assert_eq!(failures(panic), of, "it named no test");
         assert_eq!(failures("test passes ... ok\n"), "");
+    }
+
+    #[test]
+    fn a_panic_under_the_heading_of_a_test_is_the_one_that_counts() {
+        let said = "thread 'main' (9) panicked at child.rs:1:1:\nother\ntest a - should panic ... \
+                    FAILED\n\n---- a stdout ----\n\nthread 'a' (7) panicked at a.rs:2:2:\nreal\n";
+        let expected = "\n  a - should panic\n    thread 'a' (7) panicked at a.rs:2:2:\n    real";
+        assert_eq!(failures(said), expected);
     }
 
     #[test]

@@ -22,11 +22,11 @@ use crate::message::{
     Answer, Entry, Fields, delete, get, has_value, is_absent, is_there, number, put, range,
 };
 
-/// Batches that a read returns at most: these at first, so that long ones have 2 MiB, and up to
-/// that many where they are short.
+/// Batches that a read returns at most: these at first, so that long ones have 2 MiB, or 300 KiB
+/// where they are packed, and up to that many where they are short.
 const BATCHES: usize = 8;
 const BATCHES_MAX: usize = 64;
-const READ_BYTES: usize = 2 << 20;
+const READ_BYTES: usize = 512 << 10;
 /// How far before an index a batch that holds it is looked for first.
 const WINDOW: u64 = 64;
 /// Replicas whose notes are read at most.
@@ -432,6 +432,7 @@ mod tests {
             assert_eq!(page, expected);
         }
         assert_eq!(next_page(page, 20, 2_000), 64);
+        assert_eq!(next_page(BATCHES, BATCHES, BATCHES * 38_628), BATCHES);
         assert_eq!(next_page(page, page, page * long), BATCHES);
         assert_eq!(next_page(BATCHES, 3, 3 * long), BATCHES);
     }

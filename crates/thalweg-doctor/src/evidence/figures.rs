@@ -253,10 +253,9 @@ impl Collector<'_> {
             _ => 1.25,
         };
         let all = ran_s <= self.cpu_s * slack + 0.02;
-        let quality = if all {
-            Quality::Exact
-        } else {
-            Quality::Sampled
+        let quality = match all {
+            true => Quality::Exact,
+            false => Quality::Sampled,
         };
         for (name, value) in [
             ("cpu.system_share", share),
@@ -265,12 +264,14 @@ impl Collector<'_> {
         ] {
             self.evidence.put(name, value, quality, source);
         }
-        if !all {
+        // Where records were lost, a thread may count as running though it slept.
+        if all || self.watch.timeline.totals.lost > 0 {
+            self.evidence
+                .put("cpu.used", self.cpu_s / wall_s, quality, source);
+        } else {
             self.system_s *= ran_s / self.cpu_s.max(1e-9);
             self.cpu_s = ran_s;
             self.switched("cpu.used", ran_s / wall_s, "PERF_RECORD_SWITCH");
-        } else {
-            self.put("cpu.used", self.cpu_s / wall_s, source);
         }
     }
 

@@ -464,9 +464,16 @@ impl Timeline {
             }
             self.ended.insert(tid);
         }
-        if pid == tid && !self.threads.values().any(|thread| thread.pid == pid) {
+        // Its first thread may have ended before the others.
+        let has_none = || !self.threads.values().any(|thread| thread.pid == pid);
+        if (pid == tid || self.has_ended(pid)) && has_none() {
             self.processes.remove(&pid);
         }
+    }
+
+    /// Returns whether the end of a thread was noted.
+    pub(crate) fn has_ended(&self, tid: i32) -> bool {
+        self.ended.contains(&tid)
     }
 
     /// Drops the threads that are not in `alive`: their ends were not recorded.

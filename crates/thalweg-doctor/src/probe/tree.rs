@@ -92,9 +92,11 @@ pub(crate) fn adopt_children(timeline: &mut Timeline) {
     {
         let tids = threads(pid);
         for &tid in &tids {
-            // A first thread that has ended stays in the list while others run.
-            let is_over = tids.len() > 1 && tid == pid && state(pid, tid) == Some(State::Over);
-            if is_over {
+            // A first thread that has ended stays in the list, also when the others have ended.
+            let was_known = timeline.has_ended(pid)
+                || timeline.processes.contains(&pid) && !timeline.threads.contains_key(&pid);
+            let may_be_over = tid == pid && (tids.len() > 1 || was_known);
+            if may_be_over && state(pid, tid) == Some(State::Over) {
                 continue;
             }
             alive.insert(tid);

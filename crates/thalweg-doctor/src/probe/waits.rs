@@ -123,7 +123,6 @@ pub(crate) struct Waits {
 impl Waits {
     /// Samples the threads of the program. Unless `by_state`, the records show when none ran.
     pub(crate) fn sample(&mut self, timeline: &mut Timeline, memory: &mut Memory, by_state: bool) {
-        self.rounds += 1;
         let (tids, scale) = self.chosen(timeline, by_state);
         let timed = !by_state && !timeline.in_gap();
         let mut blocked = Vec::new();
@@ -170,6 +169,11 @@ impl Waits {
                 Seen::Gone => {}
             }
         }
+        // A program that has ended shows nothing of how it ran.
+        if running == 0.0 && blocked.is_empty() {
+            return;
+        }
+        self.rounds += 1;
         self.words.end_round(running > 0.0);
         self.busy_threads += running;
         self.busy_rounds += u64::from(running > 0.0);
@@ -182,8 +186,8 @@ impl Waits {
         self.take_by_state(blocked, running == 0.0, timeline);
     }
 
-    /// Returns events for the threads that the last round found blocked, where records were lost:
-    /// those of their switches may be among them.
+    /// Returns events for the threads that the last rounds found blocked, where records were lost:
+    /// those of their switches may be among them. Those of a round may be returned again.
     pub(crate) fn seen_blocked<'a>(
         &'a self,
         timeline: &'a Timeline,

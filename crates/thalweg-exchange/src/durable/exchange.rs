@@ -26,7 +26,8 @@ use crate::engine::state::State;
 use crate::service::{self, EVENTS_IN_FLIGHT, Foresight, Stamping};
 use crate::session::Refusal;
 
-/// Acknowledged commands that the local disk may lag behind by: no further batch is written then.
+/// Acknowledged commands that the local disk may lag behind by: nothing more is handed over to the
+/// sequencer then.
 const LAG_MAX: u64 = 1 << 20;
 
 /// How often an owner that is idle flushes at most.

@@ -176,11 +176,11 @@ impl<'b> Batch<'b> {
     }
 }
 
-/// Returns the number of the command after the last of a batch, as its head says: that is not
-/// checked.
-pub(super) fn end_of(bytes: &[u8]) -> Option<u64> {
+/// Returns how many commands a batch has, as its head says: that is not checked.
+pub(super) fn count_of(bytes: &[u8]) -> Option<u64> {
     let (form, _) = BatchForm::ref_from_prefix(bytes).ok()?;
-    form.index.get().checked_add(form.count.get().into())
+    let is_known = matches!(form.version.get(), PLAIN_VERSION | BATCH_VERSION);
+    is_known.then(|| form.count.get().into())
 }
 
 /// Returns the packed form of a plain batch, or that one where it is no longer.
@@ -196,7 +196,9 @@ fn packed(batch: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let packed = pack_records(records)?;
-    Some([&BATCH_VERSION.to_le_bytes()[..], rest, &packed].concat())
+    // A defect must not have the log hold what no replica can read.
+    let is_read = unpack_records(&packed, RECORDS_BYTES_MAX).is_ok_and(|plain| plain == records);
+    is_read.then(|| [&BATCH_VERSION.to_le_bytes()[..], rest, &packed].concat())
 }
 
 /// Executed commands that are in no batch yet: their records, and the digest before each.
@@ -229,7 +231,7 @@ impl Pending {
 
     /// Takes all of another one, which is left empty.
     pub(super) fn append(&mut self, other: &mut Self) {
-        if self.digests.is_empty() {
+        if self.bytes.is_empty() {
             std::mem::swap(self, other);
         } else {
             self.bytes.append(&mut other.bytes);
@@ -238,10 +240,12 @@ impl Pending {
     }
 
     /// Takes the first records out, up to [`BATCH_BYTES`] and at least one, and makes a batch of
-    /// them. Returns it with its checksum and the number of the command after its last.
+    /// them. There is a command that was executed. Returns it with its checksum and the number of the command after its last.
     pub(super) fn seal(&mut self, head: BatchHead) -> (Vec<u8>, u64, u64) {
         let (mut rest, mut count) = (&self.bytes[..], 0);
-        while let Some((_, others)) = split_record(rest) {
+        while (count as usize) < self.digests.len()
+            && let Some((_, others)) = split_record(rest)
+        {
             if count > 0 && self.bytes.len() - others.len() > BATCH_BYTES {
                 break;
             }
@@ -313,6 +317,17 @@ pub(super) mod tests {
         assert_eq!((batch.count, end, pending.digest()), (2, 12, None));
         let longer = vec![7; BATCH_BYTES + 1];
         assert_eq!(Batch::read(&sealed(&[&longer]).0).expect("whole").count, 1);
+    }
+
+    #[test]
+    fn a_command_that_was_not_executed_is_in_no_batch() {
+        let mut pending = Pending::default();
+        pending.push_with(1, |out| out.fill(1));
+        pending.note_executed(7);
+        pending.push_with(1, |out| out.fill(2));
+        let (bytes, _, end) = pending.seal(HEAD);
+        assert_eq!((Batch::read(&bytes).expect("whole").count, end), (1, 11));
+        assert_eq!(pending.digest(), None);
     }
 
     #[test]

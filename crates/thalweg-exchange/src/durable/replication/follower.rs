@@ -4,7 +4,7 @@ use std::io;
 
 use thalweg_journal::Storage;
 
-use super::batch::{Batch, BatchHead, end_of};
+use super::batch::{Batch, BatchHead, count_of};
 use super::belonging::{log_of, note_log};
 use super::halted::HaltReason;
 use super::kept::Kept;
@@ -231,7 +231,9 @@ impl<S: Storage> Follower<S> {
         self.exchange.be_replica_of(claim);
         self.seen = Some(claim.clone());
         let after = |newest: u64| match tail.batches.last() {
-            Some(last) if last.index == newest => end_of(&last.bytes).unwrap_or(newest + 1),
+            Some(last) if last.index == newest => {
+                newest.saturating_add(count_of(&last.bytes).unwrap_or(1))
+            }
             _ => newest + 1,
         };
         self.end = tail.newest.map_or(0, after);

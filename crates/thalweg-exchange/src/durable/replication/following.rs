@@ -512,7 +512,6 @@ pub(super) mod tests {
 
     use thalweg_journal::{Fault, Lsn, Operation, Reader};
 
-    use super::super::batch::Batch;
     use super::super::belonging::{forget_log, log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
@@ -708,21 +707,35 @@ pub(super) mod tests {
         let mut first = follow_to_the_end("first", &log);
         add(&mut first, 1);
         log.world().cut_off = Some("first".to_owned());
-        for uid in [2, 3] {
-            let taken = first.submit(Origin::Engine, &user(uid), 0);
-            taken.expect("it is taken");
+        let taken = first.submit(Origin::Engine, &user(2), 0);
+        taken.expect("it is taken");
+        // Its batch is under way then.
+        while first.log_trouble().is_none() {
+            std::thread::yield_now();
         }
+        let taken = first.submit(Origin::Engine, &user(3), 0);
+        taken.expect("it is taken");
         log.world().cut_off = None;
-        loop {
-            let last = log.clone().find(u64::MAX).expect("it answers");
-            let last = last.expect("there was one").bytes;
-            match Batch::read(&last).expect("it is whole").end() {
-                3 => break,
-                _ => std::thread::yield_now(),
-            }
+        let newest = || log.clone().find(u64::MAX).expect("it answers");
+        while newest().is_none_or(|batch| batch.index < 2) {
+            std::thread::yield_now();
         }
         first.drain().expect("it is acknowledged");
         first.close().expect("it ends in order");
+    }
+
+    #[test]
+    fn an_idle_sequencer_is_woken_by_a_command() {
+        let log = SimLog::well();
+        let mut first = follow_to_the_end("first", &log);
+        // One that is not woken writes its next heartbeat before.
+        let is_woken = |uid: &i64| {
+            let before = log.world().pulse;
+            add(&mut first, *uid);
+            log.world().pulse == before + 1
+        };
+        let woken = (0..20).filter(is_woken).count();
+        assert!(woken >= 5, "{woken} of 20");
     }
 
     #[test]

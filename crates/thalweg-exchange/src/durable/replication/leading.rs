@@ -232,3 +232,28 @@ pub(in crate::durable) enum Replication {
     /// It writes the log: commands are acknowledged when the log has them, and then journaled.
     Leading(Box<Leading>),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::batch::{BATCH_BYTES, Batch};
+    use super::*;
+
+    #[test]
+    fn each_batch_of_a_long_queue_has_the_digest_before_its_first_command() {
+        let (mut queue, mut pending) = (BatchQueue::new(1, 10, 3), Pending::default());
+        for digest in 7..10 {
+            pending.push_with(BATCH_BYTES - 100, |out| out.fill(1));
+            pending.note_executed(digest);
+        }
+        queue.push(&mut pending);
+        let mut previous = 3;
+        for (digest, index) in (7..10).zip(10..) {
+            let sealed = queue.seal().expect("it waits");
+            let batch = Batch::read(&sealed.bytes).expect("it is whole");
+            assert_eq!((batch.head.digest, batch.head.index), (digest, index));
+            assert_eq!((batch.head.previous, sealed.end), (previous, index + 1));
+            previous = batch.checksum;
+        }
+        assert!(queue.seal().is_none() && pending.digest().is_none());
+    }
+}

@@ -4,7 +4,8 @@
 //! for each record:
 //! 1. A *tag*. The last record of the batch whose length is the same modulo 64, if it has the same
 //!    length, is the *reference*, and the tag is that length modulo 64. If not, the tag is 64, the
-//!    length (32 bits) follows, and the reference is zeros.
+//!    length (32 bits) follows, and the reference is zeros. The first record without bytes has the
+//!    tag 0.
 //! 2. For each 64 bytes, and for what is left: a byte of flags, one for each 8 bytes that differ
 //!    from the reference's, lowest bit first. For each of these, a mask with a bit for each byte
 //!    that differs, and the XOR of those bytes.
