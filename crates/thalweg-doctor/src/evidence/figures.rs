@@ -245,8 +245,7 @@ impl Collector<'_> {
         let wall_s = self.wall_s;
         (self.cpu_s, self.system_s) = (used.cpu_s(), used.system_s);
         let share = self.system_share();
-        // Some processes are not waited for, and their time is in the records only: their other
-        // resource usage is missing.
+        // Processes that are not waited for have their time in the records only.
         let ran_s = self.watch.timeline.totals.all.ran_ns as f64 / 1e9;
         let slack = match self.watch.timeline.gaps_ns() {
             0 => 1.05,

@@ -240,7 +240,8 @@ impl Pending {
     }
 
     /// Takes the first records out, up to [`BATCH_BYTES`] and at least one, and makes a batch of
-    /// them. There is a command that was executed. Returns it with its checksum and the number of the command after its last.
+    /// them. There is a command that was executed. Returns the batch with its checksum and the
+    /// number of the command after its last.
     pub(super) fn seal(&mut self, head: BatchHead) -> (Vec<u8>, u64, u64) {
         let (mut rest, mut count) = (&self.bytes[..], 0);
         while (count as usize) < self.digests.len()
