@@ -81,7 +81,7 @@ const RAN_MIN: f64 = 0.5;
 const WITHOUT_EVENTS: &str = "time. cpu. processes. host. fault.m";
 const OF_SAMPLES: &str = "spin. yield. fault.cpu call.cpu futex.cpu disk.cpu poll.busy";
 
-/// The figures of the schedule: without events, some are absent, and all if there was no look.
+/// The figures of the schedule: those that have no value without events are absent.
 const SCHEDULE: &str = "state.running state.waiting state.blocked threads.busy run.wait_peers \
                         host.wait_others switch.run_us";
 

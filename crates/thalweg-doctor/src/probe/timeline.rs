@@ -307,7 +307,7 @@ impl Timeline {
             }
             What::Lost(records) => {
                 self.totals.lost += records;
-                self.lost_ns = Some(event.time_ns);
+                self.lost_ns = self.lost_ns.max(Some(event.time_ns));
             }
             What::SeenBlocked => self.seen_blocked(tid, span),
             _ => {}

@@ -42,13 +42,13 @@ fn estimated(count: u64) -> Option<(bool, f64)> {
     if seen.quality("call.all") == "absent" {
         return None;
     }
-    // Windows of a few ms say little of the rest where others have the cores for most of the time,
-    // or the core's other thread, which makes each call take longer.
     let lost = seen.lost();
     if !lost.is_empty() {
         skip(&format!("not even the magnitude: {lost}"));
         return Some((false, 0.0));
     }
+    // Windows of a few ms say little of the rest where others have the cores for most of the time,
+    // or the core's other thread, which makes each call take longer.
     let waited = seen.value("host.wait_others");
     let others = seen.value("host.others");
     let is_alone = waited < 0.2 && others < 0.5;

@@ -18,7 +18,7 @@ pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
         ["threads", count] => threads(count.parse().unwrap()),
         ["spin", ms] => spin(ms.parse().unwrap()),
         ["spin-until-held", pid] => spin_until_held(pid),
-        ["burn", ms] => burn(ms.parse().unwrap()),
+        ["burn", ms] => burn(ms.parse().expect("a number of milliseconds")),
         ["yield", ms] => yields(ms.parse().unwrap()),
         ["calls", count, name] => calls(count.parse().unwrap(), name),
         ["poll", ms, count] => poll_for(ms.parse().unwrap(), count.parse().unwrap()),

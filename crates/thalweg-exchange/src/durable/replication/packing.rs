@@ -10,8 +10,8 @@
 //!    from the reference's, lowest bit first. For each of these, a mask with a bit for each byte
 //!    that differs, and the XOR of those bytes.
 //!
-//! So a batch can be read alone, and packing takes a fixed memory. XOR and not a difference of
-//! numbers, since fields of 1 to 8 bytes stand beside each other (`docs/notes/replication.md`).
+//! No batch refers to another one, and a reader keeps 64 references. Records are combined by XOR,
+//! since a difference of numbers would borrow from the field beside (`docs/notes/replication.md`).
 //!
 //! The checksum is that of the plain form: chain, digest and journals do not depend on packing. A
 //! batch has one packed form, which is shorter than the plain one; a reader refuses all others.
