@@ -15,10 +15,14 @@ use tokio::time::timeout;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_millis(300);
-/// How long a call may take: longer than etcd takes to elect a leader.
-const CALL_TIME: Duration = Duration::from_millis(1_500);
-/// That time in gRPC's words: a member does not begin with a call that nobody waits for.
-const GRPC_TIMEOUT: (&str, &str) = ("grpc-timeout", "1500m");
+/// How long a read may take, which can be of many MiB.
+pub(crate) const READ_TIME: Duration = Duration::from_millis(1_500);
+/// How long a write may take. One that was under way when etcd lost its leader is never answered;
+/// one that is given up is looked for before it is sent again, so a slow disk costs a read.
+pub(crate) const WRITE_TIME: Duration = Duration::from_millis(400);
+/// The header in which a member is given that time, in milliseconds: it does not begin with a call
+/// that no client waits for.
+const GRPC_TIMEOUT: &str = "grpc-timeout";
 /// Bytes of an answer that a member sends before any were read.
 const WINDOW_BYTES: u32 = 8 << 20;
 /// Bytes of an answer at most; the largest page of batches has 20 MiB.
@@ -105,8 +109,14 @@ impl Endpoints {
         })
     }
 
-    /// Sends a message, once, to a member that can be reached. Returns the message of the answer.
-    pub(crate) fn call(&mut self, method: &str, message: &[&[u8]]) -> Result<Vec<u8>, CallError> {
+    /// Sends a message, once, to a member that can be reached, and waits for an answer for this
+    /// time. Returns the message of the answer.
+    pub(crate) fn call(
+        &mut self,
+        method: &str,
+        message: &[&[u8]],
+        time: Duration,
+    ) -> Result<Vec<u8>, CallError> {
         self.connect()?;
         let Some(connection) = self.connection.as_mut() else {
             return Err(CallError::NotSent("no connection".to_owned()));
@@ -114,13 +124,13 @@ impl Endpoints {
         let member = &self.all[self.at];
         let request = Request::post(format!("http://{member}/etcdserverpb.KV/{method}"))
             .header(TE, "trailers")
-            .header(GRPC_TIMEOUT.0, GRPC_TIMEOUT.1)
+            .header(GRPC_TIMEOUT, format!("{}m", time.as_millis()))
             .header(CONTENT_TYPE, "application/grpc")
             .body(())
             .map_err(|error| CallError::NotSent(format!("{member} is no address: {error}")))?;
         let answered = answer(&mut connection.sender, request, prefixed(message));
         let runtime = self.runtime.as_ref().expect("it is there until the end");
-        let answered = runtime.block_on(async { timeout(CALL_TIME, answered).await });
+        let answered = runtime.block_on(async { timeout(time, answered).await });
         let text = match answered {
             Ok(Ok(answer)) => {
                 connection.has_answered = true;
@@ -140,7 +150,7 @@ impl Endpoints {
             Ok(Err(error)) => format!(
                 "{member} does not speak gRPC: {error}; is it etcd's port for clients, without TLS?"
             ),
-            Err(_) => format!("no answer from {member} in {} ms", CALL_TIME.as_millis()),
+            Err(_) => format!("no answer from {member} in {} ms", time.as_millis()),
         };
         self.leave();
         Err(CallError::Unknown(text))

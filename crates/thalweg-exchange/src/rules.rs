@@ -1,4 +1,4 @@
-//! The two dialects as one value: which quirks of the reference engine are mended.
+//! Which quirks of the reference engine are mended, and which later rules hold, as one value.
 
 /// Declares the rules, each with its bit, from bit 0 on.
 macro_rules! rules {
@@ -33,8 +33,10 @@ macro_rules! rules {
 
 rules! {
     /// Which rules hold. [`Rules::REFERENCE`] copies the reference engine, quirks included;
-    /// [`Rules::default`] mends them all. Each `bool` but `margin_trading` is one quirk: true means
-    /// mended. They can be mixed freely; arithmetic stays checked under every mix.
+    /// [`Rules::default`] mends them all. Each `bool` but `margin_trading` is one quirk, or one rule
+    /// that the reference engine has not: true means mended. They can be mixed freely; arithmetic
+    /// stays checked under every mix. A rule that is added is off in exchanges that were begun
+    /// before it, whose journals must replay as they did.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Rules;
     /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book
@@ -97,8 +99,9 @@ rules! {
 /// many orders expire. A user has orders and positions in at most this many futures symbols.
 pub const WORK_MAX: usize = 1_024;
 
-/// As how many events the refill of an iceberg order counts, so that an order meets at most 113 of
-/// them. Without that, one placement of an iceberg order would pay for hundreds of trades at once.
+/// As how many events the refill of an iceberg order counts beside its own, so that an order meets
+/// at most 114 of them, and one that must be filled whole 113. Without that, one placement of an
+/// iceberg order would pay for hundreds of trades at once.
 pub const REFILL_WORK: usize = 8;
 
 impl Rules {
@@ -108,9 +111,30 @@ impl Rules {
     /// Every quirk mended.
     pub const MENDED: Self = Self::from_bits(u32::MAX);
 
-    /// True where every quirk is mended, with or without margin trading.
-    pub(crate) fn are_mended(&self) -> bool {
-        self.with_margin_trading(true) == Self::MENDED
+    /// The rules without which a balance, or the fees that were collected, can fall below zero:
+    /// fees of the value and rebates need them all. The list is closed: a rule that is added here
+    /// would take the symbols from exchanges that were begun before it.
+    const SOUND_BALANCES: Self = Self {
+        fill_fok: true,
+        fill_ioc_budget: true,
+        refuse_not_positive: true,
+        refuse_maker_fee_over_taker: true,
+        refuse_moved_ask_under_fee: true,
+        refuse_suspended: true,
+        withdrawal_keeps_margin: true,
+        realise_partial_close: true,
+        cover_futures: true,
+        bound_budgets: true,
+        keep_transaction_ids: true,
+        ids_per_user: true,
+        trigger_passed_stops: true,
+        ..Self::from_bits(0)
+    };
+
+    /// True where no balance can fall below zero, with or without margin trading and later rules.
+    pub(crate) fn keep_balances_sound(&self) -> bool {
+        let needed = Self::SOUND_BALANCES.bits();
+        self.bits() & needed == needed
     }
 
     /// True where what an order could lose beyond its hold may hang on orders before it.
@@ -157,5 +181,24 @@ mod tests {
         for bits in 0..1 << Rules::COUNT {
             assert_eq!(Rules::from_bits(bits).bits(), bits);
         }
+    }
+
+    #[test]
+    fn later_rules_are_not_needed_for_sound_balances() {
+        let off = |rule: u32| Rules::from_bits(Rules::MENDED.bits() & !(1 << rule));
+        let later = Rules {
+            margin_trading: false,
+            refuse_rejected: false,
+            bound_work: false,
+            hold_futures_fees: false,
+            ..Rules::MENDED
+        };
+        assert!(later.keep_balances_sound());
+        for rule in 0..Rules::COUNT {
+            let is_needed = later.bits() & 1 << rule != 0;
+            assert_eq!(off(rule).keep_balances_sound(), !is_needed, "rule {rule}");
+        }
+        // What is added is later.
+        assert_eq!(Rules::SOUND_BALANCES.bits().count_ones(), 13);
     }
 }

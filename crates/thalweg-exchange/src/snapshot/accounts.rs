@@ -169,7 +169,7 @@ fn decode_balances(
     money: &mut Money,
 ) -> Result<(), SnapshotError> {
     let count = fields.count("balances", size_of::<AmountForm<I64>>())?;
-    let least = if risk.rules().are_mended() {
+    let least = if risk.rules().keep_balances_sound() {
         0
     } else {
         i64::MIN

@@ -182,7 +182,11 @@ impl Sum {
         let most = self.deposits.max(0) + below;
         within("deposits, debts and reserves", at, most, 0, MOST)?;
         within("the largest account", at, self.account_max, 0, most)?;
-        let fees_min = if rules.are_mended() { 0 } else { -most };
+        let fees_min = if rules.keep_balances_sound() {
+            0
+        } else {
+            -most
+        };
         within("collected fees", at, self.fees, fees_min, most)
     }
 }

@@ -1,11 +1,13 @@
 //! Fees of the value, rebates, and the account that fees are paid out of.
 
 use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::snapshot::{decode_state, encode_state, state_hash};
 use thalweg_exchange::{
     Command, FeeUnit, OrderType, ResultCode, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
 use crate::money::market::{GOODS, MONEY, Market, buy, cancelled, of_type, sell};
+use crate::properties::commands::BEFORE_LATER_RULES;
 
 const TRADED: SymbolId = SymbolId(7);
 
@@ -123,6 +125,19 @@ fn of_futures_what_is_opened_pays_and_is_covered_at_the_end_of_the_band() {
     market.done(&buy(1, 2, TRADED, 1_150, 1));
     assert_eq!((won(&market, 1), won(&market, 2)), (-12, -6));
     assert_eq!(fees(&market), 6 + 12 + 6);
+}
+
+#[test]
+fn an_exchange_that_is_older_than_a_rule_keeps_its_symbols() {
+    for (taker, maker) in [(2_500, 1_000), (2_000, -1_000)] {
+        let mut market = Market::new(BEFORE_LATER_RULES);
+        let symbol = terms(FeeUnit::Millionth, taker, maker);
+        market.done(&Command::AddSymbols([symbol].into()));
+        let mut bytes = Vec::new();
+        encode_state(&market.state, &mut bytes);
+        let read = decode_state(&bytes).expect("its symbols are allowed");
+        assert_eq!(state_hash(&read), state_hash(&market.state));
+    }
 }
 
 /// However the other side is split, in one command or when a stop order is triggered.

@@ -421,6 +421,14 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
     ]
 }
 
+/// The rules of an exchange that was begun before the latest ones.
+pub(crate) const BEFORE_LATER_RULES: Rules = Rules {
+    refuse_rejected: false,
+    bound_work: false,
+    hold_futures_fees: false,
+    ..Rules::MENDED
+};
+
 /// Every mix of mended and unmended quirks.
 pub(crate) fn rules() -> impl Strategy<Value = Rules> {
     let mixed = any::<[bool; 17]>().prop_map(|on| Rules {
@@ -442,5 +450,10 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
         bound_work: on[15],
         hold_futures_fees: on[16],
     });
-    prop_oneof![1 => Just(Rules::REFERENCE), 1 => Just(Rules::default()), 2 => mixed]
+    prop_oneof![
+        1 => Just(Rules::REFERENCE),
+        1 => Just(Rules::default()),
+        1 => Just(BEFORE_LATER_RULES),
+        2 => mixed,
+    ]
 }

@@ -112,7 +112,11 @@ impl SymbolSpec {
         // In futures, the fee is due on opened lots: a trade may have none that pays a rebate.
         let is_paid_for = is_pair && taker.checked_add(maker).is_some_and(|sum| sum >= 0);
         let is_too_much = self.fees_are_of_value() && taker.max(maker) > WHOLE;
-        if taker < 0 || is_own && !rules.are_mended() || has_rebate && !is_paid_for || is_too_much {
+        if taker < 0
+            || is_own && !rules.keep_balances_sound()
+            || has_rebate && !is_paid_for
+            || is_too_much
+        {
             return Err(ResultCode::SymbolInvalidSpec);
         }
         if is_pair && rules.refuse_maker_fee_over_taker && maker > taker {

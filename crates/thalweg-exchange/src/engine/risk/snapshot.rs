@@ -83,17 +83,17 @@ impl Risk {
     }
 
     /// Whether the next payment of profit in a currency looks for users who are short of cover.
-    /// Where rules are mended no user is short unless it does, and it makes a difference only if a
+    /// Where balances are sound no user is short unless it does, and it makes a difference only if a
     /// user is.
     pub(crate) fn looks_for_short(&self, currency: &Currency) -> bool {
         let finds_somebody = || self.is_anybody_short(currency.id);
-        currency.is_shaky && (!self.rules.are_mended() || finds_somebody())
+        currency.is_shaky && (!self.rules.keep_balances_sound() || finds_somebody())
     }
 
     /// Whether it looks and must, or need not and does not.
     pub(crate) fn looks_rightly_for_short(&self, id: CurrencyId) -> bool {
         let is_shaky = self.ledger.look(id).is_shaky;
-        !self.rules.are_mended() || is_shaky == self.is_anybody_short(id)
+        !self.rules.keep_balances_sound() || is_shaky == self.is_anybody_short(id)
     }
 
     /// R of lots of an order in futures that are not covered.
