@@ -2,7 +2,7 @@
 
 use super::in_flight::Note;
 use super::options::SessionLimits;
-use super::sessions::{SessionSlot, Sessions};
+use super::tables::{SessionSlot, Sessions};
 use crate::engine::index::Index;
 use crate::session::{Refusal, Role, SessionKey};
 

@@ -15,7 +15,7 @@ use super::in_flight::{Note, Question};
 use super::record::{Origin, encode, encode_note, record_bytes};
 use super::replication::batch::RECORD_BYTES_MAX;
 use super::replication::leading::Replication;
-use super::sessions::{FirstAnswer, SessionSlot};
+use super::tables::{FirstAnswer, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
 use crate::digest::check;
