@@ -8,10 +8,9 @@ use thalweg::wait::Pace;
 use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storage};
 
 use super::admission::Admission;
-use super::committer::Committer;
+use super::committer::{Committer, Gate, pace};
 use super::error::{Failed, SnapshotFailed};
 use super::faults::Faults;
-use super::gate::{Gate, pace};
 use super::in_flight::InFlight;
 use super::options::{Options, SyncMode};
 use super::published::{Published, Reported};

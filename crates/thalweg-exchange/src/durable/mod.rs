@@ -52,7 +52,6 @@ mod committer;
 mod error;
 mod exchange;
 mod faults;
-mod gate;
 mod history;
 mod in_flight;
 mod opening;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use thalweg_journal::Storage;
 use thalweg_measure::clock::Clock;
 
+use super::committer::Gate;
 use super::error::Failed;
 use super::exchange::Exchange;
 use super::faults::Seeded;
-use super::gate::Gate;
 use super::published::{Executed, Published};
 use super::record::Origin;
 use crate::service::Outcome;
