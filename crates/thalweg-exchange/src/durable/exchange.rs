@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use thalweg::wait::Pace;
 use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storage};
 
-use super::admission::Admission;
 use super::committer::{Committer, Gate, pace};
 use super::error::{Failed, SnapshotFailed};
 use super::faults::Faults;
-use super::in_flight::InFlight;
+use super::in_flight::{Admission, InFlight};
 use super::options::{Options, SyncMode};
 use super::published::{Published, Reported};
 use super::replication::leading::Replication;

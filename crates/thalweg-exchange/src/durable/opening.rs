@@ -6,12 +6,11 @@ use std::time::{Duration, Instant};
 use thalweg::pipeline::Placement;
 use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, TornWrite};
 
-use super::admission::Admission;
 use super::committer::{Committer, Committing, Gate};
 use super::error::OpenError;
 use super::exchange::{Exchange, Owner};
 use super::faults::Faults;
-use super::in_flight::InFlight;
+use super::in_flight::{Admission, InFlight};
 use super::options::{KEPT_MAX, Options, SyncMode};
 use super::published::{Published, Reported};
 use super::replay::{Image, Replayer};

@@ -8,14 +8,13 @@ use std::time::Instant;
 use thalweg_journal::{Error as JournalError, Lsn, Storage};
 use thalweg_measure::clock::Clock;
 
-use super::admission::{Kind, Place};
 use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
-use super::in_flight::{Note, Question};
+use super::in_flight::{Kind, Place, Question};
 use super::record::{Origin, encode, encode_note, record_bytes};
 use super::replication::batch::RECORD_BYTES_MAX;
 use super::replication::leading::Replication;
-use super::tables::{FirstAnswer, SessionSlot};
+use super::tables::{FirstAnswer, Note, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
 use crate::digest::check;

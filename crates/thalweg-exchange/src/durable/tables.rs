@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg::ring::prefetch;
 
-use super::in_flight::Note;
 use super::options::{REPORTS_LEAST, SessionLimits};
 use super::record::{Origin, RecordError};
 use crate::codec::{REPORT_BYTES, decode_report, encode_report};
@@ -37,6 +36,23 @@ impl Key for SessionKey {
 /// A session's place in the tables, the same in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SessionSlot(pub(super) u32);
+
+/// The session and the sequence of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Note {
+    /// The place of the session.
+    pub(super) session: u32,
+    /// The number that its session gave it.
+    pub(super) sequence: u64,
+}
+
+impl Note {
+    /// The note of a command that no session sent.
+    pub(super) const NONE: Self = Self {
+        session: u32::MAX,
+        sequence: 0,
+    };
+}
 
 /// The first answer to a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
