@@ -56,7 +56,6 @@ mod in_flight;
 mod opening;
 mod options;
 mod published;
-mod publishing;
 mod record;
 mod replay;
 mod replicating;
