@@ -8,11 +8,11 @@ use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, TornWrite};
 
 use super::committer::{Committer, Committing, Gate};
 use super::error::OpenError;
-use super::exchange::{Exchange, Owner};
+use super::exchange::{Exchange, Owner, Reported};
 use super::faults::Faults;
 use super::in_flight::{Admission, InFlight};
 use super::options::{KEPT_MAX, Options, SyncMode};
-use super::published::{Published, Reported};
+use super::published::Published;
 use super::replay::{Image, Replayer};
 use super::replication::LOG_FILE;
 use super::replication::leading::Replication;
