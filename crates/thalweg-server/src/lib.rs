@@ -50,7 +50,6 @@ mod output;
 pub mod private_files;
 mod publisher;
 mod replication;
-mod report_readers;
 mod request;
 mod scheduler;
 mod server;

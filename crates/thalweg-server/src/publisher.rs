@@ -26,7 +26,7 @@ use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 use crate::listing::{LIST_TAG, Listing};
 use crate::lock;
 use crate::replication::feed_epoch;
-use crate::report_readers::{LastReader, ReportReaders};
+use crate::sessions::{LastReader, ReportReaders};
 
 /// Something for a session or for a user.
 #[derive(Debug)]
