@@ -55,7 +55,6 @@ mod scheduler;
 mod server;
 mod session;
 mod session_capacity;
-mod session_id;
 mod sessions;
 mod shared;
 mod token_bucket;
