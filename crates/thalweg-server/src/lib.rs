@@ -48,7 +48,6 @@ mod metrics;
 mod order_notes;
 mod output;
 pub mod private_files;
-mod publisher;
 mod replication;
 mod request;
 mod scheduler;
