@@ -10,8 +10,8 @@ use super::super::command::{
 };
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer, at_least};
-use super::super::frame::{Head, room_for};
-use super::super::layout::{FRAME_BYTES_MAX, Family, HEAD_BYTES, kind};
+use super::super::frame::{Family, Head, room_for};
+use super::super::layout::{FRAME_BYTES_MAX, HEAD_BYTES, kind};
 use crate::command::{Amend, Command, ConditionalOrder, Place};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::session::{ClientSequence, Refusal, Role};
