@@ -1,11 +1,14 @@
 //! The owner of the exchange: what it is asked on behalf of sessions, and what it does by itself.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use thalweg_exchange::codec::session::{
     Answer, CloseReason, QueryAnswer, QueryResult, Refused, ServerFrame,
 };
+use thalweg_exchange::durable::replication::HaltReason;
 use thalweg_exchange::durable::{
     Admitted, Exchange, Failed, Finished, Origin, Stats, Storage, Submission, SubmitError,
 };
@@ -13,20 +16,108 @@ use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{Command, UserId, UserLimits};
 
-use std::sync::Arc;
-
 use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
 use crate::error::ServeError;
 use crate::feed::{Feed, Tape};
 use crate::listing::{Asked, LIST_TAG, LISTED_MAX, Listing};
-use crate::replication::HostedExchange;
+use crate::replication::{Replica, ReplicaFigures};
 use crate::session::{Session, SessionId};
 
 /// Work of a command that is in flight and comes again.
 const PENDING_WORK: u64 = 256;
 /// When commands of the server's own that were refused are tried again.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// The exchange of a server.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a server has one")]
+pub(crate) enum HostedExchange<S: Storage> {
+    /// That of one machine.
+    Alone(Exchange<S>),
+    /// That of a replica.
+    Replica(Box<Replica<S>>),
+}
+
+impl<S: Storage> From<Exchange<S>> for HostedExchange<S> {
+    fn from(exchange: Exchange<S>) -> Self {
+        Self::Alone(exchange)
+    }
+}
+
+impl<S: Storage> Deref for HostedExchange<S> {
+    type Target = Exchange<S>;
+
+    #[inline]
+    fn deref(&self) -> &Exchange<S> {
+        match self {
+            Self::Alone(exchange) => exchange,
+            Self::Replica(replica) => replica.following.exchange(),
+        }
+    }
+}
+
+impl<S: Storage> DerefMut for HostedExchange<S> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Exchange<S> {
+        match self {
+            Self::Alone(exchange) => exchange,
+            Self::Replica(replica) => replica.following.exchange_mut(),
+        }
+    }
+}
+
+impl<S: Storage> HostedExchange<S> {
+    /// Returns the replica that follows another one, where this is one.
+    fn follower(&self) -> Option<&Replica<S>> {
+        match self {
+            Self::Replica(replica) if !replica.following.leads() => Some(replica),
+            _ => None,
+        }
+    }
+
+    /// Returns whether commands are executed when they are submitted.
+    pub(crate) fn leads(&self) -> bool {
+        self.follower().is_none()
+    }
+
+    /// Returns the address of the primary, empty where that is not known, where this replica
+    /// follows it.
+    pub(crate) fn primary(&self) -> Option<&str> {
+        self.follower().map(Replica::primary)
+    }
+
+    /// Executes what is new in the log, where this is a replica that follows it.
+    pub(crate) fn turn(&mut self, now: Instant) {
+        if let Self::Replica(replica) = self
+            && !replica.following.leads()
+        {
+            replica.turn(now);
+        }
+    }
+
+    /// Returns the figures of a replica.
+    pub(crate) fn figures(&self) -> Option<ReplicaFigures> {
+        match self {
+            Self::Alone(_) => None,
+            Self::Replica(replica) => Some(replica.figures()),
+        }
+    }
+
+    /// Returns the exchange, for its end.
+    ///
+    /// # Errors
+    /// The replica has halted.
+    pub(crate) fn into_exchange(self) -> Result<Exchange<S>, HaltReason> {
+        match self {
+            Self::Alone(exchange) => Ok(exchange),
+            Self::Replica(replica) => match replica.halted {
+                Some(halted) => Err(halted),
+                None => Ok(replica.following.into_exchange()),
+            },
+        }
+    }
+}
 
 /// See the [module](self).
 pub(crate) struct Driver<S: Storage> {

@@ -9,7 +9,7 @@
 //! Nothing here waits for a client: see [`Output`](crate::output::Output).
 
 mod clocks;
-mod delivering;
+pub(crate) mod delivering;
 mod entering;
 mod flow;
 mod market;
@@ -30,6 +30,7 @@ use thalweg_exchange::{Command, UserId};
 use tokio::sync::oneshot;
 
 use self::clocks::Clocks;
+use self::delivering::{Mailbox, Outgoing};
 use self::market::Readers;
 use crate::config::SyncSetting;
 use crate::driver::Driver;
@@ -40,7 +41,6 @@ use crate::inbound::{After, Turn};
 use crate::lifecycle::Lifecycle;
 use crate::listing::Asked;
 use crate::output::Budget;
-use crate::publisher::{Mailbox, Outgoing};
 use crate::request::{NewSession, Request, Snapshot};
 use crate::scheduler::{Scheduler, TURN_WORK, TurnKind};
 use crate::session::{SessionId, Waits};

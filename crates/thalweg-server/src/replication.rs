@@ -3,7 +3,6 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
-use std::ops::{Deref, DerefMut};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -66,7 +65,7 @@ pub(crate) struct PrimaryStart {
 /// A replica that follows the log until it is the primary.
 #[derive(Debug)]
 pub(crate) struct Replica<S: Storage> {
-    following: Following<S>,
+    pub(crate) following: Following<S>,
     options: FollowOptions,
     /// Whether there must be a log.
     expects_log: bool,
@@ -75,7 +74,7 @@ pub(crate) struct Replica<S: Storage> {
     silence: Trouble,
     unclaimed: Trouble,
     clock: LastClock,
-    halted: Option<HaltReason>,
+    pub(crate) halted: Option<HaltReason>,
     /// Where it is waited for that this replica leads.
     led: Option<oneshot::Sender<PrimaryStart>>,
 }
@@ -128,7 +127,7 @@ impl<S: Storage> Replica<S> {
 
     /// Executes what is new in the log, and takes over where it is time for that, unless it has
     /// halted.
-    fn turn(&mut self, now: Instant) {
+    pub(crate) fn turn(&mut self, now: Instant) {
         if self.halted.is_some() {
             return;
         }
@@ -160,7 +159,7 @@ impl<S: Storage> Replica<S> {
         self.clock.note(time, is_up_to_date, now);
     }
 
-    fn figures(&self) -> ReplicaFigures {
+    pub(crate) fn figures(&self) -> ReplicaFigures {
         ReplicaFigures {
             stats: self.following.stats(),
             has_halted: self.halted.is_some(),
@@ -196,102 +195,12 @@ impl<S: Storage> Replica<S> {
 
     /// Returns the address of the primary; empty where it is unknown, or where this replica has
     /// claimed the log but does not lead yet.
-    fn primary(&self) -> &str {
+    pub(crate) fn primary(&self) -> &str {
         let claim = self.following.claim();
         let holder = claim.map_or("", |claim| &claim.holder[..]);
         match holder == self.options.holder {
             true => "",
             false => holder,
-        }
-    }
-}
-
-/// The exchange of a server.
-#[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "a server has one")]
-pub(crate) enum HostedExchange<S: Storage> {
-    /// That of one machine.
-    Alone(Exchange<S>),
-    /// That of a replica.
-    Replica(Box<Replica<S>>),
-}
-
-impl<S: Storage> From<Exchange<S>> for HostedExchange<S> {
-    fn from(exchange: Exchange<S>) -> Self {
-        Self::Alone(exchange)
-    }
-}
-
-impl<S: Storage> Deref for HostedExchange<S> {
-    type Target = Exchange<S>;
-
-    #[inline]
-    fn deref(&self) -> &Exchange<S> {
-        match self {
-            Self::Alone(exchange) => exchange,
-            Self::Replica(replica) => replica.following.exchange(),
-        }
-    }
-}
-
-impl<S: Storage> DerefMut for HostedExchange<S> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Exchange<S> {
-        match self {
-            Self::Alone(exchange) => exchange,
-            Self::Replica(replica) => replica.following.exchange_mut(),
-        }
-    }
-}
-
-impl<S: Storage> HostedExchange<S> {
-    /// Returns the replica that follows another one, where this is one.
-    fn follower(&self) -> Option<&Replica<S>> {
-        match self {
-            Self::Replica(replica) if !replica.following.leads() => Some(replica),
-            _ => None,
-        }
-    }
-
-    /// Returns whether commands are executed when they are submitted.
-    pub(crate) fn leads(&self) -> bool {
-        self.follower().is_none()
-    }
-
-    /// Returns the address of the primary, empty where that is not known, where this replica
-    /// follows it.
-    pub(crate) fn primary(&self) -> Option<&str> {
-        self.follower().map(Replica::primary)
-    }
-
-    /// Executes what is new in the log, where this is a replica that follows it.
-    pub(crate) fn turn(&mut self, now: Instant) {
-        if let Self::Replica(replica) = self
-            && !replica.following.leads()
-        {
-            replica.turn(now);
-        }
-    }
-
-    /// Returns the figures of a replica.
-    pub(crate) fn figures(&self) -> Option<ReplicaFigures> {
-        match self {
-            Self::Alone(_) => None,
-            Self::Replica(replica) => Some(replica.figures()),
-        }
-    }
-
-    /// Returns the exchange, for its end.
-    ///
-    /// # Errors
-    /// The replica has halted.
-    pub(crate) fn into_exchange(self) -> Result<Exchange<S>, HaltReason> {
-        match self {
-            Self::Alone(exchange) => Ok(exchange),
-            Self::Replica(replica) => match replica.halted {
-                Some(halted) => Err(halted),
-                None => Ok(replica.following.into_exchange()),
-            },
         }
     }
 }
@@ -383,6 +292,7 @@ pub(crate) mod tests {
     use thalweg_exchange::{Command, UserId};
 
     use super::*;
+    use crate::driver::HostedExchange;
 
     /// A log in memory with one replica, which does not answer while it is away. It gives one batch
     /// at a time.

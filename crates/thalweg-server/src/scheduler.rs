@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::session::{Role, SessionKey};
 
-use crate::session_id::SessionId;
 use crate::token_bucket::TokenBucket;
 
 /// Work of a turn, about: some 20 to 50 µs.
@@ -31,6 +30,32 @@ const COPIED_REPORT_WORK: u64 = 8;
 /// Reports that a holder's commands may leave in the drop copy since it was half full, before his
 /// turns have pauses.
 const COPIED_FREE: u64 = 1 << 12;
+
+/// A slot in the table of sessions, and its generation: how many sessions have had it before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct SessionId {
+    slot: u32,
+    generation: u32,
+}
+
+impl SessionId {
+    pub(crate) const fn new(slot: u32, generation: u32) -> Self {
+        Self { slot, generation }
+    }
+
+    pub(crate) const fn slot(self) -> usize {
+        self.slot as usize
+    }
+
+    /// The tag of its commands.
+    pub(crate) const fn tag(self) -> u64 {
+        (self.generation as u64) << 32 | self.slot as u64
+    }
+
+    pub(crate) const fn of_tag(tag: u64) -> Self {
+        Self::new(tag as u32, (tag >> 32) as u32)
+    }
+}
 
 /// The slot of a holder's account in its scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

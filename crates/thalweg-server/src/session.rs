@@ -14,8 +14,8 @@ use crate::connection_slots::ConnectionSlot;
 use crate::feed::{Requested, Subscription};
 use crate::keys::Key;
 use crate::output::{Output, Written};
+pub(crate) use crate::scheduler::SessionId;
 use crate::scheduler::{HolderId, Ticket};
-pub(crate) use crate::session_id::SessionId;
 use crate::token_bucket::Bucket;
 
 /// Queries of a session that may be without an answer.

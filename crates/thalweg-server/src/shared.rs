@@ -24,9 +24,9 @@ use crate::listing::Listing;
 use crate::lock;
 use crate::order_notes::OrderNotes;
 use crate::replication::ReplicaFigures;
-use crate::report_readers::ReportReaders;
 use crate::request::{Request, Requests};
 use crate::session_capacity::{self, TooManySessions};
+use crate::sessions::ReportReaders;
 use crate::token_bucket::LogLimit;
 
 /// See the [module](self).

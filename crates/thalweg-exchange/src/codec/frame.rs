@@ -1,11 +1,50 @@
-//! The head of a frame, and frames of fixed length.
+//! The head of a frame, its family, and frames of fixed length.
 
 use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned, transmute};
 
 use super::error::CodecError;
-use super::layout::{FRAME_BYTES_MAX, Family, HEAD_BYTES, OWN_AT};
+use super::layout::{
+    FRAME_BYTES_MAX, HEAD_BYTES, MESSAGE_VERSION, OUTCOME_VERSION, OWN_AT, SESSION_VERSION, VERSION,
+};
 use crate::wire::{Form, Plain};
+
+/// The kind of a frame's content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// A [`Command`](crate::Command): kinds 0 to 127.
+    Command,
+    /// An [`OutcomeHead`](super::OutcomeHead) (kind 128, further frames of it 130) or an
+    /// [`ExecutionReport`](crate::execution::ExecutionReport) (kind 129): kinds 128 to 159.
+    Outcome,
+    /// A market [`Message`](crate::market::Message): kinds 160 to 191.
+    Message,
+    /// A [`Snapshot`](crate::market::Snapshot): kinds 192 to 207.
+    Snapshot,
+    /// A frame of a [session](super::session): kinds from 208.
+    Session,
+}
+
+impl Family {
+    pub(super) const fn of(kind: u8) -> Self {
+        match kind {
+            0..128 => Self::Command,
+            128..160 => Self::Outcome,
+            160..192 => Self::Message,
+            192..208 => Self::Snapshot,
+            208.. => Self::Session,
+        }
+    }
+
+    const fn version(self) -> u8 {
+        match self {
+            Self::Command => VERSION,
+            Self::Outcome => OUTCOME_VERSION,
+            Self::Message | Self::Snapshot => MESSAGE_VERSION,
+            Self::Session => SESSION_VERSION,
+        }
+    }
+}
 
 /// The head with which every frame begins.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]

@@ -1,4 +1,4 @@
-//! The numbers of the layout: versions, lengths, and the kinds of frames by family.
+//! The numbers of the layout: versions, lengths, and the kinds of frames.
 
 /// The version of the layout of commands, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
@@ -53,41 +53,4 @@ pub(crate) mod kind {
     pub(crate) const QUERY: u8 = 219;
     pub(crate) const QUERY_ANSWER: u8 = 220;
     pub(crate) const BYE: u8 = 221;
-}
-
-/// The kind of a frame's content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Family {
-    /// A [`Command`](crate::Command): kinds 0 to 127.
-    Command,
-    /// An [`OutcomeHead`](super::OutcomeHead) (kind 128, further frames of it 130) or an
-    /// [`ExecutionReport`](crate::execution::ExecutionReport) (kind 129): kinds 128 to 159.
-    Outcome,
-    /// A market [`Message`](crate::market::Message): kinds 160 to 191.
-    Message,
-    /// A [`Snapshot`](crate::market::Snapshot): kinds 192 to 207.
-    Snapshot,
-    /// A frame of a [session](super::session): kinds from 208.
-    Session,
-}
-
-impl Family {
-    pub(super) const fn of(kind: u8) -> Self {
-        match kind {
-            0..128 => Self::Command,
-            128..160 => Self::Outcome,
-            160..192 => Self::Message,
-            192..208 => Self::Snapshot,
-            208.. => Self::Session,
-        }
-    }
-
-    pub(super) const fn version(self) -> u8 {
-        match self {
-            Self::Command => VERSION,
-            Self::Outcome => OUTCOME_VERSION,
-            Self::Message | Self::Snapshot => MESSAGE_VERSION,
-            Self::Session => SESSION_VERSION,
-        }
-    }
 }

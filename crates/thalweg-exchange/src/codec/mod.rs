@@ -51,9 +51,10 @@ mod snapshot;
 pub(crate) use self::command::kind;
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
+pub use self::frame::Family;
 pub use self::layout::{
-    FRAME_BYTES_MAX, Family, MESSAGE_VERSION, OUTCOME_VERSION, SESSION_VERSION,
-    SESSION_VERSION_MAX, VERSION,
+    FRAME_BYTES_MAX, MESSAGE_VERSION, OUTCOME_VERSION, SESSION_VERSION, SESSION_VERSION_MAX,
+    VERSION,
 };
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
 pub use self::outcome::{OutcomeHead, decode_outcome, encode_outcome, outcome_bytes};

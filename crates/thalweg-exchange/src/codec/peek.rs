@@ -1,8 +1,8 @@
 //! A look at the head of any frame, before the frame is decoded.
 
 use super::error::CodecError;
-use super::frame::Head;
-use super::layout::{Family, kind};
+use super::frame::{Family, Head};
+use super::layout::kind;
 use super::{command, message, outcome, report, session, snapshot};
 
 /// The decoded head of a frame.

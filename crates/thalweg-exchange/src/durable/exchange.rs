@@ -7,19 +7,17 @@ use std::time::{Duration, Instant};
 use thalweg::wait::Pace;
 use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storage};
 
-use super::admission::Admission;
-use super::committer::Committer;
+use super::committer::{Committer, Gate, pace};
 use super::error::{Failed, SnapshotFailed};
 use super::faults::Faults;
-use super::gate::{Gate, pace};
-use super::in_flight::InFlight;
+use super::in_flight::{Admission, InFlight};
 use super::options::{Options, SyncMode};
-use super::published::{Published, Reported};
+use super::published::Published;
 use super::replication::leading::Replication;
 use super::snapshots::{SnapshotMade, SnapshotStats, Snapshots};
 use super::stage_times::StageTimes;
 use super::stats::{JournalStats, Meters, Stats};
-use super::tables::Reports;
+use super::tables::{ReportFrame, Reports};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::State;
@@ -32,6 +30,9 @@ const LAG_MAX: u64 = 1 << 20;
 
 /// How often an owner that is idle flushes at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(5);
+
+/// Reports for which there is room from one call to the next.
+const REPORTS_ROOM: usize = 4096;
 
 /// The results of an exchange that was closed.
 #[derive(Debug)]
@@ -123,6 +124,24 @@ impl Owner {
             lag: 0,
             lag_max: LAG_MAX,
         }
+    }
+}
+
+/// Reports of the commands that are being published.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    pub(super) reports: Vec<ReportFrame>,
+    /// Holds the number of reports of each command.
+    pub(super) counts: Vec<usize>,
+}
+
+impl Reported {
+    /// Room for more reports than most need is given back: few users could else make it that of the
+    /// longest sweep.
+    pub(super) fn clear(&mut self) {
+        self.counts.clear();
+        self.reports.clear();
+        self.reports.shrink_to(REPORTS_ROOM);
     }
 }
 
@@ -374,5 +393,31 @@ impl<S: Storage> Drop for Exchange<S> {
     fn drop(&mut self) {
         // The thread that commits may wait for room.
         self.gate.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::REPORT_BYTES;
+    use crate::ids::UserId;
+    use crate::session::ReportNumber;
+
+    #[test]
+    fn room_for_the_reports_of_a_sweep_is_not_kept() {
+        let numbered = ReportFrame {
+            number: ReportNumber(1),
+            owner: UserId(7),
+            frame: [0; REPORT_BYTES],
+        };
+        let mut reported = Reported::default();
+        reported.reports.resize(100, numbered);
+        let before = reported.reports.capacity();
+        reported.clear();
+        assert_eq!(reported.reports.capacity(), before);
+        reported.reports.resize(100_000, numbered);
+        reported.clear();
+        assert!(reported.reports.is_empty());
+        assert!(reported.reports.capacity() <= 2 * REPORTS_ROOM);
     }
 }

@@ -1,33 +1,23 @@
-//! Commands and queries that were taken and are not published yet, in order.
+//! Commands and queries that were taken and are not published yet, in order; and which commands of
+//! sessions are new.
 //!
-//! A ring of slots that are used again, so that a command allocates nothing. While nothing is in
-//! flight it begins anew with its first slots, which stay in the cache where commands do not wait
-//! for the disk.
+//! [`InFlight`] is a ring of slots that are used again, so that a command allocates nothing. While
+//! nothing is in flight it begins anew with its first slots, which stay in the cache where commands
+//! do not wait for the disk. [`Admission`] knows the last sequence of each session, and how many of
+//! its commands are in flight.
 
+use super::options::SessionLimits;
+use super::record::Origin;
+use super::tables::{Note, SessionSlot, Sessions};
 use crate::command::Command;
+use crate::engine::index::Index;
 use crate::event::Events;
 use crate::result_code::ResultCode;
-use crate::service::{Answered, EVENTS_KEPT, Query, Stamps};
+use crate::service::{Answered, EVENTS_KEPT, Outcome, Query, Stamps};
+use crate::session::{Refusal, Role, SessionKey};
 
 /// An entry of an answer takes the memory of this number of events.
 const ENTRY_EVENTS: usize = 2;
-
-/// The session and the sequence of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Note {
-    /// The place of the session.
-    pub(super) session: u32,
-    /// The number that its session gave it.
-    pub(super) sequence: u64,
-}
-
-impl Note {
-    /// The note of a command that no session sent.
-    pub(super) const NONE: Self = Self {
-        session: u32::MAX,
-        sequence: 0,
-    };
-}
 
 /// A question, and its answer once it was executed.
 #[derive(Debug)]
@@ -42,7 +32,10 @@ pub(super) struct Slot {
     /// Its number; of a query, that of the next command.
     pub(super) number: u64,
     pub(super) command: Command,
-    pub(super) note: Note,
+    /// Its sender.
+    pub(super) origin: Origin,
+    /// The place of its session in the tables, if it has one.
+    pub(super) session: u32,
     pub(super) tag: u64,
     pub(super) due: u64,
     /// When it was taken, in ticks, if it is stamped; else 0.
@@ -65,12 +58,39 @@ impl Slot {
         }
     }
 
+    /// Returns its session and its sequence.
+    #[inline]
+    pub(super) const fn note(&self) -> Note {
+        match self.origin {
+            Origin::Engine => Note::NONE,
+            Origin::Session { sequence, .. } => Note {
+                session: self.session,
+                sequence: sequence.0,
+            },
+        }
+    }
+
+    /// Returns what came of its command.
+    #[inline]
+    pub(super) fn outcome(&self) -> Outcome<'_> {
+        Outcome {
+            sequence: self.number,
+            tag: self.tag,
+            due: self.sent(),
+            stamps: (self.stamps.begun > 0).then_some(self.stamps),
+            command: &self.command,
+            result: self.result,
+            events: &self.events,
+        }
+    }
+
     fn new(events: usize, levels: bool) -> Self {
         let events = Events::with_capacity(events);
         Self {
             number: 0,
             command: Command::Nop,
-            note: Note::NONE,
+            origin: Origin::Engine,
+            session: Note::NONE.session,
             tag: 0,
             due: 0,
             taken: 0,
@@ -95,7 +115,7 @@ impl Slot {
     }
 }
 
-/// See the [module](self).
+/// The ring of commands and queries in flight: see the [module](self).
 #[derive(Debug)]
 pub(super) struct InFlight {
     slots: Vec<Slot>,
@@ -241,8 +261,7 @@ impl InFlight {
     pub(super) fn find(&mut self, session: u32, sequence: u64) -> Option<&Slot> {
         let position = (self.published..self.taken).find(|position| {
             let slot = &self.slots[position & (self.capacity - 1)];
-            slot.question.is_none()
-                && (slot.note.session, slot.note.sequence) == (session, sequence)
+            slot.question.is_none() && slot.note() == Note { session, sequence }
         });
         position.map(|position| &*self.at(position))
     }
@@ -251,8 +270,160 @@ impl InFlight {
     pub(super) fn has_of(&self, session: u32) -> bool {
         (self.published..self.taken).any(|position| {
             let slot = &self.slots[position & (self.capacity - 1)];
-            slot.question.is_none() && slot.note.session == session
+            slot.question.is_none() && slot.note().session == session
         })
+    }
+}
+
+#[derive(Debug)]
+struct Admitted {
+    key: SessionKey,
+    /// The last sequence that was taken.
+    last: u64,
+    in_flight: u32,
+}
+
+/// Where a command belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Place {
+    /// In a session that has sent commands before.
+    Known(SessionSlot),
+    /// In a new one.
+    New,
+}
+
+/// How a command relates to those that its session has sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kind {
+    /// It has not been here before.
+    New(Place),
+    /// It was taken before, or one with a higher sequence.
+    Old(SessionSlot),
+}
+
+/// The sessions, as far as commands of theirs were taken.
+#[derive(Debug)]
+pub(super) struct Admission {
+    list: Vec<Admitted>,
+    index: Index<SessionKey>,
+    /// The session that sent a command last: most often it sends the next one.
+    last: Option<(SessionKey, SessionSlot)>,
+    limits: SessionLimits,
+}
+
+impl Admission {
+    pub(super) fn new(sessions: &Sessions, limits: SessionLimits) -> Self {
+        let mut admission = Self {
+            list: Vec::new(),
+            index: Index::default(),
+            last: None,
+            limits,
+        };
+        for session in sessions.list() {
+            admission.add(session.key, session.last_executed);
+        }
+        admission
+    }
+
+    fn add(&mut self, key: SessionKey, last: u64) -> SessionSlot {
+        let slot = self.list.len() as u32;
+        self.index.insert(key, slot);
+        self.list.push(Admitted {
+            key,
+            last,
+            in_flight: 0,
+        });
+        SessionSlot(slot)
+    }
+
+    pub(super) fn sessions(&self) -> usize {
+        self.list.len()
+    }
+
+    /// A command has its answer: its session may send one more.
+    #[inline]
+    pub(super) fn answer(&mut self, note: Note) {
+        if note != Note::NONE {
+            self.list[note.session as usize].in_flight -= 1;
+        }
+    }
+
+    /// Whether a command is new to its session, and may be taken as far as that goes.
+    #[inline]
+    pub(super) fn kind(&mut self, key: SessionKey, sequence: u64) -> Result<Kind, Refusal> {
+        let slot = match self.last {
+            Some((last, slot)) if last == key => slot,
+            _ => {
+                let Some(slot) = self.find(key) else {
+                    return self.may_open(key).map(|()| Kind::New(Place::New));
+                };
+                self.last = Some((key, slot));
+                slot
+            }
+        };
+        Ok(if sequence > self.list[slot.0 as usize].last {
+            Kind::New(Place::Known(slot))
+        } else {
+            Kind::Old(slot)
+        })
+    }
+
+    fn find(&self, key: SessionKey) -> Option<SessionSlot> {
+        let key_of = |slot: u32| self.list[slot as usize].key;
+        self.index.find(key, key_of).map(SessionSlot)
+    }
+
+    fn may_open(&self, key: SessionKey) -> Result<(), Refusal> {
+        let SessionLimits {
+            sessions_per_user,
+            sessions_max,
+            ..
+        } = self.limits;
+        if key.role == Role::Read {
+            return Err(Refusal::Role);
+        }
+        if key.number >= sessions_per_user {
+            let limit = sessions_per_user;
+            return Err(Refusal::Sessions { limit });
+        }
+        if self.list.len() >= sessions_max as usize {
+            let limit = sessions_max;
+            return Err(Refusal::Sessions { limit });
+        }
+        Ok(())
+    }
+
+    /// Whether a session has as many commands in flight as it may. One of the program itself, whose
+    /// holder is below 0, has no limit: it asks for no answer a second time.
+    #[inline]
+    pub(super) fn is_full(&self, place: Place) -> bool {
+        match place {
+            Place::Known(slot) => {
+                let session = &self.list[slot.0 as usize];
+                session.in_flight >= self.limits.answers_kept && session.key.holder >= 0
+            }
+            Place::New => false,
+        }
+    }
+
+    /// The refusal of a command that would be one too many.
+    pub(super) const fn too_many(&self) -> Refusal {
+        Refusal::InFlight {
+            limit: self.limits.answers_kept,
+        }
+    }
+
+    /// Counts a command of a session that is on its way.
+    #[inline]
+    pub(super) fn take(&mut self, slot: SessionSlot, sequence: u64) {
+        let admitted = &mut self.list[slot.0 as usize];
+        admitted.last = sequence;
+        admitted.in_flight += 1;
+    }
+
+    /// Opens a new session. Returns its slot, the same as in the tables.
+    pub(super) fn open(&mut self, key: SessionKey) -> SessionSlot {
+        self.add(key, 0)
     }
 }
 

@@ -47,24 +47,19 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod admission;
 mod committer;
 mod error;
 mod exchange;
 mod faults;
-mod gate;
 mod history;
 mod in_flight;
 mod opening;
 mod options;
 mod published;
-mod publishing;
 mod record;
 mod replay;
 mod replicating;
 pub mod replication;
-mod reports;
-mod sessions;
 #[cfg(test)]
 mod simulation;
 mod snapshots;
@@ -91,12 +86,10 @@ pub use self::options::{
 pub use self::published::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
 pub use self::replay::Recorded;
-pub use self::reports::Resumed;
-pub use self::sessions::{FirstAnswer, SessionState};
 pub use self::snapshots::{
     ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFlaw, SnapshotHeader, SnapshotMade,
     SnapshotStats,
 };
 pub use self::stats::{JournalStats, Stats};
 pub use self::submission::{Admitted, Submission};
-pub use self::tables::{ReportFrame, Reports};
+pub use self::tables::{FirstAnswer, ReportFrame, Reports, Resumed, SessionState};

@@ -6,9 +6,6 @@ use super::tables::ReportFrame;
 use crate::engine::state::State;
 use crate::service::{Answered, Outcome};
 
-/// Reports for which there is room from one call to the next.
-const REPORTS_ROOM: usize = 4096;
-
 /// A command that was executed and is durable.
 #[derive(Clone, Copy, Debug)]
 pub struct Executed<'e> {
@@ -58,50 +55,4 @@ pub enum Published<'p> {
     ChunkEnd,
     /// The exchange has stopped; nothing comes after this.
     Failed(&'p Failed),
-}
-
-/// Reports and senders of the commands that are being published.
-#[derive(Debug, Default)]
-pub(super) struct Reported {
-    pub(super) reports: Vec<ReportFrame>,
-    /// Holds the number of reports of each command.
-    pub(super) counts: Vec<usize>,
-    pub(super) origins: Vec<Origin>,
-}
-
-impl Reported {
-    /// Room for more reports than most need is given back: few users could else make it that of the
-    /// longest sweep.
-    pub(super) fn clear(&mut self) {
-        self.counts.clear();
-        self.origins.clear();
-        self.reports.clear();
-        self.reports.shrink_to(REPORTS_ROOM);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::codec::REPORT_BYTES;
-    use crate::ids::UserId;
-    use crate::session::ReportNumber;
-
-    #[test]
-    fn room_for_the_reports_of_a_sweep_is_not_kept() {
-        let numbered = ReportFrame {
-            number: ReportNumber(1),
-            owner: UserId(7),
-            frame: [0; REPORT_BYTES],
-        };
-        let mut reported = Reported::default();
-        reported.reports.resize(100, numbered);
-        let before = reported.reports.capacity();
-        reported.clear();
-        assert_eq!(reported.reports.capacity(), before);
-        reported.reports.resize(100_000, numbered);
-        reported.clear();
-        assert!(reported.reports.is_empty());
-        assert!(reported.reports.capacity() <= 2 * REPORTS_ROOM);
-    }
 }

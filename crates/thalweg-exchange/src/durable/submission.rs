@@ -1,5 +1,5 @@
-//! How commands come into a durable exchange: known ones are answered, new ones go into the journal
-//! and are executed.
+//! The way of commands through a durable exchange: known ones are answered, new ones go into the
+//! journal and are executed, and once they are durable their answers and reports are published.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -8,14 +8,16 @@ use std::time::Instant;
 use thalweg_journal::{Error as JournalError, Lsn, Storage};
 use thalweg_measure::clock::Clock;
 
-use super::admission::{Kind, Place};
+use super::committer::Gate;
 use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
-use super::in_flight::{Note, Question};
+use super::faults::Seeded;
+use super::in_flight::{Kind, Place, Question};
+use super::published::{Executed, Published};
 use super::record::{Origin, encode, encode_note, record_bytes};
 use super::replication::batch::RECORD_BYTES_MAX;
 use super::replication::leading::Replication;
-use super::sessions::{FirstAnswer, SessionSlot};
+use super::tables::{FirstAnswer, Note, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
 use crate::digest::check;
@@ -25,6 +27,8 @@ use crate::session::{ClientSequence, Refusal, SessionKey};
 
 /// Commands that are executed together.
 const ROUND: usize = 64;
+/// Commands that are published together at most: their reports are kept until all are noted.
+const TOGETHER: usize = 256;
 /// Commands after which an owner who is never idle looks whether a snapshot is due by time.
 const LOOK_EVERY: u64 = 4096;
 
@@ -184,7 +188,7 @@ impl<S: Storage> Exchange<S> {
         let number = self.owner.number;
         let slot = self.in_flight.take();
         slot.command = Command::Nop;
-        (slot.number, slot.tag, slot.note, slot.taken) = (number, tag, Note::NONE, 0);
+        (slot.number, slot.tag, slot.taken) = (number, tag, 0);
         slot.question = Some(Box::new(Question {
             query,
             answered: None,
@@ -230,16 +234,13 @@ impl<S: Storage> Exchange<S> {
         self.append(origin, command)?;
         let number = self.owner.number;
         self.owner.number += 1;
-        let note = place.map_or(Note::NONE, |(place, key, sequence)| {
+        let session = place.map_or(Note::NONE.session, |(place, key, sequence)| {
             let slot = match place {
                 Place::Known(slot) => slot,
                 Place::New => self.open_session(key),
             };
             self.admission.take(slot, sequence);
-            Note {
-                session: slot.0,
-                sequence,
-            }
+            slot.0
         });
         let taken = match self.stamping.is_due() {
             true => Clock::global().ticks(),
@@ -247,7 +248,8 @@ impl<S: Storage> Exchange<S> {
         };
         let slot = self.in_flight.take();
         slot.command.clone_from(command);
-        (slot.number, slot.tag, slot.note) = (number, tag, note);
+        (slot.number, slot.tag) = (number, tag);
+        (slot.origin, slot.session) = (origin, session);
         (slot.due, slot.taken) = (due, taken);
         Ok(Admitted::New { number })
     }
@@ -404,6 +406,105 @@ impl<S: Storage> Exchange<S> {
                 return Err(Refusal::Resources.into());
             }
             self.wait_until(|gate| gate.lack().is_some());
+        }
+    }
+
+    /// Makes durable what was executed, or has that begun, and publishes what is.
+    pub(super) fn publish(&mut self) -> Result<(), Failed> {
+        let durable = match self.faults.has(Seeded::PublishUnsynced) {
+            true => u64::MAX,
+            false => self.releasable(),
+        };
+        if let Some(failed) = self.gate.failed()
+            && !self.faults.has(Seeded::PublishFailed)
+        {
+            let failed = failed.clone();
+            if !std::mem::replace(&mut self.owner.is_failure_published, true) {
+                self.leave_log();
+                (self.publish)(Published::Failed(&failed));
+            }
+            return Err(failed);
+        }
+        // Read before anything is published: a client that has its answer may send the next command
+        // at once.
+        let durable = match self.faults.has(Seeded::PublishFailed) {
+            true => u64::MAX,
+            false => durable,
+        };
+        self.hand_over();
+        loop {
+            let count = self.in_flight.publishable(durable).min(TOGETHER);
+            if count == 0 {
+                return Ok(());
+            }
+            self.publish_next(count);
+        }
+    }
+
+    fn publish_next(&mut self, count: usize) {
+        let guard = StopIfPanicked(Arc::clone(&self.gate));
+        self.note_next(count);
+        let clock = Clock::global();
+        let mut reports = &self.reported.reports[..];
+        for at in 0..count {
+            let slot = self.in_flight.next(at);
+            if let Some(question) = &mut slot.question {
+                if let Some(answered) = question.answered.take() {
+                    let tag = slot.tag;
+                    (self.publish)(Published::Answer { tag, answered });
+                }
+                continue;
+            }
+            let (own, others) = reports.split_at(self.reported.counts[at]);
+            reports = others;
+            let is_stamped = slot.stamps.begun > 0;
+            if is_stamped {
+                slot.stamps.journaled = clock.ticks();
+            }
+            (self.publish)(Published::Outcome(Executed {
+                outcome: slot.outcome(),
+                origin: slot.origin,
+                reports: own,
+            }));
+            if is_stamped {
+                self.stage_times.record(slot, clock.ticks());
+            }
+        }
+        (self.publish)(Published::ChunkEnd);
+        drop(guard);
+        self.in_flight.free(count);
+        self.reported.clear();
+    }
+
+    /// Notes the next commands in the digest and the tables.
+    fn note_next(&mut self, count: usize) {
+        let mut tables = self.reports.lock();
+        let reported = &mut self.reported;
+        for at in 0..count {
+            let slot = self.in_flight.next(at);
+            let before = reported.reports.len();
+            if slot.question.is_some() {
+                reported.counts.push(0);
+                continue;
+            }
+            let note = slot.note();
+            let check = (self.digest).fold_and_check(&slot.command, slot.result, &slot.events);
+            let noted = (note, check);
+            tables.note(&slot.outcome(), noted, Some(&mut reported.reports));
+            reported.counts.push(reported.reports.len() - before);
+            self.admission.answer(note);
+        }
+        tables.noted = self.digest;
+    }
+}
+
+/// Stops the exchange where the closure has panicked: it has missed something.
+struct StopIfPanicked(Arc<Gate>);
+
+impl Drop for StopIfPanicked {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(Failed::Panicked);
         }
     }
 }

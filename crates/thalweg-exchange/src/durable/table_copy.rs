@@ -18,9 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::options::SessionLimits;
-use super::reports::{Frame, UserReports};
-use super::sessions::{Answer, Session};
-use super::tables::{Reports, Tables};
+use super::tables::{Answer, Frame, Reports, Session, Tables, UserReports};
 
 /// Bytes from which on a slice ends, after a whole list. A list of 1,024 reports is 82 KB, and
 /// takes 15 µs, in memory that is new 80 µs.

@@ -6,9 +6,9 @@ use thalweg_exchange::service::{EVENTS_IN_FLIGHT, EVENTS_KEPT};
 
 use super::*;
 use crate::conditions::relay;
+use crate::exchange_thread::delivering::Delivery;
 use crate::feed::{CHUNK_BYTES, INLET_BYTES_MAX};
 use crate::logs::LINES_MAX;
-use crate::publisher::Delivery;
 
 /// Section and name of every option.
 fn names(value: &serde_json::Value) -> Vec<String> {

@@ -10,6 +10,7 @@ use thalweg_exchange::durable::{Options, SimDisk, Wake};
 use thalweg_exchange::market::{Channels, Epoch};
 use thalweg_exchange::session::SessionKey;
 
+use super::delivering::Delivery;
 use super::*;
 use crate::config::Config;
 use crate::driver::tests::{driver, driver_of};
@@ -17,7 +18,6 @@ use crate::drop_copy::tests::{behind, books};
 use crate::feed::Feed;
 use crate::metrics::Metrics;
 use crate::output::Output;
-use crate::publisher::Delivery;
 use crate::replication::tests::OneLog;
 use crate::scheduler::HolderId;
 use crate::session::MarketWaits;

@@ -36,7 +36,6 @@
 mod account;
 mod answer;
 mod close_reason;
-mod command;
 mod frames;
 mod opening;
 mod query;
@@ -49,7 +48,6 @@ pub use self::answer::{
     answer_frame, numbered_report,
 };
 pub use self::close_reason::{BYE_TEXT_BYTES_MAX, Bye, CloseReason};
-pub use self::command::{AdminCommand, NotForRole, TradeCommand};
 pub(super) use self::frames::check;
 pub use self::frames::{
     ClientFrame, ServerFrame, client_frame_bytes, decode_client_frame, decode_server_frame,
@@ -57,5 +55,8 @@ pub use self::frames::{
 };
 pub use self::opening::{HELLO_BYTES_MAX, Hello, KEY_BYTES_MAX, KeyBytes, Welcome};
 pub use self::query::{QueryAnswer, QueryFrame, QueryResult, SessionQuery};
-pub use self::submit::{SUBMIT_HEAD_BYTES, Submit, SubmitFrameError, encode_submit, submit_bytes};
+pub use self::submit::{
+    AdminCommand, NotForRole, SUBMIT_HEAD_BYTES, Submit, SubmitFrameError, TradeCommand,
+    encode_submit, submit_bytes,
+};
 pub use self::symbols::{SYMBOLS_MAX, Symbols};

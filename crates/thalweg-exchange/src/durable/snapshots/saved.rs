@@ -2,8 +2,7 @@
 
 use super::flaw::SnapshotFlaw;
 use crate::codec::{REPORT_BYTES, decode_report};
-use crate::durable::reports::{ReportTable, UserReports};
-use crate::durable::sessions::{Answer, Session, Sessions};
+use crate::durable::tables::{Answer, ReportTable, Session, Sessions, UserReports};
 use crate::ids::UserId;
 use crate::result_code::ResultCode;
 use crate::session::{Role, SessionKey};

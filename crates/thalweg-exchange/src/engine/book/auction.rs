@@ -137,14 +137,6 @@ impl Walk {
 }
 
 impl Book {
-    /// Returns true while orders are collected; see
-    /// [`Command::StartAuction`](crate::Command::StartAuction).
-    #[must_use]
-    #[inline]
-    pub fn is_auction(&self) -> bool {
-        self.cold.as_ref().is_some_and(|cold| cold.is_auction)
-    }
-
     #[cold]
     pub(crate) fn start_auction(&mut self) {
         self.cold_mut().is_auction = true;

@@ -523,6 +523,31 @@ impl ColdState {
 }
 
 impl Book {
+    /// Returns true while orders are collected; see
+    /// [`Command::StartAuction`](crate::Command::StartAuction).
+    #[must_use]
+    #[inline]
+    pub fn is_auction(&self) -> bool {
+        self.cold.as_ref().is_some_and(|cold| cold.is_auction)
+    }
+
+    /// Executes the stop orders that the trades from the event `first` on reach, and those that
+    /// theirs reach, until there are as many events as one command may have: the others are left
+    /// over. So are all, while some are left over by an earlier command. The end of a command that
+    /// may trade: gives up what is kept beside the book if there is nothing in it. Returns whether
+    /// some may be left over.
+    #[inline(always)]
+    pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
+        self.cold.is_some() && self.run_stops_cold(first, rules, events)
+    }
+
+    /// Returns whether stop orders are left over.
+    #[inline(always)]
+    pub(crate) fn has_left_over(&self) -> bool {
+        let cold = self.cold.as_ref();
+        cold.is_some_and(|cold| cold.stops.left_over.is_some())
+    }
+
     fn cold_mut(&mut self) -> &mut ColdState {
         self.cold.get_or_insert_default()
     }

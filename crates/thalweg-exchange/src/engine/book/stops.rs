@@ -127,7 +127,7 @@ pub(super) struct Stops {
     reached_by: VecDeque<i64>,
     /// The lowest and the highest price by which orders were reached that are left over: it has an
     /// effect while such an order waits.
-    left_over: Option<(i64, i64)>,
+    pub(super) left_over: Option<(i64, i64)>,
     len: usize,
 }
 
@@ -424,18 +424,14 @@ impl Book {
         }
     }
 
-    /// Executes the stop orders that the trades from the event `first` on reach, and those that
-    /// theirs reach, until there are as many events as one command may have: the others are left
-    /// over. So are all, while some are left over by an earlier command. The end of a command that
-    /// may trade: gives up what is kept beside the book if there is nothing in it. Returns whether
-    /// some may be left over.
-    #[inline(always)]
-    pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
-        self.cold.is_some() && self.run_stops_cold(first, rules, events)
-    }
-
+    /// Does as [`run_stops`](Self::run_stops) says, where something is kept beside the book.
     #[inline(never)]
-    fn run_stops_cold(&mut self, first: usize, rules: &Rules, events: &mut Events) -> bool {
+    pub(super) fn run_stops_cold(
+        &mut self,
+        first: usize,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> bool {
         if let Some((stops, keys)) = self.stops_mut()
             && !stops.is_empty()
             && stops.note_trades(keys.nodes, &events[first..])
@@ -479,13 +475,6 @@ impl Book {
             stops.reached_by.extend([low, high]);
             self.run_stops(events.len(), rules, events);
         }
-    }
-
-    /// Returns whether stop orders are left over.
-    #[inline(always)]
-    pub(crate) fn has_left_over(&self) -> bool {
-        let cold = self.cold.as_ref();
-        cold.is_some_and(|cold| cold.stops.left_over.is_some())
     }
 
     /// Returns the lowest and the highest price by which stop orders were reached that are left

@@ -615,13 +615,10 @@ impl Risk {
     #[inline(never)]
     pub(crate) fn settle_crossed(
         &mut self,
-        command: &Command,
+        (place, command): (&Place, &Command),
         (result, events): (ResultCode, &Events),
         booked: &Booked,
     ) {
-        let Command::Place(place) = command else {
-            return;
-        };
         if booked.trades == 0 {
             self.settle_place(place, command, result, events);
         } else {
