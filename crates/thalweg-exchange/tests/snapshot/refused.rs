@@ -6,7 +6,7 @@ use thalweg_exchange::{
     SymbolId, SymbolSpec, UserId, apply,
 };
 
-use crate::snapshot::bazaar::state;
+use crate::snapshot::example::state;
 use crate::snapshot::faults::rows;
 use crate::snapshot::twins::bytes;
 
