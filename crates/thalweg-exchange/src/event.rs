@@ -29,7 +29,7 @@ pub enum Event {
         /// Lots that are left of it, hidden ones included.
         maker_left: i64,
         /// True if the maker is filled and gone. An iceberg order with hidden lots left is not; a
-        /// `Refilled` event follows when they are shown.
+        /// `Refilled` event follows when they are displayed.
         maker_completed: bool,
         /// True for the trade that fills the taker completely.
         taker_completed: bool,
@@ -523,7 +523,7 @@ pub struct LevelChange {
     pub side: Action,
     /// The price.
     pub price: i64,
-    /// Lots that are shown at this price; 0 where the level is gone.
+    /// Lots that are displayed at this price; 0 where the level is gone.
     pub volume: i64,
     /// Orders that they belong to; 0 where the level is gone.
     pub orders: u64,

@@ -65,7 +65,7 @@ codes! {
     RiskStopOrderType = -2112, "RISK_STOP_ORDER_TYPE";
     /// Own code: only a GTC order can be an iceberg order.
     RiskIcebergOrderType = -2113, "RISK_ICEBERG_ORDER_TYPE";
-    /// Own code: an iceberg order must show at least a lot, and a thousandth of its size.
+    /// Own code: an iceberg order must display at least a lot, and a thousandth of its size.
     RiskIcebergDisplay = -2114, "RISK_ICEBERG_DISPLAY";
     /// Own code: only a GTC order, or a stop order while it waits, can be good till a time.
     RiskGoodTillOrderType = -2115, "RISK_GOOD_TILL_ORDER_TYPE";

@@ -11,6 +11,7 @@ mod digest;
 mod durable;
 mod futures;
 mod fuzz;
+mod golden_run;
 mod limits;
 mod market;
 mod money;

@@ -26,9 +26,9 @@
 //!
 //! | term | elements of a channel | messages for an inbox of a bus |
 //! |---|---|---|
-//! | refused | returned: the channel was full | lost: at the limit of their priority (*) |
-//! | timed out | (refused) | lost: no room came in time |
-//! | dropped | lost by a policy: the newest, or the oldest | |
+//! | refused | returned, as the channel was full | lost: at the limit of their priority (*) |
+//! | timed out | counted as refused | lost: no slot was free in time |
+//! | dropped | lost by `DropNewest` or `DropOldest` | |
 //! | evicted | | lost: replaced by a newer message |
 //! | lost | dropped | refused, timed out or evicted |
 //! | discarded | no receiver took them: the last one was dropped | admitted and not taken (**) |
@@ -61,7 +61,7 @@ pub mod export;
 pub mod metrics;
 #[cfg(feature = "stats")]
 pub mod pipeline;
-#[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate
+#[allow(unsafe_code)] // the only module of this crate with unsafe code
 pub mod ring;
 #[cfg(feature = "std")]
 pub mod state;

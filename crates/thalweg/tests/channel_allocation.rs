@@ -108,7 +108,7 @@ fn no_form_allocates_under_any_policy() {
         Overflow::DropNewest,
         Overflow::DropOldest,
     ] {
-        for mode in [Mode::Balanced, Mode::LowPower] {
+        for &mode in Mode::ALL {
             let options = || Builder::new(ROOM).overflow(overflow).mode(mode);
             check("spsc", options().spsc().unwrap());
             check("mpsc", options().mpsc().unwrap());

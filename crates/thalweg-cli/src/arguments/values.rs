@@ -36,7 +36,7 @@ impl Place {
     }
 }
 
-/// A dialect of the exchange.
+/// A set of rules of the exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RulesSetting {
     /// exchange-core 0.5 rules with its known defects fixed, and more (docs/exchange-rules.md)

@@ -308,13 +308,13 @@ pub struct ConditionalOrder {
     /// resting or waiting order of its symbol (and owner, where ids are per user) may have its id:
     /// else it is rejected.
     pub trigger: Option<i64>,
-    /// Iceberg: at most this many lots are displayed at a time; when they are filled, as many more
-    /// are displayed at the end of the queue. GTC only; at least 1, and display × 1,000 ≥ size. The
-    /// rules are in `docs/exchange-rules.md`.
+    /// Iceberg: at most this many lots are displayed at a time. When they are filled, the order
+    /// goes to the end of its queue and displays as many of its hidden lots. GTC only; at least 1,
+    /// and display × 1,000 ≥ size. The rules are in `docs/exchange-rules.md`.
     pub display: Option<i64>,
-    /// Good till time: cancelled by the first [`Command::Clock`](crate::Command::Clock) at or after
-    /// this time, in the unit of those commands. GTC only, or while a stop order waits. Refused if
-    /// it is not after the last clock.
+    /// Good till time: the first [`Command::Clock`](crate::Command::Clock) at or after this time,
+    /// in the unit of those commands, removes the order. It is for GTC orders, and for any stop
+    /// order while that waits. Refused if it is not after the last clock.
     pub good_till: Option<i64>,
 }
 

@@ -187,8 +187,8 @@ fn decode_level(
     let mut volume = 0_i64;
     for _ in 0..count {
         let at = fields.at();
-        let shown = orders::decode(fields, (side, price), owned)?;
-        let sum = volume.checked_add(shown);
+        let displayed = orders::decode(fields, (side, price), owned)?;
+        let sum = volume.checked_add(displayed);
         let why = "its level has more lots than 64 bits";
         forbid(sum.is_none(), at, "an order", why)?;
         volume = sum.unwrap_or(volume);

@@ -1,7 +1,7 @@
 //! The *state snapshot*: the whole state of an exchange as bytes, and from bytes again.
 //!
 //! It serves processes that begin where another left off: recovery, a replica, a comparison of two.
-//! (The snapshots of [`codec`](crate::codec) are market data: what is shown of one book.)
+//! (The snapshots of [`codec`](crate::codec) are market data: what is displayed of one book.)
 //! `docs/snapshot-format.md` has the tables.
 //!
 //! *Canonical.* Little-endian, everything in one order: currencies, symbols and users by id, levels

@@ -133,13 +133,13 @@ impl SymbolConditions {
         display: i64,
         [left, filled, hidden]: [i64; 3],
     ) -> Result<(), SnapshotError> {
-        at_least("lots shown at a time", at, display, 1)?;
+        at_least("lots displayed at a time", at, display, 1)?;
         if self.is_pair && self.has_inverted {
             return Ok(());
         }
-        within("what is left to show", at, left, 1, display)?;
+        within("displayed lots", at, left, 1, display)?;
         let size = left.saturating_add(filled).saturating_add(hidden);
-        let why = "it shows less than a thousandth";
+        let why = "it displays less than a thousandth";
         forbid(
             !display_is_large_enough(display, size),
             at,
@@ -248,13 +248,13 @@ impl Owned<'_> {
 }
 
 pub(super) fn encode(order: &RestingOrder, turns: &Turns, out: &mut Writer<'_>) {
-    let shown = order.size - order.filled - order.hidden;
+    let displayed = order.size - order.filled - order.hidden;
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     out.put(&OrderForm {
         uid: order.uid.bytes(),
         order_id: order.order_id.bytes(),
         reserve_price: order.reserve_price.bytes(),
-        left: shown.bytes(),
+        left: displayed.bytes(),
         filled: written(Field::Filled, order.filled).bytes(),
         flags: written(Field::Flags, order.flags).code(),
         bits: bit(order.hidden > 0, HIDES) | bit(order.good_till.is_some(), EXPIRES),
@@ -263,7 +263,7 @@ pub(super) fn encode(order: &RestingOrder, turns: &Turns, out: &mut Writer<'_>) 
         out.put(&HiddenForm {
             hidden: order.hidden.bytes(),
             display: written(Field::Display, order.display)
-                .unwrap_or(shown)
+                .unwrap_or(displayed)
                 .bytes(),
         });
     }
@@ -276,7 +276,7 @@ pub(super) fn encode(order: &RestingOrder, turns: &Turns, out: &mut Writer<'_>) 
     }
 }
 
-/// Puts an order into the book; gives the lots that it shows.
+/// Puts an order into the book; returns the lots that it displays.
 pub(super) fn decode(
     fields: &mut Reader<'_>,
     (side, price): (Action, i64),

@@ -109,7 +109,7 @@ fn decode_one(
     within(what, at + 2, bits, 0, BID | HIDES | EXPIRES)?;
     let mut display = None;
     if bits & HIDES != 0 {
-        display = Some(fields.get::<I64>("lots shown at a time")?.get());
+        display = Some(fields.get::<I64>("lots displayed at a time")?.get());
     }
     let (good_till, turn) = owned.expiry(bits & EXPIRES != 0, fields)?;
     let place = Place {
@@ -159,8 +159,8 @@ fn check(
     forbid(place.flags.is_post_only() && !is_limit, at, what, why)?;
     if let Some(display) = order.display {
         forbid(!is_limit, at, "an iceberg order", why)?;
-        at_least("lots shown at a time", at + 51, display, 1)?;
-        let why = "it shows less than a thousandth";
+        at_least("lots displayed at a time", at + 51, display, 1)?;
+        let why = "it displays less than a thousandth";
         forbid(
             !display_is_large_enough(display, place.size),
             at,

@@ -8,7 +8,7 @@ use thalweg_exchange::{
 };
 use thalweg_testkit::Random;
 
-use crate::accounts::clerk::{Clerk, Key};
+use crate::accounts::auditor::{Auditor, Key};
 use crate::accounts::orders::Order;
 
 const USERS: i64 = 5;
@@ -126,7 +126,7 @@ impl Flow {
     }
 
     /// The next command.
-    pub(crate) fn next(&mut self, clerk: &Clerk) -> Command {
+    pub(crate) fn next(&mut self, auditor: &Auditor) -> Command {
         self.at += 1;
         match self.at {
             1 => {
@@ -143,7 +143,7 @@ impl Flow {
             _ => match self.below(200) {
                 0..70 => Command::Place(self.place(10)),
                 70..100 => self.conditional(),
-                100..150 => self.of_an_order(clerk),
+                100..150 => self.of_an_order(auditor),
                 150..163 => self.payment(),
                 _ => self.of_the_market(),
             },
@@ -196,9 +196,9 @@ impl Flow {
     }
 
     /// Mostly of one that is there.
-    fn of_an_order(&mut self, clerk: &Clerk) -> Command {
-        let nth = self.below(clerk.orders.len() as i64 + 1) as usize;
-        let (uid, symbol, order_id, order) = match clerk.orders.iter().nth(nth) {
+    fn of_an_order(&mut self, auditor: &Auditor) -> Command {
+        let nth = self.below(auditor.orders.len() as i64 + 1) as usize;
+        let (uid, symbol, order_id, order) = match auditor.orders.iter().nth(nth) {
             Some((&(uid, symbol, id), &order)) => (uid, symbol, id, order),
             None => {
                 let place = self.place(10);

@@ -2,7 +2,7 @@
 //! in pairs and futures, with fees of all kinds, auctions, halts, bands, stops, icebergs,
 //! amendments, symbols that go and come back, and users who do.
 
-pub(crate) mod clerk;
+pub(crate) mod auditor;
 pub(crate) mod flow;
 pub(crate) mod orders;
 
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
-use clerk::{Clerk, Fault};
+use auditor::{Auditor, Fault};
 use flow::Flow;
 
 const COMMANDS: usize = 600;
@@ -29,17 +29,17 @@ fn seeds() -> std::ops::Range<u64> {
 
 /// The commands of one run, whether each was refused by the risk check, and how it ended; or what
 /// was wrong.
-fn run(seed: u64, clerk: &mut Clerk) -> Result<(Vec<(Command, bool)>, State), String> {
+fn run(seed: u64, auditor: &mut Auditor) -> Result<(Vec<(Command, bool)>, State), String> {
     let mut flow = Flow::new(seed);
     let (mut state, mut events) = (State::default(), Events::new());
     let mut done = Vec::new();
     for at in 0..COMMANDS {
-        let command = flow.next(clerk);
-        let can_pay = clerk.can_pay(&command);
+        let command = flow.next(auditor);
+        let can_pay = auditor.can_pay(&command);
         let result = apply(&mut state, &command, &mut events);
-        let checked = clerk
+        let checked = auditor
             .note((at as u64, &command), result, &events)
-            .and_then(|()| clerk.agrees(&state))
+            .and_then(|()| auditor.agrees(&state))
             .and_then(|()| match orders::may_end(can_pay, result) {
                 true => Ok(()),
                 false => Err(format!("can be paid for: {can_pay:?}")),
@@ -60,11 +60,11 @@ fn is_of_matching(result: ResultCode) -> bool {
 fn everybody_has_what_the_reports_say() {
     let mut seen = BTreeMap::<String, usize>::new();
     for seed in seeds() {
-        let mut clerk = Clerk::default();
-        if let Err(why) = run(seed, &mut clerk) {
+        let mut auditor = Auditor::default();
+        if let Err(why) = run(seed, &mut auditor) {
             panic!("{why}");
         }
-        for (word, count) in clerk.seen {
+        for (word, count) in auditor.seen {
             *seen.entry(word).or_default() += count;
         }
     }
@@ -84,7 +84,7 @@ fn everybody_has_what_the_reports_say() {
 #[test]
 fn what_the_risk_check_refuses_makes_no_difference() {
     for seed in seeds() {
-        let (done, state) = run(seed, &mut Clerk::default()).expect("as before");
+        let (done, state) = run(seed, &mut Auditor::default()).expect("as before");
         let (mut other, mut events) = (State::default(), Events::new());
         for (command, _) in done.iter().filter(|(_, is_nothing)| !is_nothing) {
             apply(&mut other, command, &mut events);
@@ -97,9 +97,9 @@ fn what_the_risk_check_refuses_makes_no_difference() {
 fn a_clerk_who_errs_is_noticed() {
     for fault in [Fault::OneBill, Fault::NoAuction, Fault::AllLots] {
         let is_noticed = seeds().any(|seed| {
-            let mut clerk = Clerk::default();
-            clerk.fault = fault;
-            run(seed, &mut clerk).is_err()
+            let mut auditor = Auditor::default();
+            auditor.fault = fault;
+            run(seed, &mut auditor).is_err()
         });
         assert!(is_noticed, "{fault:?}");
     }

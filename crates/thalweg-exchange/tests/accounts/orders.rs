@@ -7,7 +7,7 @@ use thalweg_exchange::{
     SymbolType,
 };
 
-use crate::accounts::clerk::{Bill, Clerk, Key, fee};
+use crate::accounts::auditor::{Auditor, Bill, Key, fee};
 
 /// An order that rests, waits or trades.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +92,7 @@ pub(crate) fn agree(
         .ok_or_else(|| format!("{found} orders are there, {reported} were reported"))
 }
 
-impl Clerk {
+impl Auditor {
     /// Whether an order in a pair can be paid for, if that hangs on nothing but its owner's pairs.
     /// To be asked before it is placed.
     pub(crate) fn can_pay(&self, command: &Command) -> Option<bool> {

@@ -409,13 +409,13 @@ impl PlainBook {
         }
         let mut order = self.remove(self.key(uid, id));
         order.price = price;
-        let (shown, filled) = (displayed(&order), order.filled);
+        let (before, filled) = (displayed(&order), order.filled);
         self.take(&mut order, true, &mut |_, lots| lots, events);
         if order.filled != order.size {
             if self.fault != Some("a move replenishes nothing") {
                 replenish(&mut order);
             }
-            let more = displayed(&order) - (shown - (order.filled - filled));
+            let more = displayed(&order) - (before - (order.filled - filled));
             if more != 0 {
                 events.push(refilled(&order, more));
             }

@@ -32,9 +32,14 @@ pub(crate) fn check(bytes: &[u8], has_fault: bool) {
         Rules::REFERENCE
     };
     let is_plain = kind & 2 == 0;
+    let rules = Rules {
+        // The plain book does not bound what an order that meets icebergs does.
+        bound_work: rules.bound_work && !is_plain,
+        ..rules
+    };
     let mut commands = setup().to_vec();
     commands.extend(words.commands(is_plain));
-    commands.retain(|command| rules == Rules::default() || !makes_money(command));
+    commands.retain(|command| kind & 1 == 0 || !makes_money(command));
 
     let mut world = World::new(rules, is_plain);
     for command in &commands {

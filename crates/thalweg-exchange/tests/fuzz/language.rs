@@ -90,10 +90,14 @@ impl<'b> Words<'b> {
         }
     }
 
-    /// Returns a command that every exchange knows.
+    /// Returns a command that the plain book knows.
     fn plain(&mut self, op: u8) -> Command {
         match op {
-            0..12 => Command::Place(self.place(false)),
+            0..10 => Command::Place(self.place(false)),
+            10..12 => Command::PlaceConditional(Arc::new(ConditionalOrder {
+                display: Some(1 + i64::from(self.below(8))),
+                ..self.place(false).into()
+            })),
             12..15 => Command::cancel(self.uid(), self.symbol(), self.order()),
             15..20 => Command::move_to(self.uid(), self.symbol(), self.order(), self.number()),
             20..23 => Command::reduce(self.uid(), self.symbol(), self.order(), self.number()),
@@ -114,7 +118,7 @@ impl<'b> Words<'b> {
         }
     }
 
-    /// Returns a command that the plain book does not know.
+    /// Returns a command that the plain book need not know.
     fn special(&mut self, op: u8) -> Command {
         match op {
             0..4 => Command::Place(self.place(true)),

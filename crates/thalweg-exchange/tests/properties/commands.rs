@@ -11,7 +11,7 @@ use thalweg_exchange::{
 /// Which quirks of the reference a stream may meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mix {
-    /// None: both dialects must agree.
+    /// None: both sets of rules must agree.
     Plain,
     /// All that the plain exchange models.
     Quirks,
@@ -226,7 +226,8 @@ fn place(mix: Mix) -> impl Strategy<Value = Command> {
         )
 }
 
-/// The dialects differ in futures where a position is closed in part, so a plain stream has none.
+/// Both sets of rules differ in futures where a position is closed in part, so a plain stream has
+/// none.
 fn symbol(mix: Mix) -> impl Strategy<Value = SymbolId> {
     let futures = if mix == Mix::Quirks { 4 } else { 0 };
     prop_oneof![

@@ -8,15 +8,15 @@ use thalweg_exchange::{
 };
 use thalweg_testkit::counting::held;
 
-use crate::snapshot::bazaar::state;
+use crate::snapshot::example::state;
+use crate::snapshot::heavy_flow::HeavyFlow;
 use crate::snapshot::twins::bytes;
-use crate::snapshot::wide::Wide;
 
 fn large() -> Vec<u8> {
-    let mut wide = Wide::new(3);
+    let mut flow = HeavyFlow::new(3);
     let mut state = State::default();
     for _ in 0..1_500 {
-        apply(&mut state, &wide.next(), &mut Events::new());
+        apply(&mut state, &flow.next(), &mut Events::new());
     }
     bytes(&state)
 }
@@ -27,9 +27,9 @@ fn survives(bytes: &[u8]) {
         return;
     };
     assert!(crate::snapshot::twins::bytes(&state) == bytes);
-    let mut wide = Wide::new(bytes.len() as u64);
+    let mut flow = HeavyFlow::new(bytes.len() as u64);
     for _ in 0..100 {
-        apply(&mut state, &wide.next(), &mut Events::new());
+        apply(&mut state, &flow.next(), &mut Events::new());
     }
 }
 

@@ -13,14 +13,14 @@ use thalweg_exchange::{
 };
 use thalweg_testkit::shared;
 
+use crate::snapshot::heavy_flow::HeavyFlow;
 use crate::snapshot::twins::{Twins, reopened};
-use crate::snapshot::wide::Wide;
 
 #[test]
 fn large_books_go_on_in_and_after_long_auctions() {
     let [mut auctions, mut levels, mut waiting, mut expiring] = [0; 4];
     for seed in 0..6 {
-        let (mut wide, mut twins) = (Wide::new(seed), Twins::new(Rules::default()));
+        let (mut flow, mut twins) = (HeavyFlow::new(seed), Twins::new(Rules::default()));
         for at in 0..5_000 {
             if at % 211 == 0 {
                 let found = twins.reopen(at % 2 == 0);
@@ -32,7 +32,7 @@ fn large_books_go_on_in_and_after_long_auctions() {
                     expiring = expiring.max(book.expiries().count());
                 }
             }
-            let command = wide.next();
+            let command = flow.next();
             let done = twins.execute(&command);
             done.unwrap_or_else(|error| panic!("{seed}, {at}: {error}"));
         }

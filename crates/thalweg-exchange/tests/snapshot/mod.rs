@@ -1,7 +1,7 @@
 //! State snapshots: what is encoded, decoded and encoded again is the same, does the same, and has
 //! the same bytes however it came about.
 
-pub(crate) use crate::accounts::clerk;
+pub(crate) use crate::accounts::auditor;
 pub(crate) use crate::accounts::flow;
 pub(crate) use crate::codec::faults;
 pub(crate) use crate::money::totals;
@@ -9,7 +9,8 @@ pub(crate) use crate::operations::stream;
 pub(crate) use crate::properties::commands;
 pub(crate) use crate::properties::open_orders;
 
-mod bazaar;
+mod example;
+mod heavy_flow;
 mod hostile;
 mod long;
 mod old;
@@ -17,4 +18,3 @@ mod random;
 mod refused;
 mod twins;
 mod ways;
-mod wide;

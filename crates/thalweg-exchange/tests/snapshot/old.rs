@@ -6,7 +6,7 @@ use thalweg_exchange::snapshot::{decode_state, state_hash};
 use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, SymbolId, UserId, apply};
 use thalweg_hash::xxh64;
 
-use crate::snapshot::bazaar::{FUTURES, PAIR, limit, state};
+use crate::snapshot::example::{FUTURES, PAIR, limit, state};
 use crate::snapshot::twins::{bytes, reopened};
 
 /// Never to be changed: who has written such bytes will read them.

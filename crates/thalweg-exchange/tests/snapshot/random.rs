@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use thalweg_exchange::{Command, Rules};
 
-use crate::snapshot::clerk::Clerk;
+use crate::snapshot::auditor::Auditor;
 use crate::snapshot::commands::{Mix, extreme_command, rules, stream};
 use crate::snapshot::flow::Flow;
 use crate::snapshot::stream::market;
@@ -50,19 +50,19 @@ proptest! {
 #[test]
 fn long_runs_go_on_from_a_snapshot() {
     for seed in 0..60 {
-        let mut clerk = Clerk::default();
+        let mut auditor = Auditor::default();
         let mut flow = Flow::new(seed);
         let mut twins = Twins::new(Rules::default());
         for at in 0..600_u64 {
-            let command = flow.next(&clerk);
+            let command = flow.next(&auditor);
             if at % 7 == 0 {
                 let reopened = twins.reopen(at % 2 == 0);
                 reopened.unwrap_or_else(|error| panic!("{seed}, {at}: {error}"));
             }
             let result = twins.execute(&command);
             let result = result.unwrap_or_else(|error| panic!("{seed}, {at}: {error}"));
-            let noted = clerk.note((at, &command), result, twins.events());
-            noted.expect("the clerk of the accounts agrees");
+            let noted = auditor.note((at, &command), result, twins.events());
+            noted.expect("the auditor of the accounts agrees");
         }
         twins.end().expect("both end alike");
     }

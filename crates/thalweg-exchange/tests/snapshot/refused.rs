@@ -6,7 +6,7 @@ use thalweg_exchange::{
     SymbolId, SymbolSpec, UserId, apply,
 };
 
-use crate::snapshot::bazaar::state;
+use crate::snapshot::example::state;
 use crate::snapshot::faults::rows;
 use crate::snapshot::twins::bytes;
 
@@ -108,8 +108,8 @@ fn rules_of_orders_are_checked() {
          31,0 9223372036854775802,0 an order at byte 942: its hold has more than 64 bits
          7,4 8,4 money beyond what was paid in at byte 38 is 3, it may be from 0 to 0
          36,17 0,17 hidden lots at byte 1026 is 0, it may be from 1 to 9223372036854775807
-         36,17 36,16 what is left to show at byte 1026 is 17, it may be from 1 to 16
-         36,17 36000,17 an iceberg order at byte 1026: it shows less than a thousandth",
+         36,17 36,16 displayed lots at byte 1026 is 17, it may be from 1 to 16
+         36,17 36000,17 an iceberg order at byte 1026: it displays less than a thousandth",
     );
 }
 

@@ -10,9 +10,9 @@ use thalweg_exchange::{
 };
 
 use crate::snapshot::commands::{Mix, rules, stream};
+use crate::snapshot::heavy_flow::HeavyFlow;
 use crate::snapshot::stream::market;
 use crate::snapshot::twins::bytes;
-use crate::snapshot::wide::Wide;
 
 fn applied(mut state: State, commands: &[Command]) -> State {
     for command in commands {
@@ -68,8 +68,8 @@ proptest! {
 #[test]
 fn every_way_leads_to_the_same_bytes_of_large_books() {
     for seed in 0..3 {
-        let mut wide = Wide::new(seed);
-        let commands: Vec<Command> = (0..4_000).map(|_| wide.next()).collect();
+        let mut flow = HeavyFlow::new(seed);
+        let commands: Vec<Command> = (0..4_000).map(|_| flow.next()).collect();
         agree(Rules::default(), &commands);
     }
 }

@@ -116,7 +116,7 @@ fn an_order_that_is_moved_and_meets_too_many_is_removed() {
 }
 
 #[test]
-fn an_iceberg_order_counts_each_time_that_it_shows_lots() {
+fn an_iceberg_order_counts_each_time_that_it_displays_lots() {
     let mut world = World::with_money(Rules::default(), 1 << 40);
     for id in 0..3 {
         world.done(iceberg(ask(1, id, 100, 1_000), 1));
@@ -180,7 +180,7 @@ fn hidden_lots_count_for_an_order_that_must_be_filled_whole_only_where_it_needs_
     world.done(ask(1, 2, 100, 5_000));
     world.done(fok(5_001));
     assert_eq!(trades(&world), 2);
-    // One lot would be shown 113 times.
+    // One lot would be displayed 113 times.
     world.done(ask(1, 3, 100, 1));
     for size in [602, 115] {
         let code = world.apply(&fok(size));
@@ -350,7 +350,7 @@ fn an_order_that_must_be_filled_whole_is_filled_whole_by_icebergs_or_not_at_all(
             for id in 0..count {
                 world.apply(&with(iceberg(ask(1, id, 100, 2), 1)));
             }
-            // Each is met once, and shows its second lot then.
+            // Each is met once, and displays its second lot then.
             let is_budget = order_type == OrderType::FokBudget;
             let price = if is_budget { 100 * count } else { 100 };
             let result = world.apply(&of_type(bid(2, 1 << 40, price, count), order_type));

@@ -1,4 +1,4 @@
-//! Orders that show a part of their lots.
+//! Orders that display a part of their lots.
 
 use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{OrderFlags, OrderType, Place, RemovalReason, ResultCode, Rules, SelfTrade};
@@ -103,12 +103,12 @@ fn a_moved_one_shows_its_full_display_again() {
     assert_eq!(world.side(PAIR, Ask), [(100, 1, 1)]);
     assert_eq!(world.done(moved(1, PAIR, 1, 105)), [refilled(1, 1, 3)]);
     assert_eq!(world.side(PAIR, Ask), [(105, 1, 4)]);
-    // Nothing more is shown.
+    // Nothing more is displayed.
     assert_eq!(world.done(moved(1, PAIR, 1, 106)), []);
     // Far away, where there is no window.
     assert_eq!(world.done(moved(1, PAIR, 1, 1_000_000)), []);
     assert_eq!(world.done(moved(1, PAIR, 1, 106)), []);
-    // It takes with all it has, five lots, of which four were shown.
+    // It takes with all it has, five lots, of which four were displayed.
     world.done(bid(2, 3, 50, 5));
     let events = [
         trade(Ask, (50, 5), (2, 3), (true, false), 50),

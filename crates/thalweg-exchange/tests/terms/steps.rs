@@ -109,12 +109,12 @@ fn auction_of_many_orders(rules: Rules, symbol: SymbolId) -> World {
     for id in 0..3_000 {
         for side in [Ask, Bid] {
             let order = place(id, side);
-            let shows = if id % 10 == 0 {
+            let displayed = if id % 10 == 0 {
                 iceberg(order, 1)
             } else {
                 order.into()
             };
-            world.apply(&with(shows));
+            world.apply(&with(displayed));
         }
         if id % 3 == 0 {
             let (price, trigger) = if symbol == PAIR {

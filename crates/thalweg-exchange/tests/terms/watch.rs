@@ -271,15 +271,15 @@ impl Watched {
         for side in [Action::Ask, Action::Bid] {
             let mut levels: BTreeMap<i64, i64> = BTreeMap::new();
             for order in book.orders(side) {
-                let shown = order.size - order.filled - order.hidden;
-                prop_assert!(shown > 0 && order.hidden >= 0, "{order:?}");
+                let displayed = order.size - order.filled - order.hidden;
+                prop_assert!(displayed > 0 && order.hidden >= 0, "{order:?}");
                 prop_assert_eq!(order.display.is_some(), order.hidden > 0);
                 let display = order.display.unwrap_or(i64::MAX);
-                prop_assert!(shown <= display, "{order:?}");
+                prop_assert!(displayed <= display, "{order:?}");
                 let lots = order.size - order.filled;
                 prop_assert!(lots <= display.saturating_mul(1_000), "{order:?}");
                 prop_assert!(!self.waiting.contains_key(&(symbol, order.order_id)));
-                *levels.entry(order.price).or_default() += shown;
+                *levels.entry(order.price).or_default() += displayed;
             }
             for level in book.levels(side, usize::MAX) {
                 prop_assert_eq!(levels.remove(&level.price), Some(level.volume));

@@ -124,14 +124,14 @@ impl World {
         orders.find(|order| order.order_id == OrderId(id))
     }
 
-    /// Prices, ids and shown lots of one side, best first.
+    /// Prices, ids and displayed lots of one side, best first.
     pub(crate) fn side(&self, symbol: SymbolId, side: Action) -> Vec<(i64, i64, i64)> {
         let book = self.state.matching.book(symbol).expect("it was added");
         let orders = book.orders(side);
         orders
             .map(|order| {
-                let shown = order.size - order.filled - order.hidden;
-                (order.price, order.order_id.0, shown)
+                let displayed = order.size - order.filled - order.hidden;
+                (order.price, order.order_id.0, displayed)
             })
             .collect()
     }

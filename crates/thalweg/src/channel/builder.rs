@@ -34,7 +34,7 @@ pub(super) const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The capacity is above [`CAPACITY_MAX`] (2³⁰); from 0, a rendezvous, on it is valid.
+    /// The capacity is above [`CAPACITY_MAX`] (2³⁰). (0 is valid: a rendezvous.)
     Capacity {
         /// The capacity that was asked for, in elements.
         asked: usize,
@@ -170,10 +170,9 @@ impl Builder {
     /// A limit of 0 yields whenever the channel is not empty; one above the capacity never does.
     /// With a capacity of 0 a limit is an error ([`BuildError::Options`]).
     ///
-    /// By default it is 2,048 elements where there may be several senders and the policy is to
-    /// block, unless the channel holds no more than that anyway; `None` turns it off. One sender to
-    /// one receiver, unbounded channels and policies that do not block have none unless it is asked
-    /// for.
+    /// The default is a limit of 2,048 elements for a bounded channel with more room than that,
+    /// [`Overflow::Block`] and the shape `mpsc` or `mpmc`, and no limit for any other channel.
+    /// `None` sets no limit.
     pub fn soft_limit(mut self, elements: impl Into<Option<usize>>) -> Self {
         self.soft_limit = Some(elements.into());
         self

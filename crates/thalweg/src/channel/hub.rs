@@ -23,8 +23,7 @@ use crate::wait::{EventCount, Mode};
 ///
 /// Under a policy that drops, [`Receiver::lost_before`](super::Receiver::lost_before) returns the
 /// number of elements lost before the one received last, and [`Counters::dropped`] counts all of
-/// them. [`Builder::overflow`](super::Builder::overflow) lists the shapes that refuse such a
-/// policy.
+/// them. Every shape may have such a policy, except with a capacity of 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Overflow {
@@ -39,7 +38,8 @@ pub enum Overflow {
     /// [`Counters::dropped`] only.
     DropNewest,
     /// The oldest element of the channel is dropped to free its slot; the gap is reported with the
-    /// next element that is received.
+    /// next element that is received. So once the channel is drained, the sum of all
+    /// [`lost_before`](super::Receiver::lost_before) equals [`Counters::dropped`].
     DropOldest,
 }
 
@@ -277,6 +277,9 @@ impl Drop for Claiming<'_> {
 /// [`Receiver::counters`](super::Receiver::counters). They are exact while no endpoint is in use;
 /// otherwise each count is right for some instant during the call. The [crate](crate#terms) has a
 /// table of the terms.
+///
+/// `sent = received + discarded + len`, and under [`Overflow::DropOldest`], whose channel accepts
+/// elements before it drops them, `sent = received + dropped + discarded + len`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -286,7 +289,8 @@ pub struct Counters {
     pub sent: u64,
     /// The number of elements that receivers got.
     pub received: u64,
-    /// The number of elements returned to their senders because the channel was full.
+    /// The number of elements returned to their senders because the channel was full, also at the
+    /// end of a timeout.
     pub refused: u64,
     /// The number of elements dropped by the policy: newest ones, which were not accepted, or
     /// oldest ones, which were.

@@ -166,7 +166,7 @@ macro_rules! shape {
             }
         }
 
-        /// The endpoints of this shape by name.
+        /// Names for the endpoint types of this shape.
         pub mod $name {
             /// The sending end.
             pub type Sender<T> = super::Sender<T, super::$shape>;

@@ -368,7 +368,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// Moves up to `max` elements that are in the channel now to the end of `out`, without waiting;
     /// returns their number.
     ///
-    /// After this [`lost_before`](Self::lost_before) counts what was lost before any of them.
+    /// After this [`lost_before`](Self::lost_before) is the sum of what was lost before each of
+    /// them.
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if the channel is empty and `max`
@@ -386,6 +387,27 @@ impl<T, S: Shape> Receiver<T, S> {
     /// Where there can be one receiver only, the losses lie exactly there. In a many-to-many
     /// channel that drops its oldest elements, each loss is reported once, to the receiver that
     /// receives next.
+    ///
+    /// Iterators and [`try_recv_each`](Self::try_recv_each) borrow the receiver, so it can't be
+    /// asked between their elements: to see each loss, receive one by one. After
+    /// [`recv_many`](Self::recv_many) or [`try_recv_many`](Self::try_recv_many) this is the sum for
+    /// all of their elements; after an iterator, a [`batch`](Self::batch) or `try_recv_each` it is
+    /// the number for the last element only.
+    ///
+    /// ```
+    /// use thalweg::channel::{Builder, Overflow};
+    ///
+    /// let (mut tx, mut rx) = Builder::new(4).overflow(Overflow::DropOldest).spsc::<u32>()?;
+    /// tx.send_many(0..10).expect("the receiver is there");
+    /// drop(tx);
+    /// let mut lost = 0;
+    /// while let Ok(n) = rx.recv() {
+    ///     lost += rx.lost_before();
+    ///     assert_eq!(rx.lost_before(), if n == 6 { 6 } else { 0 });
+    /// }
+    /// assert_eq!(lost, rx.counters().dropped);
+    /// # Ok::<(), thalweg::channel::BuildError>(())
+    /// ```
     pub fn lost_before(&self) -> u64 {
         self.source.lost
     }

@@ -220,10 +220,12 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Works as [`send`](Self::send), but waits no longer than until `deadline`. With a deadline
-    /// that has passed, this is a [`try_send`](Self::try_send).
+    /// that has passed, this tries once, as a [`try_send`](Self::try_send) does, and the error of a
+    /// full channel is [`SendTimeoutError::Timeout`].
     ///
     /// # Errors
-    /// See [`SendTimeoutError`].
+    /// See [`SendTimeoutError`]. An element that timed out is counted in
+    /// [`Counters::refused`](super::Counters::refused).
     pub fn send_deadline(
         &mut self,
         value: T,

@@ -11,7 +11,8 @@ use super::weak::WeakSender;
 use crate::ring::sync::{Mutex, lock};
 
 /// A sender that any number of threads and tasks use at once, by `&self`; see
-/// [`Sender::into_shared`]. It keeps the channel connected, as any sender does.
+/// [`Sender::into_shared`]. It keeps the channel connected, as any sender does. For a send with a
+/// timeout, take a sender of its own: [`sender`](Self::sender).
 ///
 /// A call takes a sender that no other call uses, and gives it back: two short critical sections.
 /// Where there is none it makes one, and at most 8 of these are kept.

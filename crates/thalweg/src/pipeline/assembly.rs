@@ -95,7 +95,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
     }
 
     fn wait(&self) -> StageWait {
-        StageWait::new(self.plan.strategy, self.plan.shares)
+        StageWait::new(self.plan.strategy, self.plan.is_oversubscribed)
     }
 
     pub(super) fn make_lanes(
@@ -250,7 +250,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             } else {
                 self.plan.strategy
             };
-            let wait = StageWait::new(strategy, self.plan.shares);
+            let wait = StageWait::new(strategy, self.plan.is_oversubscribed);
             let control = Arc::clone(&self.control);
             let thread = Thread {
                 group,

@@ -32,6 +32,9 @@
 //! run: without [`after`](PipelineBuilder::after), a stage depends on the producer only.
 //!
 //! # Order
+//! The order of the pipeline, in which placements divide the stages and statistics list them, is a
+//! topological one: again and again the first declared stage whose dependencies all come before.
+//!
 //! All stages see all events in one order. Events of one [`Producer`] are in the order in which it
 //! published them; between several producers, and the owner, there is none but that in which their
 //! events are merged.
@@ -68,7 +71,22 @@
 //! thread receives later, waits for ever; see [`Placement`].
 //!
 //! [`Pipeline::stats`] returns at any time how long sampled events waited for each stage, and the
-//! stages' service time. Its histograms, and the ticks of [`Pipeline::publish_due`], are types and
+//! stages' service time:
+//!
+//! ```
+//! # use thalweg::pipeline::Pipeline;
+//! let mut pipeline = Pipeline::builder(64, || 0_u64).stage("double", |n, _| *n *= 2).build()?;
+//! for number in 0..1_000 {
+//!     pipeline.publish(|n| *n = number)?;
+//! }
+//! let stats = pipeline.join()?;
+//! let stage = &stats.stages[0];
+//! let (waited, served) = (stage.queueing_ns.summary(), stage.service_ns.summary());
+//! println!("{}: p99 {} ns waiting, {} ns served", stage.name, waited.p99, served.p99);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Its histograms, and the ticks of [`Pipeline::publish_due`], are types and
 //! units of the crate `thalweg-measure`: depend on it to name them. [`SAMPLE_EVERY`] has the cost
 //! of sampling.
 
@@ -155,10 +173,13 @@ impl<T> Pipeline<T> {
     }
 
     /// Writes and publishes one event, and runs the caller's stages, if any. If the ring is full,
-    /// it blocks the thread until one slot is free. So a stage that no other depends on may itself
-    /// wait for something that the publishing thread does after `publish` returns, if it runs on
-    /// another thread, as the last stage there, and does not take chunks: it frees the slot of each
-    /// event before it gets the next one.
+    /// it blocks the thread until one slot is free.
+    ///
+    /// A stage may wait for something that the publishing thread does after `publish` returns, if
+    /// it frees the slot of each event before it gets the next one. It does so if
+    /// - no other stage depends on it,
+    /// - it runs on another thread, as the last stage there, and
+    /// - it does not take chunks.
     ///
     /// The slot holds what an earlier event left there. It costs some 3 ns besides `write` and the
     /// stages.

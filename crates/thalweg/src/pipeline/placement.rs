@@ -36,19 +36,20 @@ pub const PRODUCERS_MAX: usize = 1_024;
 /// - more threads than cores: all stage threads share the cores that the caller leaves, and yield
 ///   before they sleep. They do not spin: a spinning thread would keep the one that it waits for
 ///   from running;
-/// - one core: no thread is pinned; a thread yields once before it sleeps.
+/// - one core: no thread is pinned, and none spins; a thread sleeps at once, or yields once before
+///   where that has paid.
 ///
-///   That is for [`Strategy::Adaptive`], the default. The strategy of [`waiting`](Self::waiting)
-///   holds wherever the threads run: with [`Strategy::Spin`] they spin, also on one core.
+/// That is for [`Strategy::Adaptive`], the default. Another strategy of [`waiting`](Self::waiting)
+/// holds however many cores there are: with [`Strategy::Spin`] threads spin, also on one core.
 ///
-/// Stages that share a thread take turns, and can deadlock:
-/// - a stage blocks on a later stage of its thread;
-/// - a stage on the publishing thread blocks on what that thread does after `publish`, such as
-///   emptying a bounded channel that the stage fills;
-/// - a stage that no other depends on blocks on the publishing thread while another stage or shard
-///   follows it on the same thread.
+/// Stages that share a thread take turns, so each of these is a deadlock:
+/// - A stage waits for a later stage of its own thread.
+/// - A stage on the publishing thread waits for what that thread does after `publish`, such as
+///   emptying a bounded channel that the stage fills.
+/// - A last stage (one that no other depends on) waits for the publishing thread, and on its own
+///   thread another stage or shard follows it.
 ///
-/// Give that stage its own thread, or return [`Flow::Retry`](super::Flow::Retry) from
+/// Give such a stage its own thread, or return [`Flow::Retry`](super::Flow::Retry) from
 /// [`Chunk::try_for_each`](super::Chunk::try_for_each).
 ///
 /// It is displayed as `inline`, `auto` or `threads:N`, which `parse` reads; `caller:K+threads:N`
@@ -102,7 +103,9 @@ impl Placement {
         })
     }
 
-    /// Starts `threads` stage threads, 1 to the number of stages; adjacent stages share a thread.
+    /// Starts `threads` stage threads, 1 to the number of stages; adjacent stages share a thread,
+    /// in the [order of the pipeline](super#order). The parts are as equal as can be, and the later
+    /// ones larger: of three stages on two threads, the first thread has one, the second two.
     pub fn threads(threads: usize) -> Self {
         Self::of(Kind::Threads {
             on_caller: 0,
@@ -111,7 +114,7 @@ impl Placement {
     }
 
     /// Lets the caller run the first `stages` stages whenever it publishes; `threads` threads run
-    /// the others.
+    /// the others, which are divided as by [`threads`](Self::threads).
     pub fn caller_and_threads(stages: usize, threads: usize) -> Self {
         Self::of(Kind::Threads {
             on_caller: stages,
@@ -175,7 +178,8 @@ impl Placement {
         self
     }
 
-    /// Sets how threads wait; default [`Strategy::Adaptive`].
+    /// Sets how threads wait; default [`Strategy::Adaptive`]. It holds for all threads of the
+    /// pipeline, except the worker of [`auto`](Self::auto), which is always adaptive.
     pub fn waiting(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
         self
@@ -244,8 +248,8 @@ pub(super) struct Plan {
     pub(super) caller: Vec<usize>,
     pub(super) threads: Vec<PlannedThread>,
     pub(super) strategy: Strategy,
-    /// Threads outnumber the cores.
-    pub(super) shares: bool,
+    /// Threads outnumber the cores, of which there are several.
+    pub(super) is_oversubscribed: bool,
 }
 
 /// The machine that a plan is made for.
@@ -303,8 +307,8 @@ impl Placement {
             caller,
             threads,
             strategy: self.strategy,
-            // On one core there is nothing to share: a thread yields once and sleeps.
-            shares: count > 1 && wanting > count,
+            // On one core the thread's pace decides whether it yields.
+            is_oversubscribed: count > 1 && wanting > count,
         })
     }
 
@@ -588,7 +592,7 @@ mod tests {
     fn threads_that_outnumber_the_cores_share_what_the_caller_leaves_and_yield() {
         let plan = plan(Placement::threads(3), 2);
         assert!(plan.caller.is_empty());
-        assert!(plan.shares);
+        assert!(plan.is_oversubscribed);
         for thread in &plan.threads {
             assert_eq!(thread.cores.as_deref(), Some(&[1][..]));
         }
@@ -597,7 +601,7 @@ mod tests {
     #[test]
     fn threads_with_cores_to_themselves_spin_and_keep_off_the_callers() {
         let plan = plan(Placement::threads(2), 4);
-        assert!(!plan.shares);
+        assert!(!plan.is_oversubscribed);
         assert_eq!(plan.threads[0].stages, [0]);
         assert_eq!(plan.threads[1].stages, [1, 2]);
         assert_eq!(plan.threads[0].cores.as_deref(), Some(&[1, 2, 3][..]));
@@ -606,7 +610,7 @@ mod tests {
     #[test]
     fn one_core_is_shared_without_pins() {
         let plan = plan(Placement::threads(1), 1);
-        assert!(!plan.shares);
+        assert!(!plan.is_oversubscribed);
         assert_eq!(plan.threads[0].cores, None);
     }
 

@@ -5,20 +5,19 @@ use thalweg_measure::clock::Clock;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 use crate::wait::{EventCount, Mode, Pace, Strategy, block, prepare_parker};
 
-/// How long a thread yields before it sleeps, where threads outnumber the cores, ns: longer than it
-/// would spin, since yielding is cheap for the others on the core, and sleeping sooner makes every
-/// gap between events cost a wake-up.
-const SHARE_NS: u64 = 200_000;
-/// The time for which a thread that waits for room in a ring spins: 25 wake-ups of 2 µs, which the
-/// stage that makes the room would have to pay. So waking costs a stage 4 % of its time at most.
+/// The time for which a thread yields before it sleeps, where threads outnumber the cores, ns. It
+/// is longer than the thread would spin: yielding costs the other threads of the core little, and a
+/// thread that slept sooner would pay a wake-up for every gap between events.
+const YIELD_NS: u64 = 200_000;
+/// The time for which a thread that waits for a free slot of a ring spins before it sleeps, ns: 25
+/// wake-ups of 2 µs. The stage that frees the slot pays for a wake-up: at most 4 % of its time.
 const ROOM_NS: u64 = 50_000;
-/// Time between two looks at a full ring, ns. Each look takes the line of the last stage's sequence
-/// away from it (some 0.2 µs), and the less room there is, the sooner it is used up; but a waiting
-/// thread must see the first free slot, and sees it later by this time at most.
-const LOOK_NS: std::ops::RangeInclusive<u64> = 100..=10_000;
-
-/// Stages publish free slots by the round, of 64 events. A thread that has waited for this time (a
-/// round of 150 ns an event) looks for each single one.
+/// The poll interval: the time between two checks of a full ring, ns. A check takes the line with
+/// the last stage's sequence away from that stage (some 0.2 µs), and the fewer slots it finds, the
+/// sooner the next check is due. But a thread sees the first free slot late by up to this time.
+const POLL_NS: std::ops::RangeInclusive<u64> = 100..=10_000;
+/// The time after which a waiting thread checks for each single free slot, ns. Stages publish free
+/// slots once a round of 64 events, which takes this time at 150 ns an event.
 const LONG_NS: u64 = 10_000;
 
 /// How a thread of a pipeline waits: for events, and for room.
@@ -26,19 +25,19 @@ const LONG_NS: u64 = 10_000;
 pub(super) struct StageWait {
     strategy: Strategy,
     /// Threads outnumber the cores.
-    shares: bool,
+    is_oversubscribed: bool,
     pace: Pace,
     clock: Clock,
-    /// How long to pause between two looks at a full ring, ns.
-    look_ns: u64,
+    /// The poll interval now, ns.
+    poll_ns: u64,
 }
 
 impl StageWait {
-    /// Returns a wait by `strategy`; `shares` says that threads outnumber the cores, where
+    /// Returns a wait by `strategy`. Where threads outnumber the cores (`is_oversubscribed`),
     /// [`Strategy::Adaptive`] yields instead of spinning.
-    pub(super) fn new(strategy: Strategy, shares: bool) -> Self {
+    pub(super) fn new(strategy: Strategy, is_oversubscribed: bool) -> Self {
         let mode = match strategy {
-            Strategy::Adaptive if !shares => Mode::Balanced,
+            Strategy::Adaptive if !is_oversubscribed => Mode::Balanced,
             // They spin or yield here, not in the pace, or not at all.
             Strategy::Adaptive | Strategy::Spin | Strategy::Yield | Strategy::Park => {
                 Mode::LowPower
@@ -46,10 +45,10 @@ impl StageWait {
         };
         Self {
             strategy,
-            shares,
+            is_oversubscribed,
             pace: Pace::new(mode),
             clock: Clock::global(),
-            look_ns: *LOOK_NS.start(),
+            poll_ns: *POLL_NS.start(),
         }
     }
 
@@ -69,10 +68,10 @@ impl StageWait {
         }
     }
 
-    fn gives_turns(&self) -> bool {
+    fn yields(&self) -> bool {
         match self.strategy {
             Strategy::Yield => true,
-            Strategy::Adaptive => self.shares,
+            Strategy::Adaptive => self.is_oversubscribed,
             Strategy::Spin | Strategy::Park => false,
         }
     }
@@ -85,7 +84,7 @@ impl StageWait {
         }
         let awake_ns = match self.strategy {
             Strategy::Spin | Strategy::Yield => u64::MAX,
-            Strategy::Adaptive if self.shares && !IS_MODEL => SHARE_NS,
+            Strategy::Adaptive if self.is_oversubscribed && !IS_MODEL => YIELD_NS,
             Strategy::Adaptive | Strategy::Park => 0,
         };
         let (turn, began) = (self.turn(), self.clock.ticks());
@@ -102,37 +101,37 @@ impl StageWait {
 
     /// Returns the function that a thread calls while it is awake.
     fn turn(&self) -> fn() {
-        if self.gives_turns() {
-            yield_now
-        } else {
-            spin_hint
-        }
+        if self.yields() { yield_now } else { spin_hint }
     }
 
     /// Works as [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0,
     /// where `is_long` asks for a check that finds any room, and costs the stage that makes it
-    /// more. Looks less often if there was less than `plenty` the last time, and goes on for longer
-    /// before it sleeps.
+    /// more. Checks less often if the last check found fewer than `plenty` slots, and goes on for
+    /// longer than `until` before it sleeps.
     pub(super) fn until_room(
         &mut self,
         event_count: &EventCount,
         plenty: usize,
         mut room: impl FnMut(bool) -> usize,
     ) {
-        let budget = if self.shares { SHARE_NS } else { ROOM_NS };
+        let budget = if self.is_oversubscribed {
+            YIELD_NS
+        } else {
+            ROOM_NS
+        };
         let begin = self.clock.ticks();
         let deadline = begin + self.clock.ticks_from_ns(budget);
         let long = begin + self.clock.ticks_from_ns(LONG_NS);
-        while !IS_MODEL && (self.may_spin() || self.gives_turns()) {
-            let now = self.pause_for(self.look_ns);
+        while !IS_MODEL && (self.may_spin() || self.yields()) {
+            let now = self.pause_for(self.poll_ns);
             let found = room(now >= long);
             if found > 0 {
                 let next = if found < plenty {
-                    self.look_ns * 2
+                    self.poll_ns * 2
                 } else {
-                    self.look_ns / 2
+                    self.poll_ns / 2
                 };
-                self.look_ns = next.clamp(*LOOK_NS.start(), *LOOK_NS.end());
+                self.poll_ns = next.clamp(*POLL_NS.start(), *POLL_NS.end());
                 return;
             }
             if self.strategy.may_sleep() && now >= deadline {
@@ -164,11 +163,11 @@ mod tests {
     #[test]
     fn every_strategy_ends_when_the_condition_holds() {
         for &strategy in Strategy::ALL {
-            for (shares, room) in [(false, 0), (true, 0), (false, 64), (true, 64)] {
+            for (is_oversubscribed, room) in [(false, 0), (true, 0), (false, 64), (true, 64)] {
                 let shared = Arc::new((AtomicBool::new(false), EventCount::new()));
                 let waiting = Arc::clone(&shared);
                 let thread = std::thread::spawn(move || {
-                    let mut wait = StageWait::new(strategy, shares);
+                    let mut wait = StageWait::new(strategy, is_oversubscribed);
                     let (condition, event_count) = &*waiting;
                     match room {
                         0 => wait.until(event_count, || condition.load(SeqCst)),

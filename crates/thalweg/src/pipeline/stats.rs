@@ -22,9 +22,15 @@ use crate::ring::sync::Ordering;
 /// the rest; so the mean service is what the stage takes for an event, whatever the batch. No value
 /// includes the cost of reading the clock and recording the times.
 ///
-/// For stages in a row the parts add up: the waits and service times of an event, and its publish
-/// delay, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
-/// counts as 0. Where stages run side by side, those that the event left last do.
+/// The end-to-end time of an event has these parts, which have one name each in fields and one in
+/// the displayed table:
+/// - the publish delay, until it had a slot: `unsent`, displayed as *waiting to be sent*;
+/// - for each stage the queueing time: `queueing`, displayed as *waited*;
+/// - for each stage the service time: `service`, displayed as *served*.
+///
+/// For stages in a row they sum to the end-to-end time, except where clocks of two cores made a
+/// queueing time negative, which counts as 0. Where stages run side by side, those of the stages
+/// that the event left last do.
 #[derive(Debug, Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -39,7 +45,7 @@ pub struct Stats {
     /// The effective sample size of the end-to-end times (Kish): the number of samples if all have
     /// the same weight, and less if some weigh more.
     pub samples: u64,
-    /// The stages in the order of the pipeline, shards one by one.
+    /// The stages in the [order of the pipeline](super#order), shards one by one.
     pub stages: Vec<StageStats>,
     /// The time from when an event was due
     /// ([`Pipeline::publish_due`](super::Pipeline::publish_due)), or else from the call that
@@ -215,9 +221,9 @@ impl SlowEvent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub enum TimeKind {
-    /// The event was ready, and the stage did not work on it.
+    /// The event was ready, and the stage did not work on it: queueing time.
     Waiting,
-    /// The stage worked on it.
+    /// The stage worked on it: service time.
     Served,
 }
 
@@ -228,9 +234,9 @@ pub enum TimeKind {
 pub struct SlowPart {
     /// The stage's name.
     pub stage: String,
-    /// The time that the event waited for the stage, ns.
+    /// The queueing time: how long the event waited for the stage, ns.
     pub queueing_ns: u64,
-    /// The event's share of what the stage took for its chunk, ns.
+    /// The service time: the event's share of what the stage took for its chunk, ns.
     pub service_ns: u64,
 }
 

@@ -55,7 +55,7 @@ pub fn block<R>(
 pub(crate) struct Registration {
     entry: Option<Entry>,
     /// It was notified, and has not checked its condition since.
-    has_unused: bool,
+    has_unconsumed_notification: bool,
 }
 
 impl Registration {
@@ -68,23 +68,23 @@ impl Registration {
         match self.entry {
             Some(entry) if !event_count.update(entry, waker) => {
                 self.entry = None;
-                self.has_unused = true;
+                self.has_unconsumed_notification = true;
                 false
             }
-            _ => !self.has_unused,
+            _ => !self.has_unconsumed_notification,
         }
     }
 
     pub(crate) fn unregister(&mut self, event_count: &EventCount) {
         if let Some(entry) = self.entry.take() {
-            self.has_unused |= !event_count.unregister(entry);
+            self.has_unconsumed_notification |= !event_count.unregister(entry);
         }
     }
 
     /// Marks the notification as used: the caller checks its condition next.
     #[inline]
     pub(crate) fn mark_used(&mut self) {
-        self.has_unused = false;
+        self.has_unconsumed_notification = false;
     }
 
     pub(crate) fn is_registered(&self) -> bool {
@@ -100,7 +100,7 @@ impl Registration {
 
     /// Passes on a notification that was not used.
     pub(crate) fn pass_on(&mut self, event_count: &EventCount) {
-        if std::mem::take(&mut self.has_unused) && !fault::is("future_pass_on") {
+        if std::mem::take(&mut self.has_unconsumed_notification) && !fault::is("future_pass_on") {
             event_count.notify_one();
         }
     }

@@ -17,13 +17,20 @@
 //! | [`Mode::Balanced`] | the same | for one or two wake-ups, if that has paid | then |
 //! | [`Mode::LowPower`] | the same | never | at once |
 //!
-//! (*) Where threads outnumber the cores, it yields for 0.2 ms instead.
+//! (*) A thread that waits for a free slot of the ring spins for 50 µs. Where threads outnumber the
+//! cores, a thread yields for 0.2 ms instead, whatever it waits for.
 //!
 //! The best one depends on the cores that all threads together may use: a pipeline calls
 //! [`cores::usable`] when it is built, a wait reads the affinity mask now and then. On one core,
 //! spinning only keeps the other thread from running; where threads outnumber cores, it keeps
-//! others from running. So there no thread spins by [`Strategy::Adaptive`] or a [`Mode`]; by
-//! [`Strategy::Spin`] it spins anyway.
+//! others from running:
+//! - [`Strategy::Spin`] spins all the same.
+//! - On one core [`Strategy::Adaptive`] and a [`Mode`] do not spin, once a wait has found that
+//!   there is one.
+//! - Where threads outnumber cores, [`Strategy::Adaptive`] yields, since a pipeline knows how many
+//!   threads it has. An endpoint of a channel knows nothing of the program's other threads: it
+//!   spins by its [`Mode`] until a late wake-up, or a pause while it spun, shows that they want
+//!   this core, and yields instead in the next 64 waits.
 //!
 //! Pipelines and channels wait on an [`EventCount`], on which any number of threads and tasks can
 //! wait. [`block`] is a thread's wait on an event count, with a [`Pace`] that measures what a

@@ -29,10 +29,13 @@
 //! continues with its own work, the scheduler lets it finish its time slice: 1 to 4 ms on Linux
 //! 6.18. A thread that sleeps preempts it as soon as it is woken.
 //!
-//! The thread yields first after as many waits as a yield may cost wake-ups. After a yield that
-//! took long it sleeps: for four times as many waits as it took wake-ups, and where a time
-//! slice was lost, four times as many again for each further one in a row, up to 65,536. At a
-//! message each 5 µs that makes less than 2 % of them late.
+//! So yields are rationed, by numbers of waits between them in which the thread sleeps (`Yields`):
+//! - The first yield comes after 2,048 waits: about the number of wake-ups that one yield can cost.
+//! - After a yield that took as long as `n` wake-ups, the next `4 * n` waits sleep.
+//! - If it lost a time slice (10 wake-ups or more), that number is multiplied by four for each
+//!   time slice that was lost in a row before it; it is 65,536 at most.
+//!
+//! At a message each 5 µs that makes less than 2 % of them late.
 
 use std::time::Instant;
 

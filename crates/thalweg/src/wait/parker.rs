@@ -47,12 +47,12 @@ impl Wake for ParkState {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        // ORDERING: Relaxed; decides only whether a stamp is worth its 20 ns.
+        // ORDERING: Relaxed; decides only whether to store time and core, which takes some 20 ns.
         if self.word.load(Ordering::Relaxed) == ASLEEP {
             // ORDERING: Relaxed; made visible by the swap below.
             self.woken.store(self.clock.ticks(), Ordering::Relaxed);
             let core = cores::current().and_then(|core| u32::try_from(core).ok());
-            // ORDERING: Relaxed; as the stamp.
+            // ORDERING: Relaxed; as the time.
             self.core.store(core.unwrap_or(NO_CORE), Ordering::Relaxed);
         }
         // ORDERING: Release (order::wake), pairs with the Acquire in `Parker::wake_up`: what came
@@ -103,8 +103,8 @@ impl Parker {
         Self { state, waker }
     }
 
-    /// Returns the waker of this thread. It may be woken late: a wait may end spuriously, by the
-    /// waker of an earlier one.
+    /// Returns the waker of this thread. A clone from an earlier wait may be woken during a later
+    /// one, which then ends spuriously.
     pub(super) fn waker(&self) -> &Waker {
         &self.waker
     }

@@ -69,13 +69,10 @@ fn room_reaches_the_one_that_can_use_it(mode: Mode) {
 }
 
 #[test]
-fn room_reaches_the_one_that_can_use_it_asleep() {
-    watched(|| room_reaches_the_one_that_can_use_it(Mode::LowPower));
-}
-
-#[test]
-fn room_reaches_the_one_that_can_use_it_spinning() {
-    watched(|| room_reaches_the_one_that_can_use_it(Mode::Balanced));
+fn room_reaches_the_one_that_can_use_it_in_every_mode() {
+    for &mode in Mode::ALL {
+        watched(move || room_reaches_the_one_that_can_use_it(mode));
+    }
 }
 
 #[test]

@@ -15,16 +15,18 @@ const CAPACITY: usize = 64;
 
 /// Placements whose last stage is not on the caller.
 fn elsewhere() -> Vec<Placement> {
-    vec![
-        Placement::threads(1),
+    let mut all = vec![
         Placement::threads(2),
         Placement::threads(2).waiting(Strategy::Park),
-        Placement::threads(1).waiting(Strategy::Park),
-        Placement::threads(1).waiting(Strategy::Spin),
-        Placement::threads(1).waiting(Strategy::Yield),
         Placement::caller_and_threads(1, 1),
         Placement::caller_and_threads(1, 1).waiting(Strategy::Park),
-    ]
+    ];
+    all.extend(
+        Strategy::ALL
+            .iter()
+            .map(|&strategy| Placement::threads(1).waiting(strategy)),
+    );
+    all
 }
 
 /// Two stages, of which the last calls `last`.

@@ -13,7 +13,7 @@
 //! *The uncross*: orders whose price is outside the band are taken out first; no price of the band
 //! would uncross them. Then the best buyer meets the best seller, by price and time, as long as
 //! both trade at the price, which is until the volume is done; all at that price. An iceberg order
-//! shows new lots at the end of its queue, as ever. Self-trade prevention does nothing here: who
+//! displays new lots at the end of its queue, as ever. Self-trade prevention does nothing here: who
 //! takes and who makes is undefined, and an order that went would change the price for all others.
 //! *Why the book is not crossed afterwards*: say sellers are used up at the price p, and at an ask
 //! a above p a buyer still stands. Then more could be bought at a than was traded, and more be sold
@@ -24,7 +24,8 @@
 //! Meanwhile no order comes, changes or leaves, so the result is that of one command: who could
 //! take orders away after the price was found could set it by orders that never trade. Cancels are
 //! refused; a mass cancel of an owner, and the end of a session, are noted, and take the orders out
-//! when all trades are done. Then what has expired goes, and a mass cancel of all.
+//! when all trades are done. Then orders that have expired are removed, and a mass cancel of all
+//! users' orders goes on.
 //!
 //! Then stop orders are triggered, by the last price too, in a market that goes on as ever.
 

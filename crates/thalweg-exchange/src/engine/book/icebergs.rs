@@ -5,14 +5,15 @@
 //! The hidden lots are in its [`Terms`], and summed by side and price in [`super::ColdState`]. An
 //! order whose node has no mark [`HIDES`] displays all its lots.
 //!
-//! *Where the display changes*: `Book::rest` sets the first one, which no event reports. It is
-//! replenished, and the order appended to its queue, by `Book::fill` when the displayed lots are
-//! filled (by a taker or in an auction), and by `Book::reenter` when the order is moved, or amended
-//! so that it loses its place in time; an [`Event::Refilled`] reports each change. A reduction, or
-//! a decrement of a maker, lowers it only once no lots are hidden.
+//! *Where displayed lots change*: `Book::rest` sets the first ones, which no event reports.
+//! `Book::fill` replenishes them, and appends the order to its queue, when all of them are filled
+//! (by a taker or in an auction); `Book::reenter` does so when the order is moved, or amended so
+//! that it loses its place in time. An [`Event::Refilled`] reports how many more are displayed,
+//! also of an order without hidden lots that is amended to more lots. A reduction, or a decrement
+//! of a maker, takes hidden lots first, and displayed ones only where none are hidden.
 //!
-//! *Where hidden lots count*: for an order that must be filled whole (`Book::is_filled`,
-//! `Book::others_fill`), in the search for an auction's price, and in every cancel.
+//! *Where hidden lots count*: for an order that must be filled whole (`fill_or_kill.rs`), in the
+//! search for an auction's price, and in every cancel.
 
 use super::Book;
 use super::orders::{HIDES, Terms};
@@ -71,9 +72,9 @@ impl Book {
     }
 
     /// Replenishes the display of an unlinked order with `left` unfilled lots, and appends it to
-    /// its level. `shown` is the number of lots that are still displayed of before; it is negative
-    /// if more were decremented than were displayed.
-    pub(super) fn replenish(&mut self, slot: u32, left: i64, shown: i64, events: &mut Events) {
+    /// its level. `before` is the number of lots that were displayed, less those that have traded
+    /// or were decremented since: negative if these were more.
+    pub(super) fn replenish(&mut self, slot: u32, left: i64, before: i64, events: &mut Events) {
         let node = &self.ladder.nodes[slot];
         let (order, uid) = (OrderId(node.id), UserId(node.uid));
         let mut now = left;
@@ -86,8 +87,8 @@ impl Book {
         }
         self.ladder.nodes[slot].left = now;
         self.ladder.append(slot);
-        if now != shown {
-            let size = now - shown;
+        if now != before {
+            let size = now - before;
             events.push(Event::Refilled { order, uid, size });
         }
     }
@@ -95,17 +96,17 @@ impl Book {
     /// Takes `size` lots, not all that are left, off a resting order, which keeps its place in
     /// time: hidden ones first. The display is not replenished.
     pub(super) fn reduce_hidden_first(&mut self, slot: u32, size: i64) {
-        let mut shown = size;
+        let mut displayed = size;
         if let Some(&terms) = self.terms(self.key_at(slot)) {
             let hidden = terms.hidden - terms.hidden.min(size);
-            shown -= terms.hidden - hidden;
+            displayed -= terms.hidden - hidden;
             self.set_terms(slot, Terms { hidden, ..terms });
         }
         let node = &mut self.ladder.nodes[slot];
-        node.left -= shown;
+        node.left -= displayed;
         let (side, price) = (node.action, node.price);
         let level = self.ladder.level_of(side, price);
-        self.ladder.nodes[level].left -= shown;
+        self.ladder.nodes[level].left -= displayed;
     }
 
     /// Returns the most events that filling `lots` hidden lots of a level counts as:
@@ -186,8 +187,8 @@ mod tests {
     fn queue(book: &Book) -> (Vec<(i64, i64, i64)>, i64) {
         let orders = book.orders(Action::Ask);
         let lots = orders.map(|order| {
-            let shown = order.size - order.filled - order.hidden;
-            (order.uid.0, shown, order.hidden)
+            let displayed = order.size - order.filled - order.hidden;
+            (order.uid.0, displayed, order.hidden)
         });
         let level = book.best(Action::Ask).expect("it has orders");
         assert_eq!(book.hidden_at(Action::Ask, 99), 0);
@@ -197,12 +198,12 @@ mod tests {
     #[test]
     fn a_replenished_order_is_last_and_reports_the_increase() {
         // Three were displayed; of ten, none, one, and seven were traded just now.
-        for (left, shown, now) in [(10, 3, 3), (9, 2, 3), (3, -4, 3), (2, -5, 2)] {
+        for (left, before, now) in [(10, 3, 3), (9, 2, 3), (3, -4, 3), (2, -5, 2)] {
             let mut book = book();
             let slot = slot(&book, 1);
             book.ladder.unlink(slot);
             let mut events = Events::new();
-            book.replenish(slot, left, shown, &mut events);
+            book.replenish(slot, left, before, &mut events);
             let all = vec![(2, 10, 0), (1, now, left - now)];
             assert_eq!(book.hidden_at(Action::Ask, 100), i128::from(left - now));
             let (lots, volume) = queue(&book);
@@ -211,20 +212,20 @@ mod tests {
             let event = Event::Refilled {
                 order: OrderId(7),
                 uid: UserId(1),
-                size: now - shown,
+                size: now - before,
             };
-            assert_eq!(*events == [event], now != shown);
+            assert_eq!(*events == [event], now != before);
         }
     }
 
     #[test]
     fn a_reduction_takes_hidden_lots_first_and_the_order_keeps_its_place() {
-        for (by, shown, hidden) in [(1, 3, 6), (7, 3, 0), (8, 2, 0)] {
+        for (by, displayed, hidden) in [(1, 3, 6), (7, 3, 0), (8, 2, 0)] {
             let mut book = book();
             let slot = slot(&book, 1);
             book.reduce_hidden_first(slot, by);
-            let all = vec![(1, shown, hidden), (2, 10, 0)];
-            assert_eq!(queue(&book), (all, 10 + shown));
+            let all = vec![(1, displayed, hidden), (2, 10, 0)];
+            assert_eq!(queue(&book), (all, 10 + displayed));
             assert_eq!(book.hidden(slot), hidden);
         }
     }

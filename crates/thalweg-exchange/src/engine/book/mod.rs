@@ -15,6 +15,7 @@
 
 mod auction;
 mod entry;
+mod fill_or_kill;
 mod icebergs;
 mod ladder;
 mod orders;

@@ -288,9 +288,10 @@ pub struct RestingOrder {
     pub size: i64,
     /// Lots that are filled.
     pub filled: i64,
-    /// Lots of an iceberg order that are neither filled nor shown; no part of its level's volume.
+    /// Lots of an iceberg order that are neither filled nor displayed. They are no part of its
+    /// level's volume.
     pub hidden: i64,
-    /// How many it shows at a time, while lots are hidden.
+    /// How many it displays at a time, while lots are hidden.
     pub display: Option<i64>,
     /// When it expires.
     pub good_till: Option<i64>,

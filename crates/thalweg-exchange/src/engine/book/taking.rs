@@ -238,6 +238,7 @@ impl Book {
             }
             let before = events.len();
             let goes_on = self.match_slow(taker, met, events);
+            // A refill counts as `REFILL_WORK` events, of which it is one.
             let refilled = &events.as_slice()[before..];
             if let [.., Event::Refilled { .. }] = refilled {
                 taker.events_max = taker.events_max.saturating_sub(REFILL_WORK - 1);
@@ -446,8 +447,8 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
-        let shown = self.ladder.nodes[slot].left;
-        let all = shown + self.hidden(slot) + more;
+        let displayed = self.ladder.nodes[slot].left;
+        let all = displayed + self.hidden(slot) + more;
         self.ladder.unlink(slot);
         let order = &mut self.ladder.nodes[slot];
         order.price = price;
@@ -480,7 +481,7 @@ impl Book {
         if ended_by.is_some() || left == 0 {
             self.discard(slot);
         } else {
-            self.replenish(slot, left, shown - (all - left), events);
+            self.replenish(slot, left, displayed - (all - left), events);
         }
         self.run_stops(first, rules, events);
         self.widen_if_used();
@@ -586,9 +587,9 @@ impl Book {
         size == maker.left
     }
 
-    /// Fills displayed lots of a resting order, after the trade was reported. One whose display is
-    /// filled goes to the end of its level with the next display, in the level and in `owners`, or
-    /// is gone; a FOK counts on that (`is_filled` in `entry.rs`).
+    /// Fills displayed lots of a resting order, after the trade was reported. If all of them are
+    /// filled, the order is removed, or if it has hidden lots, goes to the end of its level (in the
+    /// level and in `owners`) and displays the next ones. `fill_or_kill.rs` relies on that.
     pub(super) fn fill(&mut self, slot: u32, size: i64, events: &mut Events) {
         let order = self.ladder.nodes[slot];
         if size != order.left {

@@ -236,8 +236,9 @@ impl Risk {
         if !is_plain && (place.price <= 0 || order.trigger.is_some_and(|trigger| trigger <= 0)) {
             return Err(ResultCode::RiskPriceNotPositive);
         }
-        let shows_enough = |display| display >= 1 && display_is_large_enough(display, place.size);
-        if !order.display.is_none_or(shows_enough) {
+        let displays_enough =
+            |display| display >= 1 && display_is_large_enough(display, place.size);
+        if !order.display.is_none_or(displays_enough) {
             return Err(ResultCode::RiskIcebergDisplay);
         }
         if order.good_till.is_some_and(|time| Some(time) <= self.clock) {

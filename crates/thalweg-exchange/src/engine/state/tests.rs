@@ -147,7 +147,7 @@ fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseE
 }
 
 proptest! {
-    /// In pairs and in futures, under both dialects.
+    /// In pairs and in futures, under both sets of rules.
     #[test]
     fn the_fast_path_comes_to_what_the_parts_do(
         steps in prop::collection::vec(step(), 0..150),

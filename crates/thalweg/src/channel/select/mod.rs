@@ -154,7 +154,8 @@ errors! {
 ///
 /// Nothing is allocated, but for a thread's first wait and by a [`dynamic`](Self::dynamic). A check
 /// of an arm costs as much as a `try_recv` or `try_send`; a wait registers the thread with every
-/// arm, some 50 ns each. It spins before it sleeps as the endpoint of its first arm does.
+/// arm, some 50 ns each. It waits by the [`Mode`] of the channel of its first arm that is not a
+/// timer.
 #[must_use = "nothing is selected before `wait` or one of its kin"]
 pub struct Select<R, A = NoArms> {
     arms: A,

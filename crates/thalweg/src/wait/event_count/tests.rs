@@ -177,8 +177,9 @@ fn turns(mode: Mode) -> u64 {
 
 #[test]
 fn two_threads_hand_a_turn_back_and_forth() {
-    turns(Mode::Balanced);
-    turns(Mode::Latency);
+    for &mode in Mode::ALL {
+        turns(mode);
+    }
     // Where others have the processor, a turn is often back before any thread could sleep.
     assert!((0..20).any(|_| turns(Mode::LowPower) > TURNS / 2));
 }
@@ -230,7 +231,7 @@ fn crowd(mode: Mode, notify: fn(&EventCount, u64), pass_on: fn(&EventCount, u64)
 
 #[test]
 fn many_notifiers_and_many_waiters_lose_nothing() {
-    for mode in [Mode::LowPower, Mode::Balanced] {
+    for &mode in Mode::ALL {
         let notify = |event_count: &EventCount, n| {
             if n % 2 == 0 {
                 event_count.notify(2);
@@ -256,7 +257,7 @@ fn many_notifiers_and_many_waiters_lose_nothing() {
 #[test]
 fn a_wait_ends_at_its_deadline_and_not_before() {
     let event_count = EventCount::new();
-    for mode in [Mode::LowPower, Mode::Balanced, Mode::Latency] {
+    for &mode in Mode::ALL {
         let mut pace = Pace::new(mode);
         let deadline = Instant::now() + Duration::from_millis(7);
         let never = || None::<()>;

@@ -1,4 +1,4 @@
-//! A clerk who sees commands, results and execution reports only, and knows what everybody has.
+//! An auditor who sees commands, results and execution reports only, and knows what everybody has.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::accounts::orders::Order;
 
 pub(crate) type Key = (UserId, SymbolId, OrderId);
 
-/// A fault of a clerk, which must be noticed.
+/// A fault of an auditor, which must be noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Fault {
     #[default]
@@ -32,9 +32,9 @@ pub(crate) struct Bill {
     pub(crate) value: i128,
 }
 
-/// The clerk's own records.
+/// The auditor's own records.
 #[derive(Default)]
-pub(crate) struct Clerk {
+pub(crate) struct Auditor {
     pub(crate) specs: BTreeMap<SymbolId, SymbolSpec>,
     pub(crate) orders: BTreeMap<Key, Order>,
     /// The money of each user, including holds for orders.
@@ -58,7 +58,7 @@ pub(crate) fn fee(spec: &SymbolSpec, rate: i64, bill: Bill) -> i128 {
     }
 }
 
-impl Clerk {
+impl Auditor {
     fn pay(&mut self, uid: UserId, currency: CurrencyId, amount: i128) {
         *self.cash.entry((uid, currency)).or_default() += amount;
     }

@@ -13,14 +13,14 @@ const USERS: i64 = 20;
 /// Three pairs and a futures symbol: ids of every kind.
 const SYMBOLS: [i32; 4] = [7, -3, 70_000, 8];
 
-pub(crate) struct Wide {
+pub(crate) struct HeavyFlow {
     random: Random,
     at: i64,
     /// Where the market is.
     middle: i64,
 }
 
-impl Wide {
+impl HeavyFlow {
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             random: Random(seed),
