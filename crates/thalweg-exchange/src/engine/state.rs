@@ -279,30 +279,30 @@ impl State {
     #[inline(never)]
     fn apply_but_moves(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         match command {
-            Command::Place(place) => self.place((place, command), events),
+            Command::Place(place) => self.place(place, events),
             Command::Cancel { .. } => self.cancel(command, events),
             Command::Reduce { .. } => self.reduce(command, events),
             _ => self.apply_slow(command, events),
         }
     }
 
-    /// Executes a new order without conditions, which came as this command.
+    /// Executes a new order without conditions.
     #[inline(never)]
-    fn place(&mut self, (place, command): (&Place, &Command), events: &mut Events) -> ResultCode {
+    fn place(&mut self, place: &Place, events: &mut Events) -> ResultCode {
         let Some(mut pair) = self.risk.pair(place.symbol) else {
-            return self.apply_slow(command, events);
+            return self.apply_slow(&Command::Place(*place), events);
         };
         let slot = pair.slot();
         let Some(user) = pair.hold(place) else {
-            return self.place_slow((place, command), events);
+            return self.place_slow(place, events);
         };
-        self.place_accepted((place, command), (slot, user), events)
+        self.place_accepted(place, (slot, user), events)
     }
 
     #[inline(always)]
     fn place_accepted(
         &mut self,
-        (place, command): (&Place, &Command),
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
@@ -313,30 +313,30 @@ impl State {
         if book.rest_at_once(place, user) {
             return ResultCode::Success;
         }
-        self.place_on((place, command), (slot, user), events)
+        self.place_on(place, (slot, user), events)
     }
 
     /// Executes an order that was accepted, and does not rest at once.
     #[inline(never)]
     fn place_on(
         &mut self,
-        (place, command): (&Place, &Command),
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
         if !place.takes_plainly() {
-            return self.place_in_parts((place, command), (slot, user), events);
+            return self.place_in_parts(place, (slot, user), events);
         }
         match place.action {
-            Action::Ask => self.cross::<false>((place, command), (slot, user), events),
-            Action::Bid => self.cross::<true>((place, command), (slot, user), events),
+            Action::Ask => self.cross::<false>(place, (slot, user), events),
+            Action::Bid => self.cross::<true>(place, (slot, user), events),
         }
     }
 
     #[inline(never)]
     fn place_in_parts(
         &mut self,
-        (place, command): (&Place, &Command),
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
@@ -347,7 +347,7 @@ impl State {
         if book.has_left_over() || self.matching.may_go_on() {
             self.matching.note_left_over(place.symbol);
         }
-        self.risk.settle_place(place, command, result, events);
+        self.risk.settle_place(place, result, events);
         result
     }
 
@@ -355,7 +355,7 @@ impl State {
     #[inline(never)]
     fn cross<const BUYS: bool>(
         &mut self,
-        (place, command): (&Place, &Command),
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
@@ -365,7 +365,7 @@ impl State {
         };
         let pays = |made: Made| crossing.pays::<BUYS>(made);
         let Some(crossed) = book.cross::<BUYS>(place, rules, events, pays) else {
-            return self.place_in_parts((place, command), (slot, user), events);
+            return self.place_in_parts(place, (slot, user), events);
         };
         let booked = crossing.booked(place, crossed.left, events);
         let (result, is_left_over) = if crossed.left == 0 {
@@ -380,31 +380,26 @@ impl State {
         }
         let is_done = crossing.end::<BUYS>((place, user), &booked, events);
         if is_done.is_none() {
-            self.risk
-                .settle_crossed((place, command), (result, events), &booked);
+            self.risk.settle_crossed(place, (result, events), &booked);
         }
         result
     }
 
     #[inline(never)]
-    fn place_slow(
-        &mut self,
-        (place, command): (&Place, &Command),
-        events: &mut Events,
-    ) -> ResultCode {
-        let (checked, user) = self.risk.check_other(command);
+    fn place_slow(&mut self, place: &Place, events: &mut Events) -> ResultCode {
+        let (checked, user) = self.risk.check_unheld(place);
         if checked == ResultCode::ValidForMatchingEngine
             && let Some(slot) = self
                 .risk
                 .pair(place.symbol)
                 .and_then(|pair| pair.simple_slot())
         {
-            return self.place_accepted((place, command), (slot, user), events);
+            return self.place_accepted(place, (slot, user), events);
         }
         events.begin();
         let result = self.matching.place(place, checked, user, events);
-        events.add_visits(self.risk.visits(command));
-        self.risk.settle_place(place, command, result, events);
+        events.add_visits(self.risk.visits(Some(place.uid)));
+        self.risk.settle_place(place, result, events);
         result
     }
 
@@ -523,7 +518,7 @@ impl State {
         let (checked, user) = self.risk.check_hinted(command);
         end_of_part();
         let result = self.matching.execute_for(command, checked, user, events);
-        events.add_visits(self.risk.visits(command));
+        events.add_visits(self.risk.visits(command.uid()));
         end_of_part();
         self.risk.settle(command, result, events);
         end_of_part();
