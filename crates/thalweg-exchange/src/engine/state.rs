@@ -11,7 +11,7 @@
 //! the price at which the command's order or a triggered stop order rests. Only the makers of an
 //! auction have events without their own price: [`Events::note_level`] has them.
 
-use crate::command::{Action, Command, OrderType};
+use crate::command::{Action, Command, OrderType, Place};
 use crate::event::{Event, Events, LevelChange, Made, MovedOrder, RemovalReason, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::{Ahead, Matching};
@@ -279,38 +279,33 @@ impl State {
     #[inline(never)]
     fn apply_but_moves(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         match command {
-            Command::Place(_) => self.place(command, events),
+            Command::Place(place) => self.place(place, events),
             Command::Cancel { .. } => self.cancel(command, events),
             Command::Reduce { .. } => self.reduce(command, events),
             _ => self.apply_slow(command, events),
         }
     }
 
+    /// Executes a new order without conditions.
     #[inline(never)]
-    fn place(&mut self, command: &Command, events: &mut Events) -> ResultCode {
-        let Command::Place(place) = command else {
-            return self.apply_slow(command, events);
-        };
+    fn place(&mut self, place: &Place, events: &mut Events) -> ResultCode {
         let Some(mut pair) = self.risk.pair(place.symbol) else {
-            return self.apply_slow(command, events);
+            return self.apply_slow(&Command::Place(*place), events);
         };
         let slot = pair.slot();
         let Some(user) = pair.hold(place) else {
-            return self.place_slow(command, events);
+            return self.place_slow(place, events);
         };
-        self.place_accepted(command, (slot, user), events)
+        self.place_accepted(place, (slot, user), events)
     }
 
     #[inline(always)]
     fn place_accepted(
         &mut self,
-        command: &Command,
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
-        let Command::Place(place) = command else {
-            return self.apply_slow(command, events);
-        };
         events.begin();
         let Some((book, _)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
@@ -318,36 +313,33 @@ impl State {
         if book.rest_at_once(place, user) {
             return ResultCode::Success;
         }
-        self.place_on(command, (slot, user), events)
+        self.place_on(place, (slot, user), events)
     }
 
     /// Executes an order that was accepted, and does not rest at once.
     #[inline(never)]
     fn place_on(
         &mut self,
-        command: &Command,
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
-        match command {
-            Command::Place(place) if place.takes_plainly() => match place.action {
-                Action::Ask => self.cross::<false>(command, (slot, user), events),
-                Action::Bid => self.cross::<true>(command, (slot, user), events),
-            },
-            _ => self.place_in_parts(command, (slot, user), events),
+        if !place.takes_plainly() {
+            return self.place_in_parts(place, (slot, user), events);
+        }
+        match place.action {
+            Action::Ask => self.cross::<false>(place, (slot, user), events),
+            Action::Bid => self.cross::<true>(place, (slot, user), events),
         }
     }
 
     #[inline(never)]
     fn place_in_parts(
         &mut self,
-        command: &Command,
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
-        let Command::Place(place) = command else {
-            return self.apply_slow(command, events);
-        };
         let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
@@ -355,7 +347,7 @@ impl State {
         if book.has_left_over() || self.matching.may_go_on() {
             self.matching.note_left_over(place.symbol);
         }
-        self.risk.settle_place(place, command, result, events);
+        self.risk.settle_place(place, result, events);
         result
     }
 
@@ -363,20 +355,17 @@ impl State {
     #[inline(never)]
     fn cross<const BUYS: bool>(
         &mut self,
-        command: &Command,
+        place: &Place,
         (slot, user): (u32, UserHint),
         events: &mut Events,
     ) -> ResultCode {
-        let Command::Place(place) = command else {
-            return self.apply_slow(command, events);
-        };
         let mut crossing = self.risk.crossing(slot);
         let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let pays = |made: Made| crossing.pays::<BUYS>(made);
         let Some(crossed) = book.cross::<BUYS>(place, rules, events, pays) else {
-            return self.place_in_parts(command, (slot, user), events);
+            return self.place_in_parts(place, (slot, user), events);
         };
         let booked = crossing.booked(place, crossed.left, events);
         let (result, is_left_over) = if crossed.left == 0 {
@@ -391,29 +380,26 @@ impl State {
         }
         let is_done = crossing.end::<BUYS>((place, user), &booked, events);
         if is_done.is_none() {
-            self.risk.settle_crossed(command, (result, events), &booked);
+            self.risk.settle_crossed(place, (result, events), &booked);
         }
         result
     }
 
     #[inline(never)]
-    fn place_slow(&mut self, command: &Command, events: &mut Events) -> ResultCode {
-        let Command::Place(place) = command else {
-            return self.apply_slow(command, events);
-        };
-        let (checked, user) = self.risk.check_other(command);
+    fn place_slow(&mut self, place: &Place, events: &mut Events) -> ResultCode {
+        let (checked, user) = self.risk.check_unheld(place);
         if checked == ResultCode::ValidForMatchingEngine
             && let Some(slot) = self
                 .risk
                 .pair(place.symbol)
                 .and_then(|pair| pair.simple_slot())
         {
-            return self.place_accepted(command, (slot, user), events);
+            return self.place_accepted(place, (slot, user), events);
         }
         events.begin();
         let result = self.matching.place(place, checked, user, events);
-        events.add_visits(self.risk.visits(command));
-        self.risk.settle_place(place, command, result, events);
+        events.add_visits(self.risk.visits(Some(place.uid)));
+        self.risk.settle_place(place, result, events);
         result
     }
 
@@ -532,7 +518,7 @@ impl State {
         let (checked, user) = self.risk.check_hinted(command);
         end_of_part();
         let result = self.matching.execute_for(command, checked, user, events);
-        events.add_visits(self.risk.visits(command));
+        events.add_visits(self.risk.visits(command.uid()));
         end_of_part();
         self.risk.settle(command, result, events);
         end_of_part();

@@ -31,7 +31,7 @@ use super::ledger::Currency;
 use super::positions::Position;
 use super::symbols::{FUTURES_LOTS_MAX, Symbol, Symbols};
 use super::users::User;
-use crate::command::{Action, Command, Place};
+use crate::command::{Action, Place};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -324,8 +324,8 @@ impl Risk {
 
     /// Returns how many records of its user's futures a command visits; 0 where that is one at
     /// most.
-    pub(crate) fn visits(&self, command: &Command) -> usize {
-        let user = command.uid().and_then(|uid| self.users.get(uid));
+    pub(crate) fn visits(&self, uid: Option<UserId>) -> usize {
+        let user = uid.and_then(|uid| self.users.get(uid));
         match user.map_or(0, |user| user.positions().len()) {
             0 | 1 => 0,
             records => records,

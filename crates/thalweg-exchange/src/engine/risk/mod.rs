@@ -139,38 +139,40 @@ impl Risk {
             Command::Cancel { .. } | Command::Reduce { .. } => {
                 (ResultCode::ValidForMatchingEngine, UserHint::UNKNOWN)
             }
-            Command::Place(ref place) => self.check_new(place, command),
+            Command::Place(ref place) => self.check_new(place),
             _ => self.check_other(command),
         }
     }
 
     #[inline(never)]
-    fn check_new(&mut self, place: &Place, command: &Command) -> (ResultCode, UserHint) {
+    fn check_new(&mut self, place: &Place) -> (ResultCode, UserHint) {
         let pair = self.pair(place.symbol);
         match pair.and_then(|mut pair| pair.hold(place)) {
             Some(owner) => (ResultCode::ValidForMatchingEngine, owner),
-            None => self.check_other(command),
+            None => self.check_unheld(place),
+        }
+    }
+
+    /// Checks a new order that its pair does not hold at once.
+    #[inline(never)]
+    pub(crate) fn check_unheld(&mut self, place: &Place) -> (ResultCode, UserHint) {
+        let owner = self.place_in_futures_fast(place).map(UserHint);
+        match owner.or_else(|| self.place_fast(place)) {
+            Some(owner) => (ResultCode::ValidForMatchingEngine, owner),
+            None => self.check_slow(&Command::Place(*place)),
         }
     }
 
     #[inline(never)]
-    pub(crate) fn check_other(&mut self, command: &Command) -> (ResultCode, UserHint) {
-        let passes = ResultCode::ValidForMatchingEngine;
+    fn check_other(&mut self, command: &Command) -> (ResultCode, UserHint) {
         match *command {
             Command::Move {
                 uid, symbol, price, ..
             } if self.move_takes_fast_path(uid, symbol, price) => {
-                return (passes, UserHint::UNKNOWN);
+                (ResultCode::ValidForMatchingEngine, UserHint::UNKNOWN)
             }
-            Command::Place(ref place) => {
-                let owner = self.place_in_futures_fast(place).map(UserHint);
-                if let Some(owner) = owner.or_else(|| self.place_fast(place)) {
-                    return (passes, owner);
-                }
-            }
-            _ => {}
+            _ => self.check_slow(command),
         }
-        self.check_slow(command)
     }
 
     #[cold]

@@ -240,13 +240,7 @@ pub(crate) struct Booked {
 impl Risk {
     /// [`Risk::settle`] of a new order.
     #[inline(always)]
-    pub(crate) fn settle_place(
-        &mut self,
-        place: &Place,
-        command: &Command,
-        result: ResultCode,
-        events: &Events,
-    ) {
+    pub(crate) fn settle_place(&mut self, place: &Place, result: ResultCode, events: &Events) {
         // The common case: the order only rests. One of no size may have a budget to get back.
         if events.is_empty() && place.order_type != OrderType::IocBudget {
             let Some(top_of_book) = events.top_of_book() else {
@@ -257,7 +251,7 @@ impl Risk {
                 return;
             }
         }
-        let owner = (place.uid, place.symbol);
+        let (owner, command) = ((place.uid, place.symbol), &Command::Place(*place));
         if !self.settle_trades(owner, Some(place), command, events) {
             self.settle_slow(command, result, events);
         }
@@ -615,16 +609,14 @@ impl Risk {
     #[inline(never)]
     pub(crate) fn settle_crossed(
         &mut self,
-        command: &Command,
+        place: &Place,
         (result, events): (ResultCode, &Events),
         booked: &Booked,
     ) {
-        let Command::Place(place) = command else {
-            return;
-        };
         if booked.trades == 0 {
-            self.settle_place(place, command, result, events);
+            self.settle_place(place, result, events);
         } else {
+            let command = &Command::Place(*place);
             self.settle_rest((place.uid, place.symbol), command, booked, events);
         }
     }

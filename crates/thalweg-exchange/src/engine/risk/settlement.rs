@@ -46,7 +46,7 @@ impl Risk {
     #[inline]
     pub fn settle(&mut self, command: &Command, result: ResultCode, events: &Events) {
         match *command {
-            Command::Place(ref place) => self.settle_place(place, command, result, events),
+            Command::Place(ref place) => self.settle_place(place, result, events),
             Command::Move {
                 uid, symbol, price, ..
             } => self.settle_move((uid, symbol), price, command, result, events),
