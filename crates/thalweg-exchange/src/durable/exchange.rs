@@ -13,7 +13,6 @@ use super::faults::Faults;
 use super::in_flight::{Admission, InFlight};
 use super::options::{Options, SyncMode};
 use super::published::Published;
-use super::record::Origin;
 use super::replication::leading::Replication;
 use super::snapshots::{SnapshotMade, SnapshotStats, Snapshots};
 use super::stage_times::StageTimes;
@@ -128,13 +127,12 @@ impl Owner {
     }
 }
 
-/// Reports and senders of the commands that are being published.
+/// Reports of the commands that are being published.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     pub(super) reports: Vec<ReportFrame>,
     /// Holds the number of reports of each command.
     pub(super) counts: Vec<usize>,
-    pub(super) origins: Vec<Origin>,
 }
 
 impl Reported {
@@ -142,7 +140,6 @@ impl Reported {
     /// longest sweep.
     pub(super) fn clear(&mut self) {
         self.counts.clear();
-        self.origins.clear();
         self.reports.clear();
         self.reports.shrink_to(REPORTS_ROOM);
     }

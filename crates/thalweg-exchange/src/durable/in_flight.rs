@@ -7,12 +7,13 @@
 //! its commands are in flight.
 
 use super::options::SessionLimits;
+use super::record::Origin;
 use super::tables::{Note, SessionSlot, Sessions};
 use crate::command::Command;
 use crate::engine::index::Index;
 use crate::event::Events;
 use crate::result_code::ResultCode;
-use crate::service::{Answered, EVENTS_KEPT, Query, Stamps};
+use crate::service::{Answered, EVENTS_KEPT, Outcome, Query, Stamps};
 use crate::session::{Refusal, Role, SessionKey};
 
 /// An entry of an answer takes the memory of this number of events.
@@ -31,7 +32,10 @@ pub(super) struct Slot {
     /// Its number; of a query, that of the next command.
     pub(super) number: u64,
     pub(super) command: Command,
-    pub(super) note: Note,
+    /// Its sender.
+    pub(super) origin: Origin,
+    /// The place of its session in the tables, if it has one.
+    pub(super) session: u32,
     pub(super) tag: u64,
     pub(super) due: u64,
     /// When it was taken, in ticks, if it is stamped; else 0.
@@ -54,12 +58,39 @@ impl Slot {
         }
     }
 
+    /// Returns its session and its sequence.
+    #[inline]
+    pub(super) const fn note(&self) -> Note {
+        match self.origin {
+            Origin::Engine => Note::NONE,
+            Origin::Session { sequence, .. } => Note {
+                session: self.session,
+                sequence: sequence.0,
+            },
+        }
+    }
+
+    /// Returns what came of its command.
+    #[inline]
+    pub(super) fn outcome(&self) -> Outcome<'_> {
+        Outcome {
+            sequence: self.number,
+            tag: self.tag,
+            due: self.sent(),
+            stamps: (self.stamps.begun > 0).then_some(self.stamps),
+            command: &self.command,
+            result: self.result,
+            events: &self.events,
+        }
+    }
+
     fn new(events: usize, levels: bool) -> Self {
         let events = Events::with_capacity(events);
         Self {
             number: 0,
             command: Command::Nop,
-            note: Note::NONE,
+            origin: Origin::Engine,
+            session: Note::NONE.session,
             tag: 0,
             due: 0,
             taken: 0,
@@ -230,8 +261,7 @@ impl InFlight {
     pub(super) fn find(&mut self, session: u32, sequence: u64) -> Option<&Slot> {
         let position = (self.published..self.taken).find(|position| {
             let slot = &self.slots[position & (self.capacity - 1)];
-            slot.question.is_none()
-                && (slot.note.session, slot.note.sequence) == (session, sequence)
+            slot.question.is_none() && slot.note() == Note { session, sequence }
         });
         position.map(|position| &*self.at(position))
     }
@@ -240,7 +270,7 @@ impl InFlight {
     pub(super) fn has_of(&self, session: u32) -> bool {
         (self.published..self.taken).any(|position| {
             let slot = &self.slots[position & (self.capacity - 1)];
-            slot.question.is_none() && slot.note.session == session
+            slot.question.is_none() && slot.note().session == session
         })
     }
 }

@@ -22,7 +22,7 @@ use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
 use crate::digest::check;
 use crate::engine::state::apply;
-use crate::service::{Answered, Outcome, Query};
+use crate::service::{Answered, Query};
 use crate::session::{ClientSequence, Refusal, SessionKey};
 
 /// Commands that are executed together.
@@ -188,7 +188,7 @@ impl<S: Storage> Exchange<S> {
         let number = self.owner.number;
         let slot = self.in_flight.take();
         slot.command = Command::Nop;
-        (slot.number, slot.tag, slot.note, slot.taken) = (number, tag, Note::NONE, 0);
+        (slot.number, slot.tag, slot.taken) = (number, tag, 0);
         slot.question = Some(Box::new(Question {
             query,
             answered: None,
@@ -234,16 +234,13 @@ impl<S: Storage> Exchange<S> {
         self.append(origin, command)?;
         let number = self.owner.number;
         self.owner.number += 1;
-        let note = place.map_or(Note::NONE, |(place, key, sequence)| {
+        let session = place.map_or(Note::NONE.session, |(place, key, sequence)| {
             let slot = match place {
                 Place::Known(slot) => slot,
                 Place::New => self.open_session(key),
             };
             self.admission.take(slot, sequence);
-            Note {
-                session: slot.0,
-                sequence,
-            }
+            slot.0
         });
         let taken = match self.stamping.is_due() {
             true => Clock::global().ticks(),
@@ -251,7 +248,8 @@ impl<S: Storage> Exchange<S> {
         };
         let slot = self.in_flight.take();
         slot.command.clone_from(command);
-        (slot.number, slot.tag, slot.note) = (number, tag, note);
+        (slot.number, slot.tag) = (number, tag);
+        (slot.origin, slot.session) = (origin, session);
         (slot.due, slot.taken) = (due, taken);
         Ok(Admitted::New { number })
     }
@@ -463,18 +461,9 @@ impl<S: Storage> Exchange<S> {
             if is_stamped {
                 slot.stamps.journaled = clock.ticks();
             }
-            let outcome = Outcome {
-                sequence: slot.number,
-                tag: slot.tag,
-                due: slot.sent(),
-                stamps: is_stamped.then_some(slot.stamps),
-                command: &slot.command,
-                result: slot.result,
-                events: &slot.events,
-            };
             (self.publish)(Published::Outcome(Executed {
-                outcome,
-                origin: self.reported.origins[at],
+                outcome: slot.outcome(),
+                origin: slot.origin,
                 reports: own,
             }));
             if is_stamped {
@@ -495,23 +484,13 @@ impl<S: Storage> Exchange<S> {
             let slot = self.in_flight.next(at);
             let before = reported.reports.len();
             if slot.question.is_some() {
-                reported.origins.push(Origin::Engine);
                 reported.counts.push(0);
                 continue;
             }
-            let note = slot.note;
+            let note = slot.note();
             let check = (self.digest).fold_and_check(&slot.command, slot.result, &slot.events);
-            let outcome = Outcome {
-                sequence: slot.number,
-                tag: slot.tag,
-                due: slot.due,
-                stamps: None,
-                command: &slot.command,
-                result: slot.result,
-                events: &slot.events,
-            };
-            tables.note(&outcome, (note, check), Some(&mut reported.reports));
-            reported.origins.push(tables.origin_of(note));
+            let noted = (note, check);
+            tables.note(&slot.outcome(), noted, Some(&mut reported.reports));
             reported.counts.push(reported.reports.len() - before);
             self.admission.answer(note);
         }

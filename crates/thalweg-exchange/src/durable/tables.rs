@@ -143,10 +143,6 @@ impl Sessions {
         SessionSlot(slot)
     }
 
-    pub(super) fn key(&self, slot: SessionSlot) -> SessionKey {
-        self.list[slot.0 as usize].key
-    }
-
     pub(super) fn last_executed(&self, slot: SessionSlot) -> u64 {
         self.list[slot.0 as usize].last_executed
     }
@@ -471,17 +467,6 @@ impl Tables {
         })
     }
 
-    /// Returns the sender of a note's command.
-    pub(super) fn origin_of(&self, note: Note) -> Origin {
-        if note.session == Note::NONE.session {
-            return Origin::Engine;
-        }
-        Origin::Session {
-            key: self.sessions.key(SessionSlot(note.session)),
-            sequence: ClientSequence(note.sequence),
-        }
-    }
-
     /// Keeps the answer of a command that was executed, with its check, and numbers and keeps its
     /// reports, which are added to `reported`.
     #[inline]
@@ -700,7 +685,7 @@ pub(super) mod tests {
         }
         assert_eq!(sessions.open(KEY), slot);
         assert_eq!(sessions.state(KEY).last_executed, ClientSequence(9));
-        assert_eq!(sessions.key(SessionSlot(2)), others[1]);
+        assert_eq!(sessions.list()[2].key, others[1]);
     }
 
     #[test]
