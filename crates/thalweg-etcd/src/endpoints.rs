@@ -15,11 +15,8 @@ use tokio::time::timeout;
 
 /// How long a connection may take to be made.
 const CONNECT_TIME: Duration = Duration::from_millis(300);
-/// How long a read may take, which can be of many MiB.
-pub(crate) const READ_TIME: Duration = Duration::from_millis(1_500);
-/// How long a write may take. One that was under way when etcd lost its leader is never answered;
-/// one that is given up is looked for before it is sent again, so a slow disk costs a read.
-pub(crate) const WRITE_TIME: Duration = Duration::from_millis(400);
+/// How long a call may take at most. A read can be of many MiB.
+pub(crate) const CALL_TIME: Duration = Duration::from_millis(1_500);
 /// The header in which a member is given that time, in milliseconds: it does not begin with a call
 /// that no client waits for.
 const GRPC_TIMEOUT: &str = "grpc-timeout";

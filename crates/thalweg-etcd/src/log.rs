@@ -10,14 +10,14 @@
 //! | `<prefix>/peer/<name>` | where others get a copy of a replica |
 
 use std::io;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thalweg_exchange::durable::replication::{
     Claim, CommandLog, LogError, StoredBatch, Tail, WriteOutcome,
 };
 
 use crate::address::Address;
-use crate::endpoints::{CallError, Endpoints, READ_TIME, WRITE_TIME};
+use crate::endpoints::{CALL_TIME, CallError, Endpoints};
 use crate::message::{
     Answer, Entry, Fields, delete, get, has_value, is_absent, is_there, number, put, range,
 };
@@ -77,8 +77,9 @@ pub struct Position {
 
 /// A command log in an etcd cluster.
 ///
-/// Blocks the calling thread until a member has answered: 0.4 s at most where it writes, twice 1.5 s
-/// where it reads, and 0.3 s more each time for each member that cannot be reached. To find a batch takes several reads.
+/// Blocks the calling thread until a member has answered: 1.5 s at most for each call, and 0.6 s
+/// more for each member that cannot be reached; what reads may call twice. To find a batch takes
+/// several reads.
 #[derive(Debug)]
 pub struct EtcdLog {
     endpoints: Endpoints,
@@ -87,6 +88,45 @@ pub struct EtcdLog {
     /// Batches that the next read returns at most.
     page: usize,
     history: History,
+    write_time: WriteTime,
+}
+
+/// How long the next write may take.
+///
+/// A write that was under way when etcd lost its leader is never answered, so where writes are
+/// answered quickly, one that is not is given up soon. After two of these etcd is taken to be slow:
+/// what is given up is looked for and sent again, and would cost it more each time.
+#[derive(Debug)]
+struct WriteTime {
+    expected: Duration,
+    /// Writes that were given up since the last answer.
+    given_up: u32,
+}
+
+impl WriteTime {
+    const LEAST: Duration = Duration::from_millis(400);
+    /// No write has been answered yet, or the next one is to have the time that there is.
+    const LONGEST: Self = Self {
+        expected: CALL_TIME,
+        given_up: 0,
+    };
+
+    fn limit(&self) -> Duration {
+        match self.given_up {
+            0 | 1 => self.expected,
+            _ => CALL_TIME,
+        }
+    }
+
+    /// Notes a write that took this time.
+    fn note(&mut self, took: Duration, is_answered: bool) {
+        if is_answered {
+            self.expected = (4 * took).clamp(Self::LEAST, CALL_TIME);
+            self.given_up = 0;
+        } else if took >= self.limit() {
+            self.given_up += 1;
+        }
+    }
 }
 
 /// Returns how many batches the next read returns at most, after one that has returned this number,
@@ -111,6 +151,7 @@ impl EtcdLog {
             beats: 0,
             page: BATCHES,
             history: History::default(),
+            write_time: WriteTime::LONGEST,
         })
     }
 
@@ -150,7 +191,10 @@ impl EtcdLog {
         success: &[Fields],
         bytes: usize,
     ) -> WriteOutcome {
-        match self.transact(compare, success, WRITE_TIME) {
+        let began = Instant::now();
+        let answer = self.transact(compare, success, self.write_time.limit());
+        self.write_time.note(began.elapsed(), answer.is_ok());
+        match answer {
             Ok(answer) => {
                 self.history.note(answer.revision, bytes);
                 match answer.holds {
@@ -164,9 +208,9 @@ impl EtcdLog {
 
     /// Sends a read, to each member once if it must be.
     fn read_all(&mut self, success: &[Fields]) -> Result<Vec<Vec<Entry>>, LogError> {
-        let first = self.transact(&[], success, READ_TIME);
+        let first = self.transact(&[], success, CALL_TIME);
         let answer = match first {
-            Err(CallError::Unknown(_)) => self.transact(&[], success, READ_TIME),
+            Err(CallError::Unknown(_)) => self.transact(&[], success, CALL_TIME),
             first => first,
         };
         let answer = answer.map_err(|error| LogError::Silent(error.into_text()))?;
@@ -182,9 +226,9 @@ impl EtcdLog {
     /// quota. An append does not, since its clients would wait for it.
     fn compact_now_and_then(&mut self) {
         if let Some(revision) = self.history.take_due() {
-            let revision = number(1, revision);
+            let (revision, time) = (number(1, revision), self.write_time.limit());
             // Another replica may have done so; the next one comes.
-            let _ = self.endpoints.call("Compact", &[&revision], READ_TIME);
+            let _ = self.endpoints.call("Compact", &[&revision], time);
         }
     }
 
@@ -298,6 +342,8 @@ fn index_in(text: &[u8]) -> Result<u64, LogError> {
 
 impl CommandLog for EtcdLog {
     fn claim(&mut self, seen: Option<&Claim>, new: &Claim) -> WriteOutcome {
+        // One that is given up and counts all the same is another replica's to this one.
+        self.write_time = WriteTime::LONGEST;
         let key = self.key("claim");
         let claim = put(&key, &new.encode());
         match seen {
@@ -408,6 +454,8 @@ impl CommandLog for EtcdLog {
     }
 
     fn note_halt(&mut self, replica: &str, commands: u64, why: &str) -> WriteOutcome {
+        // It is tried once, and etcd may be electing a leader.
+        self.write_time = WriteTime::LONGEST;
         self.note(replica, commands, &format!(" {why}"))
     }
 
@@ -441,6 +489,24 @@ mod tests {
         assert_eq!(next_page(BATCHES, BATCHES, BATCHES * 38_628), BATCHES);
         assert_eq!(next_page(page, page, page * long), BATCHES);
         assert_eq!(next_page(BATCHES, 3, 3 * long), BATCHES);
+    }
+
+    #[test]
+    fn a_write_is_given_up_soon_where_etcd_is_quick() {
+        let (ms, mut time) = (Duration::from_millis, WriteTime::LONGEST);
+        assert_eq!(time.limit(), CALL_TIME);
+        time.note(ms(3), true);
+        assert_eq!(time.limit(), ms(400));
+        // A connection that is refused says nothing.
+        (0..3).for_each(|_| time.note(ms(1), false));
+        time.note(ms(400), false);
+        assert_eq!(time.limit(), ms(400));
+        time.note(ms(401), false);
+        assert_eq!(time.limit(), CALL_TIME, "it is slow");
+        time.note(ms(1_000), true);
+        assert_eq!(time.limit(), CALL_TIME);
+        time.note(ms(200), true);
+        assert_eq!(time.limit(), ms(800));
     }
 
     #[test]

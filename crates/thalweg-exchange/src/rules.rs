@@ -33,10 +33,10 @@ macro_rules! rules {
 
 rules! {
     /// Which rules hold. [`Rules::REFERENCE`] copies the reference engine, quirks included;
-    /// [`Rules::default`] mends them all. Each `bool` but `margin_trading` is one quirk, or one rule
-    /// that the reference engine has not: true means mended. They can be mixed freely; arithmetic
-    /// stays checked under every mix. A rule that is added is off in exchanges that were begun
-    /// before it, whose journals must replay as they did.
+    /// [`Rules::default`] mends them all. Each `bool` but `margin_trading` is one quirk, or a rule
+    /// that the reference engine does not have: true means mended. They can be mixed freely;
+    /// arithmetic stays checked under every mix. A rule that is added is off in exchanges that were
+    /// begun before it, whose journals must replay as they did.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub struct Rules;
     /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book
@@ -99,8 +99,8 @@ rules! {
 /// many orders expire. A user has orders and positions in at most this many futures symbols.
 pub const WORK_MAX: usize = 1_024;
 
-/// As how many events the refill of an iceberg order counts beside its own, so that an order meets
-/// at most 114 of them, and one that must be filled whole 113. Without that, one placement of an
+/// As how many events the refill of an iceberg order counts, so that an order meets at most 114 of
+/// them, and one that must be filled whole 113. Without that, one placement of an
 /// iceberg order would pay for hundreds of trades at once.
 pub const REFILL_WORK: usize = 8;
 
@@ -131,10 +131,22 @@ impl Rules {
         ..Self::from_bits(0)
     };
 
+    /// The rules under which a snapshot says exactly whether a user is short; without one of them
+    /// it says what was noted. This list is closed, too: older snapshots have the one or the other.
+    const KNOWN_SHORT: Self = Self::from_bits((1 << 17) - 1);
+
     /// True where no balance can fall below zero, with or without margin trading and later rules.
     pub(crate) fn keep_balances_sound(&self) -> bool {
-        let needed = Self::SOUND_BALANCES.bits();
-        self.bits() & needed == needed
+        self.hold_all(Self::SOUND_BALANCES)
+    }
+
+    /// True where a snapshot says exactly whether a user is short of cover.
+    pub(crate) fn know_who_is_short(&self) -> bool {
+        self.with_margin_trading(true).hold_all(Self::KNOWN_SHORT)
+    }
+
+    fn hold_all(&self, needed: Self) -> bool {
+        self.bits() & needed.bits() == needed.bits()
     }
 
     /// True where what an order could lose beyond its hold may hang on orders before it.
@@ -198,7 +210,8 @@ mod tests {
             let is_needed = later.bits() & 1 << rule != 0;
             assert_eq!(off(rule).keep_balances_sound(), !is_needed, "rule {rule}");
         }
-        // What is added is later.
+        // A rule that is added is in neither list.
         assert_eq!(Rules::SOUND_BALANCES.bits().count_ones(), 13);
+        assert_eq!(Rules::KNOWN_SHORT.bits().count_ones(), 17);
     }
 }

@@ -293,13 +293,15 @@ fn what_a_replicated_exchange_acknowledged_is_on_every_machine_once() {
 /// Makes a folder for machines whose clients have keys.
 fn folder() -> Folder {
     let place = Folder::new(&folder_name());
-    // No commands but those of clients, so that machines can be compared.
+    // No commands but those of clients, and all in the journals, however long the rounds take: so
+    // machines can be compared.
     std::fs::create_dir_all(&place.exchange).expect("there is room");
     let keys_file = place.within.join("keys.toml");
     std::fs::write(&keys_file, keys()).expect("there is room");
     let keys_file = keys_file.display();
     place.configure(&format!(
-        "[exchange]\nclock_ms = 0\n[keys]\nfile = \"{keys_file}\"\n"
+        "[exchange]\nclock_ms = 0\n[keys]\nfile = \"{keys_file}\"\n\
+         [snapshots]\nevery_s = 86400\nkept = 100\n"
     ));
     place
 }

@@ -94,7 +94,7 @@ fn what_the_risk_check_refuses_makes_no_difference() {
 }
 
 #[test]
-fn a_clerk_who_errs_is_noticed() {
+fn an_auditor_who_errs_is_noticed() {
     for fault in [Fault::OneBill, Fault::NoAuction, Fault::AllLots] {
         let is_noticed = seeds().any(|seed| {
             let mut auditor = Auditor::default();

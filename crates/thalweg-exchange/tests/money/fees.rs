@@ -133,6 +133,20 @@ fn an_exchange_that_is_older_than_a_rule_keeps_its_symbols() {
         let mut market = Market::new(BEFORE_LATER_RULES);
         let symbol = terms(FeeUnit::Millionth, taker, maker);
         market.done(&Command::AddSymbols([symbol].into()));
+        for uid in 1..=2 {
+            for currency in [GOODS, MONEY] {
+                assert_eq!(market.pay(uid, currency, 1_000_000), ResultCode::Success);
+            }
+        }
+        market.done(&sell(1, 1, TRADED, 101, 2));
+        market.done(&buy(2, 1, TRADED, 101, 2));
+        // 606, of which a thousandth or two, rounded against the user.
+        let [taker, maker] = [taker, maker].map(|fee| (606 * fee + 999_999).div_euclid(1_000_000));
+        assert_eq!(
+            (won(&market, 2), won(&market, 1)),
+            (-606 - taker, 606 - maker)
+        );
+        assert_eq!(fees(&market), taker + maker);
         let mut bytes = Vec::new();
         encode_state(&market.state, &mut bytes);
         let read = decode_state(&bytes).expect("its symbols are allowed");

@@ -12,6 +12,7 @@ use crate::money::hostile::{
 };
 use crate::money::placements::same_under_every_placement;
 use crate::money::watch::no_user_is_robbed;
+use crate::properties::commands::BEFORE_LATER_RULES;
 
 const ENDS: [i64; 8] = [
     i64::MIN,
@@ -204,8 +205,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(64)))]
 
     #[test]
-    fn strange_commands_rob_no_one(commands in strange(120, true)) {
-        no_user_is_robbed(Rules::default(), &commands)?;
+    fn strange_commands_rob_no_one(commands in strange(120, true), is_older in any::<bool>()) {
+        let rules = if is_older { BEFORE_LATER_RULES } else { Rules::default() };
+        no_user_is_robbed(rules, &commands)?;
     }
 }
 

@@ -83,17 +83,17 @@ impl Risk {
     }
 
     /// Whether the next payment of profit in a currency looks for users who are short of cover.
-    /// Where balances are sound no user is short unless it does, and it makes a difference only if a
+    /// Under the default rules no user is short unless it does, and it makes a difference only if a
     /// user is.
     pub(crate) fn looks_for_short(&self, currency: &Currency) -> bool {
         let finds_somebody = || self.is_anybody_short(currency.id);
-        currency.is_shaky && (!self.rules.keep_balances_sound() || finds_somebody())
+        currency.is_shaky && (!self.rules.know_who_is_short() || finds_somebody())
     }
 
     /// Whether it looks and must, or need not and does not.
     pub(crate) fn looks_rightly_for_short(&self, id: CurrencyId) -> bool {
         let is_shaky = self.ledger.look(id).is_shaky;
-        !self.rules.keep_balances_sound() || is_shaky == self.is_anybody_short(id)
+        !self.rules.know_who_is_short() || is_shaky == self.is_anybody_short(id)
     }
 
     /// R of lots of an order in futures that are not covered.
@@ -269,5 +269,36 @@ impl Risk {
         (total.negative, total.reserved, total.pool) = (negative, reserved, pool);
         total.take_room(room);
         total.is_shaky = is_shaky;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Command;
+    use crate::command::{SymbolSpec, SymbolType};
+    use crate::engine::state::{State, apply};
+    use crate::event::Events;
+
+    /// Snapshots of exchanges that are older than a rule have it as it was noted.
+    #[test]
+    fn who_is_short_is_noted_under_older_rules_and_looked_for_under_the_default_ones() {
+        let (futures, money) = (SymbolId(1), CurrencyId(2));
+        let spec = SymbolSpec::pair(futures, CurrencyId(1), money).with_type(SymbolType::Futures);
+        for bound_work in [false, true] {
+            let mut state = State::new(Rules {
+                bound_work,
+                ..Rules::default()
+            });
+            let band = Command::set_price_band(futures, 1, 2);
+            for command in [Command::AddSymbols([spec].into()), band] {
+                let result = apply(&mut state, &command, &mut Events::new());
+                assert_eq!(result, ResultCode::Success);
+            }
+            let currency = state.risk.ledger.look(money);
+            assert!(currency.is_shaky, "the band has moved");
+            assert_eq!(state.risk.looks_for_short(currency), !bound_work);
+            assert_eq!(state.risk.looks_rightly_for_short(money), !bound_work);
+        }
     }
 }
