@@ -114,10 +114,12 @@ fn all(message: &[u8], number: u64) -> Vec<Vec<u8>> {
     fields(message).into_iter().filter_map(bytes).collect()
 }
 
-/// Serves a connection: each request by this function, until it gives no answer.
+/// Serves a connection: each request by this function, until it gives no answer. Notes how long each
+/// may take.
 async fn serve(
     stream: TcpStream,
     mut answer: impl FnMut(Vec<u8>) -> Option<Answer>,
+    times: &Sender<String>,
 ) -> Result<(), h2::Error> {
     let mut connection = h2::server::handshake(stream).await?;
     while let Some(request) = connection.accept().await {
@@ -125,11 +127,8 @@ async fn serve(
         let header = |name| request.headers().get(name).map(HeaderValue::as_bytes);
         assert_eq!(header("content-type"), Some(&b"application/grpc"[..]));
         assert_eq!(header("te"), Some(&b"trailers"[..]));
-        let time = header("grpc-timeout").map(<[u8]>::to_vec);
-        assert!(
-            time.is_some_and(|time| time.ends_with(b"m")),
-            "in milliseconds"
-        );
+        let time = header("grpc-timeout").expect("it has an end");
+        let _ = times.send(String::from_utf8_lossy(time).into_owned());
         let mut received = pin!(read(request.into_body()));
         let message = poll_fn(|context| match received.as_mut().poll(context) {
             Poll::Ready(read) => Poll::Ready(read),
@@ -219,13 +218,14 @@ async fn read(mut body: RecvStream) -> Result<Vec<u8>, h2::Error> {
 /// Starts a member that answers each request by this function, each on its connection or on a new
 /// one. Returns its address.
 fn start(answer: impl FnMut(Vec<u8>) -> Option<Answer> + Send + 'static) -> String {
-    start_and_note(answer, channel().0)
+    start_and_note(answer, channel().0, channel().0)
 }
 
-/// Does the same, and notes each connection that it has closed.
+/// Does the same, and notes each connection that it has closed, and how long requests may take.
 fn start_and_note(
     mut answer: impl FnMut(Vec<u8>) -> Option<Answer> + Send + 'static,
     closed: Sender<()>,
+    times: Sender<String>,
 ) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("it is bound").to_string();
@@ -238,7 +238,7 @@ fn start_and_note(
             let _ = runtime.block_on(async {
                 stream.set_nodelay(true).expect("it is connected");
                 let stream = TcpStream::from_std(stream).expect("a poll");
-                serve(stream, &mut answer).await
+                serve(stream, &mut answer, &times).await
             });
             let _ = closed.send(());
         }
@@ -461,7 +461,11 @@ fn a_status_that_each_member_would_give_keeps_the_connection() {
 #[test]
 fn a_connection_that_was_closed_meanwhile_is_made_again() {
     let (sender, closed) = channel();
-    let first = start_and_note(move |_| Some(Answer::Last(YES.to_vec())), sender);
+    let first = start_and_note(
+        move |_| Some(Answer::Last(YES.to_vec())),
+        sender,
+        channel().0,
+    );
     let mut log = log(&[&first]);
     for _ in 0..3 {
         assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
@@ -487,6 +491,44 @@ fn a_port_of_another_protocol_is_named() {
 }
 
 #[test]
+fn a_write_has_little_time_where_etcd_is_quick_and_a_claim_has_all_of_it() {
+    let (times, noted) = channel();
+    let member = start_and_note(|_| Some(body(YES)), channel().0, times);
+    let mut log = log(&[&member]);
+    for index in 1..=20 {
+        // On a machine that is busy, one may be given up.
+        let _ = log.append(&claim(), Some(index - 1), index, b"batch");
+    }
+    let times: Vec<String> = noted.try_iter().collect();
+    assert_eq!(times[0], "1500m");
+    assert!(times.iter().any(|time| time == "400m"), "{times:?}");
+    let _ = log.claim(Some(&claim()), &claim());
+    let _ = log.note_halt("a:1", 5, "why");
+    assert_eq!(noted.try_iter().collect::<Vec<_>>(), ["1500m", "1500m"]);
+}
+
+#[test]
+fn a_beat_after_a_write_that_was_given_up_is_sent_behind_a_read() {
+    let nothing = body(&[YES, &field(3, &field(1, &[]))].concat());
+    let (member, bodies) = member(vec![
+        body(YES),
+        Answer::Silence,
+        nothing,
+        body(YES),
+        body(YES),
+    ]);
+    let mut log = log(&[&member]);
+    assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
+    let lost = log.append(&claim(), Some(0), 1, b"batch");
+    assert!(matches!(lost, WriteOutcome::Unknown(_)), "{lost:?}");
+    assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
+    assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
+    let is_read = |body: Vec<u8>| all(&body, 2).iter().all(|one| fields(one)[0].0 == 1);
+    let reads: Vec<bool> = bodies.try_iter().map(is_read).collect();
+    assert_eq!(reads, [false, false, true, false, false]);
+}
+
+#[test]
 fn no_append_waits_until_the_history_is_given_up() {
     let (sender, bodies) = channel();
     let member = start(move |body| {
@@ -495,12 +537,18 @@ fn no_append_waits_until_the_history_is_given_up() {
     });
     let mut log = log(&[&member]);
     let batch = vec![5; 256 << 10];
+    let mut calls = 0;
     for index in 1..=256 {
-        let written = log.append(&claim(), Some(index - 1), index, &batch);
+        // On a machine that is busy, one may be given up.
+        let mut written = WriteOutcome::Unknown(String::new());
+        while matches!(written, WriteOutcome::Unknown(_)) {
+            calls += 1;
+            written = log.append(&claim(), Some(index - 1), index, &batch);
+        }
         assert_eq!(written, WriteOutcome::Acked);
     }
     let appended: Vec<_> = bodies.try_iter().collect();
-    assert_eq!(appended.len(), 256, "one call each");
+    assert!((256..=calls).contains(&appended.len()), "one call each");
     assert!(appended.iter().all(|(_, length)| *length > batch.len()));
     assert_eq!(log.note_position("a:1", 5), WriteOutcome::Acked);
     let noted = bodies.try_iter().map(|(first, _)| first);

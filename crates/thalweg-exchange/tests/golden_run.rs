@@ -199,7 +199,7 @@ fn operations() -> Vec<Command> {
 
 /// Rules, the number of kinds of events that they make (the reference has no auctions), the digest
 /// of the run, and the hash of a snapshot after it. Never to be changed, nor the commands: a change
-/// of the engine that changes them is a rule.
+/// of the engine that changes them is a rule. (Another version of the snapshot has other hashes.)
 const EXPECTED: [(Rules, usize, &str, u64); 3] = [
     (
         Rules::REFERENCE,
@@ -222,7 +222,7 @@ const EXPECTED: [(Rules, usize, &str, u64); 3] = [
 ];
 
 #[test]
-fn a_fixed_run_has_the_events_and_the_state_of_every_version() {
+fn a_fixed_run_has_the_events_and_the_states_that_it_had() {
     let parts = [
         market(),
         refills(),

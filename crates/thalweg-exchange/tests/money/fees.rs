@@ -140,7 +140,7 @@ fn an_exchange_that_is_older_than_a_rule_keeps_its_symbols() {
         }
         market.done(&sell(1, 1, TRADED, 101, 2));
         market.done(&buy(2, 1, TRADED, 101, 2));
-        // 606, of which a thousandth or two, rounded against the user.
+        // 606, of which 1 to 2.5 thousandths, rounded against the user.
         let [taker, maker] = [taker, maker].map(|fee| (606 * fee + 999_999).div_euclid(1_000_000));
         assert_eq!(
             (won(&market, 2), won(&market, 1)),

@@ -202,7 +202,7 @@ fn strange(length: usize, is_tame: bool) -> impl Strategy<Value = Vec<Command>> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(64)))]
+    #![proptest_config(ProptestConfig::with_cases(thalweg_testkit::cases(128)))]
 
     #[test]
     fn strange_commands_rob_no_one(commands in strange(120, true), is_older in any::<bool>()) {

@@ -207,12 +207,13 @@ impl LogReader {
                     return;
                 }
                 let claimed = claiming.map(|claiming| claiming.make(&mut *log));
-                let began = Instant::now();
                 if let Some(commands) = position {
                     // For people: the next one comes soon.
                     let _ = log.note_position(&holder, commands);
                     place.take_if(|place| log.note_peer(&holder, place) == WriteOutcome::Acked);
                 }
+                // A note that takes long says nothing of how fresh the answer is.
+                let began = Instant::now();
                 let answer = question.ask(&mut *log);
                 let reply = ReadReply {
                     log,

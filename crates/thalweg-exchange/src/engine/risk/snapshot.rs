@@ -290,14 +290,15 @@ mod tests {
                 bound_work,
                 ..Rules::default()
             });
-            let band = Command::set_price_band(futures, 1, 2);
-            for command in [Command::AddSymbols([spec].into()), band] {
+            let bands = [2, 3].map(|high| Command::set_price_band(futures, 1, high));
+            let symbols = Command::AddSymbols([spec].into());
+            for command in [symbols].into_iter().chain(bands) {
                 let result = apply(&mut state, &command, &mut Events::new());
                 assert_eq!(result, ResultCode::Success);
             }
             let currency = state.risk.ledger.look(money);
             assert!(currency.is_shaky, "the band has moved");
-            assert_eq!(state.risk.looks_for_short(currency), !bound_work);
+            assert_eq!(state.risk.looks_for_short(&currency), !bound_work);
             assert_eq!(state.risk.looks_rightly_for_short(money), !bound_work);
         }
     }
