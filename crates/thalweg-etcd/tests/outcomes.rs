@@ -114,8 +114,8 @@ fn all(message: &[u8], number: u64) -> Vec<Vec<u8>> {
     fields(message).into_iter().filter_map(bytes).collect()
 }
 
-/// Serves a connection: each request by this function, until it gives no answer. Notes how long each
-/// may take.
+/// Serves a connection: each request by this function, until it gives no answer. Notes how long
+/// each may take.
 async fn serve(
     stream: TcpStream,
     mut answer: impl FnMut(Vec<u8>) -> Option<Answer>,
