@@ -100,8 +100,8 @@ rules! {
 pub const WORK_MAX: usize = 1_024;
 
 /// As how many events the refill of an iceberg order counts, so that an order meets at most 114 of
-/// them, and one that must be filled whole 113. Without that, one placement of an
-/// iceberg order would pay for hundreds of trades at once.
+/// them, and one that must be filled whole 113. Without that, one placement of an iceberg order
+/// would pay for hundreds of trades at once.
 pub const REFILL_WORK: usize = 8;
 
 impl Rules {

@@ -28,7 +28,7 @@ const TRADE: u8 = 3;
 const BEGIN: u8 = 4;
 /// A report of an auction.
 const AUCTION: u8 = 5;
-/// The longest segments of the log, and the shortest.
+/// The shortest segments of the log, and the longest.
 const SEGMENT_BYTES: [u64; 2] = [512 << 10, 8 << 20];
 const PAGE_BYTES: u64 = 4_096;
 

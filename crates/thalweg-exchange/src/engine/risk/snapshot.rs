@@ -275,8 +275,7 @@ impl Risk {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Command;
-    use crate::command::{SymbolSpec, SymbolType};
+    use crate::command::{Command, SymbolSpec, SymbolType};
     use crate::engine::state::{State, apply};
     use crate::event::Events;
 
