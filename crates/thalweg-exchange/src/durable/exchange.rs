@@ -31,7 +31,7 @@ const LAG_MAX: u64 = 1 << 20;
 /// How often an owner that is idle flushes at most.
 const FLUSH_EVERY: Duration = Duration::from_millis(5);
 
-/// Reports for which there is room from one call to the next.
+/// The number of reports for which room is kept from one call to the next.
 const REPORTS_ROOM: usize = 4096;
 
 /// The results of an exchange that was closed.
@@ -136,8 +136,8 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    /// Room for more reports than most need is given back: few users could else make it that of the
-    /// longest sweep.
+    /// Removes the reports, and frees room beyond [`REPORTS_ROOM`], which one long sweep would
+    /// otherwise keep.
     pub(super) fn clear(&mut self) {
         self.counts.clear();
         self.reports.clear();

@@ -29,7 +29,8 @@
 //! continues with its own work, the scheduler lets it finish its time slice: 1 to 4 ms on Linux
 //! 6.18. A thread that sleeps preempts it as soon as it is woken.
 //!
-//! So yields are rationed, by numbers of waits between them in which the thread sleeps (`Yields`):
+//! `Yields` limits how often a thread yields: it counts the waits between two yields in which the
+//! thread sleeps.
 //! - The first yield comes after 2,048 waits: about the number of wake-ups that one yield can cost.
 //! - After a yield that took as long as `n` wake-ups, the next `4 * n` waits sleep.
 //! - If it lost a time slice (10 wake-ups or more), that number is multiplied by four for each
