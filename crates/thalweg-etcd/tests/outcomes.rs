@@ -529,6 +529,21 @@ fn a_beat_after_a_write_that_was_given_up_is_sent_behind_a_read() {
 }
 
 #[test]
+fn no_beat_is_sent_where_the_read_before_it_fails() {
+    let no_leader = || Answer::Status("14");
+    let (member, bodies) = member(vec![Answer::Silence, no_leader(), no_leader(), body(YES)]);
+    let mut log = log(&[&member]);
+    let lost = log.append(&claim(), Some(0), 1, b"batch");
+    assert!(matches!(lost, WriteOutcome::Unknown(_)), "{lost:?}");
+    let WriteOutcome::Unknown(text) = log.beat(&claim()) else {
+        panic!("no read was answered");
+    };
+    assert!(text.contains("14: a reason"), "{text}");
+    // A read is tried twice.
+    assert_eq!(bodies.try_iter().count(), 3);
+}
+
+#[test]
 fn no_append_waits_until_the_history_is_given_up() {
     let (sender, bodies) = channel();
     let member = start(move |body| {
