@@ -80,6 +80,8 @@ pub(crate) struct Thread {
     pub(crate) name: Box<str>,
     pub(crate) state: State,
     pub(crate) since_ns: u64,
+    /// Whether its state began at an unknown time up to `since_ns`: no switch was seen.
+    pub(crate) began_before: bool,
     /// The time up to which the sums of its states count.
     counted_ns: u64,
     /// The kernel's counts of it when the gap began.
@@ -206,6 +208,7 @@ impl Timeline {
             pid,
             name: name.into(),
             since_ns: now_ns,
+            began_before: true,
             counted_ns: now_ns,
             ..Thread::default()
         });
@@ -351,13 +354,14 @@ impl Timeline {
             let from_ns = thread.since_ns;
             // Records arrive late: the sample may belong to a span after this one.
             if thread.slept_ns.is_some_and(|at_ns| at_ns <= now_ns) {
-                if thread.state == State::Blocked && thread.slept_ns >= Some(from_ns) {
+                let slept = thread.state == State::Blocked && thread.slept_ns >= Some(from_ns);
+                if slept && !thread.began_before {
                     self.sleeps += 1;
                     self.sleeps_per_ns += 1.0 / (now_ns - from_ns).max(1) as f64;
                 }
                 thread.slept_ns = None;
             }
-            (thread.state, thread.since_ns) = (state, now_ns);
+            (thread.state, thread.since_ns, thread.began_before) = (state, now_ns, false);
         }
         thread.core = core;
         if before.0 == State::Runnable {
@@ -384,6 +388,9 @@ impl Timeline {
         let before = *self.core(core);
         if before.owner == Owner::Peer && before.tid != tid {
             self.set_state(before.tid, State::Blocked, core, span);
+            if let Some(thread) = self.threads.get_mut(&before.tid) {
+                thread.began_before = true;
+            }
         }
         self.change(core, |core| (core.owner, core.tid) = (owner, tid));
     }
@@ -433,7 +440,7 @@ impl Timeline {
         };
         self.leave_core(tid, core, span);
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.since_ns = lost_ns;
+            (thread.since_ns, thread.began_before) = (lost_ns, true);
         }
     }
 
@@ -676,6 +683,7 @@ impl Timeline {
                 from_ns = to_ns;
             }
             (thread.since_ns, thread.counted_ns, thread.slept_ns) = (now_ns, now_ns, None);
+            thread.began_before = true;
             thread.mark();
         }
         let idle_since_ns = self.gap.idle_since_ns.filter(|_| is_still);
