@@ -63,7 +63,7 @@ fn percent(share: f64) -> String {
 /// Returns the known reason for the largest part.
 fn why(most: &Part, input: &Input, latency: &Latency) -> String {
     if most.what == "waiting to be sent" {
-        return unsent(input, latency);
+        return publish_delay(input, latency);
     }
     if let Some(stage) = most.what.strip_prefix("waiting for ") {
         let stage = latency.stages.iter().find(|s| s.name == stage);
@@ -75,7 +75,7 @@ fn why(most: &Part, input: &Input, latency: &Latency) -> String {
     String::new()
 }
 
-fn unsent(input: &Input, latency: &Latency) -> String {
+fn publish_delay(input: &Input, latency: &Latency) -> String {
     let reached = rate(latency.throughput_per_s);
     match (input.rate_per_s, latency.rate_reached) {
         (Some(asked), Some(false)) => {

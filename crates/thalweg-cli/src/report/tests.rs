@@ -26,13 +26,13 @@ pub(crate) fn times(p50_ns: u64) -> Distribution {
     }
 }
 
-fn breakdown(of: &str, unsent: f64) -> Breakdown {
+fn breakdown(of: &str, publish_delay: f64) -> Breakdown {
     Breakdown {
         of: of.into(),
         commands: 10,
-        end_to_end_ns: unsent + 60.0,
+        end_to_end_ns: publish_delay + 60.0,
         parts: [
-            ("waiting to be sent", unsent),
+            ("waiting to be sent", publish_delay),
             ("waiting for execute", 10.0),
             ("in match", 50.0),
         ]

@@ -24,7 +24,7 @@ use crate::ring::sync::Ordering;
 ///
 /// The end-to-end time of an event has these parts, which have one name each in fields and one in
 /// the displayed table:
-/// - the publish delay, until it had a slot: `unsent`, displayed as *waiting to be sent*;
+/// - the publish delay, until it had a slot: `publish_delay`, displayed as *waiting to be sent*;
 /// - for each stage the queueing time: `queueing`, displayed as *waited*;
 /// - for each stage the service time: `service`, displayed as *served*.
 ///
@@ -57,7 +57,7 @@ pub struct Stats {
     pub end_to_end_mean_ns: f64,
     /// The mean publish delay, ns: the part of the end-to-end time from when an event was due, or
     /// from the call that published it, until it had a slot.
-    pub unsent_mean_ns: f64,
+    pub publish_delay_mean_ns: f64,
     /// The slowest sampled events, slowest first.
     pub slowest: Vec<SlowEvent>,
     /// The number of times that the automatic placement moved stages between threads.
@@ -135,7 +135,7 @@ impl Stats {
             stages,
             end_to_end_mean_ns: end_to_end_ns.mean(),
             end_to_end_ns,
-            unsent_mean_ns: 0.0,
+            publish_delay_mean_ns: 0.0,
             slowest: Vec::new(),
             switch_count: 0,
             switches: Vec::new(),
@@ -196,7 +196,7 @@ pub struct SlowEvent {
     /// stage, ns.
     pub end_to_end_ns: u64,
     /// The publish delay: the part of the end-to-end time until it had a slot, ns.
-    pub unsent_ns: u64,
+    pub publish_delay_ns: u64,
     /// The stages on this event's critical path, whose times add up to the rest; parallel stages
     /// that finished earlier are omitted. A shard that does not own the event counts as queueing
     /// only.
@@ -304,7 +304,7 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
         stages,
         end_to_end_ns,
         end_to_end_mean_ns: mean_ns(clock, &ends),
-        unsent_mean_ns: profile.all().map_or(0.0, |all| all.unsent_ns),
+        publish_delay_mean_ns: profile.all().map_or(0.0, |all| all.publish_delay_ns),
         slowest: slowest
             .iter()
             .map(|slow| slow_event(slow, gauges, clock))
@@ -345,14 +345,14 @@ fn slow_event(slow: &Slow, gauges: &[Gauge], clock: Clock) -> SlowEvent {
     SlowEvent {
         sequence: slow.sequence,
         end_to_end_ns: clock.ns(slow.total),
-        unsent_ns: clock.ns(slow.unsent),
+        publish_delay_ns: clock.ns(slow.publish_delay),
         parts: parts.collect(),
     }
 }
 
 /// Writes the parts on which the events around the p99 spent most.
 fn write_tail(f: &mut fmt::Formatter<'_>, tail: &Breakdown) -> fmt::Result {
-    let mut spent = vec![(tail.unsent_ns, "waiting to be sent".to_owned())];
+    let mut spent = vec![(tail.publish_delay_ns, "waiting to be sent".to_owned())];
     for part in &tail.parts {
         spent.push((part.queueing_ns, format!("waiting for {:?}", part.stage)));
         spent.push((part.service_ns, format!("served by {:?}", part.stage)));
@@ -439,9 +439,9 @@ impl fmt::Display for Stats {
         for slow in self.slowest.iter().take(3) {
             let took = Nanoseconds(slow.end_to_end_ns as f64);
             write!(f, "slow: event {} took {took}", slow.sequence)?;
-            let unsent = Nanoseconds(slow.unsent_ns as f64);
-            if slow.unsent_ns * 2 > slow.end_to_end_ns {
-                write!(f, ", {unsent} of it waiting to be sent")?;
+            let publish_delay = Nanoseconds(slow.publish_delay_ns as f64);
+            if slow.publish_delay_ns * 2 > slow.end_to_end_ns {
+                write!(f, ", {publish_delay} of it waiting to be sent")?;
             } else if let Some((stage, spent, ns)) = slow.longest() {
                 let spent = match spent {
                     TimeKind::Waiting => "waiting for",

@@ -416,7 +416,7 @@ impl Row<'_> {
 
     /// Returns how long before it was published the event was due.
     #[inline]
-    pub(super) fn unsent(&self) -> u64 {
+    pub(super) fn publish_delay(&self) -> u64 {
         self.published().saturating_sub(self.get(DUE))
     }
 
