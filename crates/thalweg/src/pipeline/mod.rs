@@ -112,7 +112,9 @@ pub use placement::{
     PRODUCERS_MAX, ParsePlacementError, PipelineError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
 };
 pub use stage::{Chunk, Context, Flow, Processed};
-pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, StageStats, Stats, Switch, TimeKind};
+pub use stats::{
+    Breakdown, PartStats, PlacementChange, SlowEvent, SlowPart, StageStats, Stats, TimeKind,
+};
 
 mod assembly;
 mod auto;
@@ -440,9 +442,9 @@ impl<T> Pipeline<T> {
         self.group.publish_progress();
         let mut stats = self.figures.stats();
         if let Some(auto) = &self.auto {
-            stats.switch_count = auto.switch_count;
+            stats.placement_change_count = auto.placement_change_count;
             let clock = self.figures.timeline.watch.clock();
-            stats.switches = auto.switches(clock, self.figures.began);
+            stats.placement_changes = auto.placement_changes(clock, self.figures.began);
         }
         stats
     }

@@ -61,9 +61,9 @@ pub struct Stats {
     /// The slowest sampled events, slowest first.
     pub slowest: Vec<SlowEvent>,
     /// The number of times that the automatic placement moved stages between threads.
-    pub switch_count: u64,
-    /// The first 64 of these switches.
-    pub switches: Vec<Switch>,
+    pub placement_change_count: u64,
+    /// The first 64 of these moves.
+    pub placement_changes: Vec<PlacementChange>,
     #[cfg_attr(feature = "serde", serde(skip))]
     profile: Snapshot,
 }
@@ -72,7 +72,7 @@ pub struct Stats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Switch {
+pub struct PlacementChange {
     /// The time of the move since the pipeline was built, ns.
     pub at_ns: u64,
     /// The number of events that had been through the first stage.
@@ -137,8 +137,8 @@ impl Stats {
             end_to_end_ns,
             publish_delay_mean_ns: 0.0,
             slowest: Vec::new(),
-            switch_count: 0,
-            switches: Vec::new(),
+            placement_change_count: 0,
+            placement_changes: Vec::new(),
             profile: Snapshot::none(),
         }
     }
@@ -309,8 +309,8 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
             .iter()
             .map(|slow| slow_event(slow, gauges, clock))
             .collect(),
-        switch_count: 0,
-        switches: Vec::new(),
+        placement_change_count: 0,
+        placement_changes: Vec::new(),
         profile,
     }
 }

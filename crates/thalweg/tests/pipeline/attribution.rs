@@ -197,15 +197,18 @@ fn what_the_automatic_placement_did_is_reported() {
         .unwrap();
     let begin = std::time::Instant::now();
     let mut number = 0;
-    while pipeline.stats().switch_count == 0 && begin.elapsed().as_secs() < 20 {
+    while pipeline.stats().placement_change_count == 0 && begin.elapsed().as_secs() < 20 {
         for _ in 0..10_000 {
             number += 1;
             pipeline.publish(|event| *event = number).unwrap();
         }
     }
     let stats = pipeline.join().unwrap();
-    assert_eq!(stats.switches.len() as u64, stats.switch_count.min(64));
-    let Some(first) = stats.switches.first() else {
+    assert_eq!(
+        stats.placement_changes.len() as u64,
+        stats.placement_change_count.min(64)
+    );
+    let Some(first) = stats.placement_changes.first() else {
         println!("skipped: the load of 20 s was not enough");
         return;
     };

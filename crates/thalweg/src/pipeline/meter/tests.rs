@@ -223,7 +223,11 @@ fn an_event_counts_from_when_it_was_due() {
     let slow = &stats.slowest[0];
     assert_eq!((slow.end_to_end_ns, slow.publish_delay_ns), (5_104, 5_004));
     let tail = stats.breakdown(0.99).expect("every event is sampled");
-    assert_eq!((tail.events, tail.publish_delay_ns), (50, 5_004.0), "{stats}");
+    assert_eq!(
+        (tail.events, tail.publish_delay_ns),
+        (50, 5_004.0),
+        "{stats}"
+    );
     assert_eq!(tail.parts[0].service_ns, 100.0);
     let all = stats.breakdown_of_all().expect("every event is sampled");
     assert_eq!(all.end_to_end_ns, stats.end_to_end_mean_ns);
