@@ -221,7 +221,7 @@ impl<T> Intake<T> {
             return self.room(1);
         }
         match self {
-            Intake::Direct(direct) => direct.publisher.free_early(1),
+            Intake::Direct(direct) => direct.publisher.free_including_early(1),
             _ => self.room(1),
         }
     }

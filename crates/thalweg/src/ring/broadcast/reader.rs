@@ -4,9 +4,9 @@ use super::{Access, PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 
-/// The result of [`Reader::poll`].
+/// Whether a reader has elements to visit, from [`Reader::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Polled {
+pub enum Availability {
     /// The number of elements that the reader may visit, at least 1.
     Ready(usize),
     /// No element may be visited now.
@@ -84,32 +84,32 @@ impl<T> Reader<T> {
     /// Returns whether there are elements to visit. It costs one load per reader that this one
     /// depends on, and none while elements found earlier are left.
     #[inline]
-    pub fn poll(&mut self) -> Polled {
+    pub fn poll(&mut self) -> Availability {
         match self.waiting() {
             0 => self.poll_end(),
-            ready => Polled::Ready(ready),
+            ready => Availability::Ready(ready),
         }
     }
 
     #[cold]
-    fn poll_end(&mut self) -> Polled {
+    fn poll_end(&mut self) -> Availability {
         let gone = self.ring.gone();
         if gone == 0 {
-            return Polled::Empty;
+            return Availability::Empty;
         }
         // An endpoint that left had published or released before that, so one more look is the last
         // word.
         self.look();
         if self.limit != self.next {
-            return Polled::Ready((self.limit - self.next) as usize);
+            return Availability::Ready((self.limit - self.next) as usize);
         }
         // ORDERING: Acquire (order::observe), pairs with `commit_first`; the final count, since
         // `gone` was acquired after the publisher's last store.
         let published = self.ring.published.load(order::observe());
         if gone & READER_GONE != 0 || (gone & PUBLISHER_GONE != 0 && self.next == published) {
-            Polled::Closed
+            Availability::Closed
         } else {
-            Polled::Empty
+            Availability::Empty
         }
     }
 
@@ -239,17 +239,17 @@ impl<T> Reader<T> {
 
     /// Releases the next element as [`release`](Self::release) does, at a lower cost: before the
     /// next release (of 0 elements, for example) only a publisher that [finds no free
-    /// slot](super::RingPublisher::free_early) sees it. It is only for a reader on which no other
+    /// slot](super::RingPublisher::free_including_early) sees it. It is only for a reader on which no other
     /// depends.
     ///
     /// # Panics
     /// If no element was found.
     #[inline(always)]
-    pub fn give_back(&mut self) {
-        assert!(self.seen().1 > 0, "no element to give back");
+    pub fn release_early(&mut self) {
+        assert!(self.seen().1 > 0, "no element to release");
         self.next += 1;
         // ORDERING: Release (order::release), pairs with the Acquire in
-        // `RingPublisher::free_early`; our work on the elements comes before the publisher's (rule
+        // `RingPublisher::free_including_early`; our work on the elements comes before the publisher's (rule
         // 6).
         self.early.store(self.next, order::release());
     }
