@@ -57,6 +57,6 @@ fn figures_of_channels_and_buses_are_objects() {
     );
     let totals = serde_json::to_value(bus.totals()).expect("it is a value");
     assert_eq!(totals["flow"]["issued"].as_array().map(Vec::len), Some(4));
-    let losses = serde_json::to_value(rx.losses()).expect("it is a value");
+    let losses = serde_json::to_value(rx.publisher_counts()).expect("it is a value");
     assert_eq!(losses[0]["name"], "test");
 }

@@ -588,8 +588,8 @@ impl<M: Message> Consumer<M> {
     /// 64 that were dropped with a loss that no later message reported.
     /// [`Bus::snapshot`](super::Bus::snapshot) has the sum over all publishers that ever existed.
     /// It takes a lock that is not needed for messages.
-    pub fn losses(&self) -> Vec<PublisherCounts> {
-        self.inbox.losses()
+    pub fn publisher_counts(&self) -> Vec<PublisherCounts> {
+        self.inbox.publisher_counts()
     }
 
     /// Returns the counts of the consumers of this inbox. It takes locks, one of which is also

@@ -352,7 +352,7 @@ impl<M: Message> Inbox<M> {
 
 impl<M: Message> Inbox<M> {
     /// Returns the flow of messages, by publisher.
-    pub(super) fn losses(&self) -> Vec<PublisherCounts> {
+    pub(super) fn publisher_counts(&self) -> Vec<PublisherCounts> {
         let publishers = lock(&self.publishers);
         let losses = |row: &Row| {
             let mut flow = row.ledger.flow();

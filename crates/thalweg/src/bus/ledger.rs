@@ -148,7 +148,7 @@ impl Ledger {
 }
 
 /// The messages of one publisher to an inbox, by outcome; see
-/// [`Consumer::losses`](super::Consumer::losses).
+/// [`Consumer::publisher_counts`](super::Consumer::publisher_counts).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

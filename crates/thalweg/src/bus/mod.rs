@@ -96,7 +96,7 @@
 //! Each publisher numbers the messages of each topic before they are admitted, so a consumer sees
 //! which ones it did not get. [`Delivery::lost_before`] is the number of that publisher's messages
 //! of that topic that this inbox lost since the last one that it took (in a group: since the last
-//! one that any of them took). [`Consumer::losses`] has all losses by publisher, priority and
+//! one that any of them took). [`Consumer::publisher_counts`] has all losses by publisher, priority and
 //! reason. While the bus is idle and the inbox empty: losses = [`Service::reported`] +
 //! [`Service::unreported`] + losses after the last message taken of each publisher and topic, which
 //! no message reports.

@@ -79,7 +79,7 @@ fn the_ledger_adds_up_whatever_panics() {
         check_totals(&bus.totals());
         for rx in [&alone, &other] {
             let numbered: u64 = topics.iter().map(|&topic| tx.next_sequence(topic)).sum();
-            let (flow, service) = (rx.losses()[0].flow, rx.service());
+            let (flow, service) = (rx.publisher_counts()[0].flow, rx.service());
             let discarded: u64 = flow.discarded.iter().sum();
             assert_eq!(service.waiting, 0);
             assert_eq!(
@@ -100,7 +100,7 @@ fn the_ledger_adds_up_whatever_panics() {
         for rx in [&alone, &other] {
             let service = rx.service();
             let reported = service.reported + service.unreported;
-            assert_eq!(reported, rx.losses()[0].flow.lost());
+            assert_eq!(reported, rx.publisher_counts()[0].flow.lost());
         }
         check_totals(&bus.totals());
         attempt(|| drop((alone, other)));

@@ -26,7 +26,11 @@ fn losses_before_what_a_member_takes_along_are_in_the_figures() {
             let got = stays.recv().unwrap();
             assert_eq!(got.publisher, tx.id());
         }
-        let lost: u64 = stays.losses().iter().map(|losses| losses.flow.lost()).sum();
+        let lost: u64 = stays
+            .publisher_counts()
+            .iter()
+            .map(|losses| losses.flow.lost())
+            .sum();
         assert!(lost > 0);
         let service = stays.service();
         assert_eq!(service.reported + service.unreported, lost, "{topic:?}");
@@ -80,7 +84,7 @@ fn the_smallest_topic_buffers_are_exact() {
         assert_eq!((taken, rx.service().waiting), (Ok(64), 0));
         check_totals(&bus.totals());
     }
-    assert_eq!(sum(rx.losses()[0].flow.evicted), 3 * 64 * 2);
+    assert_eq!(sum(rx.publisher_counts()[0].flow.evicted), 3 * 64 * 2);
 }
 
 #[derive(Clone)]

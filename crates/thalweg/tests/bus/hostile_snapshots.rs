@@ -71,7 +71,7 @@ fn totals_are_never_ahead_of_themselves() {
 fn losses_are_never_ahead_of_themselves() {
     watched(|| {
         snapshots(|_, rx| {
-            for losses in rx.losses() {
+            for losses in rx.publisher_counts() {
                 check_flow(&losses.flow, [0; Priority::COUNT]);
             }
         });

@@ -191,7 +191,7 @@ fn a_panic_leaves_no_unreported_gap(at: Moment) {
         }
         for rx in &mut consumers {
             let _ = rx.try_recv_each(9, drop);
-            let flow = rx.losses()[0].flow;
+            let flow = rx.publisher_counts()[0].flow;
             let service = rx.service();
             assert_eq!(
                 service.reported,

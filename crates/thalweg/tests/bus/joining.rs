@@ -91,7 +91,7 @@ fn a_group_shares_what_comes() {
     assert_eq!(leaver.service().waiting, 4);
     drop(leaver);
     assert_eq!(group[1].recv().unwrap().message.value, 20);
-    assert_eq!(group[0].losses()[0].flow.discarded, [0, 3, 0, 0]);
+    assert_eq!(group[0].publisher_counts()[0].flow.discarded, [0, 3, 0, 0]);
     assert_eq!(group[0].service().taken(), 22);
     check_totals(&bus.totals());
 }

@@ -10,7 +10,7 @@ use thalweg::bus::{
 };
 
 fn names(rx: &Consumer<Note>) -> Vec<String> {
-    let losses = rx.losses();
+    let losses = rx.publisher_counts();
     losses.iter().map(|row| row.name.to_string()).collect()
 }
 
@@ -27,7 +27,7 @@ fn publishers_that_have_gone_are_a_sum() {
         drop(tx);
         let _ = rx.try_recv_each(2, drop);
         let _ = rx.try_recv_each(9, |got| assert_eq!((got.sequence, got.lost_before), (0, 0)));
-        assert!(rx.losses().len() <= 3, "{:?}", names(&rx));
+        assert!(rx.publisher_counts().len() <= 3, "{:?}", names(&rx));
     }
     stays.publish(note(REJECT, 0)).unwrap();
     let _next = bus.publisher("next").unwrap();
@@ -49,7 +49,11 @@ fn publishers_that_have_gone_take_no_memory_where_no_consumer_reads() {
         }
         // Those whose messages are there, some with a loss that was never reported, and the last.
         let most = 8 + KEPT + 64 + 1;
-        assert!(rx.losses().len() <= most, "{topic:?} {}", rx.losses().len());
+        assert!(
+            rx.publisher_counts().len() <= most,
+            "{topic:?} {}",
+            rx.publisher_counts().len()
+        );
         let issued = sum(bus.totals().flow.issued);
         assert_eq!(issued, 1_000);
         check_totals(&bus.totals());
@@ -72,7 +76,11 @@ fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
             .unwrap();
         drop(tx);
         assert_eq!(rx.recv().unwrap().message.value, n);
-        assert!(rx.losses().len() <= 3 + KEPT + 64, "{}", rx.losses().len());
+        assert!(
+            rx.publisher_counts().len() <= 3 + KEPT + 64,
+            "{}",
+            rx.publisher_counts().len()
+        );
     }
     assert_eq!(sum(bus.totals().flow.issued), 2_001);
     check_totals(&bus.totals());

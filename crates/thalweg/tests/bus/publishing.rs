@@ -93,7 +93,7 @@ fn no_room_in_time_is_a_loss() {
         tx.publish(note(topic, 3)).unwrap();
         assert_eq!(rx.recv().unwrap().lost_before, 1);
     }
-    let flow = rx.losses()[0].flow;
+    let flow = rx.publisher_counts()[0].flow;
     assert_eq!((flow.timed_out, flow.refused), ([0, 1, 0, 0], [1, 0, 0, 0]));
     check_totals(&bus.totals());
 }
