@@ -50,7 +50,7 @@ fn figures_of_channels_and_buses_are_objects() {
     let rx = bus.subscribe(Topics::ALL).expect("it is open");
     let mut publisher = bus.publisher("test").expect("it is open");
     assert!(publisher.publish(Job).is_ok());
-    let readings = serde_json::to_value(bus.readings()).expect("it is a value");
+    let readings = serde_json::to_value(bus.inbox_readings()).expect("it is a value");
     assert_eq!(
         (&readings[0][0], &readings[0][1]["issued"]),
         (&0.into(), &1.into())

@@ -36,7 +36,7 @@ use std::sync::Arc as Shared;
 
 use thalweg_measure::clock::Clock;
 
-use super::ledger::{Ledger, Meter, OutcomeCounts, PublisherCounts, Reading, Service, Totals};
+use super::ledger::{InboxReading, Ledger, Meter, OutcomeCounts, PublisherCounts, Service, Totals};
 use super::priority::{Admission, AdmissionError, Priority};
 use super::topic::{Message, TopicError, TopicId, TopicOverflow, Topics};
 use super::topic_buffer::{Envelope, Item, TopicBuffer};
@@ -380,12 +380,12 @@ impl<M: Message> Inbox<M> {
     }
 
     /// Returns the figures of now, where the ring holds `len` elements.
-    pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
+    pub(super) fn reading(&self, len: usize, clock: &Clock) -> InboxReading {
         let now = clock.ticks();
         let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
         let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
         let in_lane = self.express().map_or(0, |lane| lane.waiting);
-        Reading {
+        InboxReading {
             at_ns: clock.ns(now),
             issued: sum(flow.issued),
             admitted: sum(flow.admitted),

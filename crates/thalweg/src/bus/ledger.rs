@@ -283,7 +283,7 @@ impl Totals {
 /// message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Reading {
+pub struct InboxReading {
     /// The time of the reading, in ns on any clock that does not go back.
     pub at_ns: u64,
     /// The number of messages that were published for the inbox.

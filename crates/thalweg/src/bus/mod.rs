@@ -108,7 +108,7 @@
 //! # What adapts
 //! [`Consumer::try_recv_each`] takes batches whose size follows the number of waiting messages, and
 //! a consumer that waits spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)).
-//! [`Bus::readings`] has the counters that show whether an inbox keeps up, and [`Bus::snapshot`]
+//! [`Bus::inbox_readings`] has the counters that show whether an inbox keeps up, and [`Bus::snapshot`]
 //! has all counts.
 //!
 //! # Ends
@@ -144,7 +144,7 @@ pub use crate::topics;
 pub use consumer::{BATCH_MAX, Consumer, Delivery};
 pub use handle::{Bus, BusBuilder, SubscriptionBuilder};
 pub use inbox::{BusError, ExpressLaneCounts};
-pub use ledger::{OutcomeCounts, PublisherCounts, Reading, Service, Totals};
+pub use ledger::{InboxReading, OutcomeCounts, PublisherCounts, Service, Totals};
 pub use link::{PublishError, Reason};
 pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reserves};
 pub use publisher::Publisher;

@@ -22,7 +22,7 @@ use std::thread::ThreadId;
 use thalweg_measure::clock::Clock;
 
 use super::inbox::{BusError, ExpressLaneCounts, Inbox, Options, Receiver, Sender};
-use super::ledger::{OutcomeCounts, Reading, Service, Totals};
+use super::ledger::{InboxReading, OutcomeCounts, Service, Totals};
 use super::topic::{Message, TopicId, Topics};
 use super::topic_buffer::{Envelope, Item};
 use super::{InboxId, PublisherId};
@@ -52,7 +52,7 @@ pub struct InboxStats {
     /// The topics that it was opened for.
     pub topics: Topics,
     /// The sums of its counters, and the number of messages that wait.
-    pub reading: Reading,
+    pub reading: InboxReading,
     /// The numbers of its messages by outcome and priority.
     pub flow: OutcomeCounts,
     /// The counts of its consumers, by priority.
@@ -352,7 +352,7 @@ impl<M: Message> Core<M> {
     }
 
     /// Returns the figures of each inbox that is open.
-    pub(super) fn readings(&self) -> Vec<(InboxId, Reading, Option<ExpressLaneCounts>)> {
+    pub(super) fn inbox_readings(&self) -> Vec<(InboxId, InboxReading, Option<ExpressLaneCounts>)> {
         let registry = lock(&self.registry);
         let reading = |entry: &Entry<M>| {
             let inbox = &entry.inbox;

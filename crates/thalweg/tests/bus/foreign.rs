@@ -177,7 +177,7 @@ fn a_clone_that_asks_for_its_own_message_is_refused() {
             .unwrap();
         assert_eq!(late.recv().unwrap().message.value, 1);
         // ORDERING: SeqCst, a test's count.
-        assert_eq!((answers.load(SeqCst), bus.readings().len()), (1, 1));
+        assert_eq!((answers.load(SeqCst), bus.inbox_readings().len()), (1, 1));
         hooks.clear();
     });
 }
