@@ -56,7 +56,10 @@ fn figures_of_channels_and_buses_are_objects() {
         (&0.into(), &1.into())
     );
     let totals = serde_json::to_value(bus.totals()).expect("it is a value");
-    assert_eq!(totals["flow"]["issued"].as_array().map(Vec::len), Some(4));
+    assert_eq!(
+        totals["outcomes"]["issued"].as_array().map(Vec::len),
+        Some(4)
+    );
     let losses = serde_json::to_value(rx.publisher_counts()).expect("it is a value");
     assert_eq!(losses[0]["name"], "test");
 }

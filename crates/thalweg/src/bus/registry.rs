@@ -22,7 +22,7 @@ use std::thread::ThreadId;
 use thalweg_measure::clock::Clock;
 
 use super::inbox::{BusError, ExpressLaneCounts, Inbox, Options, Receiver, Sender};
-use super::ledger::{InboxReading, OutcomeCounts, Service, Totals};
+use super::ledger::{ConsumerCounts, InboxReading, OutcomeCounts, Totals};
 use super::topic::{Message, TopicId, Topics};
 use super::topic_buffer::{Envelope, Item};
 use super::{InboxId, PublisherId};
@@ -54,9 +54,9 @@ pub struct InboxStats {
     /// The sums of its counters, and the number of messages that wait.
     pub reading: InboxReading,
     /// The numbers of its messages by outcome and priority.
-    pub flow: OutcomeCounts,
+    pub outcomes: OutcomeCounts,
     /// The counts of its consumers, by priority.
-    pub service: Service,
+    pub consumers: ConsumerCounts,
     /// Its express lane, if it has one.
     pub express: Option<ExpressLaneCounts>,
 }
@@ -333,13 +333,16 @@ impl<M: Message> Core<M> {
         let clock = &self.clock;
         let figures = |entry: &Entry<M>| {
             let (inbox, len) = (&entry.inbox, entry.sender.len());
-            let Totals { flow, service } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));
+            let Totals {
+                outcomes,
+                consumers,
+            } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));
             InboxStats {
                 inbox: inbox.id,
                 topics: inbox.topics,
                 reading: inbox.reading(len, clock),
-                service,
-                flow,
+                consumers,
+                outcomes,
                 express: inbox.express(),
             }
         };

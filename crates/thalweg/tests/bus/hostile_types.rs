@@ -191,16 +191,16 @@ fn a_panic_leaves_no_unreported_gap(at: Moment) {
         }
         for rx in &mut consumers {
             let _ = rx.try_recv_each(9, drop);
-            let flow = rx.publisher_counts()[0].flow;
-            let service = rx.service();
+            let outcomes = rx.publisher_counts()[0].outcomes;
+            let consumers = rx.counts();
             assert_eq!(
-                service.reported,
-                flow.lost(),
-                "{topic:?} {flow:?} {service:?}"
+                consumers.reported,
+                outcomes.lost(),
+                "{topic:?} {outcomes:?} {consumers:?}"
             );
             let numbered = world.tx.next_sequence(topic);
-            let known = service.taken() + flow.lost() + sum(flow.discarded);
-            assert_eq!(numbered, known, "{topic:?} {flow:?} {service:?}");
+            let known = consumers.taken() + outcomes.lost() + sum(outcomes.discarded);
+            assert_eq!(numbered, known, "{topic:?} {outcomes:?} {consumers:?}");
         }
         check_totals(&world.bus.totals());
     }

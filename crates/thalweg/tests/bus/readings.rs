@@ -60,7 +60,7 @@ fn what_waits_is_no_more_than_the_capacity() {
     for _ in 0..100 {
         let _ = rx.try_recv_each(CAPACITY, |_| {
             fill(BLOCK);
-            most = most.max(bus.totals().service.waiting);
+            most = most.max(bus.totals().consumers.waiting);
             let reading = bus.inbox_readings()[0].1;
             assert!(reading.waiting <= reading.capacity, "{reading:?}");
         });
