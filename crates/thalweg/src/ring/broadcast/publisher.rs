@@ -95,8 +95,8 @@ impl<T> RingPublisher<T> {
     }
 
     /// Works as [`free`](Self::free), and counts the slots that readers released early
-    /// ([`Reader::release_early`](super::Reader::release_early)). For a caller that finds no free slot
-    /// otherwise: each call takes a cache line away from those readers.
+    /// ([`Reader::release_early`](super::Reader::release_early)). For a caller that finds no free
+    /// slot otherwise: each call takes a cache line away from those readers.
     #[inline(never)]
     pub fn free_including_early(&mut self, wanted: usize) -> usize {
         if self.free(wanted) < wanted {
@@ -268,8 +268,8 @@ impl<T> SlotClaim<'_, T> {
             publisher.route(count);
         }
         publisher.next += count as u64;
-        // ORDERING: Release (order::publish), pairs with the Acquire in `Reader::look`; publishes
-        // slots and routes (rule 6).
+        // ORDERING: Release (order::publish), pairs with the Acquire in `Reader::refresh`;
+        // publishes slots and routes (rule 6).
         publisher
             .ring
             .published
