@@ -101,7 +101,7 @@ pub(crate) struct Scheduler {
     is_closed: Cell<bool>,
     seats: RefCell<Vec<Seat>>,
     free_seat: Cell<Option<u32>>,
-    live: Cell<usize>,
+    task_count: Cell<usize>,
     /// Timers, with their tasks or wakers.
     pub(crate) wheel: RefCell<Wheel<Expiry>>,
     pub(crate) time: Time,
@@ -126,7 +126,7 @@ impl Scheduler {
             is_closed: Cell::new(false),
             seats: RefCell::default(),
             free_seat: Cell::new(None),
-            live: Cell::new(0),
+            task_count: Cell::new(0),
             wheel: RefCell::new(Wheel::new()),
             time,
             driver: Cell::new(None),
@@ -144,8 +144,8 @@ impl Scheduler {
     }
 
     /// Tasks that are not over.
-    pub(crate) fn live(&self) -> usize {
-        self.live.get()
+    pub(crate) fn task_count(&self) -> usize {
+        self.task_count.get()
     }
 
     /// Tasks in the run list.
@@ -186,7 +186,7 @@ impl Scheduler {
     /// Gives a task a seat.
     #[inline]
     pub(super) fn enter(&self, node: NonNull<Header>) -> SeatId {
-        self.live.set(self.live.get() + 1);
+        self.task_count.set(self.task_count.get() + 1);
         let mut seats = self.seats.borrow_mut();
         let index = self.free_seat.get().unwrap_or_else(|| {
             seats.push(Seat {
@@ -209,7 +209,7 @@ impl Scheduler {
     /// A task is over.
     #[inline]
     pub(super) fn leave(&self, id: SeatId, timer: Option<Timer>) {
-        self.live.set(self.live.get() - 1);
+        self.task_count.set(self.task_count.get() - 1);
         {
             let seat = &mut self.seats.borrow_mut()[id.index as usize];
             seat.generation = seat.generation.wrapping_add(1);
@@ -351,7 +351,7 @@ impl Scheduler {
     /// or resumed, outside of the core.
     #[inline]
     pub(super) fn has_ended_unseen(&self) -> bool {
-        self.is_driven.get() && self.live.get() == 0
+        self.is_driven.get() && self.task_count.get() == 0
     }
 
     /// Notifies the runtime that drives the core that there is something to do.
