@@ -45,7 +45,7 @@ pub(crate) enum Failure {
     /// A durable exchange has stopped.
     #[error("{0}")]
     Durable(thalweg_exchange::durable::Failed),
-    /// A journal cannot be read or cut.
+    /// A journal cannot be read or truncated.
     #[error("{0}")]
     Journal(#[from] thalweg_journal::Error),
     /// Keys cannot be made, read or written.

@@ -120,10 +120,10 @@ pub enum Error {
         /// The last that there is.
         last: Lsn,
     },
-    /// A journal is cut between two blocks.
-    #[error("record {lsn} is inside a block: cut at {first} or at {next}")]
+    /// A journal is truncated between two blocks.
+    #[error("record {lsn} is inside a block: truncate at {first} or at {next}")]
     InsideBlock {
-        /// Where it should be cut.
+        /// Where it should be truncated.
         lsn: Lsn,
         /// The first record of the block around it.
         first: Lsn,

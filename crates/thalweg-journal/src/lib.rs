@@ -4,7 +4,7 @@
 //! - [`Journal`]: append records in place, commit, get a [`Durable`] number to acknowledge.
 //! - [`Shared`]: the same for several threads, with group commit.
 //! - [`Reader`]: from any record on, of a live journal too; checks all that it reads.
-//! - [`cut()`]: truncates a damaged journal.
+//! - [`truncate()`]: truncates a damaged journal.
 //! - [`AppendBuffer`]: a buffer of records that is handed over when it is full; no disk.
 //! - [`Storage`]: where the files are; [`SimDisk`] is a disk for tests, which loses power.
 //!
@@ -25,7 +25,6 @@
 #![forbid(unsafe_code)]
 
 mod append_buffer;
-mod cut;
 mod error;
 mod fault;
 pub mod format;
@@ -42,13 +41,13 @@ mod scan;
 mod shared;
 mod storage;
 mod tail;
+mod truncate;
 mod watermark;
 
 #[cfg(test)]
 mod simulation;
 
 pub use append_buffer::AppendBuffer;
-pub use cut::{Cut, cut};
 pub use error::Error;
 pub use journal::Journal;
 pub use lsn::{Durable, Lsn};
@@ -60,6 +59,7 @@ pub use shared::{GroupCommit, Shared};
 pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, WriteSync};
 #[cfg(unix)]
 pub use storage::{Files, FilesLock, JournalFile};
+pub use truncate::{Truncation, truncate};
 
 /// The default storage of a journal: files, where there are any.
 #[cfg(unix)]

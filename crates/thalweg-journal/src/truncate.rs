@@ -11,18 +11,18 @@ use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
 
 /// Zeros are written in pieces of this.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Files that a cut keeps to be used again.
+/// Files that a truncation keeps to be used again.
 const SPARES_MAX: usize = 2;
 
-/// The outcome of a cut.
+/// The outcome of a truncation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cut {
+pub struct Truncation {
     /// The last record that is left.
     pub last: Lsn,
-    /// The segment that ends now where the cut is.
+    /// The segment that is the last one now.
     pub file: String,
-    /// The place of the cut in that file, bytes.
+    /// The end of the records in that file, bytes.
     pub offset_bytes: u64,
     /// The number of segments behind it that were removed.
     pub segments_removed: usize,
@@ -32,22 +32,22 @@ pub struct Cut {
 /// block, or if `at` is `None` before the first damage, which is in a block, or a segment that is
 /// missing or of another journal.
 ///
-/// Records after the cut are lost, and their numbers are used again. It removes later segments, the
-/// last one first, and then overwrites the rest of the segment with the cut; so a cut that was
-/// interrupted can be repeated. Until then, the journal may be reported as damaged at that place.
+/// The records that are removed are lost, and their numbers are used again. It removes later
+/// segments, the last one first, and then overwrites the rest of the segment; so a truncation that
+/// was interrupted can be repeated. Until then, the journal may be reported as damaged there.
 ///
 /// # Errors
 /// Another journal writes there; there is no record `at`, or it is inside a block; the first
 /// segment is damaged, so that nothing would be left; one is of a newer version; the file system.
-pub fn cut<S: Storage>(storage: &S, at: Option<Lsn>) -> Result<Cut, Error> {
-    cut_with(storage, at, Faults::default())
+pub fn truncate<S: Storage>(storage: &S, at: Option<Lsn>) -> Result<Truncation, Error> {
+    truncate_with(storage, at, Faults::default())
 }
 
-pub(crate) fn cut_with<S: Storage>(
+pub(crate) fn truncate_with<S: Storage>(
     storage: &S,
     at: Option<Lsn>,
     faults: Faults,
-) -> Result<Cut, Error> {
+) -> Result<Truncation, Error> {
     let place = storage.place();
     // Before the lock, which would leave a file in a directory that is none of ours.
     if segment_numbers(storage)?.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) fn cut_with<S: Storage>(
         segments_removed += usize::from(give_up(storage, *number, faults)?);
     }
     wipe(&segment).map_err(|error| Error::io(&segment.name, "be written", error))?;
-    Ok(Cut {
+    Ok(Truncation {
         last: segment.next.before(),
         offset_bytes: segment.offset,
         segments_removed,
@@ -74,7 +74,7 @@ pub(crate) fn cut_with<S: Storage>(
     })
 }
 
-/// Returns the segment with the cut, at that place.
+/// Returns the segment that becomes the last one, at its new end.
 fn find<S: Storage>(
     storage: &S,
     numbers: &[u64],
