@@ -53,7 +53,7 @@ pub use journal::Journal;
 pub use lsn::{Durable, Lsn};
 pub use options::JournalOptions;
 pub use reader::{Block, Reader, Records};
-pub use record::{Kind, Record};
+pub use record::{Record, RecordType};
 pub use recovery::{Recovery, TornWrite, first_readable_after};
 pub use shared::{GroupCommit, Shared};
 pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, WriteSync};

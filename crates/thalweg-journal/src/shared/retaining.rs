@@ -3,12 +3,12 @@
 use super::{Inner, Shared};
 use crate::error::Error;
 use crate::lsn::Lsn;
-use crate::record::Kind;
+use crate::record::RecordType;
 use crate::storage::Storage;
 use crate::tail::Tail;
 use crate::tail::retain::give_up;
 
-impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> Shared<K, S> {
     /// Calls `ask` with the tail, under the lock, and returns its result; waits while a thread
     /// leads.
     fn with_tail<T>(&self, ask: impl FnOnce(&mut Tail<S>) -> T) -> Result<T, Error> {
