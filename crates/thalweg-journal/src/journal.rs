@@ -63,7 +63,7 @@ pub struct Journal<K: RecordType + ?Sized, S: Storage = crate::DefaultStorage> {
 impl<K: RecordType + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Journal");
-        debug.field("place", &self.tail.storage().place());
+        debug.field("location", &self.tail.storage().location());
         debug.field("next", &self.next);
         debug.field("durable", &self.tail.durable().get());
         debug.finish_non_exhaustive()

@@ -29,7 +29,6 @@ mod error;
 mod fault;
 pub mod format;
 mod journal;
-mod leave;
 mod lsn;
 mod options;
 mod pages;
@@ -42,6 +41,7 @@ mod shared;
 mod storage;
 mod tail;
 mod truncate;
+mod unsynced;
 mod watermark;
 
 #[cfg(test)]

@@ -182,7 +182,7 @@ impl<K: RecordType + ?Sized, S: Storage> Clone for Shared<K, S> {
 impl<K: RecordType + ?Sized, S: Storage> fmt::Debug for Shared<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Shared");
-        debug.field("place", &self.inner.storage.place());
+        debug.field("location", &self.inner.storage.location());
         debug.field("durable", &self.inner.watermark.get());
         debug.finish_non_exhaustive()
     }

@@ -48,15 +48,15 @@ pub(crate) fn truncate_with<S: Storage>(
     at: Option<Lsn>,
     faults: Faults,
 ) -> Result<Truncation, Error> {
-    let place = storage.place();
+    let location = storage.location();
     // Before the lock, which would leave a file in a directory that is none of ours.
     if segment_numbers(storage)?.is_empty() {
-        return Err(Error::NoJournal { place });
+        return Err(Error::NoJournal { location });
     }
     let lock = storage.lock();
-    let lock = lock.map_err(|error| Error::io(&place, "be locked", error))?;
+    let lock = lock.map_err(|error| Error::io(&location, "be locked", error))?;
     let Some(_lock) = lock else {
-        return Err(Error::InUse { place });
+        return Err(Error::InUse { location });
     };
     let numbers = segment_numbers(storage)?;
     let segment = find(storage, &numbers, at, faults)?;
@@ -110,8 +110,10 @@ fn find<S: Storage>(
         }
         found = Some(segment);
     }
-    let place = || storage.place();
-    let segment = found.ok_or_else(|| Error::NoJournal { place: place() })?;
+    let location = || storage.location();
+    let segment = found.ok_or_else(|| Error::NoJournal {
+        location: location(),
+    })?;
     match at {
         Some(lsn) if lsn != segment.next => {
             let last = segment.next.before();
@@ -134,9 +136,9 @@ fn goes_on<F: StorageFile>(before: Option<&Segment<F>>, segment: &Segment<F>) ->
 /// Removes a segment, or keeps its file to be used again; says whether it may have had records.
 fn give_up<S: Storage>(storage: &S, number: u64, faults: Faults) -> Result<bool, Error> {
     let name = segment_name(number);
-    let full = format!("{}/{name}", storage.place());
+    let full = format!("{}/{name}", storage.location());
     let spares = storage.list();
-    let spares = spares.map_err(|error| Error::io(storage.place(), "be read", error))?;
+    let spares = spares.map_err(|error| Error::io(storage.location(), "be read", error))?;
     let has_room = spares.iter().filter(|name| is_spare(name)).count() < SPARES_MAX;
     let header = open_segment(storage, number, false, faults).map(|segment| segment.header);
     let done = match &header {

@@ -328,7 +328,7 @@ mod tests {
                  names: give the rules that the exchange was made with",
             ]
         );
-        let full = Arc::new(JournalError::InUse { place: place() });
+        let full = Arc::new(JournalError::InUse { location: place() });
         let bytes_max = 7;
         let submitting = [
             SubmitError::Refused(Refusal::DiskFull),
@@ -384,7 +384,7 @@ mod tests {
         let place = "/srv/exchange".to_owned();
         let failed = [
             SnapshotFailed::Journal(JournalError::InUse {
-                place: place.clone(),
+                location: place.clone(),
             }),
             SnapshotFailed::from(OpenError::NoRules { place }),
             SnapshotFailed::Digest {

@@ -132,7 +132,7 @@ impl<S: Storage> History<S> {
 
     fn advance(&mut self, on_record: &mut dyn FnMut(Recorded<'_>)) -> bool {
         let until = self.ahead.first().copied().unwrap_or(u64::MAX);
-        let (place, before) = (self.storage.place(), self.image.number);
+        let (place, before) = (self.storage.location(), self.image.number);
         let done = self.replayer.block(
             &mut self.image,
             &mut self.reader,
@@ -309,7 +309,7 @@ pub fn newest_header<S: Storage>(storage: &S) -> Result<SnapshotHeader, OpenErro
 
 /// Returns the error of a directory without snapshots: that of its journal, or that there is none.
 fn nothing<S: Storage>(storage: S) -> OpenError {
-    let place = storage.place();
+    let place = storage.location();
     match Reader::open_in(storage, Lsn::ZERO) {
         Ok(_) => OpenError::NoRules { place },
         Err(JournalError::NoJournal { .. }) => OpenError::NoExchange { place },

@@ -52,7 +52,7 @@ mod tests {
         Ok(())
     }
 
-    /// Three blocks a segment, and segments that are left before they are durable.
+    /// Three blocks a segment, and segments that are continued before they are durable.
     #[test]
     fn what_was_flushed_behind_a_load_is_there_for_readers() -> Result<(), crate::Error> {
         let disk = SimDisk::new();

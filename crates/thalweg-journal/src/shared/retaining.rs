@@ -69,11 +69,11 @@ mod tests {
         type File = SimFile;
         type Lock = <SimDisk as Storage>::Lock;
 
-        fn place(&self) -> String {
-            self.disk.place()
+        fn location(&self) -> String {
+            self.disk.location()
         }
-        fn make(&self) -> io::Result<()> {
-            self.disk.make()
+        fn create_directory(&self) -> io::Result<()> {
+            self.disk.create_directory()
         }
         fn list(&self) -> io::Result<Vec<String>> {
             self.disk.list()

@@ -45,8 +45,8 @@ struct Run {
     is_even: bool,
     /// All records are the same, as those of a client that tries again.
     is_same: bool,
-    /// Segments that may be left before they are durable.
-    left_max: usize,
+    /// Segments that may be continued before they are durable.
+    unsynced_max: usize,
     /// Records that are there if only the program ends.
     flushed: usize,
     random: Random,
@@ -70,7 +70,7 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Stats, String> {
         is_even: seed.is_multiple_of(3),
         // Where the chain of sums is all that keeps stale blocks out, it needs blocks that differ.
         is_same: seed.is_multiple_of(6) && seeded != Some(Seeded::ForgetPreviousSum),
-        left_max: (seed % 4) as usize,
+        unsynced_max: (seed % 4) as usize,
         flushed: 0,
         random: Random::new(seed),
         disk: SimDisk::new(),
@@ -93,7 +93,7 @@ impl Run {
             .journal_number(7)
             .in_background(false);
         options.faults = self.faults;
-        options.left_here_max = self.left_max;
+        options.unsynced_here_max = self.unsynced_max;
         options
     }
 

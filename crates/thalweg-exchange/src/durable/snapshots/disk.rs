@@ -43,8 +43,8 @@ pub(crate) fn io_error<S: Storage>(
     what: &'static str,
 ) -> impl FnOnce(io::Error) -> JournalError {
     let file = match name {
-        "" => storage.place(),
-        name => format!("{}/{name}", storage.place()),
+        "" => storage.location(),
+        name => format!("{}/{name}", storage.location()),
     };
     move |source| JournalError::Io {
         file,
@@ -138,7 +138,7 @@ pub(crate) type Flawed = (String, SnapshotFlaw);
 /// All bytes of a snapshot.
 pub(crate) fn read_file<S: Storage>(storage: &S, commands: u64) -> Result<Vec<u8>, Flawed> {
     let name = snapshot_name(commands);
-    read(storage, &name).map_err(|why| (format!("{}/{name}", storage.place()), why))
+    read(storage, &name).map_err(|why| (format!("{}/{name}", storage.location()), why))
 }
 
 /// Returns the header of a snapshot whose checksum agrees, and which is what its name says.
@@ -154,7 +154,7 @@ pub(crate) fn whole_header<S: Storage>(
             Err(SnapshotFlaw::Field { what, at, value })
         }
     });
-    header.map_err(|why| (format!("{}/{name}", storage.place()), why))
+    header.map_err(|why| (format!("{}/{name}", storage.location()), why))
 }
 
 /// Decodes a snapshot, with the tables as they were; from `bytes`, if it was read already.
@@ -170,7 +170,7 @@ pub(crate) fn image_of<S: Storage>(
     let bytes = bytes.unwrap_or(&read);
     let full = |why| {
         (
-            format!("{}/{}", storage.place(), snapshot_name(commands)),
+            format!("{}/{}", storage.location(), snapshot_name(commands)),
             why,
         )
     };
@@ -183,7 +183,7 @@ pub(crate) fn image_of<S: Storage>(
 pub(crate) fn header_of<S: Storage>(storage: &S, commands: u64) -> Result<SnapshotHeader, Flawed> {
     let name = snapshot_name(commands);
     let opened = open(storage, &name).map(|(_, header)| header);
-    opened.map_err(|why| (format!("{}/{name}", storage.place()), why))
+    opened.map_err(|why| (format!("{}/{name}", storage.location()), why))
 }
 
 /// Reads the newest whole snapshot; none where there is no snapshot at all.
@@ -198,7 +198,7 @@ pub(crate) fn newest<S: Storage>(
     let mut skipped = Vec::new();
     for commands in list(storage)?.into_iter().rev() {
         let name = snapshot_name(commands);
-        let full = format!("{}/{name}", storage.place());
+        let full = format!("{}/{name}", storage.location());
         let whole = read(storage, &name).and_then(|bytes| decode(&bytes, limits));
         let whole = whole.and_then(|(image, header)| check(commands, journal, image, header));
         match whole {
@@ -315,7 +315,7 @@ impl<F: StorageFile> Pieces<F> {
     pub(crate) fn of<S: Storage<File = F>>(storage: &S, commands: u64) -> Result<Self, Flawed> {
         let name = snapshot_name(commands);
         let opened = open(storage, &name);
-        let name = format!("{}/{name}", storage.place());
+        let name = format!("{}/{name}", storage.location());
         let (file, header) = opened.map_err(|why| (name.clone(), why))?;
         Ok(Self {
             file,

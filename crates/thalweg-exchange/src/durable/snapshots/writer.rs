@@ -54,7 +54,7 @@ impl<S: Storage> Writer<S> {
     pub(super) fn make(&self, live: &Reports) -> Result<Option<SnapshotMade>, SnapshotFailed> {
         let began = Instant::now();
         assert!(!self.faults.has(Seeded::PanicInSnapshot), "a seeded fault");
-        let place = self.storage.place();
+        let place = self.storage.location();
         let found = newest(&self.storage, self.identity, &self.limits)?;
         let found = found.ok_or_else(|| OpenError::NoRules {
             place: place.clone(),
@@ -176,7 +176,7 @@ impl<S: Storage> Writer<S> {
             let is_worth = commands < newest && self.is_whole(commands);
             let archived = match is_worth {
                 true => self.storage.archive(&name).map_err(|error| {
-                    let file = format!("{}/{name}", self.storage.place());
+                    let file = format!("{}/{name}", self.storage.location());
                     JournalError::archive(file, error)
                 })?,
                 false => Archived::No,
