@@ -167,7 +167,7 @@ fn a_whole_snapshot_of_another_version_is_refused() {
 #[test]
 fn a_journal_that_lost_its_end_is_refused_though_the_newest_snapshot_is_damaged() {
     let (disk, _) = with_snapshots(2);
-    thalweg_journal::cut(&disk, Some(Lsn::new(81))).expect("commands are blocks");
+    thalweg_journal::truncate(&disk, Some(Lsn::new(81))).expect("commands are blocks");
     let behind = "sim: the journal ends after 80 commands, the newest snapshot has 102";
     assert_eq!(reopened(&disk, 2).expect_err("refused").to_string(), behind);
     let mut damaged = disk.contents(&name(102)).expect("it is there");
