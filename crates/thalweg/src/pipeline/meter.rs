@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Reader, Writer, group_of, recorder};
 
-use super::placement::Graph;
+use super::graph::Graph;
 use super::timeline::{Samples, Timeline};
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering};

@@ -104,13 +104,12 @@ use meter::Mark;
 use publish::{AT_ONCE, Intake};
 use stage_group::{Round, StageGroup};
 
-pub use builder::PipelineBuilder;
+pub use builder::{PRODUCERS_MAX, PipelineBuilder, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
 pub use control::{Failure, Stopped, TryPublishError};
+pub use error::PipelineError;
 pub use figures::Handle;
 pub use lanes::Producer;
-pub use placement::{
-    PRODUCERS_MAX, ParsePlacementError, PipelineError, Placement, SAMPLE_EVERY, SAMPLE_EVERY_MAX,
-};
+pub use placement::{ParsePlacementError, Placement};
 pub use stage::{Chunk, Context, Flow, Processed};
 pub use stats::{
     Breakdown, PartStats, PlacementChange, SlowEvent, SlowPart, StageStats, Stats, TimeKind,
@@ -120,7 +119,9 @@ mod assembly;
 mod auto;
 mod builder;
 mod control;
+mod error;
 mod figures;
+mod graph;
 mod lanes;
 mod meter;
 #[cfg(all(test, loom))]

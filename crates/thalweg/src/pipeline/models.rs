@@ -8,9 +8,9 @@ use loom::thread;
 
 use super::auto::HandOver;
 use super::control::{CALLER, Control};
+use super::graph::Graph;
 use super::lanes::{Merger, Producer};
 use super::meter::{Mark, Meter};
-use super::placement::Graph;
 use super::publish::have_passed;
 use super::stage::{Context, Member, Observe};
 use super::stage_group::{Placed, StageGroup};

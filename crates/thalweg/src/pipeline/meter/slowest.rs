@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thalweg_measure::clock::Clock;
 
 use super::Profile;
-use crate::pipeline::placement::Graph;
+use crate::pipeline::graph::Graph;
 use crate::pipeline::timeline::Row;
 
 /// How many are kept.
