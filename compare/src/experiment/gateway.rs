@@ -68,7 +68,9 @@ fn cases(settings: &Settings) -> Vec<Case> {
     ];
     let closed = vec![
         subject(REST, |plan: &Plan| by_http(plan, GATEWAY, Transport::Rest)),
-        subject(ECHO, |plan: &Plan| by_http(plan, HTTP_ECHO, Transport::Rest)),
+        subject(ECHO, |plan: &Plan| {
+            by_http(plan, HTTP_ECHO, Transport::Rest)
+        }),
     ];
     let orders = |name, heading, subjects: Subjects<Plan>, plan| {
         Case::of(name, heading, METRICS, subjects, plan)

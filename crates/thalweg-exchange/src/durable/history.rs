@@ -9,7 +9,7 @@ use super::error::OpenError;
 use super::options::SessionLimits;
 use super::replay::{Image, Recorded, Replayer};
 use super::snapshots::{
-    Skipped, SnapshotFlaw, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
+    Skipped, SnapshotFileError, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
     read_file,
 };
 use crate::digest::Digest;
@@ -78,7 +78,8 @@ impl<S: Storage> History<S> {
             return Err(nothing(storage));
         }
         for commands in &all {
-            if let Err((file, why @ SnapshotFlaw::Version { .. })) = header_of(&storage, *commands)
+            if let Err((file, why @ SnapshotFileError::Version { .. })) =
+                header_of(&storage, *commands)
             {
                 return Err(OpenError::Snapshot { file, why });
             }
@@ -287,23 +288,23 @@ impl History {
 /// There is no exchange; the directory cannot be read.
 pub fn newest_header<S: Storage>(storage: &S) -> Result<SnapshotHeader, OpenError> {
     let all = commands_in_order(storage)?;
-    let mut flaws = Vec::new();
+    let mut skipped = Vec::new();
     for commands in all.into_iter().rev() {
         match header_of(storage, commands) {
             Ok(header) => return Ok(header),
-            Err((file, why @ SnapshotFlaw::Version { .. })) => {
+            Err((file, why @ SnapshotFileError::Version { .. })) => {
                 return Err(OpenError::Snapshot { file, why });
             }
-            Err((file, why)) => flaws.push(Skipped {
+            Err((file, why)) => skipped.push(Skipped {
                 file,
                 commands,
                 why,
             }),
         }
     }
-    Err(match flaws.is_empty() {
+    Err(match skipped.is_empty() {
         true => nothing(storage.clone()),
-        false => OpenError::NoSnapshot { skipped: flaws },
+        false => OpenError::NoSnapshot { skipped },
     })
 }
 

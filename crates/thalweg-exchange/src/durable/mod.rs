@@ -14,7 +14,7 @@
 //! - *Snapshots* are made beside the exchange, which does not stop for them; recovery begins with
 //!   the newest whole one ([`SnapshotOptions`]). [`Exchange::close`] writes the last.
 //! - *A full disk* refuses commands and loses nothing; there is room again when there is. *A failed
-//!   write or sync* stops the exchange, and nothing is answered any more ([`Failed`]).
+//!   write or sync* stops the exchange, and nothing is answered any more ([`ExchangeError`]).
 //!
 //! `docs/durable-format.md` has the format of the journal.
 //!
@@ -75,7 +75,7 @@ pub use thalweg_journal::{
     DefaultStorage, Error as JournalError, JournalOptions, Lsn, SimDisk, Storage, TornWrite,
 };
 
-pub use self::error::{Failed, OpenError, SnapshotFailed, SubmitError};
+pub use self::error::{ExchangeError, OpenError, SnapshotWriteError, SubmitError};
 pub use self::exchange::{Exchange, Finished};
 pub use self::history::{History, HistoryFault, newest_header};
 pub use self::opening::Recovered;
@@ -87,7 +87,7 @@ pub use self::published::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
 pub use self::replay::Recorded;
 pub use self::snapshots::{
-    ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFlaw, SnapshotHeader, SnapshotMade,
+    ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFileError, SnapshotHeader, SnapshotMade,
     SnapshotStats,
 };
 pub use self::stats::{JournalStats, Stats};

@@ -54,5 +54,5 @@ pub enum Published<'p> {
     /// Nothing more for now: the moment to pass on what was gathered.
     ChunkEnd,
     /// The exchange has stopped; nothing comes after this.
-    Failed(&'p Failed),
+    Failed(&'p ExchangeError),
 }

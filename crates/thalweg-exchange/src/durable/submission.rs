@@ -9,7 +9,7 @@ use thalweg_journal::{Error as JournalError, Lsn, Storage};
 use thalweg_measure::clock::Clock;
 
 use super::committer::Gate;
-use super::error::{Failed, SubmitError, shortage};
+use super::error::{ExchangeError, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::faults::Seeded;
 use super::in_flight::{Kind, Place, Question};
@@ -359,7 +359,7 @@ impl<S: Storage> Exchange<S> {
                     lack.into()
                 }
                 None => {
-                    let failed = Failed::Journal(Arc::new(error));
+                    let failed = ExchangeError::Journal(Arc::new(error));
                     self.gate.fail(failed.clone());
                     SubmitError::Failed(failed)
                 }
@@ -410,7 +410,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Makes durable what was executed, or has that begun, and publishes what is.
-    pub(super) fn publish(&mut self) -> Result<(), Failed> {
+    pub(super) fn publish(&mut self) -> Result<(), ExchangeError> {
         let durable = match self.faults.has(Seeded::PublishUnsynced) {
             true => u64::MAX,
             false => self.releasable(),
@@ -504,7 +504,7 @@ struct StopIfPanicked(Arc<Gate>);
 impl Drop for StopIfPanicked {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail(Failed::Panicked);
+            self.0.fail(ExchangeError::Panicked);
         }
     }
 }

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, OpenError, Options, Origin, Published, SessionLimits, SimDisk,
-    Submission, SubmitError, SyncMode,
+    Admitted, Exchange, ExchangeError, OpenError, Options, Origin, Published, SessionLimits,
+    SimDisk, Submission, SubmitError, SyncMode,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, SessionKey};
@@ -268,7 +268,7 @@ fn a_close_does_not_wait_for_room() {
     match closed {
         Ok(_) => assert_eq!(outputs.len(), taken, "each is answered"),
         Err(failed) => {
-            assert!(matches!(failed, Failed::NoRoom(_)), "{failed}");
+            assert!(matches!(failed, ExchangeError::NoRoom(_)), "{failed}");
             assert!(matches!(outputs.last(), Some(Output::Failed(_))));
         }
     }
@@ -283,13 +283,13 @@ fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
     disk.fail(Operation::WriteNow, 0, Fault::Io);
     let _ = exchange.submit(by(1, 1), &order(1, 1, Action::Ask), 0);
     let failed = exchange.drain().expect_err("it has stopped");
-    assert!(matches!(failed, Failed::Journal(_)), "{failed}");
+    assert!(matches!(failed, ExchangeError::Journal(_)), "{failed}");
     let outputs = recorder.take();
     assert!(matches!(&outputs[..], [Output::Failed(_)]), "{outputs:?}");
     let refused = exchange.submit(by(1, 2), &Command::Nop, 0);
     assert!(matches!(
         refused,
-        Err(SubmitError::Failed(Failed::Journal(_)))
+        Err(SubmitError::Failed(ExchangeError::Journal(_)))
     ));
     assert_eq!(recorder.take(), []);
 }

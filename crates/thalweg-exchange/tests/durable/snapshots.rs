@@ -3,7 +3,7 @@
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
     Admitted, Exchange, History, OpenError, Options, Recovered, SessionLimits, SimDisk,
-    SnapshotFlaw, SnapshotOptions, Storage,
+    SnapshotFileError, SnapshotOptions, Storage,
 };
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::snapshot::state_hash;
@@ -147,7 +147,7 @@ fn a_damaged_snapshot_is_reported_and_the_one_before_taken() {
     let (_, recovered) = reopened(&disk, 2).expect("it opens");
     assert!(matches!(
         recovered.skipped[0].why,
-        SnapshotFlaw::Length { .. }
+        SnapshotFileError::Length { .. }
     ));
 }
 
@@ -243,7 +243,7 @@ fn a_snapshot_of_another_exchange_is_refused() {
         OpenError::Snapshot { why, .. } => why,
         other => panic!("{other}"),
     };
-    assert!(matches!(why, SnapshotFlaw::OtherJournal { .. }));
+    assert!(matches!(why, SnapshotFileError::OtherJournal { .. }));
 }
 
 #[test]

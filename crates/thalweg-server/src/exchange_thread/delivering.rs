@@ -11,7 +11,7 @@ use thalweg_exchange::codec::session::{
     ANSWER_BYTES, AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, QueryAnswer, QueryResult,
     answer_frame, numbered_report,
 };
-use thalweg_exchange::durable::{Executed, Failed, Origin, Published, Storage};
+use thalweg_exchange::durable::{ExchangeError, Executed, Origin, Published, Storage};
 use thalweg_exchange::market::Epoch;
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answered, QueryReply};
@@ -65,7 +65,7 @@ pub(crate) struct Outgoing {
     pub(crate) copied: Vec<(SessionKey, usize)>,
     /// The number of the first command that was not published.
     pub(crate) next_command: u64,
-    pub(crate) failed: Option<Failed>,
+    pub(crate) failed: Option<ExchangeError>,
 }
 
 impl Outgoing {

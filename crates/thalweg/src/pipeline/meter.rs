@@ -418,8 +418,8 @@ impl Profile {
         Self { words, width }
     }
 
-    /// An event took `total`, of that `publish_delay` before it had a slot; `parts` are what it waited
-    /// for each stage and was served. It counts `weight` times.
+    /// An event took `total`, of that `publish_delay` before it had a slot; `parts` are what it
+    /// waited for each stage and was served. It counts `weight` times.
     fn note(&self, total: u64, publish_delay: u64, parts: &[Option<(u64, u64)>], weight: u64) {
         let first = group_of::<1>(total) * self.width;
         let add = |word: usize, amount: u64| {

@@ -516,7 +516,7 @@ pub(super) mod tests {
     use super::super::belonging::{forget_log, log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
-    use crate::durable::error::{Failed, SubmitError};
+    use crate::durable::error::{ExchangeError, SubmitError};
     use crate::durable::options::{NOTE_BYTES_MAX, Notes, Options, Wake};
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
@@ -599,14 +599,17 @@ pub(super) mod tests {
     }
 
     /// Waits until a primary fails at its next write or heartbeat, since it was replaced.
-    fn is_fenced(mut turn: impl FnMut() -> Result<(), Failed>) {
+    fn is_fenced(mut turn: impl FnMut() -> Result<(), ExchangeError>) {
         let failed = loop {
             match turn() {
                 Err(failed) => break failed,
                 Ok(()) => thread::yield_now(),
             }
         };
-        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+        assert!(
+            matches!(failed, ExchangeError::Fenced { epoch: 1 }),
+            "{failed}"
+        );
     }
 
     #[test]
@@ -647,7 +650,10 @@ pub(super) mod tests {
                 _ => std::thread::yield_now(),
             }
         };
-        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+        assert!(
+            matches!(failed, ExchangeError::Fenced { epoch: 1 }),
+            "{failed}"
+        );
         assert_eq!(
             published.try_iter().count(),
             0,
@@ -696,7 +702,9 @@ pub(super) mod tests {
         let taken = first.submit(Origin::Engine, &user(2), 0);
         taken.expect("it is taken");
         let failed = first.drain_while_room().expect_err("it gives up");
-        let is_silent = |failed: &Failed| matches!(failed, Failed::LogSilent { in_flight: 1, .. });
+        let is_silent = |failed: &ExchangeError| {
+            matches!(failed, ExchangeError::LogSilent { in_flight: 1, .. })
+        };
         assert!(is_silent(&failed), "{failed}");
         let failed = first.close().expect_err("it stays so");
         assert!(is_silent(&failed), "{failed}");

@@ -20,7 +20,7 @@ pub enum HaltReason {
     NoRoom,
     /// The exchange of the replica has stopped.
     #[error("{0}")]
-    Exchange(#[from] Failed),
+    Exchange(#[from] ExchangeError),
     /// Its journal cannot be read.
     #[error("{0}")]
     Journal(#[from] JournalError),

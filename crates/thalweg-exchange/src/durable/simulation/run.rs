@@ -8,7 +8,7 @@ use super::recorder::{Counts, Recorder};
 use super::traffic::{self, USERS, beginning, command};
 use super::{ANSWERS_KEPT, REPORTS_KEPT, Verdict, must, options};
 use crate::command::Command;
-use crate::durable::error::{Failed, OpenError, SubmitError};
+use crate::durable::error::{ExchangeError, OpenError, SubmitError};
 use crate::durable::exchange::Exchange;
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::opening::Opening;
@@ -171,7 +171,7 @@ impl Run {
         self.check_published(recorder)?;
         let finished = match closed {
             Ok(finished) => finished,
-            Err(Failed::NoRoom(_)) => return Ok(End::Stopped),
+            Err(ExchangeError::NoRoom(_)) => return Ok(End::Stopped),
             Err(failed) => return ended(&failed.to_string(), true),
         };
         must(self.model.answered == commands, || {
