@@ -10,7 +10,8 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::durable::replication::HaltReason;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, ExchangeError, Finished, Origin, Stats, Storage, Submission, SubmitError,
+    Exchange, ExchangeError, Finished, Origin, Stats, Storage, Submission, SubmitError,
+    SubmitOutcome,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -350,10 +351,10 @@ impl<S: Storage> Driver<S> {
             }
             match admitted {
                 // Its outcome will be published.
-                Ok(Admitted::New { .. }) => {}
+                Ok(SubmitOutcome::New { .. }) => {}
                 // It was looked for among all that are in flight.
-                Ok(Admitted::Pending { .. }) => *unexecuted += PENDING_WORK,
-                Ok(Admitted::Repeat(first)) => {
+                Ok(SubmitOutcome::Pending { .. }) => *unexecuted += PENDING_WORK,
+                Ok(SubmitOutcome::Repeat(first)) => {
                     *unexecuted += 1;
                     session.output.push(&ServerFrame::Answer(Answer {
                         sequence: *sequence,

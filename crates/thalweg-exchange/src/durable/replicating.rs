@@ -15,7 +15,7 @@ use super::record::{RecordError, decode_into, note_in};
 use super::replication::batch::Batch;
 use super::replication::leading::{Leading, Outlet, Replication};
 use super::replication::log::{Claim, Start};
-use super::submission::{Admitted, Submission};
+use super::submission::{Submission, SubmitOutcome};
 use crate::command::Command;
 use crate::snapshot::state_hash;
 
@@ -256,7 +256,7 @@ impl<S: Storage> Exchange<S> {
             let expected = self.owner.number;
             self.submit_many([submission], |_, admitted| {
                 taken = match admitted {
-                    Ok(Admitted::New { number }) if number == expected => Ok(()),
+                    Ok(SubmitOutcome::New { number }) if number == expected => Ok(()),
                     Ok(other) => Err(NotExecuted::Refused(format!("{other:?}"))),
                     Err(SubmitError::Failed(failed)) => Err(NotExecuted::Failed(failed)),
                     Err(error) if error.is_shortage() => Err(NotExecuted::NoRoom),

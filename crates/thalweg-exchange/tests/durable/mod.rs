@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, ExchangeError, OpenError, Options, Origin, Published, SessionLimits,
-    SimDisk, Submission, SubmitError, SyncMode,
+    Exchange, ExchangeError, OpenError, Options, Origin, Published, SessionLimits, SimDisk,
+    Submission, SubmitError, SubmitOutcome, SyncMode,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, SessionKey};
@@ -57,7 +57,7 @@ fn what_was_answered_is_there_after_a_restart_and_repeats_have_their_first_answe
         let (mut exchange, recovered, recorder) = open(disk, options(placement));
         assert_eq!((recovered.commands, recovered.replayed), (4, 4));
         let again = exchange.submit(by(1, 5), &sell, 0).expect("known");
-        assert!(matches!(again, Admitted::Repeat(first) if first.number == 2));
+        assert!(matches!(again, SubmitOutcome::Repeat(first) if first.number == 2));
         assert_eq!(
             refusal(&mut exchange, by(1, 5), &buy),
             Refusal::SequenceReused
@@ -134,10 +134,10 @@ fn commands_in_flight_are_known_and_bounded() {
     hold.wait();
     for (number, sequence) in (1..).zip([2, 4, 5]) {
         let admitted = exchange.submit(by(1, sequence), &Command::Nop, sequence);
-        assert_eq!(admitted.expect("taken"), Admitted::New { number });
+        assert_eq!(admitted.expect("taken"), SubmitOutcome::New { number });
     }
     let again = exchange.submit(by(1, 5), &Command::Nop, 9).expect("known");
-    assert_eq!(again, Admitted::Pending { number: 3 });
+    assert_eq!(again, SubmitOutcome::Pending { number: 3 });
     assert_eq!(
         refusal(&mut exchange, by(1, 5), &Command::Reset),
         Refusal::SequenceReused
@@ -159,7 +159,7 @@ fn commands_in_flight_are_known_and_bounded() {
     });
     assert_eq!(tags.collect::<Vec<_>>(), [1, 2, 4, 5, 6]);
     let admitted = exchange.submit(by(1, 6), &Command::Nop, 0);
-    assert!(matches!(admitted, Ok(Admitted::New { number: 5 })));
+    assert!(matches!(admitted, Ok(SubmitOutcome::New { number: 5 })));
     exchange.close().expect("it ends");
 }
 
@@ -223,7 +223,7 @@ fn a_full_disk_refuses_commands_until_it_has_room_and_loses_none() {
                 disk.fail(Operation::Allocate, 0, Fault::Full);
             }
             match exchange.submit(by(sequence as i64 % 8, sequence), &Command::Nop, 0) {
-                Ok(Admitted::New { number }) => {
+                Ok(SubmitOutcome::New { number }) => {
                     assert_eq!(number, taken);
                     taken += 1;
                 }
@@ -466,7 +466,7 @@ fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight(
         let number = sequence - 1;
         assert_eq!(
             submitted.expect("it is not one too many"),
-            Admitted::New { number }
+            SubmitOutcome::New { number }
         );
         while recorder.take().is_empty() {
             exchange.idle().expect("it goes on");

@@ -2,8 +2,8 @@
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, History, OpenError, Options, Recovered, SessionLimits, SimDisk,
-    SnapshotFileError, SnapshotOptions, Storage,
+    Exchange, History, OpenError, Options, Recovered, SessionLimits, SimDisk, SnapshotFileError,
+    SnapshotOptions, Storage, SubmitOutcome,
 };
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::snapshot::state_hash;
@@ -35,7 +35,10 @@ pub(crate) fn trade(exchange: &mut Exchange<SimDisk>, sequences: std::ops::Range
         let uid = 1 + sequence % 4;
         let command = order(uid, sequence, side);
         let admitted = exchange.submit(by(uid, sequence as u64), &command, 0);
-        assert!(matches!(admitted, Ok(Admitted::New { .. })), "{admitted:?}");
+        assert!(
+            matches!(admitted, Ok(SubmitOutcome::New { .. })),
+            "{admitted:?}"
+        );
     }
 }
 
@@ -97,7 +100,7 @@ pub(crate) fn reopened(disk: &SimDisk, kept: usize) -> Result<(u64, Recovered), 
         .submit(by(3, 2), &order(3, 2, Action::Ask), 0)
         .expect("known");
     assert!(
-        matches!(again, Admitted::Repeat(first) if first.number == 3),
+        matches!(again, SubmitOutcome::Repeat(first) if first.number == 3),
         "{again:?}"
     );
     let mut frames = Vec::new();

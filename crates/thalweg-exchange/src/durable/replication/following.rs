@@ -521,7 +521,7 @@ pub(super) mod tests {
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
-    use crate::durable::{Admitted, JournalOptions, SimDisk};
+    use crate::durable::{JournalOptions, SimDisk, SubmitOutcome};
     use crate::ids::UserId;
     use crate::session::{ClientSequence, Refusal, Role, SessionKey};
     use crate::snapshot::state_hash;
@@ -924,7 +924,7 @@ pub(super) mod tests {
         };
         log.world().cut_off = Some("first".to_owned());
         let taken = send(&mut first, 6, 1);
-        assert!(matches!(taken, Ok(Admitted::New { .. })), "{taken:?}");
+        assert!(matches!(taken, Ok(SubmitOutcome::New { .. })), "{taken:?}");
         for (sequence, uid) in [(5, 1), (6, 2)] {
             // Another replica may have executed it, and this one does not know yet.
             let refused = send(&mut first, sequence, uid);

@@ -13,7 +13,7 @@ use crate::durable::exchange::Exchange;
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::opening::Opening;
 use crate::durable::record::Origin;
-use crate::durable::submission::{Admitted, Submission};
+use crate::durable::submission::{Submission, SubmitOutcome};
 use crate::ids::UserId;
 use crate::session::{Refusal, ReportNumber};
 use crate::snapshot::state_hash;
@@ -296,12 +296,12 @@ impl Run {
         &mut self,
         origin: Origin,
         command: &Command,
-        result: Result<Admitted, SubmitError>,
+        result: Result<SubmitOutcome, SubmitError>,
     ) -> Verdict {
         match result {
-            Ok(Admitted::New { number }) => self.model.taken(number, origin, command),
-            Ok(Admitted::Pending { number }) => self.model.known(number, origin),
-            Ok(Admitted::Repeat(first)) => {
+            Ok(SubmitOutcome::New { number }) => self.model.taken(number, origin, command),
+            Ok(SubmitOutcome::Pending { number }) => self.model.known(number, origin),
+            Ok(SubmitOutcome::Repeat(first)) => {
                 self.counts.repeated += 1;
                 self.model.repeated(first, origin)
             }

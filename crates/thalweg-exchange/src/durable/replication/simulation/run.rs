@@ -18,7 +18,7 @@ use crate::durable::replication::batch::BATCH_VERSION;
 use crate::durable::replication::halted::HaltReason;
 use crate::durable::simulation::model::origin;
 use crate::durable::simulation::{Verdict, counts, must, traffic};
-use crate::durable::submission::Admitted;
+use crate::durable::submission::SubmitOutcome;
 use crate::engine::state::apply;
 use crate::event::Events;
 use crate::result_code::ResultCode;
@@ -451,8 +451,8 @@ impl Run {
         let key = client.key;
         let origin = origin(key, sequence);
         match primary.exchange.submit(origin, &command, 0) {
-            Ok(Admitted::New { .. } | Admitted::Pending { .. }) => {}
-            Ok(Admitted::Repeat(first)) => {
+            Ok(SubmitOutcome::New { .. } | SubmitOutcome::Pending { .. }) => {}
+            Ok(SubmitOutcome::Repeat(first)) => {
                 self.counts.repeated += 1;
                 if self.is_observed {
                     (self.observer).note(origin, (first.number, first.result))?;
