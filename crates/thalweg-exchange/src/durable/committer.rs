@@ -11,7 +11,7 @@ use thalweg::wait::{EventCount, Mode, Pace, block};
 use thalweg_journal::{Error as JournalError, Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
-use super::error::{Failed, shortage};
+use super::error::{ExchangeError, shortage};
 use super::options::Wake;
 use super::stats::Meters;
 use crate::session::Refusal;

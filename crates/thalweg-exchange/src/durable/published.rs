@@ -1,6 +1,6 @@
 //! The outcomes, answers and ends that an exchange publishes.
 
-use super::error::Failed;
+use super::error::ExchangeError;
 use super::record::Origin;
 use super::tables::ReportFrame;
 use crate::engine::state::State;

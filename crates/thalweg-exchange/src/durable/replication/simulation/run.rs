@@ -322,7 +322,11 @@ impl Run {
     }
 
     /// An exchange may have stopped: it was fenced, or its disk is full.
-    fn ended(&mut self, at: usize, result: Result<(), crate::durable::error::Failed>) -> Verdict {
+    fn ended(
+        &mut self,
+        at: usize,
+        result: Result<(), crate::durable::error::ExchangeError>,
+    ) -> Verdict {
         let Err(failed) = result else {
             return Ok(());
         };
