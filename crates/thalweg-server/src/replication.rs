@@ -385,7 +385,7 @@ pub(crate) mod tests {
         fn write(&self, write: impl FnOnce(&mut Tail)) -> WriteOutcome {
             match self.tail() {
                 Ok(mut tail) => {
-                    tail.pulse += 1;
+                    tail.revision += 1;
                     write(&mut tail);
                     WriteOutcome::Acked
                 }
@@ -404,7 +404,7 @@ pub(crate) mod tests {
             self.write(|tail| tail.batches.push(StoredBatch { index, bytes }))
         }
 
-        fn beat(&mut self, _: &Claim) -> WriteOutcome {
+        fn heartbeat(&mut self, _: &Claim) -> WriteOutcome {
             self.write(|_| ())
         }
 
@@ -412,7 +412,7 @@ pub(crate) mod tests {
             let mut tail = {
                 let mut tail = self.tail()?;
                 // ORDERING: Relaxed; a flag of a test.
-                tail.pulse += u64::from(self.is_alive.load(Ordering::Relaxed));
+                tail.revision += u64::from(self.is_alive.load(Ordering::Relaxed));
                 tail.clone()
             };
             tail.newest = tail.batches.last().map(|stored| stored.index);
@@ -431,7 +431,7 @@ pub(crate) mod tests {
             Ok(Vec::new())
         }
 
-        fn forget(&mut self, _: &Claim, before: u64) -> WriteOutcome {
+        fn delete_before(&mut self, _: &Claim, before: u64) -> WriteOutcome {
             self.write(|tail| tail.batches.retain(|stored| stored.index >= before))
         }
 

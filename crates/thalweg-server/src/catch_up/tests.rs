@@ -46,7 +46,7 @@ fn primary() -> (SimDisk, OneLog) {
     }
     exchange.close().expect("it ends in order");
     let claim = log.read(0).expect("it answers").claim.expect("it was made");
-    let _ = log.forget(&claim, USERS as u64 - 5);
+    let _ = log.delete_before(&claim, USERS as u64 - 5);
     (disk, log)
 }
 

@@ -57,7 +57,7 @@ impl FollowOptions {
 /// Since when the writer is silent.
 #[derive(Debug, Default)]
 struct Silence {
-    pulse: Option<u64>,
+    revision: Option<u64>,
     since: Option<Instant>,
 }
 
@@ -65,9 +65,9 @@ impl Silence {
     /// Notes a look at the log, with the times at which its read began and ended. Returns for how
     /// long the writer was silent at least: it does not count how long this replica took to come
     /// back to what was read.
-    fn note(&mut self, pulse: Option<u64>, [began, ended]: [Instant; 2]) -> Duration {
-        if self.pulse != pulse || self.since.is_none() {
-            (self.pulse, self.since) = (pulse, Some(ended));
+    fn note(&mut self, revision: Option<u64>, [began, ended]: [Instant; 2]) -> Duration {
+        if self.revision != revision || self.since.is_none() {
+            (self.revision, self.since) = (revision, Some(ended));
         }
         let since = self.since.unwrap_or(ended);
         began.saturating_duration_since(since)
@@ -459,7 +459,7 @@ impl<S: Storage> Following<S> {
             self.reader = None;
             return Ok(FollowOutcome::Leads);
         }
-        self.looked = match polled.pulse {
+        self.looked = match polled.revision {
             Some(_) => LogStatus::Claimed,
             None => LogStatus::Unclaimed,
         };
@@ -488,7 +488,7 @@ impl<S: Storage> Following<S> {
     /// Refuses to make a log for a replica whose directory belongs to another one, which may have
     /// answered more than it has, or still run.
     fn may_begin(&self, polled: PollOutcome) -> Result<PollOutcome, HaltReason> {
-        if polled.pulse.is_none() && self.options.bootstrap {
+        if polled.revision.is_none() && self.options.bootstrap {
             let own = self.replica.own_log()?;
             own.map_or(Ok(()), |own| Err(HaltReason::NoLog { own }))?;
         }
@@ -497,8 +497,8 @@ impl<S: Storage> Following<S> {
 
     /// Whether this replica may take over after a look at the log.
     fn may_claim(&mut self, polled: &PollOutcome, times: [Instant; 2]) -> bool {
-        let silent_for = self.silence.note(polled.pulse, times);
-        match polled.pulse {
+        let silent_for = self.silence.note(polled.revision, times);
+        match polled.revision {
             // It would end at once as the primary.
             Some(_) if self.exchange().lacks_room() => false,
             Some(_) => polled.is_complete && silent_for >= self.options.silence,
@@ -630,8 +630,8 @@ pub(super) mod tests {
         let follow = move || follow_after(LONG, (&disk, Options::default()), "second", &followed);
         let second = std::thread::spawn(follow);
         // The owner of the first does nothing; its thread shows that it lives.
-        let beats = log.world().pulse + 8;
-        while log.world().pulse < beats {
+        let beats = log.world().revision + 8;
+        while log.world().revision < beats {
             std::thread::yield_now();
         }
         assert_eq!(log.world().claims, 1);
@@ -739,9 +739,9 @@ pub(super) mod tests {
         let mut first = follow_to_the_end("first", &log);
         // One that is not woken writes its next heartbeat before.
         let is_woken = |uid: &i64| {
-            let before = log.world().pulse;
+            let before = log.world().revision;
             add(&mut first, *uid);
-            log.world().pulse == before + 1
+            log.world().revision == before + 1
         };
         let woken = (0..20).filter(is_woken).count();
         assert!(woken >= 5, "{woken} of 20");

@@ -163,7 +163,7 @@ pub struct Tail {
     /// The claim under which batches are written; none of a log that was never claimed.
     pub claim: Option<Claim>,
     /// A number that changes with each write, heartbeats included.
-    pub pulse: u64,
+    pub revision: u64,
     /// The index of the newest batch.
     pub newest: Option<u64>,
     /// The batches from an index on, in order: all, or as many as one answer holds, and at least
@@ -186,7 +186,7 @@ pub trait CommandLog: Send {
     /// Appends a batch, if `claim` is the present one, nothing has this index, and the batch with
     /// the index `previous` is there; of `None`, if no batch was ever appended. Without the last of
     /// these, an append that arrives late could come in again after it was
-    /// [forgotten](Self::forget).
+    /// [deleted](Self::delete_before).
     fn append(
         &mut self,
         claim: &Claim,
@@ -196,9 +196,9 @@ pub trait CommandLog: Send {
     ) -> WriteOutcome;
 
     /// Shows other replicas that the writer lives, if `claim` is the present one.
-    fn beat(&mut self, claim: &Claim) -> WriteOutcome;
+    fn heartbeat(&mut self, claim: &Claim) -> WriteOutcome;
 
-    /// Reads the batches whose index is `from` or higher, the claim and the pulse, all of one
+    /// Reads the batches whose index is `from` or higher, the claim and the revision, all of one
     /// moment.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ pub trait CommandLog: Send {
 
     /// Deletes the batches whose index is below `before`, if `claim` is the present one. The newest
     /// batch is never among them.
-    fn forget(&mut self, claim: &Claim, before: u64) -> WriteOutcome;
+    fn delete_before(&mut self, claim: &Claim, before: u64) -> WriteOutcome;
 
     /// Notes how many commands a replica has executed, for [`positions`](Self::positions).
     fn note_position(&mut self, replica: &str, commands: u64) -> WriteOutcome;

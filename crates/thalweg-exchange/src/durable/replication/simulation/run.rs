@@ -263,7 +263,7 @@ impl Run {
             return node.lead(self.seeded).map_err(|halted| halted.to_string());
         }
         // Its clock says that the primary is silent, which may be wrong.
-        let may_claim = match polled.pulse {
+        let may_claim = match polled.revision {
             Some(_) => self.random.below(30) == 0,
             // One machine makes the log.
             None => at == 0,
