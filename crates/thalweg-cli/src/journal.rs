@@ -283,7 +283,8 @@ impl Contents {
             let _ = writeln!(text, "{}", damage.message);
             let hint = match self.last {
                 Some(last) => format!(
-                    ", or give up what is behind record {last}: thalweg journal truncate --damaged {}",
+                    ", or give up what is behind record {last}: thalweg journal truncate \
+                     --damaged {}",
                     self.place
                 ),
                 None => String::new(),

@@ -169,8 +169,8 @@ fn damage_is_a_finding_and_can_be_truncated() {
     );
     let done = thalweg(&["journal", "truncate", "--damaged", &place]);
     let expected = format!(
-        "{place}: truncated behind record 2, in {place}/00000000000000000001.segment at byte 8192; 1 \
-         segment removed\n"
+        "{place}: truncated behind record 2, in {place}/00000000000000000001.segment at byte \
+         8192; 1 segment removed\n"
     );
     assert_eq!(done.fine(), expected);
     let verified = thalweg(&["journal", "verify", &place]);

@@ -358,7 +358,7 @@ impl<M: Message> Publisher<M> {
 shown!([M: Message] Publisher<M>, "Publisher", this,
     "id": this.id, "name": this.name, "inboxes": this.links.len());
 
-/// What became of an attempt to publish a message to all inboxes.
+/// The outcome of an attempt to publish a message to all inboxes.
 enum Attempt {
     /// It was sent to this number of inboxes.
     Sent(usize),

@@ -12,28 +12,9 @@ use super::placement::{Machine, Placement};
 use super::publish::Direct;
 use super::stage::{Change, ChangeChunks, Chunk, Context, Member, Observe, Processed, Work};
 use super::timeline::Timeline;
-use super::{Intake, Pipeline};
+use super::{Intake, PRODUCERS_MAX, Pipeline, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
 use crate::ring::broadcast::{self, ReaderId};
 use crate::ring::sync::IS_MODEL;
-
-/// The default sampling interval: one event in this number is sampled, and more of the first
-/// 261,632: see [`PipelineBuilder::sample_every`](super::PipelineBuilder::sample_every).
-///
-/// # Cost
-/// Sampling one event in 512 costs 0.5 to 0.8 ns an event in the long run, for three stages on one
-/// thread. Sampling every event costs 117 to 236 ns an event, the less the larger the batches.
-/// (AMD, two cores, 22 November 2026: [the
-/// measurement](https://github.com/thalweg-rs/thalweg/blob/main/docs/notes/results-pipelines.md#attribution-cargo-compare-attribution).)
-/// A single sample among events that are not sampled costs more, 0.3 to 0.6 µs, and more still
-/// where the stages run on several cores.
-pub const SAMPLE_EVERY: u64 = 512;
-
-/// The largest sampling interval: one event in this number.
-pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
-
-/// The largest number of [`producers`](super::PipelineBuilder::producers): each has a lane of its
-/// own, as long as the ring.
-pub const PRODUCERS_MAX: usize = 1_024;
 
 /// The default number of events after which a stage reports its progress to the next ones; see
 /// `docs/notes/results-pipelines.md` for the measurement that this was chosen by.

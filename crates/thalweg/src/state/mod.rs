@@ -23,8 +23,8 @@
 //! # Ok::<(), thalweg::state::ChangeError<Lifecycle>>(())
 //! ```
 //!
-//! States are flat. Where several have something in common they are members of a [`StateSet`], which
-//! asks no more of the data path than a single state: [`Lifecycle::OPEN`] holds *running* and
+//! States are flat. Where several have something in common they are members of a [`StateSet`],
+//! which asks no more of the data path than a single state: [`Lifecycle::OPEN`] holds *running* and
 //! *paused*. A state may be in any number of sets, which a tree of states would not allow.
 //!
 //! # State
@@ -333,8 +333,8 @@ impl<S: States> StateView<S> {
         lock(&self.book).changes()
     }
 
-    /// Blocks the thread until the state is one of `wanted` (a state or a [`StateSet`]), or has been
-    /// one since the call: it may be another one again when this returns.
+    /// Blocks the thread until the state is one of `wanted` (a state or a [`StateSet`]), or has
+    /// been one since the call: it may be another one again when this returns.
     ///
     /// # Errors
     /// No declared transitions lead there any more.
