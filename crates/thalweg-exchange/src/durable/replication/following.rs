@@ -32,7 +32,7 @@ pub struct FollowOptions {
     pub bootstrap: bool,
     /// After how long without a sign of the writer it takes over \[300 ms\]. Time in which the log
     /// does not answer is not counted.
-    pub silence: Duration,
+    pub takeover_timeout: Duration,
     /// Bytes of batches that the log keeps, for replicas that were stopped \[256 MiB\].
     pub kept_bytes_max: usize,
     /// Where others get copies of this replica, which it notes in the log \[nowhere\].
@@ -47,7 +47,7 @@ impl FollowOptions {
             holder: holder.into(),
             log: String::new(),
             bootstrap: false,
-            silence: Duration::from_millis(300),
+            takeover_timeout: Duration::from_millis(300),
             kept_bytes_max: 256 << 20,
             peer_place: None,
         }
@@ -463,7 +463,7 @@ impl<S: Storage> Following<S> {
             Some(_) => LogStatus::Claimed,
             None => LogStatus::Unclaimed,
         };
-        if look.times[0].elapsed() > self.options.silence {
+        if look.times[0].elapsed() > self.options.takeover_timeout {
             // The log is slow: the writer's signs are as well.
             self.silence.forget();
         }
@@ -501,7 +501,7 @@ impl<S: Storage> Following<S> {
         match polled.revision {
             // It would end at once as the primary.
             Some(_) if self.exchange().lacks_room() => false,
-            Some(_) => polled.is_complete && silent_for >= self.options.silence,
+            Some(_) => polled.is_complete && silent_for >= self.options.takeover_timeout,
             None => self.options.bootstrap,
         }
     }
@@ -554,17 +554,22 @@ pub(super) mod tests {
         name: &str,
         log: &SimLog,
     ) -> Exchange<SimDisk> {
-        follow_after(FollowOptions::new(name).silence, (disk, durable), name, log)
+        follow_after(
+            FollowOptions::new(name).takeover_timeout,
+            (disk, durable),
+            name,
+            log,
+        )
     }
 
     fn follow_after(
-        silence: Duration,
+        takeover_timeout: Duration,
         (disk, durable): (&SimDisk, Options),
         name: &str,
         log: &SimLog,
     ) -> Exchange<SimDisk> {
         let mut options = FollowOptions::new(name);
-        (options.bootstrap, options.silence) = (name == "first", silence);
+        (options.bootstrap, options.takeover_timeout) = (name == "first", takeover_timeout);
         let opened = Exchange::open_in(disk.clone(), durable, |_| ());
         let (exchange, _) = opened.expect("it opens");
         let following = Following::start(exchange, Box::new(log.clone()), options);
@@ -771,7 +776,7 @@ pub(super) mod tests {
         (0..2).for_each(|uid| add(&mut first, uid));
         let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
         let (exchange, mut options) = (opened.expect("it opens").0, FollowOptions::new("second"));
-        options.silence = LONG;
+        options.takeover_timeout = LONG;
         let second = Following::start(exchange, Box::new(log.clone()), options);
         let mut second = second.expect("there are threads");
         assert!(!second.is_at_end());
@@ -960,7 +965,7 @@ pub(super) mod tests {
             first.drain().expect("it is acknowledged");
         }
         let (disk, mut options) = (SimDisk::new(), FollowOptions::new("second"));
-        options.silence = LONG;
+        options.takeover_timeout = LONG;
         let journal = JournalOptions::default().segment_bytes(1 << 20);
         let durable = Options {
             journal: journal.in_background(false),
