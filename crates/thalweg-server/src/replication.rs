@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::UserLimits;
 use thalweg_exchange::durable::replication::{
-    CommandLog, FollowOptions, FollowOutcome, Following, HUNG, HaltReason, LogStatus, ReplicaStats,
+    CommandLog, FollowOptions, FollowOutcome, FollowerDriver, HUNG, HaltReason, LogStatus,
+    ReplicaStats,
 };
 use thalweg_exchange::durable::{Exchange, Storage};
 use thalweg_exchange::market::Epoch;
@@ -65,7 +66,7 @@ pub(crate) struct PrimaryStart {
 /// A replica that follows the log until it is the primary.
 #[derive(Debug)]
 pub(crate) struct Replica<S: Storage> {
-    pub(crate) following: Following<S>,
+    pub(crate) following: FollowerDriver<S>,
     options: FollowOptions,
     /// Whether there must be a log.
     expects_log: bool,
@@ -90,7 +91,7 @@ impl<S: Storage> Replica<S> {
         let commands = exchange.number();
         tracing::info!(holder = %options.holder, commands, "the replica follows the log");
         Ok(Self {
-            following: Following::start(exchange, log, options.clone())?,
+            following: FollowerDriver::start(exchange, log, options.clone())?,
             expects_log: commands > 0 && !options.bootstrap,
             options,
             logged: None,

@@ -7,7 +7,7 @@ use thalweg_journal::SimDisk;
 use super::*;
 use crate::durable::options::Options;
 use crate::durable::replication::CommandLog;
-use crate::durable::replication::following::tests::{add, follow_with};
+use crate::durable::replication::follower_driver::tests::{add, follow_with};
 use crate::durable::replication::simulation::SimLog;
 use crate::snapshot::state_hash;
 

@@ -1,4 +1,4 @@
-//! Following a log in real time, until this replica takes over.
+//! FollowerDriver a log in real time, until this replica takes over.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -94,7 +94,7 @@ pub enum LogStatus {
     NoRoom,
 }
 
-/// The outcome of a [turn](Following::turn).
+/// The outcome of a [turn](FollowerDriver::turn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowOutcome {
     /// Nothing: the log is still being looked at.
@@ -252,7 +252,7 @@ impl LogReader {
 /// The log may keep a caller waiting for seconds: all calls to it are made by a thread of its own.
 /// The owner of the exchange, which is [woken](crate::durable::Options::wake) for that, executes
 /// what was read.
-pub struct Following<S: Storage> {
+pub struct FollowerDriver<S: Storage> {
     replica: Follower<S>,
     options: FollowOptions,
     /// `None` once it is the primary.
@@ -270,15 +270,15 @@ pub struct Following<S: Storage> {
     random: RandomState,
 }
 
-impl<S: Storage> fmt::Debug for Following<S> {
+impl<S: Storage> fmt::Debug for FollowerDriver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Following");
+        let mut shown = f.debug_struct("FollowerDriver");
         shown.field("options", &self.options);
         shown.finish_non_exhaustive()
     }
 }
 
-impl<S: Storage> Following<S> {
+impl<S: Storage> FollowerDriver<S> {
     /// Has an exchange, in which nothing is in flight, follow a log.
     ///
     /// # Errors
@@ -572,7 +572,7 @@ pub(super) mod tests {
         (options.bootstrap, options.takeover_timeout) = (name == "first", takeover_timeout);
         let opened = Exchange::open_in(disk.clone(), durable, |_| ());
         let (exchange, _) = opened.expect("it opens");
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
         while following.turn().expect("it does not halt") != FollowOutcome::Leads {
             thread::yield_now();
@@ -777,7 +777,7 @@ pub(super) mod tests {
         let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
         let (exchange, mut options) = (opened.expect("it opens").0, FollowOptions::new("second"));
         options.takeover_timeout = LONG;
-        let second = Following::start(exchange, Box::new(log.clone()), options);
+        let second = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut second = second.expect("there are threads");
         assert!(!second.is_at_end());
         while second.exchange().number() < 2 {
@@ -833,7 +833,7 @@ pub(super) mod tests {
         let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
         let options = FollowOptions::new("second");
         let exchange = opened.expect("it opens").0;
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
@@ -859,7 +859,7 @@ pub(super) mod tests {
         options.bootstrap = true;
         let lost = SimLog::well();
         let exchange = opened.expect("it opens").0;
-        let following = Following::start(exchange, Box::new(lost.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(lost.clone()), options);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
@@ -974,7 +974,7 @@ pub(super) mod tests {
         let opened = Exchange::open_in(disk.clone(), durable, |_| ());
         let (exchange, _) = opened.expect("it opens");
         (0..10_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
         while *following.looked() != LogStatus::NoRoom {
             following.turn().expect("it may pass");
@@ -1022,7 +1022,7 @@ pub(super) mod tests {
         };
         let (exchange, _) = Exchange::open_in(disk, Options::default(), |_| ()).expect("it opens");
         let options = FollowOptions::new("other");
-        let following = Following::start(exchange, Box::new(other.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(other.clone()), options);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
@@ -1041,10 +1041,10 @@ pub(super) mod tests {
     }
 
     /// Returns a replica on this disk that follows the log, and takes nothing over.
-    fn second_on(disk: &SimDisk, log: &SimLog) -> Following<SimDisk> {
+    fn second_on(disk: &SimDisk, log: &SimLog) -> FollowerDriver<SimDisk> {
         let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
         let (exchange, options) = (opened.expect("it opens").0, FollowOptions::new("second"));
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         following.expect("there are threads")
     }
 
@@ -1174,7 +1174,7 @@ pub(super) mod tests {
         let follow = |options: FollowOptions, durable: Options| {
             let opened = Exchange::open_in(SimDisk::new(), durable, |_| ());
             let (exchange, _) = opened.expect("it opens");
-            let following = Following::start(exchange, Box::new(log.clone()), options);
+            let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
             following.expect("there are threads")
         };
         let mut first = follow(options, Options::default());
@@ -1214,7 +1214,7 @@ pub(super) mod tests {
         let opened = Exchange::open_in(SimDisk::new(), options, |_| ());
         let (exchange, _) = opened.expect("it opens");
         let other = FollowOptions::new("other");
-        let following = Following::start(exchange, Box::new(log.clone()), other);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), other);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
