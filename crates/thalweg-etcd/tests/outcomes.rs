@@ -16,7 +16,7 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use thalweg_etcd::{Address, EtcdLog};
-use thalweg_exchange::durable::replication::{Claim, CommandLog, Start, WriteOutcome};
+use thalweg_exchange::durable::replication::{Claim, CommandLog, LogStart, WriteOutcome};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -342,7 +342,7 @@ fn claim() -> Claim {
         nonce: 2,
         log: 4,
         identity: 3,
-        start: Start::default(),
+        start: LogStart::default(),
         holder: "a:1".to_owned(),
     }
 }

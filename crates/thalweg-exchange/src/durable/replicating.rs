@@ -176,8 +176,8 @@ impl<S: Storage> Exchange<S> {
 
     /// Returns the state that a log goes on from which this exchange makes. Takes as long as
     /// encoding the state.
-    pub(super) fn start_of_log(&self) -> Start {
-        Start {
+    pub(super) fn start_of_log(&self) -> LogStart {
+        LogStart {
             commands: self.owner.number,
             digest: self.digest.value(),
             state_hash: state_hash(&self.state),

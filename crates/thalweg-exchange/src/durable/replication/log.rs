@@ -35,7 +35,7 @@ pub enum LogError {
 
 /// The state from which a log goes on: that of the replica that made the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct LogStart {
     /// How many commands were executed before.
     pub commands: u64,
     /// The value of their [digest](crate::digest::Digest).
@@ -60,7 +60,7 @@ pub struct Claim {
     /// The identity of the exchange, the same in every claim of a log.
     pub identity: u64,
     /// The beginning of the log, the same in every claim of a log.
-    pub start: Start,
+    pub start: LogStart,
     /// Where clients find the claimant.
     pub holder: String,
 }
@@ -117,7 +117,7 @@ impl Claim {
             nonce: form.nonce.get(),
             log: form.log.get(),
             identity: form.identity.get(),
-            start: Start {
+            start: LogStart {
                 commands: form.commands.get(),
                 digest: form.digest.get(),
                 state_hash: form.state_hash.get(),
@@ -130,7 +130,7 @@ impl Claim {
     /// Returns the number that stands in the first batch in place of a previous checksum.
     #[must_use]
     pub fn chain_start(&self) -> u64 {
-        let Start {
+        let LogStart {
             commands,
             digest,
             state_hash,
@@ -263,7 +263,7 @@ mod tests {
             nonce: 0x1122,
             log: 0x3344,
             identity: 7,
-            start: Start {
+            start: LogStart {
                 commands: 1,
                 digest: 2,
                 state_hash: 3,
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_chain_begins_with_what_the_log_goes_on_from() {
-        let start = Start {
+        let start = LogStart {
             state_hash: 4,
             ..claim().start
         };

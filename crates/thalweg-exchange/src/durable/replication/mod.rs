@@ -49,6 +49,6 @@ pub use self::follower_driver::{
     FollowOptions, FollowOutcome, FollowerDriver, LogStatus, ReplicaStats,
 };
 pub use self::halted::HaltReason;
-pub use self::log::{Claim, CommandLog, LogError, Start, StoredBatch, Tail, WriteOutcome};
+pub use self::log::{Claim, CommandLog, LogError, LogStart, StoredBatch, Tail, WriteOutcome};
 pub use self::sequencer::{Sequencer, Step};
 pub use self::sequencing::HUNG;
