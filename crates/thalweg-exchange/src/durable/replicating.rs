@@ -14,7 +14,7 @@ use super::published::Published;
 use super::record::{RecordError, decode_into, note_in};
 use super::replication::batch::Batch;
 use super::replication::leading::{Leading, Outlet, Replication};
-use super::replication::log::{Claim, Start};
+use super::replication::log::{Claim, LogStart};
 use super::submission::{Submission, SubmitOutcome};
 use crate::command::Command;
 use crate::snapshot::state_hash;
@@ -186,7 +186,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Whether a log was made with other limits of sessions than this exchange has.
-    pub(super) fn has_other_limits(&self, start: &Start) -> bool {
+    pub(super) fn has_other_limits(&self, start: &LogStart) -> bool {
         self.options.sessions.hash() != start.limits_hash
     }
 
