@@ -175,7 +175,7 @@ impl<S: Storage> Replica<S> {
         tracing::info!(%holder, commands, "the replica is the primary now");
         let led = PrimaryStart {
             time: exchange.state().risk.clock(),
-            limits: exchange.state().risk.limits_of_all(),
+            limits: exchange.state().risk.default_limits(),
             ahead_max: self.clock.ahead_max(now),
         };
         if let Some(waiting) = self.led.take() {

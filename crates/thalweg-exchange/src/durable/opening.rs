@@ -151,7 +151,7 @@ impl<S: Storage> Exchange<S> {
             skipped,
             torn: recovery.torn,
             time: image.state.risk.clock(),
-            limits: image.state.risk.limits_of_all(),
+            limits: image.state.risk.default_limits(),
             took: began.elapsed(),
         };
         let writer = Writer {
