@@ -53,7 +53,7 @@ fn lengths(mut bytes: &[u8]) -> Vec<usize> {
     while !bytes.is_empty() {
         let frame = peek(bytes).expect("a head");
         assert_eq!(frame.family, Family::Outcome);
-        assert_eq!(frame.goes_on, frame.bytes < bytes.len());
+        assert_eq!(frame.is_continued, frame.bytes < bytes.len());
         lengths.push(frame.bytes);
         bytes = &bytes[frame.bytes..];
     }
