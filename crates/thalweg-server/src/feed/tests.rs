@@ -13,7 +13,7 @@ use super::subscription::TAKE_BYTES;
 use super::*;
 use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::ServerFrame;
-use thalweg_exchange::market::Replica;
+use thalweg_exchange::market::BookReplica;
 
 /// An exchange whose outcomes go to a tape.
 struct Market {
@@ -80,7 +80,7 @@ impl Market {
     }
 
     /// The best bid is that of the engine, and there are as many levels.
-    fn same(&self, replica: &Replica) {
+    fn same(&self, replica: &BookReplica) {
         let book = self
             .state
             .matching
@@ -95,7 +95,7 @@ impl Market {
 /// The knowledge of a subscriber.
 struct Reader {
     subscription: Subscription,
-    replicas: Vec<Replica>,
+    replicas: Vec<BookReplica>,
     conflated: Vec<(Option<SymbolId>, u64)>,
     messages: u64,
 }
@@ -152,13 +152,13 @@ impl Reader {
         }
     }
 
-    fn replica(&mut self, symbol: SymbolId) -> &mut Replica {
+    fn replica(&mut self, symbol: SymbolId) -> &mut BookReplica {
         let at = self
             .replicas
             .iter()
             .position(|replica| replica.symbol() == symbol);
         let at = at.unwrap_or_else(|| {
-            self.replicas.push(Replica::new(symbol));
+            self.replicas.push(BookReplica::new(symbol));
             self.replicas.len() - 1
         });
         &mut self.replicas[at]
@@ -438,7 +438,7 @@ fn a_symbol_that_was_removed_has_no_snapshot_of_an_older_epoch() {
     let mut named = Reader::new(&market, &[2]);
     all.read();
     named.read();
-    let epochs: Vec<_> = all.replicas.iter().map(Replica::epoch).collect();
+    let epochs: Vec<_> = all.replicas.iter().map(BookReplica::epoch).collect();
     assert_eq!(epochs, [Some(Epoch(12))]);
     assert_eq!(named.replicas.len(), 0);
     // One that comes back is there again.
