@@ -238,7 +238,7 @@ pub fn outcome_bytes(events: &Events) -> usize {
 /// are no part of it.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`]; nothing is written then.
+/// [`CodecError::BufferTooSmall`]; nothing is written then.
 #[inline]
 pub fn encode_outcome(
     outcome: OutcomeHead,
@@ -310,7 +310,7 @@ fn encode_frames(
     let (needed, have) = (outcome_bytes(events), out.len());
     let out = out
         .get_mut(..needed)
-        .ok_or(CodecError::NoRoom { needed, have })?;
+        .ok_or(CodecError::BufferTooSmall { needed, have })?;
     let (mut kind, mut bits) = (kind::OUTCOME, 0);
     if let Some(moved) = events.moved() {
         let ([side, _], form) = MovedForm::of(moved);

@@ -101,7 +101,7 @@ fn an_outcome_comes_back_however_long_it_is() {
         assert_eq!(decoded, Ok((OUTCOME, length)));
         assert!(back == events);
         let mut small = vec![0; length - 1];
-        let no_room = CodecError::NoRoom {
+        let no_room = CodecError::BufferTooSmall {
             needed: length,
             have: length - 1,
         };
