@@ -20,7 +20,7 @@ use thalweg_exchange::{Command, UserId, UserLimits};
 use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
 use crate::error::ServeError;
-use crate::feed::{Feed, Tape};
+use crate::feed::{Feed, FeedWriter};
 use crate::listing::{Asked, LIST_TAG, LISTED_MAX, Listing};
 use crate::replication::{Replica, ReplicaFigures};
 use crate::session::{Session, SessionId};
@@ -190,14 +190,14 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    /// Begins with market data, if nothing is in flight: outcomes follow the returned tape from now
-    /// on.
-    pub(crate) fn start_tape(&mut self, feed: &Arc<Feed>) -> Option<Tape> {
+    /// Begins with market data, if nothing is in flight: outcomes follow the returned feed_writer
+    /// from now on.
+    pub(crate) fn start_feed_writer(&mut self, feed: &Arc<Feed>) -> Option<FeedWriter> {
         if self.exchange.in_flight() > 0 {
             return None;
         }
         self.exchange.list_levels();
-        Some(Tape::new(self.exchange.state(), Arc::clone(feed)))
+        Some(FeedWriter::new(self.exchange.state(), Arc::clone(feed)))
     }
 
     /// Returns how many commands or queries the exchange takes without blocking, besides deferred

@@ -507,10 +507,10 @@ impl<S: Storage> ExchangeThread<S> {
     /// Begins to make market data, if a session waits for it and nothing is in flight.
     fn start_market_data(&mut self) {
         if self.market == MarketData::Starting
-            && let Some(mut tape) = self.driver.start_tape(&self.shared.feed)
+            && let Some(mut feed_writer) = self.driver.start_feed_writer(&self.shared.feed)
         {
-            tape.hand_over();
-            self.shared.feed.start(tape);
+            feed_writer.hand_over();
+            self.shared.feed.start(feed_writer);
             self.market = MarketData::On;
         }
     }

@@ -458,7 +458,7 @@ fn open<S: Storage>(
             mailbox: Arc::clone(&mailbox),
             outgoing: Outgoing::default(),
             feed: Arc::clone(&shared.feed),
-            tape: None,
+            feed_writer: None,
             follows: false,
             flow: watched,
             copy: copy.clone(),
