@@ -85,7 +85,7 @@ impl Feed {
         Epoch(self.epoch.load(Ordering::Relaxed))
     }
 
-    /// Notes the epoch of the next messages, for welcomes and tapes.
+    /// Notes the epoch of the next messages, for welcomes and writers.
     pub(crate) fn begin_epoch(&self, epoch: Epoch) {
         // ORDERING: Relaxed, pairs with the load in epoch(); a number alone.
         self.epoch.store(epoch.0, Ordering::Relaxed);
