@@ -142,7 +142,7 @@ impl Publisher {
             }
             Published::Outcome(executed) => {
                 self.outcome(&executed);
-                self.execution.passages.note(&executed.outcome);
+                self.execution.traces.note(&executed.outcome);
             }
             Published::Noted(note) => {
                 if let Some(mut copy) = writer(self.copy.as_ref()) {
