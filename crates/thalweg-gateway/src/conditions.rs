@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use thalweg_server::conditions::{Conditions, Fault, Line, relay};
+use thalweg_server::conditions::{DelayLine, Fault, NetworkConditions, relay};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::connection_slots::Seat;
@@ -23,7 +23,7 @@ const HEADER_BYTES: usize = 128;
 pub(crate) struct Lost;
 
 /// Returns the conditions where some connections have latency.
-pub(crate) fn with_latency(state: &State) -> Option<&Arc<Conditions>> {
+pub(crate) fn with_latency(state: &State) -> Option<&Arc<NetworkConditions>> {
     let conditions = state.conditions.as_ref()?;
     conditions.has_latency().then_some(conditions)
 }
@@ -37,9 +37,9 @@ pub(crate) fn with_latency(state: &State) -> Option<&Arc<Conditions>> {
 pub(crate) fn delayed(
     stream: TcpStream,
     state: &Arc<State>,
-    conditions: &Conditions,
+    conditions: &NetworkConditions,
     seat: &Arc<Seat>,
-) -> io::Result<(UnixStream, Arc<Line>)> {
+) -> io::Result<(UnixStream, Arc<DelayLine>)> {
     let general = conditions.general.unwrap_or_default();
     let line = state.lines.line(general, conditions.seed);
     let (state, own) = (Arc::clone(state), Arc::clone(&line));
@@ -58,13 +58,13 @@ pub(crate) fn delayed(
 }
 
 /// Has a connection be that of an API key by which a request of it was signed.
-pub(crate) fn belong(line: &Line, state: &State, key: &ApiKey) {
+pub(crate) fn belong(line: &DelayLine, state: &State, key: &ApiKey) {
     change(line, state, key);
     line.trust();
 }
 
 /// Has a connection take the delays of an API key, or of its user.
-fn change(line: &Line, state: &State, key: &ApiKey) {
+fn change(line: &DelayLine, state: &State, key: &ApiKey) {
     if let Some(conditions) = &state.conditions {
         let delays = conditions.delays(Some(key.name()), key.user.0);
         line.change(delays.unwrap_or_default());

@@ -14,7 +14,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use thalweg_server::BACKLOG;
-use thalweg_server::conditions::{DELAY_MAX, Fault, Line};
+use thalweg_server::conditions::{DELAY_MAX, DelayLine, Fault};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -120,7 +120,7 @@ async fn serve_on(
     state: Arc<State>,
     peer: SocketAddr,
     seat: Arc<Seat>,
-    line: Option<Arc<Line>>,
+    line: Option<Arc<DelayLine>>,
 ) {
     let is_over = is_over(state.draining(), line.is_some());
     let line_delay = line.as_ref().map_or(Duration::ZERO, |_| DELAY_MAX);
@@ -296,7 +296,7 @@ async fn call(
         key.inspect_err(|error| state.audit_refused(address, header(API_KEY), error))
     });
     let authorized = admitted.map(|key| {
-        if let (Some(line), Some(key)) = (head.extensions.get::<Arc<Line>>(), &key) {
+        if let (Some(line), Some(key)) = (head.extensions.get::<Arc<DelayLine>>(), &key) {
             conditions::belong(line, state, key);
         }
         (conditions::fault(state, row, key.as_deref()), key)

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use thalweg_server::conditions::{Conditions, Lines};
+use thalweg_server::conditions::{DelayLines, NetworkConditions};
 use thalweg_server::{ExchangeHandle, GatewayLine, GatewayLink, GatewayObserver, config};
 use tokio::sync::watch;
 
@@ -30,9 +30,9 @@ pub(crate) struct State {
     pub(crate) orders: Orders,
     pub(crate) instruments: Arc<Followers>,
     /// `None` where the network is as it is.
-    pub(crate) conditions: Option<Arc<Conditions>>,
+    pub(crate) conditions: Option<Arc<NetworkConditions>>,
     /// The lines of connections with latency.
-    pub(crate) lines: Lines,
+    pub(crate) lines: DelayLines,
     pub(crate) seats: Arc<ConnectionSlots>,
     /// The address whose `X-Forwarded-For` is read.
     pub(crate) proxy: Option<IpAddr>,
@@ -77,7 +77,7 @@ impl State {
             orders,
             instruments: Arc::new(Followers::new(config.instruments)),
             conditions: link.conditions.clone(),
-            lines: Lines::default(),
+            lines: DelayLines::default(),
             seats: ConnectionSlots::new(config.connections_max, proxy),
             proxy,
             stream_counts: StreamCounts::default(),

@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
-use thalweg_server::conditions::{Fault, Line};
+use thalweg_server::conditions::{DelayLine, Fault};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -98,7 +98,7 @@ struct Api {
     seat: Arc<Seat>,
     session: Session,
     /// The line of a connection with latency.
-    line: Option<Arc<Line>>,
+    line: Option<Arc<DelayLine>>,
     /// Whether the connection is to be cut, on purpose.
     is_cut: bool,
 }
@@ -315,7 +315,7 @@ fn is_id(json: &str) -> bool {
 pub(super) async fn serve<S: Io>(
     state: Arc<State>,
     socket: WebSocketStream<S>,
-    (address, seat, line): (IpAddr, Arc<Seat>, Option<Arc<Line>>),
+    (address, seat, line): (IpAddr, Arc<Seat>, Option<Arc<DelayLine>>),
     with_limits: bool,
     time_unit: TimeUnit,
 ) {

@@ -23,7 +23,7 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use thalweg_server::conditions::Line;
+use thalweg_server::conditions::DelayLine;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
@@ -81,7 +81,7 @@ pub(crate) fn accept(
         return response;
     };
     let seat = request.extensions_mut().remove::<Arc<Seat>>();
-    let line = request.extensions_mut().remove::<Arc<Line>>();
+    let line = request.extensions_mut().remove::<Arc<DelayLine>>();
     let Some(seat) = seat.filter(|seat| seat.follow(address)) else {
         return of_error(&ApiError::BUSY);
     };
