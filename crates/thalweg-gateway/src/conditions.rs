@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thalweg_server::conditions::{DelayLine, Fault, NetworkConditions, relay};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::connection_slots::Seat;
+use crate::connection_slots::ConnectionSlot;
 use crate::keys::ApiKey;
 use crate::rest::{Endpoint, Security};
 use crate::state::State;
@@ -29,7 +29,7 @@ pub(crate) fn with_latency(state: &State) -> Option<&Arc<NetworkConditions>> {
 }
 
 /// Puts a line before a connection. A request already comes by the delay of the API key that its
-/// header names; whether it is signed is checked when it has come. The connection has its seat as
+/// header names; whether it is signed is checked when it has come. The connection has its slot as
 /// long as its client's socket is open.
 ///
 /// # Errors
@@ -38,7 +38,7 @@ pub(crate) fn delayed(
     stream: TcpStream,
     state: &Arc<State>,
     conditions: &NetworkConditions,
-    seat: &Arc<Seat>,
+    slot: &Arc<ConnectionSlot>,
 ) -> io::Result<(UnixStream, Arc<DelayLine>)> {
     let general = conditions.general.unwrap_or_default();
     let line = state.lines.line(general, conditions.seed);
@@ -51,8 +51,8 @@ pub(crate) fn delayed(
             change(&own, &state, &key);
         }
     };
-    let seat = Arc::clone(seat);
-    let evicted = async move { seat.evicted().await };
+    let slot = Arc::clone(slot);
+    let evicted = async move { slot.evicted().await };
     let stream = relay(stream, Arc::clone(&line), Vec::new(), see, evicted)?;
     Ok((stream, line))
 }

@@ -33,7 +33,7 @@ pub(crate) struct State {
     pub(crate) conditions: Option<Arc<NetworkConditions>>,
     /// The lines of connections with latency.
     pub(crate) lines: DelayLines,
-    pub(crate) seats: Arc<ConnectionSlots>,
+    pub(crate) slots: Arc<ConnectionSlots>,
     /// The address whose `X-Forwarded-For` is read.
     pub(crate) proxy: Option<IpAddr>,
     pub(crate) stream_counts: StreamCounts,
@@ -78,7 +78,7 @@ impl State {
             instruments: Arc::new(Followers::new(config.instruments)),
             conditions: link.conditions.clone(),
             lines: DelayLines::default(),
-            seats: ConnectionSlots::new(config.connections_max, proxy),
+            slots: ConnectionSlots::new(config.connections_max, proxy),
             proxy,
             stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),
