@@ -44,7 +44,7 @@ pub struct Stats {
     pub dense_sampling_until: u64,
     /// The effective sample size of the end-to-end times (Kish): the number of samples if all have
     /// the same weight, and less if some weigh more.
-    pub samples: u64,
+    pub effective_samples: u64,
     /// The stages in the [order of the pipeline](super#order), shards one by one.
     pub stages: Vec<StageStats>,
     /// The time from when an event was due
@@ -102,7 +102,7 @@ pub struct StageStats {
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
     /// The effective sample size of this stage's times: see [`Stats::samples`].
-    pub samples: u64,
+    pub effective_samples: u64,
     /// The size of the batch in which the stage found a sampled event waiting, in events. It is
     /// recorded once per sampled event, so large batches weigh more.
     #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
@@ -131,7 +131,7 @@ impl Stats {
             elapsed_ns,
             sampled_every,
             dense_sampling_until: 0,
-            samples: end_to_end_ns.count(),
+            effective_samples: end_to_end_ns.count(),
             stages,
             end_to_end_mean_ns: end_to_end_ns.mean(),
             end_to_end_ns,
@@ -165,7 +165,7 @@ impl StageStats {
             name: name.to_owned(),
             events,
             queueing_mean_ns: queueing_ns.mean(),
-            samples: service_ns.count(),
+            effective_samples: service_ns.count(),
             queueing_ns,
             service_mean_ns,
             service_ns,
@@ -263,7 +263,7 @@ fn mean_ns(clock: Clock, readers: &[&Reader]) -> f64 {
 
 /// Returns how many samples of equal weight say as much as some whose weights, and the squares of
 /// these, have these sums.
-fn samples(weights: u64, squares: u64) -> u64 {
+fn effective_samples(weights: u64, squares: u64) -> u64 {
     let worth = u128::from(weights).pow(2).checked_div(squares.into());
     worth.map_or(0, |worth| u64::try_from(worth).unwrap_or(u64::MAX))
 }
@@ -300,7 +300,10 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
         elapsed_ns: clock.ns(elapsed_ticks),
         sampled_every: timeline.every(),
         dense_sampling_until: timeline.denser_until(),
-        samples: samples(end_to_end_ns.count(), gauges.iter().map(square).sum()),
+        effective_samples: effective_samples(
+            end_to_end_ns.count(),
+            gauges.iter().map(square).sum(),
+        ),
         stages,
         end_to_end_ns,
         end_to_end_mean_ns: mean_ns(clock, &ends),
@@ -327,7 +330,7 @@ fn stage(gauge: &Gauge, clock: Clock, elapsed_ticks: u64) -> StageStats {
         queueing_mean_ns: mean_ns(clock, &[&gauge.queueing]),
         service_ns: gauge.service.snapshot(|ticks| clock.ns(ticks)),
         service_mean_ns: mean_ns(clock, &[&gauge.service]),
-        samples: samples(gauge.service.count(), squares),
+        effective_samples: effective_samples(gauge.service.count(), squares),
         batch_events: gauge.batch.snapshot(|events| events),
         busy_ns: clock.ns(busy),
         utilisation: (busy as f64 / elapsed_ticks.max(1) as f64).min(1.0),
@@ -405,7 +408,9 @@ impl fmt::Display for Stats {
         for stage in &self.stages {
             let mut row = vec![stage.name.as_str().into(), stage.events.into()];
             for spent in [&stage.queueing_ns, &stage.service_ns] {
-                row.extend(percentiles(&spent.summary(), stage.samples).map(Cell::Number));
+                row.extend(
+                    percentiles(&spent.summary(), stage.effective_samples).map(Cell::Number),
+                );
             }
             row.extend([
                 Nanoseconds(stage.queueing_mean_ns).into(),
@@ -417,7 +422,7 @@ impl fmt::Display for Stats {
         }
         write!(f, "{table}")?;
         let total = self.end_to_end_ns.summary();
-        let [p50, p99, p999, p9999] = percentiles(&total, self.samples);
+        let [p50, p99, p999, p9999] = percentiles(&total, self.effective_samples);
         writeln!(
             f,
             "end to end: p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {}, mean {}",
@@ -432,8 +437,11 @@ impl fmt::Display for Stats {
         if self.dense_sampling_until > 0 {
             write!(f, ", more of the first {}", self.dense_sampling_until)?;
         }
-        writeln!(f, ": as good as {} even samples", self.samples)?;
-        if let Some(tail) = self.breakdown(0.99).filter(|_| self.samples >= 1_000) {
+        writeln!(f, ": as good as {} even samples", self.effective_samples)?;
+        if let Some(tail) = self
+            .breakdown(0.99)
+            .filter(|_| self.effective_samples >= 1_000)
+        {
             write_tail(f, &tail)?;
         }
         for slow in self.slowest.iter().take(3) {
