@@ -101,7 +101,7 @@ pub struct StageStats {
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
-    /// The effective sample size of this stage's times: see [`Stats::samples`].
+    /// The effective sample size of this stage's times: see [`Stats::effective_samples`].
     pub effective_samples: u64,
     /// The size of the batch in which the stage found a sampled event waiting, in events. It is
     /// recorded once per sampled event, so large batches weigh more.
