@@ -407,10 +407,9 @@ impl fmt::Display for Stats {
         ]);
         for stage in &self.stages {
             let mut row = vec![stage.name.as_str().into(), stage.events.into()];
+            let samples = stage.effective_samples;
             for spent in [&stage.queueing_ns, &stage.service_ns] {
-                row.extend(
-                    percentiles(&spent.summary(), stage.effective_samples).map(Cell::Number),
-                );
+                row.extend(percentiles(&spent.summary(), samples).map(Cell::Number));
             }
             row.extend([
                 Nanoseconds(stage.queueing_mean_ns).into(),
@@ -438,10 +437,8 @@ impl fmt::Display for Stats {
             write!(f, ", more of the first {}", self.dense_sampling_until)?;
         }
         writeln!(f, ": as good as {} even samples", self.effective_samples)?;
-        if let Some(tail) = self
-            .breakdown(0.99)
-            .filter(|_| self.effective_samples >= 1_000)
-        {
+        let has_tail = self.effective_samples >= 1_000;
+        if let Some(tail) = self.breakdown(0.99).filter(|_| has_tail) {
             write_tail(f, &tail)?;
         }
         for slow in self.slowest.iter().take(3) {
