@@ -428,11 +428,8 @@ impl fmt::Display for Stats {
             Nanoseconds(total.max as f64),
             Nanoseconds(self.end_to_end_mean_ns),
         )?;
-        write!(
-            f,
-            "times and batches are of one event in {}",
-            self.sampled_every
-        )?;
+        let every = self.sampled_every;
+        write!(f, "times and batches are of one event in {every}")?;
         if self.dense_sampling_until > 0 {
             write!(f, ", more of the first {}", self.dense_sampling_until)?;
         }
