@@ -47,10 +47,10 @@ impl Storage for Forgetful {
     type File = Nothing;
     type Lock = ();
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         "nowhere".to_owned()
     }
-    fn make(&self) -> io::Result<()> {
+    fn create_directory(&self) -> io::Result<()> {
         Ok(())
     }
     fn list(&self) -> io::Result<Vec<String>> {
@@ -95,7 +95,7 @@ impl StorageFile for Nothing {
     }
 }
 
-fn open<K: thalweg_journal::Kind + ?Sized>() -> Journal<K, Forgetful> {
+fn open<K: thalweg_journal::RecordType + ?Sized>() -> Journal<K, Forgetful> {
     let options = JournalOptions::default()
         .segment_bytes(SEGMENT_BYTES)
         .in_background(false)

@@ -71,6 +71,6 @@ impl Timers {
 
     /// Tasks that sleep.
     pub fn pending(&self) -> usize {
-        self.core.handle().live()
+        self.core.handle().task_count()
     }
 }

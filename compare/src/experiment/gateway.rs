@@ -19,7 +19,7 @@ use super::serve::session::{Caller, Session, administer, hello};
 use super::serve::{SYMBOL, set_up};
 use crate::case::{Case, Goal, Settings};
 use crate::runner::{Metric, Ran, Subjects, subject, text};
-use client::{Client, Dialect};
+use client::{Client, Transport};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "gateway",
@@ -62,13 +62,15 @@ fn cases(settings: &Settings) -> Vec<Case> {
     };
     let open = vec![
         subject(WEBSOCKET, |plan: &Plan| {
-            by_http(plan, GATEWAY, Dialect::WebSocket)
+            by_http(plan, GATEWAY, Transport::WebSocket)
         }),
         subject(BINARY, by_binary_protocol),
     ];
     let closed = vec![
-        subject(REST, |plan: &Plan| by_http(plan, GATEWAY, Dialect::Rest)),
-        subject(ECHO, |plan: &Plan| by_http(plan, HTTP_ECHO, Dialect::Rest)),
+        subject(REST, |plan: &Plan| by_http(plan, GATEWAY, Transport::Rest)),
+        subject(ECHO, |plan: &Plan| {
+            by_http(plan, HTTP_ECHO, Transport::Rest)
+        }),
     ];
     let orders = |name, heading, subjects: Subjects<Plan>, plan| {
         Case::of(name, heading, METRICS, subjects, plan)
@@ -115,7 +117,7 @@ fn users() -> std::ops::Range<i64> {
 }
 
 /// Loads a gateway, or the echo of hyper.
-fn by_http(plan: &Plan, work: &str, dialect: Dialect) -> Ran {
+fn by_http(plan: &Plan, work: &str, transport: Transport) -> Ran {
     let mut keys = Vec::new();
     let child = Child::start_in(work, |directory| {
         keys = prepare(directory)?;
@@ -127,7 +129,7 @@ fn by_http(plan: &Plan, work: &str, dialect: Dialect) -> Ran {
     }
     let to = child.gateway.unwrap_or(child.trade);
     let lines = users().zip(keys);
-    let lines = lines.map(|(user, key)| Client::connect(to, dialect, key, orders(user)));
+    let lines = lines.map(|(user, key)| Client::connect(to, transport, key, orders(user)));
     drive_lines(&child, lines.collect::<Result<Vec<_>, _>>()?, plan, 1)
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use thalweg_gateway::keys::is_api_key;
-use thalweg_server::conditions::{Conditions, DELAY_MAX, Delay, Delays, Faults};
+use thalweg_server::conditions::{DELAY_MAX, Delay, Delays, Faults, NetworkConditions};
 
 /// The largest standard deviation of a logarithm: e⁵ is 148.
 const SIGMA_MAX: f64 = 5.0;
@@ -43,7 +43,7 @@ impl ConditionOptions {
     ///
     /// # Errors
     /// Two latencies are of the same key.
-    pub(crate) fn open(&self, seed: u64) -> Result<Option<Arc<Conditions>>, Failure> {
+    pub(crate) fn open(&self, seed: u64) -> Result<Option<Arc<NetworkConditions>>, Failure> {
         if !self.are_given() {
             return Ok(None);
         }
@@ -59,12 +59,12 @@ impl ConditionOptions {
                 return Err(Failure::Misuse(text));
             }
         }
-        Ok(Some(Arc::new(Conditions {
+        Ok(Some(Arc::new(NetworkConditions {
             general,
             by_key,
             faults: self.faults.unwrap_or_default(),
             seed,
-            ..Conditions::default()
+            ..NetworkConditions::default()
         })))
     }
 }

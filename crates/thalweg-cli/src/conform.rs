@@ -10,7 +10,7 @@ use clap::Args;
 use serde::Serialize;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, Served, Summary};
+use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, ServiceEngine, Summary};
 use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::stream::Recording;
 use thalweg_exchange::{Rules, State};
@@ -148,7 +148,7 @@ fn check(
         (Err(error), _) => Err(error),
         (Ok((recorded, rules)), None) => Checker::new(recorded, State::new(rules)).run(|_| {}),
         (Ok((recorded, rules)), Some(options)) => {
-            let served = Served::new(rules, options.clone())
+            let served = ServiceEngine::new(rules, options.clone())
                 .map_err(|error| Failure::from(RunError(error.to_string())))?;
             Checker::new(recorded, served).run(|_| {})
         }

@@ -3,7 +3,7 @@
 use crate::input::error::InputError;
 use crate::message::{counted, reason};
 use std::io;
-use thalweg_exchange::durable::{OpenError, SnapshotFlaw};
+use thalweg_exchange::durable::{OpenError, SnapshotFileError};
 use thiserror::Error;
 
 /// The result of a command that could do its work.
@@ -44,8 +44,8 @@ pub(crate) enum Failure {
     Exchange(#[from] OpenError),
     /// A durable exchange has stopped.
     #[error("{0}")]
-    Durable(thalweg_exchange::durable::Failed),
-    /// A journal cannot be read or cut.
+    Durable(thalweg_exchange::durable::ExchangeError),
+    /// A journal cannot be read or truncated.
     #[error("{0}")]
     Journal(#[from] thalweg_journal::Error),
     /// Keys cannot be made, read or written.
@@ -135,7 +135,7 @@ pub(crate) fn advice_on_exchange(error: &OpenError) -> Option<&'static str> {
              says which records are whole",
         ),
         OpenError::Snapshot {
-            why: SnapshotFlaw::Version { .. },
+            why: SnapshotFileError::Version { .. },
             ..
         } => Some(
             "It is whole, and is not converted: the version of the program that wrote it opens the \
@@ -166,8 +166,8 @@ mod tests {
             let file = "snapshot-00000000000000000000.thw".to_owned();
             advice_on_exchange(&OpenError::Snapshot { file, why }).expect("there is some")
         };
-        assert!(advice(SnapshotFlaw::Version { version: 1 }).contains("is not converted"));
-        assert!(advice(SnapshotFlaw::Magic).starts_with("Restore"));
+        assert!(advice(SnapshotFileError::Version { version: 1 }).contains("is not converted"));
+        assert!(advice(SnapshotFileError::Magic).starts_with("Restore"));
     }
 
     #[test]

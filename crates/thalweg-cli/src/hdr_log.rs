@@ -38,7 +38,7 @@ fn log(histograms: &[(String, Histogram)], elapsed: Duration) -> io::Result<Vec<
         .begin_log_with(&mut log, &mut serializer)?;
     for (name, times) in histograms {
         let mut counts = hdrhistogram::Histogram::<u64>::new(3).map_err(|e| other(&e))?;
-        for (value, count) in times.recorded() {
+        for (value, count) in times.iter_recorded() {
             counts.record_n(value, count).map_err(|e| other(&e))?;
         }
         let tag = Tag::new(name);

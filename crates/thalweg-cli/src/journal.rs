@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::PathBuf;
-use thalweg_journal::{Error, Files, Lsn, Reader, TornWrite, cut, first_readable_after};
+use thalweg_journal::{Error, Files, Lsn, Reader, TornWrite, first_readable_after, truncate};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Journal {
@@ -26,12 +26,12 @@ pub(crate) enum Journal {
     ///
     /// Exit code: 0 whole; 1 damaged; 2 misuse or failure.
     Verify(Verify),
-    /// Cut the end off a journal that no program writes: behind a cut everything is lost
+    /// Truncate a journal that no program writes: remove its end
     ///
     /// If it is interrupted, repeat it: until then the journal may be said to be damaged there.
     ///
-    /// Exit code: 0 fine, also where there was no damage to cut; 2 misuse or failure.
-    Cut(Cut),
+    /// Exit code: 0 fine, also where there was no damage; 2 misuse or failure.
+    Truncate(Truncate),
 }
 
 /// A journal, and how to speak of it.
@@ -76,21 +76,21 @@ pub(crate) struct Verify {
 }
 
 #[derive(Debug, Args)]
-#[group(id = "where_to_cut", required = true, multiple = false, args = ["at", "damaged"])]
-pub(crate) struct Cut {
+#[group(id = "where_to_truncate", required = true, multiple = false, args = ["at", "damaged"])]
+pub(crate) struct Truncate {
     #[command(flatten)]
     pub(crate) place: Place,
 
-    /// Cut before this record, the first of a block
+    /// Truncate before this record, the first of a block
     #[arg(long, value_name = "N", value_parser = values::any)]
     pub(crate) at: Option<u64>,
 
-    /// Cut before the first damage, if there is any
+    /// Truncate before the first damage, if there is any
     #[arg(long)]
     pub(crate) damaged: bool,
 }
 
-/// Shows, verifies or cuts a journal.
+/// Shows, verifies or truncates a journal.
 ///
 /// # Errors
 /// Returns an error if there is no journal, if it cannot be read, or if it is in use and must not
@@ -99,7 +99,7 @@ pub(crate) fn journal(command: &Journal) -> Result<Finding, Failure> {
     match command {
         Journal::Show(options) => show(options),
         Journal::Verify(options) => verify(options),
-        Journal::Cut(options) => cut_off(options),
+        Journal::Truncate(options) => truncated(options),
     }
 }
 
@@ -281,14 +281,15 @@ impl Contents {
         }
         if let Some(damage) = &self.damage {
             let _ = writeln!(text, "{}", damage.message);
-            let cut = match self.last {
+            let hint = match self.last {
                 Some(last) => format!(
-                    ", or give up what is behind record {last}: thalweg journal cut --damaged {}",
+                    ", or give up what is behind record {last}: thalweg journal truncate \
+                     --damaged {}",
                     self.place
                 ),
                 None => String::new(),
             };
-            let _ = writeln!(text, "Restore this file from a copy{cut}");
+            let _ = writeln!(text, "Restore this file from a copy{hint}");
             if let Some(from) = damage.readable_from {
                 let place = &self.place;
                 let _ = writeln!(
@@ -332,23 +333,23 @@ fn look(place: &Place, from: u64) -> Result<Finding, Failure> {
     Ok(contents.finding())
 }
 
-/// The result of a cut, with the keys of the JSON output.
+/// The result of a truncation, with the keys of the JSON output.
 #[derive(Debug, Serialize)]
 struct Done {
     place: String,
-    cut: bool,
+    truncated: bool,
     last: Option<u64>,
     file: Option<String>,
     offset_bytes: Option<u64>,
     segments_removed: usize,
 }
 
-fn cut_off(options: &Cut) -> Result<Finding, Failure> {
+fn truncated(options: &Truncate) -> Result<Finding, Failure> {
     let place = crate::message::shown(options.place.directory.as_os_str());
     if options.damaged && read(&options.place, 0, None)?.whole {
         let done = Done {
             place,
-            cut: false,
+            truncated: false,
             last: None,
             file: None,
             offset_bytes: None,
@@ -357,10 +358,10 @@ fn cut_off(options: &Cut) -> Result<Finding, Failure> {
         return done.print(options.place.format);
     }
     let files = Files::new(&options.place.directory);
-    let done = cut(&files, options.at.map(Lsn::new))?;
+    let done = truncate(&files, options.at.map(Lsn::new))?;
     let done = Done {
         place,
-        cut: true,
+        truncated: true,
         last: Some(done.last.number()),
         file: Some(done.file),
         offset_bytes: Some(done.offset_bytes),
@@ -384,12 +385,14 @@ impl Done {
             (Format::Text, Some(last), Some(file), Some(at)) => {
                 let segments = counted(*segments_removed as u64, "segment");
                 let text = format!(
-                    "{place}: cut behind record {last}, in {file} at byte {at}; {segments} \
+                    "{place}: truncated behind record {last}, in {file} at byte {at}; {segments} \
                      removed\n"
                 );
                 crate::output::print(text.as_bytes())?;
             }
-            _ => crate::output::print(format!("{place}: no damage, nothing was cut\n").as_bytes())?,
+            _ => crate::output::print(
+                format!("{place}: no damage, nothing was truncated\n").as_bytes(),
+            )?,
         }
         Ok(Finding::Fine)
     }

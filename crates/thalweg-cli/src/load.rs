@@ -417,7 +417,7 @@ impl Facts {
 /// Returns counts by powers of two, from the first that is not zero to the last.
 fn octaves(histogram: &Histogram) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-    for (value, count) in histogram.recorded() {
+    for (value, count) in histogram.iter_recorded() {
         let below = value.max(1).checked_next_power_of_two().unwrap_or(u64::MAX);
         *counts.entry(below).or_default() += count;
     }

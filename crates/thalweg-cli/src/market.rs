@@ -15,7 +15,7 @@ use std::sync::Arc;
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::{Command, CurrencyId, SymbolSpec, UserId, UserLimits};
 use thalweg_hash::xxh64;
-use thalweg_server::conditions::Conditions;
+use thalweg_server::conditions::NetworkConditions;
 use thalweg_server::demo::Demo;
 use thalweg_server::flow::{
     FLOW_USERS, Flow, FlowEvent, GeneratedMarket, Pace, Recorded, Source, TimedEvent, funded_users,
@@ -113,7 +113,7 @@ impl MarketOptions {
         self.made_up(&Demo::symbols(), &guests).map(Some)
     }
 
-    fn conditions(&self) -> Result<Option<Arc<Conditions>>, Failure> {
+    fn conditions(&self) -> Result<Option<Arc<NetworkConditions>>, Failure> {
         self.conditions.open(self.seed.unwrap_or(SEED))
     }
 

@@ -213,7 +213,7 @@ fn json(found: &Found) -> String {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_exchange::durable::replication::Start;
+    use thalweg_exchange::durable::replication::LogStart;
 
     use super::*;
 
@@ -248,7 +248,7 @@ mod tests {
                 nonce: 1,
                 log: 2,
                 identity: 0xAB,
-                start: Start::default(),
+                start: LogStart::default(),
                 holder: "a:1".to_owned(),
             }),
             commands: 90,

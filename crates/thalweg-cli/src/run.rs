@@ -216,7 +216,7 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     if let Some(hdr) = &mut outputs.hdr {
         hdr_log::write(&outcome.histograms, &outcome.latency, hdr)?;
     }
-    thalweg::export::latencies(&outcome.histograms);
+    thalweg::export::export_latencies(&outcome.histograms);
     let (mut facts, mut finding) = facts(options, source, outcome, hash);
     facts.machine = machine;
     if let Some(report) = &mut outputs.report {

@@ -1,4 +1,4 @@
-//! `thalweg journal show|verify|cut`.
+//! `thalweg journal show|verify|truncate`.
 
 #![cfg(unix)]
 
@@ -52,9 +52,9 @@ fn a_whole_journal_is_shown_and_verified() {
         (&[(); 0][..].into(), &6.into())
     );
     assert_eq!(json["torn"], serde_json::Value::Null);
-    let message = format!("{place}: no damage, nothing was cut\n");
+    let message = format!("{place}: no damage, nothing was truncated\n");
     assert_eq!(
-        thalweg(&["journal", "cut", "--damaged", &place]).fine(),
+        thalweg(&["journal", "truncate", "--damaged", &place]).fine(),
         message
     );
 }
@@ -147,7 +147,7 @@ fn a_torn_write_is_reported_and_is_no_damage() {
 }
 
 #[test]
-fn damage_is_a_finding_and_can_be_cut_off() {
+fn damage_is_a_finding_and_can_be_truncated() {
     let scratch = Scratch::new();
     let place = journal(&scratch);
     damage(&place, 1, 8192 + 64);
@@ -167,24 +167,30 @@ fn damage_is_a_finding_and_can_be_cut_off() {
         (&json["whole"], &json["damage"]["lsn"]),
         (&false.into(), &3.into())
     );
-    let cut = thalweg(&["journal", "cut", "--damaged", &place]);
+    let done = thalweg(&["journal", "truncate", "--damaged", &place]);
     let expected = format!(
-        "{place}: cut behind record 2, in {place}/00000000000000000001.segment at byte 8192; 1 \
-         segment removed\n"
+        "{place}: truncated behind record 2, in {place}/00000000000000000001.segment at byte \
+         8192; 1 segment removed\n"
     );
-    assert_eq!(cut.fine(), expected);
+    assert_eq!(done.fine(), expected);
     let verified = thalweg(&["journal", "verify", &place]);
     let text = verified.fine();
     assert!(text.contains("whole: records 1 to 2"), "{text}");
-    let cut = thalweg(&["journal", "cut", "--at", "1", &place, "--format", "json"]).json();
-    assert_eq!((&cut["cut"], &cut["last"]), (&true.into(), &0.into()));
+    let done = thalweg(&[
+        "journal", "truncate", "--at", "1", &place, "--format", "json",
+    ])
+    .json();
+    assert_eq!(
+        (&done["truncated"], &done["last"]),
+        (&true.into(), &0.into())
+    );
     let text = format!("{place}: whole: no records, of 2 bytes\n");
     assert_eq!(thalweg(&["journal", "show", &place]).fine(), text);
 }
 
 /// A damaged header and a missing segment are findings too.
 #[test]
-fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
+fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_truncated() {
     for is_missing in [false, true] {
         let scratch = Scratch::new();
         let place = journal(&scratch);
@@ -221,9 +227,9 @@ fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
             (&json["whole"], &json["damage"]["why"]),
             (&false.into(), &why.into())
         );
-        let cut = thalweg(&["journal", "cut", "--damaged", &place]);
-        let message = "cut behind record 4, in ";
-        assert!(cut.fine().contains(message), "{cut:?}");
+        let done = thalweg(&["journal", "truncate", "--damaged", &place]);
+        let message = "truncated behind record 4, in ";
+        assert!(done.fine().contains(message), "{done:?}");
         let verified = thalweg(&["journal", "verify", &place]);
         assert!(
             verified.fine().contains("whole: records 1 to 4"),
@@ -238,7 +244,8 @@ fn a_directory_without_a_journal_is_left_as_it_is() {
     let place = scratch.path("other");
     std::fs::create_dir(&place).expect("the test's own folder");
     std::fs::write(format!("{place}/notes.txt"), "").expect("the test's own folder");
-    thalweg(&["journal", "cut", "--at", "1", &place]).refused(&[&format!("{place}: no journal")]);
+    thalweg(&["journal", "truncate", "--at", "1", &place])
+        .refused(&[&format!("{place}: no journal")]);
     let names = std::fs::read_dir(&place).expect("the test's own folder");
     assert_eq!(names.count(), 1);
 }
@@ -249,11 +256,12 @@ fn what_cannot_be_done_is_reported() {
     let place = journal(&scratch);
     let nothing = scratch.path("nothing");
     thalweg(&["journal", "verify", &nothing]).refused(&[&format!("{nothing}: no journal")]);
-    thalweg(&["journal", "cut", "--damaged", &nothing]).refused(&["no journal"]);
-    thalweg(&["journal", "cut", &place]).refused(&["--at", "--damaged"]);
-    thalweg(&["journal", "cut", "--at", "2", &place]).refused(&["cut at 1 or at 3"]);
+    thalweg(&["journal", "truncate", "--damaged", &nothing]).refused(&["no journal"]);
+    thalweg(&["journal", "truncate", &place]).refused(&["--at", "--damaged"]);
+    thalweg(&["journal", "truncate", "--at", "2", &place]).refused(&["truncate at 1 or at 3"]);
     thalweg(&["journal", "show", &place, "--from", "9"]).fine();
     let open = Journal::<[u8; 2]>::open(&place, JournalOptions::default()).expect("it is made");
-    thalweg(&["journal", "cut", "--at", "3", &place]).refused(&["another journal writes here"]);
+    thalweg(&["journal", "truncate", "--at", "3", &place])
+        .refused(&["another journal writes here"]);
     drop(open);
 }

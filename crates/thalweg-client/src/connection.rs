@@ -307,7 +307,7 @@ impl Connection {
         let bye = match &reason {
             DisconnectReason::Done => Some((CloseReason::Done, String::new())),
             DisconnectReason::Frame(error) => Some((CloseReason::BadFrame, error.to_string())),
-            DisconnectReason::Silent { after } => {
+            DisconnectReason::HeartbeatTimeout { after } => {
                 Some((CloseReason::Silent, format!("for {after:?}")))
             }
             _ => None,
@@ -358,7 +358,7 @@ impl Connection {
                 () = &mut check, if !heartbeat.is_zero() => {
                     let after = heartbeat * SILENT_HEARTBEATS;
                     if last_received.elapsed() >= after && !has_events {
-                        return Err(DisconnectReason::Silent { after });
+                        return Err(DisconnectReason::HeartbeatTimeout { after });
                     }
                     if last_sent.elapsed() >= heartbeat / 2 && !writes {
                         self.protocol.heartbeat();

@@ -58,24 +58,24 @@ pub enum DisconnectReason {
     },
     /// Nothing came, not even a heartbeat.
     #[error("nothing came from the exchange for {after:?}")]
-    Silent {
+    HeartbeatTimeout {
         /// For how long.
         after: Duration,
     },
     /// The server sent what is no frame, or none for now.
     #[error("a frame of the exchange is wrong: {0}")]
     Frame(CodecError),
-    /// The server sent a frame that has no place there.
-    #[error("the exchange sent {what}, out of place")]
-    OutOfPlace {
+    /// The server sent a frame that was not expected there.
+    #[error("the exchange sent {what}, which was not expected")]
+    UnexpectedFrame {
         /// Which.
         what: &'static str,
     },
     /// The store is of another exchange: its sequences and reports mean nothing here.
-    #[error("the session's store is of exchange {remembered:016x}, and this is {found:016x}")]
+    #[error("the session's store is of exchange {saved:016x}, and this is {found:016x}")]
     OtherExchange {
         /// The one that the store is of.
-        remembered: u64,
+        saved: u64,
         /// The one that answers.
         found: u64,
     },
@@ -112,7 +112,7 @@ impl DisconnectReason {
             | Self::Broken(_)
             | Self::Closed
             | Self::Stale { .. }
-            | Self::Silent { .. } => true,
+            | Self::HeartbeatTimeout { .. } => true,
             Self::Bye { why, .. } => why.is_retryable(),
             Self::NotAnExchange { answer, .. } => answer.is_empty(),
             _ => false,
@@ -193,7 +193,7 @@ mod tests {
                 "the connection is broken: connection refused",
             ),
             (
-                DisconnectReason::Silent { after },
+                DisconnectReason::HeartbeatTimeout { after },
                 "nothing came from the exchange for 3s",
             ),
         ] {
@@ -227,12 +227,12 @@ mod tests {
                  at least",
             ),
             (
-                DisconnectReason::OutOfPlace { what: "a welcome" },
-                "the exchange sent a welcome, out of place",
+                DisconnectReason::UnexpectedFrame { what: "a welcome" },
+                "the exchange sent a welcome, which was not expected",
             ),
             (
                 DisconnectReason::OtherExchange {
-                    remembered: 1,
+                    saved: 1,
                     found: 255,
                 },
                 "the session's store is of exchange 0000000000000001, and this is \

@@ -59,7 +59,7 @@ pub(crate) struct Protocol {
     role: Role,
     options: Options,
     store: Box<dyn SessionStore>,
-    remembered: SavedSession,
+    saved: SavedSession,
     seen: Arc<Seen>,
     /// The last sequence that was used.
     sequence: ClientSequence,
@@ -84,14 +84,14 @@ impl Protocol {
         mut store: Box<dyn SessionStore>,
         seen: Arc<Seen>,
     ) -> Result<Self, DisconnectReason> {
-        let remembered = store.load().map_err(DisconnectReason::Store)?;
+        let saved = store.load().map_err(DisconnectReason::Store)?;
         Ok(Self {
             role,
             store,
-            remembered,
+            saved,
             seen,
-            sequence: remembered.last_sequence,
-            report: remembered.last_report.or(options.reports_after),
+            sequence: saved.last_sequence,
+            report: saved.last_report.or(options.reports_after),
             pending: Pending::default(),
             queries: BTreeMap::new(),
             queries_asked: 0,
@@ -260,9 +260,9 @@ impl Protocol {
             done.complete(Outcome::TooLong { bytes, bytes_max });
             return Ok(());
         }
-        if sequence > self.remembered.last_sequence {
-            self.remembered.last_sequence = ClientSequence(sequence.0 + RESERVED);
-            if let Err(error) = self.store.save(&self.remembered) {
+        if sequence > self.saved.last_sequence {
+            self.saved.last_sequence = ClientSequence(sequence.0 + RESERVED);
+            if let Err(error) = self.store.save(&self.saved) {
                 done.complete(Outcome::NotSent);
                 return Err(DisconnectReason::Store(error));
             }
@@ -276,17 +276,12 @@ impl Protocol {
     /// Saves which report the user has seen, if that has changed.
     pub(crate) fn save_seen(&mut self) -> Result<(), DisconnectReason> {
         let seen = ReportNumber(self.seen.get());
-        if self
-            .remembered
-            .last_report
-            .is_some_and(|saved| saved >= seen)
-            || seen.0 == 0
-        {
+        if self.saved.last_report.is_some_and(|saved| saved >= seen) || seen.0 == 0 {
             return Ok(());
         }
-        self.remembered.last_report = Some(seen);
+        self.saved.last_report = Some(seen);
         self.store
-            .save(&self.remembered)
+            .save(&self.saved)
             .map_err(DisconnectReason::Store)
     }
 

@@ -33,7 +33,7 @@ pub trait SessionStore: Send {
     ///
     /// # Errors
     /// Whatever keeps it from being saved: the client closes then.
-    fn save(&mut self, remembered: &SavedSession) -> io::Result<()>;
+    fn save(&mut self, saved: &SavedSession) -> io::Result<()>;
 }
 
 /// A store in memory, which lasts as long as this value.
@@ -45,8 +45,8 @@ impl SessionStore for MemoryStore {
         Ok(self.0)
     }
 
-    fn save(&mut self, remembered: &SavedSession) -> io::Result<()> {
-        self.0 = *remembered;
+    fn save(&mut self, saved: &SavedSession) -> io::Result<()> {
+        self.0 = *saved;
         Ok(())
     }
 }
@@ -122,13 +122,13 @@ impl SessionStore for FileStore {
         }
     }
 
-    fn save(&mut self, remembered: &SavedSession) -> io::Result<()> {
+    fn save(&mut self, saved: &SavedSession) -> io::Result<()> {
         let none = || "none".to_owned();
-        let exchange = remembered
+        let exchange = saved
             .exchange
             .map_or_else(none, |number| format!("{number:016x}"));
-        let sequence = remembered.last_sequence;
-        let report = remembered
+        let sequence = saved.last_sequence;
+        let report = saved
             .last_report
             .map_or_else(none, |number| number.to_string());
         let text =
@@ -159,7 +159,7 @@ mod tests {
             FileStore::new(&path).load().expect("no file is none"),
             SavedSession::default()
         );
-        for remembered in [
+        for saved in [
             SavedSession::default(),
             SavedSession {
                 exchange: Some(u64::MAX),
@@ -167,13 +167,8 @@ mod tests {
                 last_report: Some(ReportNumber(0)),
             },
         ] {
-            FileStore::new(&path)
-                .save(&remembered)
-                .expect("it is written");
-            assert_eq!(
-                FileStore::new(&path).load().expect("it is there"),
-                remembered
-            );
+            FileStore::new(&path).save(&saved).expect("it is written");
+            assert_eq!(FileStore::new(&path).load().expect("it is there"), saved);
         }
     }
 

@@ -377,7 +377,7 @@ impl CommandLog for EtcdLog {
         self.write_bytes(&compare, &puts, batch.len())
     }
 
-    fn beat(&mut self, claim: &Claim) -> WriteOutcome {
+    fn heartbeat(&mut self, claim: &Claim) -> WriteOutcome {
         if self.write_time.is_given_up
             && let Err(error) = self.read_all(&[get(&self.key("claim"))])
         {
@@ -409,7 +409,7 @@ impl CommandLog for EtcdLog {
         let revisions =
             [&claim, &beat, &newest].map(|one| one.as_ref().map_or(0, |one| one.revision));
         Ok(Tail {
-            pulse: revisions.into_iter().max().unwrap_or_default(),
+            revision: revisions.into_iter().max().unwrap_or_default(),
             claim: claim.map(|entry| Claim::decode(&entry.value)).transpose()?,
             newest: Self::newest_in(newest.as_ref())?,
             batches: batches
@@ -449,7 +449,7 @@ impl CommandLog for EtcdLog {
             .collect()
     }
 
-    fn forget(&mut self, claim: &Claim, before: u64) -> WriteOutcome {
+    fn delete_before(&mut self, claim: &Claim, before: u64) -> WriteOutcome {
         let compare = [has_value(&self.key("claim"), &claim.encode())];
         let request = delete(&self.batch_key(0), &self.batch_key(before));
         self.write(&compare, &[request])

@@ -16,7 +16,7 @@ use h2::server::SendResponse;
 use h2::{Reason, RecvStream};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use thalweg_etcd::{Address, EtcdLog};
-use thalweg_exchange::durable::replication::{Claim, CommandLog, Start, WriteOutcome};
+use thalweg_exchange::durable::replication::{Claim, CommandLog, LogStart, WriteOutcome};
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 use tokio::time::timeout;
@@ -342,7 +342,7 @@ fn claim() -> Claim {
         nonce: 2,
         log: 4,
         identity: 3,
-        start: Start::default(),
+        start: LogStart::default(),
         holder: "a:1".to_owned(),
     }
 }
@@ -451,9 +451,9 @@ fn a_status_that_each_member_would_give_keeps_the_connection() {
         let (first, _bodies) = member(vec![Answer::Status(code), body(YES)]);
         let (second, others) = member(vec![body(YES)]);
         let mut log = log(&[&first, &second]);
-        let written = log.beat(&claim());
+        let written = log.heartbeat(&claim());
         assert!(matches!(written, WriteOutcome::Unknown(_)), "{written:?}");
-        assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
+        assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
         assert_eq!(others.try_iter().count(), usize::from(!is_kept), "{code}");
     }
 }
@@ -468,7 +468,7 @@ fn a_connection_that_was_closed_meanwhile_is_made_again() {
     );
     let mut log = log(&[&first]);
     for _ in 0..3 {
-        assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
+        assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
         closed.recv().expect("it is closed");
     }
 }
@@ -483,7 +483,7 @@ fn a_port_of_another_protocol_is_named() {
         stream.write_all(answer).expect("the client reads");
         let _ = stream.read_to_end(&mut Vec::new());
     });
-    let WriteOutcome::Unknown(text) = log(&[&address]).beat(&claim()) else {
+    let WriteOutcome::Unknown(text) = log(&[&address]).heartbeat(&claim()) else {
         panic!("it has not answered");
     };
     assert!(text.contains("does not speak gRPC"), "{text}");
@@ -518,11 +518,11 @@ fn a_beat_after_a_write_that_was_given_up_is_sent_behind_a_read() {
         body(YES),
     ]);
     let mut log = log(&[&member]);
-    assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
+    assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
     let lost = log.append(&claim(), Some(0), 1, b"batch");
     assert!(matches!(lost, WriteOutcome::Unknown(_)), "{lost:?}");
-    assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
-    assert_eq!(log.beat(&claim()), WriteOutcome::Acked);
+    assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
+    assert_eq!(log.heartbeat(&claim()), WriteOutcome::Acked);
     let is_read = |body: Vec<u8>| all(&body, 2).iter().all(|one| fields(one)[0].0 == 1);
     let reads: Vec<bool> = bodies.try_iter().map(is_read).collect();
     assert_eq!(reads, [false, false, true, false, false]);
@@ -535,7 +535,7 @@ fn no_beat_is_sent_where_the_read_before_it_fails() {
     let mut log = log(&[&member]);
     let lost = log.append(&claim(), Some(0), 1, b"batch");
     assert!(matches!(lost, WriteOutcome::Unknown(_)), "{lost:?}");
-    let WriteOutcome::Unknown(text) = log.beat(&claim()) else {
+    let WriteOutcome::Unknown(text) = log.heartbeat(&claim()) else {
         panic!("no read was answered");
     };
     assert!(text.contains("14: a reason"), "{text}");
@@ -594,10 +594,10 @@ fn a_member_that_cannot_be_reached_is_passed_over() {
     let address = thalweg_testkit::refusing().to_string();
     let (second, _bodies) = member(vec![body(YES)]);
     assert_eq!(
-        log(&[&address, &second]).beat(&claim()),
+        log(&[&address, &second]).heartbeat(&claim()),
         WriteOutcome::Acked
     );
-    let written = log(&[&address]).beat(&claim());
+    let written = log(&[&address]).heartbeat(&claim());
     let WriteOutcome::Unknown(text) = written else {
         panic!("{written:?}");
     };
@@ -628,7 +628,7 @@ fn a_read_is_tried_at_another_member() {
     let tail = log(&[&first, &second])
         .read(11)
         .expect("the second answers");
-    assert_eq!((tail.pulse, tail.newest), (8, Some(10)));
+    assert_eq!((tail.revision, tail.newest), (8, Some(10)));
     assert!(tail.claim.is_none() && tail.batches.is_empty());
 }
 

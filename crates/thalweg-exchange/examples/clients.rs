@@ -7,7 +7,7 @@ use std::thread;
 use std::time::UNIX_EPOCH;
 
 use thalweg_exchange::market::{
-    self, Body, Builder, Epoch, Message, Replica, ReplicaError, Snapshot,
+    self, Body, BookReplica, Builder, Epoch, Message, ReplicaError, Snapshot,
 };
 use thalweg_exchange::service::{Client, ClientError, SharedOptions, SharedService};
 use thalweg_exchange::{
@@ -67,8 +67,8 @@ fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
 }
 
 /// Follows the feed, prints a summary of it, and returns the book at its end.
-fn report(messages: impl Iterator<Item = Message>) -> Result<Replica, ReplicaError> {
-    let mut replica = Replica::new(SYMBOL);
+fn report(messages: impl Iterator<Item = Message>) -> Result<BookReplica, ReplicaError> {
+    let mut replica = BookReplica::new(SYMBOL);
     let (mut trades, mut lots, mut last, mut count) = (0_u64, 0, 0, 0_u64);
     for message in messages {
         replica.apply(&message)?;

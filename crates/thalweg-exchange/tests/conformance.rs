@@ -7,7 +7,7 @@ use std::path::Path;
 use flate2::bufread::GzDecoder;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::State;
-use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, Served, Summary};
+use thalweg_exchange::conformance::{CheckError, Checker, Mismatch, ServiceEngine, Summary};
 use thalweg_exchange::service::ServiceOptions;
 use thalweg_exchange::stream::Recording;
 use thalweg_testkit::shared;
@@ -89,7 +89,7 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
 
 fn run_served(text: &str, options: ServiceOptions) -> Result<Summary, CheckError> {
     let recorded = Recording::new(text.as_bytes())?;
-    let engine = Served::new(recorded.rules(), options).expect("a placement that can be");
+    let engine = ServiceEngine::new(recorded.rules(), options).expect("a placement that can be");
     Checker::new(recorded, engine).run(|_| ())
 }
 

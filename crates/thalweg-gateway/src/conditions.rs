@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::Arc;
 
-use thalweg_server::conditions::{Conditions, Fault, Line, relay};
+use thalweg_server::conditions::{DelayLine, Fault, NetworkConditions, relay};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::connection_slots::Seat;
+use crate::connection_slots::ConnectionSlot;
 use crate::keys::ApiKey;
 use crate::rest::{Endpoint, Security};
 use crate::state::State;
@@ -23,13 +23,13 @@ const HEADER_BYTES: usize = 128;
 pub(crate) struct Lost;
 
 /// Returns the conditions where some connections have latency.
-pub(crate) fn with_latency(state: &State) -> Option<&Arc<Conditions>> {
+pub(crate) fn with_latency(state: &State) -> Option<&Arc<NetworkConditions>> {
     let conditions = state.conditions.as_ref()?;
     conditions.has_latency().then_some(conditions)
 }
 
 /// Puts a line before a connection. A request already comes by the delay of the API key that its
-/// header names; whether it is signed is checked when it has come. The connection has its seat as
+/// header names; whether it is signed is checked when it has come. The connection has its slot as
 /// long as its client's socket is open.
 ///
 /// # Errors
@@ -37,9 +37,9 @@ pub(crate) fn with_latency(state: &State) -> Option<&Arc<Conditions>> {
 pub(crate) fn delayed(
     stream: TcpStream,
     state: &Arc<State>,
-    conditions: &Conditions,
-    seat: &Arc<Seat>,
-) -> io::Result<(UnixStream, Arc<Line>)> {
+    conditions: &NetworkConditions,
+    slot: &Arc<ConnectionSlot>,
+) -> io::Result<(UnixStream, Arc<DelayLine>)> {
     let general = conditions.general.unwrap_or_default();
     let line = state.lines.line(general, conditions.seed);
     let (state, own) = (Arc::clone(state), Arc::clone(&line));
@@ -51,20 +51,20 @@ pub(crate) fn delayed(
             change(&own, &state, &key);
         }
     };
-    let seat = Arc::clone(seat);
-    let evicted = async move { seat.evicted().await };
+    let slot = Arc::clone(slot);
+    let evicted = async move { slot.evicted().await };
     let stream = relay(stream, Arc::clone(&line), Vec::new(), see, evicted)?;
     Ok((stream, line))
 }
 
 /// Has a connection be that of an API key by which a request of it was signed.
-pub(crate) fn belong(line: &Line, state: &State, key: &ApiKey) {
+pub(crate) fn belong(line: &DelayLine, state: &State, key: &ApiKey) {
     change(line, state, key);
     line.trust();
 }
 
 /// Has a connection take the delays of an API key, or of its user.
-fn change(line: &Line, state: &State, key: &ApiKey) {
+fn change(line: &DelayLine, state: &State, key: &ApiKey) {
     if let Some(conditions) = &state.conditions {
         let delays = conditions.delays(Some(key.name()), key.user.0);
         line.change(delays.unwrap_or_default());

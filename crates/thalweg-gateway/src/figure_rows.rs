@@ -27,7 +27,7 @@ fn rows(state: &State, commands: u64) -> Vec<GatewayRow> {
         row(
             "connections",
             "Connections that are open.",
-            gauge(state.seats.taken() as f64),
+            gauge(state.slots.taken() as f64),
         ),
         row(
             "websockets",

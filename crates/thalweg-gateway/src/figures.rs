@@ -28,7 +28,7 @@ const STATUSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 const PATH_BYTES_MAX: usize = 256;
 
 /// Reasons that have a count before they first occur.
-const REASONS: [&str; 4] = ["evicted", "no seat", "too often", "too slow"];
+const REASONS: [&str; 4] = ["evicted", "no slot", "too often", "too slow"];
 
 /// A request that is worked on: what the access log says about it.
 #[derive(Debug)]

@@ -14,13 +14,13 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use thalweg_server::BACKLOG;
-use thalweg_server::conditions::{DELAY_MAX, Fault, Line};
+use thalweg_server::conditions::{DELAY_MAX, DelayLine, Fault};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::conditions::{self, Lost};
-use crate::connection_slots::Seat;
+use crate::connection_slots::ConnectionSlot;
 use crate::error::ApiError;
 use crate::figures::{self, Class};
 use crate::keys::ApiKey;
@@ -93,38 +93,43 @@ pub(crate) async fn serve(state: Arc<State>, listener: TcpListener) {
             state.figures.cut("too often");
             continue;
         }
-        let Some(seat) = state.seats.take(peer.ip()) else {
-            state.figures.cut("no seat");
-            tracing::debug!(target: "access", %peer, "a connection is refused: no seat");
+        let Some(slot) = state.slots.take(peer.ip()) else {
+            state.figures.cut("no slot");
+            tracing::debug!(target: "access", %peer, "a connection is refused: no slot");
             continue;
         };
-        tokio::spawn(connection(Arc::clone(&state), stream, peer, Arc::new(seat)));
+        tokio::spawn(connection(Arc::clone(&state), stream, peer, Arc::new(slot)));
     }
 }
 
 /// Serves a connection, behind a line where it has latency.
-async fn connection(state: Arc<State>, stream: TcpStream, peer: SocketAddr, seat: Arc<Seat>) {
+async fn connection(
+    state: Arc<State>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    slot: Arc<ConnectionSlot>,
+) {
     let _ = stream.set_nodelay(true);
     let Some(conditions) = conditions::with_latency(&state) else {
-        return serve_on(stream, state, peer, seat, None).await;
+        return serve_on(stream, state, peer, slot, None).await;
     };
-    match conditions::delayed(stream, &state, conditions, &seat) {
-        Ok((stream, line)) => serve_on(stream, state, peer, seat, Some(line)).await,
+    match conditions::delayed(stream, &state, conditions, &slot) {
+        Ok((stream, line)) => serve_on(stream, state, peer, slot, Some(line)).await,
         Err(error) => tracing::warn!(%error, "no sockets for a connection with latency"),
     }
 }
 
-/// Serves a connection. Its seat and its line go with each request: a WebSocket keeps them.
+/// Serves a connection. Its slot and its line go with each request: a WebSocket keeps them.
 async fn serve_on(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     state: Arc<State>,
     peer: SocketAddr,
-    seat: Arc<Seat>,
-    line: Option<Arc<Line>>,
+    slot: Arc<ConnectionSlot>,
+    line: Option<Arc<DelayLine>>,
 ) {
     let is_over = is_over(state.draining(), line.is_some());
     let line_delay = line.as_ref().map_or(Duration::ZERO, |_| DELAY_MAX);
-    let own = Arc::clone(&seat);
+    let own = Arc::clone(&slot);
     let figures = Arc::clone(&state);
     let answer = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(Arc::clone(&own));
@@ -135,7 +140,7 @@ async fn serve_on(
         async move { respond(state, request, peer).await }
     });
     let late = line_delay + WRITE_TIME;
-    let stream = Stalling::new(stream, Arc::clone(&seat), late);
+    let stream = Stalling::new(stream, Arc::clone(&slot), late);
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME)
@@ -145,7 +150,7 @@ async fn serve_on(
     tokio::pin!(served, is_over);
     let served = tokio::select! {
         served = &mut served => served,
-        () = seat.evicted() => return figures.figures.cut("evicted"),
+        () = slot.evicted() => return figures.figures.cut("evicted"),
         () = is_over => {
             served.as_mut().graceful_shutdown();
             served.await
@@ -284,8 +289,8 @@ async fn call(
         Ok(params) => params,
         Err(error) => return Ok(weighed(state, address, || of_error(&error))),
     };
-    let seat = head.extensions.get::<Arc<Seat>>();
-    let Some(seat) = seat.filter(|seat| seat.work(address)) else {
+    let slot = head.extensions.get::<Arc<ConnectionSlot>>();
+    let Some(slot) = slot.filter(|slot| slot.work(address)) else {
         return Ok(weighed(state, address, || of_error(&ApiError::BUSY)));
     };
     let mut unit = TimeUnit::default();
@@ -296,7 +301,7 @@ async fn call(
         key.inspect_err(|error| state.audit_refused(address, header(API_KEY), error))
     });
     let authorized = admitted.map(|key| {
-        if let (Some(line), Some(key)) = (head.extensions.get::<Arc<Line>>(), &key) {
+        if let (Some(line), Some(key)) = (head.extensions.get::<Arc<DelayLine>>(), &key) {
             conditions::belong(line, state, key);
         }
         (conditions::fault(state, row, key.as_deref()), key)
@@ -316,7 +321,7 @@ async fn call(
         }
         Err(error) => (Err(error), None),
     };
-    let writing = seat.write(key.as_deref());
+    let writing = slot.write(key.as_deref());
     let mut response = of_result(&result, row.security, state.market.budget(), writing);
     let trader = key.as_deref().filter(|_| row.security == Security::Trade);
     add_limits(response.headers_mut(), state, address, trader);
@@ -369,8 +374,8 @@ mod tests {
         let state = Arc::clone(fixture.state());
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let (mut client, server) = tokio::io::duplex(64);
-        let seat = Arc::new(state.seats.take(peer.ip()).expect("room"));
-        let served = tokio::spawn(serve_on(server, Arc::clone(&state), peer, seat, None));
+        let slot = Arc::new(state.slots.take(peer.ip()).expect("room"));
+        let served = tokio::spawn(serve_on(server, Arc::clone(&state), peer, slot, None));
         let request = b"GET /api/v3/exchangeInfo HTTP/1.1\r\nHost: g\r\n\r\n";
         client.write_all(request).await.expect("a request");
         let bytes = || state.market.budget().bytes();
@@ -391,21 +396,21 @@ mod tests {
         let state = Arc::clone(fixture.state());
         let peer = SocketAddr::from(([127, 0, 0, 1], 1));
         let (mut client, server) = tokio::io::duplex(64);
-        let seat = Arc::new(state.seats.take(peer.ip()).expect("room"));
-        let own = Arc::clone(&seat);
+        let slot = Arc::new(state.slots.take(peer.ip()).expect("room"));
+        let own = Arc::clone(&slot);
         let served = tokio::spawn(serve_on(server, Arc::clone(&state), peer, own, None));
         let request = b"GET /api/v3/exchangeInfo HTTP/1.1\r\nHost: g\r\n\r\n";
         client.write_all(request).await.expect("a request");
         client.read_exact(&mut [0; 64]).await.expect("a beginning");
         let address = |last: u8| IpAddr::from([192, 0, 2, last]);
-        let others = [1, 2, 3].map(|last| state.seats.take(address(last)).expect("room"));
-        let next = state.seats.take(address(4)).expect("one waits");
-        let is_evicted = async |seat: &Seat| {
-            tokio::time::timeout(Duration::ZERO, seat.evicted())
+        let others = [1, 2, 3].map(|last| state.slots.take(address(last)).expect("room"));
+        let next = state.slots.take(address(4)).expect("one waits");
+        let is_evicted = async |slot: &ConnectionSlot| {
+            tokio::time::timeout(Duration::ZERO, slot.evicted())
                 .await
                 .is_ok()
         };
-        assert!(!is_evicted(&seat).await && is_evicted(&others[0]).await);
+        assert!(!is_evicted(&slot).await && is_evicted(&others[0]).await);
         assert!(others[2].work(address(3)) && next.work(address(4)));
         let read = async {
             let mut rest = [0; 64];
@@ -415,8 +420,8 @@ mod tests {
         // one before it as long as the response is not written.
         let waits = async {
             let mut newest = None;
-            while !is_evicted(&seat).await {
-                newest = state.seats.take(address(5)).or(newest);
+            while !is_evicted(&slot).await {
+                newest = state.slots.take(address(5)).or(newest);
                 tokio::task::yield_now().await;
             }
         };

@@ -106,9 +106,9 @@ mod tests {
     #[test]
     fn bytes_count_until_they_are_written_and_long_results_are_refused_beyond_the_bound() {
         let budget = Arc::<Budget>::default();
-        let seat = ConnectionSlots::new(2, None).take([127, 0, 0, 1].into());
-        let seat = Arc::new(seat.expect("room"));
-        let of_result = |result, security| of_result(result, security, &budget, seat.write(None));
+        let slot = ConnectionSlots::new(2, None).take([127, 0, 0, 1].into());
+        let slot = Arc::new(slot.expect("room"));
+        let of_result = |result, security| of_result(result, security, &budget, slot.write(None));
         let long = Ok(Value::String("x".repeat(TEXT_BYTES_FREE)));
         let short = Ok(Value::String("x".repeat(TEXT_BYTES_FREE / 2)));
         let first = of_result(&long, Security::None);

@@ -9,13 +9,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-use crate::connection_slots::Seat;
+use crate::connection_slots::ConnectionSlot;
 
 /// See the [module](self). A WebSocket has bounds of its own: its outbox, and pongs.
 #[derive(Debug)]
 pub(crate) struct Stalling<S> {
     stream: S,
-    seat: Arc<Seat>,
+    slot: Arc<ConnectionSlot>,
     limit: Duration,
     /// Since when nothing has been taken: when that has been for too long.
     until: Option<Pin<Box<Sleep>>>,
@@ -23,10 +23,10 @@ pub(crate) struct Stalling<S> {
 
 impl<S> Stalling<S> {
     /// Has writes fail once the client has taken nothing of one for this long.
-    pub(crate) const fn new(stream: S, seat: Arc<Seat>, limit: Duration) -> Self {
+    pub(crate) const fn new(stream: S, slot: Arc<ConnectionSlot>, limit: Duration) -> Self {
         Self {
             stream,
-            seat,
+            slot,
             limit,
             until: None,
         }
@@ -37,7 +37,7 @@ impl<S> Stalling<S> {
         cx: &mut Context<'_>,
         written: Poll<io::Result<usize>>,
     ) -> Poll<io::Result<usize>> {
-        if written.is_ready() || self.seat.is_websocket() {
+        if written.is_ready() || self.slot.is_websocket() {
             self.until = None;
             return written;
         }
@@ -101,15 +101,15 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    fn seat() -> Arc<Seat> {
-        let seats = ConnectionSlots::new(2, None);
-        Arc::new(seats.take([127, 0, 0, 1].into()).expect("room"))
+    fn slot() -> Arc<ConnectionSlot> {
+        let slots = ConnectionSlots::new(2, None);
+        Arc::new(slots.take([127, 0, 0, 1].into()).expect("room"))
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_ends_the_write_and_one_that_is_slow_does_not() {
         let (mut client, server) = duplex(16);
-        let mut server = Stalling::new(server, seat(), LIMIT);
+        let mut server = Stalling::new(server, slot(), LIMIT);
         let slow = async {
             for _ in 0..100 {
                 tokio::time::sleep(LIMIT - Duration::from_secs(1)).await;
@@ -126,9 +126,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_websocket_may_wait() {
         let (mut client, server) = duplex(16);
-        let seat = seat();
-        assert!(seat.follow([127, 0, 0, 1].into()));
-        let mut server = Stalling::new(server, seat, LIMIT);
+        let slot = slot();
+        assert!(slot.follow([127, 0, 0, 1].into()));
+        let mut server = Stalling::new(server, slot, LIMIT);
         let late = async {
             tokio::time::sleep(LIMIT * 10).await;
             client.read_exact(&mut [0; 32]).await.expect("all");

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use thalweg_server::conditions::{Conditions, Lines};
+use thalweg_server::conditions::{DelayLines, NetworkConditions};
 use thalweg_server::{ExchangeHandle, GatewayLine, GatewayLink, GatewayObserver, config};
 use tokio::sync::watch;
 
@@ -30,10 +30,10 @@ pub(crate) struct State {
     pub(crate) orders: Orders,
     pub(crate) instruments: Arc<Followers>,
     /// `None` where the network is as it is.
-    pub(crate) conditions: Option<Arc<Conditions>>,
+    pub(crate) conditions: Option<Arc<NetworkConditions>>,
     /// The lines of connections with latency.
-    pub(crate) lines: Lines,
-    pub(crate) seats: Arc<ConnectionSlots>,
+    pub(crate) lines: DelayLines,
+    pub(crate) slots: Arc<ConnectionSlots>,
     /// The address whose `X-Forwarded-For` is read.
     pub(crate) proxy: Option<IpAddr>,
     pub(crate) stream_counts: StreamCounts,
@@ -77,8 +77,8 @@ impl State {
             orders,
             instruments: Arc::new(Followers::new(config.instruments)),
             conditions: link.conditions.clone(),
-            lines: Lines::default(),
-            seats: ConnectionSlots::new(config.connections_max, proxy),
+            lines: DelayLines::default(),
+            slots: ConnectionSlots::new(config.connections_max, proxy),
             proxy,
             stream_counts: StreamCounts::default(),
             figures: Figures::new(config.access_log),

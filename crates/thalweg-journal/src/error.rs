@@ -30,16 +30,16 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// Another process, or another journal of this one, writes here.
-    #[error("{place}: another journal writes here")]
+    #[error("{location}: another journal writes here")]
     InUse {
         /// The directory.
-        place: String,
+        location: String,
     },
     /// The directory has no journal.
-    #[error("{place}: no journal")]
+    #[error("{location}: no journal")]
     NoJournal {
         /// The directory.
-        place: String,
+        location: String,
     },
     /// A segment of a newer version of this library.
     #[error("{file}: version {version} of the format; this program knows up to {known}")]
@@ -82,10 +82,14 @@ pub enum Error {
         why: &'static str,
     },
     /// The journal holds records of another size.
-    #[error("{place}: holds records of {}, not of {}", size(stored), size(asked))]
+    #[error(
+        "{location}: holds records of {}, not of {}",
+        size(stored),
+        size(asked)
+    )]
     RecordSizeMismatch {
         /// The directory.
-        place: String,
+        location: String,
         /// The size of its records in bytes; 0 if it varies.
         stored: u32,
         /// The size that was asked for.
@@ -120,10 +124,10 @@ pub enum Error {
         /// The last that there is.
         last: Lsn,
     },
-    /// A journal is cut between two blocks.
-    #[error("record {lsn} is inside a block: cut at {first} or at {next}")]
+    /// A journal is truncated between two blocks.
+    #[error("record {lsn} is inside a block: truncate at {first} or at {next}")]
     InsideBlock {
-        /// Where it should be cut.
+        /// Where it should be truncated.
         lsn: Lsn,
         /// The first record of the block around it.
         first: Lsn,

@@ -23,10 +23,10 @@ pub(crate) enum Seeded {
     TrustTheNextSync,
     /// Data that is read back after a failed sync is taken to be on disk once a sync succeeds.
     TrustTheCache,
-    /// A segment is left before its last blocks are durable.
+    /// A segment is continued before its last blocks are durable.
     LeaveUnsynced,
-    /// A commit does not wait for segments that were left before they were durable.
-    ForgetLeft,
+    /// A commit does not wait for segments that were continued before they were durable.
+    ForgetUnsynced,
     /// A flush does not wait for the header of the segment that it wrote to.
     FlushWithoutHeader,
     /// Whole blocks that overtook one that the crash took stay behind the end.

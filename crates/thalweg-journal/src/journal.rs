@@ -10,7 +10,7 @@ use crate::lsn::{Durable, Lsn};
 use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
-use crate::record::{Kind, Record, content_in, record_in};
+use crate::record::{Record, RecordType, content_in, record_in};
 use crate::recovery::Recovery;
 use crate::shared::{GroupCommit, Shared};
 use crate::storage::{Storage, WriteSync};
@@ -51,7 +51,7 @@ use crate::tail::Tail;
 /// # Ok(())
 /// # }
 /// ```
-pub struct Journal<K: Kind + ?Sized, S: Storage = crate::DefaultStorage> {
+pub struct Journal<K: RecordType + ?Sized, S: Storage = crate::DefaultStorage> {
     tail: Tail<S>,
     block: OpenBlock,
     /// The next record.
@@ -60,10 +60,10 @@ pub struct Journal<K: Kind + ?Sized, S: Storage = crate::DefaultStorage> {
     kind: PhantomData<fn(&K)>,
 }
 
-impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Journal");
-        debug.field("place", &self.tail.storage().place());
+        debug.field("location", &self.tail.storage().location());
         debug.field("next", &self.next);
         debug.field("durable", &self.tail.durable().get());
         debug.finish_non_exhaustive()
@@ -71,7 +71,7 @@ impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
 }
 
 #[cfg(unix)]
-impl<K: Kind + ?Sized> Journal<K> {
+impl<K: RecordType + ?Sized> Journal<K> {
     /// Opens the journal in this directory, or makes one. Its end is found, and a write that a
     /// crash left unfinished there is cut off: [`Journal::recovery`] reports it.
     ///
@@ -88,7 +88,7 @@ impl<K: Kind + ?Sized> Journal<K> {
     }
 }
 
-impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> Journal<K, S> {
     /// Works as [`Journal::open`], in any storage.
     ///
     /// # Errors

@@ -4,7 +4,7 @@
 //! - [`Journal`]: append records in place, commit, get a [`Durable`] number to acknowledge.
 //! - [`Shared`]: the same for several threads, with group commit.
 //! - [`Reader`]: from any record on, of a live journal too; checks all that it reads.
-//! - [`cut()`]: truncates a damaged journal.
+//! - [`truncate()`]: truncates a damaged journal.
 //! - [`AppendBuffer`]: a buffer of records that is handed over when it is full; no disk.
 //! - [`Storage`]: where the files are; [`SimDisk`] is a disk for tests, which loses power.
 //!
@@ -25,12 +25,10 @@
 #![forbid(unsafe_code)]
 
 mod append_buffer;
-mod cut;
 mod error;
 mod fault;
 pub mod format;
 mod journal;
-mod leave;
 mod lsn;
 mod options;
 mod pages;
@@ -42,24 +40,26 @@ mod scan;
 mod shared;
 mod storage;
 mod tail;
+mod truncate;
+mod unsynced;
 mod watermark;
 
 #[cfg(test)]
 mod simulation;
 
 pub use append_buffer::AppendBuffer;
-pub use cut::{Cut, cut};
 pub use error::Error;
 pub use journal::Journal;
 pub use lsn::{Durable, Lsn};
 pub use options::JournalOptions;
 pub use reader::{Block, Reader, Records};
-pub use record::{Kind, Record};
+pub use record::{Record, RecordType};
 pub use recovery::{Recovery, TornWrite, first_readable_after};
 pub use shared::{GroupCommit, Shared};
 pub use storage::{Archived, Fault, Operation, SimDisk, SimFile, Storage, StorageFile, WriteSync};
 #[cfg(unix)]
 pub use storage::{Files, FilesLock, JournalFile};
+pub use truncate::{Truncation, truncate};
 
 /// The default storage of a journal: files, where there are any.
 #[cfg(unix)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Log sequence number: the number of a record. The first record of a journal has 1; none is used
-/// twice, except after a [`cut`](crate::cut()).
+/// twice, except after a [`truncate`](crate::truncate()).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lsn(u64);
 

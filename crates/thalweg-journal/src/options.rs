@@ -10,8 +10,8 @@ use crate::format::{
 use crate::lsn::Lsn;
 
 const PAGE: u64 = PAGE_BYTES as u64;
-/// Segments that a load may leave before they are durable.
-const LEFT_MAX: usize = 32;
+/// Segments that a load may continue in the next one before they are durable.
+const UNSYNCED_MAX: usize = 32;
 /// How many of those rest before a thread makes the first of them durable.
 const RESTING_MAX: usize = 24;
 
@@ -24,7 +24,7 @@ pub struct JournalOptions {
     pub(crate) recycled_files_max: usize,
     pub(crate) in_background: bool,
     /// Segments that may wait to be durable without a thread: none outside tests.
-    pub(crate) left_here_max: usize,
+    pub(crate) unsynced_here_max: usize,
     pub(crate) journal: Option<u64>,
     pub(crate) first: Lsn,
     pub(crate) faults: Faults,
@@ -37,7 +37,7 @@ impl Default for JournalOptions {
             block_bytes_max: 320 << 10,
             recycled_files_max: 2,
             in_background: true,
-            left_here_max: 0,
+            unsynced_here_max: 0,
             journal: None,
             first: Lsn::FIRST,
             faults: Faults::default(),
@@ -100,11 +100,11 @@ impl JournalOptions {
         self.block_bytes_max as usize - BLOCK_HEADER_BYTES
     }
 
-    /// Segments that may wait to be durable after they were left.
-    pub(crate) fn left_max(&self) -> usize {
+    /// Segments that may wait to be durable after they were continued.
+    pub(crate) fn unsynced_max(&self) -> usize {
         match self.in_background {
-            true => LEFT_MAX,
-            false => self.left_here_max,
+            true => UNSYNCED_MAX,
+            false => self.unsynced_here_max,
         }
     }
 

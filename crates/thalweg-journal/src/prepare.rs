@@ -62,10 +62,10 @@ pub(crate) fn prepare<S: Storage>(
     demand: Demand<'_>,
     faults: Faults,
 ) -> Result<Prepared<S::File>, Error> {
-    let place = storage.place();
+    let location = storage.location();
     let name = segment_name(header.number);
     let failed = |what| {
-        let file = format!("{place}/{name}");
+        let file = format!("{location}/{name}");
         move |error| Error::io(file, what, error)
     };
     let prepared = match spare(storage, header, demand)? {
@@ -86,15 +86,15 @@ fn spare<S: Storage>(
     header: &SegmentHeader,
     demand: Demand<'_>,
 ) -> Result<Option<Prepared<S::File>>, Error> {
-    let place = storage.place();
+    let location = storage.location();
     let names = storage.list();
-    let names = names.map_err(|error| Error::io(&place, "be read", error))?;
+    let names = names.map_err(|error| Error::io(&location, "be read", error))?;
     let name = match demand.is_load {
         true => part_name(header.number),
         false => segment_name(header.number),
     };
     for spare in names.iter().filter(|name| is_spare(name)) {
-        let full = format!("{place}/{spare}");
+        let full = format!("{location}/{spare}");
         let file = match storage.open(spare, true) {
             // Not ours to remove, and no obstacle.
             Err(error) if error.kind() == std::io::ErrorKind::InvalidInput => continue,
@@ -112,7 +112,7 @@ fn spare<S: Storage>(
         }
         // The file may still have its old name on disk, and must not get another header under it.
         let synced = storage.sync_names();
-        synced.map_err(|error| Error::io(&place, "be synced", error))?;
+        synced.map_err(|error| Error::io(&location, "be synced", error))?;
         write_fully(&file, 0, &header.encode(), WriteSync::Immediate)
             .map_err(|error| Error::io(&full, "be written", error))?;
         let renamed = storage.rename(spare, &name);
@@ -123,7 +123,7 @@ fn spare<S: Storage>(
             part = Some(opened.map_err(|error| Error::io(&full, "be opened", error))?);
             // The file gets a third name soon, and must not keep the first one beside that.
             let synced = storage.sync_names();
-            synced.map_err(|error| Error::io(&place, "be synced", error))?;
+            synced.map_err(|error| Error::io(&location, "be synced", error))?;
         }
         return Ok(Some(Prepared { file, part }));
     }
@@ -139,7 +139,7 @@ fn new<S: Storage>(
         true => part_name(header.number),
         false => NEW_NAME.to_owned(),
     };
-    let full = format!("{}/{part}", storage.place());
+    let full = format!("{}/{part}", storage.location());
     let failed = |what| {
         let full = full.clone();
         move |error| Error::io(full, what, error)
@@ -229,14 +229,14 @@ impl<S: Storage> Preparer<S> {
         let (outbox, done) = channel();
         let asked = Arc::new(AtomicBool::new(false));
         let heard = Arc::clone(&asked);
-        let (place, faults) = (storage.clone(), options.faults);
+        let (owned, faults) = (storage.clone(), options.faults);
         let thread = thread::Builder::new().name("journal-prepare".to_owned());
         let thread = thread.spawn(move || {
             for (header, is_load) in inbox {
                 let asked = Some(&*heard);
                 let demand = Demand { is_load, asked };
                 if outbox
-                    .send(prepare(&place, &header, demand, faults))
+                    .send(prepare(&owned, &header, demand, faults))
                     .is_err()
                 {
                     return;

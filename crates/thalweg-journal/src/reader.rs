@@ -306,8 +306,8 @@ fn steady_survey<S: Storage>(storage: &S, faults: Faults) -> Result<Directory<S:
             Ok(Some(found)) if tries < SURVEYS_MAX && may_pass_all(&found.flaws) => {}
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {
-                let place = storage.place();
-                return Err(Error::NoJournal { place });
+                let location = storage.location();
+                return Err(Error::NoJournal { location });
             }
             Err(error) if may_pass(&error) && tries < SURVEYS_MAX => {}
             Err(error) => return Err(error),

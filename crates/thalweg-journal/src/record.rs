@@ -14,13 +14,13 @@ pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout {}
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Record for T {}
 
 /// The records of a journal: a [`Record`] type, or `[u8]` for byte strings of any length.
-pub trait Kind {
+pub trait RecordType {
     /// The size of a record; 0 if it varies.
     #[doc(hidden)]
     const BYTES: u32;
 }
 
-impl<R: Record> Kind for R {
+impl<R: Record> RecordType for R {
     const BYTES: u32 = {
         assert!(size_of::<R>() > 0, "a record has at least one byte");
         assert!(
@@ -32,7 +32,7 @@ impl<R: Record> Kind for R {
     };
 }
 
-impl Kind for [u8] {
+impl RecordType for [u8] {
     const BYTES: u32 = 0;
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn segment_numbers<S: Storage>(storage: &S) -> Result<Vec<u64>, Error
 
 fn names<S: Storage>(storage: &S) -> Result<Vec<String>, Error> {
     let names = storage.list();
-    names.map_err(|error| Error::io(storage.place(), "be read", error))
+    names.map_err(|error| Error::io(storage.location(), "be read", error))
 }
 
 /// Reads all headers; none if the directory has no segment.
@@ -102,7 +102,7 @@ pub(crate) fn survey<S: Storage>(
     let (mut used, mut prepared) = (VecDeque::new(), Vec::new());
     let (mut last, mut epoch_max): (Option<Segment<S::File>>, u64) = (None, 0);
     let mut flaws = Vec::new();
-    let full = |number| format!("{}/{}", storage.place(), segment_name(number));
+    let full = |number| format!("{}/{}", storage.location(), segment_name(number));
     let missing = |number, next| Error::MissingSegment {
         file: full(number),
         next: segment_name(next),
@@ -187,7 +187,7 @@ fn is_lost<S: Storage>(
         let next = open_segment(storage, last.header.number + 1, false, faults);
         next.is_ok_and(|next| next.header.first.is_some())
     };
-    Ok(last.is_left()? && !is_used())
+    Ok(last.is_continued()? && !is_used())
 }
 
 /// Works as [`survey`], of a journal that is to be written: all of its segments must be whole.

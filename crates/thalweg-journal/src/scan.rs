@@ -49,7 +49,7 @@ pub(crate) enum Found {
     /// Nothing that was written as the next block.
     Nothing,
     /// The checksum is right and the content cannot be.
-    Strange,
+    InvalidContent,
 }
 
 /// The content behind the end of a log.
@@ -69,7 +69,7 @@ pub(crate) fn open_segment<S: Storage>(
     faults: Faults,
 ) -> Result<Segment<S::File>, Error> {
     let short = segment_name(number);
-    let name = format!("{}/{short}", storage.place());
+    let name = format!("{}/{short}", storage.location());
     let file = storage
         .open(&short, writable)
         .map_err(|error| match error.kind() {
@@ -189,7 +189,7 @@ impl<F: StorageFile> Segment<F> {
             Ok(_) => Found::Nothing,
             Err(BlockError::Unwritten) => Found::Nothing,
             Err(BlockError::Torn) => Found::Torn,
-            Err(BlockError::Strange) => Found::Strange,
+            Err(BlockError::InvalidContent) => Found::InvalidContent,
         })
     }
 
@@ -293,7 +293,7 @@ impl<F: StorageFile> Segment<F> {
     /// # Errors
     /// Something was.
     pub(crate) fn judge_end(&self, found: Found) -> Result<Behind, Error> {
-        if found == Found::Strange {
+        if found == Found::InvalidContent {
             return Err(self.corrupt("its checksum is right and its records cannot be"));
         }
         self.look_behind()
@@ -321,16 +321,16 @@ impl<F: StorageFile> Segment<F> {
     }
 
     /// Returns whether the segment says that the log goes on in the next one.
-    pub(crate) fn is_left(&self) -> Result<bool, Error> {
+    pub(crate) fn is_continued(&self) -> Result<bool, Error> {
         let mut page = [0; PAGE_BYTES];
         let bytes = self.read(0, &mut page)?;
-        Ok(self.header.is_left(&page[..bytes]))
+        Ok(self.header.is_continued(&page[..bytes]))
     }
 
     /// Writes that the log goes on in the next segment, whose header must be durable. The mark need
     /// not be durable: without it, a loss may not be seen.
-    pub(crate) fn mark_left(&self) -> Result<(), Error> {
-        mark_left(&self.file, &self.header, &self.name)
+    pub(crate) fn mark_continued(&self) -> Result<(), Error> {
+        mark_continued(&self.file, &self.header, &self.name)
     }
 
     /// Reads the header again: a file that is used again has another epoch.
@@ -342,13 +342,13 @@ impl<F: StorageFile> Segment<F> {
     }
 }
 
-/// Works as [`Segment::mark_left`].
-pub(crate) fn mark_left(
+/// Works as [`Segment::mark_continued`].
+pub(crate) fn mark_continued(
     file: &impl StorageFile,
     header: &SegmentHeader,
     name: &str,
 ) -> Result<(), Error> {
-    let written = write_fully(file, 0, &header.encode_left(), WriteSync::Deferred);
+    let written = write_fully(file, 0, &header.encode_continued(), WriteSync::Deferred);
     written.map_err(|error| Error::io(name, "be written", error))
 }
 

@@ -38,7 +38,7 @@ use crate::lsn::{Durable, Lsn};
 use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
-use crate::record::{Kind, Record, content_in, record_in};
+use crate::record::{Record, RecordType, content_in, record_in};
 use crate::storage::{Storage, WriteSync};
 use crate::tail::Tail;
 use crate::watermark::Watermark;
@@ -137,7 +137,7 @@ impl<S: Storage> Inner<S> {
 /// # Ok(())
 /// # }
 /// ```
-pub struct Shared<K: Kind + ?Sized, S: Storage = crate::DefaultStorage> {
+pub struct Shared<K: RecordType + ?Sized, S: Storage = crate::DefaultStorage> {
     inner: Arc<Inner<S>>,
     kind: PhantomData<fn(&K)>,
 }
@@ -170,7 +170,7 @@ fn this_thread() -> u64 {
     HERE.with(|number| *number)
 }
 
-impl<K: Kind + ?Sized, S: Storage> Clone for Shared<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> Clone for Shared<K, S> {
     fn clone(&self) -> Self {
         Shared {
             inner: Arc::clone(&self.inner),
@@ -179,10 +179,10 @@ impl<K: Kind + ?Sized, S: Storage> Clone for Shared<K, S> {
     }
 }
 
-impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Shared<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> fmt::Debug for Shared<K, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Shared");
-        debug.field("place", &self.inner.storage.place());
+        debug.field("location", &self.inner.storage.location());
         debug.field("durable", &self.inner.watermark.get());
         debug.finish_non_exhaustive()
     }
@@ -224,7 +224,7 @@ impl<S: Storage> Drop for Leading<'_, S> {
     }
 }
 
-impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> Shared<K, S> {
     pub(crate) fn new(tail: Tail<S>, open: OpenBlock, next: Lsn, group: GroupCommit) -> Self {
         let bytes = tail.options().block_bytes_max as usize;
         let inner = Inner {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::fault::Seeded;
 use crate::format::{BlockHeader, SegmentHeader, is_part, padded, segment_name};
-use crate::leave::Leaver;
 use crate::lsn::{Durable, Lsn};
 use crate::options::JournalOptions;
 use crate::pages::OpenBlock;
@@ -17,6 +16,7 @@ use crate::prepare::{Demand, Prepared, Preparer, prepare};
 use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey_to_write};
 use crate::scan::{Segment, open_segment};
 use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
+use crate::unsynced::UnsyncedSegments;
 use crate::watermark::Watermark;
 
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Tail<S: Storage> {
     storage: S,
     options: JournalOptions,
     preparer: Preparer<S>,
-    leaver: Leaver<S>,
+    unsynced: UnsyncedSegments<S>,
     used: VecDeque<Known>,
     /// Numbers of segments that an earlier run has prepared.
     prepared: VecDeque<u64>,
@@ -45,15 +45,15 @@ impl<S: Storage> Tail<S> {
         options: JournalOptions,
         record_bytes: u32,
     ) -> Result<(Tail<S>, Recovery), Error> {
-        let place = storage.place();
+        let location = storage.location();
         let failed = |what| {
-            let place = place.clone();
-            move |error| Error::io(place, what, error)
+            let location = location.clone();
+            move |error| Error::io(location, what, error)
         };
-        storage.make().map_err(failed("be made"))?;
+        storage.create_directory().map_err(failed("be made"))?;
         let lock = storage.lock().map_err(failed("be locked"))?;
         let lock = lock.ok_or_else(|| Error::InUse {
-            place: place.clone(),
+            location: location.clone(),
         })?;
         let found = survey_to_write(&storage, options.faults)?;
         let mut found = match found {
@@ -65,7 +65,7 @@ impl<S: Storage> Tail<S> {
         if stored != record_bytes {
             let asked = record_bytes;
             return Err(Error::RecordSizeMismatch {
-                place,
+                location,
                 stored,
                 asked,
             });
@@ -73,7 +73,7 @@ impl<S: Storage> Tail<S> {
         let (recovery, end) = found.recover()?;
         let mut tail = Tail {
             preparer: Preparer::new(&storage, &options),
-            leaver: Leaver::new(options.resting_max()),
+            unsynced: UnsyncedSegments::new(options.resting_max()),
             storage,
             options,
             used: found.used,
@@ -103,7 +103,7 @@ impl<S: Storage> Tail<S> {
             })
             .collect();
         let names = self.storage.list();
-        let names = names.map_err(|error| Error::io(self.storage.place(), "be read", error))?;
+        let names = names.map_err(|error| Error::io(self.storage.location(), "be read", error))?;
         let mut leftover: Vec<String> = names.into_iter().filter(|name| is_part(name)).collect();
         if sizes?.contains(&false) {
             // From the last one on, so that there is never a gap.
@@ -114,7 +114,7 @@ impl<S: Storage> Tail<S> {
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                 removed => removed.map_err(|error| {
                     Error::io(
-                        format!("{}/{name}", self.storage.place()),
+                        format!("{}/{name}", self.storage.location()),
                         "be removed",
                         error,
                     )
@@ -136,7 +136,7 @@ impl<S: Storage> Tail<S> {
 
     fn sync_names(&self) -> Result<(), Error> {
         let synced = self.storage.sync_names();
-        synced.map_err(|error| Error::io(self.storage.place(), "be synced", error))
+        synced.map_err(|error| Error::io(self.storage.location(), "be synced", error))
     }
 
     pub(crate) fn storage(&self) -> &S {
@@ -242,8 +242,8 @@ impl<S: Storage> Tail<S> {
         self.segment.pass(&BlockHeader { crc, ..header });
         block.clear();
         match (sync, one_write) {
-            (WriteSync::Deferred, _) if self.leaver.waiting() > 0 => {
-                self.settle_left(usize::MAX)?
+            (WriteSync::Deferred, _) if self.unsynced.waiting() > 0 => {
+                self.settle_unsynced(usize::MAX)?
             }
             (WriteSync::Deferred, _) => {}
             (WriteSync::Immediate, WriteSync::Immediate) => self.all_is_durable(),
@@ -264,8 +264,8 @@ impl<S: Storage> Tail<S> {
     /// Makes all that was written durable.
     fn sync(&mut self) -> Result<(), Error> {
         if self.durable < self.written() && !self.acknowledges_early() {
-            if !self.options.faults.has(Seeded::ForgetLeft) {
-                self.settle_left(0)?;
+            if !self.options.faults.has(Seeded::ForgetUnsynced) {
+                self.settle_unsynced(0)?;
             }
             if let Err(error) = self.segment.file.sync() {
                 let error = Error::io(&self.segment.name, "be synced", error);
@@ -281,7 +281,7 @@ impl<S: Storage> Drop for Tail<S> {
     fn drop(&mut self) {
         if self.stopped.is_none() {
             // It was promised to no caller, so none needs to get an error.
-            let _ = self.settle_left(0);
+            let _ = self.settle_unsynced(0);
         }
         self.watermark.close();
     }
@@ -304,7 +304,7 @@ fn create<S: Storage>(
         previous_crc: 0,
     };
     let Prepared { file, .. } = prepare(storage, &header, Demand::COMMIT, options.faults)?;
-    let name = format!("{}/{}", storage.place(), segment_name(1));
+    let name = format!("{}/{}", storage.location(), segment_name(1));
     let first = options.first;
     Ok(Directory {
         used: VecDeque::from([Known { number: 1, first }]),

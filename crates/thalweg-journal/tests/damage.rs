@@ -1,7 +1,7 @@
-//! Recovery of a journal whose bytes were changed, and the journal that a cut leaves.
+//! Recovery of a journal whose bytes were changed, and the journal that a truncation leaves.
 
 use thalweg_journal::{
-    Error, Journal, JournalOptions, Lsn, Reader, SimDisk, Storage, TornWrite, cut,
+    Error, Journal, JournalOptions, Lsn, Reader, SimDisk, Storage, TornWrite, truncate,
 };
 
 const PAGE: usize = 4096;
@@ -69,7 +69,7 @@ fn whole(disk: &SimDisk) -> usize {
 }
 
 #[test]
-fn a_torn_tail_is_cut_and_reported_once() {
+fn a_torn_tail_is_removed_and_reported_once() {
     let disk = with_blocks(5);
     // The second block of the second segment, in its second record.
     damage(&disk, 2, 2 * PAGE + 64 + 16);
@@ -171,7 +171,7 @@ fn a_tail_that_is_lost_from_the_begin_of_a_segment_on_is_missed() {
             assert!(error.contains(&segment(lost)), "{at}: {error}");
             let (_, end) = read(&disk);
             assert!(end.is_err(), "{at}: {blocks}");
-            let left = cut(&disk, None).expect("what is before is whole");
+            let left = truncate(&disk, None).expect("what is before is whole");
             assert_eq!(left.last, Lsn::new((lost - 1) * 6));
             assert_eq!(whole(&disk) as u64, (lost - 1) * 6);
             open(&disk).expect("nothing is reported missing");
@@ -194,10 +194,10 @@ fn a_record_cannot_pass_for_a_block() {
 }
 
 #[test]
-fn a_cut_removes_damage_and_what_is_behind_it() {
+fn a_truncation_removes_damage_and_what_is_behind_it() {
     let disk = with_blocks(8);
     damage(&disk, 1, 3 * PAGE + 70);
-    let done = cut(&disk, None).expect("no writer");
+    let done = truncate(&disk, None).expect("no writer");
     assert_eq!(
         (done.last, done.offset_bytes),
         (Lsn::new(4), 3 * PAGE as u64)
@@ -216,18 +216,18 @@ fn a_cut_removes_damage_and_what_is_behind_it() {
 }
 
 #[test]
-fn a_cut_is_between_blocks() {
+fn a_truncation_is_between_blocks() {
     let disk = with_blocks(5);
-    let error = cut(&disk, Some(Lsn::new(4))).expect_err("it is the second of its block");
+    let error = truncate(&disk, Some(Lsn::new(4))).expect_err("it is the second of its block");
     assert_eq!(
         error.to_string(),
-        "record 4 is inside a block: cut at 3 or at 5"
+        "record 4 is inside a block: truncate at 3 or at 5"
     );
     assert_eq!(read(&disk).0, 10);
-    let done = cut(&disk, Some(Lsn::new(7))).expect("the first of a segment");
+    let done = truncate(&disk, Some(Lsn::new(7))).expect("the first of a segment");
     assert_eq!(done.last, Lsn::new(6));
     assert_eq!(whole(&disk), 6);
-    let done = cut(&disk, Some(Lsn::FIRST)).expect("all of it");
+    let done = truncate(&disk, Some(Lsn::FIRST)).expect("all of it");
     assert_eq!(done.last, Lsn::ZERO);
     assert_eq!(whole(&disk), 0);
     assert_eq!(open(&disk).expect("it is empty").next(), Lsn::FIRST);
@@ -261,14 +261,14 @@ fn a_lost_block_does_not_come_back_behind_the_same_bytes() {
 
 /// A header that is damaged, or a segment that is not there: what is before it is kept.
 #[test]
-fn a_cut_is_made_before_a_segment_that_is_bad_or_missing() {
+fn a_truncation_is_made_before_a_segment_that_is_bad_or_missing() {
     let bad = with_blocks(8);
     damage(&bad, 2, 20);
     let missing = with_blocks(8);
     missing.remove(&segment(2)).expect("it is there");
     for (disk, removed) in [(bad, 2), (missing, 1)] {
         let before = open(&disk).expect_err("damage").to_string();
-        let done = cut(&disk, None).expect("no writer");
+        let done = truncate(&disk, None).expect("no writer");
         assert_eq!(
             (done.last, done.segments_removed),
             (Lsn::new(6), removed),
@@ -279,7 +279,7 @@ fn a_cut_is_made_before_a_segment_that_is_bad_or_missing() {
     }
     let first = with_blocks(8);
     damage(&first, 1, 20);
-    let message = cut(&first, None)
+    let message = truncate(&first, None)
         .expect_err("nothing would be left")
         .to_string();
     assert_eq!(

@@ -162,7 +162,7 @@ fn a_directory_in_use_is_reported() {
     let disk = with_records(1);
     let journal = open(&disk).expect("no writer there");
     assert_eq!(text(open(&disk)), "sim: another journal writes here");
-    let message = text(thalweg_journal::cut(&disk, None));
+    let message = text(thalweg_journal::truncate(&disk, None));
     assert_eq!(message, "sim: another journal writes here");
     assert_eq!(numbers(&disk), [1], "reading is allowed");
     drop(journal);
@@ -322,12 +322,12 @@ fn records_that_are_not_there_are_reported() {
     let message = text(Reader::open_in(disk.clone(), Lsn::new(3)));
     assert_eq!(message, "no record 3: there are 4 to 10");
     drop(journal);
-    let message = text(thalweg_journal::cut(&disk, Some(Lsn::new(77))));
+    let message = text(thalweg_journal::truncate(&disk, Some(Lsn::new(77))));
     assert_eq!(message, "no record 77: there are 4 to 10");
     let message = text(Reader::open_in(SimDisk::new(), Lsn::ZERO));
     assert_eq!(message, "sim: no journal");
     assert_eq!(
-        text(thalweg_journal::cut(&SimDisk::new(), None)),
+        text(thalweg_journal::truncate(&SimDisk::new(), None)),
         "sim: no journal"
     );
 }

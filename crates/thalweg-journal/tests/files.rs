@@ -201,7 +201,7 @@ fn the_format_has_not_changed() {
             assert!(written == old, "{name}/{file} differs");
         }
         assert_eq!(
-            thalweg_journal::cut(&Files::new(&place), None)
+            thalweg_journal::truncate(&Files::new(&place), None)
                 .expect("whole")
                 .last
                 .number(),

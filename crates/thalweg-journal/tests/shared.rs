@@ -303,11 +303,11 @@ impl Storage for Hooked<SimDisk> {
     type File = Hooked<SimFile>;
     type Lock = <SimDisk as Storage>::Lock;
 
-    fn place(&self) -> String {
-        self.inner.place()
+    fn location(&self) -> String {
+        self.inner.location()
     }
-    fn make(&self) -> io::Result<()> {
-        self.before().make()
+    fn create_directory(&self) -> io::Result<()> {
+        self.before().create_directory()
     }
     fn list(&self) -> io::Result<Vec<String>> {
         self.before().list()

@@ -88,7 +88,7 @@ fn a_file_with_blocks_of_the_same_epoch_is_not_used_again() {
         }
         drop(journal);
         // The third segment becomes a spare file, and has the highest epoch.
-        thalweg_journal::cut(&disk, Some(Lsn::new(4))).expect("no writer");
+        thalweg_journal::truncate(&disk, Some(Lsn::new(4))).expect("no writer");
         disk.fail(Operation::Read, countdown, Fault::Io);
         let Ok(mut journal) = open(&disk) else {
             continue;

@@ -15,12 +15,12 @@ impl Storage for Unsteady {
     type File = <SimDisk as Storage>::File;
     type Lock = <SimDisk as Storage>::Lock;
 
-    fn place(&self) -> String {
-        self.0.place()
+    fn location(&self) -> String {
+        self.0.location()
     }
 
-    fn make(&self) -> io::Result<()> {
-        self.0.make()
+    fn create_directory(&self) -> io::Result<()> {
+        self.0.create_directory()
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

@@ -114,7 +114,7 @@ impl Histogram {
     #[must_use]
     pub fn since(&self, earlier: &Histogram) -> Histogram {
         let mut found = Histogram::new();
-        for (value, count) in self.recorded() {
+        for (value, count) in self.iter_recorded() {
             let before = earlier.counts.count_at(value);
             found.record_n(value, count.saturating_sub(before));
         }
@@ -133,9 +133,9 @@ impl Histogram {
     /// ```
     /// let mut times = thalweg_measure::histogram::Histogram::new();
     /// times.record_n(7, 3);
-    /// assert_eq!(times.recorded().collect::<Vec<_>>(), [(7, 3)]);
+    /// assert_eq!(times.iter_recorded().collect::<Vec<_>>(), [(7, 3)]);
     /// ```
-    pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub fn iter_recorded(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let values = self.counts.iter_recorded();
         values.map(|at| (at.value_iterated_to(), at.count_at_value()))
     }

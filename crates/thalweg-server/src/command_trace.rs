@@ -79,12 +79,12 @@ const fn kind(command: &Command) -> &'static str {
 
 /// Commands that were noted and not read yet.
 #[derive(Debug, Default)]
-pub(crate) struct Passages {
+pub(crate) struct CommandTraces {
     is_watched: AtomicBool,
     noted: Mutex<Vec<CommandTrace>>,
 }
 
-impl Passages {
+impl CommandTraces {
     /// Notes a command that is published, if it was stamped and somebody watches.
     pub(crate) fn note(&self, outcome: &Outcome<'_>) {
         // ORDERING: Relaxed, pairs with take() and stop(); a flag alone.
@@ -139,18 +139,18 @@ mod tests {
             result: ResultCode::Success,
             events: &events,
         };
-        let passages = Passages::default();
-        passages.note(&outcome(1, Some(stamps)));
-        assert_eq!(passages.take(), []);
-        passages.note(&outcome(2, None));
-        passages.note(&outcome(3, Some(stamps)));
-        let noted = passages.take();
+        let traces = CommandTraces::default();
+        traces.note(&outcome(1, Some(stamps)));
+        assert_eq!(traces.take(), []);
+        traces.note(&outcome(2, None));
+        traces.note(&outcome(3, Some(stamps)));
+        let noted = traces.take();
         assert_eq!(noted.len(), 1);
         assert_eq!((noted[0].command, noted[0].kind), (3, "other"));
         assert_eq!(noted[0].parts.iter().sum::<u64>(), noted[0].total);
-        passages.note(&outcome(4, Some(stamps)));
-        passages.stop();
-        passages.note(&outcome(5, Some(stamps)));
-        assert_eq!(passages.take(), []);
+        traces.note(&outcome(4, Some(stamps)));
+        traces.stop();
+        traces.note(&outcome(5, Some(stamps)));
+        assert_eq!(traces.take(), []);
     }
 }

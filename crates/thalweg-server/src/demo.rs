@@ -50,8 +50,8 @@ impl Demo {
         // The keys of a demo that runs are not touched.
         let exchange = Files::new(directory.join("exchange"));
         if directory.join("exchange").is_dir() && matches!(exchange.lock(), Ok(None)) {
-            let place = exchange.place();
-            return Err(OpenError::Journal(JournalError::InUse { place }).into());
+            let location = exchange.location();
+            return Err(OpenError::Journal(JournalError::InUse { location }).into());
         }
         match fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error))?,

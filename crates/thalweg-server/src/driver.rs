@@ -10,7 +10,8 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::durable::replication::HaltReason;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, Finished, Origin, Stats, Storage, Submission, SubmitError,
+    Exchange, ExchangeError, Finished, Origin, Stats, Storage, Submission, SubmitError,
+    SubmitOutcome,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -19,7 +20,7 @@ use thalweg_exchange::{Command, UserId, UserLimits};
 use crate::audit::{Audit, AuditLine};
 use crate::counters::Counters;
 use crate::error::ServeError;
-use crate::feed::{Feed, Tape};
+use crate::feed::{Feed, FeedWriter};
 use crate::listing::{Asked, LIST_TAG, LISTED_MAX, Listing};
 use crate::replication::{Replica, ReplicaFigures};
 use crate::session::{Session, SessionId};
@@ -189,19 +190,19 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    /// Begins with market data, if nothing is in flight: outcomes follow the returned tape from now
-    /// on.
-    pub(crate) fn start_tape(&mut self, feed: &Arc<Feed>) -> Option<Tape> {
+    /// Begins with market data, if nothing is in flight: outcomes follow the returned feed_writer
+    /// from now on.
+    pub(crate) fn start_feed_writer(&mut self, feed: &Arc<Feed>) -> Option<FeedWriter> {
         if self.exchange.in_flight() > 0 {
             return None;
         }
         self.exchange.list_levels();
-        Some(Tape::new(self.exchange.state(), Arc::clone(feed)))
+        Some(FeedWriter::new(self.exchange.state(), Arc::clone(feed)))
     }
 
     /// Returns how many commands or queries the exchange takes without blocking, besides deferred
     /// ones that waited for such room.
-    pub(crate) fn room(&mut self) -> Result<usize, Failed> {
+    pub(crate) fn room(&mut self) -> Result<usize, ExchangeError> {
         if self.lacks_slot {
             self.submit_deferred()?;
         }
@@ -234,7 +235,7 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Submits a command of the server's own. Returns false where it was refused for now.
-    pub(crate) fn own(&mut self, command: &Command) -> Result<bool, Failed> {
+    pub(crate) fn own(&mut self, command: &Command) -> Result<bool, ExchangeError> {
         match self.exchange.submit(Origin::Engine, command, 0) {
             Ok(_) => Ok(true),
             Err(SubmitError::Failed(failed)) => Err(failed),
@@ -250,7 +251,7 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Submits deferred commands, as far as there is room.
-    fn submit_deferred(&mut self) -> Result<(), Failed> {
+    fn submit_deferred(&mut self) -> Result<(), ExchangeError> {
         self.tried = Instant::now();
         self.lacks_slot = self.exchange.room()? == 0;
         if self.lacks_slot {
@@ -279,19 +280,19 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Cancels the orders that go with a user's session, now or as soon as there is room.
-    pub(crate) fn disconnect(&mut self, user: UserId) -> Result<(), Failed> {
+    pub(crate) fn disconnect(&mut self, user: UserId) -> Result<(), ExchangeError> {
         self.deferred_cancels.insert(user);
         self.submit_deferred()
     }
 
     /// Sets the limits of users without their own, now or as soon as there is room.
-    pub(crate) fn set_limits(&mut self, limits: UserLimits) -> Result<(), Failed> {
+    pub(crate) fn set_limits(&mut self, limits: UserLimits) -> Result<(), ExchangeError> {
         self.deferred_limits = Some(limits);
         self.submit_deferred()
     }
 
     /// Sets the exchange's time, if there is room.
-    pub(crate) fn set_time(&mut self, time: i64) -> Result<(), Failed> {
+    pub(crate) fn set_time(&mut self, time: i64) -> Result<(), ExchangeError> {
         if self.exchange.room()? > 0 {
             self.own(&Command::Clock { time })?;
         }
@@ -316,7 +317,7 @@ impl<S: Storage> Driver<S> {
         &mut self,
         (id, session): (SessionId, &mut Session),
         commands: &[(ClientSequence, Command)],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExchangeError> {
         let key = session.terms.key;
         self.has_others = true;
         let Some(why) = self.closed_to(key) else {
@@ -336,7 +337,7 @@ impl<S: Storage> Driver<S> {
         &mut self,
         (id, session): (SessionId, &mut Session),
         commands: &[(ClientSequence, Command)],
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExchangeError> {
         let (key, tag) = (session.terms.key, id.tag());
         let (mut failed, mut refused) = (None, Vec::new());
         let (deferred_limits, unexecuted) = (&mut self.deferred_limits, &mut self.unexecuted);
@@ -350,10 +351,10 @@ impl<S: Storage> Driver<S> {
             }
             match admitted {
                 // Its outcome will be published.
-                Ok(Admitted::New { .. }) => {}
+                Ok(SubmitOutcome::New { .. }) => {}
                 // It was looked for among all that are in flight.
-                Ok(Admitted::Pending { .. }) => *unexecuted += PENDING_WORK,
-                Ok(Admitted::Repeat(first)) => {
+                Ok(SubmitOutcome::Pending { .. }) => *unexecuted += PENDING_WORK,
+                Ok(SubmitOutcome::Repeat(first)) => {
                     *unexecuted += 1;
                     session.output.push(&ServerFrame::Answer(Answer {
                         sequence: *sequence,
@@ -386,7 +387,7 @@ impl<S: Storage> Driver<S> {
         &mut self,
         key: SessionKey,
         commands: &[(ClientSequence, Command)],
-    ) -> Result<usize, Failed> {
+    ) -> Result<usize, ExchangeError> {
         if self.is_draining {
             return Ok(0);
         }
@@ -441,7 +442,7 @@ impl<S: Storage> Driver<S> {
         (session_id, session): (SessionId, &mut Session),
         id: u64,
         query: Query,
-    ) -> Result<(), Failed> {
+    ) -> Result<(), ExchangeError> {
         let tag = self.next_tag;
         self.next_tag += 1;
         self.asked.insert(tag, (session_id, id));
@@ -474,7 +475,7 @@ impl<S: Storage> Driver<S> {
         &mut self,
         asked: Asked,
         listing: &Listing,
-    ) -> Result<bool, Failed> {
+    ) -> Result<bool, ExchangeError> {
         if self.room()? == 0 {
             return Ok(false);
         }
@@ -502,7 +503,7 @@ impl<S: Storage> Driver<S> {
 
     /// Publishes what became durable, and does what is due by itself. Returns the delay until its
     /// next call, or `None` if none is due.
-    pub(crate) fn tend(&mut self) -> Result<Option<Duration>, Failed> {
+    pub(crate) fn tend(&mut self) -> Result<Option<Duration>, ExchangeError> {
         if self.has_deferred() && self.tried.elapsed() >= RETRY {
             self.submit_deferred()?;
         }
@@ -533,7 +534,7 @@ impl<S: Storage> Driver<S> {
     }
 
     /// Returns whether what was taken is published, or waits for room on the disk.
-    pub(crate) fn is_settled(&mut self) -> Result<bool, Failed> {
+    pub(crate) fn is_settled(&mut self) -> Result<bool, ExchangeError> {
         self.exchange.is_settled()
     }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use thalweg_exchange::durable::replication::HaltReason;
-use thalweg_exchange::durable::{Failed, OpenError};
+use thalweg_exchange::durable::{ExchangeError, OpenError};
 use thiserror::Error;
 
 use crate::catch_up::CatchUpError;
@@ -58,7 +58,7 @@ pub enum ServeError {
     CatchUp(#[from] CatchUpError),
     /// The exchange has stopped.
     #[error("{0}")]
-    Failed(#[from] Failed),
+    Failed(#[from] ExchangeError),
     /// The server was stopped before it had started.
     #[error("the server was stopped before it had started")]
     Stopped,
@@ -71,7 +71,7 @@ impl ServeError {
     /// Returns whether another replica has taken over: started again, this one follows it.
     #[must_use]
     pub const fn is_fenced(&self) -> bool {
-        matches!(self, Self::Failed(Failed::Fenced { .. }))
+        matches!(self, Self::Failed(ExchangeError::Fenced { .. }))
     }
 
     /// Returns whether the command log begins behind what this replica has: started again, it gets

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 use thalweg_exchange::codec::session::CloseReason;
-use thalweg_exchange::durable::{Failed, Finished, Storage};
+use thalweg_exchange::durable::{ExchangeError, Finished, Storage};
 use thalweg_exchange::session::{ClientSequence, Role};
 use thalweg_exchange::{Command, UserId};
 use tokio::sync::oneshot;
@@ -324,7 +324,7 @@ impl<S: Storage> ExchangeThread<S> {
         deferred.chain(self.sessions.cancelling()).collect()
     }
 
-    fn check<T>(&mut self, result: Result<T, Failed>) -> Option<T> {
+    fn check<T>(&mut self, result: Result<T, ExchangeError>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(failed) => {
@@ -507,10 +507,10 @@ impl<S: Storage> ExchangeThread<S> {
     /// Begins to make market data, if a session waits for it and nothing is in flight.
     fn start_market_data(&mut self) {
         if self.market == MarketData::Starting
-            && let Some(mut tape) = self.driver.start_tape(&self.shared.feed)
+            && let Some(mut feed_writer) = self.driver.start_feed_writer(&self.shared.feed)
         {
-            tape.hand_over();
-            self.shared.feed.start(tape);
+            feed_writer.hand_over();
+            self.shared.feed.start(feed_writer);
             self.market = MarketData::On;
         }
     }

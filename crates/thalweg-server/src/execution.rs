@@ -4,7 +4,7 @@ use thalweg_exchange::service::Stamps;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 
-use crate::command_trace::Passages;
+use crate::command_trace::CommandTraces;
 
 /// Written by the publish stage alone.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub(crate) struct ExecutionTimes {
     /// In ticks.
     parts: [Recorder; 3],
     /// The stamped commands of the last second, one by one.
-    pub(crate) passages: Passages,
+    pub(crate) traces: CommandTraces,
 }
 
 impl ExecutionTimes {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use thalweg_exchange::UserId;
 use thalweg_exchange::durable::Reports;
 
-use crate::conditions::Conditions;
+use crate::conditions::NetworkConditions;
 use crate::connect_limits::RateDecision;
 use crate::drop_copy::DropCopy;
 use crate::gateway_observer::GatewayObserver;
@@ -77,7 +77,7 @@ pub struct GatewayLink {
     /// See [`ExchangeHandle`].
     pub exchange: ExchangeHandle,
     /// The network between users and the exchange, where it is slow or loses commands.
-    pub conditions: Option<Arc<Conditions>>,
+    pub conditions: Option<Arc<NetworkConditions>>,
     /// See [`GatewayObserver`].
     pub observer: GatewayObserver,
     /// See [`LatencyMonitor`].

@@ -17,7 +17,7 @@ use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::conditions::{Line, relay};
+use crate::conditions::{DelayLine, relay};
 use crate::config::HEARTBEAT_MS_MAX;
 use crate::connection_slots::{ConnectionSlot, EVICTED, ListenerKind};
 use crate::counters::raise;
@@ -105,7 +105,7 @@ pub(crate) async fn receive(
 /// as the client's socket.
 fn relayed(
     stream: TcpStream,
-    line: Arc<Line>,
+    line: Arc<DelayLine>,
     bytes: Vec<u8>,
     slot: Arc<ConnectionSlot>,
 ) -> io::Result<std::net::TcpStream> {

@@ -27,7 +27,7 @@ pub(crate) const BOUNDS_COUNT: [u64; 10] = [1, 2, 4, 8, 16, 32, 64, 256, 1_024, 
 pub(crate) fn buckets(histogram: &Histogram, bounds: &[u64]) -> Vec<(Option<u64>, u64)> {
     let bounds = bounds.iter().map(|bound| Some(*bound)).chain([None]);
     let mut buckets: Vec<(Option<u64>, u64)> = bounds.map(|bound| (bound, 0)).collect();
-    for (value, count) in histogram.recorded() {
+    for (value, count) in histogram.iter_recorded() {
         let holds = |(bound, _): &&mut (Option<u64>, u64)| bound.is_none_or(|max| value <= max);
         if let Some((_, bucket)) = buckets.iter_mut().find(holds) {
             *bucket += count;

@@ -7,7 +7,7 @@ use thalweg_exchange::codec::session::{
     ClientFrame, CloseReason, QueryAnswer, QueryFrame, QueryResult, Refused, SYMBOLS_MAX,
     ServerFrame, SessionQuery, Submit, SubmitFrameError, Symbols, decode_client_frame,
 };
-use thalweg_exchange::durable::{Failed, Storage};
+use thalweg_exchange::durable::{ExchangeError, Storage};
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role};
 use thalweg_exchange::{Command, UserId};
@@ -87,11 +87,11 @@ enum Stop {
     After(After),
     /// The session ends.
     End,
-    Failed(Failed),
+    Failed(ExchangeError),
 }
 
-impl From<Failed> for Stop {
-    fn from(failed: Failed) -> Self {
+impl From<ExchangeError> for Stop {
+    fn from(failed: ExchangeError) -> Self {
         Self::Failed(failed)
     }
 }
@@ -101,7 +101,7 @@ impl<S: Storage> Turn<'_, S> {
     ///
     /// # Errors
     /// The exchange has stopped.
-    pub(crate) fn run(&mut self) -> Result<After, Failed> {
+    pub(crate) fn run(&mut self) -> Result<After, ExchangeError> {
         if !self.session.input.may_have_frame() && self.session.is_readable {
             match self.session.read() {
                 Ok(count) => raise(&self.shared.counters.bytes_in, count as u64),
@@ -290,7 +290,7 @@ impl<S: Storage> Turn<'_, S> {
     }
 
     /// Has the commands executed that were taken.
-    fn submit_all(&mut self) -> Result<(), Failed> {
+    fn submit_all(&mut self) -> Result<(), ExchangeError> {
         let count = std::mem::take(&mut self.count);
         if count == 0 {
             return Ok(());

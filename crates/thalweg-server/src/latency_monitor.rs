@@ -1,6 +1,6 @@
 //! Where the time of commands went in the last second and the last minute, for people who watch.
 //!
-//! A reader takes the [passages](CommandTrace) that were noted once a second, so it is known which
+//! A reader takes the [traces](CommandTrace) that were noted once a second, so it is known which
 //! command was slow, and what it waited for.
 
 use std::collections::VecDeque;
@@ -21,19 +21,19 @@ const MINUTE: usize = 60;
 
 /// The times that commands waited for a stage, or were served there.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part {
+pub struct StageTimes {
     /// The stage.
     pub stage: &'static str,
     /// `wait` where commands waited for it, or else `service`.
     pub spent: &'static str,
     /// The times, ns.
     #[serde(flatten)]
-    pub times: Times,
+    pub times: LatencySummary,
 }
 
 /// Times of some events, ns; all 0 where there were none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Times {
+pub struct LatencySummary {
     /// The number of events.
     pub count: u64,
     /// Their mean.
@@ -46,7 +46,7 @@ pub struct Times {
     pub max: u64,
 }
 
-impl From<Summary> for Times {
+impl From<Summary> for LatencySummary {
     fn from(found: Summary) -> Self {
         Self {
             count: found.count,
@@ -60,7 +60,7 @@ impl From<Summary> for Times {
 
 /// Commands around a percentile: how many, and their mean times, ns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Tail {
+pub struct TailBreakdown {
     /// The number of commands.
     pub count: usize,
     /// From submission to publishing.
@@ -87,15 +87,15 @@ pub struct LatencyReading {
     /// Bytes that wait for sessions.
     pub out_bytes: usize,
     /// From submission to publishing, of the commands that were timed.
-    pub total: Times,
+    pub total: LatencySummary,
     /// The parts of that, in their order.
-    pub parts: Vec<Part>,
+    pub parts: Vec<StageTimes>,
     /// How long commits to the disk took.
-    pub commit: Times,
+    pub commit: LatencySummary,
     /// The mean number of commands that a commit made durable.
     pub commit_commands: f64,
     /// The commands at and above the p99 of the last minute.
-    pub tail: Option<Tail>,
+    pub tail: Option<TailBreakdown>,
     /// The slowest command of the last minute.
     pub slowest: Option<CommandTrace>,
 }
@@ -104,7 +104,7 @@ pub struct LatencyReading {
 #[derive(Debug)]
 struct Slow {
     count: usize,
-    passages: Vec<CommandTrace>,
+    traces: Vec<CommandTrace>,
 }
 
 /// Reads the figures of a server in this process. While it is read, the exchange's thread notes
@@ -128,7 +128,7 @@ impl LatencyMonitor {
 
     /// Ends the reading: nothing is noted any more, and what was read is forgotten.
     pub fn stop(&mut self) {
-        self.shared.execution.passages.stop();
+        self.shared.execution.traces.stop();
         self.before = None;
         self.minute.clear();
     }
@@ -137,10 +137,10 @@ impl LatencyMonitor {
     /// stopped. Holds up the exchange for some 100 µs.
     pub async fn read(&mut self) -> Option<LatencyReading> {
         let snapshot = self.shared.requests.stats().await?;
-        let passages = self.shared.execution.passages.take();
+        let traces = self.shared.execution.traces.take();
         let now = (Instant::now(), snapshot.stats?);
-        let (total, parts) = times(&passages);
-        self.keep(passages);
+        let (total, parts) = times(&traces);
+        self.keep(traces);
         let before = self.before.replace(now)?;
         let now = self.before.as_ref()?;
         let journal = [&before.1.journal, &now.1.journal];
@@ -167,11 +167,11 @@ impl LatencyMonitor {
     }
 
     /// Keeps the slowest for the figures of a minute.
-    fn keep(&mut self, mut passages: Vec<CommandTrace>) {
-        let count = passages.len();
-        passages.sort_by_key(|passage| std::cmp::Reverse(passage.total));
-        passages.truncate(SLOW_MAX);
-        self.minute.push_back(Slow { count, passages });
+    fn keep(&mut self, mut traces: Vec<CommandTrace>) {
+        let count = traces.len();
+        traces.sort_by_key(|trace| std::cmp::Reverse(trace.total));
+        traces.truncate(SLOW_MAX);
+        self.minute.push_back(Slow { count, traces });
         if self.minute.len() > MINUTE {
             self.minute.pop_front();
         }
@@ -179,41 +179,42 @@ impl LatencyMonitor {
 }
 
 /// Returns the times of the whole way and of its parts.
-fn times(passages: &[CommandTrace]) -> (Times, Vec<Part>) {
+fn times(traces: &[CommandTrace]) -> (LatencySummary, Vec<StageTimes>) {
     let of = |time: &dyn Fn(&CommandTrace) -> u64| {
         let mut times = Histogram::new();
-        passages
-            .iter()
-            .for_each(|passage| times.record(time(passage)));
-        Times::from(times.summary())
+        traces.iter().for_each(|trace| times.record(time(trace)));
+        LatencySummary::from(times.summary())
     };
-    let parts = PARTS.iter().enumerate().map(|(at, (stage, spent))| Part {
-        stage,
-        spent,
-        times: of(&|passage| passage.parts[at]),
-    });
-    (of(&|passage| passage.total), parts.collect())
+    let parts = PARTS
+        .iter()
+        .enumerate()
+        .map(|(at, (stage, spent))| StageTimes {
+            stage,
+            spent,
+            times: of(&|trace| trace.parts[at]),
+        });
+    (of(&|trace| trace.total), parts.collect())
 }
 
 fn slowest(minute: &VecDeque<Slow>) -> Option<&CommandTrace> {
-    let slow = minute.iter().flat_map(|second| second.passages.first());
-    slow.max_by_key(|passage| passage.total)
+    let slow = minute.iter().flat_map(|second| second.traces.first());
+    slow.max_by_key(|trace| trace.total)
 }
 
 /// Returns the slowest one in 100 of a minute's commands, at least one.
-fn tail(minute: &VecDeque<Slow>) -> Option<Tail> {
+fn tail(minute: &VecDeque<Slow>) -> Option<TailBreakdown> {
     let count: usize = minute.iter().map(|second| second.count).sum();
-    let mut slow: Vec<&CommandTrace> = minute.iter().flat_map(|second| &second.passages).collect();
-    slow.sort_by_key(|passage| std::cmp::Reverse(passage.total));
+    let mut slow: Vec<&CommandTrace> = minute.iter().flat_map(|second| &second.traces).collect();
+    slow.sort_by_key(|trace| std::cmp::Reverse(trace.total));
     slow.truncate(count.div_ceil(100));
     let mean = |time: &dyn Fn(&CommandTrace) -> u64| {
-        let sum: u64 = slow.iter().map(|passage| time(passage)).sum();
+        let sum: u64 = slow.iter().map(|trace| time(trace)).sum();
         sum as f64 / slow.len() as f64
     };
-    (!slow.is_empty()).then(|| Tail {
+    (!slow.is_empty()).then(|| TailBreakdown {
         count: slow.len(),
-        total: mean(&|passage| passage.total),
-        parts: std::array::from_fn(|at| mean(&|passage| passage.parts[at])),
+        total: mean(&|trace| trace.total),
+        parts: std::array::from_fn(|at| mean(&|trace| trace.parts[at])),
     })
 }
 
@@ -221,7 +222,7 @@ fn tail(minute: &VecDeque<Slow>) -> Option<Tail> {
 mod tests {
     use super::*;
 
-    fn passage(command: u64, total: u64) -> CommandTrace {
+    fn trace(command: u64, total: u64) -> CommandTrace {
         let parts = [0, 0, 1, 0, total - 1, 0];
         let kind = "place";
         CommandTrace {
@@ -235,16 +236,16 @@ mod tests {
     #[test]
     fn the_tail_is_the_slowest_hundredth_and_says_where_its_time_went() {
         let second = |first: u64| {
-            let passages = (first..first + 10).map(|at| passage(at, at * 10 + 10));
-            let passages: Vec<_> = passages.rev().collect();
+            let traces = (first..first + 10).map(|at| trace(at, at * 10 + 10));
+            let traces: Vec<_> = traces.rev().collect();
             let count = 100;
-            Slow { count, passages }
+            Slow { count, traces }
         };
         let minute = VecDeque::from([second(0), second(10)]);
         let found = tail(&minute).expect("there are some");
         assert_eq!((found.count, found.total), (2, 195.0));
         assert_eq!(found.parts, [0.0, 0.0, 1.0, 0.0, 194.0, 0.0]);
-        assert_eq!(slowest(&minute), Some(&passage(19, 200)));
+        assert_eq!(slowest(&minute), Some(&trace(19, 200)));
         assert_eq!(tail(&VecDeque::new()), None);
     }
 }

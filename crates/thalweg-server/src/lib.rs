@@ -70,7 +70,9 @@ pub use self::drop_copy::{DropCopy, DropCopyEvent, OpenOrdersOf};
 pub use self::error::ServeError;
 pub use self::gateway_link::{ExchangeHandle, GatewayLink};
 pub use self::gateway_observer::{GatewayObserver, GatewayRow, Histogram, RowLabels, RowValues};
-pub use self::latency_monitor::{LatencyMonitor, LatencyReading, Part, Tail, Times};
+pub use self::latency_monitor::{
+    LatencyMonitor, LatencyReading, LatencySummary, StageTimes, TailBreakdown,
+};
 pub use self::listeners::{Addresses, BACKLOG, bind};
 pub use self::order_notes::OrderNotes;
 pub use self::replication::Replication;

@@ -17,5 +17,5 @@ thalweg::states! {
         Failed "failed" => [],
     }
     /// No more connections are taken.
-    pub(crate) group OVER = [Draining, Failed];
+    pub(crate) set OVER = [Draining, Failed];
 }

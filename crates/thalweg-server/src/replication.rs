@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use thalweg_exchange::UserLimits;
 use thalweg_exchange::durable::replication::{
-    CommandLog, FollowOptions, FollowOutcome, Following, HUNG, HaltReason, LogStatus, ReplicaStats,
+    CommandLog, FollowOptions, FollowOutcome, FollowerDriver, HUNG, HaltReason, LogStatus,
+    ReplicaStats,
 };
 use thalweg_exchange::durable::{Exchange, Storage};
 use thalweg_exchange::market::Epoch;
@@ -65,7 +66,7 @@ pub(crate) struct PrimaryStart {
 /// A replica that follows the log until it is the primary.
 #[derive(Debug)]
 pub(crate) struct Replica<S: Storage> {
-    pub(crate) following: Following<S>,
+    pub(crate) following: FollowerDriver<S>,
     options: FollowOptions,
     /// Whether there must be a log.
     expects_log: bool,
@@ -90,7 +91,7 @@ impl<S: Storage> Replica<S> {
         let commands = exchange.number();
         tracing::info!(holder = %options.holder, commands, "the replica follows the log");
         Ok(Self {
-            following: Following::start(exchange, log, options.clone())?,
+            following: FollowerDriver::start(exchange, log, options.clone())?,
             expects_log: commands > 0 && !options.bootstrap,
             options,
             logged: None,
@@ -174,7 +175,7 @@ impl<S: Storage> Replica<S> {
         tracing::info!(%holder, commands, "the replica is the primary now");
         let led = PrimaryStart {
             time: exchange.state().risk.clock(),
-            limits: exchange.state().risk.limits_of_all(),
+            limits: exchange.state().risk.default_limits(),
             ahead_max: self.clock.ahead_max(now),
         };
         if let Some(waiting) = self.led.take() {
@@ -385,7 +386,7 @@ pub(crate) mod tests {
         fn write(&self, write: impl FnOnce(&mut Tail)) -> WriteOutcome {
             match self.tail() {
                 Ok(mut tail) => {
-                    tail.pulse += 1;
+                    tail.revision += 1;
                     write(&mut tail);
                     WriteOutcome::Acked
                 }
@@ -404,7 +405,7 @@ pub(crate) mod tests {
             self.write(|tail| tail.batches.push(StoredBatch { index, bytes }))
         }
 
-        fn beat(&mut self, _: &Claim) -> WriteOutcome {
+        fn heartbeat(&mut self, _: &Claim) -> WriteOutcome {
             self.write(|_| ())
         }
 
@@ -412,7 +413,7 @@ pub(crate) mod tests {
             let mut tail = {
                 let mut tail = self.tail()?;
                 // ORDERING: Relaxed; a flag of a test.
-                tail.pulse += u64::from(self.is_alive.load(Ordering::Relaxed));
+                tail.revision += u64::from(self.is_alive.load(Ordering::Relaxed));
                 tail.clone()
             };
             tail.newest = tail.batches.last().map(|stored| stored.index);
@@ -431,7 +432,7 @@ pub(crate) mod tests {
             Ok(Vec::new())
         }
 
-        fn forget(&mut self, _: &Claim, before: u64) -> WriteOutcome {
+        fn delete_before(&mut self, _: &Claim, before: u64) -> WriteOutcome {
             self.write(|tail| tail.batches.retain(|stored| stored.index >= before))
         }
 

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 use crate::accept::listen;
 use crate::audit::Audit;
 use crate::catch_up::{CatchUp, PeerListener};
-use crate::conditions::Conditions;
+use crate::conditions::NetworkConditions;
 use crate::config::{Config, durable_options};
 use crate::driver::{Driver, HostedExchange};
 use crate::drop_copy::{self, CopyWriter, DropCopy};
@@ -357,7 +357,7 @@ fn start_listeners(
 type GatewayParts = (Option<String>, (Option<CopyWriter>, Option<DropCopy>));
 
 /// Warns of delays that are longer than clients may be silent.
-fn warn_of_silence(config: &Config, conditions: &Conditions) {
+fn warn_of_silence(config: &Config, conditions: &NetworkConditions) {
     let heartbeat_ms = config.sessions.heartbeat_min_ms.max(CLIENT_HEARTBEAT_MS);
     let silence_ms = u128::from(heartbeat_ms) * 3;
     let in_ms = conditions.inbound_max().as_millis();
@@ -458,7 +458,7 @@ fn open<S: Storage>(
             mailbox: Arc::clone(&mailbox),
             outgoing: Outgoing::default(),
             feed: Arc::clone(&shared.feed),
-            tape: None,
+            feed_writer: None,
             follows: false,
             flow: watched,
             copy: copy.clone(),

@@ -9,7 +9,7 @@ use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 use thalweg_exchange::session::SessionKey;
 
-use crate::conditions::{Conditions, Line, Lines, RELAYED_FILES};
+use crate::conditions::{DelayLine, DelayLines, NetworkConditions, RELAYED_FILES};
 use crate::config::Config;
 use crate::connect_limits::ConnectLimits;
 use crate::connection_slots::ConnectionSlots;
@@ -54,9 +54,9 @@ pub(crate) struct Shared {
     gateway: Option<(String, KeyHash)>,
     pub(crate) requests: Requests,
     /// `None` where the network is as it is.
-    pub(crate) conditions: Option<Arc<Conditions>>,
+    pub(crate) conditions: Option<Arc<NetworkConditions>>,
     /// The lines of sessions with latency.
-    pub(crate) lines: Lines,
+    pub(crate) lines: DelayLines,
     /// A time that an administrator has set, for the clock to go on from; else `i64::MIN`.
     pub(crate) time_set: Arc<AtomicI64>,
     pub(crate) connection_slots: Arc<ConnectionSlots>,
@@ -72,7 +72,7 @@ impl Shared {
         keys: Option<Keys>,
         gateway: Option<String>,
         feed: Arc<Feed>,
-        conditions: Option<Arc<Conditions>>,
+        conditions: Option<Arc<NetworkConditions>>,
     ) -> Self {
         let gateway = gateway.map(|key| (keys::hash(key.as_bytes()), key));
         let gateway = gateway.map(|(hash, key)| (key, hash));
@@ -101,7 +101,7 @@ impl Shared {
             gateway,
             requests: Requests::default(),
             conditions,
-            lines: Lines::default(),
+            lines: DelayLines::default(),
             time_set: Arc::new(AtomicI64::new(i64::MIN)),
             connection_slots: Arc::new(slots),
             connect_limits,
@@ -126,14 +126,14 @@ impl Shared {
     }
 
     /// Returns the network's conditions for a session, where there are some.
-    pub(crate) fn conditions_of(&self, key: SessionKey) -> Option<&Conditions> {
+    pub(crate) fn conditions_of(&self, key: SessionKey) -> Option<&NetworkConditions> {
         let conditions = self.conditions.as_deref()?;
         let per_holder = self.config.sessions.per_holder;
-        Conditions::concerns(key, per_holder).then_some(conditions)
+        NetworkConditions::concerns(key, per_holder).then_some(conditions)
     }
 
     /// Returns a line for a session that has latency.
-    pub(crate) fn line(&self, key: SessionKey) -> Option<Arc<Line>> {
+    pub(crate) fn line(&self, key: SessionKey) -> Option<Arc<DelayLine>> {
         let conditions = self.conditions_of(key)?;
         let delays = conditions.delays(None, key.holder)?;
         let line = self.lines.line(delays, conditions.seed);

@@ -53,7 +53,8 @@ struct Reply {
 }
 
 /// The backend, as a task sees it: a question goes out, and the answer comes by a slot. Here it is
-/// a task that sleeps; it could be a thread behind a ring, whose receiver `Handle::feed` reads.
+/// a task that sleeps; it could be a thread behind a ring, whose receiver `Handle::spawn_for_each`
+/// reads.
 struct Backend {
     handle: Handle,
     plan: Plan,

@@ -64,13 +64,13 @@ where
             if this.core.poll() {
                 continue;
             }
-            if scheduler.live() == 0 {
+            if scheduler.task_count() == 0 {
                 return Poll::Ready(());
             }
             this.entry = Some(scheduler.watch(context.waker()));
             let is_time = this.poll_timer(context);
             // The clone of a waker, and the runtime's timer, may have woken or ended tasks.
-            let is_idle = scheduler.ready() == 0 && scheduler.live() > 0;
+            let is_idle = scheduler.ready() == 0 && scheduler.task_count() > 0;
             if !is_time && is_idle && !scheduler.hub().has_pushed() {
                 return Poll::Pending;
             }

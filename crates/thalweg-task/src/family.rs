@@ -8,7 +8,7 @@ use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 use std::task::Waker;
 
-use crate::node::{Foreign, Lent, OneAtATime, Waiter};
+use crate::node::{BorrowedWaiter, ForeignWaker, OneAtATime, Waiter};
 use crate::sync::{Mutex, lock};
 use sealed::{Guarded, Key, Wakes};
 
@@ -46,12 +46,12 @@ impl sealed::Sealed for Local {
 }
 
 impl sealed::Sealed for Shared {
-    type Waiter = Foreign;
+    type Waiter = ForeignWaker;
     type Mark = bool;
 }
 
 impl Wakes for Waiter {
-    type Lent = Lent;
+    type BorrowedWaiter = BorrowedWaiter;
 
     #[inline(always)]
     fn of(waker: &Waker) -> Self {
@@ -69,7 +69,7 @@ impl Wakes for Waiter {
     }
 
     #[inline(always)]
-    fn lend(_: Key, kept: &mut Option<Self>) -> Option<Lent> {
+    fn lend(_: Key, kept: &mut Option<Self>) -> Option<BorrowedWaiter> {
         Waiter::lend(kept)
     }
 }
@@ -124,6 +124,6 @@ impl<S> Guarded<S> for Mutex<S> {
 const _: () = {
     use crate::slot::waiting::Waiting;
     type Next<W, L> = fn(&mut W, Key) -> Option<L>;
-    const _: fn(Key, &mut Option<Waiter>) -> Option<Lent> = <Waiter as Wakes>::lend;
-    const _: Next<crate::slot::One<Local>, Lent> = Waiting::<Waiter>::next;
+    const _: fn(Key, &mut Option<Waiter>) -> Option<BorrowedWaiter> = <Waiter as Wakes>::lend;
+    const _: Next<crate::slot::One<Local>, BorrowedWaiter> = Waiting::<Waiter>::next;
 };

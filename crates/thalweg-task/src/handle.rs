@@ -11,13 +11,13 @@ use thalweg::channel::{Receiver, Shape};
 use crate::node::{NodeRef, Scheduler, Status, Task, TaskId};
 use crate::timer::Sleep;
 
-/// Messages that a feed takes from its ring at a time.
-const FEED_BATCH: usize = 64;
+/// Messages that a task of `spawn_for_each` takes from its ring at a time.
+const BATCH: usize = 64;
 
 /// A handle to a [`LocalExecutor`](crate::LocalExecutor), for its tasks and other code on its
-/// thread. It is `Clone` and `!Send`: other threads reach tasks by a ring ([`feed`](Self::feed)),
-/// by a slot of the family [`Shared`](crate::Shared), and by wakers. It does not keep the core
-/// alive.
+/// thread. It is `Clone` and `!Send`: other threads reach tasks by a ring
+/// ([`spawn_for_each`](Self::spawn_for_each)), by a slot of the family [`Shared`](crate::Shared),
+/// and by wakers. It does not keep the core alive.
 #[derive(Clone)]
 pub struct Handle {
     scheduler: Rc<Scheduler>,
@@ -53,8 +53,8 @@ impl Handle {
     }
 
     /// Returns the number of tasks that have not ended.
-    pub fn live(&self) -> usize {
-        self.scheduler.live()
+    pub fn task_count(&self) -> usize {
+        self.scheduler.task_count()
     }
 
     /// Returns the present time, by the core's clock.
@@ -135,17 +135,17 @@ impl Handle {
     ///     to.push(slot_tx);
     ///     tasks.push(core.spawn(async move { slot_rx.recv().await }));
     /// }
-    /// let fed = core.handle().feed(rx, move |(task, value)| {
+    /// let sum = core.handle().spawn_for_each(rx, move |(task, value)| {
     ///     to[task].send(value).expect("one message a task");
     /// });
     /// let producer = std::thread::spawn(move || (0..3).for_each(|n| tx.send((n, 7)).unwrap()));
-    /// assert_eq!(core.block_on(fed), Ok(3));
+    /// assert_eq!(core.block_on(sum), Ok(3));
     /// for task in tasks {
     ///     assert_eq!(core.block_on(task), Ok(Ok(7)));
     /// }
     /// producer.join().unwrap();
     /// ```
-    pub fn feed<T, S>(
+    pub fn spawn_for_each<T, S>(
         &self,
         mut receiver: Receiver<T, S>,
         mut each: impl FnMut(T) + 'static,
@@ -156,8 +156,8 @@ impl Handle {
     {
         self.spawn(async move {
             let own = poll_fn(|context| Poll::Ready(NodeRef::of(context.waker()))).await;
-            let own = own.expect("a feed is a task of a core");
-            let (mut fed, mut left) = (0, FEED_BATCH);
+            let own = own.expect("it is a task of an executor");
+            let (mut received, mut left) = (0, BATCH);
             while let Ok(first) = receiver.recv_async().await {
                 each(first);
                 let mut count = 1;
@@ -170,22 +170,22 @@ impl Handle {
                     count += 1;
                 }
                 drop(batch);
-                fed += count as u64;
+                received += count as u64;
                 left -= count;
                 if own.is_to_end() {
                     pending::<()>().await;
                 }
                 if left == 0 {
                     yield_now().await;
-                    left = FEED_BATCH;
+                    left = BATCH;
                 }
             }
-            fed
+            received
         })
     }
 }
 
-shown!([] Handle, "Handle", this, "live": this.live());
+shown!([] Handle, "Handle", this, "task_count": this.task_count());
 
 /// The error of a future that was not ready before its timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

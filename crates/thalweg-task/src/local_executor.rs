@@ -161,15 +161,16 @@ impl LocalExecutor {
 
     /// Runs tasks until none is left. While none is ready, it waits as its [`Mode`] says.
     ///
-    /// It does not return while a task waits for an event that never happens; [`Handle::live`]
-    /// counts the remaining tasks, and a [`deadline`](Task::deadline) ends one.
+    /// It does not return while a task waits for an event that never happens;
+    /// [`Handle::task_count`] counts the remaining tasks, and a [`deadline`](Task::deadline) ends
+    /// one.
     ///
     /// # Panics
     /// In a task of this executor, also in one that `send_now` resumed: that task would wait for
     /// itself.
     pub fn run(&self) {
         self.assert_outside("run");
-        while self.scheduler.live() > 0 {
+        while self.scheduler.task_count() > 0 {
             if !self.poll() {
                 self.idle();
             }
@@ -258,7 +259,7 @@ impl Drop for LocalExecutor {
 
 shown!(
     [] LocalExecutor, "LocalExecutor", this,
-    "tasks": this.scheduler.live(), "ready": this.scheduler.ready()
+    "tasks": this.scheduler.task_count(), "ready": this.scheduler.ready()
 );
 
 /// The waker of a future that blocks its thread.

@@ -4,10 +4,10 @@ thalweg_testkit::count_allocations!();
 
 mod by_hand;
 mod drive;
-mod feed;
 mod fiber;
 mod fiber_allocation;
 mod fiber_many;
+mod for_each;
 mod ids;
 mod joins;
 mod misuse;

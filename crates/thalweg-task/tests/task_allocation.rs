@@ -105,7 +105,7 @@ fn timers_that_fire_allocate_nothing_after_the_warm_up() {
             now.set(now.get() + Duration::from_millis(1));
             while core.poll() {}
         }
-        assert_eq!(core.handle().live(), 0);
+        assert_eq!(core.handle().task_count(), 0);
     };
     (0..3).for_each(|_| round());
     assert_eq!(calls(|| (0..20).for_each(|_| round())), 0);

@@ -166,7 +166,7 @@ fn a_core_that_goes_ends_its_tasks() {
     }
     let late = handle.spawn(async { 1 });
     assert_eq!(futures::executor::block_on(late), Err(TaskError::Cancelled));
-    assert_eq!(handle.live(), 0);
+    assert_eq!(handle.task_count(), 0);
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn a_sleeping_core_wakes_by_its_timer() {
 }
 
 #[test]
-fn a_feed_gives_every_message_to_its_task() {
+fn each_message_reaches_its_task() {
     let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<(usize, u64)>(128);
     let sums: Vec<Rc<Cell<u64>>> = (0..16).map(|_| Rc::default()).collect();
@@ -356,7 +356,7 @@ fn a_feed_gives_every_message_to_its_task() {
         .detach();
         slots.push(slot_tx);
     }
-    let fed = core.handle().feed(rx, move |(task, value)| {
+    let fed = core.handle().spawn_for_each(rx, move |(task, value)| {
         slots[task]
             .send_now(value)
             .expect("it runs, and takes the value");
@@ -364,7 +364,8 @@ fn a_feed_gives_every_message_to_its_task() {
     settle(&core);
     let producer = std::thread::spawn(move || {
         for n in 0..16_000_u64 {
-            tx.send(((n % 16) as usize, n)).expect("the feed is there");
+            tx.send(((n % 16) as usize, n))
+                .expect("its receiver is there");
         }
     });
     assert_eq!(core.block_on(fed), Ok(16_000));

@@ -161,10 +161,10 @@ impl Source for Latencies {
 ///
 /// let mut times = Histogram::new();
 /// times.record(1_200);
-/// thalweg::export::latencies(&[("end to end".to_owned(), times)]);
+/// thalweg::export::export_latencies(&[("end to end".to_owned(), times)]);
 /// ```
 #[cfg(feature = "stats")]
-pub fn latencies(named: &[(String, Histogram)]) {
+pub fn export_latencies(named: &[(String, Histogram)]) {
     if let Some(directory) = directory(None) {
         // The end writes it.
         drop(Export::new(directory, Latencies(named.to_vec())));

@@ -22,7 +22,7 @@
 //! The words of these pages are in the
 //! [glossary](https://github.com/thalweg-rs/thalweg/blob/main/docs/GLOSSARY.md). The counters of
 //! channels ([`Counters`](channel::Counters)) and of buses ([`OutcomeCounts`](bus::OutcomeCounts),
-//! [`Service`](bus::Service), [`Reading`](bus::Reading)) use these:
+//! [`ConsumerCounts`](bus::ConsumerCounts), [`InboxReading`](bus::InboxReading)) use these:
 //!
 //! | term | elements of a channel | messages for an inbox of a bus |
 //! |---|---|---|

@@ -136,10 +136,10 @@ fn record(
 }
 
 /// Records the counters of each open inbox of a bus, under a name for the bus. It takes the locks
-/// that [`Bus::readings`] takes.
+/// that [`Bus::inbox_readings`] takes.
 pub fn bus<M: Message>(name: impl Into<SharedString>, bus: &Bus<M>) {
     let name = name.into();
-    for (id, reading) in bus.readings() {
+    for (id, reading) in bus.inbox_readings() {
         let labels = vec![
             Label::new("queue", name.clone()),
             Label::new("inbox", id.index().to_string()),

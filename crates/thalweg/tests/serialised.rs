@@ -50,13 +50,16 @@ fn figures_of_channels_and_buses_are_objects() {
     let rx = bus.subscribe(Topics::ALL).expect("it is open");
     let mut publisher = bus.publisher("test").expect("it is open");
     assert!(publisher.publish(Job).is_ok());
-    let readings = serde_json::to_value(bus.readings()).expect("it is a value");
+    let readings = serde_json::to_value(bus.inbox_readings()).expect("it is a value");
     assert_eq!(
         (&readings[0][0], &readings[0][1]["issued"]),
         (&0.into(), &1.into())
     );
     let totals = serde_json::to_value(bus.totals()).expect("it is a value");
-    assert_eq!(totals["flow"]["issued"].as_array().map(Vec::len), Some(4));
-    let losses = serde_json::to_value(rx.losses()).expect("it is a value");
+    assert_eq!(
+        totals["outcomes"]["issued"].as_array().map(Vec::len),
+        Some(4)
+    );
+    let losses = serde_json::to_value(rx.publisher_counts()).expect("it is a value");
     assert_eq!(losses[0]["name"], "test");
 }

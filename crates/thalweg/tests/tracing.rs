@@ -70,7 +70,7 @@ fn changes() {
             .expect("it is declared");
         cell.change(Lifecycle::Starting, Lifecycle::Running, "again")
             .expect_err("it runs");
-        cell.touch();
+        cell.bump_version();
     });
     let line = "thalweg::state message=the state changed of=\"feed\" from=\"starting\" \
                 to=\"running\" why=\"connected\"";

@@ -13,7 +13,7 @@ use crate::experiment::serve::session::{Line, PATIENCE, Socket};
 use crate::runner::text;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Dialect {
+pub(crate) enum Transport {
     Rest,
     WebSocket,
 }
@@ -21,7 +21,7 @@ pub(crate) enum Dialect {
 /// A connection with a key of its own.
 pub(crate) struct Client {
     socket: Socket,
-    dialect: Dialect,
+    transport: Transport,
     api_key: String,
     secret: hmac::Key,
     next: Box<dyn FnMut() -> Place>,
@@ -32,17 +32,17 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) fn connect(
         to: SocketAddr,
-        dialect: Dialect,
+        transport: Transport,
         key: NewKey,
         next: impl FnMut() -> Place + 'static,
     ) -> Result<Self, String> {
-        let stream = match dialect {
-            Dialect::Rest => open(to)?,
-            Dialect::WebSocket => upgrade(to)?,
+        let stream = match transport {
+            Transport::Rest => open(to)?,
+            Transport::WebSocket => upgrade(to)?,
         };
         Ok(Self {
             socket: Socket::new(stream)?,
-            dialect,
+            transport,
             api_key: key.api_key,
             secret: hmac::Key::new(hmac::HMAC_SHA256, key.secret.as_bytes()),
             next: Box::new(next),
@@ -79,8 +79,8 @@ impl Line for Client {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.map_or(0, |now| now.as_millis());
         let key = &self.api_key;
-        match self.dialect {
-            Dialect::Rest => {
+        match self.transport {
+            Transport::Rest => {
                 let form = format!(
                     "symbol=BTCUSDT&side={side}&type=LIMIT&timeInForce=IOC&quantity=0.0005\
                      &price={whole}.{part:02}&newClientOrderId=c{id}&recvWindow=5000\
@@ -95,7 +95,7 @@ impl Line for Client {
                 );
                 self.socket.out.extend_from_slice(request.as_bytes());
             }
-            Dialect::WebSocket => {
+            Transport::WebSocket => {
                 let payload = format!(
                     "apiKey={key}&newClientOrderId=c{id}&price={whole}.{part:02}&quantity=0.0005\
                      &side={side}&symbol=BTCUSDT&timeInForce=IOC&timestamp={now}&type=LIMIT"
@@ -119,17 +119,17 @@ impl Line for Client {
     }
 
     fn receive(&mut self, mut heard: impl FnMut(u64)) -> Result<usize, String> {
-        let (dialect, under_way) = (self.dialect, &mut self.due);
+        let (transport, under_way) = (self.transport, &mut self.due);
         let mut answers = 0;
         self.socket.receive(|bytes| {
             let mut done = 0;
             loop {
-                let (answer, length) = match dialect {
-                    Dialect::Rest => match response(&bytes[done..])? {
+                let (answer, length) = match transport {
+                    Transport::Rest => match response(&bytes[done..])? {
                         Some(length) => (None, length),
                         None => return Ok(done),
                     },
-                    Dialect::WebSocket => match frame(&bytes[done..]) {
+                    Transport::WebSocket => match frame(&bytes[done..]) {
                         Some((frame, length)) => (Some(placed(frame)?), length),
                         None => return Ok(done),
                     },

@@ -4,7 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg_etcd::EtcdLog;
-use thalweg_exchange::durable::replication::{BATCH_BYTES, Claim, CommandLog, Start, WriteOutcome};
+use thalweg_exchange::durable::replication::{
+    BATCH_BYTES, Claim, CommandLog, LogStart, WriteOutcome,
+};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
@@ -29,7 +31,7 @@ pub(super) fn run(plan: &Plan) -> Ran {
         nonce: 1,
         log: 1,
         identity: 1,
-        start: Start::default(),
+        start: LogStart::default(),
         holder: "bare".to_owned(),
     };
     wait("the claim", || match log.claim(None, &claim) {

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     /// Exit code: 0 fine; 1 if a checksum does not match, or with --strict a line is improperly
     /// formatted; 2 misuse, or a file that cannot be read.
     Hash(Hash),
-    /// Look at a journal: what it holds, whether it is whole; cut its end off
+    /// Look at a journal: what it holds, whether it is whole; truncate it
     #[cfg(unix)]
     #[command(subcommand)]
     Journal(crate::journal::Journal),

@@ -63,7 +63,7 @@ fn percent(share: f64) -> String {
 /// Returns the known reason for the largest part.
 fn why(most: &Part, input: &Input, latency: &Latency) -> String {
     if most.what == "waiting to be sent" {
-        return unsent(input, latency);
+        return publish_delay(input, latency);
     }
     if let Some(stage) = most.what.strip_prefix("waiting for ") {
         let stage = latency.stages.iter().find(|s| s.name == stage);
@@ -75,7 +75,7 @@ fn why(most: &Part, input: &Input, latency: &Latency) -> String {
     String::new()
 }
 
-fn unsent(input: &Input, latency: &Latency) -> String {
+fn publish_delay(input: &Input, latency: &Latency) -> String {
     let reached = rate(latency.throughput_per_s);
     match (input.rate_per_s, latency.rate_reached) {
         (Some(asked), Some(false)) => {
@@ -111,18 +111,18 @@ fn unsent(input: &Input, latency: &Latency) -> String {
 
 /// Returns one line about what the automatic placement did; `None` for other placements.
 pub(crate) fn placement(latency: &Latency) -> Option<String> {
-    let switches = latency.switches.as_ref()?;
-    let count = latency.switch_count.unwrap_or(0);
-    if switches.is_empty() {
+    let changes = latency.placement_changes.as_ref()?;
+    let count = latency.placement_change_count.unwrap_or(0);
+    if changes.is_empty() {
         return Some("auto kept all stages on the sender's thread".to_owned());
     }
-    let shown = switches.iter().take(3).map(|switch| {
+    let shown = changes.iter().take(3).map(|change| {
         let at = format!(
             "after {} (command {})",
-            Nanoseconds(switch.at_ns as f64),
-            crate::message::grouped(switch.commands)
+            Nanoseconds(change.at_ns as f64),
+            crate::message::grouped(change.commands)
         );
-        match switch.worker.as_slice() {
+        match change.worker.as_slice() {
             [] => format!("{at} it took all stages back"),
             worker => format!("{at} it moved {} to a second thread", worker.join(", ")),
         }
@@ -286,7 +286,7 @@ mod tests {
     fn what_auto_chose_is_reported() {
         let mut latency = facts().latency;
         assert_eq!(placement(&latency), None, "it was not automatic");
-        latency.switches = Some(Vec::new());
+        latency.placement_changes = Some(Vec::new());
         let kept = placement(&latency).expect("it was automatic");
         assert_eq!(kept, "auto kept all stages on the sender's thread");
         let switch = |at_ns, commands, worker: &[&str]| HandOver {
@@ -294,11 +294,11 @@ mod tests {
             commands,
             worker: worker.iter().map(|&stage| stage.to_owned()).collect(),
         };
-        latency.switches = Some(vec![
+        latency.placement_changes = Some(vec![
             switch(52_000_000, 110_203, &["execute", "publish"]),
             switch(80_000_000, 150_000, &[]),
         ]);
-        latency.switch_count = Some(5);
+        latency.placement_change_count = Some(5);
         assert_eq!(
             placement(&latency).as_deref(),
             Some(

@@ -251,10 +251,10 @@ pub(crate) struct Latency {
     /// The times at which the automatic placement moved stages between threads; absent for other
     /// placements.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) switches: Option<Vec<HandOver>>,
-    /// The number of such moves; `switches` holds the first 64.
+    pub(crate) placement_changes: Option<Vec<HandOver>>,
+    /// The number of such moves; `placement_changes` holds the first 64.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) switch_count: Option<u64>,
+    pub(crate) placement_change_count: Option<u64>,
     /// The slowest of all commands, the slowest first.
     pub(crate) slowest: Vec<Slow>,
 }

@@ -347,7 +347,7 @@ fn class(what: &str, latency: &Latency) -> String {
     match (what.strip_prefix("waiting for "), what.strip_prefix("in ")) {
         (Some(stage), _) => format!("fill s{} waited", place(stage)),
         (_, Some(stage)) => format!("fill s{} served", place(stage)),
-        _ => "fill unsent".to_owned(),
+        _ => "fill publish-delay".to_owned(),
     }
 }
 
@@ -635,7 +635,7 @@ mod tests {
     fn a_bar_is_cut_into_its_parts() {
         let page = bars(&facts().latency);
         assert!(page.contains("<b>p99</b><span>3.00 µs</span>"), "{page}");
-        let part = "<i class=\"fill unsent\" style=\"width:96.00%\" \
+        let part = "<i class=\"fill publish-delay\" style=\"width:96.00%\" \
                     title=\"waiting to be sent: 1.44 µs, 96.0 %\">96 %</i>";
         assert!(page.contains(part), "{page}");
         assert!(

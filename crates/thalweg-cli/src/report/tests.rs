@@ -26,13 +26,13 @@ pub(crate) fn times(p50_ns: u64) -> Distribution {
     }
 }
 
-fn breakdown(of: &str, unsent: f64) -> Breakdown {
+fn breakdown(of: &str, publish_delay: f64) -> Breakdown {
     Breakdown {
         of: of.into(),
         commands: 10,
-        end_to_end_ns: unsent + 60.0,
+        end_to_end_ns: publish_delay + 60.0,
         parts: [
-            ("waiting to be sent", unsent),
+            ("waiting to be sent", publish_delay),
             ("waiting for execute", 10.0),
             ("in match", 50.0),
         ]
@@ -95,8 +95,8 @@ fn latency() -> Latency {
         rate_reached: Some(false),
         warm_up: Some(times(900)),
         breakdowns: vec![breakdown("p50", 0.0), breakdown("p99", 1_440.0)],
-        switches: None,
-        switch_count: None,
+        placement_changes: None,
+        placement_change_count: None,
         sampled_every: 32,
         end_to_end: times(600),
         stages: vec![execute, matching],

@@ -343,9 +343,9 @@ mod tests {
             (Clock::with_os(), CommandTrace::new(), Histogram::new());
         for sequence in 0..10_000 {
             // One command in twenty is late, and one in fifty takes long to match.
-            let unsent = [0, 20_000][usize::from(sequence % 20 == 3)];
+            let publish_delay = [0, 20_000][usize::from(sequence % 20 == 3)];
             let matching = [50, 70_000][usize::from(sequence % 50 == 7)];
-            let moments = moments(1_000 * sequence, [unsent, 5, 20, matching, 30, 0, 2]);
+            let moments = moments(1_000 * sequence, [publish_delay, 5, 20, matching, 30, 0, 2]);
             passage.note(&moments);
             times.record(moments.took());
         }

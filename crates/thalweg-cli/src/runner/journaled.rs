@@ -147,7 +147,7 @@ impl<S: Storage> Launch for Journaled<'_, S> {
         options: ServiceOptions,
         mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Durable<S>, Failure> {
-        let place = self.storage.place();
+        let place = self.storage.location();
         let sessions = match newest_header(&self.storage) {
             Ok(header) => header.sessions,
             // Other faults are reported when the exchange is opened.

@@ -94,8 +94,8 @@ impl Timed {
         Timed {
             name: stats.name.clone(),
             part_of: None,
-            waited: Some((stats.queueing_ns.clone(), stats.samples)),
-            served: Some((stats.service_ns.clone(), stats.samples)),
+            waited: Some((stats.queueing_ns.clone(), stats.effective_samples)),
+            served: Some((stats.service_ns.clone(), stats.effective_samples)),
             batches: (sizes.count > 0).then_some(Batches {
                 mean: sizes.mean,
                 p50: sizes.p50,

@@ -230,12 +230,15 @@ impl<L: Launch> Pipelined<L> {
         let Some(published) = published else {
             return Err(RunError("the publish stage did not end".to_owned()).into());
         };
-        let switched = (finished.stats.switch_count, switches(&finished.stats));
+        let changes = (
+            finished.stats.placement_change_count,
+            placement_changes(&finished.stats),
+        );
         let mut outcome = outcome(published, finished, rate, &sending);
         if is_auto {
-            let (moves, switches) = switched;
-            outcome.latency.switches = Some(switches);
-            outcome.latency.switch_count = Some(moves);
+            let (moves, placement_changes) = changes;
+            outcome.latency.placement_changes = Some(placement_changes);
+            outcome.latency.placement_change_count = Some(moves);
         }
         outcome.placement = placement;
         outcome.journal = journal;
@@ -329,23 +332,23 @@ fn latency(
             .into_iter()
             .chain(stages.iter().map(Timed::stage))
             .collect(),
-        switches: None,
-        switch_count: None,
+        placement_changes: None,
+        placement_change_count: None,
         slowest: published.slowest.facts(clock, &sending.blocked),
     }
 }
 
-fn switches(stats: &Stats) -> Vec<HandOver> {
+fn placement_changes(stats: &Stats) -> Vec<HandOver> {
     let worker = |from: usize| {
         let stages = stats.stages.iter().skip(from);
         stages.map(|stage| stage.name.clone()).collect()
     };
-    let switch = |switch: &thalweg::pipeline::Switch| HandOver {
-        at_ns: switch.at_ns,
-        commands: switch.events,
-        worker: worker(switch.caller_stages),
+    let hand_over = |change: &thalweg::pipeline::PlacementChange| HandOver {
+        at_ns: change.at_ns,
+        commands: change.events,
+        worker: worker(change.caller_stages),
     };
-    stats.switches.iter().map(switch).collect()
+    stats.placement_changes.iter().map(hand_over).collect()
 }
 
 #[cfg(test)]
@@ -420,7 +423,7 @@ mod tests {
                 }
                 let warm_up = latency.warm_up.as_ref().map(|times| times.summary.count);
                 assert_eq!(warm_up, Some(4_096), "{name}");
-                assert_eq!(latency.switches.is_some(), name == "auto");
+                assert_eq!(latency.placement_changes.is_some(), name == "auto");
                 let over_time: u64 = latency.throughput.finished.iter().sum();
                 assert_eq!(over_time, 5_000, "{name}");
                 assert_means_agree(&latency);

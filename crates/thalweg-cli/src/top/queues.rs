@@ -236,7 +236,7 @@ impl Base<'_> {
             capacity: whole.queue.capacity,
             in_per_s: sent,
             out_per_s: sent,
-            wait_mean_ns: is_sampled.then_some(lately.unsent_mean_ns),
+            wait_mean_ns: is_sampled.then_some(lately.publish_delay_mean_ns),
             full,
             ..self.queue(0, "ring", "(send)".to_owned())
         });

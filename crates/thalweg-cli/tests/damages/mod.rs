@@ -245,7 +245,7 @@ fn judge_journal(ended: &Ended, file: &str, first: Option<u64>) -> Result<(), St
         Some(0) if is_named && output.contains("unfinished write") => Ok(()),
         Some(0) => Err("records are missing and nothing is said".to_owned()),
         Some(1) if !is_named => Err("the file is not named".to_owned()),
-        Some(1) if !output.contains("thalweg journal cut") && !output.contains("Restore") => {
+        Some(1) if !output.contains("thalweg journal truncate") && !output.contains("Restore") => {
             Err("nothing is said about what to do".to_owned())
         }
         Some(1) => Ok(()),

@@ -7,7 +7,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use thalweg_client::exchange::codec::session::{QueryResult, SessionQuery};
-use thalweg_client::exchange::market::Replica;
+use thalweg_client::exchange::market::BookReplica;
 use thalweg_client::exchange::{Action, SymbolId};
 use thalweg_client::{BlockingEvents, BlockingTradeClient, Event};
 
@@ -34,7 +34,7 @@ pub(crate) struct Subscriber {
 
 /// The book as the messages give it.
 struct Followed {
-    replica: Replica,
+    replica: BookReplica,
     /// Whether the next message must follow the one before.
     is_current: bool,
     epochs: BTreeSet<u64>,
@@ -81,7 +81,7 @@ impl Subscriber {
             let (client, mut events) = BlockingTradeClient::connect(options).expect("a primary");
             client.subscribe([SYMBOL]).expect("it is open");
             let mut followed = Followed {
-                replica: Replica::new(SYMBOL),
+                replica: BookReplica::new(SYMBOL),
                 is_current: false,
                 epochs: BTreeSet::new(),
             };

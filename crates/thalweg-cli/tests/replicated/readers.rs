@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use thalweg_client::exchange::SymbolId;
 use thalweg_client::exchange::codec::session::QueryResult;
-use thalweg_client::exchange::market::{Epoch, GapDetector, Replica};
+use thalweg_client::exchange::market::{BookReplica, Epoch, GapDetector};
 use thalweg_client::{
     BlockingEvents, BlockingReadClient, BlockingTradeClient, Event, Outcome, SessionQuery,
 };
@@ -29,7 +29,7 @@ const ASK_EVERY: Duration = Duration::from_millis(20);
 struct Reader {
     client: BlockingReadClient,
     events: BlockingEvents,
-    book: Replica,
+    book: BookReplica,
     check: GapDetector,
     /// The epochs in which it was, without those that came twice in a row.
     epochs: Vec<Epoch>,
@@ -46,7 +46,7 @@ impl Reader {
         Self {
             client,
             events,
-            book: Replica::new(SYMBOL),
+            book: BookReplica::new(SYMBOL),
             check: GapDetector::new(),
             epochs: Vec::new(),
             connections: 0,

@@ -78,7 +78,7 @@ impl Protocol {
             }
             Family::Command | Family::Outcome => {
                 let what = "a command or an outcome";
-                return Err(DisconnectReason::OutOfPlace { what });
+                return Err(DisconnectReason::UnexpectedFrame { what });
             }
         }
         Ok(head.bytes)
@@ -87,7 +87,7 @@ impl Protocol {
     fn market(&mut self, event: Event) -> Result<(), DisconnectReason> {
         if !self.is_open {
             let what = "market data before the welcome";
-            return Err(DisconnectReason::OutOfPlace { what });
+            return Err(DisconnectReason::UnexpectedFrame { what });
         }
         self.events.push_back(event);
         Ok(())
@@ -101,13 +101,13 @@ impl Protocol {
             }
             ServerFrame::Welcome(welcome) if !self.is_open => return self.welcomed(welcome),
             ServerFrame::Welcome(_) => {
-                return Err(DisconnectReason::OutOfPlace {
+                return Err(DisconnectReason::UnexpectedFrame {
                     what: "a second welcome",
                 });
             }
             _ if !self.is_open => {
                 let what = "something before the welcome";
-                return Err(DisconnectReason::OutOfPlace { what });
+                return Err(DisconnectReason::UnexpectedFrame { what });
             }
             ServerFrame::Answer(answer) => {
                 let outcome = Outcome::Executed {
@@ -138,9 +138,9 @@ impl Protocol {
     }
 
     fn welcomed(&mut self, welcome: Welcome) -> Result<(), DisconnectReason> {
-        let (remembered, found) = (self.remembered.exchange, welcome.exchange);
-        if let Some(remembered) = remembered.filter(|known| *known != found) {
-            return Err(DisconnectReason::OtherExchange { remembered, found });
+        let (saved, found) = (self.saved.exchange, welcome.exchange);
+        if let Some(saved) = saved.filter(|known| *known != found) {
+            return Err(DisconnectReason::OtherExchange { saved, found });
         }
         let last = ReportNumber(welcome.next_report.0.saturating_sub(1));
         if let Some(received) = self.report.filter(|received| *received > last)
@@ -151,10 +151,10 @@ impl Protocol {
         self.begin_after(&welcome);
         // An exchange that runs without syncing may have forgotten some in a crash.
         self.report = Some(self.report.map_or(last, |report| report.min(last)));
-        self.remembered.last_report = self.remembered.last_report.or(self.report);
-        self.remembered.exchange = Some(found);
+        self.saved.last_report = self.saved.last_report.or(self.report);
+        self.saved.exchange = Some(found);
         self.store
-            .save(&self.remembered)
+            .save(&self.saved)
             .map_err(DisconnectReason::Store)?;
         self.welcome = Some(welcome);
         self.is_open = true;
@@ -176,7 +176,7 @@ impl Protocol {
     /// Where the sequences of this life begin. A session that does not remember its own may have
     /// commands of an earlier life in flight.
     fn begin_after(&mut self, welcome: &Welcome) {
-        if self.remembered.exchange.is_none() {
+        if self.saved.exchange.is_none() {
             self.sequence = self.sequence.max(self.options.first_sequence());
         }
         self.sequence = self.sequence.max(welcome.last_executed);

@@ -156,7 +156,7 @@ async fn a_hello_that_is_answered_by_something_else() {
         ),
         (
             bytes_of(&ServerFrame::Heartbeat),
-            "the exchange sent something before the welcome, out of place",
+            "the exchange sent something before the welcome, which was not expected",
         ),
     ] {
         assert_eq!(refused(vec![Fault::Reject(answer)]).await, text);
@@ -278,7 +278,7 @@ async fn a_second_welcome_is_out_of_place() {
     assert!(matches!(events.next().await, Some(Event::Connected(_))));
     assert!(matches!(
         events.next().await,
-        Some(Event::Closed(DisconnectReason::OutOfPlace { .. }))
+        Some(Event::Closed(DisconnectReason::UnexpectedFrame { .. }))
     ));
 }
 

@@ -31,8 +31,8 @@ impl SessionStore for Notes {
         Ok(self.last())
     }
 
-    fn save(&mut self, remembered: &SavedSession) -> io::Result<()> {
-        self.0.lock().expect("no panic").push(*remembered);
+    fn save(&mut self, saved: &SavedSession) -> io::Result<()> {
+        self.0.lock().expect("no panic").push(*saved);
         Ok(())
     }
 }

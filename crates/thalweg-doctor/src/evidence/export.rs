@@ -80,7 +80,8 @@ pub struct Exported {
     /// The mean of the part of that latency in which they waited.
     pub waited_mean_ns: f64,
     /// The mean of the part of it in which they waited to be sent.
-    pub unsent_mean_ns: f64,
+    #[serde(alias = "unsent_mean_ns")]
+    pub publish_delay_mean_ns: f64,
     /// The stages of a pipeline.
     pub stages: Vec<Stage>,
     /// The inboxes of a bus, or a channel as if it were the only one.
@@ -216,7 +217,7 @@ impl Exported {
         let counts = (old.end_to_end.count, self.end_to_end.count);
         let mean = |old: f64, new: f64| mean_between(counts, old, new);
         new.waited_mean_ns = mean(old.waited_mean_ns, self.waited_mean_ns);
-        new.unsent_mean_ns = mean(old.unsent_mean_ns, self.unsent_mean_ns);
+        new.publish_delay_mean_ns = mean(old.publish_delay_mean_ns, self.publish_delay_mean_ns);
         new.end_to_end.subtract(&old.end_to_end);
         for (new, old) in new.stages.iter_mut().zip(&old.stages) {
             subtract!(new, old, events busy_ns);
@@ -829,6 +830,13 @@ mod tests {
         assert_eq!(evidence.value("export.stage_share"), Some(0.9));
         // The share is (310 · 20 − 300 · 10) of (600 · 20 − 400 · 10).
         assert_eq!(evidence.value("export.queue_share"), Some(0.4));
+    }
+
+    #[test]
+    fn a_publish_delay_is_read_by_its_former_name() {
+        let former = example().replace("publish_delay_mean_ns", "unsent_mean_ns");
+        let exported = Exported::parse(former.as_bytes()).expect("it is of this version");
+        assert_eq!(exported.publish_delay_mean_ns, 100.0);
     }
 
     #[test]

@@ -270,7 +270,7 @@ commands! {
 /// and comes back as a [`Command::Place`].
 ///
 /// # Errors
-/// [`CodecError::NoRoom`], or of a batch [`CodecError::TooLong`]; nothing is written then.
+/// [`CodecError::BufferTooSmall`], or of a batch [`CodecError::TooLong`]; nothing is written then.
 #[inline]
 pub fn encode_command(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
     match command {

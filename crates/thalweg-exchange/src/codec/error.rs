@@ -171,7 +171,7 @@ pub enum CodecError {
     },
     /// The buffer is too small for the frame. Nothing was written.
     #[error("the frame needs {needed} bytes, the buffer has {have}")]
-    NoRoom {
+    BufferTooSmall {
         /// Bytes of the frame.
         needed: usize,
         /// Bytes of the buffer.

@@ -218,7 +218,7 @@ pub(super) fn put<B: Body>(value: &B::Value, out: &mut [u8]) -> Result<usize, Co
 pub(super) fn put_form<T: Plain>(form: T, out: &mut [u8]) -> Result<usize, CodecError> {
     let (needed, have) = (size_of::<T>(), out.len());
     let Ok((place, _)) = T::mut_from_prefix(out) else {
-        return Err(CodecError::NoRoom { needed, have });
+        return Err(CodecError::BufferTooSmall { needed, have });
     };
     *place = form;
     Ok(needed)
@@ -245,5 +245,5 @@ pub(super) fn room_for(out: &mut [u8], needed: usize) -> Result<&mut [u8], Codec
     }
     let have = out.len();
     out.get_mut(..needed)
-        .ok_or(CodecError::NoRoom { needed, have })
+        .ok_or(CodecError::BufferTooSmall { needed, have })
 }

@@ -67,7 +67,7 @@ pub const fn message_bytes(message: &Message) -> usize {
 /// Writes a message's frame at the beginning of `out`; the result is its length in bytes.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`]; nothing is written then.
+/// [`CodecError::BufferTooSmall`]; nothing is written then.
 #[inline]
 pub fn encode_message(message: &Message, out: &mut [u8]) -> Result<usize, CodecError> {
     match &message.body {

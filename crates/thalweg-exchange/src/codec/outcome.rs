@@ -238,7 +238,7 @@ pub fn outcome_bytes(events: &Events) -> usize {
 /// are no part of it.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`]; nothing is written then.
+/// [`CodecError::BufferTooSmall`]; nothing is written then.
 #[inline]
 pub fn encode_outcome(
     outcome: OutcomeHead,
@@ -310,7 +310,7 @@ fn encode_frames(
     let (needed, have) = (outcome_bytes(events), out.len());
     let out = out
         .get_mut(..needed)
-        .ok_or(CodecError::NoRoom { needed, have })?;
+        .ok_or(CodecError::BufferTooSmall { needed, have })?;
     let (mut kind, mut bits) = (kind::OUTCOME, 0);
     if let Some(moved) = events.moved() {
         let ([side, _], form) = MovedForm::of(moved);
@@ -340,8 +340,8 @@ fn encode_frames(
 ///
 /// # Errors
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it, or a further frame of one
-/// that [goes on](crate::codec::Frame::goes_on); any other where not. Positions are those in the
-/// frame that is wrong. `events` may hold a part of the events then.
+/// that [is continued](crate::codec::Frame::is_continued); any other where not. Positions are those
+/// in the frame that is wrong. `events` may hold a part of the events then.
 pub fn decode_outcome(
     bytes: &[u8],
     events: &mut Events,
@@ -353,11 +353,11 @@ pub fn decode_outcome(
     }
     check(head)?;
     let frame = head.frame(bytes)?;
-    if goes_on(head) {
+    if is_continued(head) {
         all_are_there(bytes, head)?;
     }
     let outcome = list(frame, None, events)?;
-    if goes_on(head) {
+    if is_continued(head) {
         let length = further(bytes, outcome, frame.len(), events)?;
         return Ok((outcome, length));
     }
@@ -386,7 +386,7 @@ fn further(
             });
         }
         (at, before) = (at + frame.len(), frame.len());
-        if !goes_on(head) {
+        if !is_continued(head) {
             return Ok(at);
         }
     }
@@ -508,14 +508,14 @@ pub(super) fn check(head: Head) -> Result<(), CodecError> {
         let what = "the side of an order that was not moved";
         check_zero(what, OWN_AT, head.own[0])?;
     }
-    if goes_on(head) && length + ITEM_BYTES_MAX <= FRAME_BYTES_MAX {
+    if is_continued(head) && length + ITEM_BYTES_MAX <= FRAME_BYTES_MAX {
         return Err(goes_on_early(length, FRAME_BYTES_MAX + 1 - ITEM_BYTES_MAX));
     }
     Ok(())
 }
 
 /// Whether another frame of the same outcome follows.
-const fn goes_on(head: Head) -> bool {
+const fn is_continued(head: Head) -> bool {
     head.own[1] != 0
 }
 
@@ -527,7 +527,7 @@ const fn goes_on(head: Head) -> bool {
 #[cold]
 fn all_are_there(bytes: &[u8], first: Head) -> Result<(), CodecError> {
     let (mut at, mut head) = (0, first);
-    while goes_on(head) {
+    while is_continued(head) {
         at += head.length()?;
         let have = bytes.len();
         let incomplete = |needed| CodecError::Incomplete { needed, have };

@@ -13,7 +13,7 @@ pub struct Frame {
     /// Its length in bytes: the next frame begins right after it.
     pub bytes: usize,
     /// Whether the next frame belongs to it: an outcome goes on there. Its decoder wants them all.
-    pub goes_on: bool,
+    pub is_continued: bool,
 }
 
 /// Returns the kind of the first frame of `bytes` and its length; `bytes` may hold only a part of
@@ -39,6 +39,6 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     Ok(Frame {
         family,
         bytes: length,
-        goes_on: family == Family::Outcome && head.own[1] != 0 && head.kind != kind::REPORT,
+        is_continued: family == Family::Outcome && head.own[1] != 0 && head.kind != kind::REPORT,
     })
 }

@@ -208,7 +208,7 @@ impl Code for CancelReason {
 /// [id](TradeId) has the report's own command.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`]; nothing is written then.
+/// [`CodecError::BufferTooSmall`]; nothing is written then.
 #[inline]
 pub fn encode_report(report: &ExecutionReport, out: &mut [u8]) -> Result<usize, CodecError> {
     put::<ReportForm>(report, out)

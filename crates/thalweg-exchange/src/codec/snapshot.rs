@@ -46,7 +46,7 @@ pub const fn snapshot_bytes(snapshot: &Snapshot) -> usize {
 /// Writes a snapshot's frame at the beginning of `out`; the result is its length in bytes.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`], or of 700,000 levels [`CodecError::TooLong`]; nothing is
+/// [`CodecError::BufferTooSmall`], or of 700,000 levels [`CodecError::TooLong`]; nothing is
 /// written then.
 pub fn encode_snapshot(snapshot: &Snapshot, out: &mut [u8]) -> Result<usize, CodecError> {
     let length = snapshot_bytes(snapshot);

@@ -5,7 +5,7 @@
 //! its reports. The first difference is returned; a missing or a surplus line is one.
 
 mod mirror;
-mod served;
+mod service_engine;
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,7 +14,7 @@ use std::io::BufRead;
 use thiserror::Error;
 
 use self::mirror::Mirror;
-pub use self::served::Served;
+pub use self::service_engine::ServiceEngine;
 use crate::command::Command;
 use crate::engine::state::{State, apply};
 use crate::event::{Event, Events};

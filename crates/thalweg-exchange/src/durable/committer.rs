@@ -11,7 +11,7 @@ use thalweg::wait::{EventCount, Mode, Pace, block};
 use thalweg_journal::{Error as JournalError, Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
-use super::error::{Failed, shortage};
+use super::error::{ExchangeError, shortage};
 use super::options::Wake;
 use super::stats::Meters;
 use crate::session::Refusal;
@@ -31,7 +31,7 @@ pub(super) struct Gate {
     /// The owner closes: no thread waits for room any more.
     is_closing: Mutex<bool>,
     closing: Condvar,
-    failed: OnceLock<Failed>,
+    failed: OnceLock<ExchangeError>,
     /// Where the owner waits for a commit.
     moved: EventCount,
 }
@@ -55,13 +55,13 @@ impl Gate {
     }
 
     /// The first reason counts.
-    pub(super) fn fail(&self, failed: Failed) {
+    pub(super) fn fail(&self, failed: ExchangeError) {
         let _ = self.failed.set(failed);
         self.moved.notify_one();
     }
 
     #[inline]
-    pub(super) fn failed(&self) -> Option<&Failed> {
+    pub(super) fn failed(&self) -> Option<&ExchangeError> {
         self.failed.get()
     }
 
@@ -70,7 +70,7 @@ impl Gate {
         self.moved.notify_one();
     }
 
-    pub(super) fn check(&self) -> Result<(), Failed> {
+    pub(super) fn check(&self) -> Result<(), ExchangeError> {
         self.failed().map_or(Ok(()), |failed| Err(failed.clone()))
     }
 
@@ -149,7 +149,7 @@ impl<S: Storage> Committing<S> {
         };
         let lack = shortage(&error);
         if lack.is_none() {
-            self.gate.fail(Failed::Journal(error));
+            self.gate.fail(ExchangeError::Journal(error));
             return Committed::Yes;
         }
         self.gate.set_lack(lack);
@@ -159,7 +159,7 @@ impl<S: Storage> Committing<S> {
     /// Waits before the disk is asked for room again; not where the exchange closes.
     fn pause(&self, error: Arc<JournalError>) {
         if self.gate.pause(self.room_pause) {
-            self.gate.fail(Failed::NoRoom(error));
+            self.gate.fail(ExchangeError::NoRoom(error));
         }
     }
 }
@@ -283,7 +283,7 @@ impl CommitThread {
             };
             let ran = catch_unwind(AssertUnwindSafe(|| run(&mut committing, &shared, &wake)));
             if ran.is_err() {
-                notified.fail(Failed::Panicked);
+                notified.fail(ExchangeError::Panicked);
                 wake();
             }
         };

@@ -8,7 +8,7 @@ use thalweg_journal::{Error as JournalError, Lsn};
 use thiserror::Error;
 
 use super::record::RecordError;
-use super::snapshots::{Skipped, SnapshotFlaw};
+use super::snapshots::{Skipped, SnapshotFileError};
 use crate::digest::Digest;
 use crate::service::OptionsError;
 use crate::session::Refusal;
@@ -58,7 +58,7 @@ pub enum OpenError {
         /// The file.
         file: String,
         /// The error in it.
-        why: SnapshotFlaw,
+        why: SnapshotFileError,
     },
     /// No snapshot is whole.
     #[error("no snapshot is whole{}",
@@ -116,7 +116,7 @@ pub enum OpenError {
     },
     /// The first snapshot of a new exchange could not be written.
     #[error("{0}")]
-    First(SnapshotFailed),
+    First(SnapshotWriteError),
     /// The system gives no thread for commits.
     #[error("a thread could not be started: {0}")]
     Thread(String),
@@ -141,7 +141,7 @@ pub enum OpenError {
 /// without an answer is known once the directory is opened again.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
-pub enum Failed {
+pub enum ExchangeError {
     /// A write or a sync of the journal failed, or a further segment could not be made for another
     /// reason than a lack of room, files or memory.
     #[error("the exchange has stopped: {0}")]
@@ -207,7 +207,7 @@ pub(super) fn shortage(error: &JournalError) -> Option<Refusal> {
 /// Why a snapshot was not written. The exchange goes on.
 #[derive(Clone, Debug, Error)]
 #[non_exhaustive]
-pub enum SnapshotFailed {
+pub enum SnapshotWriteError {
     /// The journal, or the file system.
     #[error("no snapshot was written: {0}")]
     Journal(#[from] JournalError),
@@ -229,7 +229,7 @@ pub enum SnapshotFailed {
     },
     /// The bytes that were to be written cannot be read again.
     #[error("no snapshot was written: it could not be read again: {0}")]
-    Unreadable(SnapshotFlaw),
+    Unreadable(SnapshotFileError),
     /// The exchange was closed first.
     #[error("no snapshot was written: the exchange was closed first")]
     Closed,
@@ -238,7 +238,7 @@ pub enum SnapshotFailed {
     Panicked(String),
 }
 
-impl SnapshotFailed {
+impl SnapshotWriteError {
     pub(crate) fn panicked(panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
@@ -246,7 +246,7 @@ impl SnapshotFailed {
     }
 }
 
-impl From<OpenError> for SnapshotFailed {
+impl From<OpenError> for SnapshotWriteError {
     fn from(error: OpenError) -> Self {
         Self::Reading(Box::new(error))
     }
@@ -276,7 +276,7 @@ pub enum SubmitError {
     },
     /// The exchange has stopped.
     #[error("{0}")]
-    Failed(#[from] Failed),
+    Failed(#[from] ExchangeError),
 }
 
 impl SubmitError {
@@ -328,7 +328,7 @@ mod tests {
                  names: give the rules that the exchange was made with",
             ]
         );
-        let full = Arc::new(JournalError::InUse { place: place() });
+        let full = Arc::new(JournalError::InUse { location: place() });
         let bytes_max = 7;
         let submitting = [
             SubmitError::Refused(Refusal::DiskFull),
@@ -337,9 +337,9 @@ mod tests {
                 bytes: 8,
                 bytes_max,
             },
-            SubmitError::Failed(Failed::Journal(Arc::clone(&full))),
-            SubmitError::Failed(Failed::NoRoom(full)),
-            SubmitError::Failed(Failed::Panicked),
+            SubmitError::Failed(ExchangeError::Journal(Arc::clone(&full))),
+            SubmitError::Failed(ExchangeError::NoRoom(full)),
+            SubmitError::Failed(ExchangeError::Panicked),
         ];
         assert_eq!(
             submitting.map(|error| error.to_string()),
@@ -358,10 +358,10 @@ mod tests {
     #[test]
     fn texts_say_why_a_primary_has_ended() {
         let failed = [
-            Failed::NoRoomToLead {
+            ExchangeError::NoRoomToLead {
                 why: Refusal::DiskFull,
             },
-            Failed::LogSilent {
+            ExchangeError::LogSilent {
                 seconds: 5,
                 in_flight: 3,
             },
@@ -383,18 +383,18 @@ mod tests {
     fn texts_say_why_there_is_no_snapshot() {
         let place = "/srv/exchange".to_owned();
         let failed = [
-            SnapshotFailed::Journal(JournalError::InUse {
-                place: place.clone(),
+            SnapshotWriteError::Journal(JournalError::InUse {
+                location: place.clone(),
             }),
-            SnapshotFailed::from(OpenError::NoRules { place }),
-            SnapshotFailed::Digest {
+            SnapshotWriteError::from(OpenError::NoRules { place }),
+            SnapshotWriteError::Digest {
                 commands: 7,
                 live: Digest::from_parts(1, 7),
                 replayed: Digest::from_parts(2, 7),
             },
-            SnapshotFailed::Unreadable(SnapshotFlaw::StateHash),
-            SnapshotFailed::Closed,
-            SnapshotFailed::panicked(&"odd"),
+            SnapshotWriteError::Unreadable(SnapshotFileError::StateHash),
+            SnapshotWriteError::Closed,
+            SnapshotWriteError::panicked(&"odd"),
         ];
         assert_eq!(
             failed.map(|failed| failed.to_string()),

@@ -8,7 +8,7 @@ use thalweg::wait::Pace;
 use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storage};
 
 use super::committer::{Committer, Gate, pace};
-use super::error::{Failed, SnapshotFailed};
+use super::error::{ExchangeError, SnapshotWriteError};
 use super::faults::Faults;
 use super::in_flight::{Admission, InFlight};
 use super::options::{Options, SyncMode};
@@ -45,7 +45,7 @@ pub struct Finished {
     pub digest: Digest,
     /// The last snapshot; none where there was one of the same commands. If it was not written,
     /// everything is in the journal all the same.
-    pub snapshot: Result<Option<SnapshotMade>, SnapshotFailed>,
+    pub snapshot: Result<Option<SnapshotMade>, SnapshotWriteError>,
 }
 
 /// The closure that publishes.
@@ -152,7 +152,7 @@ impl<S: Storage> Exchange<S> {
     ///
     /// # Errors
     /// The exchange has stopped.
-    pub fn idle(&mut self) -> Result<bool, Failed> {
+    pub fn idle(&mut self) -> Result<bool, ExchangeError> {
         self.publish()?;
         if self.snapshots.is_due_now() {
             self.snapshot_now();
@@ -165,7 +165,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// A flush takes a block of its own, so one for each command would fill segments with nothing.
-    fn flush_now_and_then(&mut self) -> Result<(), Failed> {
+    fn flush_now_and_then(&mut self) -> Result<(), ExchangeError> {
         let now = Instant::now();
         let flushed_at = self.owner.flushed_at;
         if flushed_at.is_some_and(|at| now.saturating_duration_since(at) < FLUSH_EVERY) {
@@ -177,7 +177,7 @@ impl<S: Storage> Exchange<S> {
 
     /// Has the system write what was appended, without waiting for the disk. Where there is no
     /// room, it stays where it is.
-    fn flush(&mut self) -> Result<(), Failed> {
+    fn flush(&mut self) -> Result<(), ExchangeError> {
         self.owner.is_unflushed = false;
         match self.journal.flush() {
             Ok(is_there) => {
@@ -185,7 +185,7 @@ impl<S: Storage> Exchange<S> {
                 Ok(())
             }
             Err(error @ JournalError::Stopped { .. }) => {
-                let failed = Failed::Journal(Arc::new(error));
+                let failed = ExchangeError::Journal(Arc::new(error));
                 self.gate.fail(failed.clone());
                 Err(failed)
             }
@@ -198,7 +198,7 @@ impl<S: Storage> Exchange<S> {
     ///
     /// # Errors
     /// The exchange has stopped.
-    pub fn drain(&mut self) -> Result<(), Failed> {
+    pub fn drain(&mut self) -> Result<(), ExchangeError> {
         while self.idle()? {
             self.wait_until(|_| false);
         }
@@ -210,7 +210,7 @@ impl<S: Storage> Exchange<S> {
     ///
     /// # Errors
     /// The exchange has stopped.
-    pub fn drain_while_room(&mut self) -> Result<(), Failed> {
+    pub fn drain_while_room(&mut self) -> Result<(), ExchangeError> {
         while !self.is_settled()? {
             self.give_up_on_log();
             self.wait_until(|gate| gate.lack().is_some());
@@ -233,7 +233,7 @@ impl<S: Storage> Exchange<S> {
     ///
     /// # Errors
     /// The exchange has stopped.
-    pub fn is_settled(&mut self) -> Result<bool, Failed> {
+    pub fn is_settled(&mut self) -> Result<bool, ExchangeError> {
         Ok(!self.idle()? || self.gate.lack().is_some())
     }
 
@@ -243,7 +243,7 @@ impl<S: Storage> Exchange<S> {
     ///
     /// # Errors
     /// The exchange has stopped.
-    pub fn room(&mut self) -> Result<usize, Failed> {
+    pub fn room(&mut self) -> Result<usize, ExchangeError> {
         self.gate.check()?;
         if self.gate.lack().is_some() {
             return Ok(usize::MAX);
@@ -356,10 +356,10 @@ impl<S: Storage> Exchange<S> {
     /// Executes and publishes what was taken, makes it durable, writes a snapshot, and ends.
     ///
     /// # Errors
-    /// The exchange has stopped; with [`Failed::NoRoom`] since the disk is full, with
-    /// [`Failed::LogSilent`] since the command log has not answered for 5 s. Commands that were not
-    /// published may then be in the journal or not.
-    pub fn close(mut self) -> Result<Finished, Failed> {
+    /// The exchange has stopped; with [`ExchangeError::NoRoom`] since the disk is full, with
+    /// [`ExchangeError::LogSilent`] since the command log has not answered for 5 s. Commands that
+    /// were not published may then be in the journal or not.
+    pub fn close(mut self) -> Result<Finished, ExchangeError> {
         self.gate.close();
         while self.idle()? {
             self.give_up_on_log();
@@ -372,7 +372,7 @@ impl<S: Storage> Exchange<S> {
             let committed = self.journal.commit(Lsn::new(self.owner.number));
             committed
                 .map(drop)
-                .map_err(|error| Failed::Journal(Arc::new(error)))?;
+                .map_err(|error| ExchangeError::Journal(Arc::new(error)))?;
         }
         self.snapshots.end();
         let tables = self.reports.lock();

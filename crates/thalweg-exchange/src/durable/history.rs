@@ -9,7 +9,7 @@ use super::error::OpenError;
 use super::options::SessionLimits;
 use super::replay::{Image, Recorded, Replayer};
 use super::snapshots::{
-    Skipped, SnapshotFlaw, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
+    Skipped, SnapshotFileError, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
     read_file,
 };
 use crate::digest::Digest;
@@ -78,7 +78,8 @@ impl<S: Storage> History<S> {
             return Err(nothing(storage));
         }
         for commands in &all {
-            if let Err((file, why @ SnapshotFlaw::Version { .. })) = header_of(&storage, *commands)
+            if let Err((file, why @ SnapshotFileError::Version { .. })) =
+                header_of(&storage, *commands)
             {
                 return Err(OpenError::Snapshot { file, why });
             }
@@ -132,7 +133,7 @@ impl<S: Storage> History<S> {
 
     fn advance(&mut self, on_record: &mut dyn FnMut(Recorded<'_>)) -> bool {
         let until = self.ahead.first().copied().unwrap_or(u64::MAX);
-        let (place, before) = (self.storage.place(), self.image.number);
+        let (place, before) = (self.storage.location(), self.image.number);
         let done = self.replayer.block(
             &mut self.image,
             &mut self.reader,
@@ -287,29 +288,29 @@ impl History {
 /// There is no exchange; the directory cannot be read.
 pub fn newest_header<S: Storage>(storage: &S) -> Result<SnapshotHeader, OpenError> {
     let all = commands_in_order(storage)?;
-    let mut flaws = Vec::new();
+    let mut skipped = Vec::new();
     for commands in all.into_iter().rev() {
         match header_of(storage, commands) {
             Ok(header) => return Ok(header),
-            Err((file, why @ SnapshotFlaw::Version { .. })) => {
+            Err((file, why @ SnapshotFileError::Version { .. })) => {
                 return Err(OpenError::Snapshot { file, why });
             }
-            Err((file, why)) => flaws.push(Skipped {
+            Err((file, why)) => skipped.push(Skipped {
                 file,
                 commands,
                 why,
             }),
         }
     }
-    Err(match flaws.is_empty() {
+    Err(match skipped.is_empty() {
         true => nothing(storage.clone()),
-        false => OpenError::NoSnapshot { skipped: flaws },
+        false => OpenError::NoSnapshot { skipped },
     })
 }
 
 /// Returns the error of a directory without snapshots: that of its journal, or that there is none.
 fn nothing<S: Storage>(storage: S) -> OpenError {
-    let place = storage.place();
+    let place = storage.location();
     match Reader::open_in(storage, Lsn::ZERO) {
         Ok(_) => OpenError::NoRules { place },
         Err(JournalError::NoJournal { .. }) => OpenError::NoExchange { place },

@@ -8,19 +8,19 @@
 //! - *After a crash*, [`Exchange::open`] executes the journal again, which gives the same state,
 //!   the same answers and the same reports.
 //! - *Exactly once.* Each command of a [session](crate::session) has a sequence; one that comes
-//!   again is not executed again but gets its first answer ([`Admitted`]). Sequences and answers
-//!   hang on the journal alone, so that holds across crashes.
+//!   again is not executed again but gets its first answer ([`SubmitOutcome`]). Sequences and
+//!   answers hang on the journal alone, so that holds across crashes.
 //! - *Reports* of each user are numbered without gaps, and the last are kept: [`Reports::resume`].
 //! - *Snapshots* are made beside the exchange, which does not stop for them; recovery begins with
 //!   the newest whole one ([`SnapshotOptions`]). [`Exchange::close`] writes the last.
 //! - *A full disk* refuses commands and loses nothing; there is room again when there is. *A failed
-//!   write or sync* stops the exchange, and nothing is answered any more ([`Failed`]).
+//!   write or sync* stops the exchange, and nothing is answered any more ([`ExchangeError`]).
 //!
 //! `docs/durable-format.md` has the format of the journal.
 //!
 //! ```
 //! use std::sync::mpsc;
-//! use thalweg_exchange::durable::{Admitted, Exchange, Options, Origin, Published, SimDisk};
+//! use thalweg_exchange::durable::{SubmitOutcome, Exchange, Options, Origin, Published, SimDisk};
 //! use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
 //! use thalweg_exchange::{Command, ResultCode, UserId};
 //!
@@ -37,12 +37,12 @@
 //! let key = SessionKey { role: Role::Admin, holder: 1, number: 0 };
 //! let origin = Origin::Session { key, sequence: ClientSequence(1) };
 //! let command = Command::AddUser { uid: UserId(7) };
-//! assert_eq!(exchange.submit(origin, &command, 0)?, Admitted::New { number: 0 });
+//! assert_eq!(exchange.submit(origin, &command, 0)?, SubmitOutcome::New { number: 0 });
 //! exchange.drain()?;
 //! assert_eq!(receiver.recv()?, (0, ResultCode::Success));
 //! // The answer was lost, and the command is sent again.
 //! let again = exchange.submit(origin, &command, 0)?;
-//! assert!(matches!(again, Admitted::Repeat(first) if first.result == ResultCode::Success));
+//! assert!(matches!(again, SubmitOutcome::Repeat(first) if first.result == ResultCode::Success));
 //! exchange.close()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -75,7 +75,7 @@ pub use thalweg_journal::{
     DefaultStorage, Error as JournalError, JournalOptions, Lsn, SimDisk, Storage, TornWrite,
 };
 
-pub use self::error::{Failed, OpenError, SnapshotFailed, SubmitError};
+pub use self::error::{ExchangeError, OpenError, SnapshotWriteError, SubmitError};
 pub use self::exchange::{Exchange, Finished};
 pub use self::history::{History, HistoryFault, newest_header};
 pub use self::opening::Recovered;
@@ -87,9 +87,9 @@ pub use self::published::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
 pub use self::replay::Recorded;
 pub use self::snapshots::{
-    ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFlaw, SnapshotHeader, SnapshotMade,
+    ArchiveStats, SNAPSHOT_VERSION, Skipped, SnapshotFileError, SnapshotHeader, SnapshotMade,
     SnapshotStats,
 };
 pub use self::stats::{JournalStats, Stats};
-pub use self::submission::{Admitted, Submission};
+pub use self::submission::{Submission, SubmitOutcome};
 pub use self::tables::{FirstAnswer, ReportFrame, Reports, Resumed, SessionState};

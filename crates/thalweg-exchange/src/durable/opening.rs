@@ -121,7 +121,7 @@ impl<S: Storage> Exchange<S> {
         let (mut image, snapshot, skipped) = match found {
             Ok(Some(found)) => (found.image, Some(found.header), found.skipped),
             Ok(None) if recovery.last == Lsn::ZERO => (Image::new(&options), None, Vec::new()),
-            Ok(None) => return Err(no_rules(storage.place())),
+            Ok(None) => return Err(no_rules(storage.location())),
             // The journal has all, and a header that is whole says what it must give.
             Err(OpenError::NoSnapshot { skipped })
                 if recovery.first <= Lsn::FIRST
@@ -131,7 +131,7 @@ impl<S: Storage> Exchange<S> {
             }
             Err(error) => return Err(error),
         };
-        let (from, place) = (image.number, storage.place());
+        let (from, place) = (image.number, storage.location());
         let reached = skipped.first().map_or(from, |newest| newest.commands);
         if recovery.last.number() < reached {
             return Err(OpenError::Behind {
@@ -151,7 +151,7 @@ impl<S: Storage> Exchange<S> {
             skipped,
             torn: recovery.torn,
             time: image.state.risk.clock(),
-            limits: image.state.risk.limits_of_all(),
+            limits: image.state.risk.default_limits(),
             took: began.elapsed(),
         };
         let writer = Writer {
@@ -259,7 +259,7 @@ fn replay<S: Storage>(
     (image, headers): (&mut Image, &[SnapshotHeader]),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<u64, OpenError> {
-    let place = storage.place();
+    let place = storage.location();
     let (first, last) = (recovery.first.number(), recovery.last.number());
     if first > image.number + 1 {
         return Err(OpenError::Gap {
@@ -311,7 +311,7 @@ fn check_limits(options: &Options) -> Result<(), OpenError> {
 
 /// Refuses a directory that holds something else: a journal would be made there.
 fn check_ours<S: Storage>(storage: &S) -> Result<(), OpenError> {
-    let place = storage.place();
+    let place = storage.location();
     // If it cannot be read, opening the journal reports why.
     let names = storage.list().unwrap_or_default();
     if names.iter().any(|name| name.ends_with(".segment")) {

@@ -1,6 +1,6 @@
 //! The outcomes, answers and ends that an exchange publishes.
 
-use super::error::Failed;
+use super::error::ExchangeError;
 use super::record::Origin;
 use super::tables::ReportFrame;
 use crate::engine::state::State;
@@ -54,5 +54,5 @@ pub enum Published<'p> {
     /// Nothing more for now: the moment to pass on what was gathered.
     ChunkEnd,
     /// The exchange has stopped; nothing comes after this.
-    Failed(&'p Failed),
+    Failed(&'p ExchangeError),
 }

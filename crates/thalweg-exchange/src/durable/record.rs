@@ -128,8 +128,8 @@ pub(super) fn note_in(record: &[u8]) -> &[u8] {
 #[inline]
 pub(super) fn encode(origin: Origin, command: &Command, out: &mut [u8]) -> Result<(), CodecError> {
     let (needed, have) = (HEAD_BYTES, out.len());
-    let (head, frame) =
-        RecordForm::mut_from_prefix(out).map_err(|_| CodecError::NoRoom { needed, have })?;
+    let (head, frame) = RecordForm::mut_from_prefix(out)
+        .map_err(|_| CodecError::BufferTooSmall { needed, have })?;
     *head = RecordForm::of(origin);
     encode_command(command, frame).map(drop)
 }

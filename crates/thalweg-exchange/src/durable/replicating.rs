@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage};
 
-use super::error::{Failed, SubmitError, shortage};
+use super::error::{ExchangeError, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::published::Published;
 use super::record::{RecordError, decode_into, note_in};
 use super::replication::batch::Batch;
 use super::replication::leading::{Leading, Outlet, Replication};
-use super::replication::log::{Claim, Start};
-use super::submission::{Admitted, Submission};
+use super::replication::log::{Claim, LogStart};
+use super::submission::{Submission, SubmitOutcome};
 use crate::command::Command;
 use crate::snapshot::state_hash;
 
@@ -32,7 +32,7 @@ pub(super) enum NotExecuted {
     /// The disk has no room for now; those before it were executed.
     NoRoom,
     /// The exchange has stopped.
-    Failed(Failed),
+    Failed(ExchangeError),
 }
 
 impl<S: Storage> Exchange<S> {
@@ -59,7 +59,7 @@ impl<S: Storage> Exchange<S> {
             && let Some(why) = self.gate.lack()
         {
             // It would refuse everything, and its heartbeats would keep others from taking over.
-            self.gate.fail(Failed::NoRoomToLead { why });
+            self.gate.fail(ExchangeError::NoRoomToLead { why });
         }
         match self.replication {
             Replication::Alone => durable,
@@ -80,7 +80,7 @@ impl<S: Storage> Exchange<S> {
     /// that is to end. A crash at this moment would leave the same behind.
     pub fn give_up_on_log(&mut self) {
         if self.is_log_silent() {
-            self.gate.fail(Failed::LogSilent {
+            self.gate.fail(ExchangeError::LogSilent {
                 seconds: LOG_SILENT_MAX.as_secs(),
                 in_flight: self.in_flight.len(),
             });
@@ -118,7 +118,7 @@ impl<S: Storage> Exchange<S> {
             && leading.has_ended()
         {
             let epoch = leading.epoch();
-            self.gate.fail(Failed::Fenced { epoch });
+            self.gate.fail(ExchangeError::Fenced { epoch });
         }
     }
 
@@ -145,7 +145,7 @@ impl<S: Storage> Exchange<S> {
                 Ok(None) => return,
                 Err(_) => {
                     let epoch = leading.epoch();
-                    return self.gate.fail(Failed::Fenced { epoch });
+                    return self.gate.fail(ExchangeError::Fenced { epoch });
                 }
             };
             let batch = Batch::read(&acked).expect("it was sealed here");
@@ -155,8 +155,8 @@ impl<S: Storage> Exchange<S> {
                 });
                 if let Err(error) = appended {
                     return self.gate.fail(match shortage(&error) {
-                        Some(why) => Failed::NoRoomToLead { why },
-                        None => Failed::Journal(error.into()),
+                        Some(why) => ExchangeError::NoRoomToLead { why },
+                        None => ExchangeError::Journal(error.into()),
                     });
                 }
             }
@@ -176,8 +176,8 @@ impl<S: Storage> Exchange<S> {
 
     /// Returns the state that a log goes on from which this exchange makes. Takes as long as
     /// encoding the state.
-    pub(super) fn start_of_log(&self) -> Start {
-        Start {
+    pub(super) fn start_of_log(&self) -> LogStart {
+        LogStart {
             commands: self.owner.number,
             digest: self.digest.value(),
             state_hash: state_hash(&self.state),
@@ -186,7 +186,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Whether a log was made with other limits of sessions than this exchange has.
-    pub(super) fn has_other_limits(&self, start: &Start) -> bool {
+    pub(super) fn has_other_limits(&self, start: &LogStart) -> bool {
         self.options.sessions.hash() != start.limits_hash
     }
 
@@ -256,7 +256,7 @@ impl<S: Storage> Exchange<S> {
             let expected = self.owner.number;
             self.submit_many([submission], |_, admitted| {
                 taken = match admitted {
-                    Ok(Admitted::New { number }) if number == expected => Ok(()),
+                    Ok(SubmitOutcome::New { number }) if number == expected => Ok(()),
                     Ok(other) => Err(NotExecuted::Refused(format!("{other:?}"))),
                     Err(SubmitError::Failed(failed)) => Err(NotExecuted::Failed(failed)),
                     Err(error) if error.is_shortage() => Err(NotExecuted::NoRoom),

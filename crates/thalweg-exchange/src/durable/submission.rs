@@ -9,7 +9,7 @@ use thalweg_journal::{Error as JournalError, Lsn, Storage};
 use thalweg_measure::clock::Clock;
 
 use super::committer::Gate;
-use super::error::{Failed, SubmitError, shortage};
+use super::error::{ExchangeError, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::faults::Seeded;
 use super::in_flight::{Kind, Place, Question};
@@ -45,7 +45,7 @@ pub struct Submission<'c> {
 
 /// How a command was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admitted {
+pub enum SubmitOutcome {
     /// A new one: its outcome will be published, or was by now.
     New {
         /// Its number.
@@ -74,7 +74,7 @@ impl<S: Storage> Exchange<S> {
         origin: Origin,
         command: &Command,
         tag: u64,
-    ) -> Result<Admitted, SubmitError> {
+    ) -> Result<SubmitOutcome, SubmitError> {
         self.submit_due(origin, command, 0, tag)
     }
 
@@ -89,7 +89,7 @@ impl<S: Storage> Exchange<S> {
         command: &Command,
         due: u64,
         tag: u64,
-    ) -> Result<Admitted, SubmitError> {
+    ) -> Result<SubmitOutcome, SubmitError> {
         let request = Submission {
             origin,
             command,
@@ -108,7 +108,7 @@ impl<S: Storage> Exchange<S> {
     pub fn submit_many<'c>(
         &mut self,
         requests: impl IntoIterator<Item = Submission<'c>>,
-        mut admitted: impl FnMut(usize, Result<Admitted, SubmitError>),
+        mut admitted: impl FnMut(usize, Result<SubmitOutcome, SubmitError>),
     ) {
         let mut panic = None;
         for (at, request) in requests.into_iter().enumerate() {
@@ -206,7 +206,7 @@ impl<S: Storage> Exchange<S> {
 
     /// Takes a command into the journal and among those in flight, or says what is known of it.
     #[inline]
-    fn admit(&mut self, request: Submission<'_>, due: u64) -> Result<Admitted, SubmitError> {
+    fn admit(&mut self, request: Submission<'_>, due: u64) -> Result<SubmitOutcome, SubmitError> {
         self.gate.check()?;
         let Submission {
             origin,
@@ -251,7 +251,7 @@ impl<S: Storage> Exchange<S> {
         (slot.number, slot.tag) = (number, tag);
         (slot.origin, slot.session) = (origin, session);
         (slot.due, slot.taken) = (due, taken);
-        Ok(Admitted::New { number })
+        Ok(SubmitOutcome::New { number })
     }
 
     /// A new session, whose first command is in the journal.
@@ -270,7 +270,7 @@ impl<S: Storage> Exchange<S> {
         slot: SessionSlot,
         sequence: u64,
         command: &Command,
-    ) -> Result<Admitted, SubmitError> {
+    ) -> Result<SubmitOutcome, SubmitError> {
         let check_with = |result| check(command, result);
         // In this order: what is not in the tables yet will be published.
         let first = self
@@ -279,7 +279,7 @@ impl<S: Storage> Exchange<S> {
             .sessions
             .first_answer(slot, sequence, check_with);
         match first {
-            Some(Ok(first)) => Ok(Admitted::Repeat(first)),
+            Some(Ok(first)) => Ok(SubmitOutcome::Repeat(first)),
             Some(Err(refusal)) => Err(refusal.into()),
             None => {
                 let in_flight = self.in_flight.find(slot.0, sequence).map(|slot| {
@@ -287,7 +287,7 @@ impl<S: Storage> Exchange<S> {
                     (slot.number, is_same)
                 });
                 match in_flight {
-                    Some((number, true)) => Ok(Admitted::Pending { number }),
+                    Some((number, true)) => Ok(SubmitOutcome::Pending { number }),
                     // The log may have other commands of the session, if it has another writer now.
                     _ if self.has_unacknowledged(slot.0) => Err(Refusal::Resources.into()),
                     Some(_) => Err(Refusal::SequenceReused.into()),
@@ -359,7 +359,7 @@ impl<S: Storage> Exchange<S> {
                     lack.into()
                 }
                 None => {
-                    let failed = Failed::Journal(Arc::new(error));
+                    let failed = ExchangeError::Journal(Arc::new(error));
                     self.gate.fail(failed.clone());
                     SubmitError::Failed(failed)
                 }
@@ -410,7 +410,7 @@ impl<S: Storage> Exchange<S> {
     }
 
     /// Makes durable what was executed, or has that begun, and publishes what is.
-    pub(super) fn publish(&mut self) -> Result<(), Failed> {
+    pub(super) fn publish(&mut self) -> Result<(), ExchangeError> {
         let durable = match self.faults.has(Seeded::PublishUnsynced) {
             true => u64::MAX,
             false => self.releasable(),
@@ -504,7 +504,7 @@ struct StopIfPanicked(Arc<Gate>);
 impl Drop for StopIfPanicked {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.fail(Failed::Panicked);
+            self.0.fail(ExchangeError::Panicked);
         }
     }
 }

@@ -56,7 +56,7 @@ pub enum OutcomeError {
 #[derive(Clone, Debug)]
 pub struct Builder {
     options: MarketOptions,
-    tape: Tape,
+    writer: MessageWriter,
     /// The number of the last command.
     command: Option<u64>,
     feeds: Vec<SymbolFeed>,
@@ -72,7 +72,7 @@ impl Builder {
     pub fn new(epoch: Epoch, options: MarketOptions) -> Self {
         Self {
             options,
-            tape: Tape::new(epoch, options.channels, options.messages),
+            writer: MessageWriter::new(epoch, options.channels, options.messages),
             command: None,
             feeds: Vec::new(),
             index: SymbolIndex::default(),
@@ -94,7 +94,7 @@ impl Builder {
             feed.learn(book);
             if book.order_count() != 0 {
                 feed.numbers.sequence = SymbolSequence(1);
-                builder.tape.sequence = FeedSequence(1);
+                builder.writer.sequence = FeedSequence(1);
             }
         }
         builder
@@ -118,7 +118,7 @@ impl Builder {
         result: ResultCode,
         events: &Events,
     ) -> Result<&[Message], OutcomeError> {
-        self.tape.clear();
+        self.writer.clear();
         let expected = self.command.map_or(number, |last| last.wrapping_add(1));
         if number != expected {
             let got = number;
@@ -129,7 +129,7 @@ impl Builder {
         if result == ResultCode::Success || !events.is_empty() {
             self.take_in(command, events)?;
         }
-        Ok(self.tape.messages())
+        Ok(self.writer.messages())
     }
 
     fn take_in(&mut self, command: &Command, events: &Events) -> Result<(), OutcomeError> {
@@ -176,7 +176,7 @@ impl Builder {
         let at = self
             .find(symbol)
             .ok_or(OutcomeError::UnknownSymbol { symbol })?;
-        self.feeds[at].follow(events, levels, &mut self.tape);
+        self.feeds[at].follow(events, levels, &mut self.writer);
         Ok(())
     }
 
@@ -201,9 +201,9 @@ impl Builder {
 
     /// A book is gone, whatever was in it.
     fn clear(&mut self, mut feed: SymbolFeed) {
-        let from = self.tape.len();
-        self.tape.add(&mut feed.numbers, Body::Cleared);
-        self.tape.close(from);
+        let from = self.writer.len();
+        self.writer.add(&mut feed.numbers, Body::Cleared);
+        self.writer.close(from);
         self.removed.insert(feed.numbers.symbol, feed.numbers);
     }
 
@@ -255,7 +255,7 @@ impl Builder {
     #[must_use]
     pub fn snapshot(&self, symbol: SymbolId, depth: usize, into: &mut Snapshot) -> bool {
         self.listed(symbol)
-            .map(|feed| into.fill(&self.tape, feed, depth))
+            .map(|feed| into.fill(&self.writer, feed, depth))
             .is_some()
     }
 
@@ -286,13 +286,13 @@ impl Builder {
     /// Begins a new epoch where the numbers are: subscribers need a [snapshot](Self::snapshot) of
     /// each symbol, which says by its numbers how many messages they miss, if any.
     pub fn begin_epoch(&mut self, epoch: Epoch) {
-        self.tape.epoch = epoch;
+        self.writer.epoch = epoch;
     }
 
     /// Returns the epoch, which identifies this start of the feed.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
-        self.tape.epoch
+        self.writer.epoch
     }
 
     /// Returns the number of the last command that it took in; `None` before the first.
@@ -304,7 +304,7 @@ impl Builder {
     /// Returns the number of the last message so far.
     #[must_use]
     pub const fn sequence(&self) -> FeedSequence {
-        self.tape.sequence
+        self.writer.sequence
     }
 
     /// Returns the number of a symbol's last message so far; 0 for a symbol that was never added.
@@ -363,14 +363,14 @@ impl SymbolFeed {
     }
 
     /// Adds the messages of a command, or of what a command did in this book.
-    fn follow(&mut self, events: &[Event], levels: &[LevelChange], to: &mut Tape) {
+    fn follow(&mut self, events: &[Event], levels: &[LevelChange], to: &mut MessageWriter) {
         let from = to.len();
         self.add_trades(events, to);
         self.change_levels(levels, to);
         to.close(from);
     }
 
-    fn add_trades(&mut self, events: &[Event], to: &mut Tape) {
+    fn add_trades(&mut self, events: &[Event], to: &mut MessageWriter) {
         for event in events {
             if let Event::Trade {
                 price,
@@ -390,7 +390,7 @@ impl SymbolFeed {
     }
 
     /// Adds the levels that are not as they were, and the best prices where they changed.
-    fn change_levels(&mut self, levels: &[LevelChange], to: &mut Tape) {
+    fn change_levels(&mut self, levels: &[LevelChange], to: &mut MessageWriter) {
         let mut is_changed = false;
         for &LevelChange {
             side,
@@ -455,14 +455,14 @@ impl Numbers {
 
 /// The messages of one command; the memory is used again for the next.
 #[derive(Clone, Debug)]
-struct Tape {
+struct MessageWriter {
     messages: Vec<Message>,
     epoch: Epoch,
     channels: Channels,
     sequence: FeedSequence,
 }
 
-impl Tape {
+impl MessageWriter {
     fn new(epoch: Epoch, channels: Channels, messages: usize) -> Self {
         Self {
             messages: Vec::with_capacity(messages),
@@ -519,11 +519,11 @@ impl Tape {
 }
 
 impl Snapshot {
-    fn fill(&mut self, tape: &Tape, feed: &SymbolFeed, depth: usize) {
+    fn fill(&mut self, writer: &MessageWriter, feed: &SymbolFeed, depth: usize) {
         self.symbol = feed.numbers.symbol;
-        self.epoch = tape.epoch;
-        self.channels = tape.channels;
-        self.sequence = tape.sequence;
+        self.epoch = writer.epoch;
+        self.channels = writer.channels;
+        self.sequence = writer.sequence;
         self.as_of = feed.numbers.sequence;
         for (side, levels, cut) in [
             (Action::Ask, &mut self.asks, &mut self.asks_cut),

@@ -4,8 +4,8 @@
 //! A [`Builder`] is fed the outcome of each command, in order, by default by the publish closure of
 //! a [`Service`](crate::service::Service), and gives [`Message`]s. It needs no book: the events
 //! [list the levels](crate::Events::with_levels) that each command changed, as they are after it,
-//! and it keeps those. A [`Replica`] is the other end: a book made of level deltas from the first
-//! message on, or of a [`Snapshot`] and the deltas after it.
+//! and it keeps those. A [`BookReplica`] is the other end: a book made of level deltas from the
+//! first message on, or of a [`Snapshot`] and the deltas after it.
 //!
 //! *Numbers.* A [`FeedSequence`] counts all messages, a [`SymbolSequence`] those of a symbol; both
 //! begin at 1, and messages that [`Channels`] leave out are not numbered, so that a subscriber of
@@ -25,28 +25,28 @@
 //! message, with no header around it here, and messages are collected, filtered by symbol, lost
 //! and late one by one. It is 8 of the 36 to 68 bytes of a frame.
 //!
-//! *Loss.* A [`Replica`] sees that a message of its symbol is missing when the next one comes; a
-//! [`GapDetector`] before it, which gets the whole feed, when the next one of any symbol comes.
+//! *Loss.* A [`BookReplica`] sees that a message of its symbol is missing when the next one comes;
+//! a [`GapDetector`] before it, which gets the whole feed, when the next one of any symbol comes.
 
+mod book_replica;
 mod builder;
 mod message;
 mod price_ladder;
-mod replica;
 
 use std::fmt;
 
+pub use self::book_replica::{BookReplica, FeedError, GapDetector, KnownDepth, ReplicaError};
 pub use self::builder::{Builder, OutcomeError};
 pub use self::message::{
     BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, Quote, Snapshot, SymbolSequence,
 };
-pub use self::replica::{FeedError, GapDetector, KnownDepth, Replica, ReplicaError};
 
 /// Which messages a feed has. [`Body::Cleared`] is always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channels {
     /// [`Body::Trade`].
     pub trades: bool,
-    /// [`Body::Level`]; a [`Replica`] needs them.
+    /// [`Body::Level`]; a [`BookReplica`] needs them.
     pub levels: bool,
     /// [`Body::Best`].
     pub best: bool,

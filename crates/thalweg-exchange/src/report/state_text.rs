@@ -55,7 +55,7 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     for user in state.risk.users() {
         write_user(user, out)?;
     }
-    for (uid, last) in state.risk.retired() {
+    for (uid, last) in state.risk.removed_users() {
         writeln!(out, "T,{uid},{last}")?;
     }
     write_user_limits(state, out)?;
@@ -121,7 +121,7 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
 }
 
 fn write_limits(state: &State, out: &mut impl Write) -> fmt::Result {
-    for (symbol, limits) in state.risk.limited() {
+    for (symbol, limits) in state.risk.symbols_with_limits() {
         if limits.halted {
             writeln!(out, "H,{symbol}")?;
         }

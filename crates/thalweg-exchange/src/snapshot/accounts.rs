@@ -139,7 +139,7 @@ fn decode_kept(
     let mut ids = None;
     if bits & HAS_IDS != 0 {
         let (at, what) = (fields.at(), "a list of order ids");
-        let once = limits.unwrap_or(risk.limits_of_all()).ids_once;
+        let once = limits.unwrap_or(risk.default_limits()).ids_once;
         forbid(!once, at, what, "they do not count once")?;
         let form: IdsForm = fields.get(what)?;
         let found = Ids::from_parts(form.highest.get(), form.used.map(U64::get));

@@ -24,7 +24,7 @@ pub(super) fn encode(risk: &Risk, out: &mut Writer<'_>) {
         rules: U32::new(risk.rules().bits()),
         has_clock: clock.is_some().into(),
         clock: I64::new(clock.unwrap_or(0)),
-        limits: LimitsForm::of(&risk.limits_of_all()).1,
+        limits: LimitsForm::of(&risk.default_limits()).1,
     });
 }
 

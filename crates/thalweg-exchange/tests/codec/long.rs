@@ -53,7 +53,7 @@ fn lengths(mut bytes: &[u8]) -> Vec<usize> {
     while !bytes.is_empty() {
         let frame = peek(bytes).expect("a head");
         assert_eq!(frame.family, Family::Outcome);
-        assert_eq!(frame.goes_on, frame.bytes < bytes.len());
+        assert_eq!(frame.is_continued, frame.bytes < bytes.len());
         lengths.push(frame.bytes);
         bytes = &bytes[frame.bytes..];
     }
@@ -101,7 +101,7 @@ fn an_outcome_comes_back_however_long_it_is() {
         assert_eq!(decoded, Ok((OUTCOME, length)));
         assert!(back == events);
         let mut small = vec![0; length - 1];
-        let no_room = CodecError::NoRoom {
+        let no_room = CodecError::BufferTooSmall {
             needed: length,
             have: length - 1,
         };

@@ -29,7 +29,7 @@ fn frame(
     prop_assert_eq!(&out[bytes..], &[0xAA; 3]);
     out.truncate(bytes);
     let mut small = vec![0xAA; bytes - 1];
-    let no_room = CodecError::NoRoom {
+    let no_room = CodecError::BufferTooSmall {
         needed: bytes,
         have: bytes - 1,
     };

@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, OpenError, Options, Origin, Published, SessionLimits, SimDisk,
-    Submission, SubmitError, SyncMode,
+    Exchange, ExchangeError, OpenError, Options, Origin, Published, SessionLimits, SimDisk,
+    Submission, SubmitError, SubmitOutcome, SyncMode,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, SessionKey};
@@ -57,7 +57,7 @@ fn what_was_answered_is_there_after_a_restart_and_repeats_have_their_first_answe
         let (mut exchange, recovered, recorder) = open(disk, options(placement));
         assert_eq!((recovered.commands, recovered.replayed), (4, 4));
         let again = exchange.submit(by(1, 5), &sell, 0).expect("known");
-        assert!(matches!(again, Admitted::Repeat(first) if first.number == 2));
+        assert!(matches!(again, SubmitOutcome::Repeat(first) if first.number == 2));
         assert_eq!(
             refusal(&mut exchange, by(1, 5), &buy),
             Refusal::SequenceReused
@@ -134,10 +134,10 @@ fn commands_in_flight_are_known_and_bounded() {
     hold.wait();
     for (number, sequence) in (1..).zip([2, 4, 5]) {
         let admitted = exchange.submit(by(1, sequence), &Command::Nop, sequence);
-        assert_eq!(admitted.expect("taken"), Admitted::New { number });
+        assert_eq!(admitted.expect("taken"), SubmitOutcome::New { number });
     }
     let again = exchange.submit(by(1, 5), &Command::Nop, 9).expect("known");
-    assert_eq!(again, Admitted::Pending { number: 3 });
+    assert_eq!(again, SubmitOutcome::Pending { number: 3 });
     assert_eq!(
         refusal(&mut exchange, by(1, 5), &Command::Reset),
         Refusal::SequenceReused
@@ -159,7 +159,7 @@ fn commands_in_flight_are_known_and_bounded() {
     });
     assert_eq!(tags.collect::<Vec<_>>(), [1, 2, 4, 5, 6]);
     let admitted = exchange.submit(by(1, 6), &Command::Nop, 0);
-    assert!(matches!(admitted, Ok(Admitted::New { number: 5 })));
+    assert!(matches!(admitted, Ok(SubmitOutcome::New { number: 5 })));
     exchange.close().expect("it ends");
 }
 
@@ -223,7 +223,7 @@ fn a_full_disk_refuses_commands_until_it_has_room_and_loses_none() {
                 disk.fail(Operation::Allocate, 0, Fault::Full);
             }
             match exchange.submit(by(sequence as i64 % 8, sequence), &Command::Nop, 0) {
-                Ok(Admitted::New { number }) => {
+                Ok(SubmitOutcome::New { number }) => {
                     assert_eq!(number, taken);
                     taken += 1;
                 }
@@ -268,7 +268,7 @@ fn a_close_does_not_wait_for_room() {
     match closed {
         Ok(_) => assert_eq!(outputs.len(), taken, "each is answered"),
         Err(failed) => {
-            assert!(matches!(failed, Failed::NoRoom(_)), "{failed}");
+            assert!(matches!(failed, ExchangeError::NoRoom(_)), "{failed}");
             assert!(matches!(outputs.last(), Some(Output::Failed(_))));
         }
     }
@@ -283,13 +283,13 @@ fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
     disk.fail(Operation::WriteNow, 0, Fault::Io);
     let _ = exchange.submit(by(1, 1), &order(1, 1, Action::Ask), 0);
     let failed = exchange.drain().expect_err("it has stopped");
-    assert!(matches!(failed, Failed::Journal(_)), "{failed}");
+    assert!(matches!(failed, ExchangeError::Journal(_)), "{failed}");
     let outputs = recorder.take();
     assert!(matches!(&outputs[..], [Output::Failed(_)]), "{outputs:?}");
     let refused = exchange.submit(by(1, 2), &Command::Nop, 0);
     assert!(matches!(
         refused,
-        Err(SubmitError::Failed(Failed::Journal(_)))
+        Err(SubmitError::Failed(ExchangeError::Journal(_)))
     ));
     assert_eq!(recorder.take(), []);
 }
@@ -466,7 +466,7 @@ fn a_session_that_waits_for_each_answer_is_never_refused_for_too_many_in_flight(
         let number = sequence - 1;
         assert_eq!(
             submitted.expect("it is not one too many"),
-            Admitted::New { number }
+            SubmitOutcome::New { number }
         );
         while recorder.take().is_empty() {
             exchange.idle().expect("it goes on");

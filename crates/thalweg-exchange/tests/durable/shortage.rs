@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use thalweg_exchange::Command;
 use thalweg_exchange::durable::{
-    Exchange, Failed, Options, SessionLimits, SimDisk, Submission, SubmitError,
+    Exchange, ExchangeError, Options, SessionLimits, SimDisk, Submission, SubmitError,
 };
 use thalweg_exchange::session::Refusal;
 use thalweg_journal::{Fault, Operation};
@@ -52,7 +52,7 @@ fn a_segment_that_cannot_be_made_stops_the_exchange() {
         disk.fail(operation, 0, fault);
         let stopped = until_refused(&mut exchange);
         assert!(
-            matches!(&stopped, SubmitError::Failed(Failed::Journal(_))),
+            matches!(&stopped, SubmitError::Failed(ExchangeError::Journal(_))),
             "{operation:?}: {stopped}"
         );
     }

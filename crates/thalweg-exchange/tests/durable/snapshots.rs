@@ -2,8 +2,8 @@
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, History, OpenError, Options, Recovered, SessionLimits, SimDisk,
-    SnapshotFlaw, SnapshotOptions, Storage,
+    Exchange, History, OpenError, Options, Recovered, SessionLimits, SimDisk, SnapshotFileError,
+    SnapshotOptions, Storage, SubmitOutcome,
 };
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::snapshot::state_hash;
@@ -35,7 +35,10 @@ pub(crate) fn trade(exchange: &mut Exchange<SimDisk>, sequences: std::ops::Range
         let uid = 1 + sequence % 4;
         let command = order(uid, sequence, side);
         let admitted = exchange.submit(by(uid, sequence as u64), &command, 0);
-        assert!(matches!(admitted, Ok(Admitted::New { .. })), "{admitted:?}");
+        assert!(
+            matches!(admitted, Ok(SubmitOutcome::New { .. })),
+            "{admitted:?}"
+        );
     }
 }
 
@@ -97,7 +100,7 @@ pub(crate) fn reopened(disk: &SimDisk, kept: usize) -> Result<(u64, Recovered), 
         .submit(by(3, 2), &order(3, 2, Action::Ask), 0)
         .expect("known");
     assert!(
-        matches!(again, Admitted::Repeat(first) if first.number == 3),
+        matches!(again, SubmitOutcome::Repeat(first) if first.number == 3),
         "{again:?}"
     );
     let mut frames = Vec::new();
@@ -147,7 +150,7 @@ fn a_damaged_snapshot_is_reported_and_the_one_before_taken() {
     let (_, recovered) = reopened(&disk, 2).expect("it opens");
     assert!(matches!(
         recovered.skipped[0].why,
-        SnapshotFlaw::Length { .. }
+        SnapshotFileError::Length { .. }
     ));
 }
 
@@ -167,7 +170,7 @@ fn a_whole_snapshot_of_another_version_is_refused() {
 #[test]
 fn a_journal_that_lost_its_end_is_refused_though_the_newest_snapshot_is_damaged() {
     let (disk, _) = with_snapshots(2);
-    thalweg_journal::cut(&disk, Some(Lsn::new(81))).expect("commands are blocks");
+    thalweg_journal::truncate(&disk, Some(Lsn::new(81))).expect("commands are blocks");
     let behind = "sim: the journal ends after 80 commands, the newest snapshot has 102";
     assert_eq!(reopened(&disk, 2).expect_err("refused").to_string(), behind);
     let mut damaged = disk.contents(&name(102)).expect("it is there");
@@ -243,7 +246,7 @@ fn a_snapshot_of_another_exchange_is_refused() {
         OpenError::Snapshot { why, .. } => why,
         other => panic!("{other}"),
     };
-    assert!(matches!(why, SnapshotFlaw::OtherJournal { .. }));
+    assert!(matches!(why, SnapshotFileError::OtherJournal { .. }));
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage,
-    SubmitError, Wake,
+    Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage, SubmitError,
+    SubmitOutcome, Wake,
 };
 use thalweg_exchange::service::{self, QueryReply};
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
@@ -152,7 +152,10 @@ pub(crate) fn market<S: Storage>(exchange: &mut Exchange<S>) {
         Command::AddSymbols([symbol].into()),
     ] {
         let admitted = exchange.submit(Origin::Engine, &command, 0);
-        assert!(matches!(admitted, Ok(Admitted::New { .. })), "{admitted:?}");
+        assert!(
+            matches!(admitted, Ok(SubmitOutcome::New { .. })),
+            "{admitted:?}"
+        );
     }
     exchange.drain().expect("it goes on");
 }

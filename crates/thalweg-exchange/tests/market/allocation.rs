@@ -1,6 +1,6 @@
 //! Building market data and following it allocates nothing once buffers have their size.
 
-use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Message, Replica, Snapshot};
+use thalweg_exchange::market::{BookReplica, Builder, Epoch, MarketOptions, Message, Snapshot};
 use thalweg_exchange::{Command, Events, ResultCode, State, SymbolId, apply};
 use thalweg_testkit::counting::calls;
 
@@ -27,7 +27,7 @@ fn market_data_does_not_allocate_after_warm_up() {
         .find_map(|(command, ..)| command.symbol())
         .expect("an order");
     let mut builder = Builder::new(Epoch(1), MarketOptions::default());
-    let mut replica = Replica::new(symbol);
+    let mut replica = BookReplica::new(symbol);
     let mut snapshot = Snapshot::default();
     let mut messages_sent = 0;
     let mut run = |outcomes: &[(Command, ResultCode, Events)]| {
@@ -51,7 +51,7 @@ fn market_data_does_not_allocate_after_warm_up() {
     assert_eq!(calls, 0);
 }
 
-fn follow(replica: &mut Replica, messages: &[Message], symbol: SymbolId) {
+fn follow(replica: &mut BookReplica, messages: &[Message], symbol: SymbolId) {
     for message in messages.iter().filter(|message| message.symbol == symbol) {
         replica.apply(message).expect("no gap");
     }

@@ -2,8 +2,8 @@
 //! that a replica cannot follow; and a missing message is noticed, of whatever symbol.
 
 use thalweg_exchange::market::{
-    Builder, Channels, Epoch, FeedError, FeedSequence, GapDetector, KnownDepth, MarketOptions,
-    Message, Replica, ReplicaError, Snapshot,
+    BookReplica, Builder, Channels, Epoch, FeedError, FeedSequence, GapDetector, KnownDepth,
+    MarketOptions, Message, ReplicaError, Snapshot,
 };
 use thalweg_exchange::{Action, Command, State, SymbolId, SymbolSpec};
 
@@ -55,7 +55,7 @@ fn what_a_symbol_lost_is_seen_by_the_next_message_of_any() {
     let (builder, messages) = two_symbols();
     let last = messages.iter().rposition(|message| message.symbol == OTHER);
     let (before, after) = messages.split_at(last.expect("there are some"));
-    let mut replica = Replica::new(OTHER);
+    let mut replica = BookReplica::new(OTHER);
     let mut check = GapDetector::new();
     for message in before {
         assert_eq!(check.check(message), Ok(true));
@@ -114,7 +114,7 @@ fn two_feeds_of_one_epoch_are_not_mixed() {
     feed(&mut full, &mut State::default(), &session());
     let mut snapshot = Snapshot::default();
     assert!(full.snapshot(SYMBOL, 9, &mut snapshot));
-    let mut replica = Replica::from_snapshot(&snapshot).expect("it has levels");
+    let mut replica = BookReplica::from_snapshot(&snapshot).expect("it has levels");
     let mut check = GapDetector::after(snapshot.epoch, snapshot.channels, snapshot.sequence);
     let error = FeedError::OtherChannels {
         current: Channels::default(),
@@ -140,10 +140,10 @@ fn a_replica_refuses_a_feed_without_levels() {
     let mut builder = Builder::new(Epoch(1), with(channels));
     let messages = feed(&mut builder, &mut State::default(), &session());
     let error = ReplicaError::WithoutLevels { symbol: SYMBOL };
-    assert_eq!(Replica::new(SYMBOL).apply(&messages[0]), Err(error));
+    assert_eq!(BookReplica::new(SYMBOL).apply(&messages[0]), Err(error));
     let mut snapshot = Snapshot::default();
     assert!(builder.snapshot(SYMBOL, 9, &mut snapshot));
-    assert_eq!(Replica::from_snapshot(&snapshot).err(), Some(error));
+    assert_eq!(BookReplica::from_snapshot(&snapshot).err(), Some(error));
     assert_eq!(
         error.to_string(),
         "market data of symbol 5 has no levels: a replica can not follow it"
@@ -153,7 +153,7 @@ fn a_replica_refuses_a_feed_without_levels() {
 #[test]
 fn a_snapshot_of_another_symbol_is_refused() {
     let (builder, messages) = two_symbols();
-    let mut replica = Replica::new(SYMBOL);
+    let mut replica = BookReplica::new(SYMBOL);
     for message in &messages {
         replica.apply(message).expect("no gap");
     }
@@ -189,7 +189,7 @@ fn of_a_snapshot_cut_at_no_level_nothing_is_known() {
         bids_cut: true,
         ..Snapshot::default()
     };
-    let mut replica = Replica::from_snapshot(&cut).expect("it has levels");
+    let mut replica = BookReplica::from_snapshot(&cut).expect("it has levels");
     assert_eq!(replica.horizon(Action::Ask), KnownDepth::DownTo(7));
     assert_eq!(replica.horizon(Action::Bid), KnownDepth::Nothing);
     let (mut builder, mut state) = (

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, Builder, Channels, Epoch, MarketOptions, Message, OutcomeError, Replica, ReplicaError,
-    Snapshot, SymbolSequence,
+    Body, BookReplica, Builder, Channels, Epoch, MarketOptions, Message, OutcomeError,
+    ReplicaError, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, Place, ResultCode,
@@ -109,7 +109,7 @@ fn a_missing_message_is_noticed_and_a_snapshot_mends_it() {
     let mut builder = Builder::new(Epoch(1), MarketOptions::default());
     let mut state = State::default();
     let messages = feed(&mut builder, &mut state, &session());
-    let mut replica = Replica::new(SYMBOL);
+    let mut replica = BookReplica::new(SYMBOL);
     replica.apply(&messages[0]).expect("the first");
     let gap = replica.apply(&messages[2]).expect_err("one is missing");
     let expected = ReplicaError::Gap {

@@ -2,7 +2,7 @@
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::market::{
-    Builder, Epoch, FeedError, MarketOptions, Message, Replica, ReplicaError, Snapshot,
+    BookReplica, Builder, Epoch, FeedError, MarketOptions, Message, ReplicaError, Snapshot,
     SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, State, SymbolId};
@@ -26,12 +26,12 @@ fn others(count: usize) -> Vec<Command> {
     commands
 }
 
-fn asks(replica: &Replica) -> Vec<Level> {
+fn asks(replica: &BookReplica) -> Vec<Level> {
     replica.levels(Action::Ask).collect()
 }
 
-fn follow(messages: &[Message]) -> Replica {
-    let mut replica = Replica::new(SYMBOL);
+fn follow(messages: &[Message]) -> BookReplica {
+    let mut replica = BookReplica::new(SYMBOL);
     assert_eq!(replica.epoch(), None);
     for message in messages {
         replica.apply(message).expect("no gap");
@@ -99,7 +99,7 @@ fn a_restarted_feed_is_noticed_and_not_mixed_in() {
 fn the_first_message_that_is_applied_gives_the_epoch() {
     let (_, _, first) = start(7, &session());
     let (_, _, second) = start(8, &session());
-    let mut replica = Replica::new(SYMBOL);
+    let mut replica = BookReplica::new(SYMBOL);
     // A message after one that is missing is not applied.
     let gap = replica.apply(&first[1]).expect_err("a gap");
     assert!(matches!(gap, ReplicaError::Gap { .. }));
@@ -118,7 +118,7 @@ fn the_first_message_that_is_applied_gives_the_epoch() {
 fn a_replica_of_a_silent_symbol_learns_of_a_new_epoch() {
     let (_, _, first) = start(7, &session());
     let (_, _, second) = start(8, &session());
-    let mut silent = Replica::new(SymbolId(6));
+    let mut silent = BookReplica::new(SymbolId(6));
     for message in &first {
         assert_eq!(silent.apply(message), Ok(()));
     }
@@ -170,7 +170,7 @@ fn what_rested_before_the_feed_is_not_missed_unseen() {
         after[0].sequence.0, 2,
         "what rests counts as 1 in the feed, too"
     );
-    let mut replica = Replica::new(SYMBOL);
+    let mut replica = BookReplica::new(SYMBOL);
     let gap = ReplicaError::Gap {
         symbol: SYMBOL,
         expected: SymbolSequence(1),

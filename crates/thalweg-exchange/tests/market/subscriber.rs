@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, Builder, Epoch, GapDetector, KnownDepth, MarketOptions, Message, Quote,
-    Replica, Snapshot, SymbolSequence,
+    BestPrices, Body, BookReplica, Builder, Epoch, GapDetector, KnownDepth, MarketOptions, Message,
+    Quote, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
 
@@ -14,9 +14,9 @@ const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 /// The knowledge of one subscriber about a symbol.
 #[derive(Debug)]
 struct Known {
-    replica: Replica,
+    replica: BookReplica,
     /// Started from snapshots of several depths, at several times.
-    late: Vec<Replica>,
+    late: Vec<BookReplica>,
     best: BestPrices,
     sequence: SymbolSequence,
 }
@@ -108,7 +108,7 @@ impl World {
             assert!(snapshot.asks.len() <= depth && snapshot.bids.len() <= depth);
             known
                 .late
-                .push(Replica::from_snapshot(&snapshot).expect("it has levels"));
+                .push(BookReplica::from_snapshot(&snapshot).expect("it has levels"));
         }
     }
 
@@ -120,7 +120,7 @@ impl World {
 impl Known {
     fn new(symbol: SymbolId) -> Self {
         Self {
-            replica: Replica::new(symbol),
+            replica: BookReplica::new(symbol),
             late: Vec::new(),
             best: BestPrices::default(),
             sequence: SymbolSequence(0),

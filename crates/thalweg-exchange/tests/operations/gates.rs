@@ -38,14 +38,14 @@ fn refusal(limits: TradingLimits, price: Option<i64>) -> Option<ResultCode> {
 /// The state without halts and bands, and its text without them.
 fn opened(state: &State) -> State {
     let mut open = state.clone();
-    for (symbol, limits) in state.risk.limited() {
+    for (symbol, limits) in state.risk.symbols_with_limits() {
         if limits.halted {
             apply(&mut open, &Command::Unhalt { symbol }, &mut Events::new());
         }
         let band = Command::set_price_band(symbol, i64::MIN, i64::MAX);
         apply(&mut open, &band, &mut Events::new());
     }
-    assert_eq!(open.risk.limited(), []);
+    assert_eq!(open.risk.symbols_with_limits(), []);
     open
 }
 
@@ -94,7 +94,7 @@ proptest! {
         for command in &commands {
             // So does it for market orders.
             let command = &with_limit(command);
-            if state.risk.limited().is_empty() {
+            if state.risk.symbols_with_limits().is_empty() {
                 apply(&mut state, command, &mut events);
                 continue;
             }

@@ -130,7 +130,7 @@ fn nothing_is_written_where_there_is_no_room() {
         let (decoded, needed) = decode_client_frame(&frame).expect("a good frame");
         let mut small = vec![0xAA; needed - 1];
         let have = needed - 1;
-        let expected = Err(CodecError::NoRoom { needed, have });
+        let expected = Err(CodecError::BufferTooSmall { needed, have });
         assert_eq!(encode_client_frame(&decoded, &mut small), expected);
         assert!(small.iter().all(|byte| *byte == 0xAA));
     }
@@ -138,13 +138,13 @@ fn nothing_is_written_where_there_is_no_room() {
         let (decoded, needed) = decode_server_frame(&frame).expect("a good frame");
         let mut small = vec![0xAA; needed - 1];
         let have = needed - 1;
-        let expected = Err(CodecError::NoRoom { needed, have });
+        let expected = Err(CodecError::BufferTooSmall { needed, have });
         assert_eq!(encode_server_frame(&decoded, &mut small), expected);
         assert!(small.iter().all(|byte| *byte == 0xAA));
     }
     let add = Command::AddUser { uid: UserId(1) };
     let mut small = [0xAA; 31];
-    let expected = Err(CodecError::NoRoom {
+    let expected = Err(CodecError::BufferTooSmall {
         needed: 32,
         have: 31,
     });

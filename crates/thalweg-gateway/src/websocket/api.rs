@@ -16,14 +16,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use thalweg_exchange::UserId;
-use thalweg_server::conditions::{Fault, Line};
+use thalweg_server::conditions::{DelayLine, Fault};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
 use super::connection::{Close, Frames, Io, Stream, count_cut, next_text, run};
 use super::session::Session;
 use crate::conditions;
-use crate::connection_slots::Seat;
+use crate::connection_slots::ConnectionSlot;
 use crate::error::ApiError;
 use crate::figures::{self, Class};
 use crate::keys::ApiKey;
@@ -95,10 +95,10 @@ type Working = FuturesUnordered<Pin<Box<dyn Future<Output = String> + Send>>>;
 struct Api {
     state: Arc<State>,
     address: IpAddr,
-    seat: Arc<Seat>,
+    slot: Arc<ConnectionSlot>,
     session: Session,
     /// The line of a connection with latency.
-    line: Option<Arc<Line>>,
+    line: Option<Arc<DelayLine>>,
     /// Whether the connection is to be cut, on purpose.
     is_cut: bool,
 }
@@ -202,7 +202,7 @@ impl Api {
             );
             let signer = params.raw("apiKey").filter(|_| is_signed);
             if let Some(key) = signer.and_then(|name| self.state.keys.find(name)) {
-                self.seat.show(&key);
+                self.slot.show(&key);
             }
             if let (Some(line), Some(Ok(key))) = (&self.line, self.session.key()) {
                 conditions::belong(line, &self.state, &key);
@@ -217,7 +217,7 @@ impl Api {
             key.inspect_err(|error| state.audit_refused(address, params.raw("apiKey"), error))
         })?;
         if let Some(key) = &key {
-            self.seat.show(key);
+            self.slot.show(key);
         }
         let is_lost = self.is_lost(row, key.as_deref())?;
         let seen = seen.take();
@@ -315,7 +315,7 @@ fn is_id(json: &str) -> bool {
 pub(super) async fn serve<S: Io>(
     state: Arc<State>,
     socket: WebSocketStream<S>,
-    (address, seat, line): (IpAddr, Arc<Seat>, Option<Arc<Line>>),
+    (address, slot, line): (IpAddr, Arc<ConnectionSlot>, Option<Arc<DelayLine>>),
     with_limits: bool,
     time_unit: TimeUnit,
 ) {
@@ -332,7 +332,7 @@ pub(super) async fn serve<S: Io>(
     let mut api = Api {
         state: Arc::clone(&state),
         address,
-        seat,
+        slot,
         session,
         line,
         is_cut: false,

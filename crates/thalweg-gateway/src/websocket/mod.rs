@@ -23,12 +23,12 @@ use hyper::header::{
 };
 use hyper::{Method, Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use thalweg_server::conditions::Line;
+use thalweg_server::conditions::DelayLine;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::connection_slots::Seat;
+use crate::connection_slots::ConnectionSlot;
 use crate::error::ApiError;
 use crate::params::{Params, unescape};
 use crate::response::{HttpResponse, of_error, of_status};
@@ -80,13 +80,13 @@ pub(crate) fn accept(
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         return response;
     };
-    let seat = request.extensions_mut().remove::<Arc<Seat>>();
-    let line = request.extensions_mut().remove::<Arc<Line>>();
-    let Some(seat) = seat.filter(|seat| seat.follow(address)) else {
+    let slot = request.extensions_mut().remove::<Arc<ConnectionSlot>>();
+    let line = request.extensions_mut().remove::<Arc<DelayLine>>();
+    let Some(slot) = slot.filter(|slot| slot.follow(address)) else {
         return of_error(&ApiError::BUSY);
     };
     let open = state.open_websocket();
-    let kept = Arc::clone(&seat);
+    let kept = Arc::clone(&slot);
     let figures = Arc::clone(&state);
     let serve = async move {
         match hyper::upgrade::on(request).await {
@@ -105,7 +105,7 @@ pub(crate) fn accept(
                         streams::serve(state, socket, names, is_combined, time_unit).await;
                     }
                     Served::Api { with_limits } => {
-                        let parts = (address, seat, line);
+                        let parts = (address, slot, line);
                         api::serve(state, socket, parts, with_limits, time_unit).await;
                     }
                 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, UserId};
 use thalweg_gateway::keys::{KeyKind, NewKey};
-use thalweg_server::conditions::{Conditions, DELAY_MAX, Delay, Delays, Faults};
+use thalweg_server::conditions::{DELAY_MAX, Delay, Delays, Faults, NetworkConditions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -68,10 +68,10 @@ fn post(fixture: &Fixture, key: &NewKey) -> impl Future<Output = String> + use<>
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_and_responses_take_their_time_by_key() {
-    let fixture = Fixture::behind(Conditions {
+    let fixture = Fixture::behind(NetworkConditions {
         general: Some(delays(5, 10)),
         by_key: [("2".to_owned(), delays(60, 40))].into(),
-        ..Conditions::default()
+        ..NetworkConditions::default()
     })
     .await;
     let (key, slow) = (
@@ -98,9 +98,9 @@ async fn what_waits_on_a_line_is_delivered_when_the_gateway_stops() {
         inbound: Delay::default(),
         outbound: Delay::Fixed(DELAY_MAX),
     };
-    let fixture = Fixture::behind(Conditions {
+    let fixture = Fixture::behind(NetworkConditions {
         by_key: [("4".to_owned(), longest)].into(),
-        ..Conditions::default()
+        ..NetworkConditions::default()
     })
     .await;
     let account = AccountSpec::new(UserId(4), vec![(CurrencyId(11), 1 << 40)]);
@@ -124,9 +124,9 @@ async fn what_waits_on_a_line_is_delivered_when_the_gateway_stops() {
 }
 
 async fn with_faults(faults: Faults) -> (Fixture, NewKey) {
-    let fixture = Fixture::behind(Conditions {
+    let fixture = Fixture::behind(NetworkConditions {
         faults,
-        ..Conditions::default()
+        ..NetworkConditions::default()
     })
     .await;
     let key = fixture.new_key(KeyKind::Hmac, 1);
@@ -156,13 +156,13 @@ async fn a_wrong_order_has_its_error_behind_a_line_unless_it_meets_a_fault() {
     let mut wrong = test_order();
     wrong["timeInForceX"] = "1".into();
     for (reject, code, status) in [(0.0, -1104, 400), (1.0, -1008, 503)] {
-        let fixture = Fixture::behind(Conditions {
+        let fixture = Fixture::behind(NetworkConditions {
             general: Some(delays(2, 1)),
             faults: Faults {
                 reject,
                 ..Faults::default()
             },
-            ..Conditions::default()
+            ..NetworkConditions::default()
         })
         .await;
         let key = fixture.new_key(KeyKind::Hmac, 1);

@@ -17,7 +17,7 @@ use thalweg_gateway::Gateway;
 use thalweg_gateway::keys::{KeyKind, NewKey, create};
 use thalweg_journal::{Error, Journal, JournalOptions};
 use thalweg_server::Server;
-use thalweg_server::conditions::Conditions;
+use thalweg_server::conditions::NetworkConditions;
 use thalweg_server::config::Config;
 use thalweg_server::flow::{Flow, Pace, Recorded, Source};
 use thalweg_testkit::Scratch;
@@ -64,7 +64,7 @@ impl Fixture {
     }
 
     /// Starts behind a network with conditions.
-    pub(crate) async fn behind(conditions: Conditions) -> Self {
+    pub(crate) async fn behind(conditions: NetworkConditions) -> Self {
         let directory = Scratch::new("websocket");
         std::fs::write(directory.join("symbols.toml"), SYMBOLS).expect("a file");
         std::fs::write(directory.join("api-keys.toml"), "").expect("a file");

@@ -10,7 +10,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use crate::fixture::{Client, Fixture};
-use crate::seats::connect_from;
+use crate::slots::connect_from;
 
 async fn is_served(fixture: &Fixture) {
     let mut client = fixture.connect("/ws").await;

@@ -12,6 +12,6 @@ mod recorded;
 mod rows;
 mod rsa;
 mod rules;
-mod seats;
+mod slots;
 mod streams;
 mod trading;

@@ -61,7 +61,7 @@ pub enum BlockError {
     /// A block was begun: its checksum is wrong, or its length cannot be.
     Torn,
     /// The checksum is right, and yet the records are not such as the journal has.
-    Strange,
+    InvalidContent,
 }
 
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
@@ -159,7 +159,7 @@ impl BlockHeader {
             && last.is_some_and(|last| last < u64::MAX)
             && lengths_add_up(records, count, key.record_bytes);
         if !is_sound {
-            return Err(BlockError::Strange);
+            return Err(BlockError::InvalidContent);
         }
         Ok(BlockHeader {
             first: Lsn::new(raw.first.get()),
@@ -291,8 +291,14 @@ mod tests {
         };
         assert_eq!(other(|key| key.seed += 1), BlockError::Torn);
         assert_eq!(other(|key| key.epoch += 1), BlockError::Unwritten);
-        assert_eq!(other(|key| key.record_bytes = 12), BlockError::Strange);
-        assert_eq!(other(|key| key.record_bytes = 0), BlockError::Strange);
+        assert_eq!(
+            other(|key| key.record_bytes = 12),
+            BlockError::InvalidContent
+        );
+        assert_eq!(
+            other(|key| key.record_bytes = 0),
+            BlockError::InvalidContent
+        );
     }
 
     /// Bytes that say that they are 4 GiB long are not given so much memory.

@@ -12,14 +12,14 @@ const MAGIC: [u8; 8] = *b"thalwegJ";
 /// The sum is over what comes after it.
 const SUMMED_FROM: usize = 16;
 
-/// Where the mark is that a segment was left, in a sector of its own.
-const LEFT_AT: usize = 512;
-const LEFT_MAGIC: [u8; 4] = *b"tlwL";
+/// Where the mark is that a segment is continued in the next one, in a sector of its own.
+const CONTINUED_AT: usize = 512;
+const CONTINUED_MAGIC: [u8; 4] = *b"tlwL";
 
 /// Says that the log goes on in the next segment, whose header is durable.
 #[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
-struct LeftMark {
+struct ContinuedMark {
     magic: [u8; 4],
     /// The checksum of the journal's number and of the epoch.
     crc32c: U32,
@@ -93,31 +93,31 @@ impl SegmentHeader {
         page
     }
 
-    /// Returns the page of a segment that was left: the next one is used, durably. Without the
+    /// Returns the page of a segment that is continued: the next one is used, durably. Without the
     /// mark, a tail of the journal that was deleted from the begin of a segment on would not be
     /// missed.
-    pub(crate) fn encode_left(&self) -> [u8; PAGE_BYTES] {
+    pub(crate) fn encode_continued(&self) -> [u8; PAGE_BYTES] {
         let mut page = self.encode();
-        let mark = LeftMark {
-            magic: LEFT_MAGIC,
-            crc32c: self.left_crc().into(),
+        let mark = ContinuedMark {
+            magic: CONTINUED_MAGIC,
+            crc32c: self.continued_crc().into(),
         };
         let bytes = mark.as_bytes();
-        page[LEFT_AT..LEFT_AT + bytes.len()].copy_from_slice(bytes);
+        page[CONTINUED_AT..CONTINUED_AT + bytes.len()].copy_from_slice(bytes);
         page
     }
 
-    /// Returns whether a page with this header says that the segment was left.
-    pub(crate) fn is_left(&self, page: &[u8]) -> bool {
+    /// Returns whether a page with this header says that the segment is continued in the next one.
+    pub(crate) fn is_continued(&self, page: &[u8]) -> bool {
         let mark = page
-            .get(LEFT_AT..)
-            .and_then(|mark| LeftMark::ref_from_prefix(mark).ok());
+            .get(CONTINUED_AT..)
+            .and_then(|mark| ContinuedMark::ref_from_prefix(mark).ok());
         mark.is_some_and(|(mark, _)| {
-            mark.magic == LEFT_MAGIC && mark.crc32c.get() == self.left_crc()
+            mark.magic == CONTINUED_MAGIC && mark.crc32c.get() == self.continued_crc()
         })
     }
 
-    fn left_crc(&self) -> u32 {
+    fn continued_crc(&self) -> u32 {
         let journal = crc32c::crc32c(&self.journal.to_le_bytes());
         crc32c::crc32c_append(journal, &self.epoch.to_le_bytes())
     }

@@ -123,7 +123,7 @@ impl<'r, R: Record, S: Storage> Records<'r, R, S> {
         let stored = self.reader.record_bytes();
         if u64::from(stored) != size_of::<R>() as u64 {
             return Err(Error::RecordSizeMismatch {
-                place: self.reader.storage.place(),
+                location: self.reader.storage.location(),
                 stored,
                 asked: size_of::<R>() as u32,
             });

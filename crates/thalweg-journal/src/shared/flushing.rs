@@ -3,11 +3,11 @@
 use super::Shared;
 use crate::error::Error;
 use crate::pages::OpenBlock;
-use crate::record::Kind;
+use crate::record::RecordType;
 use crate::storage::Storage;
 use crate::tail::Tail;
 
-impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> Shared<K, S> {
     /// Writes what was appended, without waiting for the disk. Returns whether all of it is there
     /// if the program ends, as after [`Journal::flush`](crate::Journal::flush); if not, because the
     /// segment before it is being made durable, or another thread is writing, call it again later.
@@ -52,7 +52,7 @@ mod tests {
         Ok(())
     }
 
-    /// Three blocks a segment, and segments that are left before they are durable.
+    /// Three blocks a segment, and segments that are continued before they are durable.
     #[test]
     fn what_was_flushed_behind_a_load_is_there_for_readers() -> Result<(), crate::Error> {
         let disk = SimDisk::new();

@@ -3,12 +3,12 @@
 use super::{Inner, Shared};
 use crate::error::Error;
 use crate::lsn::Lsn;
-use crate::record::Kind;
+use crate::record::RecordType;
 use crate::storage::Storage;
 use crate::tail::Tail;
 use crate::tail::retain::give_up;
 
-impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
+impl<K: RecordType + ?Sized, S: Storage> Shared<K, S> {
     /// Calls `ask` with the tail, under the lock, and returns its result; waits while a thread
     /// leads.
     fn with_tail<T>(&self, ask: impl FnOnce(&mut Tail<S>) -> T) -> Result<T, Error> {
@@ -69,11 +69,11 @@ mod tests {
         type File = SimFile;
         type Lock = <SimDisk as Storage>::Lock;
 
-        fn place(&self) -> String {
-            self.disk.place()
+        fn location(&self) -> String {
+            self.disk.location()
         }
-        fn make(&self) -> io::Result<()> {
-            self.disk.make()
+        fn create_directory(&self) -> io::Result<()> {
+            self.disk.create_directory()
         }
         fn list(&self) -> io::Result<Vec<String>> {
             self.disk.list()

@@ -1,9 +1,9 @@
 //! Crashes, seeded: the journal on a simulated disk, and a model that knows what it promised.
 //!
-//! A run is a number of lives of one journal. In each it is opened, appended to, committed, cut and
-//! so on, until the power fails in the middle of some operation, opening included, or the disk
-//! gives an error. Then what a reader finds has to be a beginning of what was appended, with all
-//! that was acknowledged. The same runs find every fault that is seeded.
+//! A run is a number of lives of one journal. In each it is opened, appended to, committed,
+//! truncated and so on, until the power fails in the middle of some operation, opening included, or
+//! the disk gives an error. Then what a reader finds has to be a beginning of what was appended,
+//! with all that was acknowledged. The same runs find every fault that is seeded.
 //!
 //! `THALWEG_JOURNAL_CRASHES=100000 cargo test -p thalweg-journal --release simulation` runs longer.
 
@@ -52,7 +52,7 @@ fn nothing_acknowledged_is_lost_and_nothing_is_invented() {
         stats.records_lost,
         stats.records_kept_unacknowledged,
         stats.errors,
-        stats.cuts,
+        stats.truncations,
         stats.segments_given_up,
         stats.rolls,
     ];
@@ -119,8 +119,8 @@ fn segments_given_up_at_once_are_found() {
 }
 
 #[test]
-fn a_commit_that_forgets_segments_that_were_left_is_found() {
-    finds(Seeded::ForgetLeft);
+fn a_commit_that_forgets_unsynced_segments_is_found() {
+    finds(Seeded::ForgetUnsynced);
 }
 
 #[test]

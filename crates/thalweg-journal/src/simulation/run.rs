@@ -1,9 +1,9 @@
 //! One run: some lives of one journal.
 
 use super::model::{Entry, Model, Random};
-use crate::cut::cut_with;
 use crate::fault::{Faults, Seeded};
 use crate::journal::Journal;
+use crate::truncate::truncate_with;
 use crate::{Error, Fault, JournalOptions, Lsn, Operation, Reader, SimDisk};
 
 const LIVES: u64 = 6;
@@ -21,7 +21,7 @@ pub(super) struct Stats {
     pub(super) records_lost: u64,
     pub(super) records_kept_unacknowledged: u64,
     pub(super) errors: u64,
-    pub(super) cuts: u64,
+    pub(super) truncations: u64,
     pub(super) segments_given_up: u64,
     pub(super) rolls: u64,
 }
@@ -34,7 +34,7 @@ impl Stats {
         self.records_lost += other.records_lost;
         self.records_kept_unacknowledged += other.records_kept_unacknowledged;
         self.errors += other.errors;
-        self.cuts += other.cuts;
+        self.truncations += other.truncations;
         self.segments_given_up += other.segments_given_up;
         self.rolls += other.rolls;
     }
@@ -45,8 +45,8 @@ struct Run {
     is_even: bool,
     /// All records are the same, as those of a client that tries again.
     is_same: bool,
-    /// Segments that may be left before they are durable.
-    left_max: usize,
+    /// Segments that may be continued before they are durable.
+    unsynced_max: usize,
     /// Records that are there if only the program ends.
     flushed: usize,
     random: Random,
@@ -70,7 +70,7 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Stats, String> {
         is_even: seed.is_multiple_of(3),
         // Where the chain of sums is all that keeps stale blocks out, it needs blocks that differ.
         is_same: seed.is_multiple_of(6) && seeded != Some(Seeded::ForgetPreviousSum),
-        left_max: (seed % 4) as usize,
+        unsynced_max: (seed % 4) as usize,
         flushed: 0,
         random: Random::new(seed),
         disk: SimDisk::new(),
@@ -93,7 +93,7 @@ impl Run {
             .journal_number(7)
             .in_background(false);
         options.faults = self.faults;
-        options.left_here_max = self.left_max;
+        options.unsynced_here_max = self.unsynced_max;
         options
     }
 
@@ -129,7 +129,7 @@ impl Run {
             self.check()?;
         }
         if self.random.one_in(4) {
-            self.cut()?;
+            self.truncate()?;
         }
         Ok(())
     }
@@ -273,28 +273,28 @@ impl Run {
         self.model.recovered(first, &records)
     }
 
-    /// Cuts before some block; the power may fail meanwhile, and then it is cut again.
-    fn cut(&mut self) -> Result<(), String> {
-        let Some(at) = self.block_to_cut()? else {
+    /// Truncates before some block; the power may fail meanwhile, and then it does so again.
+    fn truncate(&mut self) -> Result<(), String> {
+        let Some(at) = self.block_to_truncate()? else {
             return Ok(());
         };
         if self.random.one_in(2) {
             self.plan_failure(30);
         }
-        while let Err(error) = cut_with(&self.disk, Some(at), self.faults) {
+        while let Err(error) = truncate_with(&self.disk, Some(at), self.faults) {
             if !error.to_string().contains("the power is off") {
-                return Err(format!("cut at {at}: {error}"));
+                return Err(format!("truncate at {at}: {error}"));
             }
             self.restart();
         }
         self.disk.fail_power_at(0);
-        self.stats.cuts += 1;
+        self.stats.truncations += 1;
         self.model.end_at(at.number() as usize - 1);
         self.model.kept_from = self.model.kept_from.min(at.number());
         Ok(())
     }
 
-    fn block_to_cut(&mut self) -> Result<Option<Lsn>, String> {
+    fn block_to_truncate(&mut self) -> Result<Option<Lsn>, String> {
         self.check()?;
         let reader = Reader::new(self.disk.clone(), Lsn::ZERO, None, self.faults);
         let Ok(mut reader) = reader else {

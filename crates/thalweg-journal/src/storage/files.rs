@@ -74,7 +74,10 @@ impl Files {
 
     /// Makes the directory and what is missing above it. Until there is a journal in it, the names
     /// of all of them are synced: a program that was killed may have made some of them before.
-    fn make_with(&self, mut sync: impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    fn create_directory_with(
+        &self,
+        mut sync: impl FnMut(&Path) -> io::Result<()>,
+    ) -> io::Result<()> {
         if self
             .list()
             .is_ok_and(|names| names.iter().any(|name| segment_number(name).is_some()))
@@ -132,12 +135,12 @@ impl Storage for Files {
     type File = JournalFile;
     type Lock = FilesLock;
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.place.display().to_string()
     }
 
-    fn make(&self) -> io::Result<()> {
-        self.make_with(|above| File::open(above)?.sync_all())
+    fn create_directory(&self) -> io::Result<()> {
+        self.create_directory_with(|above| File::open(above)?.sync_all())
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -329,7 +332,7 @@ mod tests {
     fn a_lock_ends_although_another_process_still_has_the_file() {
         let place = Scratch::new("lock");
         let files = Files::new(&*place);
-        files.make().expect("it can be made");
+        files.create_directory().expect("it can be made");
         let lock = files.lock().expect("it can be locked").expect("it is new");
         let inherited = lock.0.try_clone().expect("files can be copied");
         assert!(files.lock().expect("it can be asked").is_none());
@@ -347,7 +350,7 @@ mod tests {
         let files = Files::new(base.join("a/b/c"));
         let synced = || {
             let mut synced = Vec::new();
-            let made = files.make_with(|above| {
+            let made = files.create_directory_with(|above| {
                 synced.push(above.to_owned());
                 Ok(())
             });

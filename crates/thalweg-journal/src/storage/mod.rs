@@ -41,13 +41,13 @@ pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
     type Lock: fmt::Debug + Send;
 
     /// Returns the directory's name in messages.
-    fn place(&self) -> String;
+    fn location(&self) -> String;
 
     /// Makes the directory if it is not there.
     ///
     /// # Errors
     /// It can be neither found nor made.
-    fn make(&self) -> io::Result<()>;
+    fn create_directory(&self) -> io::Result<()>;
 
     /// Returns the names of its files, in any order; none where there is no directory.
     ///

@@ -179,11 +179,11 @@ impl Storage for SimDisk {
     type File = SimFile;
     type Lock = SimLock;
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         "sim".to_owned()
     }
 
-    fn make(&self) -> io::Result<()> {
+    fn create_directory(&self) -> io::Result<()> {
         Ok(())
     }
 

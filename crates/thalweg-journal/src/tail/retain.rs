@@ -14,7 +14,7 @@ impl<S: Storage> Tail<S> {
     pub(crate) fn truncate_before(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
         self.check()?;
         // The segment that follows one that is given up must be a used one.
-        self.settle_left(0)?;
+        self.settle_unsynced(0)?;
         while let Some(number) = self.dispensable(lsn) {
             give_up(&self.storage, &self.options, number)?;
             self.forget(number);
@@ -50,11 +50,11 @@ pub(crate) fn give_up<S: Storage>(
     number: u64,
 ) -> Result<(), Error> {
     let name = segment_name(number);
-    let full = format!("{}/{name}", storage.place());
+    let full = format!("{}/{name}", storage.location());
     let archived = storage.archive(&name);
     let archived = archived.map_err(|error| Error::archive(full.clone(), error))?;
     let spares = storage.list();
-    let spares = spares.map_err(|error| Error::io(storage.place(), "be read", error))?;
+    let spares = spares.map_err(|error| Error::io(storage.location(), "be read", error))?;
     let spares = spares.iter().filter(|name| is_spare(name)).count();
     let done = match spares < options.recycled_files_max {
         _ if archived == Archived::Moved => Ok(()),
@@ -77,5 +77,5 @@ pub(crate) fn give_up<S: Storage>(
         return Ok(());
     }
     let synced = storage.sync_names();
-    synced.map_err(|error| Error::io(storage.place(), "be synced", error))
+    synced.map_err(|error| Error::io(storage.location(), "be synced", error))
 }

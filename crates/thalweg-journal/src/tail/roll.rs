@@ -4,12 +4,12 @@ use super::Tail;
 use crate::error::Error;
 use crate::fault::Seeded;
 use crate::format::{SegmentHeader, part_name, segment_name};
-use crate::leave::{Left, Named};
 use crate::pages::OpenBlock;
 use crate::prepare::Prepared;
 use crate::recovery::Known;
 use crate::scan::{Segment, open_segment};
 use crate::storage::{Storage, WriteSync, write_fully};
+use crate::unsynced::{Named, UnsyncedSegment};
 
 impl<S: Storage> Tail<S> {
     /// Writes a block, so that it is there if the program ends: none of those before it may be in a
@@ -18,28 +18,31 @@ impl<S: Storage> Tail<S> {
         self.write(block, WriteSync::Deferred)?;
         match self.options.faults.has(Seeded::FlushWithoutHeader) {
             true => Ok(()),
-            false => self.settle_left(0),
+            false => self.settle_unsynced(0),
         }
     }
 
     /// Writes a block as [`flush`](Self::flush) does, but has a thread make the segments durable
-    /// that were left, where there is one. Returns whether they are, so that the block is there if
-    /// the program ends.
+    /// that are not synced, where there is one. Returns whether they are, so that the block is
+    /// there if the program ends.
     pub(crate) fn begin_flush(&mut self, block: &mut OpenBlock) -> Result<bool, Error> {
         self.write(block, WriteSync::Deferred)?;
-        let left_max = match self.leaver.hand_over_all() {
+        let unsynced_max = match self.unsynced.hand_over_all() {
             true => usize::MAX,
             false => 0,
         };
-        self.settle_left(left_max)?;
-        Ok(self.leaver.waiting() == 0)
+        self.settle_unsynced(unsynced_max)?;
+        Ok(self.unsynced.waiting() == 0)
     }
 
-    /// Collects the segments that have become durable since they were left, and waits until at most
-    /// `left_max` have not.
+    /// Collects the segments that have become durable since they were continued, and waits until at
+    /// most `unsynced_max` have not.
     #[cold]
-    pub(super) fn settle_left(&mut self, left_max: usize) -> Result<(), Error> {
-        let next = |tail: &mut Self| tail.leaver.finished(tail.leaver.waiting() > left_max);
+    pub(super) fn settle_unsynced(&mut self, unsynced_max: usize) -> Result<(), Error> {
+        let next = |tail: &mut Self| {
+            tail.unsynced
+                .finished(tail.unsynced.waiting() > unsynced_max)
+        };
         while let Some(finished) = self.or_stop(next) {
             match finished {
                 Ok(last) => {
@@ -116,14 +119,14 @@ impl<S: Storage> Tail<S> {
         let is_load = self.durable < self.written();
         let (Prepared { file, part }, mut header) = self.next_file(is_load)?;
         let number = header.number;
-        let name = format!("{}/{}", self.storage.place(), segment_name(number));
+        let name = format!("{}/{}", self.storage.location(), segment_name(number));
         header.first = Some(self.segment.next);
         header.previous_crc = self.segment.previous_crc;
         let next = Segment::new(file, name.clone(), header, self.options.faults);
         let segment = std::mem::replace(&mut self.segment, next);
         let first = self.segment.next;
         if let Some(file) = part {
-            self.leaver.leave(Left {
+            self.unsynced.push(UnsyncedSegment {
                 storage: self.storage.clone(),
                 last: first.before(),
                 segment,
@@ -131,8 +134,8 @@ impl<S: Storage> Tail<S> {
                 header,
                 faults: self.options.faults,
             });
-            let left_max = self.options.left_max();
-            self.settle_left(if is_load { left_max } else { 0 })?;
+            let unsynced_max = self.options.unsynced_max();
+            self.settle_unsynced(if is_load { unsynced_max } else { 0 })?;
         } else if let Err(error) = write_fully(
             &self.segment.file,
             0,
@@ -141,7 +144,7 @@ impl<S: Storage> Tail<S> {
         ) {
             let error = Error::io(&name, "be written", error);
             return Err(self.stop(error));
-        } else if let Err(error) = segment.mark_left() {
+        } else if let Err(error) = segment.mark_continued() {
             return Err(self.stop(error));
         }
         self.used.push_back(Known { number, first });

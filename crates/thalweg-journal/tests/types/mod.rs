@@ -3,7 +3,7 @@
 #[path = "../../../thalweg/tests/types/compiler.rs"]
 mod compiler;
 
-use thalweg_journal::{AppendBuffer, Block, Journal, Kind, Reader, Record, Records, Shared};
+use thalweg_journal::{AppendBuffer, Block, Journal, Reader, Record, RecordType, Records, Shared};
 use thalweg_journal::{Durable, Storage};
 
 fn send<T: Send>() {}
@@ -12,7 +12,7 @@ fn unpin<T: Unpin>() {}
 
 /// The type of records says nothing of the thread: no journal holds any.
 #[expect(dead_code, reason = "compiled is all that it has to be")]
-fn moves<K: Kind + ?Sized, R: Record, S: Storage, T, F: FnMut(&mut [T]) + Send>()
+fn moves<K: RecordType + ?Sized, R: Record, S: Storage, T, F: FnMut(&mut [T]) + Send>()
 where
     T: Send,
     S::File: Sync,

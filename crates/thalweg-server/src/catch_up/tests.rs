@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::Ordering;
 
-use thalweg_exchange::durable::replication::{FollowOptions, FollowOutcome, Following};
+use thalweg_exchange::durable::replication::{FollowOptions, FollowOutcome, FollowerDriver};
 use thalweg_exchange::durable::{Exchange, JournalOptions, Origin, SimDisk};
 use thalweg_exchange::{Command, UserId};
 use thalweg_testkit::Scratch;
@@ -31,7 +31,7 @@ fn primary() -> (SimDisk, OneLog) {
     let (exchange, _) = opened.expect("the disk is empty");
     let mut follow_options = FollowOptions::new("one:1");
     follow_options.bootstrap = true;
-    let following = Following::start(exchange, Box::new(log.clone()), follow_options);
+    let following = FollowerDriver::start(exchange, Box::new(log.clone()), follow_options);
     let mut following = following.expect("there are threads");
     while following.turn().expect("it does not halt") != FollowOutcome::Leads {
         std::thread::yield_now();
@@ -46,7 +46,7 @@ fn primary() -> (SimDisk, OneLog) {
     }
     exchange.close().expect("it ends in order");
     let claim = log.read(0).expect("it answers").claim.expect("it was made");
-    let _ = log.forget(&claim, USERS as u64 - 5);
+    let _ = log.delete_before(&claim, USERS as u64 - 5);
     (disk, log)
 }
 
@@ -334,7 +334,7 @@ async fn a_start_waits_for_no_note_which_is_made_later() {
     assert!(prepared.expect("the directory is well"));
     let mut follow_options = FollowOptions::new("two:2");
     follow_options.peer_place = Some(catch_up.place().to_owned());
-    let following = Following::start(exchange, Box::new(log.clone()), follow_options);
+    let following = FollowerDriver::start(exchange, Box::new(log.clone()), follow_options);
     let mut following = following.expect("there are threads");
     while following.turn().expect("it does not halt") == FollowOutcome::Nothing {
         std::thread::yield_now();

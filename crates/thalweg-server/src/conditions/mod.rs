@@ -16,7 +16,7 @@ use std::time::Duration;
 use thalweg_exchange::session::{Role, SessionKey};
 
 pub use self::delay::{DELAY_MAX, Delay, Delays};
-pub use self::relay::{Line, Lines, relay};
+pub use self::relay::{DelayLine, DelayLines, relay};
 
 use crate::lock;
 pub(crate) use delay::Random;
@@ -59,7 +59,7 @@ pub struct Faults {
 
 /// The network between users and the exchange.
 #[derive(Debug, Default)]
-pub struct Conditions {
+pub struct NetworkConditions {
     /// The latency of connections without their own.
     pub general: Option<Delays>,
     /// The latency of connections of a user, by the user's number, or of an API key.
@@ -94,7 +94,7 @@ impl FaultCounts {
     }
 }
 
-impl Conditions {
+impl NetworkConditions {
     /// Returns whether some connections have latency.
     #[must_use]
     pub fn has_latency(&self) -> bool {
@@ -162,15 +162,15 @@ impl Conditions {
 mod tests {
     use super::*;
 
-    fn behind(seed: u64) -> Conditions {
-        Conditions {
+    fn behind(seed: u64) -> NetworkConditions {
+        NetworkConditions {
             faults: Faults {
                 drop: 0.2,
                 reject: 0.2,
                 disconnect: 0.1,
             },
             seed,
-            ..Conditions::default()
+            ..NetworkConditions::default()
         }
     }
 
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn without_faults_no_command_has_one() {
-        let conditions = Conditions::default();
+        let conditions = NetworkConditions::default();
         assert!((0..1_000).all(|_| conditions.fault(7).is_none()));
     }
 
@@ -224,10 +224,10 @@ mod tests {
             outbound: Delay::default(),
         };
         let by_key = [("7".to_owned(), of(2)), ("k".to_owned(), of(3))];
-        let conditions = Conditions {
+        let conditions = NetworkConditions {
             general: Some(of(1)),
             by_key: by_key.into(),
-            ..Conditions::default()
+            ..NetworkConditions::default()
         };
         assert_eq!(conditions.inbound_max(), Duration::from_millis(3));
         assert_eq!(conditions.delays(None, 8), Some(of(1)));
@@ -237,7 +237,8 @@ mod tests {
 
     #[test]
     fn administrators_and_the_gateway_are_left_alone() {
-        let concerns = |role, number| Conditions::concerns(SessionKey::new(role, 7, number), 4);
+        let concerns =
+            |role, number| NetworkConditions::concerns(SessionKey::new(role, 7, number), 4);
         assert!(concerns(Role::Trade, 3) && concerns(Role::Read, 9));
         assert!(!concerns(Role::Trade, 4) && !concerns(Role::Admin, 0));
     }

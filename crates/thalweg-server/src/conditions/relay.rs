@@ -6,8 +6,8 @@
 //! 2. A client that is gone loses what it would have got. What it sent before is delivered.
 //! 3. A session that has ended takes no more: what its client still sends is discarded, so that the
 //!    system does not reset the connection before the client has read the end.
-//! 4. From [`Lines::flush`] on, everything is due at once. A server that stops flushes its lines,
-//!    and waits until what its sessions sent is delivered.
+//! 4. From [`DelayLines::flush`] on, everything is due at once. A server that stops flushes its
+//!    lines, and waits until what its sessions sent is delivered.
 //! 5. A relay ends at once when its owner says so, and keeps what the owner gave it until it ends.
 //! 6. Once a session has ended, all that it sent is read, and its client has one time for all:
 //!    until the last of it is due, and [`PARTING`]. So no client keeps what the owner gave by
@@ -43,18 +43,18 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long a client may take nothing of what is due.
 const STALLED: Duration = Duration::from_secs(60);
 
-/// The lines of a server's connections.
+/// The delay lines of a server's connections.
 #[derive(Debug, Default)]
-pub struct Lines {
+pub struct DelayLines {
     next: AtomicU64,
     /// Each relay has a receiver until it has ended.
     is_flushed: watch::Sender<bool>,
 }
 
-impl Lines {
+impl DelayLines {
     /// Makes a line with these delays, drawn from this seed, of a client that has shown no key.
-    pub fn line(&self, delays: Delays, seed: u64) -> Arc<Line> {
-        Arc::new(Line {
+    pub fn line(&self, delays: Delays, seed: u64) -> Arc<DelayLine> {
+        Arc::new(DelayLine {
             delays: Mutex::new(delays),
             seed,
             // ORDERING: Relaxed; a counter.
@@ -77,7 +77,7 @@ impl Lines {
 
 /// The latency of a connection, which may change while it is open.
 #[derive(Debug)]
-pub struct Line {
+pub struct DelayLine {
     delays: Mutex<Delays>,
     seed: u64,
     /// The number of the line, so that no two draw the same.
@@ -87,7 +87,7 @@ pub struct Line {
     is_flushed: watch::Sender<bool>,
 }
 
-impl Line {
+impl DelayLine {
     /// Has bytes that come from now on take these delays.
     pub fn change(&self, delays: Delays) {
         *lock(&self.delays) = delays;
@@ -116,7 +116,7 @@ impl Line {
 /// The system has no sockets.
 pub fn relay<S>(
     client: S,
-    line: Arc<Line>,
+    line: Arc<DelayLine>,
     first: Vec<u8>,
     see: impl FnMut(&[u8]) + Send + 'static,
     until: impl Future<Output = ()> + Send + 'static,
@@ -139,7 +139,7 @@ where
 async fn run<S: AsyncRead + AsyncWrite>(
     client: S,
     session: UnixStream,
-    (line, is_flushed): (Arc<Line>, watch::Receiver<bool>),
+    (line, is_flushed): (Arc<DelayLine>, watch::Receiver<bool>),
     first: Vec<u8>,
     mut see: impl FnMut(&[u8]),
 ) {
@@ -348,7 +348,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
     const LONGEST: Duration = Duration::from_secs(3_600);
 
-    fn line(lines: &Lines, inbound: Duration, outbound: Duration) -> Arc<Line> {
+    fn line(lines: &DelayLines, inbound: Duration, outbound: Duration) -> Arc<DelayLine> {
         let (inbound, outbound) = (Delay::Fixed(inbound), Delay::Fixed(outbound));
         lines.line(Delays { inbound, outbound }, 1)
     }
@@ -420,7 +420,7 @@ mod tests {
     #[tokio::test]
     async fn a_relay_delays_both_directions_and_passes_the_end_on() {
         let (mut client, far) = duplex(1 << 10);
-        let lines = Lines::default();
+        let lines = DelayLines::default();
         let line = line(&lines, 20 * MS, 30 * MS);
         let (seen, mut sees) = tokio::sync::mpsc::unbounded_channel();
         let changed = Arc::clone(&line);
@@ -454,7 +454,7 @@ mod tests {
 
     #[tokio::test]
     async fn lines_that_are_flushed_deliver_what_waits_and_the_end_behind_it() {
-        let lines = Lines::default();
+        let lines = DelayLines::default();
         let mut open = Vec::new();
         for number in 0..3_u8 {
             let (client, far) = duplex(1 << 10);
@@ -482,7 +482,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_client_sent_before_it_went_away_arrives() {
-        let lines = Lines::default();
+        let lines = DelayLines::default();
         let (client, far) = duplex(1 << 10);
         let line = line(&lines, 50 * MS, Duration::ZERO);
         let session = relay(far, line, b"order".to_vec(), |_| {}, pending());
@@ -505,7 +505,7 @@ mod tests {
         let connecting = tokio::net::TcpStream::connect(address);
         let (client, accepted) = tokio::join!(connecting, listener.accept());
         let (mut client, (far, _)) = (client.expect("a client"), accepted.expect("it came"));
-        let lines = Lines::default();
+        let lines = DelayLines::default();
         let line = line(&lines, MS, 100 * MS);
         let session = relay(far, line, Vec::new(), |_| {}, pending());
         let mut session = session.expect("there are sockets");
@@ -526,7 +526,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_relay_ends_with_its_owner_and_keeps_what_it_was_given() {
-        let lines = Lines::default();
+        let lines = DelayLines::default();
         let (mut client, far) = duplex(1 << 10);
         let line = line(&lines, LONGEST, LONGEST);
         let (kept, token) = (Arc::new(()), Arc::new(tokio::sync::Notify::new()));
@@ -548,7 +548,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_takes_nothing_is_cut() {
-        let lines = Lines::default();
+        let lines = DelayLines::default();
         let (_client, far) = duplex(16);
         let line = line(&lines, Duration::ZERO, Duration::ZERO);
         let session = relay(far, line, Vec::new(), |_| {}, pending());
@@ -563,7 +563,7 @@ mod tests {
     async fn a_slow_reader_of_a_session_that_has_ended_is_cut() {
         // The session's bytes are read when it ends, or not yet.
         for sent in [100, WAITING_UNKNOWN_MAX + 50_000] {
-            let lines = Lines::default();
+            let lines = DelayLines::default();
             let (mut client, far) = duplex(16);
             let line = line(&lines, Duration::ZERO, 5 * MS);
             let session = relay(far, line, Vec::new(), |_| {}, pending());
@@ -586,7 +586,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_a_session_sent_arrives_after_its_end_however_much_waits() {
-        let lines = Lines::default();
+        let lines = DelayLines::default();
         let (mut client, far) = duplex(1 << 20);
         let line = line(&lines, Duration::ZERO, 300 * MS);
         let session = relay(far, line, Vec::new(), |_| {}, pending());
@@ -613,7 +613,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn less_waits_of_a_client_without_a_key() {
         for limit in [WAITING_UNKNOWN_MAX, WAITING_MAX] {
-            let lines = Lines::default();
+            let lines = DelayLines::default();
             let line = line(&lines, LONGEST, LONGEST);
             if limit == WAITING_MAX {
                 line.trust();

@@ -113,7 +113,7 @@ fn on_a_full_disk() -> Driver<SimDisk> {
 fn open_orders_after(mut driver: Driver<SimDisk>) -> u32 {
     driver.exchange.drain().expect("there will be room");
     let finished = driver.close().expect("there is room");
-    finished.service.state.risk.limits_of_all().open_orders
+    finished.service.state.risk.default_limits().open_orders
 }
 
 #[test]

@@ -11,7 +11,7 @@ use thalweg_exchange::codec::session::{
     ANSWER_BYTES, AccountView, Answer, NUMBERED_REPORT_BYTES, OpenOrder, QueryAnswer, QueryResult,
     answer_frame, numbered_report,
 };
-use thalweg_exchange::durable::{Executed, Failed, Origin, Published, Storage};
+use thalweg_exchange::durable::{ExchangeError, Executed, Origin, Published, Storage};
 use thalweg_exchange::market::Epoch;
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answered, QueryReply};
@@ -22,7 +22,7 @@ use super::{ExchangeThread, TEND_AFTER};
 use crate::audit::AuditLine;
 use crate::drop_copy::{SharedWriter, writer};
 use crate::execution::ExecutionTimes;
-use crate::feed::{Feed, Tape};
+use crate::feed::{Feed, FeedWriter};
 use crate::flow::FlowCounts;
 use crate::inbound::{OPEN_ORDER_BYTES, QUERY_ORDERS_MAX};
 use crate::listing::{LIST_TAG, Listing};
@@ -65,7 +65,7 @@ pub(crate) struct Outgoing {
     pub(crate) copied: Vec<(SessionKey, usize)>,
     /// The number of the first command that was not published.
     pub(crate) next_command: u64,
-    pub(crate) failed: Option<Failed>,
+    pub(crate) failed: Option<ExchangeError>,
 }
 
 impl Outgoing {
@@ -115,7 +115,7 @@ pub(crate) struct Publisher {
     pub(crate) outgoing: Outgoing,
     pub(crate) feed: Arc<Feed>,
     /// `None` before a session wants market data, and after an outcome was missing.
-    pub(crate) tape: Option<Box<Tape>>,
+    pub(crate) feed_writer: Option<Box<FeedWriter>>,
     /// Whether commands are those of another replica, which answers them.
     pub(crate) follows: bool,
     /// Where a market trades beside the sessions: its session and its counts.
@@ -142,7 +142,7 @@ impl Publisher {
             }
             Published::Outcome(executed) => {
                 self.outcome(&executed);
-                self.execution.passages.note(&executed.outcome);
+                self.execution.traces.note(&executed.outcome);
             }
             Published::Noted(note) => {
                 if let Some(mut copy) = writer(self.copy.as_ref()) {
@@ -174,8 +174,8 @@ impl Publisher {
                     copy.hand_over();
                 }
                 self.hand_over();
-                if let Some(tape) = &mut self.tape {
-                    tape.hand_over();
+                if let Some(feed_writer) = &mut self.feed_writer {
+                    feed_writer.hand_over();
                 }
             }
             Published::Failed(failed) => {
@@ -197,11 +197,11 @@ impl Publisher {
     /// Has market data begin anew.
     fn begin_epoch(&mut self, epoch: Epoch) {
         self.feed.begin_epoch(epoch);
-        if let Some(tape) = self.feed.take_start() {
-            self.tape = Some(tape);
+        if let Some(feed_writer) = self.feed.take_start() {
+            self.feed_writer = Some(feed_writer);
         }
-        if let Some(tape) = &mut self.tape {
-            tape.begin_epoch(epoch);
+        if let Some(feed_writer) = &mut self.feed_writer {
+            feed_writer.begin_epoch(epoch);
         }
     }
 
@@ -216,8 +216,8 @@ impl Publisher {
         if let Some(stamps) = &outcome.stamps {
             self.execution.note(stamps);
         }
-        if let Some(tape) = self.feed.take_start() {
-            self.tape = Some(tape);
+        if let Some(feed_writer) = self.feed.take_start() {
+            self.feed_writer = Some(feed_writer);
         }
         if let Some(mut copy) = writer(self.copy.as_ref()) {
             copy.take(executed);
@@ -227,11 +227,11 @@ impl Publisher {
                 self.outgoing.copied(key, executed.reports.len());
             }
         }
-        if let Some(tape) = &mut self.tape
-            && let Err(error) = tape.take(outcome)
+        if let Some(feed_writer) = &mut self.feed_writer
+            && let Err(error) = feed_writer.take(outcome)
         {
             tracing::error!(%error, "there is no market data any more");
-            self.tape = None;
+            self.feed_writer = None;
         }
         let flow = self.flow.as_ref().map(|(key, counts)| {
             let is_own = executed.origin.key() == Some(*key);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thalweg_exchange::codec::{decode_message, decode_snapshot, encode_snapshot, snapshot_bytes};
-use thalweg_exchange::market::{Channels, Epoch, FeedSequence, Replica, Snapshot};
+use thalweg_exchange::market::{BookReplica, Channels, Epoch, FeedSequence, Snapshot};
 use thalweg_exchange::{Action, SymbolId};
 use tokio::sync::broadcast;
 
@@ -13,7 +13,7 @@ use super::chunk::{Chunk, marks};
 
 #[derive(Debug)]
 struct Entry {
-    replica: Replica,
+    replica: BookReplica,
     /// The snapshot as it was made last, if nothing changed since.
     made: Option<Made>,
 }
@@ -62,7 +62,7 @@ impl Books {
             self.epoch = self.epoch.max(mark.epoch);
             let symbol = mark.symbol;
             let entry = self.entries.entry(symbol).or_insert_with(|| Entry {
-                replica: Replica::new(symbol),
+                replica: BookReplica::new(symbol),
                 made: None,
             });
             entry.made = None;

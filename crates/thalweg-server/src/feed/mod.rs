@@ -1,7 +1,7 @@
 //! Market data for any number of readers, from one thread that must not wait.
 //!
 //! ```text
-//! publisher: Tape ──(bytes, bounded)──▶ run(): Books ──(chunks, a ring)──▶ Subscriptions
+//! publisher: FeedWriter ──(bytes, bounded)──▶ run(): Books ──(chunks, a ring)──▶ Subscriptions
 //! ```
 //!
 //! From the first subscription on, the publisher makes messages of outcomes and leaves them,
@@ -12,15 +12,15 @@
 //! reader is behind by an eighth of the ring, chunks are sent when they are full, or after a
 //! millisecond.
 //!
-//! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the tape drops messages and puts
+//! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the writer drops messages and puts
 //! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds
 //! a number of chunks. A reader holds one write, and references to shared snapshots.
 
 mod books;
 mod chunk;
+mod feed_writer;
 mod requested;
 mod subscription;
-mod tape;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -36,9 +36,9 @@ use crate::lock;
 
 use self::books::Books;
 use self::chunk::{Chunk, Pieces};
+pub(crate) use self::feed_writer::FeedWriter;
 pub(crate) use self::requested::Requested;
 pub(crate) use self::subscription::Subscription;
-pub(crate) use self::tape::Tape;
 
 /// Bytes that wait for the feed's task.
 pub(crate) const INLET_BYTES_MAX: usize = 16 << 20;
@@ -67,8 +67,8 @@ pub(crate) struct Feed {
     inlet: Mutex<Inlet>,
     filled: Notify,
     books: Mutex<Books>,
-    /// The tape with which the publisher begins, and whether there is one.
-    starting: Mutex<Option<Box<Tape>>>,
+    /// The writer with which the publisher begins, and whether there is one.
+    starting: Mutex<Option<Box<FeedWriter>>>,
     is_starting: AtomicBool,
     /// Wakes the thread that writes to the readers.
     waker: OnceLock<Arc<Waker>>,
@@ -85,7 +85,7 @@ impl Feed {
         Epoch(self.epoch.load(Ordering::Relaxed))
     }
 
-    /// Notes the epoch of the next messages, for welcomes and tapes.
+    /// Notes the epoch of the next messages, for welcomes and writers.
     pub(crate) fn begin_epoch(&self, epoch: Epoch) {
         // ORDERING: Relaxed, pairs with the load in epoch(); a number alone.
         self.epoch.store(epoch.0, Ordering::Relaxed);
@@ -161,16 +161,16 @@ impl Feed {
         read(&self.chunks)
     }
 
-    /// Has the publisher begin with a tape at the next outcome.
-    pub(crate) fn start(&self, tape: Tape) {
-        *lock(&self.starting) = Some(Box::new(tape));
+    /// Has the publisher begin with a writer at the next outcome.
+    pub(crate) fn start(&self, feed_writer: FeedWriter) {
+        *lock(&self.starting) = Some(Box::new(feed_writer));
         // ORDERING: Relaxed, pairs with the load in take_start(): the same thread.
         self.is_starting.store(true, Ordering::Relaxed);
     }
 
-    /// Returns, once, the tape to begin with.
+    /// Returns, once, the writer to begin with.
     #[inline]
-    pub(crate) fn take_start(&self) -> Option<Box<Tape>> {
+    pub(crate) fn take_start(&self) -> Option<Box<FeedWriter>> {
         // ORDERING: Relaxed, pairs with the stores here and in start(): the same thread.
         if !self.is_starting.load(Ordering::Relaxed) {
             return None;

@@ -13,14 +13,14 @@ use super::subscription::TAKE_BYTES;
 use super::*;
 use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::ServerFrame;
-use thalweg_exchange::market::Replica;
+use thalweg_exchange::market::BookReplica;
 
-/// An exchange whose outcomes go to a tape.
+/// An exchange whose outcomes go to a writer.
 struct Market {
     state: State,
     events: Events,
     number: u64,
-    tape: Tape,
+    feed_writer: FeedWriter,
     feed: Arc<Feed>,
     bytes: Vec<u8>,
 }
@@ -30,7 +30,7 @@ impl Market {
         let feed = Arc::new(Feed::new(Epoch(9), Channels::default(), 0, ring_chunks));
         let state = State::default();
         let mut market = Self {
-            tape: Tape::new(&state, Arc::clone(&feed)),
+            feed_writer: FeedWriter::new(&state, Arc::clone(&feed)),
             state,
             events: Events::new().with_levels(),
             number: 0,
@@ -56,7 +56,9 @@ impl Market {
             result,
             events: &self.events,
         };
-        self.tape.take(&outcome).expect("outcomes come in order");
+        self.feed_writer
+            .take(&outcome)
+            .expect("outcomes come in order");
         self.number += 1;
     }
 
@@ -75,12 +77,12 @@ impl Market {
 
     /// Hands over and lets the task have its turn.
     fn turn(&mut self) {
-        self.tape.hand_over();
+        self.feed_writer.hand_over();
         self.feed.turn(&mut self.bytes);
     }
 
     /// The best bid is that of the engine, and there are as many levels.
-    fn same(&self, replica: &Replica) {
+    fn same(&self, replica: &BookReplica) {
         let book = self
             .state
             .matching
@@ -95,7 +97,7 @@ impl Market {
 /// The knowledge of a subscriber.
 struct Reader {
     subscription: Subscription,
-    replicas: Vec<Replica>,
+    replicas: Vec<BookReplica>,
     conflated: Vec<(Option<SymbolId>, u64)>,
     messages: u64,
 }
@@ -152,13 +154,13 @@ impl Reader {
         }
     }
 
-    fn replica(&mut self, symbol: SymbolId) -> &mut Replica {
+    fn replica(&mut self, symbol: SymbolId) -> &mut BookReplica {
         let at = self
             .replicas
             .iter()
             .position(|replica| replica.symbol() == symbol);
         let at = at.unwrap_or_else(|| {
-            self.replicas.push(Replica::new(symbol));
+            self.replicas.push(BookReplica::new(symbol));
             self.replicas.len() - 1
         });
         &mut self.replicas[at]
@@ -240,7 +242,7 @@ async fn many_short_hand_overs_do_not_push_each_other_out_of_the_ring() {
     tokio::spawn(async move { feed.run().await });
     for _ in 0..300 {
         market.bids(1, 1);
-        market.tape.hand_over();
+        market.feed_writer.hand_over();
         // The task has its turn.
         tokio::task::yield_now().await;
     }
@@ -356,12 +358,12 @@ fn a_task_without_a_turn_costs_bounded_memory_and_readers_are_notified() {
     // The task gets no turn, and the inlet is full.
     assert!(market.feed.leave(&mut fill.clone(), false));
     market.bids(1, 3);
-    market.tape.hand_over();
+    market.feed_writer.hand_over();
     assert_eq!(lock(&market.feed.inlet).bytes.len(), INLET_BYTES_MAX);
     market.bids(1, 3);
-    market.tape.hand_over();
+    market.feed_writer.hand_over();
     assert!(
-        market.tape.bytes_kept() < 1 << 12,
+        market.feed_writer.bytes_kept() < 1 << 12,
         "what is dropped takes no memory"
     );
     // There is room again.
@@ -386,9 +388,9 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     readers.iter_mut().for_each(Reader::read);
     // Some wait in the inlet, and the second book has none.
     market.bids(1, 3);
-    market.tape.hand_over();
+    market.feed_writer.hand_over();
     market.feed.begin_epoch(Epoch(12));
-    market.tape.begin_epoch(Epoch(12));
+    market.feed_writer.begin_epoch(Epoch(12));
     market.turn();
     for reader in &mut readers {
         reader.read();
@@ -410,7 +412,7 @@ fn a_new_epoch_begins_with_snapshots_behind_the_messages_of_the_one_before() {
     for epoch in 13..20 {
         market.bids(1, 1);
         market.turn();
-        market.tape.begin_epoch(Epoch(epoch));
+        market.feed_writer.begin_epoch(Epoch(epoch));
         market.turn();
     }
     late.read();
@@ -432,13 +434,13 @@ fn a_symbol_that_was_removed_has_no_snapshot_of_an_older_epoch() {
     });
     market.turn();
     market.feed.begin_epoch(Epoch(12));
-    market.tape.begin_epoch(Epoch(12));
+    market.feed_writer.begin_epoch(Epoch(12));
     market.turn();
     let mut all = Reader::new(&market, &[]);
     let mut named = Reader::new(&market, &[2]);
     all.read();
     named.read();
-    let epochs: Vec<_> = all.replicas.iter().map(Replica::epoch).collect();
+    let epochs: Vec<_> = all.replicas.iter().map(BookReplica::epoch).collect();
     assert_eq!(epochs, [Some(Epoch(12))]);
     assert_eq!(named.replicas.len(), 0);
     // One that comes back is there again.
@@ -455,7 +457,7 @@ fn pieces_end_with_a_command() {
     let mut market = Market::new(16);
     market.turn();
     market.bids(1, 50);
-    market.tape.hand_over();
+    market.feed_writer.hand_over();
     let bytes = lock(&market.feed.inlet).bytes.clone();
     let pieces: Vec<&[u8]> = Pieces::of(&bytes, 200).collect();
     assert!(pieces.len() > 10, "{}", pieces.len());

@@ -20,7 +20,7 @@ use thalweg_exchange::durable::Executed;
 use thalweg_exchange::session::{Role, SessionKey};
 use thalweg_exchange::{Command, Event, ResultCode, State, UserId};
 
-use crate::conditions::Conditions;
+use crate::conditions::NetworkConditions;
 use crate::counters::{raise, read};
 
 pub use self::generated_market::{GeneratedMarket, funded_users};
@@ -124,7 +124,7 @@ pub struct Flow {
     /// When they are executed.
     pub pace: Pace,
     /// The network between users and the exchange, where it is slow or loses commands.
-    pub conditions: Option<Arc<Conditions>>,
+    pub conditions: Option<Arc<NetworkConditions>>,
 }
 
 impl Flow {

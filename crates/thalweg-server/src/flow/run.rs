@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use thalweg_exchange::Command;
-use thalweg_exchange::durable::{Exchange, Failed, Storage};
+use thalweg_exchange::durable::{Exchange, ExchangeError, Storage};
 use thalweg_exchange::session::{ClientSequence, SessionKey};
 
 use super::{Flow, FlowCounts, Step, is_flow};
@@ -114,7 +114,7 @@ impl FlowRun {
         driver: &mut Driver<S>,
         most: usize,
         now: Instant,
-    ) -> Result<usize, Failed> {
+    ) -> Result<usize, ExchangeError> {
         self.began.get_or_insert(now);
         let room = IN_FLIGHT_MAX.saturating_sub(self.counts.in_flight());
         let most = most.min(room as usize);
@@ -160,7 +160,7 @@ impl FlowRun {
     }
 
     /// Submits what was gathered. Returns how many commands.
-    fn submit<S: Storage>(&mut self, driver: &mut Driver<S>) -> Result<usize, Failed> {
+    fn submit<S: Storage>(&mut self, driver: &mut Driver<S>) -> Result<usize, ExchangeError> {
         if self.batch.is_empty() {
             return Ok(0);
         }

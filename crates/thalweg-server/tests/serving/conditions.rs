@@ -7,14 +7,14 @@ use thalweg_exchange::Action;
 use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::{CloseReason, SessionQuery};
 use thalweg_exchange::session::{Refusal, Role};
-use thalweg_server::conditions::{Conditions, DELAY_MAX, Delay, Delays, Faults};
+use thalweg_server::conditions::{DELAY_MAX, Delay, Delays, Faults, NetworkConditions};
 
 use crate::client::{Client, Received, hello, order};
 use crate::test_server::{Place, TestServer, symbols};
 
 const MS: Duration = Duration::from_millis(1);
 
-fn behind(conditions: Conditions) -> TestServer {
+fn behind(conditions: NetworkConditions) -> TestServer {
     let server = TestServer::on(Place::Behind(Arc::new(conditions)), |_| {});
     server.set_market();
     server
@@ -37,10 +37,10 @@ fn answered_in(client: &mut Client, user: i64) -> Duration {
 
 #[test]
 fn commands_and_answers_take_their_time_by_user_and_keep_their_order() {
-    let server = behind(Conditions {
+    let server = behind(NetworkConditions {
         general: Some(delays(20, 30)),
         by_key: [("2".to_owned(), delays(100, 0))].into(),
-        ..Conditions::default()
+        ..NetworkConditions::default()
     });
     let (mut slow, _) = server.trade(2);
     assert!(answered_in(&mut slow, 2) >= 100 * MS);
@@ -64,9 +64,9 @@ fn what_waits_on_a_line_is_delivered_when_the_server_stops() {
         inbound: Delay::default(),
         outbound: Delay::Fixed(DELAY_MAX),
     };
-    let mut server = behind(Conditions {
+    let mut server = behind(NetworkConditions {
         general: Some(longest),
-        ..Conditions::default()
+        ..NetworkConditions::default()
     });
     let before = figure(&server, "thalweg_commands_total");
     let mut client = Client::with_hello(server.trade_address(), hello(Role::Trade, 1));
@@ -92,9 +92,9 @@ fn figure(server: &TestServer, name: &str) -> u64 {
 }
 
 fn with_faults(faults: Faults) -> (TestServer, Client) {
-    let server = behind(Conditions {
+    let server = behind(NetworkConditions {
         faults,
-        ..Conditions::default()
+        ..NetworkConditions::default()
     });
     let (mut client, _) = server.trade(1);
     client.submit(1, &order(1, 1, Action::Bid, 10, 1));

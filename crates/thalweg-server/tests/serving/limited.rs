@@ -71,12 +71,12 @@ impl Storage for Limited {
     type File = LimitedFile;
     type Lock = <Files as Storage>::Lock;
 
-    fn place(&self) -> String {
-        self.files.place()
+    fn location(&self) -> String {
+        self.files.location()
     }
 
-    fn make(&self) -> io::Result<()> {
-        self.files.make()
+    fn create_directory(&self) -> io::Result<()> {
+        self.files.create_directory()
     }
 
     fn list(&self) -> io::Result<Vec<String>> {

@@ -1,7 +1,7 @@
 //! Market data over the wire.
 
 use thalweg_exchange::codec::session::Hello;
-use thalweg_exchange::market::{Body, Replica};
+use thalweg_exchange::market::{Body, BookReplica};
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{Action, SymbolId};
 
@@ -34,7 +34,7 @@ fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
         panic!("a snapshot was expected");
     };
     assert_eq!((snapshot.symbol, snapshot.bids[0].volume), (SymbolId(1), 4));
-    let mut replica = Replica::from_snapshot(&snapshot).expect("it has levels");
+    let mut replica = BookReplica::from_snapshot(&snapshot).expect("it has levels");
     client.submit(2, &order(1, 2, Action::Bid, 10, 3));
     client.submit(3, &order(1, 3, Action::Ask, 10, 5));
     let mut trades = 0;
@@ -86,7 +86,10 @@ fn stalled_readers_are_conflated_or_cut_and_the_others_receive_everything() {
         assert!(matches!(client.receive(), Received::Snapshot(_)));
     }
     let (mut trader, _) = server.trade(1);
-    let mut replicas: Vec<Replica> = others.iter().map(|_| Replica::new(SymbolId(1))).collect();
+    let mut replicas: Vec<BookReplica> = others
+        .iter()
+        .map(|_| BookReplica::new(SymbolId(1)))
+        .collect();
     let mut sequence = 0;
     for _ in 0..ROUNDS {
         for _ in 0..50 {
@@ -103,7 +106,7 @@ fn stalled_readers_are_conflated_or_cut_and_the_others_receive_everything() {
     server.serves();
     // A client that begins to read is notified, gets the book, and goes on.
     let client = &mut stalled[0];
-    let mut replica = Replica::new(SymbolId(1));
+    let mut replica = BookReplica::new(SymbolId(1));
     let mut missed = 0;
     let last = sequence as i64;
     while replica
@@ -126,12 +129,12 @@ fn stalled_readers_are_conflated_or_cut_and_the_others_receive_everything() {
 }
 
 /// Lots that a reader sees on offer to sellers.
-fn lots(replica: &Replica) -> i64 {
+fn lots(replica: &BookReplica) -> i64 {
     replica.levels(Action::Bid).map(|level| level.volume).sum()
 }
 
 /// A reader that reads gets every message, with none missing, until it sees this number of lots.
-fn follow(client: &mut Client, replica: &mut Replica, until: i64) {
+fn follow(client: &mut Client, replica: &mut BookReplica, until: i64) {
     while lots(replica) < until {
         match client.receive() {
             Received::Message(message) => replica.apply(&message).expect("no message is missing"),

@@ -7,7 +7,7 @@ use thalweg_exchange::codec::session::Welcome;
 use thalweg_exchange::durable::{Files, Finished, SimDisk};
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, SymbolId, SymbolSpec, UserId};
-use thalweg_server::conditions::Conditions;
+use thalweg_server::conditions::NetworkConditions;
 use thalweg_server::config::Config;
 use thalweg_server::flow::{Flow, Pace, Recorded, Source};
 use thalweg_server::{Addresses, ServeError, Server, SystemClock};
@@ -33,7 +33,7 @@ pub(crate) enum Place {
     Disk(SimDisk),
     Limited(Limited),
     /// In the server's directory, behind a network with conditions.
-    Behind(Arc<Conditions>),
+    Behind(Arc<NetworkConditions>),
     /// In the server's directory, by another clock.
     Time(JumpingClock),
 }

@@ -4,7 +4,7 @@ use std::task::Waker;
 
 /// A trait that is implemented in this crate only.
 pub trait Sealed {
-    /// Whom a slot of this family wakes.
+    /// The waiter that a slot of this family wakes.
     type Waiter: Wakes;
     /// A flag that a waiter may be there, kept where it costs less than to look.
     type Mark: Mark;
@@ -70,7 +70,7 @@ pub trait WakeOnce: Sized {
 /// A waiter that is kept to be woken.
 pub trait Wakes: WakeOnce {
     /// One to wake with, of one that is kept and stays until that is done.
-    type Lent: WakeOnce;
+    type BorrowedWaiter: WakeOnce;
     /// Returns the waiter that `waker` wakes.
     fn of(waker: &Waker) -> Self;
     /// Returns whether that is the waiter that `waker` wakes.
@@ -79,5 +79,5 @@ pub trait Wakes: WakeOnce {
     /// kept, it may be kept now, if that runs none of the caller's code.
     fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool;
     /// One to wake with, of the one that is kept, which stays until that is done.
-    fn lend(key: Key, kept: &mut Option<Self>) -> Option<Self::Lent>;
+    fn lend(key: Key, kept: &mut Option<Self>) -> Option<Self::BorrowedWaiter>;
 }

@@ -28,10 +28,10 @@
 //! 8. Only code of this crate changes the state of a [`OneAtATime`], which is `!Sync`: it needs a
 //!    key that no other crate has. It moves values in and out, and compares wakers; it runs nothing
 //!    of the caller's, which might reach for the state again: no destructor, no `clone`, no `wake`.
-//! 9. A [`Lent`] is a node without a count. The lender has a counted one and keeps that until the
-//!    lent one is woken or resumed, which is the next thing that is done. From there on the task's
-//!    own hold keeps the frame: it is given up at the end of [`NodeRef::finish`], which only the
-//!    runner calls while the task is polled, as the last that it does with the frame.
+//! 9. A [`BorrowedWaiter`] is a node without a count. The lender has a counted one and keeps that
+//!    until the lent one is woken or resumed, which is the next thing that is done. From there on
+//!    the task's own hold keeps the frame: it is given up at the end of [`NodeRef::finish`], which
+//!    only the runner calls while the task is polled, as the last that it does with the frame.
 //!
 //! # Why it works
 //! A poll may run anything: wake its own task (`WOKEN`), cancel it (`CANCELLED`, done after the
@@ -65,7 +65,7 @@ pub(crate) use hub::HubRef;
 pub(crate) use scheduler::{Expiry, Scheduler};
 pub use scheduler::{Status, TaskId};
 pub use task::Task;
-pub(crate) use waiter::{Foreign, Lent, Waiter};
+pub(crate) use waiter::{BorrowedWaiter, ForeignWaker, Waiter};
 
 use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell};
 use crate::task_error::{TaskError, panic_text};
@@ -73,7 +73,7 @@ use crate::wheel::Timer;
 use frame::{Body, Of};
 use hub::Hub;
 use release::give_up;
-use scheduler::SeatId;
+use scheduler::SlabKey;
 use thread::Thread;
 
 const QUEUED: u8 = 1;
@@ -98,7 +98,7 @@ struct Header {
     joiner: Cell<Option<Waiter>>,
     /// Its deadline.
     timer: Cell<Option<Timer>>,
-    place: Cell<SeatId>,
+    place: Cell<SlabKey>,
     below: UnsafeCell<Option<NonNull<Header>>>,
     /// Read where a waker is used, and written where the frame ends, so that a model sees whether
     /// the one comes before the other.
@@ -173,7 +173,7 @@ impl NodeRef {
             late: Cell::new(false),
             // The caller's, and the task's own until it is over.
             locals: Cell::new(2),
-            place: Cell::new(SeatId::default()),
+            place: Cell::new(SlabKey::default()),
             next: Cell::new(None),
             scheduler: NonNull::new(held.cast_mut()).expect("an Rc's pointer is not null"),
             joiner: Cell::new(None),
@@ -340,7 +340,7 @@ impl NodeRef {
         let scheduler = unsafe { Rc::from_raw(header.scheduler.as_ptr().cast_const()) };
         scheduler.leave(header.place.get(), header.timer.take());
         if !self.has(WANTED) {
-            quietly(|| self.drop_output());
+            catch_panic(|| self.drop_output());
         }
         if let Some(joiner) = header.joiner.take() {
             joiner.wake();
@@ -385,7 +385,7 @@ unsafe fn after(node: NonNull<Header>, polled: Result<(), Box<dyn Any + Send>>) 
 }
 
 /// Runs code that may panic; only the panic hook is notified of it.
-pub(crate) fn quietly(run: impl FnOnce()) {
+pub(crate) fn catch_panic(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
         drop(panic_text(payload));
     }

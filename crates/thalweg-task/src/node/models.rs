@@ -82,7 +82,7 @@ fn two_wake_one() {
             waker.wake();
         });
     }
-    while scheduler.live() > 0 {
+    while scheduler.task_count() > 0 {
         run_one(&scheduler);
     }
     drop(node);

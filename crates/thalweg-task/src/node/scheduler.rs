@@ -13,7 +13,7 @@ use super::hub::HubRef;
 use super::pool::{Place, Pool};
 use super::release::{drop_ref, end_orphan, free};
 use super::thread::{self, Thread};
-use super::{DONE, Foreign, Header, NodeRef, QUEUED, RUNNING, Waiter};
+use super::{DONE, ForeignWaker, Header, NodeRef, QUEUED, RUNNING, Waiter};
 use crate::family::sealed::{WakeOnce, Wakes};
 use crate::sync::order;
 use crate::time::Time;
@@ -29,25 +29,25 @@ use crate::wheel::{Timer, Wheel};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
     core: NonZeroU32,
-    place: SeatId,
+    place: SlabKey,
 }
 
 impl TaskId {
-    pub(super) fn new(core: NonZeroU32, place: SeatId) -> Self {
+    pub(super) fn new(core: NonZeroU32, place: SlabKey) -> Self {
         Self { core, place }
     }
 }
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let SeatId { index, generation } = self.place;
+        let SlabKey { index, generation } = self.place;
         write!(f, "{}.{index}.{generation}", self.core)
     }
 }
 
 /// The place of a task, which distinguishes it from others of its core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub(super) struct SeatId {
+pub(super) struct SlabKey {
     index: u32,
     generation: u32,
 }
@@ -66,15 +66,15 @@ pub enum Status {
     Ended,
 }
 
-/// A place for a task.
+/// An entry of the slab of tasks.
 #[derive(Clone, Copy)]
-struct Seat {
+struct SlabEntry {
     generation: u32,
-    holds: Seated,
+    holds: Occupancy,
 }
 
 #[derive(Clone, Copy)]
-enum Seated {
+enum Occupancy {
     Task(NonNull<Header>),
     /// The next free one.
     Free(Option<u32>),
@@ -99,15 +99,15 @@ pub(crate) struct Scheduler {
     ready: Cell<usize>,
     /// No task is taken in any more.
     is_closed: Cell<bool>,
-    seats: RefCell<Vec<Seat>>,
-    free_seat: Cell<Option<u32>>,
-    live: Cell<usize>,
+    slab: RefCell<Vec<SlabEntry>>,
+    free_entry: Cell<Option<u32>>,
+    task_count: Cell<usize>,
     /// Timers, with their tasks or wakers.
     pub(crate) wheel: RefCell<Wheel<Expiry>>,
     pub(crate) time: Time,
     /// The waker of another runtime that drives the core, to be notified that there is something to
     /// do.
-    driver: Cell<Option<Foreign>>,
+    driver: Cell<Option<ForeignWaker>>,
     is_driven: Cell<bool>,
     /// Where that one is listed for what other threads wake.
     listed: Cell<Option<Entry>>,
@@ -124,9 +124,9 @@ impl Scheduler {
             last: Cell::new(None),
             ready: Cell::new(0),
             is_closed: Cell::new(false),
-            seats: RefCell::default(),
-            free_seat: Cell::new(None),
-            live: Cell::new(0),
+            slab: RefCell::default(),
+            free_entry: Cell::new(None),
+            task_count: Cell::new(0),
             wheel: RefCell::new(Wheel::new()),
             time,
             driver: Cell::new(None),
@@ -144,8 +144,8 @@ impl Scheduler {
     }
 
     /// Tasks that are not over.
-    pub(crate) fn live(&self) -> usize {
-        self.live.get()
+    pub(crate) fn task_count(&self) -> usize {
+        self.task_count.get()
     }
 
     /// Tasks in the run list.
@@ -183,37 +183,37 @@ impl Scheduler {
         unsafe { self.pool.put(place, frame) };
     }
 
-    /// Gives a task a seat.
+    /// Gives a task an entry of the slab.
     #[inline]
-    pub(super) fn enter(&self, node: NonNull<Header>) -> SeatId {
-        self.live.set(self.live.get() + 1);
-        let mut seats = self.seats.borrow_mut();
-        let index = self.free_seat.get().unwrap_or_else(|| {
-            seats.push(Seat {
+    pub(super) fn enter(&self, node: NonNull<Header>) -> SlabKey {
+        self.task_count.set(self.task_count.get() + 1);
+        let mut slab = self.slab.borrow_mut();
+        let index = self.free_entry.get().unwrap_or_else(|| {
+            slab.push(SlabEntry {
                 generation: 0,
-                holds: Seated::Free(None),
+                holds: Occupancy::Free(None),
             });
-            u32::try_from(seats.len() - 1).expect("fewer than 2^32 tasks: each has 192 bytes")
+            u32::try_from(slab.len() - 1).expect("fewer than 2^32 tasks: each has 192 bytes")
         });
-        let seat = &mut seats[index as usize];
-        if let Seated::Free(next) = seat.holds {
-            self.free_seat.set(next);
+        let entry = &mut slab[index as usize];
+        if let Occupancy::Free(next) = entry.holds {
+            self.free_entry.set(next);
         }
-        seat.holds = Seated::Task(node);
-        SeatId {
+        entry.holds = Occupancy::Task(node);
+        SlabKey {
             index,
-            generation: seat.generation,
+            generation: entry.generation,
         }
     }
 
     /// A task is over.
     #[inline]
-    pub(super) fn leave(&self, id: SeatId, timer: Option<Timer>) {
-        self.live.set(self.live.get() - 1);
+    pub(super) fn leave(&self, id: SlabKey, timer: Option<Timer>) {
+        self.task_count.set(self.task_count.get() - 1);
         {
-            let seat = &mut self.seats.borrow_mut()[id.index as usize];
-            seat.generation = seat.generation.wrapping_add(1);
-            seat.holds = Seated::Free(self.free_seat.replace(Some(id.index)));
+            let entry = &mut self.slab.borrow_mut()[id.index as usize];
+            entry.generation = entry.generation.wrapping_add(1);
+            entry.holds = Occupancy::Free(self.free_entry.replace(Some(id.index)));
         }
         if let Some(timer) = timer {
             // The timer that is cancelled holds an id: nothing of the caller's is dropped.
@@ -227,9 +227,11 @@ impl Scheduler {
         if core != self.hub.core {
             return None;
         }
-        let seat = *self.seats.borrow().get(place.index as usize)?;
-        match seat.holds {
-            Seated::Task(node) if seat.generation == place.generation => Some(NodeRef::hold(node)),
+        let entry = *self.slab.borrow().get(place.index as usize)?;
+        match entry.holds {
+            Occupancy::Task(node) if entry.generation == place.generation => {
+                Some(NodeRef::hold(node))
+            }
             _ => None,
         }
     }
@@ -251,12 +253,12 @@ impl Scheduler {
     /// Returns whether this is called within a task of this executor, which some other code resumed
     /// or ends. Looks at all tasks, but only where the caller is nested in any.
     pub(crate) fn is_within_task(&self) -> bool {
-        let is_running = |seat: &Seat| match seat.holds {
-            // SAFETY: a seated task is not over, so its frame is alive (rule 2).
-            Seated::Task(node) => unsafe { node.as_ref() }.flags.get() & RUNNING != 0,
-            Seated::Free(_) => false,
+        let is_running = |entry: &SlabEntry| match entry.holds {
+            // SAFETY: a task with an entry is not over, so its frame is alive (rule 2).
+            Occupancy::Task(node) => unsafe { node.as_ref() }.flags.get() & RUNNING != 0,
+            Occupancy::Free(_) => false,
         };
-        thread::is_nested() && self.seats.borrow().iter().any(is_running)
+        thread::is_nested() && self.slab.borrow().iter().any(is_running)
     }
 
     #[inline]
@@ -323,7 +325,10 @@ impl Scheduler {
 
     /// Has `driver` notified of the next task that is woken, in the place of an earlier driver.
     pub(crate) fn watch(&self, driver: &Waker) -> Entry {
-        let (waker, entry) = (Foreign::of(driver), self.hub.event_count.register(driver));
+        let (waker, entry) = (
+            ForeignWaker::of(driver),
+            self.hub.event_count.register(driver),
+        );
         self.unwatch();
         self.driver.set(Some(waker));
         self.listed.set(Some(entry));
@@ -351,7 +356,7 @@ impl Scheduler {
     /// or resumed, outside of the core.
     #[inline]
     pub(super) fn has_ended_unseen(&self) -> bool {
-        self.is_driven.get() && self.live.get() == 0
+        self.is_driven.get() && self.task_count.get() == 0
     }
 
     /// Notifies the runtime that drives the core that there is something to do.
@@ -375,8 +380,8 @@ impl Scheduler {
         self.is_closed.set(true);
         self.unwatch(); // a driver that was forgotten
         let mut index = 0;
-        while let Some(seat) = { self.seats.borrow().get(index).copied() } {
-            if let Seated::Task(node) = seat.holds {
+        while let Some(entry) = { self.slab.borrow().get(index).copied() } {
+            if let Occupancy::Task(node) = entry.holds {
                 NodeRef::hold(node).cancel(false);
             }
             index += 1;

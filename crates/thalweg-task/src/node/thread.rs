@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const NESTED_MAX: u32 = 32;
 
 /// The state that a thread keeps of itself.
-struct Here {
+struct ThreadState {
     /// The number of the thread, 0 until it is asked for.
     number: Cell<u64>,
     /// Tasks that may still be resumed within the present one.
     room: Cell<u32>,
 }
 
-impl Here {
+impl ThreadState {
     const fn new() -> Self {
         Self {
             number: Cell::new(0),
@@ -26,12 +26,12 @@ impl Here {
 
 #[cfg(not(loom))]
 std::thread_local! {
-    static HERE: Here = const { Here::new() };
+    static STATE: ThreadState = const { ThreadState::new() };
 }
 // loom runs all threads of a model on one thread of the system.
 #[cfg(loom)]
 loom::thread_local! {
-    static HERE: Here = Here::new();
+    static STATE: ThreadState = ThreadState::new();
 }
 
 /// A thread, by a number that no other thread of this process ever has.
@@ -42,8 +42,8 @@ impl Thread {
     /// Returns the calling thread.
     #[inline]
     pub(crate) fn current() -> Self {
-        HERE.with(|here| match here.number.get() {
-            0 => number(here),
+        STATE.with(|state| match state.number.get() {
+            0 => number(state),
             number => Self(number),
         })
     }
@@ -52,57 +52,57 @@ impl Thread {
     #[inline(always)]
     pub(crate) fn is_current(self) -> bool {
         // A thread without a number is no thread that has one.
-        HERE.with(|here| here.number.get() == self.0)
+        STATE.with(|state| state.number.get() == self.0)
     }
 }
 
 #[cold]
-fn number(here: &Here) -> Thread {
+fn number(state: &ThreadState) -> Thread {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     // ORDERING: Relaxed: a counter; each thread gets another number.
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    here.number.set(number);
+    state.number.set(number);
     Thread(number)
 }
 
 /// Runs `nested` one level deeper; `None` where this is too deep already.
 #[inline(always)]
 pub(crate) fn deeper<R>(nested: impl FnOnce() -> R) -> Option<R> {
-    let left = HERE.with(|here| here.room.get()).checked_sub(1)?;
-    HERE.with(|here| here.room.set(left));
-    let _back = Back(1);
+    let left = STATE.with(|state| state.room.get()).checked_sub(1)?;
+    STATE.with(|state| state.room.set(left));
+    let _guard = DepthGuard(1);
     Some(nested())
 }
 
 /// Runs `inner` as one level deeper, also where there is no room for another.
 pub(crate) fn nested<R>(inner: impl FnOnce() -> R) -> R {
-    let left = HERE.with(|here| here.room.get());
+    let left = STATE.with(|state| state.room.get());
     let taken = left.min(1);
-    HERE.with(|here| here.room.set(left - taken));
-    let _back = Back(taken);
+    STATE.with(|state| state.room.set(left - taken));
+    let _guard = DepthGuard(taken);
     inner()
 }
 
 /// Returns whether this is called, however deep, by what [`deeper`], [`nested`] or [`without_room`]
 /// runs.
 pub(crate) fn is_nested() -> bool {
-    HERE.with(|here| here.room.get()) < NESTED_MAX
+    STATE.with(|state| state.room.get()) < NESTED_MAX
 }
 
 /// Runs `inner` on a stack that has no room for other tasks.
 #[inline(always)]
 pub(crate) fn without_room<R>(inner: impl FnOnce() -> R) -> R {
-    let _back = Back(HERE.with(|here| here.room.replace(0)));
+    let _guard = DepthGuard(STATE.with(|state| state.room.replace(0)));
     inner()
 }
 
-/// So much room comes back, also where a panic goes by.
-struct Back(u32);
+/// Gives room back when it is dropped, also by a panic.
+struct DepthGuard(u32);
 
-impl Drop for Back {
+impl Drop for DepthGuard {
     #[inline(always)]
     fn drop(&mut self) {
-        HERE.with(|here| here.room.set(here.room.get() + self.0));
+        STATE.with(|state| state.room.set(state.room.get() + self.0));
     }
 }
 

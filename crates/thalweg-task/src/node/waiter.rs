@@ -1,30 +1,30 @@
-//! Whom a slot, a task or a timer wakes.
+//! The waiter that a slot, a task or a timer wakes.
 
 use std::mem::ManuallyDrop;
 use std::task::{RawWakerVTable, Waker};
 
-use super::{NodeRef, quietly, waker};
+use super::{NodeRef, catch_panic, waker};
 use crate::family::sealed::{Key, WakeOnce, Wakes};
 
 /// A waker, which may be of any code: to wake it, or to drop it, may panic. That goes no further:
 /// the panic hook has reported it, and the notifier may hold a value that must not be lost.
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
-pub struct Foreign(Option<Waker>);
+pub struct ForeignWaker(Option<Waker>);
 
-impl Drop for Foreign {
+impl Drop for ForeignWaker {
     #[inline]
     fn drop(&mut self) {
         if let Some(waker) = self.0.take() {
-            quietly(|| drop(waker));
+            catch_panic(|| drop(waker));
         }
     }
 }
 
-impl WakeOnce for Foreign {
+impl WakeOnce for ForeignWaker {
     #[inline]
     fn wake(mut self) {
         if let Some(waker) = self.0.take() {
-            quietly(|| waker.wake());
+            catch_panic(|| waker.wake());
         }
     }
 
@@ -40,8 +40,8 @@ impl WakeOnce for Foreign {
     }
 }
 
-impl Wakes for Foreign {
-    type Lent = Self;
+impl Wakes for ForeignWaker {
+    type BorrowedWaiter = Self;
 
     #[inline]
     fn of(waker: &Waker) -> Self {
@@ -67,13 +67,13 @@ impl Wakes for Foreign {
 
 /// A task of this thread's, or any waker. `!Send`.
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
-pub struct Waiter(Whom);
+pub struct Waiter(Target);
 
 // With a tag of its own, one comparison distinguishes no waiter, a node and a waker.
 #[repr(u8)]
-enum Whom {
+enum Target {
     Node(NodeRef),
-    Waker(Foreign),
+    Waker(ForeignWaker),
 }
 
 impl Waiter {
@@ -93,8 +93,8 @@ impl Waiter {
         // SAFETY: as the caller says.
         let waker = unsafe { waker::of_parts(data, vtable) };
         match waker::local(&waker) {
-            Some(node) => Self(Whom::Node(node)),
-            None => Self(Whom::Waker(Foreign::of(&waker))),
+            Some(node) => Self(Target::Node(node)),
+            None => Self(Target::Waker(ForeignWaker::of(&waker))),
         }
     }
 
@@ -102,8 +102,8 @@ impl Waiter {
     #[inline(always)]
     pub(crate) fn is(&self, waker: &Waker) -> bool {
         match &self.0 {
-            Whom::Node(node) => waker::is_of(waker, node),
-            Whom::Waker(mine) => mine.is(waker),
+            Target::Node(node) => waker::is_of(waker, node),
+            Target::Waker(mine) => mine.is(waker),
         }
     }
 
@@ -113,10 +113,10 @@ impl Waiter {
     #[inline(always)]
     pub(crate) fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
         match kept {
-            Some(Self(Whom::Node(node))) => waker::is_of(waker, node),
-            Some(Self(Whom::Waker(mine))) => mine.is(waker),
+            Some(Self(Target::Node(node))) => waker::is_of(waker, node),
+            Some(Self(Target::Waker(mine))) => mine.is(waker),
             None => {
-                *kept = waker::local(waker).map(|node| Self(Whom::Node(node)));
+                *kept = waker::local(waker).map(|node| Self(Target::Node(node)));
                 kept.is_some()
             }
         }
@@ -125,19 +125,20 @@ impl Waiter {
     /// One to wake with, of the one that is kept: a node stays, for the next time; a waker goes,
     /// since to clone it is foreign code.
     #[inline(always)]
-    pub(crate) fn lend(kept: &mut Option<Self>) -> Option<Lent> {
-        if let Some(Self(Whom::Node(node))) = kept {
-            return Some(Lent(Lending::Node(node.lend())));
+    pub(crate) fn lend(kept: &mut Option<Self>) -> Option<BorrowedWaiter> {
+        if let Some(Self(Target::Node(node))) = kept {
+            return Some(BorrowedWaiter(BorrowedTarget::Node(node.lend())));
         }
-        kept.take().map(|kept| Lent(Lending::Other(kept)))
+        kept.take()
+            .map(|kept| BorrowedWaiter(BorrowedTarget::Other(kept)))
     }
 
     /// Wakes it.
     #[inline]
     pub(crate) fn wake(self) {
         match self.0 {
-            Whom::Node(node) => node.wake(),
-            Whom::Waker(waker) => waker.wake(),
+            Target::Node(node) => node.wake(),
+            Target::Waker(waker) => waker.wake(),
         }
     }
 
@@ -146,17 +147,17 @@ impl Waiter {
     #[inline(always)]
     pub(crate) fn resume(self) -> bool {
         match self.0 {
-            Whom::Node(node) => node.resume(),
-            Whom::Waker(waker) => waker.resume(),
+            Target::Node(node) => node.resume(),
+            Target::Waker(waker) => waker.resume(),
         }
     }
 }
 
 /// The task or waker that a kept [`Waiter`] wakes, for now: rule 9 of [`super`].
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
-pub struct Lent(Lending);
+pub struct BorrowedWaiter(BorrowedTarget);
 
-enum Lending {
+enum BorrowedTarget {
     Node(ManuallyDrop<NodeRef>),
     Other(Waiter),
 }
@@ -173,20 +174,20 @@ impl WakeOnce for Waiter {
     }
 }
 
-impl WakeOnce for Lent {
+impl WakeOnce for BorrowedWaiter {
     #[inline]
     fn wake(self) {
         match self.0 {
-            Lending::Node(node) => node.wake(),
-            Lending::Other(waiter) => waiter.wake(),
+            BorrowedTarget::Node(node) => node.wake(),
+            BorrowedTarget::Other(waiter) => waiter.wake(),
         }
     }
 
     #[inline(always)]
     fn resume(self) -> bool {
         match self.0 {
-            Lending::Node(node) => node.resume(),
-            Lending::Other(waiter) => waiter.resume(),
+            BorrowedTarget::Node(node) => node.resume(),
+            BorrowedTarget::Other(waiter) => waiter.resume(),
         }
     }
 }

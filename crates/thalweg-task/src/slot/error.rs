@@ -40,7 +40,7 @@ impl<T> fmt::Debug for SendError<T> {
 
 /// The error of a wait for an empty slot into which nothing can be sent any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum VacantError {
+pub enum WaitEmptyError {
     /// The receiver was dropped.
     #[error("the slot's receiver is gone")]
     Closed,
@@ -93,8 +93,8 @@ mod tests {
             SendError::Full(1).to_string(),
             SendError::Closed(1).to_string(),
             SendError::Cancelled(1).to_string(),
-            VacantError::Closed.to_string(),
-            VacantError::Cancelled.to_string(),
+            WaitEmptyError::Closed.to_string(),
+            WaitEmptyError::Cancelled.to_string(),
             TryRecvError::Empty.to_string(),
             TryRecvError::from(RecvError::Closed).to_string(),
             TryRecvError::from(RecvError::Cancelled).to_string(),

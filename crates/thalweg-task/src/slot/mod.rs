@@ -45,9 +45,9 @@ mod recv;
 mod send;
 pub(crate) mod waiting;
 
-pub use error::{RecvError, SendError, TryRecvError, VacantError};
+pub use error::{RecvError, SendError, TryRecvError, WaitEmptyError};
 pub use recv::{Recv, SlotReceiver};
-pub use send::{SlotSender, Vacant};
+pub use send::{SlotSender, WaitEmpty};
 pub use waiting::{Many, One};
 
 use crate::family::Family;

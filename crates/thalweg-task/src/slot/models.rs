@@ -63,7 +63,7 @@ fn values_cross() {
     let (mut tx, mut rx) = slot::<Made, Shared>();
     let sender = thread::spawn(move || {
         for number in 1..=2 {
-            block_on(tx.vacant()).expect("the receiver is there");
+            block_on(tx.wait_empty()).expect("the receiver is there");
             assert!(tx.send(Made::new(number)).is_ok(), "there is room");
         }
         tx

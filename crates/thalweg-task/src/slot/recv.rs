@@ -215,7 +215,7 @@ fn look<T, F: Family, W: Waiting<WaiterOf<F>>>(
     let looks = !fault::is("slot_look_again");
     let (look, spare, left) = slot.state.with(KEY, |state| match state.take() {
         Some(look) if looks => (Some(look), Some(waiter), state.receivers.leave(place).1),
-        _ => (None, state.receivers.sit(place, waiter), None),
+        _ => (None, state.receivers.enqueue(place, waiter), None),
     });
     drop((spare, left));
     match look {

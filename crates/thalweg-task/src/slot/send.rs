@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::waiting::Waiting;
-use super::{End, One, SendError, Shared, State, VacantError, WaiterOf, wake_all};
+use super::{End, One, SendError, Shared, State, WaitEmptyError, WaiterOf, wake_all};
 use crate::family::Family;
 use crate::family::sealed::{Guarded, KEY, WakeOnce, Wakes};
 use crate::sync::is_model_over;
@@ -107,9 +107,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotSender<T, F, W> {
     /// Waits until the slot is empty. Cancel-safe.
     ///
     /// # Errors
-    /// [`VacantError`], from the future: the receiver is gone or has cancelled.
-    pub fn vacant(&mut self) -> Vacant<'_, T, F, W> {
-        Vacant { sender: self }
+    /// [`WaitEmptyError`], from the future: the receiver is gone or has cancelled.
+    pub fn wait_empty(&mut self) -> WaitEmpty<'_, T, F, W> {
+        WaitEmpty { sender: self }
     }
 
     /// Cancels the slot: no value will come, one in the slot is dropped, and the receiver gets
@@ -148,24 +148,24 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotSender<T, F, W> {
 
 shown!([T, F: Family, W: Waiting<WaiterOf<F>>] SlotSender<T, F, W>, "SlotSender", _this);
 
-/// The future of [`SlotSender::vacant`].
+/// The future of [`SlotSender::wait_empty`].
 #[must_use = "a future does nothing until it is polled"]
-pub struct Vacant<'s, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
+pub struct WaitEmpty<'s, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     sender: &'s mut SlotSender<T, F, W>,
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Vacant<'_, T, F, W> {
-    type Output = Result<(), VacantError>;
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for WaitEmpty<'_, T, F, W> {
+    type Output = Result<(), WaitEmptyError>;
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), VacantError>> {
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), WaitEmptyError>> {
         let waiter = WaiterOf::<F>::of(context.waker());
         let (outcome, spare) = self
             .sender
             .slot
             .state
             .with(KEY, |state| match state.receiver {
-                End::Closed => (Poll::Ready(Err(VacantError::Closed)), Some(waiter)),
-                End::Cancelled => (Poll::Ready(Err(VacantError::Cancelled)), Some(waiter)),
+                End::Closed => (Poll::Ready(Err(WaitEmptyError::Closed)), Some(waiter)),
+                End::Cancelled => (Poll::Ready(Err(WaitEmptyError::Cancelled)), Some(waiter)),
                 End::Open if state.value.is_none() => (Poll::Ready(Ok(())), Some(waiter)),
                 End::Open => {
                     state.is_rare = true;
@@ -177,7 +177,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Vacant<'_, T, F, W> {
     }
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Vacant<'_, T, F, W> {
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for WaitEmpty<'_, T, F, W> {
     fn drop(&mut self) {
         if is_model_over() {
             return;

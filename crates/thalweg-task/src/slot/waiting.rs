@@ -39,7 +39,7 @@ pub trait Waiting<W: Wakes>: Default + Kind {
     /// there.
     fn waits_alone(&self) -> bool;
     /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
-    fn sit(&mut self, place: &mut Self::Place, waiter: W) -> Option<W>;
+    fn enqueue(&mut self, place: &mut Self::Place, waiter: W) -> Option<W>;
     /// Takes the receiver that has waited longest off the list. The caller wakes it before it does
     /// anything else.
     fn next(&mut self, key: Key) -> Option<Self::Next>;
@@ -80,7 +80,7 @@ impl<F: Family> Kind for One<F> {
 impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
     type All = Option<<F as Sealed>::Waiter>;
     type Place = F::Mark;
-    type Next = <<F as Sealed>::Waiter as Wakes>::Lent;
+    type Next = <<F as Sealed>::Waiter as Wakes>::BorrowedWaiter;
 
     #[inline(always)]
     fn stays(&mut self, place: &mut F::Mark, waker: &Waker) -> bool {
@@ -94,7 +94,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
         self.waits
     }
 
-    fn sit(
+    fn enqueue(
         &mut self,
         place: &mut F::Mark,
         waiter: <F as Sealed>::Waiter,
@@ -179,7 +179,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
         false
     }
 
-    fn sit(
+    fn enqueue(
         &mut self,
         place: &mut Place,
         waiter: <F as Sealed>::Waiter,

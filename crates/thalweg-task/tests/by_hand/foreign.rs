@@ -51,7 +51,7 @@ fn receiver_goes<F: Family>() {
     assert!(poll(&mut one, Waker::noop()).is_pending());
     assert!(poll(&mut other, &Waker::from(Arc::new(Refuses))).is_pending());
     tx.send(1).unwrap();
-    let mut vacant = tx.vacant();
+    let mut vacant = tx.wait_empty();
     assert!(poll(&mut vacant, &waker).is_pending());
     quietly(|| rx.cancel());
     assert_eq!(bell.rings(), 1, "woken");
@@ -288,7 +288,7 @@ fn values_are_received_once_whatever_panics<F: Family>() {
         // A sender waits for the slot to be empty, and the receiver that takes the value has to
         // wake it.
         assert!(tx.send(value()).is_ok());
-        let mut vacant = tx.vacant();
+        let mut vacant = tx.wait_empty();
         for _ in 0..2 {
             assert!(fuse.poll(&mut vacant).is_none());
         }

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use super::bell::Bell;
 use thalweg_task::fiber::{StackOptions, StackPool};
-use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
+use thalweg_task::slot::{RecvError, SendError, TryRecvError, WaitEmptyError};
 use thalweg_task::{Family, Local, LocalExecutor, Shared, slot, slot_many};
 
 for_both! {
@@ -86,12 +86,15 @@ fn closed_and_cancelled_are_different<F: Family>() {
     rx.cancel();
     assert_eq!(Rc::strong_count(&value), 1);
     assert_eq!(tx.send(value), Err(SendError::Cancelled(Rc::new(2))));
-    assert_eq!(core.block_on(tx.vacant()), Err(VacantError::Cancelled));
+    assert_eq!(
+        core.block_on(tx.wait_empty()),
+        Err(WaitEmptyError::Cancelled)
+    );
 
     let (mut tx, rx) = slot::<u8, F>();
     drop(rx);
     assert_eq!(tx.send_now(3), Err(SendError::Closed(3)));
-    assert_eq!(core.block_on(tx.vacant()), Err(VacantError::Closed));
+    assert_eq!(core.block_on(tx.wait_empty()), Err(WaitEmptyError::Closed));
 }
 
 fn a_sender_waits_for_room<F: Family>() {
@@ -99,10 +102,10 @@ fn a_sender_waits_for_room<F: Family>() {
     let (mut tx, mut rx) = slot::<u32, F>();
     let sender = core.spawn(async move {
         for n in 0..100 {
-            tx.vacant().await.unwrap();
+            tx.wait_empty().await.unwrap();
             tx.send(n).unwrap();
         }
-        tx.vacant().await
+        tx.wait_empty().await
     });
     let receiver = core.spawn(async move {
         let mut got = Vec::new();
@@ -134,10 +137,10 @@ fn one_of_many_gets_each_value<F: Family>() {
     settle(&core);
     core.block_on(async {
         for n in 0..40 {
-            tx.vacant().await.unwrap();
+            tx.wait_empty().await.unwrap();
             tx.send(n).unwrap();
         }
-        tx.vacant().await.unwrap();
+        tx.wait_empty().await.unwrap();
     });
     drop(tx);
     let mut all = Vec::new();
@@ -188,7 +191,7 @@ fn tasks_that_resume_each_other_end_somewhere<F: Family>() {
         assert_eq!(first.send_now(round), Ok(true));
         assert_eq!(core.block_on(rx.recv()), Ok(round + length));
     }
-    assert_eq!(core.handle().live(), length as usize);
+    assert_eq!(core.handle().task_count(), length as usize);
 }
 
 /// The fast path of a slot knows that the receiver waited; it must not take the value for one that
@@ -291,7 +294,7 @@ fn a_shared_slot_crosses_threads() {
         let core = LocalExecutor::new();
         core.block_on(async {
             while let Ok(value) = rx.recv().await {
-                back.vacant().await.unwrap();
+                back.wait_empty().await.unwrap();
                 back.send(value * 2).unwrap();
             }
         });
@@ -300,7 +303,7 @@ fn a_shared_slot_crosses_threads() {
     let core = LocalExecutor::new();
     core.block_on(async {
         for n in 0..2_000 {
-            tx.vacant().await.unwrap();
+            tx.wait_empty().await.unwrap();
             assert!(matches!(tx.send_now(n), Ok(false)));
             assert_eq!(answers.recv().await, Ok(n * 2));
         }

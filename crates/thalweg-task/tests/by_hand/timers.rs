@@ -78,7 +78,7 @@ fn of_100_000_tasks_with_deadlines_the_1_percent_that_is_late_times_out_and_noth
     bench.settle();
     assert_eq!(began.get(), TASKS);
     let mut ended: Vec<Option<(Duration, Duration)>> = vec![None; TASKS];
-    while handle.live() > 0 {
+    while handle.task_count() > 0 {
         let before = bench.elapsed();
         bench.pass(Duration::from_nanos(
             1 + scattered(&mut state) % 500_000_000,

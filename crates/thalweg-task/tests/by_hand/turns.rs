@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use super::bell::Polled;
 use proptest::prelude::*;
-use thalweg_task::slot::{RecvError, SendError, VacantError};
+use thalweg_task::slot::{RecvError, SendError, WaitEmptyError};
 use thalweg_task::{Family, Local, Shared, slot_many};
 
 #[derive(Debug, Clone)]
@@ -15,7 +15,7 @@ enum Step {
     Send,
     SendNow,
     Replace,
-    Vacant,
+    WaitEmpty,
     Listen(usize),
     Look(usize),
     Move(usize),
@@ -32,7 +32,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         6 => Just(Step::Send),
         2 => Just(Step::SendNow),
         2 => Just(Step::Replace),
-        2 => Just(Step::Vacant),
+        2 => Just(Step::WaitEmpty),
         8 => who.clone().prop_map(Step::Listen),
         8 => who.clone().prop_map(Step::Look),
         2 => who.clone().prop_map(Step::Move),
@@ -56,7 +56,7 @@ type Tx<F> = thalweg_task::SlotSender<Rc<u32>, F, thalweg_task::slot::Many<F>>;
 type Rx<F> = thalweg_task::SlotReceiver<Rc<u32>, F, thalweg_task::slot::Many<F>>;
 
 /// A sender that waited for room.
-type Vacated<F> = (Tx<F>, Result<(), VacantError>);
+type Vacated<F> = (Tx<F>, Result<(), WaitEmptyError>);
 
 /// The slot between the sender and its receivers, and what is expected of it.
 struct Table<F: Family> {
@@ -156,7 +156,7 @@ impl<F: Family> Table<F> {
     fn vacancy(&mut self) {
         if let Some(mut tx) = self.tx.take() {
             self.vacant = Some(Polled::new(async move {
-                let found = tx.vacant().await;
+                let found = tx.wait_empty().await;
                 (tx, found)
             }));
             self.look_vacant();
@@ -212,7 +212,7 @@ impl<F: Family> Table<F> {
     fn take(&mut self, step: &Step) {
         match step {
             Step::Send | Step::SendNow | Step::Replace => self.send(step),
-            Step::Vacant => self.vacancy(),
+            Step::WaitEmpty => self.vacancy(),
             &Step::Listen(who) => self.listen(who),
             &Step::Look(who) => self.look(who, false),
             &Step::Move(who) => self.look(who, true),

@@ -156,7 +156,7 @@ impl<F: Family> Run<F> {
         let world = &self.world;
         let is_at_rest = (0..POLLS_MAX).any(|_| !self.core.poll());
         world.with_oracle(|oracle| oracle.agree("the core came to rest", is_at_rest, true));
-        let live = world.handle.live();
+        let live = world.handle.task_count();
         world.with_oracle(|oracle| oracle.rests(live, &alive(world)));
         for (task, id) in world.ids.borrow().iter().enumerate() {
             let is_over = world.with_oracle(|oracle| oracle.outcome(task).is_some());

@@ -4,7 +4,7 @@
 use std::marker::PhantomPinned;
 
 use thalweg_task::fiber::{Fiber, Generator, GeneratorContext};
-use thalweg_task::slot::{Many, Recv, Vacant};
+use thalweg_task::slot::{Many, Recv, WaitEmpty};
 use thalweg_task::{
     Drive, Handle, Local, LocalExecutor, Shared, Sleep, SlotReceiver, SlotSender, Task, YieldNow,
 };
@@ -25,7 +25,7 @@ fn moves<'l, T: Send + 'l>() {
         SlotReceiver<T, Shared>,
         SlotReceiver<T, Shared, Many<Shared>>,
     )>();
-    send::<(Recv<'l, T, Shared>, Vacant<'l, T, Shared>)>();
+    send::<(Recv<'l, T, Shared>, WaitEmpty<'l, T, Shared>)>();
 }
 
 /// Values move out of all of these, and none is pinned in its place.
@@ -40,7 +40,7 @@ fn is_unpin<T: 'static, S, Z>() {
     )>();
     unpin::<(
         Recv<'_, T, Local>,
-        Vacant<'_, T, Shared>,
+        WaitEmpty<'_, T, Shared>,
         Recv<'_, T, Local, Many<Local>>,
     )>();
     unpin::<(

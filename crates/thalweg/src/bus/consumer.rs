@@ -12,7 +12,7 @@ use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
 use super::inbox::{BusError, ExpressLaneCounts, Inbox, Receiver};
-use super::ledger::{Meter, PublisherCounts, Service};
+use super::ledger::{ConsumerCounts, Meter, PublisherCounts};
 use super::priority::Priority;
 use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId, Topics};
@@ -69,7 +69,7 @@ impl<M> From<Envelope<M>> for Delivery<M> {
 ///
 /// A [`Receiver`](channel::Receiver) of a channel can do more: a consumer can't be an arm of a
 /// [`Select`](channel::Select), is no `Stream`, and has no `len`, `close`, `iter` or
-/// `recv_deadline`. The number of waiting messages is in [`service`](Self::service), and dropping
+/// `recv_deadline`. The number of waiting messages is in [`counts`](Self::counts), and dropping
 /// it closes its inbox.
 pub struct Consumer<M: Message> {
     pub(super) receiver: Receiver<M>,
@@ -405,7 +405,7 @@ impl<M: Message> Drop for Consumer<M> {
 }
 
 shown!([M: Message] Consumer<M>, "Consumer", this,
-    "inbox": this.inbox.id, "topics": this.inbox.topics, "service": this.service());
+    "inbox": this.inbox.id, "topics": this.inbox.topics, "counts": this.counts());
 
 impl<M: Message> Consumer<M> {
     /// Calls `work` with up to `max` messages that are in the inbox now, without waiting; returns
@@ -588,16 +588,16 @@ impl<M: Message> Consumer<M> {
     /// 64 that were dropped with a loss that no later message reported.
     /// [`Bus::snapshot`](super::Bus::snapshot) has the sum over all publishers that ever existed.
     /// It takes a lock that is not needed for messages.
-    pub fn losses(&self) -> Vec<PublisherCounts> {
-        self.inbox.losses()
+    pub fn publisher_counts(&self) -> Vec<PublisherCounts> {
+        self.inbox.publisher_counts()
     }
 
     /// Returns the counts of the consumers of this inbox. It takes locks, one of which is also
     /// needed by topics that drop the oldest or conflate.
-    pub fn service(&self) -> Service {
+    pub fn counts(&self) -> ConsumerCounts {
         let clock = self.core.clock;
         let ns = |ticks| clock.ns(ticks);
-        (self.inbox).service(self.receiver.len(), clock.ticks(), ns)
+        (self.inbox).consumers(self.receiver.len(), clock.ticks(), ns)
     }
 
     /// Returns the counts of the express lane at one instant, if the inbox has one. It takes the

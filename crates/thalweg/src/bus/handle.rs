@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::InboxId;
 use super::consumer::Consumer;
 use super::inbox::{BusError, Options};
-use super::ledger::{Reading, Totals};
+use super::ledger::{InboxReading, Totals};
 use super::priority::{Admission, Priority};
 use super::publisher::Publisher;
 use super::registry::{Core, Handle, Snapshot};
@@ -166,14 +166,14 @@ impl<M: Message> Bus<M> {
     /// are Δ`issued` / Δ`at_ns` and Δ`taken` / Δ`at_ns`, and the utilisation is Δ`busy_ns` /
     /// (Δ`at_ns` × `consumers`), 0 to 1. It takes locks that publishers and consumers do not need
     /// for messages, and some µs.
-    pub fn readings(&self) -> Vec<(InboxId, Reading)> {
-        let readings = self.0.0.readings().into_iter();
+    pub fn inbox_readings(&self) -> Vec<(InboxId, InboxReading)> {
+        let readings = self.0.0.inbox_readings().into_iter();
         readings.map(|(id, reading, _)| (id, reading)).collect()
     }
 
     /// Returns all present counts: the state, and those of each inbox. Each is exact while no
-    /// publisher and no consumer is in use. It takes locks as [`readings`](Self::readings) does,
-    /// and may be called at any time.
+    /// publisher and no consumer is in use. It takes locks as
+    /// [`inbox_readings`](Self::inbox_readings) does, and may be called at any time.
     pub fn snapshot(&self) -> Snapshot {
         self.0.0.snapshot()
     }

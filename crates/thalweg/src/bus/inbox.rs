@@ -36,7 +36,9 @@ use std::sync::Arc as Shared;
 
 use thalweg_measure::clock::Clock;
 
-use super::ledger::{Ledger, Meter, OutcomeCounts, PublisherCounts, Reading, Service, Totals};
+use super::ledger::{
+    ConsumerCounts, InboxReading, Ledger, Meter, OutcomeCounts, PublisherCounts, Totals,
+};
 use super::priority::{Admission, AdmissionError, Priority};
 use super::topic::{Message, TopicError, TopicId, TopicOverflow, Topics};
 use super::topic_buffer::{Envelope, Item, TopicBuffer};
@@ -142,7 +144,7 @@ pub(super) struct Inbox<M> {
 struct Members {
     meters: Vec<Shared<Meter>>,
     /// The counts of consumers that are gone.
-    gone: Service,
+    gone: ConsumerCounts,
 }
 
 impl<M: Message> Inbox<M> {
@@ -351,16 +353,16 @@ impl<M: Message> Inbox<M> {
 }
 
 impl<M: Message> Inbox<M> {
-    /// Returns the flow of messages, by publisher.
-    pub(super) fn losses(&self) -> Vec<PublisherCounts> {
+    /// Returns the outcomes of messages, by publisher.
+    pub(super) fn publisher_counts(&self) -> Vec<PublisherCounts> {
         let publishers = lock(&self.publishers);
         let losses = |row: &Row| {
-            let mut flow = row.ledger.flow();
-            flow.catch_up(&[0; Priority::COUNT]);
+            let mut outcomes = row.ledger.outcomes();
+            outcomes.catch_up(&[0; Priority::COUNT]);
             PublisherCounts {
                 publisher: row.publisher,
                 name: Shared::clone(&row.name),
-                flow,
+                outcomes,
             }
         };
         publishers.rows.iter().map(losses).collect()
@@ -368,58 +370,69 @@ impl<M: Message> Inbox<M> {
 
     /// Returns the counts of all messages, where the ring holds `len` elements at `now`.
     pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
-        // The flow last: what was taken was issued before.
-        let service = self.service(len, now, ns);
+        // The outcomes last: what was taken was issued before.
+        let consumers = self.consumers(len, now, ns);
         let publishers = lock(&self.publishers);
-        let mut flow = publishers.gone;
+        let mut outcomes = publishers.gone;
         for row in &publishers.rows {
-            flow.add(&row.ledger.flow());
+            outcomes.add(&row.ledger.outcomes());
         }
-        flow.catch_up(&service.delivered);
-        Totals { flow, service }
+        outcomes.catch_up(&consumers.delivered);
+        Totals {
+            outcomes,
+            consumers,
+        }
     }
 
     /// Returns the figures of now, where the ring holds `len` elements.
-    pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
+    pub(super) fn reading(&self, len: usize, clock: &Clock) -> InboxReading {
         let now = clock.ticks();
-        let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
+        let Totals {
+            outcomes,
+            consumers,
+        } = self.totals(len, now, |ticks| clock.ns(ticks));
         let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
         let in_lane = self.express().map_or(0, |lane| lane.waiting);
-        Reading {
+        InboxReading {
             at_ns: clock.ns(now),
-            issued: sum(flow.issued),
-            admitted: sum(flow.admitted),
-            lost: flow.lost(),
-            refused: sum(flow.refused),
-            timed_out: sum(flow.timed_out),
-            evicted: sum(flow.evicted),
-            discarded: sum(flow.discarded),
-            taken: service.taken(),
-            busy_ns: service.busy_ns,
-            waiting: service.waiting.saturating_sub(in_lane).min(self.capacity),
+            issued: sum(outcomes.issued),
+            admitted: sum(outcomes.admitted),
+            lost: outcomes.lost(),
+            refused: sum(outcomes.refused),
+            timed_out: sum(outcomes.timed_out),
+            evicted: sum(outcomes.evicted),
+            discarded: sum(outcomes.discarded),
+            taken: consumers.taken(),
+            busy_ns: consumers.busy_ns,
+            waiting: consumers.waiting.saturating_sub(in_lane).min(self.capacity),
             capacity: self.capacity,
             consumers: lock(&self.members).meters.len() as u64,
         }
     }
 
     /// Returns the counts of all consumers, where the ring holds `len` elements.
-    pub(super) fn service(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Service {
+    pub(super) fn consumers(
+        &self,
+        len: usize,
+        now: u64,
+        ns: impl Fn(u64) -> u64,
+    ) -> ConsumerCounts {
         let members = lock(&self.members);
-        let mut service = members.gone;
+        let mut consumers = members.gone;
         for meter in &members.meters {
-            service.count(meter, now, &ns);
+            consumers.count(meter, now, &ns);
         }
         drop(members);
         // A token is in the ring, or held by a consumer, and no message.
         let in_lane = self.lane.as_ref().map_or(0, |lane| lane.end.len());
-        let (mut waiting, mut tokens) = (service.waiting + (len + in_lane) as u64, 0);
+        let (mut waiting, mut tokens) = (consumers.waiting + (len + in_lane) as u64, 0);
         for topic_buffer in self.topic_buffers.iter().flatten() {
             let (len, has_token) = topic_buffer.len();
             waiting += len as u64;
             tokens += u64::from(has_token);
         }
-        service.waiting = waiting.saturating_sub(tokens);
-        service
+        consumers.waiting = waiting.saturating_sub(tokens);
+        consumers
     }
 }
 
@@ -489,7 +502,7 @@ impl Publishers {
                 Some(false) => false,
             };
             if !is_kept {
-                gone.add(&row.ledger.flow());
+                gone.add(&row.ledger.outcomes());
                 free.push(row.link);
             }
             is_kept

@@ -135,7 +135,7 @@ fn tallies(tallies: &ByPriority<Tally>) -> [u64; Priority::COUNT] {
 
 impl Ledger {
     /// Returns the counts. The outcome of a message is read before the count that it comes from.
-    pub(super) fn flow(&self) -> OutcomeCounts {
+    pub(super) fn outcomes(&self) -> OutcomeCounts {
         OutcomeCounts {
             evicted: tallies(&self.others.evicted),
             discarded: tallies(&self.others.discarded),
@@ -148,7 +148,7 @@ impl Ledger {
 }
 
 /// The messages of one publisher to an inbox, by outcome; see
-/// [`Consumer::losses`](super::Consumer::losses).
+/// [`Consumer::publisher_counts`](super::Consumer::publisher_counts).
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -158,7 +158,7 @@ pub struct PublisherCounts {
     /// Its name.
     pub name: Shared<str>,
     /// The outcomes of its messages.
-    pub flow: OutcomeCounts,
+    pub outcomes: OutcomeCounts,
 }
 
 /// The counts of one consumer.
@@ -206,11 +206,11 @@ impl Meter {
     }
 }
 
-/// The counts of the consumers of an inbox; see [`Consumer::service`](super::Consumer::service).
+/// The counts of the consumers of an inbox; see [`Consumer::counts`](super::Consumer::counts).
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Service {
+pub struct ConsumerCounts {
     /// Messages that consumers got, for each [`Priority`] by its [`index`](Priority::index).
     pub delivered: [u64; Priority::COUNT],
     /// The number of retained messages, from before they subscribed, that they got as well.
@@ -227,7 +227,7 @@ pub struct Service {
     pub busy_ns: u64,
 }
 
-impl Service {
+impl ConsumerCounts {
     /// Adds what one consumer did; `ns` makes nanoseconds of ticks.
     pub(super) fn count(&mut self, meter: &Meter, now: u64, ns: impl Fn(u64) -> u64) {
         for (sum, more) in self.delivered.iter_mut().zip(counts(&meter.delivered)) {
@@ -264,15 +264,15 @@ impl Service {
 #[non_exhaustive]
 pub struct Totals {
     /// The counts by publishers. A message for several inboxes counts for each.
-    pub flow: OutcomeCounts,
+    pub outcomes: OutcomeCounts,
     /// The counts by consumers.
-    pub service: Service,
+    pub consumers: ConsumerCounts,
 }
 
 impl Totals {
     pub(super) fn add(&mut self, other: &Self) {
-        self.flow.add(&other.flow);
-        self.service.add(&other.service);
+        self.outcomes.add(&other.outcomes);
+        self.consumers.add(&other.consumers);
     }
 }
 
@@ -283,7 +283,7 @@ impl Totals {
 /// message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Reading {
+pub struct InboxReading {
     /// The time of the reading, in ns on any clock that does not go back.
     pub at_ns: u64,
     /// The number of messages that were published for the inbox.
@@ -315,7 +315,7 @@ pub struct Reading {
     /// - topics that drop the oldest or conflate have an overflow buffer, with the same effect;
     /// - a batch that is just being taken may count twice.
     ///
-    /// [`Service::waiting`] counts the express lane, too, and has no bound.
+    /// [`ConsumerCounts::waiting`] counts the express lane, too, and has no bound.
     pub waiting: u64,
     /// The number of slots of its ring, in messages.
     pub capacity: u64,

@@ -233,7 +233,12 @@ impl<M: Message> Link<M> {
     }
 
     /// Puts a message on the buffer of its topic.
-    fn shelve(&mut self, key: u64, envelope: Envelope<M>, panics: &mut Panics) -> Outcome<M> {
+    fn push_to_buffer(
+        &mut self,
+        key: u64,
+        envelope: Envelope<M>,
+        panics: &mut Panics,
+    ) -> Outcome<M> {
         let (topic, priority) = (envelope.topic, envelope.priority.index());
         let Some(topic_buffer) = self.inbox.topic_buffer(topic) else {
             unreachable!("an inbox has a topic_buffer for each topic with such a policy");
@@ -387,7 +392,7 @@ impl<M: Message> Sum<M> {
                 self.add(link, wait_limit, pushed);
             }
             TopicOverflow::DropOldest { .. } | TopicOverflow::Conflate { .. } => {
-                let outcome = link.shelve(key, envelope, &mut self.panics);
+                let outcome = link.push_to_buffer(key, envelope, &mut self.panics);
                 self.note(link, outcome);
             }
         }

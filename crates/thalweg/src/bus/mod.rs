@@ -96,20 +96,20 @@
 //! Each publisher numbers the messages of each topic before they are admitted, so a consumer sees
 //! which ones it did not get. [`Delivery::lost_before`] is the number of that publisher's messages
 //! of that topic that this inbox lost since the last one that it took (in a group: since the last
-//! one that any of them took). [`Consumer::losses`] has all losses by publisher, priority and
-//! reason. While the bus is idle and the inbox empty: losses = [`Service::reported`] +
-//! [`Service::unreported`] + losses after the last message taken of each publisher and topic, which
-//! no message reports.
+//! one that any of them took). [`Consumer::publisher_counts`] has all losses by publisher, priority
+//! and reason. While the bus is idle and the inbox empty: losses = [`ConsumerCounts::reported`] +
+//! [`ConsumerCounts::unreported`] + losses after the last message taken of each publisher and
+//! topic, which no message reports.
 //!
 //! Messages that a consumer holds when it is dropped are discarded: no other consumer gets them,
 //! and no later message reports the losses before them, since others of the group may have got some
-//! in between. Those are counted in [`Service::unreported`].
+//! in between. Those are counted in [`ConsumerCounts::unreported`].
 //!
 //! # What adapts
 //! [`Consumer::try_recv_each`] takes batches whose size follows the number of waiting messages, and
 //! a consumer that waits spins before it sleeps where that pays ([`Mode`](crate::wait::Mode)).
-//! [`Bus::readings`] has the counters that show whether an inbox keeps up, and [`Bus::snapshot`]
-//! has all counts.
+//! [`Bus::inbox_readings`] has the counters that show whether an inbox keeps up, and
+//! [`Bus::snapshot`] has all counts.
 //!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
@@ -144,7 +144,7 @@ pub use crate::topics;
 pub use consumer::{BATCH_MAX, Consumer, Delivery};
 pub use handle::{Bus, BusBuilder, SubscriptionBuilder};
 pub use inbox::{BusError, ExpressLaneCounts};
-pub use ledger::{OutcomeCounts, PublisherCounts, Reading, Service, Totals};
+pub use ledger::{ConsumerCounts, InboxReading, OutcomeCounts, PublisherCounts, Totals};
 pub use link::{PublishError, Reason};
 pub use priority::{Admission, AdmissionError, Burst, BurstError, Priority, Reserves};
 pub use publisher::Publisher;

@@ -45,14 +45,18 @@ fn publisher(bus: &Bus<Note>) -> Kept<Publisher<Note>> {
 /// Checks the sums that hold while no thread is at work.
 fn check_totals(bus: &Bus<Note>) -> Totals {
     let totals = bus.totals();
-    let Totals { flow, service } = totals;
+    let Totals {
+        outcomes,
+        consumers,
+    } = totals;
     let sum = |by: [u64; Priority::COUNT]| by.iter().sum::<u64>();
     assert_eq!(
-        sum(flow.issued),
-        sum(flow.admitted) + sum(flow.refused) + sum(flow.timed_out)
+        sum(outcomes.issued),
+        sum(outcomes.admitted) + sum(outcomes.refused) + sum(outcomes.timed_out)
     );
-    let left = service.taken() + service.waiting + sum(flow.evicted) + sum(flow.discarded);
-    assert_eq!(sum(flow.admitted), left, "{totals:?}");
+    let left =
+        consumers.taken() + consumers.waiting + sum(outcomes.evicted) + sum(outcomes.discarded);
+    assert_eq!(sum(outcomes.admitted), left, "{totals:?}");
     totals
 }
 
@@ -71,7 +75,7 @@ fn a_publisher_learns_of_each_inbox() {
         let (early, mut tx) = publishing.join().unwrap();
         assert!((1..=2).contains(&early));
         assert_eq!(tx.publish(Note(false)).expect("room for two"), 2);
-        let waiting = [&first, &second].map(|rx| rx.service().waiting);
+        let waiting = [&first, &second].map(|rx| rx.counts().waiting);
         assert_eq!(waiting, [2, early as u64]);
         check_totals(&bus);
     });
@@ -104,7 +108,7 @@ fn priorities_get_what_their_limits_allow() {
         // The other publisher's loss is reported by its next message that is admitted.
         assert_eq!(other.publish(Note(false)).expect("empty"), 1);
         assert_eq!(rx.recv().expect("there").lost_before, u64::from(!second));
-        assert_eq!(check_totals(&bus).service.reported, 1);
+        assert_eq!(check_totals(&bus).consumers.reported, 1);
     });
 }
 
@@ -126,7 +130,7 @@ fn nothing_stays_in_a_topic_buffer() {
             assert_eq!((got.sequence, got.lost_before), (sequence, 0));
         }
         let _tx = publishing.join().unwrap();
-        assert_eq!(check_totals(&bus).service.waiting, 0);
+        assert_eq!(check_totals(&bus).consumers.waiting, 0);
     });
 }
 
@@ -141,8 +145,8 @@ fn what_comes_late_is_counted(is_buffered: bool) {
         .expect("it runs, and has room");
     leaving.join().unwrap();
     let totals = check_totals(&bus);
-    let discarded: u64 = totals.flow.discarded.iter().sum();
-    assert_eq!((discarded, totals.service.waiting), (taken as u64, 0));
+    let discarded: u64 = totals.outcomes.discarded.iter().sum();
+    assert_eq!((discarded, totals.consumers.waiting), (taken as u64, 0));
 }
 
 #[test]
@@ -203,7 +207,7 @@ fn what_was_buffered_comes_before_the_end() {
         }
         let (published, _other) = publishing.join().unwrap();
         assert_eq!(received, 1 + published);
-        assert_eq!(check_totals(&bus).service.waiting, 0);
+        assert_eq!(check_totals(&bus).consumers.waiting, 0);
     });
 }
 
@@ -333,7 +337,7 @@ mod express {
             priorities.sort_unstable();
             assert_eq!(priorities, [Priority::Low, Priority::High]);
             let _txs = publishing.join().unwrap();
-            assert_eq!(check_totals(&bus).service.waiting, 0);
+            assert_eq!(check_totals(&bus).consumers.waiting, 0);
         });
     }
 
@@ -358,7 +362,7 @@ mod express {
                 assert_eq!(sent.expect("room for two"), 1);
             }
             let _rxs = consuming.map(|consuming| consuming.join().unwrap());
-            assert_eq!(check_totals(&bus).service.waiting, 0);
+            assert_eq!(check_totals(&bus).consumers.waiting, 0);
         });
     }
 
@@ -397,8 +401,8 @@ mod express {
             let taken = sent.expect("it runs, and has room");
             leaving.join().unwrap();
             let totals = check_totals(&bus);
-            let discarded: u64 = totals.flow.discarded.iter().sum();
-            assert_eq!((discarded, totals.service.waiting), (taken as u64, 0));
+            let discarded: u64 = totals.outcomes.discarded.iter().sum();
+            assert_eq!((discarded, totals.consumers.waiting), (taken as u64, 0));
         });
     }
 }

@@ -262,7 +262,7 @@ impl<M: Message> Publisher<M> {
         };
         if info.is_retained {
             let (copy, core) = (envelope.clone(), Arc::clone(&self.core));
-            let (old, links) = core.retain(copy, || self.look());
+            let (old, links) = core.retain(copy, || self.refresh_links());
             sum.panics.catch(|| drop(old));
             sum.panics.catch(|| drop(links));
         }
@@ -307,11 +307,11 @@ impl<M: Message> Publisher<M> {
     /// Learns which inboxes there are.
     fn refresh(&mut self) {
         // The list that is dropped here may drop messages.
-        drop(self.look());
+        drop(self.refresh_links());
     }
 
     /// Works as [`refresh`](Self::refresh); gives the links that are no longer needed.
-    fn look(&mut self) -> Vec<Link<M>> {
+    fn refresh_links(&mut self) -> Vec<Link<M>> {
         let core = Arc::clone(&self.core);
         let (mut links, mut old) = (Vec::new(), Vec::new());
         self.seen = core.read(|entries| {
@@ -358,8 +358,12 @@ impl<M: Message> Publisher<M> {
 shown!([M: Message] Publisher<M>, "Publisher", this,
     "id": this.id, "name": this.name, "inboxes": this.links.len());
 
-/// The reason why a message was not published yet.
-enum Held {
+/// The outcome of an attempt to publish a message to all inboxes.
+enum Attempt {
+    /// It was sent to this number of inboxes.
+    Sent(usize),
+    /// Publishing has ended.
+    Closed,
     /// The bus is paused.
     Paused,
     /// This link has no room below the limit.
@@ -452,8 +456,9 @@ impl<M: Message> Publisher<M> {
         };
         loop {
             match self.try_everywhere(&mut parcel, topic, priority) {
-                Ok(outcome) => return parcel.settle(outcome),
-                Err(Held::Paused) => {
+                Attempt::Sent(inboxes) => return parcel.settle(Ok(inboxes)),
+                Attempt::Closed => return parcel.settle(Err(Reason::Closed)),
+                Attempt::Paused => {
                     // It gets there from wherever it is.
                     let _ = self
                         .core
@@ -461,31 +466,30 @@ impl<M: Message> Publisher<M> {
                         .wait_for_async(Lifecycle::RUNNING_OR_ENDING)
                         .await;
                 }
-                Err(Held::Full(link, limit)) => {
+                Attempt::Full(link, limit) => {
                     let link = &mut self.links[link];
                     let is_express = link.inbox.is_express(priority.index());
                     link.sender_of(is_express).room_within(limit).await;
                 }
-                Err(Held::Again) => yield_now(),
+                Attempt::Again => yield_now(),
             }
         }
     }
 
-    /// Publishes to all inboxes, and returns how many or why to none for good; or says why there is
-    /// no outcome yet.
+    /// Publishes to all inboxes, if there is room in each.
     fn try_everywhere(
         &mut self,
         parcel: &mut Outgoing<M>,
         topic: TopicId,
         priority: Priority,
-    ) -> Result<Result<usize, Reason>, Held> {
+    ) -> Attempt {
         if self.core.seen() != self.seen {
             parcel.panics.catch(|| self.refresh());
         }
         match self.seen.state() {
             Lifecycle::Running => {}
-            Lifecycle::Starting | Lifecycle::Paused => return Err(Held::Paused),
-            Lifecycle::Draining | Lifecycle::Stopped => return Ok(Err(Reason::Closed)),
+            Lifecycle::Starting | Lifecycle::Paused => return Attempt::Paused,
+            Lifecycle::Draining | Lifecycle::Stopped => return Attempt::Closed,
         }
         let mut inboxes = 0;
         for (at, link) in self.links.iter().enumerate() {
@@ -494,7 +498,7 @@ impl<M: Message> Publisher<M> {
                 let express = link.express.as_ref();
                 let express = express.filter(|_| link.inbox.is_express(priority.index()));
                 if !express.unwrap_or(&link.sender).has_room_within(limit) {
-                    return Err(Held::Full(at, limit));
+                    return Attempt::Full(at, limit);
                 }
                 inboxes += 1;
             }
@@ -507,7 +511,7 @@ impl<M: Message> Publisher<M> {
             parcel.kept = Some(parcel.messages[0].clone());
         }
         let sent = self.send_everywhere(parcel, topic, priority);
-        sent.map(Ok).ok_or(Held::Again)
+        sent.map_or(Attempt::Again, Attempt::Sent)
     }
 
     /// Sends a message to each inbox, and retains the one that is to be retained; returns `None` if
@@ -522,7 +526,7 @@ impl<M: Message> Publisher<M> {
         // As in `Core::retain`: a consumer that joins later gets it as retained, one that joined
         // before as sent.
         let mut retained = parcel.kept.is_some().then(|| core.retained());
-        let old = retained.as_ref().map(|_| self.look());
+        let old = retained.as_ref().map(|_| self.refresh_links());
         let (publisher, sequence) = (self.id, self.routes[topic.index()].sequence);
         let envelope = |message, lost_before| Envelope {
             message,

@@ -22,7 +22,7 @@ use std::thread::ThreadId;
 use thalweg_measure::clock::Clock;
 
 use super::inbox::{BusError, ExpressLaneCounts, Inbox, Options, Receiver, Sender};
-use super::ledger::{OutcomeCounts, Reading, Service, Totals};
+use super::ledger::{ConsumerCounts, InboxReading, OutcomeCounts, Totals};
 use super::topic::{Message, TopicId, Topics};
 use super::topic_buffer::{Envelope, Item};
 use super::{InboxId, PublisherId};
@@ -52,11 +52,11 @@ pub struct InboxStats {
     /// The topics that it was opened for.
     pub topics: Topics,
     /// The sums of its counters, and the number of messages that wait.
-    pub reading: Reading,
+    pub reading: InboxReading,
     /// The numbers of its messages by outcome and priority.
-    pub flow: OutcomeCounts,
+    pub outcomes: OutcomeCounts,
     /// The counts of its consumers, by priority.
-    pub service: Service,
+    pub consumers: ConsumerCounts,
     /// Its express lane, if it has one.
     pub express: Option<ExpressLaneCounts>,
 }
@@ -168,7 +168,7 @@ impl<M: Message> Core<M> {
     /// Marks the list of inboxes as changed; the caller has the lock.
     fn bump(&self) {
         if !fault::is("version_kept") {
-            self.state.touch();
+            self.state.bump_version();
         }
     }
 
@@ -333,13 +333,16 @@ impl<M: Message> Core<M> {
         let clock = &self.clock;
         let figures = |entry: &Entry<M>| {
             let (inbox, len) = (&entry.inbox, entry.sender.len());
-            let Totals { flow, service } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));
+            let Totals {
+                outcomes,
+                consumers,
+            } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));
             InboxStats {
                 inbox: inbox.id,
                 topics: inbox.topics,
                 reading: inbox.reading(len, clock),
-                service,
-                flow,
+                consumers,
+                outcomes,
                 express: inbox.express(),
             }
         };
@@ -352,7 +355,7 @@ impl<M: Message> Core<M> {
     }
 
     /// Returns the figures of each inbox that is open.
-    pub(super) fn readings(&self) -> Vec<(InboxId, Reading, Option<ExpressLaneCounts>)> {
+    pub(super) fn inbox_readings(&self) -> Vec<(InboxId, InboxReading, Option<ExpressLaneCounts>)> {
         let registry = lock(&self.registry);
         let reading = |entry: &Entry<M>| {
             let inbox = &entry.inbox;

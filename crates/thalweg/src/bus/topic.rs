@@ -260,7 +260,7 @@ impl Topics {
     }
 
     /// Returns all topics of `M`: those of [`ALL`](Self::ALL) that exist.
-    pub const fn every<M: Message>() -> Self {
+    pub const fn all_of<M: Message>() -> Self {
         Self(u64::MAX >> (Self::COUNT_MAX - M::TOPICS.len()))
     }
 
@@ -360,7 +360,7 @@ impl Topics {
     /// let trades = Topics::from(TopicId::of::<Market, u64>());
     /// assert_eq!(Topics::matching::<Market>("market.*.trade")?, trades);
     /// assert_eq!(Topics::matching::<Market>("market.**")?.len(), 2);
-    /// assert_eq!(Topics::matching::<Market>("#")?, Topics::every::<Market>());
+    /// assert_eq!(Topics::matching::<Market>("#")?, Topics::all_of::<Market>());
     ///
     /// let error = Topics::matching::<Market>("market.fx").unwrap_err();
     /// assert_eq!(error.to_string(), "no topic matches \"market.fx\"");
@@ -577,9 +577,9 @@ mod tests {
 
     #[test]
     fn every_topic_is_one_that_is_there() {
-        assert_eq!(Topics::every::<Of<1>>(), TopicId::new(0).into());
-        assert_eq!(Topics::every::<Of<3>>().len(), 3);
-        assert_eq!(Topics::every::<Of<64>>(), Topics::ALL);
+        assert_eq!(Topics::all_of::<Of<1>>(), TopicId::new(0).into());
+        assert_eq!(Topics::all_of::<Of<3>>().len(), 3);
+        assert_eq!(Topics::all_of::<Of<64>>(), Topics::ALL);
         assert_eq!(Of::<1>.key(), 0);
     }
 

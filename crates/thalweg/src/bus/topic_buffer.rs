@@ -346,7 +346,7 @@ mod tests {
             evicted,
             [None, None, Some((0, 3)), Some((1, 0)), Some((0, 4))]
         );
-        assert_eq!(ledgers.each_ref().map(|l| l.flow().evicted[0]), [2, 1]);
+        assert_eq!(ledgers.each_ref().map(|l| l.outcomes().evicted[0]), [2, 1]);
         assert_eq!(topic_buffer.len(), (2, true));
         assert_eq!(taken(&topic_buffer), [(0, 5, 2), (0, 6, 0)]);
         assert_eq!(topic_buffer.len(), (0, false));
@@ -361,7 +361,7 @@ mod tests {
         for (key, sequence) in [(7, 3), (8, 4), (7, 5), (9, 6), (8, 7)] {
             topic_buffer.put(0, key, envelope(0, sequence));
         }
-        assert_eq!(ledgers[0].flow().evicted[0], 2);
+        assert_eq!(ledgers[0].outcomes().evicted[0], 2);
         assert_eq!(topic_buffer.len(), (3, true));
         // One key more than there may be: the oldest value goes.
         let put = topic_buffer.put(0, 1, envelope(0, 8));

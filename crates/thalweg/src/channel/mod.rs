@@ -124,6 +124,7 @@ mod rendezvous;
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("porting.md")]
 pub mod porting {}
+mod bus_ops;
 mod receiver;
 pub mod select;
 mod sender;
@@ -131,8 +132,7 @@ mod shared;
 mod slip;
 mod stores;
 mod weak;
-mod within;
-pub(crate) use within::{Express, ReservedSlot};
+pub(crate) use bus_ops::{Express, ReservedSlot};
 
 pub use builder::{BuildError, Builder};
 pub use claim::Claim;

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::auto::{Auto, HandOver, WORKER};
 use super::control::{CALLER, Control};
+use super::error::PipelineError;
 use super::figures::{Exported, Meters};
+use super::graph::Graph;
 use super::lanes::{Merger, Producer};
 use super::meter::{Gauge, Mark, Meter};
-use super::placement::{Graph, Machine, PipelineError, Plan};
+use super::placement::{Machine, Plan};
 use super::stage::Stage;
 use super::stage_group::{Placed, Round, StageGroup};
 use super::stage_wait::StageWait;

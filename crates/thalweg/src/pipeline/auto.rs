@@ -16,7 +16,7 @@ use thalweg_measure::clock::Clock;
 use super::control::{CALLER, Control};
 use super::meter::Counters;
 use super::stage_group::{Placed, StageGroup};
-use super::stats::Switch;
+use super::stats::PlacementChange;
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU32, IS_MODEL, Mutex, Ordering, fault, lock, order, yield_now};
 
@@ -63,14 +63,14 @@ pub(super) struct Auto<T> {
     windows_on_end: usize,
     trial: Trial,
     /// The number of times that stages moved.
-    pub(super) switch_count: u64,
+    pub(super) placement_change_count: u64,
     /// The first of these moves: the time in ticks, the events so far, and the number of stages
     /// that the caller has from then on.
-    switched: Vec<(u64, u64, usize)>,
+    changes: Vec<(u64, u64, usize)>,
 }
 
 /// The number of moves that are kept with their times.
-const SWITCHES: usize = 64;
+const CHANGES_MAX: usize = 64;
 
 /// Judges whether a split has raised the rate: where another program uses the other core, it does
 /// not.
@@ -153,8 +153,8 @@ impl<T> Auto<T> {
             window_began: clock.ticks(),
             windows_on_end: 0,
             trial: Trial::new(),
-            switch_count: 0,
-            switched: Vec::with_capacity(SWITCHES),
+            placement_change_count: 0,
+            changes: Vec::with_capacity(CHANGES_MAX),
         }
     }
 
@@ -305,22 +305,22 @@ impl<T> Auto<T> {
     }
 
     fn moved(&mut self, group: &StageGroup<T>) {
-        self.switch_count += 1;
-        if self.switched.len() < SWITCHES {
+        self.placement_change_count += 1;
+        if self.changes.len() < CHANGES_MAX {
             let events = self.progress[0].released();
             let now = Clock::global().ticks();
-            self.switched.push((now, events, group.len()));
+            self.changes.push((now, events, group.len()));
         }
     }
 
     /// Returns the first moves of stages, with times since `began`.
-    pub(super) fn switches(&self, clock: Clock, began: u64) -> Vec<Switch> {
-        let switch = |&(ticks, events, caller_stages): &(u64, u64, usize)| Switch {
+    pub(super) fn placement_changes(&self, clock: Clock, began: u64) -> Vec<PlacementChange> {
+        let change = |&(ticks, events, caller_stages): &(u64, u64, usize)| PlacementChange {
             at_ns: clock.ns(ticks.saturating_sub(began)),
             events,
             caller_stages,
         };
-        self.switched.iter().map(switch).collect()
+        self.changes.iter().map(change).collect()
     }
 
     /// Returns whether the worker has stages, or stages are offered to it.

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use super::assembly::Assembly;
 use super::assembly::Make;
 use super::control::Control;
-use super::placement::{
-    self, Declared, Graph, Machine, PRODUCERS_MAX, PipelineError, Placement, SAMPLE_EVERY,
-    SAMPLE_EVERY_MAX,
-};
+use super::error::PipelineError;
+use super::graph::{self, Declared, Graph};
+use super::placement::{Machine, Placement};
 use super::publish::Direct;
 use super::stage::{Change, ChangeChunks, Chunk, Context, Member, Observe, Processed, Work};
 use super::timeline::Timeline;
-use super::{Intake, Pipeline};
+use super::{Intake, PRODUCERS_MAX, Pipeline, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
 use crate::ring::broadcast::{self, ReaderId};
 use crate::ring::sync::IS_MODEL;
 
@@ -293,7 +292,7 @@ fn declare_readers<T: Send + Sync + 'static>(
     ring: &mut broadcast::RingBuilder<T>,
 ) -> Result<Parts<T>, PipelineError> {
     let declared: Vec<Declared> = stages.iter().map(|stage| stage.declared.clone()).collect();
-    let sorted = placement::sort(&declared)?;
+    let sorted = graph::sort(&declared)?;
     let mut stages: Vec<Option<Declaration<T>>> = stages.into_iter().map(Some).collect();
     let mut parts = Parts {
         names: vec![],

@@ -320,9 +320,9 @@ fn write_latency(json: &mut Json, stats: &Stats) {
     });
     let all = stats.breakdown_of_all();
     let waited = all.as_ref().map_or(0.0, |all| {
-        all.unsent_ns + all.parts.iter().map(|part| part.queueing_ns).sum::<f64>()
+        all.publish_delay_ns + all.parts.iter().map(|part| part.queueing_ns).sum::<f64>()
     });
-    json.put_fraction("unsent_mean_ns", stats.unsent_mean_ns);
+    json.put_fraction("publish_delay_mean_ns", stats.publish_delay_mean_ns);
     json.put_fraction("waited_mean_ns", waited);
 }
 

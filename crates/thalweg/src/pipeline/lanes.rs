@@ -10,7 +10,9 @@ use std::sync::Arc;
 use super::control::{Control, ROUND, Stopped, TryPublishError};
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
-use crate::ring::broadcast::{GraphError, Polled, Reader, RingBuilder, RingPublisher, SlotError};
+use crate::ring::broadcast::{
+    Availability, GraphError, Reader, RingBuilder, RingPublisher, SlotError,
+};
 use crate::ring::sync::fault;
 use crate::state::Lifecycle;
 
@@ -229,9 +231,9 @@ impl<T> Merger<T> {
             return false;
         };
         let waiting = match lane.reader.poll() {
-            Polled::Ready(waiting) => waiting,
-            Polled::Empty => return false,
-            Polled::Closed => {
+            Availability::Ready(waiting) => waiting,
+            Availability::Empty => return false,
+            Availability::Closed => {
                 lane.closed = true;
                 return false;
             }
@@ -239,7 +241,7 @@ impl<T> Merger<T> {
         let wanted = waiting.min(ROUND);
         let mut count = publisher.free(wanted).min(wanted);
         if count == 0 {
-            count = publisher.free_early(1).min(wanted);
+            count = publisher.free_including_early(1).min(wanted);
         }
         if count == 0 {
             return false;
@@ -273,7 +275,7 @@ impl<T> Merger<T> {
     fn is_over(&mut self) -> bool {
         if fault::is("abandon_order") {
             let mut lanes = self.lanes.iter_mut();
-            let is_empty = lanes.all(|lane| !matches!(lane.reader.poll(), Polled::Ready(_)));
+            let is_empty = lanes.all(|lane| !matches!(lane.reader.poll(), Availability::Ready(_)));
             return is_empty && self.control.is_ending();
         }
         // The state is loaded before the lanes, so that elements that the owner published before it
@@ -281,7 +283,7 @@ impl<T> Merger<T> {
         let is_abandoned = self.control.is_ending();
         let is_abandoned = is_abandoned && !fault::is("abandon_unseen");
         self.lanes.iter_mut().all(|lane| {
-            lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Polled::Ready(_)))
+            lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Availability::Ready(_)))
         })
     }
 
@@ -310,15 +312,15 @@ impl<T> Merger<T> {
         let Some(publisher) = &mut self.publisher else {
             return false;
         };
-        let room = publisher.free_early(1) > 0;
+        let room = publisher.free_including_early(1) > 0;
         // The state is loaded first, as in `is_over`.
         let is_abandoned = self.control.is_ending();
         let (mut is_open, mut is_full) = (false, false);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.closed) {
             is_open = true;
             match lane.reader.poll() {
-                Polled::Ready(_) if !room => is_full = true,
-                Polled::Empty => {}
+                Availability::Ready(_) if !room => is_full = true,
+                Availability::Empty => {}
                 _ => return true,
             }
         }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Reader, Writer, group_of, recorder};
 
-use super::placement::Graph;
+use super::graph::Graph;
 use super::timeline::{Samples, Timeline};
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering};
@@ -398,7 +398,7 @@ impl Meter {
 /// Two an octave.
 const GROUPS: usize = 128;
 const COUNT: usize = 0;
-const UNSENT: usize = 1;
+const PUBLISH_DELAY: usize = 1;
 const STAGES: usize = 2;
 const WORDS_PER_STAGE: usize = 2;
 
@@ -418,9 +418,9 @@ impl Profile {
         Self { words, width }
     }
 
-    /// An event took `total`, of that `unsent` before it had a slot; `parts` are what it waited
-    /// for each stage and was served. It counts `weight` times.
-    fn note(&self, total: u64, unsent: u64, parts: &[Option<(u64, u64)>], weight: u64) {
+    /// An event took `total`, of that `publish_delay` before it had a slot; `parts` are what it
+    /// waited for each stage and was served. It counts `weight` times.
+    fn note(&self, total: u64, publish_delay: u64, parts: &[Option<(u64, u64)>], weight: u64) {
         let first = group_of::<1>(total) * self.width;
         let add = |word: usize, amount: u64| {
             let word = &self.words[first + word];
@@ -429,7 +429,7 @@ impl Profile {
             word.store(sum, Ordering::Relaxed);
         };
         add(COUNT, 1);
-        add(UNSENT, unsent);
+        add(PUBLISH_DELAY, publish_delay);
         for (stage, part) in parts.iter().enumerate() {
             if let Some((waited, served)) = *part {
                 add(STAGES + WORDS_PER_STAGE * stage, waited);
@@ -451,7 +451,7 @@ pub struct Breakdown {
     /// last stage, ns.
     pub end_to_end_ns: f64,
     /// The publish delay: the time until they had a slot, ns.
-    pub unsent_ns: f64,
+    pub publish_delay_ns: f64,
     /// The stages, shards one by one. Where stages ran side by side, each event's time counts for
     /// the one that it left last.
     pub parts: Vec<PartStats>,
@@ -546,12 +546,12 @@ impl Snapshot {
                 service_ns: mean(spent[1]),
             })
             .collect();
-        let unsent_ns = mean(sums[UNSENT]);
+        let publish_delay_ns = mean(sums[PUBLISH_DELAY]);
         let stages: f64 = parts.iter().map(|p| p.queueing_ns + p.service_ns).sum();
         (events > 0).then_some(Breakdown {
             events,
-            end_to_end_ns: unsent_ns + stages,
-            unsent_ns,
+            end_to_end_ns: publish_delay_ns + stages,
+            publish_delay_ns,
             parts,
         })
     }
@@ -584,11 +584,11 @@ mod tail_tests {
         assert_eq!((typical.events, typical.end_to_end_ns), (980, 100.0));
         assert_eq!(typical.parts[0].queueing_ns, 10.0);
         let tail = snapshot.around(0.99).expect("there are events");
-        assert_eq!((tail.events, tail.unsent_ns), (20, 10_000.0));
+        assert_eq!((tail.events, tail.publish_delay_ns), (20, 10_000.0));
         assert_eq!(tail.end_to_end_ns, 10_100.0);
         let all = snapshot.all().expect("there are events");
         assert_eq!(
-            (all.events, all.unsent_ns, all.end_to_end_ns),
+            (all.events, all.publish_delay_ns, all.end_to_end_ns),
             (1_000, 200.0, 300.0)
         );
     }

@@ -8,15 +8,15 @@ use loom::thread;
 
 use super::auto::HandOver;
 use super::control::{CALLER, Control};
+use super::graph::Graph;
 use super::lanes::{Merger, Producer};
 use super::meter::{Mark, Meter};
-use super::placement::Graph;
 use super::publish::have_passed;
 use super::stage::{Context, Member, Observe};
 use super::stage_group::{Placed, StageGroup};
 use super::stage_wait::StageWait;
 use super::timeline::Timeline;
-use crate::ring::broadcast::{Polled, Reader, RingBuilder};
+use crate::ring::broadcast::{Availability, Reader, RingBuilder};
 use crate::ring::sync::{AtomicU32, Ordering, fault, models};
 use crate::state::Lifecycle;
 use crate::wait::Strategy;
@@ -58,7 +58,11 @@ fn an_owner_goes() {
     producer.try_publish(|event| *event = 1).expect("room");
     control.enter(Lifecycle::Draining, "dropped");
     merging.join().unwrap();
-    assert_eq!(reader.poll(), Polled::Ready(1), "it was published before");
+    assert_eq!(
+        reader.poll(),
+        Availability::Ready(1),
+        "it was published before"
+    );
 }
 
 /// A producer whose lane is empty again learns how much was merged.

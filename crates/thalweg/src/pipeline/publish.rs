@@ -39,7 +39,7 @@ impl<T> Pipeline<T> {
     /// let stats = pipeline.join()?;
     /// // What the slowest 1 % spent their time on, being late among it.
     /// let tail = stats.breakdown(0.99).expect("events were sampled");
-    /// assert!(tail.unsent_ns <= tail.end_to_end_ns);
+    /// assert!(tail.publish_delay_ns <= tail.end_to_end_ns);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -221,7 +221,7 @@ impl<T> Intake<T> {
             return self.room(1);
         }
         match self {
-            Intake::Direct(direct) => direct.publisher.free_early(1),
+            Intake::Direct(direct) => direct.publisher.free_including_early(1),
             _ => self.room(1),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::control::{Control, ROUND};
 use super::meter::{Chunked, Mark, Meter, Span};
-use crate::ring::broadcast::{Polled, Reader};
+use crate::ring::broadcast::{Availability, Reader};
 
 /// The context that a stage's closure gets with each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -373,7 +373,7 @@ impl<W> Member<W> {
             if let Some(begin) = begun {
                 self.measure(reader, begin, 1, batch.count, mark);
             }
-            reader.give_back();
+            reader.release_early();
             self.notify_room();
         }
         reader.release(0);
@@ -466,9 +466,9 @@ fn nothing<T>(reader: &mut Reader<T>, mark: &mut Mark) -> Turn {
     mark.ticks = None;
     match reader.poll() {
         // It was published just now: the next turn processes it.
-        Polled::Ready(_) => Turn::MORE,
-        Polled::Empty => Turn::IDLE,
-        Polled::Closed => Turn::DONE,
+        Availability::Ready(_) => Turn::MORE,
+        Availability::Empty => Turn::IDLE,
+        Availability::Closed => Turn::DONE,
     }
 }
 

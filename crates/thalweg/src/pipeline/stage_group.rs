@@ -9,7 +9,7 @@ use super::lanes::Merger;
 use super::meter::{Chunked, Mark, Span};
 use super::stage::{Batch, Context, Stage, Turn};
 use super::timeline::{Samples, Timeline};
-use crate::ring::broadcast::{Lent, Loan, Polled, Published, Reader, ReaderChain, Single};
+use crate::ring::broadcast::{Availability, Lent, Loan, Published, Reader, ReaderChain, Single};
 use crate::ring::sync::fault;
 
 /// Stands for the merger in place of a stage: it calls the routes of sharded stages.
@@ -293,10 +293,10 @@ impl<T> StageGroup<T> {
             let next = reader.next_sequence();
             match reader.poll() {
                 // It waits for a stage that has no event.
-                Polled::Ready(_) if held == Some(at) && next >= ceiling => {}
-                Polled::Ready(_) => return true,
-                Polled::Closed => closed += 1,
-                Polled::Empty => ceiling = ceiling.min(next),
+                Availability::Ready(_) if held == Some(at) && next >= ceiling => {}
+                Availability::Ready(_) => return true,
+                Availability::Closed => closed += 1,
+                Availability::Empty => ceiling = ceiling.min(next),
             }
         }
         closed > 0 && (closed == readers.len() || fault::is("end_of_one"))
@@ -671,7 +671,7 @@ fn work_on<const EAGERLY: bool, T, const N: usize>(
             pass_one(stage, event, Context::new(sequence, batch_end));
         });
         if EAGERLY && at == last {
-            loan.give_back();
+            loan.release_early();
             notify_room(control, waiters);
         }
     }

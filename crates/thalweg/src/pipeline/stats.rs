@@ -24,7 +24,7 @@ use crate::ring::sync::Ordering;
 ///
 /// The end-to-end time of an event has these parts, which have one name each in fields and one in
 /// the displayed table:
-/// - the publish delay, until it had a slot: `unsent`, displayed as *waiting to be sent*;
+/// - the publish delay, until it had a slot: `publish_delay`, displayed as *waiting to be sent*;
 /// - for each stage the queueing time: `queueing`, displayed as *waited*;
 /// - for each stage the service time: `service`, displayed as *served*.
 ///
@@ -44,7 +44,7 @@ pub struct Stats {
     pub dense_sampling_until: u64,
     /// The effective sample size of the end-to-end times (Kish): the number of samples if all have
     /// the same weight, and less if some weigh more.
-    pub samples: u64,
+    pub effective_samples: u64,
     /// The stages in the [order of the pipeline](super#order), shards one by one.
     pub stages: Vec<StageStats>,
     /// The time from when an event was due
@@ -57,13 +57,13 @@ pub struct Stats {
     pub end_to_end_mean_ns: f64,
     /// The mean publish delay, ns: the part of the end-to-end time from when an event was due, or
     /// from the call that published it, until it had a slot.
-    pub unsent_mean_ns: f64,
+    pub publish_delay_mean_ns: f64,
     /// The slowest sampled events, slowest first.
     pub slowest: Vec<SlowEvent>,
     /// The number of times that the automatic placement moved stages between threads.
-    pub switch_count: u64,
-    /// The first 64 of these switches.
-    pub switches: Vec<Switch>,
+    pub placement_change_count: u64,
+    /// The first 64 of these moves.
+    pub placement_changes: Vec<PlacementChange>,
     #[cfg_attr(feature = "serde", serde(skip))]
     profile: Snapshot,
 }
@@ -72,7 +72,7 @@ pub struct Stats {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Switch {
+pub struct PlacementChange {
     /// The time of the move since the pipeline was built, ns.
     pub at_ns: u64,
     /// The number of events that had been through the first stage.
@@ -101,8 +101,8 @@ pub struct StageStats {
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
-    /// The effective sample size of this stage's times: see [`Stats::samples`].
-    pub samples: u64,
+    /// The effective sample size of this stage's times: see [`Stats::effective_samples`].
+    pub effective_samples: u64,
     /// The size of the batch in which the stage found a sampled event waiting, in events. It is
     /// recorded once per sampled event, so large batches weigh more.
     #[cfg_attr(feature = "serde", serde(serialize_with = "summary"))]
@@ -131,14 +131,14 @@ impl Stats {
             elapsed_ns,
             sampled_every,
             dense_sampling_until: 0,
-            samples: end_to_end_ns.count(),
+            effective_samples: end_to_end_ns.count(),
             stages,
             end_to_end_mean_ns: end_to_end_ns.mean(),
             end_to_end_ns,
-            unsent_mean_ns: 0.0,
+            publish_delay_mean_ns: 0.0,
             slowest: Vec::new(),
-            switch_count: 0,
-            switches: Vec::new(),
+            placement_change_count: 0,
+            placement_changes: Vec::new(),
             profile: Snapshot::none(),
         }
     }
@@ -165,7 +165,7 @@ impl StageStats {
             name: name.to_owned(),
             events,
             queueing_mean_ns: queueing_ns.mean(),
-            samples: service_ns.count(),
+            effective_samples: service_ns.count(),
             queueing_ns,
             service_mean_ns,
             service_ns,
@@ -196,7 +196,7 @@ pub struct SlowEvent {
     /// stage, ns.
     pub end_to_end_ns: u64,
     /// The publish delay: the part of the end-to-end time until it had a slot, ns.
-    pub unsent_ns: u64,
+    pub publish_delay_ns: u64,
     /// The stages on this event's critical path, whose times add up to the rest; parallel stages
     /// that finished earlier are omitted. A shard that does not own the event counts as queueing
     /// only.
@@ -263,7 +263,7 @@ fn mean_ns(clock: Clock, readers: &[&Reader]) -> f64 {
 
 /// Returns how many samples of equal weight say as much as some whose weights, and the squares of
 /// these, have these sums.
-fn samples(weights: u64, squares: u64) -> u64 {
+fn effective_samples(weights: u64, squares: u64) -> u64 {
     let worth = u128::from(weights).pow(2).checked_div(squares.into());
     worth.map_or(0, |worth| u64::try_from(worth).unwrap_or(u64::MAX))
 }
@@ -300,17 +300,20 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
         elapsed_ns: clock.ns(elapsed_ticks),
         sampled_every: timeline.every(),
         dense_sampling_until: timeline.denser_until(),
-        samples: samples(end_to_end_ns.count(), gauges.iter().map(square).sum()),
+        effective_samples: effective_samples(
+            end_to_end_ns.count(),
+            gauges.iter().map(square).sum(),
+        ),
         stages,
         end_to_end_ns,
         end_to_end_mean_ns: mean_ns(clock, &ends),
-        unsent_mean_ns: profile.all().map_or(0.0, |all| all.unsent_ns),
+        publish_delay_mean_ns: profile.all().map_or(0.0, |all| all.publish_delay_ns),
         slowest: slowest
             .iter()
             .map(|slow| slow_event(slow, gauges, clock))
             .collect(),
-        switch_count: 0,
-        switches: Vec::new(),
+        placement_change_count: 0,
+        placement_changes: Vec::new(),
         profile,
     }
 }
@@ -327,7 +330,7 @@ fn stage(gauge: &Gauge, clock: Clock, elapsed_ticks: u64) -> StageStats {
         queueing_mean_ns: mean_ns(clock, &[&gauge.queueing]),
         service_ns: gauge.service.snapshot(|ticks| clock.ns(ticks)),
         service_mean_ns: mean_ns(clock, &[&gauge.service]),
-        samples: samples(gauge.service.count(), squares),
+        effective_samples: effective_samples(gauge.service.count(), squares),
         batch_events: gauge.batch.snapshot(|events| events),
         busy_ns: clock.ns(busy),
         utilisation: (busy as f64 / elapsed_ticks.max(1) as f64).min(1.0),
@@ -345,14 +348,14 @@ fn slow_event(slow: &Slow, gauges: &[Gauge], clock: Clock) -> SlowEvent {
     SlowEvent {
         sequence: slow.sequence,
         end_to_end_ns: clock.ns(slow.total),
-        unsent_ns: clock.ns(slow.unsent),
+        publish_delay_ns: clock.ns(slow.publish_delay),
         parts: parts.collect(),
     }
 }
 
 /// Writes the parts on which the events around the p99 spent most.
 fn write_tail(f: &mut fmt::Formatter<'_>, tail: &Breakdown) -> fmt::Result {
-    let mut spent = vec![(tail.unsent_ns, "waiting to be sent".to_owned())];
+    let mut spent = vec![(tail.publish_delay_ns, "waiting to be sent".to_owned())];
     for part in &tail.parts {
         spent.push((part.queueing_ns, format!("waiting for {:?}", part.stage)));
         spent.push((part.service_ns, format!("served by {:?}", part.stage)));
@@ -404,8 +407,9 @@ impl fmt::Display for Stats {
         ]);
         for stage in &self.stages {
             let mut row = vec![stage.name.as_str().into(), stage.events.into()];
+            let samples = stage.effective_samples;
             for spent in [&stage.queueing_ns, &stage.service_ns] {
-                row.extend(percentiles(&spent.summary(), stage.samples).map(Cell::Number));
+                row.extend(percentiles(&spent.summary(), samples).map(Cell::Number));
             }
             row.extend([
                 Nanoseconds(stage.queueing_mean_ns).into(),
@@ -417,31 +421,29 @@ impl fmt::Display for Stats {
         }
         write!(f, "{table}")?;
         let total = self.end_to_end_ns.summary();
-        let [p50, p99, p999, p9999] = percentiles(&total, self.samples);
+        let [p50, p99, p999, p9999] = percentiles(&total, self.effective_samples);
         writeln!(
             f,
             "end to end: p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {}, mean {}",
             Nanoseconds(total.max as f64),
             Nanoseconds(self.end_to_end_mean_ns),
         )?;
-        write!(
-            f,
-            "times and batches are of one event in {}",
-            self.sampled_every
-        )?;
+        let every = self.sampled_every;
+        write!(f, "times and batches are of one event in {every}")?;
         if self.dense_sampling_until > 0 {
             write!(f, ", more of the first {}", self.dense_sampling_until)?;
         }
-        writeln!(f, ": as good as {} even samples", self.samples)?;
-        if let Some(tail) = self.breakdown(0.99).filter(|_| self.samples >= 1_000) {
+        writeln!(f, ": as good as {} even samples", self.effective_samples)?;
+        let has_tail = self.effective_samples >= 1_000;
+        if let Some(tail) = self.breakdown(0.99).filter(|_| has_tail) {
             write_tail(f, &tail)?;
         }
         for slow in self.slowest.iter().take(3) {
             let took = Nanoseconds(slow.end_to_end_ns as f64);
             write!(f, "slow: event {} took {took}", slow.sequence)?;
-            let unsent = Nanoseconds(slow.unsent_ns as f64);
-            if slow.unsent_ns * 2 > slow.end_to_end_ns {
-                write!(f, ", {unsent} of it waiting to be sent")?;
+            let publish_delay = Nanoseconds(slow.publish_delay_ns as f64);
+            if slow.publish_delay_ns * 2 > slow.end_to_end_ns {
+                write!(f, ", {publish_delay} of it waiting to be sent")?;
             } else if let Some((stage, spent, ns)) = slow.longest() {
                 let spent = match spent {
                     TimeKind::Waiting => "waiting for",

@@ -354,14 +354,14 @@ impl Samples {
     #[inline(always)]
     pub(super) fn next(&mut self, first: u64, count: usize) -> Option<u64> {
         if self.may_be(first, count) {
-            self.look(first, count)
+            self.find_sampled(first, count)
         } else {
             None
         }
     }
 
     #[inline(never)]
-    fn look(&mut self, first: u64, count: usize) -> Option<u64> {
+    fn find_sampled(&mut self, first: u64, count: usize) -> Option<u64> {
         let end = first + count as u64;
         let mut sampled = first;
         loop {
@@ -416,7 +416,7 @@ impl Row<'_> {
 
     /// Returns how long before it was published the event was due.
     #[inline]
-    pub(super) fn unsent(&self) -> u64 {
+    pub(super) fn publish_delay(&self) -> u64 {
         self.published().saturating_sub(self.get(DUE))
     }
 
@@ -478,7 +478,7 @@ impl Row<'_> {
 #[derive(Debug)]
 pub(super) struct Watch {
     clock: Clock,
-    look: u64,
+    read_cost: u64,
     #[cfg(all(test, not(any(loom, shuttle))))]
     driven: Option<driven::Driven>,
 }
@@ -489,13 +489,13 @@ impl Watch {
         if let Some(driven) = driven::installed() {
             return Self {
                 clock: Clock::with_os(),
-                look: driven.look,
+                read_cost: driven.read_cost,
                 driven: Some(driven),
             };
         }
         Self {
             clock: Clock::global(),
-            look: look(),
+            read_cost: clock_read_cost(),
             #[cfg(all(test, not(any(loom, shuttle))))]
             driven: None,
         }
@@ -511,11 +511,11 @@ impl Watch {
         self.clock.ticks_after()
     }
 
-    /// Ticks between two looks without the cost of a look: half of the first and half of the second
-    /// are between them.
+    /// Ticks between two reads of the clock without the cost of one: half of the first and half of
+    /// the second are between them.
     #[inline(always)]
     pub(super) fn between(&self, from: u64, to: u64) -> u64 {
-        to.saturating_sub(from).saturating_sub(self.look)
+        to.saturating_sub(from).saturating_sub(self.read_cost)
     }
 
     /// Returns the clock, for what its ticks mean.
@@ -524,13 +524,14 @@ impl Watch {
     }
 }
 
-/// Returns the cost of a look on this machine, measured once; in a model time does not count.
-fn look() -> u64 {
-    static LOOK: OnceLock<u64> = OnceLock::new();
+/// Returns the cost of a read of the clock on this machine, measured once; in a model time does not
+/// count.
+fn clock_read_cost() -> u64 {
+    static COST: OnceLock<u64> = OnceLock::new();
     if IS_MODEL {
         return 0;
     }
-    *LOOK.get_or_init(|| {
+    *COST.get_or_init(|| {
         let clock = Clock::global();
         // In picoseconds, so that less than a nanosecond counts.
         let picoseconds = (clock.read_after_cost_ns() * 1_000.0) as u64;
@@ -550,15 +551,15 @@ pub(super) mod driven {
     #[derive(Debug, Clone)]
     pub(in crate::pipeline) struct Driven {
         now: Arc<AtomicU64>,
-        pub(in crate::pipeline) look: u64,
+        pub(in crate::pipeline) read_cost: u64,
     }
 
     impl Driven {
-        /// For the pipelines that this thread builds from now on, a clock that takes `look` ticks
-        /// to read.
-        pub(in crate::pipeline) fn install(look: u64) -> Self {
+        /// For the pipelines that this thread builds from now on, a clock that takes `read_cost`
+        /// ticks to read.
+        pub(in crate::pipeline) fn install(read_cost: u64) -> Self {
             let now = Arc::new(AtomicU64::new(1_000));
-            let driven = Self { now, look };
+            let driven = Self { now, read_cost };
             INSTALLED.set(Some(driven.clone()));
             driven
         }
@@ -575,9 +576,9 @@ pub(super) mod driven {
         }
 
         pub(super) fn read(&self) -> u64 {
-            self.pass(self.look.div_ceil(2));
+            self.pass(self.read_cost.div_ceil(2));
             let now = self.peek();
-            self.pass(self.look / 2);
+            self.pass(self.read_cost / 2);
             now
         }
     }

@@ -1,27 +1,27 @@
-//! States, their transitions and their groups, as data; and the states of what is started, runs and
+//! States, their transitions and their sets, as data; and the states of what is started, runs and
 //! ends.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The largest number of states of one kind: a group has a bit for each.
+/// The largest number of states of one kind: a set has a bit for each.
 pub const STATES_MAX: usize = 64;
 
 /// The declaration of a state.
 #[derive(Debug, Clone, Copy)]
-pub struct Declared<S> {
+pub struct StateInfo<S> {
     /// The state.
     pub state: S,
     /// The name of the state in errors, logs and pages.
     pub name: &'static str,
     /// The states to which it may change next.
-    pub next: Group<S>,
+    pub next: StateSet<S>,
 }
 
 /// The states of something. [`states!`](crate::states) declares an enum of them.
 pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
     /// All states by their numbers, which begin at 0: up to [`STATES_MAX`].
-    const TABLE: &'static [Declared<Self>];
+    const TABLE: &'static [StateInfo<Self>];
 
     /// Returns the index of the state in [`TABLE`](Self::TABLE).
     fn number(self) -> u8;
@@ -41,7 +41,7 @@ pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
     }
 }
 
-pub(super) fn declared<S: States>(state: S) -> &'static Declared<S> {
+pub(super) fn declared<S: States>(state: S) -> &'static StateInfo<S> {
     &S::TABLE[usize::from(state.number())]
 }
 
@@ -60,7 +60,7 @@ pub(super) fn is_sound<S: States>() -> bool {
 }
 
 /// Returns the states that can be reached from a state, in any number of transitions.
-pub(super) fn reachable<S: States>(from: S) -> Group<S> {
+pub(super) fn reachable<S: States>(from: S) -> StateSet<S> {
     let mut found = declared(from).next;
     loop {
         let reached = S::TABLE.iter().filter(|next| found.contains(next.state));
@@ -74,33 +74,33 @@ pub(super) fn reachable<S: States>(from: S) -> Group<S> {
 
 /// A set of states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Group<S> {
+pub struct StateSet<S> {
     bits: u64,
     of: PhantomData<S>,
 }
 
-impl<S> Group<S> {
+impl<S> StateSet<S> {
     /// Returns the states whose numbers are the bits that are set: for constants. Elsewhere,
-    /// collect states into a group.
+    /// collect states into a set.
     pub const fn from_bits(bits: u64) -> Self {
         let of = PhantomData;
         Self { bits, of }
     }
 
-    /// Returns the union of two groups.
+    /// Returns the union of two sets.
     #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self::from_bits(self.bits | other.bits)
     }
 
-    /// Returns whether two groups have a state in common.
+    /// Returns whether two sets have a state in common.
     pub const fn intersects(self, other: Self) -> bool {
         self.bits & other.bits != 0
     }
 }
 
-impl<S: States> Group<S> {
-    /// Returns whether a state is in the group.
+impl<S: States> StateSet<S> {
+    /// Returns whether a state is in the set.
     #[inline(always)]
     pub fn contains(self, state: S) -> bool {
         self.has(state.number())
@@ -118,14 +118,14 @@ impl<S: States> Group<S> {
     }
 }
 
-impl<S: States> From<S> for Group<S> {
+impl<S: States> From<S> for StateSet<S> {
     #[inline(always)]
     fn from(state: S) -> Self {
         Self::from_bits(1 << (state.number() & 63))
     }
 }
 
-impl<S: States> FromIterator<S> for Group<S> {
+impl<S: States> FromIterator<S> for StateSet<S> {
     fn from_iter<I: IntoIterator<Item = S>>(states: I) -> Self {
         let states = states.into_iter();
         states.fold(Self::from_bits(0), |all, state| all.union(state.into()))
@@ -133,7 +133,7 @@ impl<S: States> FromIterator<S> for Group<S> {
 }
 
 /// As in a sentence: "paused, draining or stopped".
-impl<S: States> fmt::Display for Group<S> {
+impl<S: States> fmt::Display for StateSet<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = self.bits.count_ones();
         if left == 0 {
@@ -152,7 +152,7 @@ impl<S: States> fmt::Display for Group<S> {
     }
 }
 
-/// Declares an enum of states: their names, where each may go next, and groups of them.
+/// Declares an enum of states: their names, where each may go next, and sets of them.
 ///
 /// ```
 /// use thalweg::state::{StateCell, States};
@@ -168,7 +168,7 @@ impl<S: States> fmt::Display for Group<S> {
 ///         Locked "locked" => [Shut],
 ///     }
 ///     /// No one comes in.
-///     pub group CLOSED = [Shut, Locked];
+///     pub set CLOSED = [Shut, Locked];
 /// }
 ///
 /// assert!(Door::Open.can_change_to(Door::Shut) && !Door::Open.can_change_to(Door::Locked));
@@ -193,7 +193,7 @@ macro_rules! states {
                 $State:ident $name:literal => [$($next:ident),* $(,)?]
             ),+ $(,)?
         }
-        $($(#[$group_meta:meta])* $group_vis:vis group $GROUP:ident = [$($member:ident),+ $(,)?];)*
+        $($(#[$set_meta:meta])* $set_vis:vis set $SET:ident = [$($member:ident),+ $(,)?];)*
     ) => {
         $(#[$meta])*
         #[derive(
@@ -208,9 +208,9 @@ macro_rules! states {
 
         impl $States {
             $(
-                $(#[$group_meta])*
-                $group_vis const $GROUP: $crate::state::Group<Self> =
-                    $crate::state::Group::from_bits(
+                $(#[$set_meta])*
+                $set_vis const $SET: $crate::state::StateSet<Self> =
+                    $crate::state::StateSet::from_bits(
                         0 $(| 1 << Self::$member as ::core::primitive::u8)+
                     );
             )*
@@ -222,11 +222,11 @@ macro_rules! states {
         );
 
         impl $crate::state::States for $States {
-            const TABLE: &'static [$crate::state::Declared<Self>] = &[$(
-                $crate::state::Declared {
+            const TABLE: &'static [$crate::state::StateInfo<Self>] = &[$(
+                $crate::state::StateInfo {
                     state: Self::$State,
                     name: $name,
-                    next: $crate::state::Group::from_bits(
+                    next: $crate::state::StateSet::from_bits(
                         0 $(| 1 << Self::$next as ::core::primitive::u8)*
                     ),
                 },
@@ -265,10 +265,10 @@ crate::states! {
         Stopped "stopped" => [],
     }
     /// The states in which it has started, and is not ending.
-    pub group OPEN = [Running, Paused];
+    pub set OPEN = [Running, Paused];
     /// The states in which it accepts nothing any more.
-    pub group ENDING = [Draining, Stopped];
+    pub set ENDING = [Draining, Stopped];
     /// The states in which new work is either accepted, or refused for ever. A thread that finds
-    /// the state starting or paused may wait for this group.
-    pub group RUNNING_OR_ENDING = [Running, Draining, Stopped];
+    /// the state starting or paused may wait for this set.
+    pub set RUNNING_OR_ENDING = [Running, Draining, Stopped];
 }

@@ -23,9 +23,9 @@
 //! # Ok::<(), thalweg::state::ChangeError<Lifecycle>>(())
 //! ```
 //!
-//! States are flat. Where several have something in common they are members of a [`Group`], which
-//! asks no more of the data path than a single state: [`Lifecycle::OPEN`] holds *running* and
-//! *paused*. A state may be in any number of groups, which a tree of states would not allow.
+//! States are flat. Where several have something in common they are members of a [`StateSet`],
+//! which asks no more of the data path than a single state: [`Lifecycle::OPEN`] holds *running* and
+//! *paused*. A state may be in any number of sets, which a tree of states would not allow.
 //!
 //! # State
 //! `word` is the number of the present state plus `VERSION` times the number of changes so far.
@@ -59,7 +59,7 @@ use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{EventCount, Mode, Pace, Registration, block, wait_until};
 use declare::{declared, is_sound, reachable};
 
-pub use declare::{Declared, Group, Lifecycle, STATES_MAX, States};
+pub use declare::{Lifecycle, STATES_MAX, StateInfo, StateSet, States};
 
 mod declare;
 #[cfg(all(test, loom))]
@@ -104,7 +104,7 @@ impl<S: States> StateCell<S> {
 
     /// Sets the number of changes that are logged.
     #[must_use]
-    pub fn logging(mut self, changes: usize) -> Self {
+    pub fn with_log_capacity(mut self, changes: usize) -> Self {
         self.0.log_last(changes);
         self
     }
@@ -145,7 +145,7 @@ impl<S: States> StateCell<S> {
     /// Increments the [`version`](StateView::version) without changing the state: readers that have
     /// cached something under the old version see that they must read it again. It is no
     /// transition, is not logged, and wakes no waiter.
-    pub fn touch(&self) {
+    pub fn bump_version(&self) {
         let book = lock(&self.0.book);
         // ORDERING: Relaxed; the word changes under the lock only.
         let word = self.0.front.word.load(Ordering::Relaxed);
@@ -294,7 +294,7 @@ impl<S: States> StateView<S> {
     #[inline(always)]
     fn word(&self) -> u64 {
         // ORDERING: Acquire (order::changed), pairs with the Release in `StateCell::transit` and
-        // `touch`: what was done before the change is visible.
+        // `bump_version`: what was done before the change is visible.
         self.front.word.load(order::changed())
     }
 
@@ -315,10 +315,10 @@ impl<S: States> StateView<S> {
         self.word() as u8 == state.number()
     }
 
-    /// Returns whether the present state is one of a group.
+    /// Returns whether the present state is one of a set.
     #[inline(always)]
-    pub fn is_within(&self, group: Group<S>) -> bool {
-        group.has(self.word() as u8)
+    pub fn is_within(&self, set: StateSet<S>) -> bool {
+        set.has(self.word() as u8)
     }
 
     /// Returns the present state with the number of changes so far. A thread that caches something
@@ -333,12 +333,12 @@ impl<S: States> StateView<S> {
         lock(&self.book).changes()
     }
 
-    /// Blocks the thread until the state is one of `wanted` (a state or a [`Group`]), or has been
-    /// one since the call: it may be another one again when this returns.
+    /// Blocks the thread until the state is one of `wanted` (a state or a [`StateSet`]), or has
+    /// been one since the call: it may be another one again when this returns.
     ///
     /// # Errors
     /// No declared transitions lead there any more.
-    pub fn wait_for(&self, wanted: impl Into<Group<S>>) -> Result<(), Unreachable<S>> {
+    pub fn wait_for(&self, wanted: impl Into<StateSet<S>>) -> Result<(), Unreachable<S>> {
         let check = self.check_for(wanted.into());
         let outcome = block(
             &self.event_count,
@@ -355,7 +355,7 @@ impl<S: States> StateView<S> {
     /// [`WaitError`]: the deadline was reached, or no declared transitions lead there any more.
     pub fn wait_for_deadline(
         &self,
-        wanted: impl Into<Group<S>>,
+        wanted: impl Into<StateSet<S>>,
         deadline: Instant,
     ) -> Result<(), WaitError<S>> {
         let (wanted, pace) = (wanted.into(), &mut Pace::new(Mode::LowPower));
@@ -381,7 +381,7 @@ impl<S: States> StateView<S> {
     /// No declared transitions lead there any more.
     pub fn wait_for_async(
         &self,
-        wanted: impl Into<Group<S>>,
+        wanted: impl Into<StateSet<S>>,
     ) -> impl Future<Output = Result<(), Unreachable<S>>> + Send + Unpin {
         wait_until(
             &self.event_count,
@@ -393,7 +393,7 @@ impl<S: States> StateView<S> {
     /// Returns the check of a waiter, which returns `Some` once the wait is over.
     fn check_for(
         &self,
-        wanted: Group<S>,
+        wanted: StateSet<S>,
     ) -> impl FnMut() -> Option<Result<(), Unreachable<S>>> + Send + Unpin {
         let since = self.version();
         // The last version that was checked without success.
@@ -479,8 +479,8 @@ impl<S: States> Book<S> {
     }
 
     /// Returns whether one of these states was entered after a version.
-    fn has_entered(&self, group: Group<S>, since: u64) -> bool {
-        let mut states = group.states();
+    fn has_entered(&self, set: StateSet<S>, since: u64) -> bool {
+        let mut states = set.states();
         states.any(|state| self.entered[usize::from(state.number())] > since)
     }
 
@@ -553,7 +553,7 @@ pub struct Unreachable<S> {
     /// The state in which it is.
     pub found: S,
     /// The states that were waited for.
-    pub wanted: Group<S>,
+    pub wanted: StateSet<S>,
 }
 
 impl<S: States> fmt::Display for Unreachable<S> {
@@ -583,7 +583,7 @@ pub enum WaitError<S> {
         /// The state in which it is.
         found: S,
         /// The states that were waited for.
-        wanted: Group<S>,
+        wanted: StateSet<S>,
     },
 }
 

@@ -20,7 +20,11 @@ models! { fault::check;
 }
 
 fn cell(initial: Lifecycle) -> Arc<StateCell<Lifecycle>> {
-    Arc::new(StateCell::new("model", initial).logging(4).with_clock(|| 0))
+    Arc::new(
+        StateCell::new("model", initial)
+            .with_log_capacity(4)
+            .with_clock(|| 0),
+    )
 }
 
 /// Work done before a change is visible to a thread that sees the change, or the one after it,
@@ -67,12 +71,12 @@ fn two_change() {
     assert_eq!(state.changes().len(), 1);
 }
 
-/// A change and a touch beside each other: both are counted, and the state is the new one.
-fn a_change_and_a_touch() {
+/// A change and a version bump beside each other: both are counted, and the state is the new one.
+fn a_change_and_a_version_bump() {
     let state = cell(Running);
     let before = state.version();
     let theirs = Arc::clone(&state);
-    let other = thread::spawn(move || theirs.touch());
+    let other = thread::spawn(move || theirs.bump_version());
     state.change(Running, Paused, "pause").expect("it runs");
     let between = state.version();
     assert!(between != before && between.state() == Paused);
@@ -82,8 +86,8 @@ fn a_change_and_a_touch() {
 }
 
 #[test]
-fn a_touch_loses_no_change() {
-    loom::model(a_change_and_a_touch);
+fn a_version_bump_loses_no_change() {
+    loom::model(a_change_and_a_version_bump);
 }
 
 /// A waiter and a change: it sleeps through nothing.

@@ -18,7 +18,7 @@ fn publish(tx: &mut Publisher<Note>, values: std::ops::Range<u64>) {
 }
 
 fn waiting(bus: &Bus<Note>) -> u64 {
-    bus.totals().service.waiting
+    bus.totals().consumers.waiting
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn a_batch_is_not_lost_with_a_panic() {
     );
     assert_eq!((next, waiting(&bus)), (10, 30));
     drop(rx);
-    assert_eq!(sum(bus.totals().flow.discarded), 30);
+    assert_eq!(sum(bus.totals().outcomes.discarded), 30);
     check_totals(&bus.totals());
 }
 
@@ -130,9 +130,9 @@ fn a_snapshot_has_all_figures() {
     assert_eq!((inbox.inbox, inbox.topics), (rx.inbox(), Topics::ALL));
     assert_eq!((inbox.reading.waiting, inbox.reading.lost), (80, 1));
     assert_eq!(
-        (inbox.flow.refused, inbox.flow.admitted),
+        (inbox.outcomes.refused, inbox.outcomes.admitted),
         ([1, 0, 0, 0], [0, 80, 0, 0])
     );
     let _ = rx.try_recv_each(99, drop);
-    assert_eq!(bus.snapshot().inboxes[0].service.taken(), 80);
+    assert_eq!(bus.snapshot().inboxes[0].consumers.taken(), 80);
 }

@@ -59,7 +59,7 @@ fn room_reaches_the_one_that_can_use_it(mode: Mode) {
             assert_eq!(dones.recv(), Ok(priority));
         }
         assert_eq!(rx.recv().unwrap().priority, Priority::Low);
-        assert_eq!(rx.service().waiting, 0);
+        assert_eq!(rx.counts().waiting, 0);
     }
     check_totals(&bus.totals());
     drop(orders);

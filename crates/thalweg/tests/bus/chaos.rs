@@ -96,7 +96,7 @@ fn publish(
     // No thread publishes until all is taken: then there is room for the last ones everywhere, but
     // with a guest.
     quiet.wait();
-    while bus.totals().service.waiting > 0 {
+    while bus.totals().consumers.waiting > 0 {
         yield_now();
     }
     quiet.wait();
@@ -226,13 +226,13 @@ fn every_message_is_accounted_for() {
     for stable in stable {
         let (account, rx) = stable.join().unwrap();
         // All gaps are reported: each publisher and topic has sent its last message.
-        let losses = rx.losses();
+        let losses = rx.publisher_counts();
         assert_eq!(losses.len() as u64, PUBLISHERS);
-        let lost: u64 = losses.iter().map(|losses| losses.flow.lost()).sum();
+        let lost: u64 = losses.iter().map(|losses| losses.outcomes.lost()).sum();
         assert_eq!(account.reported, lost);
-        let service = rx.service();
-        assert_eq!((service.reported, service.waiting), (lost, 0));
-        assert_eq!(service.taken(), account.delivered);
+        let consumers = rx.counts();
+        assert_eq!((consumers.reported, consumers.waiting), (lost, 0));
+        assert_eq!(consumers.taken(), account.delivered);
         let issued: u64 = TOPICS
             .iter()
             .flat_map(|&topic| publishers.iter().map(move |tx| tx.next_sequence(topic)))
@@ -243,7 +243,7 @@ fn every_message_is_accounted_for() {
     drop(publishers);
     let totals = bus.totals();
     check_totals(&totals);
-    assert_eq!(totals.service.waiting, 0, "all inboxes are gone");
-    assert!(lives > 0 && shared > 0 && sum(totals.flow.discarded) > 0);
+    assert_eq!(totals.consumers.waiting, 0, "all inboxes are gone");
+    assert!(lives > 0 && shared > 0 && sum(totals.outcomes.discarded) > 0);
     println!("{lives} consumers came and went; {totals:?}");
 }

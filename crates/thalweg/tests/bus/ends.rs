@@ -27,7 +27,7 @@ fn publishers_go_on_without_a_consumer_that_went() {
     );
     let totals = bus.totals();
     assert_eq!(
-        (sum(totals.flow.issued), sum(totals.flow.discarded)),
+        (sum(totals.outcomes.issued), sum(totals.outcomes.discarded)),
         (9, 3)
     );
     check_totals(&totals);
@@ -74,7 +74,7 @@ fn a_stopped_bus_discards_what_it_has() {
         (Err(RecvError), Lifecycle::Stopped)
     );
     let totals = bus.totals();
-    assert_eq!(totals.flow.discarded, [1, 2, 0, 0]);
+    assert_eq!(totals.outcomes.discarded, [1, 2, 0, 0]);
     check_totals(&totals);
 }
 

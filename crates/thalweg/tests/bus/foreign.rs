@@ -79,16 +79,16 @@ fn the_ledger_adds_up_whatever_panics() {
         check_totals(&bus.totals());
         for rx in [&alone, &other] {
             let numbered: u64 = topics.iter().map(|&topic| tx.next_sequence(topic)).sum();
-            let (flow, service) = (rx.losses()[0].flow, rx.service());
-            let discarded: u64 = flow.discarded.iter().sum();
-            assert_eq!(service.waiting, 0);
+            let (outcomes, consumers) = (rx.publisher_counts()[0].outcomes, rx.counts());
+            let discarded: u64 = outcomes.discarded.iter().sum();
+            assert_eq!(consumers.waiting, 0);
             assert_eq!(
                 numbered,
-                service.taken() + flow.lost() + discarded,
-                "{flow:?}"
+                consumers.taken() + outcomes.lost() + discarded,
+                "{outcomes:?}"
             );
-            let reported = service.reported + service.unreported;
-            assert!(reported <= flow.lost(), "{flow:?} {service:?}");
+            let reported = consumers.reported + consumers.unreported;
+            assert!(reported <= outcomes.lost(), "{outcomes:?} {consumers:?}");
         }
         // With messages behind them, all losses are reported.
         let mut is_quiet = false;
@@ -98,9 +98,9 @@ fn the_ledger_adds_up_whatever_panics() {
             receive_all([&mut alone, &mut other]);
         }
         for rx in [&alone, &other] {
-            let service = rx.service();
-            let reported = service.reported + service.unreported;
-            assert_eq!(reported, rx.losses()[0].flow.lost());
+            let consumers = rx.counts();
+            let reported = consumers.reported + consumers.unreported;
+            assert_eq!(reported, rx.publisher_counts()[0].outcomes.lost());
         }
         check_totals(&bus.totals());
         attempt(|| drop((alone, other)));
@@ -127,7 +127,7 @@ fn a_publish_in_a_task_goes_on_whatever_panics() {
         let mut consumers = [(); 2].map(|()| bus.subscribe(Topics::ALL).unwrap());
         let mut tx: Publisher<Trap> = bus.publisher("feed").unwrap();
         while attempt(|| tx.try_publish(make(1)).map_err(drop)) != Some(Err(())) {}
-        let before = bus.totals().flow;
+        let before = bus.totals().outcomes;
         let mut waits = Box::pin(tx.publish_async(make(99)));
         assert!(fuse.poll(&mut waits).is_none());
         for rx in &mut consumers {
@@ -135,7 +135,7 @@ fn a_publish_in_a_task_goes_on_whatever_panics() {
         }
         let done = fuse.poll(&mut waits);
         attempt(|| drop(waits));
-        let issued = bus.totals().flow.issued.iter().sum::<u64>();
+        let issued = bus.totals().outcomes.issued.iter().sum::<u64>();
         let is_published = issued == before.issued.iter().sum::<u64>() + 2;
         assert!(is_published || done.is_none(), "all inboxes, or none");
         check_totals(&bus.totals());
@@ -177,7 +177,7 @@ fn a_clone_that_asks_for_its_own_message_is_refused() {
             .unwrap();
         assert_eq!(late.recv().unwrap().message.value, 1);
         // ORDERING: SeqCst, a test's count.
-        assert_eq!((answers.load(SeqCst), bus.readings().len()), (1, 1));
+        assert_eq!((answers.load(SeqCst), bus.inbox_readings().len()), (1, 1));
         hooks.clear();
     });
 }

@@ -236,11 +236,11 @@ impl World {
         let totals = self.bus.totals();
         check_totals(&totals);
         let model = &self.model;
-        assert_eq!(totals.flow.refused, model.refused);
-        assert_eq!(totals.flow.evicted, model.evicted);
-        assert_eq!(totals.service.delivered, model.delivered);
-        assert_eq!(totals.service.reported, model.reported);
-        assert_eq!(totals.service.waiting, model.waiting());
+        assert_eq!(totals.outcomes.refused, model.refused);
+        assert_eq!(totals.outcomes.evicted, model.evicted);
+        assert_eq!(totals.consumers.delivered, model.delivered);
+        assert_eq!(totals.consumers.reported, model.reported);
+        assert_eq!(totals.consumers.waiting, model.waiting());
         let in_lane = self.consumer.express().map(|lane| lane.waiting);
         assert_eq!(in_lane, model.from.map(|_| model.in_lane()));
     }

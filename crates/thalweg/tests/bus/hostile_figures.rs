@@ -19,17 +19,21 @@ fn losses_before_what_a_member_takes_along_are_in_the_figures() {
         }
         // The first of the second publisher's, with what was lost before it, waits with the leaver.
         leaver.recv().unwrap();
-        assert!(leaver.service().waiting > 0);
+        assert!(leaver.counts().waiting > 0);
         drop(leaver);
         for tx in &mut publishers {
             tx.publish(keyed(topic, 9, 99)).unwrap();
             let got = stays.recv().unwrap();
             assert_eq!(got.publisher, tx.id());
         }
-        let lost: u64 = stays.losses().iter().map(|losses| losses.flow.lost()).sum();
+        let lost: u64 = stays
+            .publisher_counts()
+            .iter()
+            .map(|losses| losses.outcomes.lost())
+            .sum();
         assert!(lost > 0);
-        let service = stays.service();
-        assert_eq!(service.reported + service.unreported, lost, "{topic:?}");
+        let consumers = stays.counts();
+        assert_eq!(consumers.reported + consumers.unreported, lost, "{topic:?}");
         check_totals(&bus.totals());
     }
 }
@@ -46,7 +50,7 @@ fn a_bus_with_messages_that_wait_is_not_stopped() {
     rx.recv().unwrap();
     assert!(bus.close());
     let mut received = 0;
-    while bus.totals().service.waiting > 0 {
+    while bus.totals().consumers.waiting > 0 {
         assert!(bus.state().is(Lifecycle::Draining));
         rx.recv().unwrap();
         received += 1;
@@ -70,17 +74,17 @@ fn the_smallest_topic_buffers_are_exact() {
                 assert_eq!(tx.publish(Tiny(topic, n)).unwrap(), 1);
             }
         }
-        assert_eq!(rx.service().waiting, 64);
+        assert_eq!(rx.counts().waiting, 64);
         let mut topics = 0;
         let taken = rx.try_recv_each(usize::MAX, |got| {
             assert_eq!((got.sequence, got.lost_before), (3 * round + 2, 2));
             assert_eq!((got.topic.index(), got.message.1), (topics, 2));
             topics += 1;
         });
-        assert_eq!((taken, rx.service().waiting), (Ok(64), 0));
+        assert_eq!((taken, rx.counts().waiting), (Ok(64), 0));
         check_totals(&bus.totals());
     }
-    assert_eq!(sum(rx.losses()[0].flow.evicted), 3 * 64 * 2);
+    assert_eq!(sum(rx.publisher_counts()[0].outcomes.evicted), 3 * 64 * 2);
 }
 
 #[derive(Clone)]

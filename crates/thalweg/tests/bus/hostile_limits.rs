@@ -47,10 +47,10 @@ fn a_batch_takes_all_that_is_there() {
             tx.publish(note(OLDEST, n)).unwrap();
             tx.publish(crate::bus::note::keyed(CONFLATE, n, n)).unwrap();
         }
-        let waiting = rx.service().waiting;
+        let waiting = rx.counts().waiting;
         assert!(waiting > 20, "{waiting}");
         assert_eq!(rx.try_recv_each(usize::MAX, drop), Ok(waiting as usize));
-        assert_eq!(rx.service().waiting, 0);
+        assert_eq!(rx.counts().waiting, 0);
     }
 }
 

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{self, yield_now};
 use thalweg::bus::{Bus, Consumer, OutcomeCounts, Priority, Publisher, TopicId, Topics};
 
-fn check_flow(flow: &OutcomeCounts, delivered: [u64; Priority::COUNT]) {
+fn check_flow(outcomes: &OutcomeCounts, delivered: [u64; Priority::COUNT]) {
     for (p, delivered) in delivered.into_iter().enumerate() {
-        let left = delivered + flow.evicted[p] + flow.discarded[p];
-        assert!(left <= flow.admitted[p], "{left} left of {flow:?}");
-        let known = flow.admitted[p] + flow.refused[p] + flow.timed_out[p];
-        assert!(known <= flow.issued[p], "{flow:?}");
+        let left = delivered + outcomes.evicted[p] + outcomes.discarded[p];
+        assert!(left <= outcomes.admitted[p], "{left} left of {outcomes:?}");
+        let known = outcomes.admitted[p] + outcomes.refused[p] + outcomes.timed_out[p];
+        assert!(known <= outcomes.issued[p], "{outcomes:?}");
     }
 }
 
@@ -62,7 +62,7 @@ fn totals_are_never_ahead_of_themselves() {
     watched(|| {
         snapshots(|bus, _| {
             let totals = bus.totals();
-            check_flow(&totals.flow, totals.service.delivered);
+            check_flow(&totals.outcomes, totals.consumers.delivered);
         });
     });
 }
@@ -71,8 +71,8 @@ fn totals_are_never_ahead_of_themselves() {
 fn losses_are_never_ahead_of_themselves() {
     watched(|| {
         snapshots(|_, rx| {
-            for losses in rx.losses() {
-                check_flow(&losses.flow, [0; Priority::COUNT]);
+            for losses in rx.publisher_counts() {
+                check_flow(&losses.outcomes, [0; Priority::COUNT]);
             }
         });
     });
@@ -82,7 +82,7 @@ fn losses_are_never_ahead_of_themselves() {
 fn readings_are_never_ahead_of_themselves() {
     watched(|| {
         snapshots(|bus, _| {
-            for (_, reading) in bus.readings() {
+            for (_, reading) in bus.inbox_readings() {
                 assert!(reading.taken <= reading.admitted, "{reading:?}");
                 assert!(reading.admitted <= reading.issued, "{reading:?}");
             }

@@ -191,16 +191,16 @@ fn a_panic_leaves_no_unreported_gap(at: Moment) {
         }
         for rx in &mut consumers {
             let _ = rx.try_recv_each(9, drop);
-            let flow = rx.losses()[0].flow;
-            let service = rx.service();
+            let outcomes = rx.publisher_counts()[0].outcomes;
+            let consumers = rx.counts();
             assert_eq!(
-                service.reported,
-                flow.lost(),
-                "{topic:?} {flow:?} {service:?}"
+                consumers.reported,
+                outcomes.lost(),
+                "{topic:?} {outcomes:?} {consumers:?}"
             );
             let numbered = world.tx.next_sequence(topic);
-            let known = service.taken() + flow.lost() + sum(flow.discarded);
-            assert_eq!(numbered, known, "{topic:?} {flow:?} {service:?}");
+            let known = consumers.taken() + outcomes.lost() + sum(outcomes.discarded);
+            assert_eq!(numbered, known, "{topic:?} {outcomes:?} {consumers:?}");
         }
         check_totals(&world.bus.totals());
     }
@@ -250,7 +250,7 @@ fn what_is_retained_is_published() {
 /// what it is a clone of.
 fn call_back(bus: &Bus<Trap>, other: &Mutex<Publisher<Trap>>, replays: bool) {
     bus.totals();
-    bus.readings();
+    bus.inbox_readings();
     bus.state();
     let rx = bus.subscription(Topics::ALL);
     let rx = if replays { rx.replay_retained() } else { rx };
@@ -339,7 +339,7 @@ fn a_clone_for_a_late_joiner_that_panics_leaves_no_inbox() {
     });
     let late = world.bus.subscription(Topics::ALL).replay_retained();
     assert!(catch_unwind(AssertUnwindSafe(|| late.open())).is_err());
-    assert!(world.bus.readings().is_empty());
+    assert!(world.bus.inbox_readings().is_empty());
     assert!(!world.publish(RETAINED, 2));
     let late = world.bus.subscription(Topics::ALL).replay_retained();
     assert_eq!(late.open().unwrap().recv().unwrap().message.value, 2);

@@ -126,7 +126,7 @@ fn members_that_panic_keep_no_publisher_waiting() {
         assert!(panics > 0);
         let timed_out: u64 = publishers.iter().map(|(_, timed_out)| timed_out).sum();
         let totals = bus.totals();
-        assert_eq!(crate::bus::sum(totals.flow.timed_out), timed_out);
+        assert_eq!(crate::bus::sum(totals.outcomes.timed_out), timed_out);
         check_totals(&totals);
         drop((publishers, first));
     });

@@ -61,7 +61,7 @@ fn what_is_retained_comes_first() {
             .open()
             .unwrap(),
     );
-    assert_eq!((late.service().replayed, late.service().taken()), (1, 1));
+    assert_eq!((late.counts().replayed, late.counts().taken()), (1, 1));
     check_totals(&bus.totals());
 }
 
@@ -88,10 +88,13 @@ fn a_group_shares_what_comes() {
     tx.publish(note(REJECT, 20)).unwrap();
     let mut leaver = group.swap_remove(1);
     assert_eq!(leaver.recv().unwrap().message.value, 0);
-    assert_eq!(leaver.service().waiting, 4);
+    assert_eq!(leaver.counts().waiting, 4);
     drop(leaver);
     assert_eq!(group[1].recv().unwrap().message.value, 20);
-    assert_eq!(group[0].losses()[0].flow.discarded, [0, 3, 0, 0]);
-    assert_eq!(group[0].service().taken(), 22);
+    assert_eq!(
+        group[0].publisher_counts()[0].outcomes.discarded,
+        [0, 3, 0, 0]
+    );
+    assert_eq!(group[0].counts().taken(), 22);
     check_totals(&bus.totals());
 }

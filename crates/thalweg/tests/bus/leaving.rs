@@ -10,7 +10,7 @@ use thalweg::bus::{
 };
 
 fn names(rx: &Consumer<Note>) -> Vec<String> {
-    let losses = rx.losses();
+    let losses = rx.publisher_counts();
     losses.iter().map(|row| row.name.to_string()).collect()
 }
 
@@ -27,13 +27,13 @@ fn publishers_that_have_gone_are_a_sum() {
         drop(tx);
         let _ = rx.try_recv_each(2, drop);
         let _ = rx.try_recv_each(9, |got| assert_eq!((got.sequence, got.lost_before), (0, 0)));
-        assert!(rx.losses().len() <= 3, "{:?}", names(&rx));
+        assert!(rx.publisher_counts().len() <= 3, "{:?}", names(&rx));
     }
     stays.publish(note(REJECT, 0)).unwrap();
     let _next = bus.publisher("next").unwrap();
     assert_eq!(names(&rx), ["stays", "next"]);
     let snapshot = bus.snapshot();
-    assert_eq!(sum(snapshot.inboxes[0].flow.admitted), 3_001);
+    assert_eq!(sum(snapshot.inboxes[0].outcomes.admitted), 3_001);
     check_totals(&snapshot.totals);
 }
 
@@ -49,8 +49,12 @@ fn publishers_that_have_gone_take_no_memory_where_no_consumer_reads() {
         }
         // Those whose messages are there, some with a loss that was never reported, and the last.
         let most = 8 + KEPT + 64 + 1;
-        assert!(rx.losses().len() <= most, "{topic:?} {}", rx.losses().len());
-        let issued = sum(bus.totals().flow.issued);
+        assert!(
+            rx.publisher_counts().len() <= most,
+            "{topic:?} {}",
+            rx.publisher_counts().len()
+        );
+        let issued = sum(bus.totals().outcomes.issued);
         assert_eq!(issued, 1_000);
         check_totals(&bus.totals());
     }
@@ -72,9 +76,13 @@ fn publishers_of_an_express_lane_are_not_kept_by_what_it_overtakes() {
             .unwrap();
         drop(tx);
         assert_eq!(rx.recv().unwrap().message.value, n);
-        assert!(rx.losses().len() <= 3 + KEPT + 64, "{}", rx.losses().len());
+        assert!(
+            rx.publisher_counts().len() <= 3 + KEPT + 64,
+            "{}",
+            rx.publisher_counts().len()
+        );
     }
-    assert_eq!(sum(bus.totals().flow.issued), 2_001);
+    assert_eq!(sum(bus.totals().outcomes.issued), 2_001);
     check_totals(&bus.totals());
 }
 
@@ -106,8 +114,8 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_reported_later() {
     });
     assert!(catch_unwind(batch).is_err());
     assert_eq!(seen, [14, 15]);
-    assert!(sum(bus.totals().flow.discarded) > 0);
-    assert_eq!((rx.service().reported, rx.service().unreported), (0, 3));
+    assert!(sum(bus.totals().outcomes.discarded) > 0);
+    assert_eq!((rx.counts().reported, rx.counts().unreported), (0, 3));
     assert!(publish(30));
     let mut next = None;
     let _ = rx.try_recv_each(16, |got| {
@@ -117,7 +125,10 @@ fn a_gap_before_what_a_member_takes_along_is_counted_and_not_reported_later() {
     });
     assert_eq!(next, Some(31));
     let totals = bus.totals();
-    assert_eq!((totals.service.unreported, totals.flow.lost()), (3, 3));
+    assert_eq!(
+        (totals.consumers.unreported, totals.outcomes.lost()),
+        (3, 3)
+    );
     check_totals(&bus.totals());
 }
 
@@ -141,7 +152,7 @@ fn a_publisher_is_known_as_long_as_its_messages_wait() {
     let other = bus.publisher("other").unwrap();
     assert_eq!(names(&rx), ["another", "other"]);
     drop((rx, other));
-    assert_eq!(sum(bus.totals().flow.discarded), 1);
+    assert_eq!(sum(bus.totals().outcomes.discarded), 1);
     check_totals(&bus.totals());
 }
 
@@ -163,7 +174,7 @@ fn a_batch_of_publishers_that_have_gone_is_counted() {
     outcome.unwrap_err();
     let _next = bus.publisher("next").unwrap();
     drop(rx);
-    assert_eq!(sum(bus.totals().flow.discarded), 5);
+    assert_eq!(sum(bus.totals().outcomes.discarded), 5);
     check_totals(&bus.totals());
 }
 
@@ -179,7 +190,7 @@ fn some_of_those_that_left_with_an_unreported_loss_are_known() {
     }
     let names = names(&rx);
     assert_eq!((names.len(), names[1].as_str()), (65, "refused 36"));
-    assert_eq!(sum(bus.totals().flow.refused), 100);
+    assert_eq!(sum(bus.totals().outcomes.refused), 100);
     check_totals(&bus.totals());
 }
 
@@ -245,7 +256,7 @@ fn a_clone_that_panics_is_a_counted_loss_of_its_inbox() {
         catch_unwind(publish).unwrap_err();
         check_totals(&bus.totals());
         assert_eq!(
-            (bus.totals().flow.lost(), bus.totals().service.waiting),
+            (bus.totals().outcomes.lost(), bus.totals().consumers.waiting),
             (1, 2)
         );
         assert_eq!(tx.publish(frail(topic, 9)).unwrap(), 3);

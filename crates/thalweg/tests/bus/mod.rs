@@ -44,11 +44,16 @@ fn sum(by_priority: [u64; Priority::COUNT]) -> u64 {
 
 /// Checks the sums that hold while no thread is at work.
 fn check_totals(totals: &Totals) {
-    let Totals { flow, service, .. } = totals;
+    let Totals {
+        outcomes,
+        consumers,
+        ..
+    } = totals;
     for p in Priority::ALL.map(Priority::index) {
-        let known = flow.admitted[p] + flow.refused[p] + flow.timed_out[p];
-        assert_eq!(flow.issued[p], known, "issued: {totals:?}");
+        let known = outcomes.admitted[p] + outcomes.refused[p] + outcomes.timed_out[p];
+        assert_eq!(outcomes.issued[p], known, "issued: {totals:?}");
     }
-    let left = service.taken() + service.waiting + sum(flow.evicted) + sum(flow.discarded);
-    assert_eq!(sum(flow.admitted), left, "admitted: {totals:?}");
+    let left =
+        consumers.taken() + consumers.waiting + sum(outcomes.evicted) + sum(outcomes.discarded);
+    assert_eq!(sum(outcomes.admitted), left, "admitted: {totals:?}");
 }

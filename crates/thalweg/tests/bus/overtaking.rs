@@ -49,14 +49,14 @@ fn high_messages_come_first_and_report_the_gap_before_them() {
     let figures = &bus.snapshot().inboxes[0];
     assert_eq!(figures.express, Some(lane));
     assert_eq!((figures.reading.waiting, figures.reading.capacity), (3, 4));
-    assert_eq!(figures.service.waiting, 5);
+    assert_eq!(figures.consumers.waiting, 5);
     let lost = [(4, 4, 1), (5, 5, 0), (0, 0, 0), (1, 1, 0), (2, 2, 0)];
     assert_eq!(taken(&mut rx), lost);
     // The next message of either lane reports the loss behind all of these.
     assert_eq!(tx.publish(note(BLOCK, 7)).unwrap(), 1);
     assert_eq!(taken(&mut rx), [(7, 7, 1)]);
     check_totals(&bus.totals());
-    assert_eq!(bus.totals().service.reported, 2);
+    assert_eq!(bus.totals().consumers.reported, 2);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_drain_delivers_both_and_a_stop_discards_both() {
             taken(&mut rx).iter().map(|one| one.0).collect()
         } else {
             assert!(bus.stop());
-            assert_eq!(sum(bus.totals().flow.discarded), 3);
+            assert_eq!(sum(bus.totals().outcomes.discarded), 3);
             vec![]
         };
         let expected: &[u64] = if is_drained { &[2, 1, 3] } else { &[] };
@@ -218,9 +218,9 @@ fn what_is_in_the_lane_is_discarded_with_its_last_consumer() {
     }
     let second = rx.share();
     drop(rx);
-    assert_eq!(sum(bus.totals().flow.discarded), 0);
+    assert_eq!(sum(bus.totals().outcomes.discarded), 0);
     drop(second);
-    assert_eq!(bus.totals().flow.discarded, [1; 4]);
+    assert_eq!(bus.totals().outcomes.discarded, [1; 4]);
     check_totals(&bus.totals());
 }
 
@@ -245,7 +245,7 @@ fn what_is_dropped_with_the_last_consumer_may_publish() {
             }
         });
         drop(rx);
-        assert_eq!(sum(world.bus.totals().flow.discarded), 2);
+        assert_eq!(sum(world.bus.totals().outcomes.discarded), 2);
         check_totals(&world.bus.totals());
     });
 }

@@ -31,7 +31,7 @@ fn publishers_that_do_not_wait_get_messages_back_from_a_paused_bus() {
     check(tx.try_publish(note(BLOCK, 1)), BLOCK);
     let timeout = Duration::from_millis(1);
     check(tx.publish_timeout(note(BLOCK, 1), timeout), BLOCK);
-    assert_eq!(bus.totals().flow.issued, [0; 4]);
+    assert_eq!(bus.totals().outcomes.issued, [0; 4]);
     assert!(bus.resume() && !bus.resume());
     for topic in [BLOCK, REJECT, OLDEST] {
         tx.publish(note(topic, 1)).unwrap();

@@ -34,7 +34,7 @@ fn each_consumer_gets_its_topics() {
         assert_eq!(timeout, RecvTimeoutError::Timeout);
     }
     check_totals(&bus.totals());
-    assert_eq!(all.service().delivered, [1, 1, 1, 0]);
+    assert_eq!(all.counts().delivered, [1, 1, 1, 0]);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_refused_message_comes_back() {
             (3, 2, 1)
         );
     }
-    assert_eq!(large.service().waiting, 6);
+    assert_eq!(large.counts().waiting, 6);
     check_totals(&bus.totals());
 }
 
@@ -93,8 +93,11 @@ fn no_room_in_time_is_a_loss() {
         tx.publish(note(topic, 3)).unwrap();
         assert_eq!(rx.recv().unwrap().lost_before, 1);
     }
-    let flow = rx.losses()[0].flow;
-    assert_eq!((flow.timed_out, flow.refused), ([0, 1, 0, 0], [1, 0, 0, 0]));
+    let outcomes = rx.publisher_counts()[0].outcomes;
+    assert_eq!(
+        (outcomes.timed_out, outcomes.refused),
+        ([0, 1, 0, 0], [1, 0, 0, 0])
+    );
     check_totals(&bus.totals());
 }
 
@@ -116,9 +119,9 @@ fn batches_are_received() {
         Err(TryRecvError::Empty)
     );
     assert_eq!(got, [0, 1, 2, 3, 4, 5, 6]);
-    let busy = rx.service().busy_ns;
-    assert_eq!(rx.service().busy_ns, busy, "it waits");
-    assert_eq!(rx.service().taken(), 7);
+    let busy = rx.counts().busy_ns;
+    assert_eq!(rx.counts().busy_ns, busy, "it waits");
+    assert_eq!(rx.counts().taken(), 7);
 }
 
 #[derive(Clone)]

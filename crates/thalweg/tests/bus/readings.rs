@@ -1,9 +1,9 @@
 //! The counters of inboxes.
 
 use crate::bus::note::{BLOCK, REJECT, bus, note};
-use thalweg::bus::{Reading, Topics};
+use thalweg::bus::{InboxReading, Topics};
 
-fn of(readings: &[(thalweg::bus::InboxId, Reading)], at: usize) -> [u64; 7] {
+fn of(readings: &[(thalweg::bus::InboxId, InboxReading)], at: usize) -> [u64; 7] {
     let reading = readings[at].1;
     [
         reading.issued,
@@ -29,18 +29,22 @@ fn each_open_inbox_has_its_own() {
     tx.publish(note(BLOCK, 1)).unwrap();
     all.recv().unwrap();
 
-    let readings = bus.readings();
+    let readings = bus.inbox_readings();
     assert_eq!(readings.len(), 2);
     assert_eq!(readings[0].0, all.inbox());
     assert_eq!(of(&readings, 0), [9, 7, 2, 1, 6, 10, 1]);
     assert_eq!(of(&readings, 1), [1, 1, 0, 0, 1, 10, 2]);
 
-    let again = bus.readings()[0].1;
+    let again = bus.inbox_readings()[0].1;
     assert!(again.at_ns >= readings[0].1.at_ns && again.busy_ns >= readings[0].1.busy_ns);
 
     drop(one);
     drop(worker);
-    assert_eq!(bus.readings().len(), 1, "an inbox that has gone has none");
+    assert_eq!(
+        bus.inbox_readings().len(),
+        1,
+        "an inbox that has gone has none"
+    );
 }
 
 #[test]
@@ -56,8 +60,8 @@ fn what_waits_is_no_more_than_the_capacity() {
     for _ in 0..100 {
         let _ = rx.try_recv_each(CAPACITY, |_| {
             fill(BLOCK);
-            most = most.max(bus.totals().service.waiting);
-            let reading = bus.readings()[0].1;
+            most = most.max(bus.totals().consumers.waiting);
+            let reading = bus.inbox_readings()[0].1;
             assert!(reading.waiting <= reading.capacity, "{reading:?}");
         });
     }

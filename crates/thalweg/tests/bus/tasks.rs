@@ -42,7 +42,7 @@ fn a_dropped_future_has_published_nothing() {
     rx.recv().unwrap();
     let figures = || {
         let totals = bus.totals();
-        (totals.flow, totals.service.waiting)
+        (totals.outcomes, totals.consumers.waiting)
     };
     let before = figures();
     {
@@ -220,7 +220,7 @@ fn tasks_and_threads_share_little_room() {
             }
         });
         let publishers = threads.map(|thread| thread.join().unwrap());
-        assert_eq!(sum(bus.totals().flow.admitted), 6 * EACH);
+        assert_eq!(sum(bus.totals().outcomes.admitted), 6 * EACH);
         check_totals(&bus.totals());
         drop(publishers);
     });

@@ -12,7 +12,7 @@ faults! {
     rendezvous_give_back: tasks::dropped_futures_lose_nothing::rendezvous;
     rendezvous_look: crowds::all_arrives::rendezvous;
     oldest_unasked: loss::one_is_dropped_for_one_position;
-    redraw: claims::unused_room_comes_back::mpmc;
+    unclaim_tickets: claims::unused_room_comes_back::mpmc;
     select_glance: select::what_moves_is_not_missed::mpmc;
     select_look_again: select::each_element_is_sent_and_received_by_one_arm::mpmc;
     select_token: select::four_selects_meet_in_pairs;

@@ -44,7 +44,7 @@ fn the_last_snapshot_has_what_inboxes_read_and_those_that_are_gone() {
         stays.recv().expect("it is there");
     }
     drop(gone);
-    let readings = bus.readings();
+    let readings = bus.inbox_readings();
     drop((publisher, stays, bus));
     let exported = directory.only();
     assert_eq!(exported["kind"], "bus");

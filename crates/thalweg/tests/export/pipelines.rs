@@ -95,7 +95,7 @@ fn the_last_snapshot_is_what_join_returns() {
         );
         let all = stats.breakdown_of_all().expect("events were sampled");
         let waited: f64 = all.parts.iter().map(|part| part.queueing_ns).sum();
-        assert_near(&exported["waited_mean_ns"], all.unsent_ns + waited);
+        assert_near(&exported["waited_mean_ns"], all.publish_delay_ns + waited);
         let stages = exported["stages"].as_array().expect("stages");
         assert_eq!(stages.len(), 3);
         for (exported, stage) in stages.iter().zip(&stats.stages) {

@@ -20,7 +20,7 @@ fn the_parts_of_the_time_add_up() {
             let stats = pipeline.join().unwrap();
             let sampled = 20_000 / every;
             assert_eq!(stats.end_to_end_ns.count(), sampled);
-            let mut parts = stats.unsent_mean_ns;
+            let mut parts = stats.publish_delay_mean_ns;
             for stage in &stats.stages {
                 assert_eq!(stage.queueing_ns.count(), sampled, "no event is missed");
                 assert_eq!(stage.service_ns.count(), sampled);
@@ -72,7 +72,7 @@ fn the_parts_add_up(builder: PipelineBuilder<u64>, samples: u64, is_weighted: bo
     let stats = pipeline.join().expect("no stage panics");
     let means = stats.stages.iter();
     let parts: f64 = means.map(|s| s.queueing_mean_ns + s.service_mean_ns).sum();
-    let parts = parts + stats.unsent_mean_ns;
+    let parts = parts + stats.publish_delay_mean_ns;
     let off = (parts / stats.end_to_end_mean_ns - 1.0).abs();
     let whole = stats.end_to_end_mean_ns;
     assert!(off < 0.005, "{every}: parts {parts}, whole {whole}");
@@ -178,12 +178,12 @@ fn waiting_for_room_is_part_of_the_time() {
     let pauses = [20, 200, 2_000, 20_000].map(Duration::from_millis);
     let waited = pauses.into_iter().find_map(|pause| {
         let stats = held_back(pause);
-        let waited = stats.slowest.iter().find(|slow| slow.unsent_ns > 0);
+        let waited = stats.slowest.iter().find(|slow| slow.publish_delay_ns > 0);
         Some((waited?.sequence, stats))
     });
     let (sequence, stats) = waited.expect("it waited for room");
     assert!(sequence >= 4, "{stats}");
-    assert!(stats.unsent_mean_ns > 0.0, "{stats}");
+    assert!(stats.publish_delay_mean_ns > 0.0, "{stats}");
 }
 
 #[test]
@@ -197,15 +197,18 @@ fn what_the_automatic_placement_did_is_reported() {
         .unwrap();
     let begin = std::time::Instant::now();
     let mut number = 0;
-    while pipeline.stats().switch_count == 0 && begin.elapsed().as_secs() < 20 {
+    while pipeline.stats().placement_change_count == 0 && begin.elapsed().as_secs() < 20 {
         for _ in 0..10_000 {
             number += 1;
             pipeline.publish(|event| *event = number).unwrap();
         }
     }
     let stats = pipeline.join().unwrap();
-    assert_eq!(stats.switches.len() as u64, stats.switch_count.min(64));
-    let Some(first) = stats.switches.first() else {
+    assert_eq!(
+        stats.placement_changes.len() as u64,
+        stats.placement_change_count.min(64)
+    );
+    let Some(first) = stats.placement_changes.first() else {
         println!("skipped: the load of 20 s was not enough");
         return;
     };

@@ -32,20 +32,20 @@ fn auto_gives_stages_away_under_load_and_takes_them_back() {
         .unwrap();
     let mut published = 0;
     // Flat out until it moves: a core that does nothing else is busy enough.
-    while pipeline.stats().switch_count == 0 && published < 200_000_000 {
+    while pipeline.stats().placement_change_count == 0 && published < 200_000_000 {
         for _ in 0..10_000 {
             pipeline.publish(|event| *event = published).unwrap();
             published += 1;
         }
     }
     assert!(
-        pipeline.stats().switch_count > 0,
+        pipeline.stats().placement_change_count > 0,
         "after {published} events"
     );
     // Then at a trickle until it moves back: 50 us are long beside an event, also where a tool
     // makes everything slower.
     let mut trickle = 0;
-    while pipeline.stats().switch_count % 2 == 1 && trickle < 2_000_000 {
+    while pipeline.stats().placement_change_count % 2 == 1 && trickle < 2_000_000 {
         pipeline.publish(|event| *event = trickle).unwrap();
         trickle += 1;
         let next = Instant::now() + Duration::from_micros(50);
@@ -54,7 +54,7 @@ fn auto_gives_stages_away_under_load_and_takes_them_back() {
         }
     }
     assert_eq!(
-        pipeline.stats().switch_count % 2,
+        pipeline.stats().placement_change_count % 2,
         0,
         "after {trickle} events at a trickle"
     );
@@ -122,13 +122,15 @@ fn work_for(ns: u64) {
 /// Publishes flat out until the stages have moved. Gives up after a while: on a loaded machine
 /// there may be no reason to move.
 fn moves_under_load(pipeline: &mut Pipeline<u64>) -> bool {
-    let (before, begin) = (pipeline.stats().switch_count, Instant::now());
-    while pipeline.stats().switch_count == before && begin.elapsed() < Duration::from_secs(4) {
+    let (before, begin) = (pipeline.stats().placement_change_count, Instant::now());
+    while pipeline.stats().placement_change_count == before
+        && begin.elapsed() < Duration::from_secs(4)
+    {
         for _ in 0..200 {
             pipeline.publish(|_| ()).expect("no failure");
         }
     }
-    pipeline.stats().switch_count != before
+    pipeline.stats().placement_change_count != before
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn an_answer_from_the_last_stage_comes_also_while_stages_are_taken_back() {
             pipeline.flush().unwrap();
             cost_ns.store(5_000, SeqCst);
             let mut published = pipeline.stats().stages[0].events;
-            while pipeline.stats().switch_count % 2 == 1 {
+            while pipeline.stats().placement_change_count % 2 == 1 {
                 pipeline.publish(|_| ()).unwrap();
                 published += 1;
                 while answered.load(SeqCst) < published {

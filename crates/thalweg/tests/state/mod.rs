@@ -7,7 +7,9 @@ mod waits;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use thalweg::state::{Change, Declared, Group, LOG_CAPACITY_DEFAULT, Lifecycle, StateCell, States};
+use thalweg::state::{
+    Change, LOG_CAPACITY_DEFAULT, Lifecycle, StateCell, StateInfo, StateSet, States,
+};
 
 use Lifecycle::{Draining, Paused, Running, Starting, Stopped};
 
@@ -19,7 +21,7 @@ thalweg::states! {
         C "c" => [A],
         D "d" => [],
     }
-    pub(crate) group TURNING = [A, B, C];
+    pub(crate) set TURNING = [A, B, C];
 }
 
 #[test]
@@ -65,14 +67,14 @@ fn changes_are_logged_by_the_clock_given() {
     let clock = Arc::new(AtomicU64::new(100));
     let theirs = Arc::clone(&clock);
     let cell = StateCell::new("thing", Starting)
-        .logging(2)
+        .with_log_capacity(2)
         .with_clock(move || theirs.load(SeqCst));
     cell.change(Starting, Running, "first").unwrap();
     // A clock that goes back does not make a change older than the one before it.
     clock.store(70, SeqCst);
     assert_eq!(cell.change_to(Paused, "second"), Ok(Running));
     cell.change(Starting, Running, "refused").unwrap_err();
-    cell.touch();
+    cell.bump_version();
     let change = |number, from, to, why| Change {
         number,
         from,
@@ -100,7 +102,7 @@ fn changes_are_logged_by_the_clock_given() {
         numbers,
         (101 - LOG_CAPACITY_DEFAULT as u64..=100).collect::<Vec<_>>()
     );
-    let cell = StateCell::new("thing", Ring::A).logging(0);
+    let cell = StateCell::new("thing", Ring::A).with_log_capacity(0);
     cell.change_to(Ring::B, "not logged").unwrap();
     assert_eq!(cell.changes(), []);
 }
@@ -110,7 +112,7 @@ fn a_version_changes_with_everything() {
     let cell = StateCell::new("thing", Running);
     let first = cell.version();
     assert_eq!((first, first.state()), (cell.version(), Running));
-    cell.touch();
+    cell.bump_version();
     let second = cell.version();
     assert!(second != first && second.state() == Running);
     cell.change_to(Paused, "a test").unwrap();
@@ -125,7 +127,7 @@ macro_rules! unsound {
         struct $States(u8);
 
         impl States for $States {
-            const TABLE: &'static [Declared<Self>] = $table;
+            const TABLE: &'static [StateInfo<Self>] = $table;
 
             fn number(self) -> u8 {
                 self.0
@@ -144,11 +146,11 @@ macro_rules! unsound {
     )+};
 }
 
-const fn declared<S>(state: S, next: u64) -> Declared<S> {
-    Declared {
+const fn declared<S>(state: S, next: u64) -> StateInfo<S> {
+    StateInfo {
         state,
         name: "state",
-        next: Group::from_bits(next),
+        next: StateSet::from_bits(next),
     }
 }
 

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use futures_util::FutureExt;
 use proptest::prelude::*;
-use thalweg::state::{ChangeError, Group, StateCell, States, Unreachable};
+use thalweg::state::{ChangeError, StateCell, StateSet, States, Unreachable};
 
 use super::{Lifecycle, Ring};
 
@@ -29,7 +29,7 @@ fn step(states: u8) -> impl Strategy<Value = Step> {
 type Waiting<'c, S> = Pin<Box<dyn Future<Output = Result<(), Unreachable<S>>> + Send + 'c>>;
 
 /// Returns whether some sequence of declared transitions leads from one state to one of a group.
-fn leads_to<S: States>(from: S, wanted: Group<S>, passed: &mut Vec<S>) -> bool {
+fn leads_to<S: States>(from: S, wanted: StateSet<S>, passed: &mut Vec<S>) -> bool {
     let next = S::TABLE
         .iter()
         .map(|declared| declared.state)
@@ -63,7 +63,7 @@ fn allowed<S: States>(now: S, from: S, to: S) -> Result<(), ChangeError<S>> {
 }
 
 /// Waiters with what they wait for, and how many states there had been before.
-type Waiters<'c, S> = Vec<(Waiting<'c, S>, usize, Group<S>)>;
+type Waiters<'c, S> = Vec<(Waiting<'c, S>, usize, StateSet<S>)>;
 
 /// Polls all: those whose wait is not over.
 fn still_waiting<'c, S: States>(
@@ -93,7 +93,7 @@ fn still_waiting<'c, S: States>(
 
 /// Every state from the beginning on; the last one is the present one.
 fn run<S: States>(steps: &[Step]) -> Result<(), TestCaseError> {
-    let cell = StateCell::new("thing", S::from_number(0)).logging(3);
+    let cell = StateCell::new("thing", S::from_number(0)).with_log_capacity(3);
     let mut history = vec![S::from_number(0)];
     let mut waiters = Waiters::new();
     let mut version = cell.version();
@@ -115,11 +115,11 @@ fn run<S: States>(steps: &[Step]) -> Result<(), TestCaseError> {
                 now.can_change_to(to)
             }
             Step::Touch => {
-                cell.touch();
+                cell.bump_version();
                 true
             }
             Step::Wait(wanted) => {
-                let wanted = Group::from_bits(wanted);
+                let wanted = StateSet::from_bits(wanted);
                 waiters.push((
                     Box::pin(cell.wait_for_async(wanted)),
                     history.len() - 1,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use thalweg::state::{Group, StateCell};
+use thalweg::state::{StateCell, StateSet};
 
 use super::Lifecycle::{self, Draining, Paused, Running, Starting, Stopped};
 
@@ -64,7 +64,7 @@ fn waits_that_end_without_it() {
 
 #[test]
 fn groups_and_cells() {
-    assert_eq!(Group::from(Starting).to_string(), "starting");
+    assert_eq!(StateSet::from(Starting).to_string(), "starting");
     assert_eq!(Lifecycle::OPEN.to_string(), "running or paused");
     let cell = StateCell::new("bus", Running);
     assert_eq!(format!("{:?}", cell.view()), "StateView(bus: Running)");

@@ -94,7 +94,7 @@ fn a_deadline_ends_a_wait() {
 fn races_have_one_winner() {
     const THREADS: usize = 4;
     const ROUNDS: usize = 500;
-    let cell = Arc::new(StateCell::new("thing", Ring::A).logging(THREADS * ROUNDS * 3));
+    let cell = Arc::new(StateCell::new("thing", Ring::A).with_log_capacity(THREADS * ROUNDS * 3));
     let threads: Vec<_> = (0..THREADS)
         .map(|_| {
             let cell = Arc::clone(&cell);

@@ -11,7 +11,7 @@ mod named {
         )+ };
     }
     types!(Option Some None Result Clone Copy Debug From Into Eq Ord Hash Sized Self_ Topic V T M
-        Index Message Visit PayloadOf TopicId TopicInfo Group Declared States u8 u64 usize str);
+        Index Message Visit PayloadOf TopicId TopicInfo StateSet StateInfo States u8 u64 usize str);
 }
 
 macro_rules! compile_error {
@@ -87,17 +87,17 @@ mod states {
     ::thalweg::states! {
         pub(super) enum States_ {
             Debug "1" => [Clone, Copy], Clone "2" => [], Copy "3" => [Eq], Eq "4" => [Ord],
-            Ord "5" => [Hash], Hash "6" => [Group], Group "7" => [],
+            Ord "5" => [Hash], Hash "6" => [StateSet], StateSet "7" => [],
             States "8" => [u8], u8 "9" => [],
         }
-        pub(super) group TABLE = [Debug];
+        pub(super) set TABLE = [Debug];
     }
 }
 
 mod states_by_other_names {
     ::thalweg::states! { enum States { A "a" => [] } }
     mod within {
-        ::thalweg::states! { enum Group { A "a" => [] } group B = [A]; }
+        ::thalweg::states! { enum StateSet { A "a" => [] } set B = [A]; }
     }
 }
 

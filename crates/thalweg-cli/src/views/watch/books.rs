@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use thalweg_exchange::book::Level;
-use thalweg_exchange::market::{Body, Message, Replica, ReplicaError, Snapshot};
+use thalweg_exchange::market::{Body, BookReplica, Message, ReplicaError, Snapshot};
 use thalweg_exchange::{Action, SymbolId};
 
 /// Trades of a symbol that are kept to be shown.
@@ -19,7 +19,7 @@ pub(super) struct PublicTrade {
 /// A book with its last trades.
 #[derive(Debug)]
 pub(super) struct Market {
-    pub(super) replica: Replica,
+    pub(super) replica: BookReplica,
     /// The newest first.
     pub(super) trades: VecDeque<PublicTrade>,
     /// Trades and lots since the program began to look.
@@ -32,7 +32,7 @@ pub(super) type Best = [Option<Level>; 2];
 impl Market {
     fn new(symbol: SymbolId) -> Market {
         Market {
-            replica: Replica::new(symbol),
+            replica: BookReplica::new(symbol),
             trades: VecDeque::new(),
             traded: (0, 0),
         }

@@ -93,7 +93,7 @@ pub fn server_frame_bytes(frame: &ServerFrame<'_>) -> usize {
 /// [`encode_submit`](super::encode_submit) does so for a command that is no frame yet.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`]; [`CodecError::TooLong`] for a key above
+/// [`CodecError::BufferTooSmall`]; [`CodecError::TooLong`] for a key above
 /// [`KEY_BYTES_MAX`](super::KEY_BYTES_MAX). Nothing is written then.
 pub fn encode_client_frame(frame: &ClientFrame<'_>, out: &mut [u8]) -> Result<usize, CodecError> {
     let length = client_frame_bytes(frame);
@@ -116,8 +116,9 @@ pub fn encode_client_frame(frame: &ClientFrame<'_>, out: &mut [u8]) -> Result<us
 /// Writes what a server sends at the beginning of `out`; the result is the frame's length in bytes.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`]; [`CodecError::TooLong`] for an account or a book that no frame can hold;
-/// [`CodecError::TooSmall`] for a sequence or a report's number of 0. Nothing is written then.
+/// [`CodecError::BufferTooSmall`]; [`CodecError::TooLong`] for an account or a book that no frame
+/// can hold; [`CodecError::TooSmall`] for a sequence or a report's number of 0. Nothing is written
+/// then.
 #[inline]
 pub fn encode_server_frame(frame: &ServerFrame<'_>, out: &mut [u8]) -> Result<usize, CodecError> {
     check_numbers(frame)?;

@@ -176,8 +176,8 @@ pub fn submit_bytes(command: &Command) -> usize {
 /// frame in bytes.
 ///
 /// # Errors
-/// [`CodecError::NoRoom`], or of a batch [`CodecError::TooLong`], or a sequence of 0; nothing is
-/// written then.
+/// [`CodecError::BufferTooSmall`], or of a batch [`CodecError::TooLong`], or a sequence of 0;
+/// nothing is written then.
 pub fn encode_submit(
     sequence: ClientSequence,
     command: &Command,

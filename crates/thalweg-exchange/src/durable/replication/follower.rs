@@ -21,7 +21,7 @@ pub struct PollOutcome {
     /// How many commands were executed.
     pub executed: u64,
     /// A number that changes while the writer lives; none where the log was never claimed.
-    pub pulse: Option<u64>,
+    pub revision: Option<u64>,
     /// Whether there was nothing more to read.
     pub is_complete: bool,
     /// Whether all that the log had is executed.
@@ -212,9 +212,9 @@ impl<S: Storage> Follower<S> {
             self.attach(claim, tail, last.as_ref())?;
             if self.partial.is_some() {
                 // The batch that it has in part begins before what was read.
-                let pulse = Some(tail.pulse);
+                let revision = Some(tail.revision);
                 return Ok(PollOutcome {
-                    pulse,
+                    revision,
                     ..PollOutcome::default()
                 });
             }
@@ -249,7 +249,7 @@ impl<S: Storage> Follower<S> {
         }
         Ok(PollOutcome {
             executed: self.exchange.number() - before,
-            pulse: Some(tail.pulse),
+            revision: Some(tail.revision),
             is_complete,
             is_at_end: is_complete || is_at_end,
             may_lead: is_own && is_complete,

@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use super::batch::BatchError;
 use super::log::LogError;
-use crate::durable::error::Failed;
+use crate::durable::error::ExchangeError;
 
 /// Why a replica executes nothing more of the log. But for a [log](Self::Log) that is silent and
 /// [`NoRoom`](Self::NoRoom), which pass, an operator has to decide: see `docs/replication.md`.
@@ -20,7 +20,7 @@ pub enum HaltReason {
     NoRoom,
     /// The exchange of the replica has stopped.
     #[error("{0}")]
-    Exchange(#[from] Failed),
+    Exchange(#[from] ExchangeError),
     /// Its journal cannot be read.
     #[error("{0}")]
     Journal(#[from] JournalError),

@@ -35,7 +35,7 @@ pub enum LogError {
 
 /// The state from which a log goes on: that of the replica that made the log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Start {
+pub struct LogStart {
     /// How many commands were executed before.
     pub commands: u64,
     /// The value of their [digest](crate::digest::Digest).
@@ -60,7 +60,7 @@ pub struct Claim {
     /// The identity of the exchange, the same in every claim of a log.
     pub identity: u64,
     /// The beginning of the log, the same in every claim of a log.
-    pub start: Start,
+    pub start: LogStart,
     /// Where clients find the claimant.
     pub holder: String,
 }
@@ -117,7 +117,7 @@ impl Claim {
             nonce: form.nonce.get(),
             log: form.log.get(),
             identity: form.identity.get(),
-            start: Start {
+            start: LogStart {
                 commands: form.commands.get(),
                 digest: form.digest.get(),
                 state_hash: form.state_hash.get(),
@@ -130,7 +130,7 @@ impl Claim {
     /// Returns the number that stands in the first batch in place of a previous checksum.
     #[must_use]
     pub fn chain_start(&self) -> u64 {
-        let Start {
+        let LogStart {
             commands,
             digest,
             state_hash,
@@ -163,7 +163,7 @@ pub struct Tail {
     /// The claim under which batches are written; none of a log that was never claimed.
     pub claim: Option<Claim>,
     /// A number that changes with each write, heartbeats included.
-    pub pulse: u64,
+    pub revision: u64,
     /// The index of the newest batch.
     pub newest: Option<u64>,
     /// The batches from an index on, in order: all, or as many as one answer holds, and at least
@@ -186,7 +186,7 @@ pub trait CommandLog: Send {
     /// Appends a batch, if `claim` is the present one, nothing has this index, and the batch with
     /// the index `previous` is there; of `None`, if no batch was ever appended. Without the last of
     /// these, an append that arrives late could come in again after it was
-    /// [forgotten](Self::forget).
+    /// [deleted](Self::delete_before).
     fn append(
         &mut self,
         claim: &Claim,
@@ -196,9 +196,9 @@ pub trait CommandLog: Send {
     ) -> WriteOutcome;
 
     /// Shows other replicas that the writer lives, if `claim` is the present one.
-    fn beat(&mut self, claim: &Claim) -> WriteOutcome;
+    fn heartbeat(&mut self, claim: &Claim) -> WriteOutcome;
 
-    /// Reads the batches whose index is `from` or higher, the claim and the pulse, all of one
+    /// Reads the batches whose index is `from` or higher, the claim and the revision, all of one
     /// moment.
     ///
     /// # Errors
@@ -220,7 +220,7 @@ pub trait CommandLog: Send {
 
     /// Deletes the batches whose index is below `before`, if `claim` is the present one. The newest
     /// batch is never among them.
-    fn forget(&mut self, claim: &Claim, before: u64) -> WriteOutcome;
+    fn delete_before(&mut self, claim: &Claim, before: u64) -> WriteOutcome;
 
     /// Notes how many commands a replica has executed, for [`positions`](Self::positions).
     fn note_position(&mut self, replica: &str, commands: u64) -> WriteOutcome;
@@ -263,7 +263,7 @@ mod tests {
             nonce: 0x1122,
             log: 0x3344,
             identity: 7,
-            start: Start {
+            start: LogStart {
                 commands: 1,
                 digest: 2,
                 state_hash: 3,
@@ -293,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_chain_begins_with_what_the_log_goes_on_from() {
-        let start = Start {
+        let start = LogStart {
             state_hash: 4,
             ..claim().start
         };

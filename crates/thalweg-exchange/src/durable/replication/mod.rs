@@ -29,7 +29,7 @@ pub(in crate::durable) mod batch;
 pub(in crate::durable) mod belonging;
 pub mod copying;
 mod follower;
-mod following;
+mod follower_driver;
 mod halted;
 mod kept;
 pub(in crate::durable) mod leading;
@@ -45,8 +45,10 @@ pub use self::batch::{
 };
 pub use self::belonging::{LOG_FILE, forget_log, log_of, note_log};
 pub use self::follower::{Follower, PollOutcome};
-pub use self::following::{FollowOptions, FollowOutcome, Following, LogStatus, ReplicaStats};
+pub use self::follower_driver::{
+    FollowOptions, FollowOutcome, FollowerDriver, LogStatus, ReplicaStats,
+};
 pub use self::halted::HaltReason;
-pub use self::log::{Claim, CommandLog, LogError, Start, StoredBatch, Tail, WriteOutcome};
+pub use self::log::{Claim, CommandLog, LogError, LogStart, StoredBatch, Tail, WriteOutcome};
 pub use self::sequencer::{Sequencer, Step};
 pub use self::sequencing::HUNG;

@@ -207,7 +207,7 @@ impl Sequencing {
                 Some(batch) => self.write(batch),
                 None => match self.offers.recv_timeout(BEAT) {
                     Ok(()) => continue,
-                    Err(RecvTimeoutError::Timeout) => self.beat(),
+                    Err(RecvTimeoutError::Timeout) => self.send_heartbeat(),
                     Err(RecvTimeoutError::Disconnected) => return,
                 },
             };
@@ -239,7 +239,7 @@ impl Sequencing {
                     if !self.answer(Ok(batch)) {
                         return false;
                     }
-                    self.forget();
+                    self.delete_old_batches();
                     return true;
                 }
                 Step::Fenced => {
@@ -340,11 +340,11 @@ impl Sequencing {
         is_sent
     }
 
-    fn beat(&mut self) -> bool {
+    fn send_heartbeat(&mut self) -> bool {
         if self.is_hung() {
             return false;
         }
-        match self.log.beat(self.sequencer.claim()) {
+        match self.log.heartbeat(self.sequencer.claim()) {
             WriteOutcome::Acked => self.log_answers(),
             WriteOutcome::Unknown(text) => self.log_is_silent(text),
             WriteOutcome::Fenced => {
@@ -356,11 +356,11 @@ impl Sequencing {
     }
 
     /// Gives up the oldest batches, where there are many.
-    fn forget(&mut self) {
+    fn delete_old_batches(&mut self) {
         let (index, bytes) = self.sequencer.last();
         if let Some(before) = self.kept.push(index, bytes) {
             // Batches that are left are given up the next time.
-            let _ = self.log.forget(self.sequencer.claim(), before);
+            let _ = self.log.delete_before(self.sequencer.claim(), before);
         }
     }
 }

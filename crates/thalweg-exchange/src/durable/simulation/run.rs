@@ -8,12 +8,12 @@ use super::recorder::{Counts, Recorder};
 use super::traffic::{self, USERS, beginning, command};
 use super::{ANSWERS_KEPT, REPORTS_KEPT, Verdict, must, options};
 use crate::command::Command;
-use crate::durable::error::{Failed, OpenError, SubmitError};
+use crate::durable::error::{ExchangeError, OpenError, SubmitError};
 use crate::durable::exchange::Exchange;
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::opening::Opening;
 use crate::durable::record::Origin;
-use crate::durable::submission::{Admitted, Submission};
+use crate::durable::submission::{Submission, SubmitOutcome};
 use crate::ids::UserId;
 use crate::session::{Refusal, ReportNumber};
 use crate::snapshot::state_hash;
@@ -171,7 +171,7 @@ impl Run {
         self.check_published(recorder)?;
         let finished = match closed {
             Ok(finished) => finished,
-            Err(Failed::NoRoom(_)) => return Ok(End::Stopped),
+            Err(ExchangeError::NoRoom(_)) => return Ok(End::Stopped),
             Err(failed) => return ended(&failed.to_string(), true),
         };
         must(self.model.answered == commands, || {
@@ -296,12 +296,12 @@ impl Run {
         &mut self,
         origin: Origin,
         command: &Command,
-        result: Result<Admitted, SubmitError>,
+        result: Result<SubmitOutcome, SubmitError>,
     ) -> Verdict {
         match result {
-            Ok(Admitted::New { number }) => self.model.taken(number, origin, command),
-            Ok(Admitted::Pending { number }) => self.model.known(number, origin),
-            Ok(Admitted::Repeat(first)) => {
+            Ok(SubmitOutcome::New { number }) => self.model.taken(number, origin, command),
+            Ok(SubmitOutcome::Pending { number }) => self.model.known(number, origin),
+            Ok(SubmitOutcome::Repeat(first)) => {
                 self.counts.repeated += 1;
                 self.model.repeated(first, origin)
             }

@@ -7,7 +7,7 @@ use thalweg_hash::Xxh64;
 use thalweg_journal::{Error as JournalError, Storage, StorageFile, WriteSync};
 
 use super::file::{HEADER_BYTES, SUM_BYTES, SnapshotHeader, decode};
-use super::flaw::{Skipped, SnapshotFlaw};
+use super::file_error::{Skipped, SnapshotFileError};
 use crate::durable::error::OpenError;
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::Image;
@@ -43,8 +43,8 @@ pub(crate) fn io_error<S: Storage>(
     what: &'static str,
 ) -> impl FnOnce(io::Error) -> JournalError {
     let file = match name {
-        "" => storage.place(),
-        name => format!("{}/{name}", storage.place()),
+        "" => storage.location(),
+        name => format!("{}/{name}", storage.location()),
     };
     move |source| JournalError::Io {
         file,
@@ -65,22 +65,25 @@ pub(crate) fn list<S: Storage>(storage: &S) -> Result<Vec<u64>, JournalError> {
 }
 
 /// Reads until `into` is full or the file ends; gives how much.
-fn fill(file: &impl StorageFile, offset: u64, into: &mut [u8]) -> Result<usize, SnapshotFlaw> {
+fn fill(file: &impl StorageFile, offset: u64, into: &mut [u8]) -> Result<usize, SnapshotFileError> {
     let mut done = 0;
     while done < into.len() {
         match file.read_at(offset + done as u64, &mut into[done..]) {
             Ok(0) => break,
             Ok(read) => done += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(SnapshotFlaw::Io(error.to_string())),
+            Err(error) => return Err(SnapshotFileError::Io(error.to_string())),
         }
     }
     Ok(done)
 }
 
 /// A snapshot's file, and what it says of itself, if it is as long as it says.
-fn open<S: Storage>(storage: &S, name: &str) -> Result<(S::File, SnapshotHeader), SnapshotFlaw> {
-    let unreadable = |error: io::Error| SnapshotFlaw::Io(error.to_string());
+fn open<S: Storage>(
+    storage: &S,
+    name: &str,
+) -> Result<(S::File, SnapshotHeader), SnapshotFileError> {
+    let unreadable = |error: io::Error| SnapshotFileError::Io(error.to_string());
     let file = storage.open(name, false).map_err(unreadable)?;
     let mut bytes = [0; HEADER_BYTES];
     let done = fill(&file, 0, &mut bytes)?;
@@ -91,15 +94,15 @@ fn open<S: Storage>(storage: &S, name: &str) -> Result<(S::File, SnapshotHeader)
     );
     match bytes == expected {
         true => Ok((file, header)),
-        false => Err(SnapshotFlaw::Length { bytes, expected }),
+        false => Err(SnapshotFileError::Length { bytes, expected }),
     }
 }
 
 /// All bytes of a snapshot. Memory is taken for what its header says, not for any file.
-fn read<S: Storage>(storage: &S, name: &str) -> Result<Vec<u8>, SnapshotFlaw> {
+fn read<S: Storage>(storage: &S, name: &str) -> Result<Vec<u8>, SnapshotFileError> {
     let (file, header) = open(storage, name)?;
     let length = header.file_bytes();
-    let no_memory = || SnapshotFlaw::Io(format!("no memory for its {length} bytes"));
+    let no_memory = || SnapshotFileError::Io(format!("no memory for its {length} bytes"));
     let bytes = usize::try_from(length).map_err(|_| no_memory())?;
     let mut all = Vec::new();
     all.try_reserve_exact(bytes).map_err(|_| no_memory())?;
@@ -113,7 +116,7 @@ fn read<S: Storage>(storage: &S, name: &str) -> Result<Vec<u8>, SnapshotFlaw> {
 pub(crate) fn checked_header<S: Storage>(
     storage: &S,
     name: &str,
-) -> Result<SnapshotHeader, SnapshotFlaw> {
+) -> Result<SnapshotHeader, SnapshotFileError> {
     let (file, header) = open(storage, name)?;
     let content = header.file_bytes() - SUM_BYTES as u64;
     let (mut hash, mut offset) = (Xxh64::new(0), 0);
@@ -128,17 +131,17 @@ pub(crate) fn checked_header<S: Storage>(
     fill(&file, content, &mut sum)?;
     match sum == hash.digest().to_le_bytes() {
         true => Ok(header),
-        false => Err(SnapshotFlaw::Sum { what: "file" }),
+        false => Err(SnapshotFileError::Sum { what: "file" }),
     }
 }
 
 /// A snapshot's full name, and the error in it.
-pub(crate) type Flawed = (String, SnapshotFlaw);
+pub(crate) type Flawed = (String, SnapshotFileError);
 
 /// All bytes of a snapshot.
 pub(crate) fn read_file<S: Storage>(storage: &S, commands: u64) -> Result<Vec<u8>, Flawed> {
     let name = snapshot_name(commands);
-    read(storage, &name).map_err(|why| (format!("{}/{name}", storage.place()), why))
+    read(storage, &name).map_err(|why| (format!("{}/{name}", storage.location()), why))
 }
 
 /// Returns the header of a snapshot whose checksum agrees, and which is what its name says.
@@ -151,10 +154,10 @@ pub(crate) fn whole_header<S: Storage>(
         found if found == commands => Ok(header),
         value => {
             let (what, at) = ("the number of commands", 24);
-            Err(SnapshotFlaw::Field { what, at, value })
+            Err(SnapshotFileError::Field { what, at, value })
         }
     });
-    header.map_err(|why| (format!("{}/{name}", storage.place()), why))
+    header.map_err(|why| (format!("{}/{name}", storage.location()), why))
 }
 
 /// Decodes a snapshot, with the tables as they were; from `bytes`, if it was read already.
@@ -170,7 +173,7 @@ pub(crate) fn image_of<S: Storage>(
     let bytes = bytes.unwrap_or(&read);
     let full = |why| {
         (
-            format!("{}/{}", storage.place(), snapshot_name(commands)),
+            format!("{}/{}", storage.location(), snapshot_name(commands)),
             why,
         )
     };
@@ -183,7 +186,7 @@ pub(crate) fn image_of<S: Storage>(
 pub(crate) fn header_of<S: Storage>(storage: &S, commands: u64) -> Result<SnapshotHeader, Flawed> {
     let name = snapshot_name(commands);
     let opened = open(storage, &name).map(|(_, header)| header);
-    opened.map_err(|why| (format!("{}/{name}", storage.place()), why))
+    opened.map_err(|why| (format!("{}/{name}", storage.location()), why))
 }
 
 /// Reads the newest whole snapshot; none where there is no snapshot at all.
@@ -198,7 +201,7 @@ pub(crate) fn newest<S: Storage>(
     let mut skipped = Vec::new();
     for commands in list(storage)?.into_iter().rev() {
         let name = snapshot_name(commands);
-        let full = format!("{}/{name}", storage.place());
+        let full = format!("{}/{name}", storage.location());
         let whole = read(storage, &name).and_then(|bytes| decode(&bytes, limits));
         let whole = whole.and_then(|(image, header)| check(commands, journal, image, header));
         match whole {
@@ -209,7 +212,9 @@ pub(crate) fn newest<S: Storage>(
                     skipped,
                 }));
             }
-            Err(why @ (SnapshotFlaw::Version { .. } | SnapshotFlaw::OtherJournal { .. })) => {
+            Err(
+                why @ (SnapshotFileError::Version { .. } | SnapshotFileError::OtherJournal { .. }),
+            ) => {
                 return Err(OpenError::Snapshot { file: full, why });
             }
             Err(why) => skipped.push(Skipped {
@@ -231,14 +236,14 @@ fn check(
     journal: u64,
     image: Image,
     header: SnapshotHeader,
-) -> Result<(Image, SnapshotHeader), SnapshotFlaw> {
+) -> Result<(Image, SnapshotHeader), SnapshotFileError> {
     if header.journal != journal {
         let journal = header.journal;
-        return Err(SnapshotFlaw::OtherJournal { journal });
+        return Err(SnapshotFileError::OtherJournal { journal });
     }
     if header.commands != commands {
         let (what, at, value) = ("the number of commands", 24, header.commands);
-        return Err(SnapshotFlaw::Field { what, at, value });
+        return Err(SnapshotFileError::Field { what, at, value });
     }
     Ok((image, header))
 }
@@ -315,7 +320,7 @@ impl<F: StorageFile> Pieces<F> {
     pub(crate) fn of<S: Storage<File = F>>(storage: &S, commands: u64) -> Result<Self, Flawed> {
         let name = snapshot_name(commands);
         let opened = open(storage, &name);
-        let name = format!("{}/{name}", storage.place());
+        let name = format!("{}/{name}", storage.location());
         let (file, header) = opened.map_err(|why| (name.clone(), why))?;
         Ok(Self {
             file,
@@ -334,7 +339,7 @@ impl<F: StorageFile> Pieces<F> {
         let done = done.map_err(|why| (self.name.clone(), why))? as u64;
         if done < expected {
             let (bytes, expected) = (self.offset + done, self.bytes);
-            let why = SnapshotFlaw::Length { bytes, expected };
+            let why = SnapshotFileError::Length { bytes, expected };
             return Err((self.name.clone(), why));
         }
         self.offset += done;

@@ -8,7 +8,7 @@ use thalweg_hash::xxh64;
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::flaw::{SNAPSHOT_VERSION, SnapshotFlaw};
+use super::file_error::{SNAPSHOT_VERSION, SnapshotFileError};
 use super::saved::{encode_reports, encode_sessions, restore_reports, restore_sessions};
 use crate::digest::Digest;
 use crate::durable::options::SessionLimits;
@@ -108,27 +108,27 @@ pub(crate) fn encode(state: &State, tables: &Tables, moment: Moment) -> (Vec<u8>
 pub(crate) fn decode(
     bytes: &[u8],
     limits: &SessionLimits,
-) -> Result<(Image, SnapshotHeader), SnapshotFlaw> {
+) -> Result<(Image, SnapshotHeader), SnapshotFileError> {
     let header = SnapshotHeader::decode(bytes)?;
     let expected = header.file_bytes();
     if bytes.len() as u64 != expected {
         let bytes = bytes.len() as u64;
-        return Err(SnapshotFlaw::Length { bytes, expected });
+        return Err(SnapshotFileError::Length { bytes, expected });
     }
     let (content, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
     if sum != xxh64(0, content).to_le_bytes() {
-        return Err(SnapshotFlaw::Sum { what: "file" });
+        return Err(SnapshotFileError::Sum { what: "file" });
     }
     let (state, rest) = content[HEADER_BYTES..].split_at(header.state_bytes as usize);
     let (sessions, reports) = rest.split_at(header.sessions_bytes as usize);
     if xxh64(0, state) != header.state_hash {
-        return Err(SnapshotFlaw::StateHash);
+        return Err(SnapshotFileError::StateHash);
     }
     let mut tables = Tables::new(limits);
     restore_sessions(sessions, header.commands, &mut tables.sessions)?;
     restore_reports(reports, &mut tables.reports)?;
     let image = Image {
-        state: decode_state(state).map_err(SnapshotFlaw::State)?,
+        state: decode_state(state).map_err(SnapshotFileError::State)?,
         tables,
         digest: header.digest,
         number: header.commands,
@@ -168,22 +168,22 @@ impl SnapshotHeader {
     ///
     /// # Errors
     /// The error in the header.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, SnapshotFlaw> {
-        let too_short = SnapshotFlaw::Length {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, SnapshotFileError> {
+        let too_short = SnapshotFileError::Length {
             bytes: bytes.len() as u64,
             expected: (HEADER_BYTES + SUM_BYTES) as u64,
         };
         let (form, _) = HeaderForm::ref_from_prefix(bytes).map_err(|_| too_short)?;
         if form.magic != MAGIC {
-            return Err(SnapshotFlaw::Magic);
+            return Err(SnapshotFileError::Magic);
         }
         // Every version has its sum here: a version that is damaged is not another one.
         if form.sum != xxh64(0, &form.as_bytes()[..HEADER_SUM_AT]) {
-            return Err(SnapshotFlaw::Sum { what: "header" });
+            return Err(SnapshotFileError::Sum { what: "header" });
         }
         let version = form.version.get();
         if version != SNAPSHOT_VERSION {
-            return Err(SnapshotFlaw::Version { version });
+            return Err(SnapshotFileError::Version { version });
         }
         let unused = (offset_of!(HeaderForm, unused)..)
             .step_by(4)
@@ -195,7 +195,7 @@ impl SnapshotHeader {
             .find(|(_, value)| *value != 0)
         {
             let (what, value) = ("the reserved field", value.get().into());
-            return Err(SnapshotFlaw::Field { what, at, value });
+            return Err(SnapshotFileError::Field { what, at, value });
         }
         let sessions = form.sessions.value([0; 2], [0; 2]);
         Ok(Self {

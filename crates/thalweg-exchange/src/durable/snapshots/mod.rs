@@ -8,7 +8,7 @@
 
 mod disk;
 mod file;
-mod flaw;
+mod file_error;
 mod outcome;
 mod saved;
 mod writer;
@@ -28,10 +28,10 @@ pub(super) use self::disk::{
 };
 use self::file::Moment;
 pub use self::file::SnapshotHeader;
-pub use self::flaw::{SNAPSHOT_VERSION, Skipped, SnapshotFlaw};
+pub use self::file_error::{SNAPSHOT_VERSION, Skipped, SnapshotFileError};
 pub use self::outcome::{ArchiveStats, SnapshotMade, SnapshotStats};
 pub(super) use self::writer::Writer;
-use super::error::SnapshotFailed;
+use super::error::SnapshotWriteError;
 use super::options::{SessionLimits, SnapshotOptions};
 use super::tables::{Reports, Tables};
 use crate::digest::Digest;
@@ -176,7 +176,7 @@ fn run<S: Storage>(writer: &Writer<S>, orders: &Receiver<Reports>, stats: &Mutex
 fn make_one<S: Storage>(writer: &Writer<S>, tables: &Reports, stats: &Mutex<SnapshotStats>) {
     // The exchange goes on without it, and says so.
     let made = catch_unwind(AssertUnwindSafe(|| writer.make(tables)))
-        .unwrap_or_else(|panic| Err(SnapshotFailed::panicked(&*panic)));
+        .unwrap_or_else(|panic| Err(SnapshotWriteError::panicked(&*panic)));
     let mut stats = lock(stats);
     match made {
         Ok(Some(made)) => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use thalweg_journal::Error as JournalError;
 
-use crate::durable::error::SnapshotFailed;
+use crate::durable::error::SnapshotWriteError;
 
 /// A snapshot that was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct SnapshotStats {
     /// How many attempts have failed.
     pub failures: u64,
     /// Why the last attempt failed, if it did.
-    pub failed: Option<SnapshotFailed>,
+    pub failed: Option<SnapshotWriteError>,
     /// Whether one is being made.
     pub is_running: bool,
     /// Figures of the archive.

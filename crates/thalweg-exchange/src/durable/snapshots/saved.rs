@@ -1,6 +1,6 @@
 //! Sessions and reports as bytes, and from bytes again with everything checked.
 
-use super::flaw::SnapshotFlaw;
+use super::file_error::SnapshotFileError;
 use crate::codec::{REPORT_BYTES, decode_report};
 use crate::durable::tables::{Answer, ReportTable, Session, Sessions, UserReports};
 use crate::ids::UserId;
@@ -35,7 +35,7 @@ pub(super) fn restore_sessions(
     bytes: &[u8],
     commands: u64,
     into: &mut Sessions,
-) -> Result<(), SnapshotFlaw> {
+) -> Result<(), SnapshotFileError> {
     let fields = &mut Fields::new("the sessions", bytes);
     let mut before = None;
     for _ in 0..fields.int()? {
@@ -49,7 +49,7 @@ pub(super) fn restore_sessions(
     fields.end()
 }
 
-fn session(fields: &mut Fields<'_>, commands: u64) -> Result<Session, SnapshotFlaw> {
+fn session(fields: &mut Fields<'_>, commands: u64) -> Result<Session, SnapshotFileError> {
     let code = fields.int()?;
     let role = u8::try_from(code).ok().and_then(Role::from_code);
     let Some(role) = role.filter(|role| *role != Role::Read) else {
@@ -87,7 +87,7 @@ fn session(fields: &mut Fields<'_>, commands: u64) -> Result<Session, SnapshotFl
     Ok(session)
 }
 
-fn answer(fields: &mut Fields<'_>) -> Result<Answer, SnapshotFlaw> {
+fn answer(fields: &mut Fields<'_>) -> Result<Answer, SnapshotFileError> {
     let (sequence, number, code) = (fields.long()?, fields.long()?, fields.int()?);
     let Some(result) = ResultCode::from_code(code.cast_signed()) else {
         return fields.wrong("the result of an answer", code.into());
@@ -116,7 +116,10 @@ pub(super) fn encode_reports(reports: &ReportTable, out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn restore_reports(bytes: &[u8], into: &mut ReportTable) -> Result<(), SnapshotFlaw> {
+pub(super) fn restore_reports(
+    bytes: &[u8],
+    into: &mut ReportTable,
+) -> Result<(), SnapshotFileError> {
     let fields = &mut Fields::new("the reports", bytes);
     let mut before = None;
     for _ in 0..fields.int()? {
@@ -175,33 +178,33 @@ impl<'b> Fields<'b> {
         }
     }
 
-    fn take<const N: usize>(&mut self) -> Result<&'b [u8; N], SnapshotFlaw> {
+    fn take<const N: usize>(&mut self) -> Result<&'b [u8; N], SnapshotFileError> {
         let (what, at) = (self.what, self.at);
-        let ends_early = SnapshotFlaw::Truncated { what, at };
+        let ends_early = SnapshotFileError::Truncated { what, at };
         let field = self.bytes[self.at..].first_chunk().ok_or(ends_early)?;
         self.last = self.at;
         self.at += N;
         Ok(field)
     }
 
-    fn int(&mut self) -> Result<u32, SnapshotFlaw> {
+    fn int(&mut self) -> Result<u32, SnapshotFileError> {
         self.take().map(|bytes| u32::from_le_bytes(*bytes))
     }
 
-    fn long(&mut self) -> Result<u64, SnapshotFlaw> {
+    fn long(&mut self) -> Result<u64, SnapshotFileError> {
         self.take().map(|bytes| u64::from_le_bytes(*bytes))
     }
 
     /// The last field is wrong, or one shortly before it.
-    fn wrong<T>(&self, what: &'static str, value: u64) -> Result<T, SnapshotFlaw> {
+    fn wrong<T>(&self, what: &'static str, value: u64) -> Result<T, SnapshotFileError> {
         let at = self.last;
-        Err(SnapshotFlaw::Field { what, at, value })
+        Err(SnapshotFileError::Field { what, at, value })
     }
 
-    fn end(&self) -> Result<(), SnapshotFlaw> {
+    fn end(&self) -> Result<(), SnapshotFileError> {
         match self.bytes.len() - self.at {
             0 => Ok(()),
-            surplus => Err(SnapshotFlaw::Field {
+            surplus => Err(SnapshotFileError::Field {
                 what: "the surplus of a part",
                 at: self.at,
                 value: surplus as u64,

@@ -9,10 +9,10 @@ use thalweg_journal::{Archived, Error as JournalError, Lsn, Shared, Storage};
 
 use super::disk::{self, list, newest, snapshot_name};
 use super::file::{self, Moment};
-use super::flaw::Skipped;
+use super::file_error::Skipped;
 use super::{ArchiveStats, SnapshotMade, lock};
 use crate::digest::Digest;
-use crate::durable::error::{OpenError, SnapshotFailed};
+use crate::durable::error::{OpenError, SnapshotWriteError};
 use crate::durable::faults::{Faults, Seeded};
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::{Image, Replayer};
@@ -51,10 +51,10 @@ impl<S: Storage> Clone for Writer<S> {
 impl<S: Storage> Writer<S> {
     /// Makes the snapshot of an exchange with these tables. Returns `None` where there is one as
     /// new.
-    pub(super) fn make(&self, live: &Reports) -> Result<Option<SnapshotMade>, SnapshotFailed> {
+    pub(super) fn make(&self, live: &Reports) -> Result<Option<SnapshotMade>, SnapshotWriteError> {
         let began = Instant::now();
         assert!(!self.faults.has(Seeded::PanicInSnapshot), "a seeded fault");
-        let place = self.storage.place();
+        let place = self.storage.location();
         let found = newest(&self.storage, self.identity, &self.limits)?;
         let found = found.ok_or_else(|| OpenError::NoRules {
             place: place.clone(),
@@ -67,7 +67,7 @@ impl<S: Storage> Writer<S> {
         // They were whole, and give their memory to the copy.
         image.tables = Tables::new(&self.limits);
         let copy = live.copied(&self.limits, || self.is_closing());
-        let (from, tables) = copy.ok_or(SnapshotFailed::Closed)?;
+        let (from, tables) = copy.ok_or(SnapshotWriteError::Closed)?;
         let live = tables.noted;
         let commands = live.outcomes();
         image.tables = tables;
@@ -77,17 +77,17 @@ impl<S: Storage> Writer<S> {
         let mut replayer = Replayer::with_tables_from(from);
         while image.number < commands {
             if self.is_closing() {
-                return Err(SnapshotFailed::Closed);
+                return Err(SnapshotWriteError::Closed);
             }
             let is_final = reader.is_final();
             let executed = replayer.block(&mut image, &mut reader, commands, &place, None)?;
             // It is durable, so it is there, unless the journal has stopped.
             if executed.is_none() && is_final {
-                return Err(SnapshotFailed::Closed);
+                return Err(SnapshotWriteError::Closed);
             }
         }
         if image.digest != live {
-            return Err(SnapshotFailed::Digest {
+            return Err(SnapshotWriteError::Digest {
                 commands,
                 live,
                 replayed: image.digest,
@@ -108,7 +108,7 @@ impl<S: Storage> Writer<S> {
         state: &State,
         tables: &Tables,
         digest: Digest,
-    ) -> Result<Option<SnapshotMade>, SnapshotFailed> {
+    ) -> Result<Option<SnapshotMade>, SnapshotWriteError> {
         let commands = digest.outcomes();
         if self.is_whole(commands) {
             return Ok(None);
@@ -123,7 +123,7 @@ impl<S: Storage> Writer<S> {
         tables: &Tables,
         digest: Digest,
         began: Instant,
-    ) -> Result<SnapshotMade, SnapshotFailed> {
+    ) -> Result<SnapshotMade, SnapshotWriteError> {
         let moment = Moment {
             journal: self.identity,
             digest,
@@ -135,7 +135,7 @@ impl<S: Storage> Writer<S> {
             false => tables,
         };
         let (bytes, header) = file::encode(state, tables, moment);
-        file::decode(&bytes, &self.limits).map_err(SnapshotFailed::Unreadable)?;
+        file::decode(&bytes, &self.limits).map_err(SnapshotWriteError::Unreadable)?;
         disk::write(&self.storage, header.commands, &bytes)?;
         lock(&self.damaged).remove(&header.commands);
         self.note_archived(self.give_up(header.commands))?;
@@ -149,10 +149,13 @@ impl<S: Storage> Writer<S> {
 
     /// Notes whether what was given up is in the archive. If it is not, it stays, and the snapshot
     /// is written all the same.
-    fn note_archived(&self, given_up: Result<(), SnapshotFailed>) -> Result<(), SnapshotFailed> {
+    fn note_archived(
+        &self,
+        given_up: Result<(), SnapshotWriteError>,
+    ) -> Result<(), SnapshotWriteError> {
         let mut archive = lock(&self.archive);
         archive.failed = match given_up {
-            Err(SnapshotFailed::Journal(error @ JournalError::Archive { .. })) => Some(error),
+            Err(SnapshotWriteError::Journal(error @ JournalError::Archive { .. })) => Some(error),
             Err(error) => return Err(error),
             Ok(()) => None,
         };
@@ -161,7 +164,7 @@ impl<S: Storage> Writer<S> {
     }
 
     /// Gives up all snapshots but this one and the newest before it, and the journal before those.
-    fn give_up(&self, newest: u64) -> Result<(), SnapshotFailed> {
+    fn give_up(&self, newest: u64) -> Result<(), SnapshotWriteError> {
         let mut whole: Vec<u64> = Vec::new();
         for commands in list(&self.storage)?.into_iter().rev() {
             let is_kept = whole.len() < self.kept
@@ -176,7 +179,7 @@ impl<S: Storage> Writer<S> {
             let is_worth = commands < newest && self.is_whole(commands);
             let archived = match is_worth {
                 true => self.storage.archive(&name).map_err(|error| {
-                    let file = format!("{}/{name}", self.storage.place());
+                    let file = format!("{}/{name}", self.storage.location());
                     JournalError::archive(file, error)
                 })?,
                 false => Archived::No,

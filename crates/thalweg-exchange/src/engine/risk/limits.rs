@@ -196,7 +196,7 @@ impl OwnOrder {
 impl Risk {
     /// Returns the default limits, of users without limits of their own.
     #[must_use]
-    pub const fn limits_of_all(&self) -> UserLimits {
+    pub const fn default_limits(&self) -> UserLimits {
         self.limits
     }
 

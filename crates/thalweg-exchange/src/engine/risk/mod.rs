@@ -294,7 +294,7 @@ impl Risk {
 
     /// Returns the last transaction ids of removed users, where they are kept, by ascending id of
     /// the user.
-    pub fn retired(&self) -> impl Iterator<Item = (UserId, i64)> + '_ {
+    pub fn removed_users(&self) -> impl Iterator<Item = (UserId, i64)> + '_ {
         let retired = self.users.retired();
         let last = retired
             .iter()

@@ -490,7 +490,7 @@ impl Risk {
 
     /// Returns the limits of all symbols that have any, by ascending id. Cost: visits every symbol.
     #[must_use]
-    pub fn limited(&self) -> Vec<(SymbolId, TradingLimits)> {
+    pub fn symbols_with_limits(&self) -> Vec<(SymbolId, TradingLimits)> {
         let limits = |symbol: &super::Symbol| (symbol.spec.id, symbol.gate.limits);
         let mut limited: Vec<_> = self
             .symbols

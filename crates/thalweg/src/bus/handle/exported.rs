@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use crate::bus::inbox::ExpressLaneCounts;
-use crate::bus::ledger::Reading;
+use crate::bus::ledger::InboxReading;
 use crate::bus::registry::Core;
 use crate::bus::topic::Message;
 use crate::bus::{Bus, InboxId};
@@ -17,7 +17,7 @@ const INBOXES_MAX: usize = 256;
 /// The sums over all readings of an inbox.
 #[derive(Debug, Default)]
 struct Inbox {
-    last: Reading,
+    last: InboxReading,
     waiting_max: u64,
     /// The sum over all looks.
     waiting_sum: u64,
@@ -60,7 +60,7 @@ impl Express {
 }
 
 impl Inbox {
-    fn see(&mut self, reading: Reading, express: Option<ExpressLaneCounts>) {
+    fn see(&mut self, reading: InboxReading, express: Option<ExpressLaneCounts>) {
         self.express = express.map(|lane| Express::seen(self.express.take(), lane));
         let last = self.last;
         let has_moved = (reading.issued, reading.taken) != (last.issued, last.taken);
@@ -125,7 +125,7 @@ impl<M: Message> Exported<M> {
         }
     }
 
-    fn see(&mut self, readings: Vec<(InboxId, Reading, Option<ExpressLaneCounts>)>) {
+    fn see(&mut self, readings: Vec<(InboxId, InboxReading, Option<ExpressLaneCounts>)>) {
         let since_ns = self.looked_ns;
         let open: Vec<InboxId> = readings.iter().map(|(id, ..)| *id).collect();
         for (id, reading, express) in readings {
@@ -167,7 +167,7 @@ impl<M: Message> Source for Exported<M> {
 
     fn sample(&mut self) -> Held {
         let core = self.core.upgrade()?;
-        self.see(core.readings());
+        self.see(core.inbox_readings());
         self.looked_ns = core.clock.ns(core.clock.ticks());
         // It may be the last of the bus: that takes locks, and drops messages.
         Some(core)

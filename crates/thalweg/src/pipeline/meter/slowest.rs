@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thalweg_measure::clock::Clock;
 
 use super::Profile;
-use crate::pipeline::placement::Graph;
+use crate::pipeline::graph::Graph;
 use crate::pipeline::timeline::Row;
 
 /// How many are kept.
@@ -20,7 +20,7 @@ pub(in crate::pipeline) struct Slow {
     pub(in crate::pipeline) sequence: u64,
     pub(in crate::pipeline) total: u64,
     /// How much of that was before it was published.
-    pub(in crate::pipeline) unsent: u64,
+    pub(in crate::pipeline) publish_delay: u64,
     /// The parts that add up to it, per reader of the ring: waited and served; `None` for a reader
     /// that no stage waited for, because another one beside it took longer.
     pub(in crate::pipeline) parts: Vec<Option<(u64, u64)>>,
@@ -97,7 +97,7 @@ impl Slowest {
             tracing::Level::INFO,
             sequence,
             end_to_end_ns = clock.ns(total),
-            unsent_ns = clock.ns(self.parts_unsent(total)),
+            publish_delay_ns = clock.ns(self.parts_unsent(total)),
             stage = self.names.get(stage).map_or("", String::as_str),
             spent,
             spent_ns = clock.ns(ticks),
@@ -126,8 +126,8 @@ impl Slowest {
             self.done[stage] = ready.map_or(0, |at| self.done[at]) + waited + served.unwrap_or(0);
         }
         let last = self.latest(&self.graph.last);
-        let unsent = row.unsent();
-        let total = unsent + last.map_or(0, |last| self.done[last]);
+        let publish_delay = row.publish_delay();
+        let total = publish_delay + last.map_or(0, |last| self.done[last]);
         self.parts.fill(None);
         let mut next = last;
         while let Some(stage) = next {
@@ -135,7 +135,7 @@ impl Slowest {
             self.parts[stage] = Some((waited, served.unwrap_or(0)));
             next = self.latest(&self.graph.after[stage]);
         }
-        self.profile.note(total, unsent, &self.parts, weight);
+        self.profile.note(total, publish_delay, &self.parts, weight);
         let place = if self.kept < SLOWEST {
             self.kept += 1;
             self.kept - 1
@@ -147,7 +147,7 @@ impl Slowest {
         let slow = &mut self.list[place];
         slow.sequence = sequence;
         slow.total = total;
-        slow.unsent = unsent;
+        slow.publish_delay = publish_delay;
         slow.parts.copy_from_slice(&self.parts);
         let totals = self.list[..self.kept]
             .iter()
@@ -172,7 +172,7 @@ impl Slowest {
         for (shown, slow) in shown.iter_mut().zip(&self.list) {
             shown.sequence = slow.sequence;
             shown.total = slow.total;
-            shown.unsent = slow.unsent;
+            shown.publish_delay = slow.publish_delay;
             // Vec's own, which keeps the memory.
             shown.parts.clone_from(&slow.parts);
         }

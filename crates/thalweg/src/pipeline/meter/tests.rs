@@ -173,11 +173,11 @@ fn a_run_of_any_length_has_samples_that_stand_for_all_its_events() {
             assert_eq!(times.quantile(0.5), 100, "{case}");
             assert_eq!(times.quantile(0.85), 100, "{case}");
         }
-        assert_eq!(stage.samples, stats.samples, "{case}");
-        assert!(stats.samples >= events.min(512), "{case}");
+        assert_eq!(stage.effective_samples, stats.effective_samples, "{case}");
+        assert!(stats.effective_samples >= events.min(512), "{case}");
         let percentiles = "end to end: p50 100 ns, p99 1.00 µs, p99.9 -, p99.99 -";
         assert_eq!(case.contains(percentiles), events >= 5_000, "{case}");
-        let of = format!(": as good as {} even samples\n", stats.samples);
+        let of = format!(": as good as {} even samples\n", stats.effective_samples);
         let of =
             "times and batches are of one event in 512, more of the first 261632".to_owned() + &of;
         assert!(case.contains(&of), "{case}");
@@ -221,9 +221,13 @@ fn an_event_counts_from_when_it_was_due() {
     assert_eq!(stats.end_to_end_ns.max(), 5_104, "{stats}");
     assert_eq!(stats.end_to_end_ns.quantile(0.5), 100, "{stats}");
     let slow = &stats.slowest[0];
-    assert_eq!((slow.end_to_end_ns, slow.unsent_ns), (5_104, 5_004));
+    assert_eq!((slow.end_to_end_ns, slow.publish_delay_ns), (5_104, 5_004));
     let tail = stats.breakdown(0.99).expect("every event is sampled");
-    assert_eq!((tail.events, tail.unsent_ns), (50, 5_004.0), "{stats}");
+    assert_eq!(
+        (tail.events, tail.publish_delay_ns),
+        (50, 5_004.0),
+        "{stats}"
+    );
     assert_eq!(tail.parts[0].service_ns, 100.0);
     let all = stats.breakdown_of_all().expect("every event is sampled");
     assert_eq!(all.end_to_end_ns, stats.end_to_end_mean_ns);

@@ -49,18 +49,18 @@ impl<T, const N: usize> Loan<'_, T, N> {
         }
     }
 
-    /// Gives back the first element that is left, since all readers are done with it: the publisher
-    /// may write its slot at once
-    /// ([`RingPublisher::free_early`](super::RingPublisher::free_early)). Only where no reader
-    /// comes after the last one.
+    /// Releases the first element that is left early, since all readers are done with it: the
+    /// publisher may write its slot at once
+    /// ([`RingPublisher::free_including_early`](super::RingPublisher::free_including_early)). Only
+    /// where no reader comes after the last one.
     #[inline(always)]
-    pub(crate) fn give_back(&mut self) {
+    pub(crate) fn release_early(&mut self) {
         assert!(self.given < N, "no element left in this loan");
         self.given += 1;
         *self.done = self.first + self.given as u64;
         // ORDERING: Release (order::release), pairs with the Acquire in
-        // `RingPublisher::free_early`, as in `Reader::give_back`: the work of the chain on this
-        // element comes before the publisher's.
+        // `RingPublisher::free_including_early`, as in `Reader::release_early`: the work of the
+        // chain on this element comes before the publisher's.
         self.early.store(*self.done, order::release());
     }
 

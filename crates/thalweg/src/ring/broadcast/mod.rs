@@ -42,7 +42,7 @@ pub(crate) use chain::{Lent, Loan, ReaderChain, Single};
 pub use graph::{GraphError, ReaderId, RingBuilder};
 pub(crate) use publisher::Published;
 pub use publisher::{RingPublisher, SlotClaim, SlotError};
-pub use reader::{Polled, Progress, Reader};
+pub use reader::{Availability, Progress, Reader};
 
 mod chain;
 mod graph;

@@ -2,7 +2,7 @@
 
 use loom::thread;
 
-use super::{Polled, Reader, RingBuilder, RingPublisher};
+use super::{Availability, Reader, RingBuilder, RingPublisher};
 use crate::ring::sync::{fault, models};
 
 models! { fault::check;
@@ -44,11 +44,11 @@ fn drain(reader: &mut Reader<u32>) -> Vec<u32> {
     let mut seen = Vec::new();
     loop {
         match reader.poll() {
-            Polled::Ready(_) => {
+            Availability::Ready(_) => {
                 reader.for_each(1, |_, value| seen.push(*value));
             }
-            Polled::Empty => thread::yield_now(),
-            Polled::Closed => return seen,
+            Availability::Empty => thread::yield_now(),
+            Availability::Closed => return seen,
         }
     }
 }
@@ -139,10 +139,10 @@ fn given_back_early() {
     publish(&mut publisher, 1);
     let consumer = thread::spawn(move || {
         assert_eq!(reader.visit(1, |_, value| *value == 1), 1);
-        reader.give_back();
+        reader.release_early();
         reader
     });
-    while publisher.free_early(1) == 0 {
+    while publisher.free_including_early(1) == 0 {
         thread::yield_now();
     }
     publisher.publish(|slot| *slot = 2).expect("there is room");
@@ -270,11 +270,11 @@ mod chain {
                         *value += 10;
                     }
                 });
-                loan.give_back();
+                loan.release_early();
             }
             chain
         });
-        while publisher.free_early(1) == 0 {
+        while publisher.free_including_early(1) == 0 {
             thread::yield_now();
         }
         publisher.publish(|slot| *slot = 2).expect("there is room");
@@ -331,14 +331,14 @@ mod chain {
                             Lent::Shared(value) => seen.push(*value),
                         });
                     }
-                    loan.give_back();
+                    loan.release_early();
                 }
                 drop(run);
                 thread::yield_now();
             }
             seen
         });
-        while publisher.free_early(1) == 0 {
+        while publisher.free_including_early(1) == 0 {
             thread::yield_now();
         }
         publisher.publish(|slot| *slot = 3).expect("there is room");

@@ -95,15 +95,15 @@ impl<T> RingPublisher<T> {
     }
 
     /// Works as [`free`](Self::free), and counts the slots that readers released early
-    /// ([`Reader::give_back`](super::Reader::give_back)). For a caller that finds no free slot
-    /// otherwise: each call takes a cache line away from those readers.
+    /// ([`Reader::release_early`](super::Reader::release_early)). For a caller that finds no free
+    /// slot otherwise: each call takes a cache line away from those readers.
     #[inline(never)]
-    pub fn free_early(&mut self, wanted: usize) -> usize {
+    pub fn free_including_early(&mut self, wanted: usize) -> usize {
         if self.free(wanted) < wanted {
             let mut slowest = u64::MAX;
             for (done, early) in self.last.iter().zip(&self.early) {
                 // ORDERING: Acquire (order::reclaim), pairs with the Release in
-                // `Reader::give_back`, as in `free`.
+                // `Reader::release_early`, as in `free`.
                 let early = early.load(order::reclaim());
                 // ORDERING: Acquire (order::reclaim), as in `free`.
                 slowest = slowest.min(early.max(done.load(order::reclaim())));
@@ -268,8 +268,8 @@ impl<T> SlotClaim<'_, T> {
             publisher.route(count);
         }
         publisher.next += count as u64;
-        // ORDERING: Release (order::publish), pairs with the Acquire in `Reader::look`; publishes
-        // slots and routes (rule 6).
+        // ORDERING: Release (order::publish), pairs with the Acquire in `Reader::refresh`;
+        // publishes slots and routes (rule 6).
         publisher
             .ring
             .published

@@ -4,9 +4,9 @@ use super::{Access, PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 
-/// The result of [`Reader::poll`].
+/// Whether a reader has elements to visit, from [`Reader::poll`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Polled {
+pub enum Availability {
     /// The number of elements that the reader may visit, at least 1.
     Ready(usize),
     /// No element may be visited now.
@@ -63,53 +63,53 @@ impl<T> Reader<T> {
         }
     }
 
-    /// Looks again at those before us.
+    /// Reads the progress of those before us again.
     #[inline(always)]
-    fn look(&mut self) {
+    fn refresh(&mut self) {
         // ORDERING: Acquire (order::observe), pairs with the Release in `SlotClaim::commit_first`
         // or in `Reader::release_until` of a reader before us: its work on the elements is done and
         // visible (rule 6).
         self.limit = self.source.load(order::observe());
         if !self.others.is_empty() {
-            self.look_at_others();
+            self.refresh_by_others();
         }
     }
 
     #[inline(never)]
-    fn look_at_others(&mut self) {
-        // ORDERING: Acquire (order::observe), as in `look`.
+    fn refresh_by_others(&mut self) {
+        // ORDERING: Acquire (order::observe), as in `refresh`.
         self.limit = self.limit.min(slowest(&self.others, order::observe()));
     }
 
     /// Returns whether there are elements to visit. It costs one load per reader that this one
     /// depends on, and none while elements found earlier are left.
     #[inline]
-    pub fn poll(&mut self) -> Polled {
+    pub fn poll(&mut self) -> Availability {
         match self.waiting() {
             0 => self.poll_end(),
-            ready => Polled::Ready(ready),
+            ready => Availability::Ready(ready),
         }
     }
 
     #[cold]
-    fn poll_end(&mut self) -> Polled {
+    fn poll_end(&mut self) -> Availability {
         let gone = self.ring.gone();
         if gone == 0 {
-            return Polled::Empty;
+            return Availability::Empty;
         }
-        // An endpoint that left had published or released before that, so one more look is the last
-        // word.
-        self.look();
+        // An endpoint that left had published or released before that, so what it sees now is
+        // final.
+        self.refresh();
         if self.limit != self.next {
-            return Polled::Ready((self.limit - self.next) as usize);
+            return Availability::Ready((self.limit - self.next) as usize);
         }
         // ORDERING: Acquire (order::observe), pairs with `commit_first`; the final count, since
         // `gone` was acquired after the publisher's last store.
         let published = self.ring.published.load(order::observe());
         if gone & READER_GONE != 0 || (gone & PUBLISHER_GONE != 0 && self.next == published) {
-            Polled::Closed
+            Availability::Closed
         } else {
-            Polled::Empty
+            Availability::Empty
         }
     }
 
@@ -118,7 +118,7 @@ impl<T> Reader<T> {
     #[inline(always)]
     pub fn waiting(&mut self) -> usize {
         if self.limit <= self.next {
-            self.look();
+            self.refresh();
         }
         (self.limit - self.next) as usize
     }
@@ -127,7 +127,7 @@ impl<T> Reader<T> {
     /// left.
     #[inline]
     pub fn waiting_now(&mut self) -> usize {
-        self.look();
+        self.refresh();
         self.waiting()
     }
 
@@ -160,7 +160,7 @@ impl<T> Reader<T> {
             return true;
         };
         let route = &self.ring.routes[group][self.ring.index(sequence)];
-        // ORDERING: Relaxed; made visible by the Acquire in `look` (rule 4).
+        // ORDERING: Relaxed; made visible by the Acquire in `refresh` (rule 4).
         route.load(Ordering::Relaxed) == shard
     }
 
@@ -231,7 +231,7 @@ impl<T> Reader<T> {
     /// Publishes that elements below `until` are released.
     #[inline(always)]
     pub(super) fn publish_progress(&self, until: u64) {
-        // ORDERING: Release (order::release), pairs with the Acquire in `look` of the readers
+        // ORDERING: Release (order::release), pairs with the Acquire in `refresh` of the readers
         // behind us and in `RingPublisher::free`; our work on the elements comes before theirs
         // (rule 6).
         self.done.store(until, order::release());
@@ -239,18 +239,18 @@ impl<T> Reader<T> {
 
     /// Releases the next element as [`release`](Self::release) does, at a lower cost: before the
     /// next release (of 0 elements, for example) only a publisher that [finds no free
-    /// slot](super::RingPublisher::free_early) sees it. It is only for a reader on which no other
-    /// depends.
+    /// slot](super::RingPublisher::free_including_early) sees it. It is only for a reader on which
+    /// no other depends.
     ///
     /// # Panics
     /// If no element was found.
     #[inline(always)]
-    pub fn give_back(&mut self) {
-        assert!(self.seen().1 > 0, "no element to give back");
+    pub fn release_early(&mut self) {
+        assert!(self.seen().1 > 0, "no element to release");
         self.next += 1;
         // ORDERING: Release (order::release), pairs with the Acquire in
-        // `RingPublisher::free_early`; our work on the elements comes before the publisher's (rule
-        // 6).
+        // `RingPublisher::free_including_early`; our work on the elements comes before the
+        // publisher's (rule 6).
         self.early.store(self.next, order::release());
     }
 

@@ -1,4 +1,4 @@
-use super::{GraphError, Polled, Reader, RingBuilder, RingPublisher, SlotError};
+use super::{Availability, GraphError, Reader, RingBuilder, RingPublisher, SlotError};
 
 type Ends = (RingPublisher<u64>, Vec<Option<Reader<u64>>>);
 
@@ -76,7 +76,7 @@ fn the_publisher_waits_for_the_slowest_last_reader() {
     }
     let full = |publisher: &mut RingPublisher<u64>| publisher.publish(|_| ()).unwrap_err();
     assert_eq!(full(publisher), SlotError::Full);
-    assert_eq!(b.poll(), Polled::Empty, "b comes after a");
+    assert_eq!(b.poll(), Availability::Empty, "b comes after a");
     assert_eq!(a.for_each(3, |_, _| ()), 3);
     assert_eq!(b.for_each(9, |_, _| ()), 3);
     assert_eq!(full(publisher), SlotError::Full);
@@ -95,7 +95,7 @@ fn a_dropped_claim_publishes_nothing_and_part_of_one_can_be_committed() {
     let mut reader = take(&mut ends, 0);
     let publisher = &mut ends.0;
     drop(publisher.claim(4).unwrap());
-    assert_eq!(reader.poll(), Polled::Empty);
+    assert_eq!(reader.poll(), Availability::Empty);
     let mut claim = publisher.claim(4).unwrap();
     for at in 0..4 {
         claim.write(at, |slot| *slot = 10 + at as u64);
@@ -130,13 +130,13 @@ fn readers_drain_after_the_publisher_has_gone() {
     let (mut a, mut b) = (take(&mut ends, 0), take(&mut ends, 1));
     ends.0.publish(|slot| *slot = 5).unwrap();
     drop(ends);
-    assert_eq!(b.poll(), Polled::Empty, "a has not been there yet");
+    assert_eq!(b.poll(), Availability::Empty, "a has not been there yet");
     assert_eq!(a.change(1, |_, value| *value += 1), 1);
-    assert_eq!(a.poll(), Polled::Closed);
+    assert_eq!(a.poll(), Availability::Closed);
     drop(a);
-    assert_eq!(b.poll(), Polled::Ready(1));
+    assert_eq!(b.poll(), Availability::Ready(1));
     assert_eq!(b.for_each(1, |_, value| assert_eq!(*value, 6)), 1);
-    assert_eq!(b.poll(), Polled::Closed);
+    assert_eq!(b.poll(), Availability::Closed);
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_reader_that_leaves_early_closes_the_ring() {
     let (a, mut b) = (take(&mut ends, 0), take(&mut ends, 1));
     ends.0.publish(|_| ()).expect("there is room");
     drop(a);
-    assert_eq!(b.poll(), Polled::Closed);
+    assert_eq!(b.poll(), Availability::Closed);
     assert!(ends.0.is_closed());
     ends.0.publish(|_| ()).expect("there is room");
     assert_eq!(ends.0.publish(|_| ()).unwrap_err(), SlotError::Closed);
@@ -416,9 +416,12 @@ mod chains {
         assert_eq!(chain.ahead(), (0, 2));
         let mut run = chain.run(2);
         let mut loan = run.loan::<2>().expect("two");
-        assert_eq!(publisher.free_early(1), 0);
-        loan.give_back();
-        assert_eq!((publisher.free(1), publisher.free_early(1)), (0, 1));
+        assert_eq!(publisher.free_including_early(1), 0);
+        loan.release_early();
+        assert_eq!(
+            (publisher.free(1), publisher.free_including_early(1)),
+            (0, 1)
+        );
         loan.lend(0, 1, |sequence, _| assert_eq!(sequence, 1));
         loan.done();
         assert!(run.loan::<1>().is_none());
@@ -451,7 +454,7 @@ mod chains {
         assert_eq!(chain.ahead(), (0, 2));
         let work = std::panic::AssertUnwindSafe(|| {
             let mut run = chain.run(2);
-            run.loan::<2>().expect("two").give_back();
+            run.loan::<2>().expect("two").release_early();
             panic!("seeded");
         });
         std::panic::catch_unwind(work).unwrap_err();
@@ -467,7 +470,7 @@ mod chains {
         let mut run = chain.run(2);
         assert!(run.loan::<2>().is_none(), "only one is there");
         let mut loan = run.loan::<1>().expect("one");
-        loan.give_back();
+        loan.release_early();
         loan.lend(0, 0, |_, _| ());
     }
 
@@ -487,8 +490,11 @@ mod chains {
         publisher.publish(|_| ()).expect("there is room");
         let reader = chain.reader(0);
         assert_eq!(reader.waiting(), 1);
-        reader.give_back();
-        assert_eq!((publisher.free(1), publisher.free_early(1)), (0, 1));
+        reader.release_early();
+        assert_eq!(
+            (publisher.free(1), publisher.free_including_early(1)),
+            (0, 1)
+        );
         publisher.publish(|_| ()).expect("there is room");
         assert_eq!((publisher.free(1), reader.next_sequence()), (0, 1));
         reader.release(0);

@@ -31,7 +31,7 @@
 //! keeps that so, and a swap back uncovers only the swapping producer's own. So it does no harm
 //! that `tail` can be where it was before: a thread that then claims by an old copy saw slots free
 //! that no thread has stamped since, and acquired their stamps itself; one that then gives back has
-//! the last tickets, again. Consumers draw only stamped positions, so that `head` is never beyond
+//! the last tickets, again. Consumers claim only stamped positions, so that `head` is never beyond
 //! `tail`.
 //!
 //! *Exact capacity.* Position p is claimed only when p − capacity is out, which the stamp of that
@@ -102,7 +102,7 @@ struct Apart(AtomicU64);
 impl Apart {
     /// Claims the tickets from `start` up to `end`; fails with what the counter says instead.
     #[inline(always)]
-    fn draw(&self, start: u64, end: u64) -> Result<u64, u64> {
+    fn claim_tickets(&self, start: u64, end: u64) -> Result<u64, u64> {
         // ORDERING: Relaxed; the slots were acquired by their stamps before, and no thread without
         // these tickets touches them (rules 2 and 3).
         self.0
@@ -112,8 +112,8 @@ impl Apart {
     /// Takes the tickets from `start` up to `end` back, if they are the last that were claimed and
     /// the ring is open; returns whether it is so. The caller has them, and touched none of their
     /// slots (rule 5).
-    fn redraw(&self, start: u64, end: u64) -> bool {
-        if fault::is("redraw") {
+    fn unclaim_tickets(&self, start: u64, end: u64) -> bool {
+        if fault::is("unclaim_tickets") {
             // ORDERING: Relaxed; a fault, which does not ask whether others claimed.
             self.0.store(start, Ordering::Relaxed);
             return true;
@@ -218,9 +218,9 @@ impl<T> MpmcRing<T> {
         self.tail.0.load(order::closed()) & CLOSED != 0
     }
 
-    /// Why a pop at `head` found nothing.
+    /// Returns why a pop at `head` found nothing.
     #[cold]
-    fn why_nothing(&self, head: u64) -> super::PopError {
+    fn empty_or_closed(&self, head: u64) -> super::PopError {
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         if !self.closing.load(order::closed()) {
             return super::PopError::Empty;
@@ -258,8 +258,8 @@ impl<T> MpmcRing<T> {
     pub fn len(&self) -> usize {
         let popped = self.popped();
         // All of them move between the looks, hence the bounds.
-        let drawn = self.pushed().saturating_sub(popped);
-        let len = drawn.saturating_sub(self.absent.get());
+        let claimed = self.pushed().saturating_sub(popped);
+        let len = claimed.saturating_sub(self.absent.get());
         len.min(self.capacity() as u64) as usize
     }
 
@@ -377,7 +377,12 @@ impl<T> MpmcRing<T> {
     /// the first position and how many. Begins where `near` says, which becomes the position after
     /// them.
     #[inline(always)]
-    fn serve(&self, slots: Slots<'_, T>, near: &mut u64, max: u64) -> Result<(u64, u64), PopError> {
+    fn claim_elements(
+        &self,
+        slots: Slots<'_, T>,
+        near: &mut u64,
+        max: u64,
+    ) -> Result<(u64, u64), PopError> {
         let mut backoff = Backoff::new();
         let mut head = *near;
         loop {
@@ -386,14 +391,14 @@ impl<T> MpmcRing<T> {
                 let now = self.popped();
                 if now == head && then != State::Later {
                     *near = head;
-                    return Err(self.why_nothing(head));
+                    return Err(self.empty_or_closed(head));
                 }
                 // Others have claimed this ticket.
                 head = now;
                 continue;
             }
             let next = head + count.max(1);
-            match self.head.draw(head, next) {
+            match self.head.claim_tickets(head, next) {
                 Ok(_) if count > 0 => {
                     *near = next;
                     return Ok((head, count));
@@ -422,7 +427,7 @@ impl<T> MpmcRing<T> {
         let slots = self.slots();
         let mut head = self.popped();
         while slots.content(head) == State::Hole {
-            match self.head.draw(head, head + 1) {
+            match self.head.claim_tickets(head, head + 1) {
                 Ok(_) => {
                     slots.skip(head);
                     self.count_passed();
@@ -477,7 +482,7 @@ impl<T> MpmcRing<T> {
             State::Hole | State::Later => return Err(false),
             State::Free | State::Earlier => return Err(self.is_nothing_at(position)),
         }
-        if self.head.draw(position, position + 1).is_err() {
+        if self.head.claim_tickets(position, position + 1).is_err() {
             return Err(false);
         }
         *near = position + 1;
@@ -496,7 +501,7 @@ impl<T> MpmcRing<T> {
     #[inline(never)]
     fn try_pop_near(&self, near: &mut u64) -> Result<(u64, T), PopError> {
         let slots = self.slots();
-        let (position, _) = self.serve(slots, near, 1)?;
+        let (position, _) = self.claim_elements(slots, near, 1)?;
         // SAFETY: our ticket, seen as element, taken once (rule 3).
         Ok((position, unsafe { slots.take(position) }))
     }
@@ -515,7 +520,7 @@ impl<T> MpmcRing<T> {
             return Ok(0);
         }
         let slots = self.slots();
-        let (first, count) = self.serve(slots, &mut self.popped(), max)?;
+        let (first, count) = self.claim_elements(slots, &mut self.popped(), max)?;
         // SAFETY: our tickets, seen as elements, taken once (rule 3); `out` has room for `max`.
         unsafe { slots.take_into(first, count, out) };
         Ok(count as usize)

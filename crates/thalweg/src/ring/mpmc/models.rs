@@ -369,13 +369,13 @@ fn an_unused_ticket_goes_back_or_becomes_a_hole() {
             assert_eq!(ring.push_slice(&[2, 3, 4]), 2);
             assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(2), Ok(3)));
         },
-        &["redraw", "publish", "observe"],
+        &["unclaim_tickets", "publish", "observe"],
     );
     assert_eq!(FATES.get(), WENT_BACK | BECAME_A_HOLE);
 }
 
 #[test]
-fn a_ticket_that_went_back_is_drawn_again() {
+fn a_ticket_that_went_back_is_claimed_again() {
     check(
         || {
             let ring = ring(1);
@@ -409,7 +409,7 @@ fn an_unused_ticket_goes_back_before_a_close_only() {
             assert_eq!(ring.try_push(1), Err(PushError::Closed(1)));
         },
         // A ticket that goes back after the close opens the ring again.
-        &["redraw"],
+        &["unclaim_tickets"],
     );
 }
 

@@ -55,7 +55,7 @@ impl<T> MpmcRing<T> {
     /// Claims tickets for `min` to `max` positions, as many as are free. Begins where `near` says,
     /// which becomes the position after them.
     #[inline(always)]
-    fn draw(
+    fn claim_slots(
         &self,
         slots: Slots<'_, T>,
         near: &mut u64,
@@ -68,7 +68,7 @@ impl<T> MpmcRing<T> {
             let (count, then) = slots.free_run(tail, max);
             let now = if count >= min {
                 let next = tail + count;
-                match self.tail.draw(tail, next) {
+                match self.tail.claim_tickets(tail, next) {
                     Ok(_) => {
                         *near = next;
                         return Ok(tail..next);
@@ -134,13 +134,13 @@ impl<T> MpmcRing<T> {
         let (slots, position) = (self.slots(), *near);
         match slots.room(position) {
             State::Free => {}
-            // ORDERING: Relaxed, as in `draw`. The closed bit would make it another.
+            // ORDERING: Relaxed, as in `claim_slots`. The closed bit would make it another.
             State::Earlier if self.tail.0.load(Ordering::Relaxed) == position => {
                 return Err((value, true));
             }
             _ => return Err((value, false)),
         }
-        if self.tail.draw(position, position + 1).is_err() {
+        if self.tail.claim_tickets(position, position + 1).is_err() {
             return Err((value, false));
         }
         *near = position + 1;
@@ -154,7 +154,7 @@ impl<T> MpmcRing<T> {
     #[inline(never)]
     pub(super) fn try_push_near(&self, near: &mut u64, value: T) -> Result<(), PushError<T>> {
         let slots = self.slots();
-        match self.draw(slots, near, 1, 1) {
+        match self.claim_slots(slots, near, 1, 1) {
             Ok(tickets) => {
                 let position = tickets.start;
                 let slot = slots.slot(position);
@@ -185,7 +185,7 @@ impl<T> MpmcRing<T> {
             });
         }
         let slots = self.slots();
-        let tickets = self.draw(slots, &mut self.near(), count as u64, count as u64);
+        let tickets = self.claim_slots(slots, &mut self.near(), count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
         Ok(MpmcClaim::new(self, slots, tickets))
     }
@@ -198,7 +198,7 @@ impl<T> MpmcRing<T> {
     {
         let want = values.len().min(self.capacity()) as u64;
         let slots = self.slots();
-        let Ok(tickets) = self.draw(slots, &mut self.near(), want.min(1), want) else {
+        let Ok(tickets) = self.claim_slots(slots, &mut self.near(), want.min(1), want) else {
             return 0;
         };
         let count = (tickets.end - tickets.start) as usize;
@@ -212,7 +212,7 @@ impl<T> MpmcRing<T> {
 }
 
 impl Apart {
-    /// Works as [`draw`](Self::draw) of one ticket, by a producer that others weigh.
+    /// Works as [`claim_slots`](Self::claim_slots) of one ticket, by a producer that others weigh.
     #[inline(always)]
     fn draw_weighed(&self, position: u64) -> Result<u64, u64> {
         // ORDERING: admit (Release), pairs with the weigh in `draw_within`: what this
@@ -532,7 +532,7 @@ impl<'a, T> MpmcClaim<'a, T> {
         if start == end || core::mem::replace(&mut self.is_kept, true) {
             return;
         }
-        if self.ring.tail.redraw(start, end) {
+        if self.ring.tail.unclaim_tickets(start, end) {
             self.len = self.written;
             self.ring.absent.subtract(end - start);
         }

@@ -29,8 +29,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 pub use self::receiving::{check, commands_in, gap, receive};
 pub use self::sending::send;
 use super::halted::HaltReason;
-use crate::durable::error::{Failed, OpenError};
-use crate::durable::snapshots::SnapshotFlaw;
+use crate::durable::error::{ExchangeError, OpenError};
+use crate::durable::snapshots::SnapshotFileError;
 
 const MAGIC: [u8; 8] = *b"thalwegC";
 /// The version of the stream, behind the magic number.
@@ -81,7 +81,7 @@ pub enum CopyError {
         /// The file.
         file: String,
         /// The error in it.
-        why: SnapshotFlaw,
+        why: SnapshotFileError,
     },
     /// A journal cannot be read or written.
     #[error("{0}")]
@@ -94,7 +94,7 @@ pub enum CopyError {
     Halted(#[from] HaltReason),
     /// The copy was not closed.
     #[error("{0}")]
-    Failed(#[from] Failed),
+    Failed(#[from] ExchangeError),
     /// No batch of the log comes after the copy, which could show that it is the right one.
     #[error("the copy has {commands} commands, and the log has no batch after them to check it by")]
     Unchecked {

@@ -158,7 +158,7 @@ pub fn check<S: Storage>(
     let mut answered = Instant::now();
     loop {
         match follower.poll(log) {
-            Ok(polled) if polled.is_complete || polled.pulse.is_none() => break,
+            Ok(polled) if polled.is_complete || polled.revision.is_none() => break,
             Ok(_) => {}
             Err(halted) if halted.is_transient() && answered.elapsed() < LOG_SILENT_MAX => {
                 thread::park_timeout(AGAIN);

@@ -64,7 +64,7 @@ fn newest_until<S: Storage>(storage: &S, until: u64) -> Result<SnapshotHeader, C
     let all = commands_in_order(storage)?;
     let mut old_enough = all.into_iter().rev().filter(|commands| *commands <= until);
     let whole = old_enough.find_map(|commands| whole_header(storage, commands).ok());
-    let place = storage.place();
+    let place = storage.location();
     whole.ok_or(CopyError::NoSnapshot { place, until })
 }
 

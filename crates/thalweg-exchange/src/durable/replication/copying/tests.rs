@@ -7,7 +7,7 @@ use thalweg_journal::SimDisk;
 use super::*;
 use crate::durable::options::Options;
 use crate::durable::replication::CommandLog;
-use crate::durable::replication::following::tests::{add, follow_with};
+use crate::durable::replication::follower_driver::tests::{add, follow_with};
 use crate::durable::replication::simulation::SimLog;
 use crate::snapshot::state_hash;
 
@@ -74,7 +74,7 @@ fn a_copy_goes_on_with_the_log_where_that_begins_behind_it() {
     let claim = log.read(0).expect("it answers").claim.expect("it is there");
     let needs_copy = |commands| gap(&mut log.clone(), commands).expect("it answers");
     assert_eq!([0, 9, USERS].map(needs_copy), [None; 3]);
-    let _ = log.clone().forget(&claim, EARLY + 7);
+    let _ = log.clone().delete_before(&claim, EARLY + 7);
     let oldest = Some(EARLY + 7);
     let needed = [0, EARLY, EARLY + 6, EARLY + 7, USERS].map(needs_copy);
     assert_eq!(needed, [oldest, oldest, oldest, None, None]);

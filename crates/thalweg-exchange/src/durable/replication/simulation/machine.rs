@@ -113,7 +113,7 @@ impl Primary {
         }
         match self.sequencer.step(log) {
             Step::Idle => {
-                if log.beat(self.sequencer.claim()) == WriteOutcome::Fenced {
+                if log.heartbeat(self.sequencer.claim()) == WriteOutcome::Fenced {
                     hand.acked.push_back(Err(Fenced));
                 }
             }
@@ -123,7 +123,7 @@ impl Primary {
                 }
                 let (index, bytes) = self.sequencer.last();
                 if let Some(before) = self.kept.push(index, bytes) {
-                    let _ = log.forget(self.sequencer.claim(), before);
+                    let _ = log.delete_before(self.sequencer.claim(), before);
                 }
             }
             Step::Fenced => hand.acked.push_back(Err(Fenced)),

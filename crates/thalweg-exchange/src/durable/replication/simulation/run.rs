@@ -18,7 +18,7 @@ use crate::durable::replication::batch::BATCH_VERSION;
 use crate::durable::replication::halted::HaltReason;
 use crate::durable::simulation::model::origin;
 use crate::durable::simulation::{Verdict, counts, must, traffic};
-use crate::durable::submission::Admitted;
+use crate::durable::submission::SubmitOutcome;
 use crate::engine::state::apply;
 use crate::event::Events;
 use crate::result_code::ResultCode;
@@ -263,7 +263,7 @@ impl Run {
             return node.lead(self.seeded).map_err(|halted| halted.to_string());
         }
         // Its clock says that the primary is silent, which may be wrong.
-        let may_claim = match polled.pulse {
+        let may_claim = match polled.revision {
             Some(_) => self.random.below(30) == 0,
             // One machine makes the log.
             None => at == 0,
@@ -322,7 +322,11 @@ impl Run {
     }
 
     /// An exchange may have stopped: it was fenced, or its disk is full.
-    fn ended(&mut self, at: usize, result: Result<(), crate::durable::error::Failed>) -> Verdict {
+    fn ended(
+        &mut self,
+        at: usize,
+        result: Result<(), crate::durable::error::ExchangeError>,
+    ) -> Verdict {
         let Err(failed) = result else {
             return Ok(());
         };
@@ -451,8 +455,8 @@ impl Run {
         let key = client.key;
         let origin = origin(key, sequence);
         match primary.exchange.submit(origin, &command, 0) {
-            Ok(Admitted::New { .. } | Admitted::Pending { .. }) => {}
-            Ok(Admitted::Repeat(first)) => {
+            Ok(SubmitOutcome::New { .. } | SubmitOutcome::Pending { .. }) => {}
+            Ok(SubmitOutcome::Repeat(first)) => {
                 self.counts.repeated += 1;
                 if self.is_observed {
                     (self.observer).note(origin, (first.number, first.result))?;

@@ -46,7 +46,7 @@ pub(in super::super) struct World {
     batches: BTreeMap<u64, Vec<u8>>,
     /// All batches that were ever written.
     pub(super) history: BTreeMap<u64, Seen>,
-    pub(in super::super) pulse: u64,
+    pub(in super::super) revision: u64,
     late: Vec<Write>,
     random: SplitMix,
     seeded: Option<Seeded>,
@@ -88,7 +88,7 @@ impl SimLog {
             claim: None,
             batches: BTreeMap::new(),
             history: BTreeMap::new(),
-            pulse: 0,
+            revision: 0,
             late: Vec::new(),
             random: SplitMix::new(seed ^ 0x10C),
             seeded,
@@ -182,7 +182,7 @@ impl World {
         if let (Some(newest), Some(bytes)) = (newest, oldest) {
             let count = super::observer::count_of(&self.batches[&newest]);
             self.batches.insert(newest + count, bytes);
-            self.pulse += 1;
+            self.revision += 1;
         }
     }
 
@@ -205,7 +205,7 @@ impl World {
             self.fenced += 1;
             return WriteOutcome::Fenced;
         }
-        self.pulse += 1;
+        self.revision += 1;
         match write {
             Write::Claim(_, new) => {
                 self.claim = Some(new);
@@ -255,7 +255,7 @@ impl CommandLog for SimLog {
         self.write(Write::Append(claim.clone(), previous, index, batch))
     }
 
-    fn beat(&mut self, claim: &Claim) -> WriteOutcome {
+    fn heartbeat(&mut self, claim: &Claim) -> WriteOutcome {
         self.write(Write::Beat(claim.clone()))
     }
 
@@ -275,7 +275,7 @@ impl CommandLog for SimLog {
         Ok(Tail {
             batches: batches.collect(),
             claim: world.claim.clone(),
-            pulse: world.pulse,
+            revision: world.revision,
             newest: world.batches.last_key_value().map(|(index, _)| *index),
         })
     }
@@ -297,7 +297,7 @@ impl CommandLog for SimLog {
         Ok(found.take(3).map(|(index, _)| *index).collect())
     }
 
-    fn forget(&mut self, claim: &Claim, before: u64) -> WriteOutcome {
+    fn delete_before(&mut self, claim: &Claim, before: u64) -> WriteOutcome {
         self.write(Write::Forget(claim.clone(), before))
     }
 

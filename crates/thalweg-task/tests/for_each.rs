@@ -1,4 +1,4 @@
-//! Feeds: which task has a turn while messages come.
+//! `spawn_for_each`: which task has a turn while messages come.
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![cfg(not(loom))]
 
@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use thalweg_task::{LocalExecutor, TaskError, yield_now};
 
-/// Each message brings the next, so the channel is never empty when the feed looks.
+/// Each message brings the next, so the channel is never empty when the task checks it.
 #[test]
 fn others_have_their_turn_after_64_messages() {
     const MESSAGES: u64 = 10_000;
@@ -17,7 +17,7 @@ fn others_have_their_turn_after_64_messages() {
     let sender = Rc::new(RefCell::new(Some(tx)));
     let (seen, again) = (Rc::new(Cell::new(0)), Rc::clone(&sender));
     let within = Rc::clone(&seen);
-    let fed = core.handle().feed(rx, move |n| {
+    let task = core.handle().spawn_for_each(rx, move |n| {
         assert_eq!(n, within.get());
         within.set(n + 1);
         if n + 1 < MESSAGES {
@@ -36,38 +36,40 @@ fn others_have_their_turn_after_64_messages() {
             yield_now().await;
         }
     });
-    assert_eq!(core.block_on(fed), Ok(MESSAGES));
+    assert_eq!(core.block_on(task), Ok(MESSAGES));
     assert_eq!(core.block_on(other), Ok(()));
 }
 
 #[test]
-fn a_handler_that_panics_ends_the_feed_and_the_channel() {
+fn a_handler_that_panics_ends_the_task_and_the_channel() {
     let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<u32>(8);
-    let fed = core.handle().feed(rx, |n| assert!(n != 2, "not this one"));
+    let task = core
+        .handle()
+        .spawn_for_each(rx, |n| assert!(n != 2, "not this one"));
     (0..4).for_each(|n| tx.send(n).unwrap());
     let expected = TaskError::Panicked("not this one".to_owned());
-    assert_eq!(core.block_on(fed), Err(expected));
+    assert_eq!(core.block_on(task), Err(expected));
     assert!(tx.send(9).is_err(), "no receiver is left");
     let counters = tx.counters();
     assert_eq!((counters.received, counters.discarded), (3, 1));
 }
 
 #[test]
-fn a_handler_that_cancels_its_feed_gets_no_more() {
+fn a_handler_that_cancels_its_task_gets_no_more() {
     let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<u64>(128);
     tx.send_many(0..100).unwrap();
     let (had, own) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(None)));
     let (within, id, handle) = (Rc::clone(&had), Rc::clone(&own), core.handle());
-    let fed = core.handle().feed(rx, move |n| {
+    let task = core.handle().spawn_for_each(rx, move |n| {
         within.set(n + 1);
         if n + 1 == 10 {
             assert!(handle.cancel(id.get().unwrap()));
         }
     });
-    own.set(Some(fed.id()));
-    assert_eq!(core.block_on(fed), Err(TaskError::Cancelled));
+    own.set(Some(task.id()));
+    assert_eq!(core.block_on(task), Err(TaskError::Cancelled));
     let counters = tx.counters();
     assert_eq!(
         (had.get(), counters.received, counters.discarded),
@@ -77,11 +79,11 @@ fn a_handler_that_cancels_its_feed_gets_no_more() {
 }
 
 #[test]
-fn a_core_that_goes_discards_what_its_feeds_have_not_taken() {
+fn a_core_that_goes_discards_what_its_tasks_have_not_taken() {
     let core = LocalExecutor::new();
     let (mut tx, rx) = thalweg::channel::spsc::<u64>(128);
     tx.send_many(0..100).unwrap();
-    let fed = core.handle().feed(rx, |_| ());
+    let task = core.handle().spawn_for_each(rx, |_| ());
     assert!(core.poll());
     assert_eq!(
         tx.counters().received,
@@ -89,7 +91,7 @@ fn a_core_that_goes_discards_what_its_feeds_have_not_taken() {
         "after which others have their turn"
     );
     drop(core);
-    assert_eq!(futures::executor::block_on(fed), Err(TaskError::Cancelled));
+    assert_eq!(futures::executor::block_on(task), Err(TaskError::Cancelled));
     assert_eq!(tx.counters().discarded, 36);
     assert!(tx.send(100).is_err(), "no receiver is left");
 }

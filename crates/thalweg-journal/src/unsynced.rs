@@ -1,5 +1,5 @@
-//! Segments that were left before all of their blocks were durable: a load is not held up by the
-//! disk at the end of each.
+//! Segments that are continued in the next one before all of their blocks are durable: a load is
+//! not held up by the disk at the end of each.
 //!
 //! A segment gets its name only once everything before it is durable. Until then its blocks are
 //! written under another name, and after a crash the file is worthless. The segment before it is
@@ -24,9 +24,9 @@ pub(crate) struct Named<F> {
     pub(crate) name: String,
 }
 
-/// A segment that was left, with the one behind it.
+/// A segment that is not synced yet, with the one behind it.
 #[derive(Debug)]
-pub(crate) struct Left<S: Storage> {
+pub(crate) struct UnsyncedSegment<S: Storage> {
     pub(crate) storage: S,
     pub(crate) segment: Segment<S::File>,
     /// Its last record.
@@ -37,10 +37,10 @@ pub(crate) struct Left<S: Storage> {
     pub(crate) faults: Faults,
 }
 
-impl<S: Storage> Left<S> {
+impl<S: Storage> UnsyncedSegment<S> {
     /// Makes the segment durable, and the next one a used one. Gives the last durable record.
     fn finish(self) -> Result<Lsn, Error> {
-        let Left {
+        let UnsyncedSegment {
             segment,
             next,
             storage,
@@ -58,15 +58,15 @@ impl<S: Storage> Left<S> {
         let renamed = storage.rename(&part_name(number), &segment_name(number));
         renamed.map_err(|error| Error::io(next.name, "be renamed", error))?;
         let synced = storage.sync_names();
-        synced.map_err(|error| Error::io(storage.place(), "be synced", error))?;
-        segment.mark_left()?;
+        synced.map_err(|error| Error::io(storage.location(), "be synced", error))?;
+        segment.mark_continued()?;
         Ok(self.last)
     }
 }
 
 #[derive(Debug)]
 struct Worker<S: Storage> {
-    inbox: Option<Sender<Left<S>>>,
+    inbox: Option<Sender<UnsyncedSegment<S>>>,
     done: Receiver<Result<Lsn, Error>>,
     thread: Option<JoinHandle<()>>,
 }
@@ -74,11 +74,11 @@ struct Worker<S: Storage> {
 impl<S: Storage> Worker<S> {
     /// None where the system has no thread left.
     fn spawn() -> Option<Worker<S>> {
-        let (inbox, orders) = channel::<Left<S>>();
+        let (inbox, orders) = channel::<UnsyncedSegment<S>>();
         let (outbox, done) = channel();
         let work = move || {
-            for left in orders {
-                let finished = left.finish();
+            for segment in orders {
+                let finished = segment.finish();
                 // No header is written behind a segment that may not be durable.
                 let is_over = finished.is_err();
                 if outbox.send(finished).is_err() || is_over {
@@ -106,24 +106,24 @@ impl<S: Storage> Drop for Worker<S> {
     }
 }
 
-/// Finishes segments that were left, in order: when a caller waits for them, or in a thread where
+/// Finishes unsynced segments, in order: when a caller waits for them, or in a thread where
 /// there are too many.
 ///
 /// Not at once, since a load has better use for the cores: measured in
 /// `docs/notes/results-journal.md`.
 #[derive(Debug)]
-pub(crate) struct Leaver<S: Storage> {
+pub(crate) struct UnsyncedSegments<S: Storage> {
     /// How many may rest before the thread takes the first; none has it where there is no thread.
     resting_max: Option<usize>,
-    resting: VecDeque<Left<S>>,
+    resting: VecDeque<UnsyncedSegment<S>>,
     worker: Option<Worker<S>>,
     /// The segments that the thread has, and whose end was not collected yet.
     handed_over: usize,
 }
 
-impl<S: Storage> Leaver<S> {
-    pub(crate) fn new(resting_max: Option<usize>) -> Leaver<S> {
-        Leaver {
+impl<S: Storage> UnsyncedSegments<S> {
+    pub(crate) fn new(resting_max: Option<usize>) -> UnsyncedSegments<S> {
+        UnsyncedSegments {
             resting_max,
             resting: VecDeque::new(),
             worker: None,
@@ -137,8 +137,8 @@ impl<S: Storage> Leaver<S> {
         self.resting.len() + self.handed_over
     }
 
-    pub(crate) fn leave(&mut self, left: Left<S>) {
-        self.resting.push_back(left);
+    pub(crate) fn push(&mut self, segment: UnsyncedSegment<S>) {
+        self.resting.push_back(segment);
         if self.resting_max.is_some_and(|max| self.resting.len() > max) {
             self.hand_over(1);
         }
@@ -159,9 +159,9 @@ impl<S: Storage> Leaver<S> {
         }
         let worker = self.worker.as_ref();
         if let Some(inbox) = worker.and_then(|worker| worker.inbox.as_ref()) {
-            for left in self.resting.drain(..count) {
+            for segment in self.resting.drain(..count) {
                 // A thread that has ended has failed, and its error is yet to be collected.
-                let _ = inbox.send(left);
+                let _ = inbox.send(segment);
             }
             self.handed_over += count;
         }

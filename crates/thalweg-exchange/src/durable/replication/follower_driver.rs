@@ -1,4 +1,4 @@
-//! Following a log in real time, until this replica takes over.
+//! FollowerDriver a log in real time, until this replica takes over.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -32,7 +32,7 @@ pub struct FollowOptions {
     pub bootstrap: bool,
     /// After how long without a sign of the writer it takes over \[300 ms\]. Time in which the log
     /// does not answer is not counted.
-    pub silence: Duration,
+    pub takeover_timeout: Duration,
     /// Bytes of batches that the log keeps, for replicas that were stopped \[256 MiB\].
     pub kept_bytes_max: usize,
     /// Where others get copies of this replica, which it notes in the log \[nowhere\].
@@ -47,7 +47,7 @@ impl FollowOptions {
             holder: holder.into(),
             log: String::new(),
             bootstrap: false,
-            silence: Duration::from_millis(300),
+            takeover_timeout: Duration::from_millis(300),
             kept_bytes_max: 256 << 20,
             peer_place: None,
         }
@@ -57,7 +57,7 @@ impl FollowOptions {
 /// Since when the writer is silent.
 #[derive(Debug, Default)]
 struct Silence {
-    pulse: Option<u64>,
+    revision: Option<u64>,
     since: Option<Instant>,
 }
 
@@ -65,9 +65,9 @@ impl Silence {
     /// Notes a look at the log, with the times at which its read began and ended. Returns for how
     /// long the writer was silent at least: it does not count how long this replica took to come
     /// back to what was read.
-    fn note(&mut self, pulse: Option<u64>, [began, ended]: [Instant; 2]) -> Duration {
-        if self.pulse != pulse || self.since.is_none() {
-            (self.pulse, self.since) = (pulse, Some(ended));
+    fn note(&mut self, revision: Option<u64>, [began, ended]: [Instant; 2]) -> Duration {
+        if self.revision != revision || self.since.is_none() {
+            (self.revision, self.since) = (revision, Some(ended));
         }
         let since = self.since.unwrap_or(ended);
         began.saturating_duration_since(since)
@@ -94,7 +94,7 @@ pub enum LogStatus {
     NoRoom,
 }
 
-/// The outcome of a [turn](Following::turn).
+/// The outcome of a [turn](FollowerDriver::turn).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FollowOutcome {
     /// Nothing: the log is still being looked at.
@@ -252,7 +252,7 @@ impl LogReader {
 /// The log may keep a caller waiting for seconds: all calls to it are made by a thread of its own.
 /// The owner of the exchange, which is [woken](crate::durable::Options::wake) for that, executes
 /// what was read.
-pub struct Following<S: Storage> {
+pub struct FollowerDriver<S: Storage> {
     replica: Follower<S>,
     options: FollowOptions,
     /// `None` once it is the primary.
@@ -270,15 +270,15 @@ pub struct Following<S: Storage> {
     random: RandomState,
 }
 
-impl<S: Storage> fmt::Debug for Following<S> {
+impl<S: Storage> fmt::Debug for FollowerDriver<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("Following");
+        let mut shown = f.debug_struct("FollowerDriver");
         shown.field("options", &self.options);
         shown.finish_non_exhaustive()
     }
 }
 
-impl<S: Storage> Following<S> {
+impl<S: Storage> FollowerDriver<S> {
     /// Has an exchange, in which nothing is in flight, follow a log.
     ///
     /// # Errors
@@ -459,11 +459,11 @@ impl<S: Storage> Following<S> {
             self.reader = None;
             return Ok(FollowOutcome::Leads);
         }
-        self.looked = match polled.pulse {
+        self.looked = match polled.revision {
             Some(_) => LogStatus::Claimed,
             None => LogStatus::Unclaimed,
         };
-        if look.times[0].elapsed() > self.options.silence {
+        if look.times[0].elapsed() > self.options.takeover_timeout {
             // The log is slow: the writer's signs are as well.
             self.silence.forget();
         }
@@ -488,7 +488,7 @@ impl<S: Storage> Following<S> {
     /// Refuses to make a log for a replica whose directory belongs to another one, which may have
     /// answered more than it has, or still run.
     fn may_begin(&self, polled: PollOutcome) -> Result<PollOutcome, HaltReason> {
-        if polled.pulse.is_none() && self.options.bootstrap {
+        if polled.revision.is_none() && self.options.bootstrap {
             let own = self.replica.own_log()?;
             own.map_or(Ok(()), |own| Err(HaltReason::NoLog { own }))?;
         }
@@ -497,11 +497,11 @@ impl<S: Storage> Following<S> {
 
     /// Whether this replica may take over after a look at the log.
     fn may_claim(&mut self, polled: &PollOutcome, times: [Instant; 2]) -> bool {
-        let silent_for = self.silence.note(polled.pulse, times);
-        match polled.pulse {
+        let silent_for = self.silence.note(polled.revision, times);
+        match polled.revision {
             // It would end at once as the primary.
             Some(_) if self.exchange().lacks_room() => false,
-            Some(_) => polled.is_complete && silent_for >= self.options.silence,
+            Some(_) => polled.is_complete && silent_for >= self.options.takeover_timeout,
             None => self.options.bootstrap,
         }
     }
@@ -516,12 +516,12 @@ pub(super) mod tests {
     use super::super::belonging::{forget_log, log_of, note_log};
     use super::*;
     use crate::command::{AccountSpec, Command};
-    use crate::durable::error::{Failed, SubmitError};
+    use crate::durable::error::{ExchangeError, SubmitError};
     use crate::durable::options::{NOTE_BYTES_MAX, Notes, Options, Wake};
     use crate::durable::published::Published;
     use crate::durable::record::Origin;
     use crate::durable::replication::simulation::SimLog;
-    use crate::durable::{Admitted, JournalOptions, SimDisk};
+    use crate::durable::{JournalOptions, SimDisk, SubmitOutcome};
     use crate::ids::UserId;
     use crate::session::{ClientSequence, Refusal, Role, SessionKey};
     use crate::snapshot::state_hash;
@@ -554,20 +554,25 @@ pub(super) mod tests {
         name: &str,
         log: &SimLog,
     ) -> Exchange<SimDisk> {
-        follow_after(FollowOptions::new(name).silence, (disk, durable), name, log)
+        follow_after(
+            FollowOptions::new(name).takeover_timeout,
+            (disk, durable),
+            name,
+            log,
+        )
     }
 
     fn follow_after(
-        silence: Duration,
+        takeover_timeout: Duration,
         (disk, durable): (&SimDisk, Options),
         name: &str,
         log: &SimLog,
     ) -> Exchange<SimDisk> {
         let mut options = FollowOptions::new(name);
-        (options.bootstrap, options.silence) = (name == "first", silence);
+        (options.bootstrap, options.takeover_timeout) = (name == "first", takeover_timeout);
         let opened = Exchange::open_in(disk.clone(), durable, |_| ());
         let (exchange, _) = opened.expect("it opens");
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
         while following.turn().expect("it does not halt") != FollowOutcome::Leads {
             thread::yield_now();
@@ -599,14 +604,17 @@ pub(super) mod tests {
     }
 
     /// Waits until a primary fails at its next write or heartbeat, since it was replaced.
-    fn is_fenced(mut turn: impl FnMut() -> Result<(), Failed>) {
+    fn is_fenced(mut turn: impl FnMut() -> Result<(), ExchangeError>) {
         let failed = loop {
             match turn() {
                 Err(failed) => break failed,
                 Ok(()) => thread::yield_now(),
             }
         };
-        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+        assert!(
+            matches!(failed, ExchangeError::Fenced { epoch: 1 }),
+            "{failed}"
+        );
     }
 
     #[test]
@@ -627,8 +635,8 @@ pub(super) mod tests {
         let follow = move || follow_after(LONG, (&disk, Options::default()), "second", &followed);
         let second = std::thread::spawn(follow);
         // The owner of the first does nothing; its thread shows that it lives.
-        let beats = log.world().pulse + 8;
-        while log.world().pulse < beats {
+        let beats = log.world().revision + 8;
+        while log.world().revision < beats {
             std::thread::yield_now();
         }
         assert_eq!(log.world().claims, 1);
@@ -647,7 +655,10 @@ pub(super) mod tests {
                 _ => std::thread::yield_now(),
             }
         };
-        assert!(matches!(failed, Failed::Fenced { epoch: 1 }), "{failed}");
+        assert!(
+            matches!(failed, ExchangeError::Fenced { epoch: 1 }),
+            "{failed}"
+        );
         assert_eq!(
             published.try_iter().count(),
             0,
@@ -696,7 +707,9 @@ pub(super) mod tests {
         let taken = first.submit(Origin::Engine, &user(2), 0);
         taken.expect("it is taken");
         let failed = first.drain_while_room().expect_err("it gives up");
-        let is_silent = |failed: &Failed| matches!(failed, Failed::LogSilent { in_flight: 1, .. });
+        let is_silent = |failed: &ExchangeError| {
+            matches!(failed, ExchangeError::LogSilent { in_flight: 1, .. })
+        };
         assert!(is_silent(&failed), "{failed}");
         let failed = first.close().expect_err("it stays so");
         assert!(is_silent(&failed), "{failed}");
@@ -731,9 +744,9 @@ pub(super) mod tests {
         let mut first = follow_to_the_end("first", &log);
         // One that is not woken writes its next heartbeat before.
         let is_woken = |uid: &i64| {
-            let before = log.world().pulse;
+            let before = log.world().revision;
             add(&mut first, *uid);
-            log.world().pulse == before + 1
+            log.world().revision == before + 1
         };
         let woken = (0..20).filter(is_woken).count();
         assert!(woken >= 5, "{woken} of 20");
@@ -763,8 +776,8 @@ pub(super) mod tests {
         (0..2).for_each(|uid| add(&mut first, uid));
         let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
         let (exchange, mut options) = (opened.expect("it opens").0, FollowOptions::new("second"));
-        options.silence = LONG;
-        let second = Following::start(exchange, Box::new(log.clone()), options);
+        options.takeover_timeout = LONG;
+        let second = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut second = second.expect("there are threads");
         assert!(!second.is_at_end());
         while second.exchange().number() < 2 {
@@ -820,7 +833,7 @@ pub(super) mod tests {
         let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
         let options = FollowOptions::new("second");
         let exchange = opened.expect("it opens").0;
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
@@ -846,7 +859,7 @@ pub(super) mod tests {
         options.bootstrap = true;
         let lost = SimLog::well();
         let exchange = opened.expect("it opens").0;
-        let following = Following::start(exchange, Box::new(lost.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(lost.clone()), options);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
@@ -916,7 +929,7 @@ pub(super) mod tests {
         };
         log.world().cut_off = Some("first".to_owned());
         let taken = send(&mut first, 6, 1);
-        assert!(matches!(taken, Ok(Admitted::New { .. })), "{taken:?}");
+        assert!(matches!(taken, Ok(SubmitOutcome::New { .. })), "{taken:?}");
         for (sequence, uid) in [(5, 1), (6, 2)] {
             // Another replica may have executed it, and this one does not know yet.
             let refused = send(&mut first, sequence, uid);
@@ -952,7 +965,7 @@ pub(super) mod tests {
             first.drain().expect("it is acknowledged");
         }
         let (disk, mut options) = (SimDisk::new(), FollowOptions::new("second"));
-        options.silence = LONG;
+        options.takeover_timeout = LONG;
         let journal = JournalOptions::default().segment_bytes(1 << 20);
         let durable = Options {
             journal: journal.in_background(false),
@@ -961,7 +974,7 @@ pub(super) mod tests {
         let opened = Exchange::open_in(disk.clone(), durable, |_| ());
         let (exchange, _) = opened.expect("it opens");
         (0..10_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         let mut following = following.expect("there are threads");
         while *following.looked() != LogStatus::NoRoom {
             following.turn().expect("it may pass");
@@ -1009,7 +1022,7 @@ pub(super) mod tests {
         };
         let (exchange, _) = Exchange::open_in(disk, Options::default(), |_| ()).expect("it opens");
         let options = FollowOptions::new("other");
-        let following = Following::start(exchange, Box::new(other.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(other.clone()), options);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {
@@ -1028,10 +1041,10 @@ pub(super) mod tests {
     }
 
     /// Returns a replica on this disk that follows the log, and takes nothing over.
-    fn second_on(disk: &SimDisk, log: &SimLog) -> Following<SimDisk> {
+    fn second_on(disk: &SimDisk, log: &SimLog) -> FollowerDriver<SimDisk> {
         let opened = Exchange::open_in(disk.clone(), Options::default(), |_| ());
         let (exchange, options) = (opened.expect("it opens").0, FollowOptions::new("second"));
-        let following = Following::start(exchange, Box::new(log.clone()), options);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
         following.expect("there are threads")
     }
 
@@ -1161,7 +1174,7 @@ pub(super) mod tests {
         let follow = |options: FollowOptions, durable: Options| {
             let opened = Exchange::open_in(SimDisk::new(), durable, |_| ());
             let (exchange, _) = opened.expect("it opens");
-            let following = Following::start(exchange, Box::new(log.clone()), options);
+            let following = FollowerDriver::start(exchange, Box::new(log.clone()), options);
             following.expect("there are threads")
         };
         let mut first = follow(options, Options::default());
@@ -1201,7 +1214,7 @@ pub(super) mod tests {
         let opened = Exchange::open_in(SimDisk::new(), options, |_| ());
         let (exchange, _) = opened.expect("it opens");
         let other = FollowOptions::new("other");
-        let following = Following::start(exchange, Box::new(log.clone()), other);
+        let following = FollowerDriver::start(exchange, Box::new(log.clone()), other);
         let mut following = following.expect("there are threads");
         let halted = loop {
             match following.turn() {

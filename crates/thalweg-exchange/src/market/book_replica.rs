@@ -182,7 +182,7 @@ pub enum KnownDepth {
 /// subscriber of the whole feed uses a [`GapDetector`](super::GapDetector) for that.
 ///
 /// ```
-/// use thalweg_exchange::market::{Builder, Epoch, MarketOptions, Replica, Snapshot};
+/// use thalweg_exchange::market::{Builder, Epoch, MarketOptions, BookReplica, Snapshot};
 /// # use thalweg_exchange::*;
 ///
 /// // The first start of this feed; the next has another epoch.
@@ -193,7 +193,7 @@ pub enum KnownDepth {
 /// let spec = SymbolSpec::pair(SymbolId(5), coins, euros);
 /// let account = AccountSpec::new(UserId(1), vec![(coins, 100)]);
 /// let ask = Place::limit((UserId(1), OrderId(1)), SymbolId(5), Action::Ask, (10, 3));
-/// let mut replica = Replica::new(SymbolId(5));
+/// let mut replica = BookReplica::new(SymbolId(5));
 /// let commands = [
 ///     Command::AddSymbols([spec].into()),
 ///     Command::AddAccounts([account].into()),
@@ -213,7 +213,7 @@ pub enum KnownDepth {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Replica {
+pub struct BookReplica {
     symbol: SymbolId,
     /// `None` before the first message.
     feed: Option<(Epoch, Channels)>,
@@ -261,7 +261,7 @@ impl Half {
     }
 }
 
-impl Replica {
+impl BookReplica {
     /// Returns an empty book, before the first message of the symbol.
     #[must_use]
     pub fn new(symbol: SymbolId) -> Self {

@@ -12,7 +12,7 @@ pub const SNAPSHOT_VERSION: u32 = 2;
 /// An error in a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum SnapshotFlaw {
+pub enum SnapshotFileError {
     /// It does not begin as a snapshot does.
     #[error("it does not begin as a snapshot does")]
     Magic,
@@ -79,7 +79,7 @@ pub struct Skipped {
     /// How many commands it holds, by its name.
     pub commands: u64,
     /// The error in it.
-    pub why: SnapshotFlaw,
+    pub why: SnapshotFileError,
 }
 
 impl fmt::Display for Skipped {

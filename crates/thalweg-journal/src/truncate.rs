@@ -11,18 +11,18 @@ use crate::storage::{Storage, StorageFile, WriteSync, write_fully};
 
 /// Zeros are written in pieces of this.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Files that a cut keeps to be used again.
+/// Files that a truncation keeps to be used again.
 const SPARES_MAX: usize = 2;
 
-/// The outcome of a cut.
+/// The outcome of a truncation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cut {
+pub struct Truncation {
     /// The last record that is left.
     pub last: Lsn,
-    /// The segment that ends now where the cut is.
+    /// The segment that is the last one now.
     pub file: String,
-    /// The place of the cut in that file, bytes.
+    /// The end of the records in that file, bytes.
     pub offset_bytes: u64,
     /// The number of segments behind it that were removed.
     pub segments_removed: usize,
@@ -32,31 +32,31 @@ pub struct Cut {
 /// block, or if `at` is `None` before the first damage, which is in a block, or a segment that is
 /// missing or of another journal.
 ///
-/// Records after the cut are lost, and their numbers are used again. It removes later segments, the
-/// last one first, and then overwrites the rest of the segment with the cut; so a cut that was
-/// interrupted can be repeated. Until then, the journal may be reported as damaged at that place.
+/// The records that are removed are lost, and their numbers are used again. It removes later
+/// segments, the last one first, and then overwrites the rest of the segment; so a truncation that
+/// was interrupted can be repeated. Until then, the journal may be reported as damaged there.
 ///
 /// # Errors
 /// Another journal writes there; there is no record `at`, or it is inside a block; the first
 /// segment is damaged, so that nothing would be left; one is of a newer version; the file system.
-pub fn cut<S: Storage>(storage: &S, at: Option<Lsn>) -> Result<Cut, Error> {
-    cut_with(storage, at, Faults::default())
+pub fn truncate<S: Storage>(storage: &S, at: Option<Lsn>) -> Result<Truncation, Error> {
+    truncate_with(storage, at, Faults::default())
 }
 
-pub(crate) fn cut_with<S: Storage>(
+pub(crate) fn truncate_with<S: Storage>(
     storage: &S,
     at: Option<Lsn>,
     faults: Faults,
-) -> Result<Cut, Error> {
-    let place = storage.place();
+) -> Result<Truncation, Error> {
+    let location = storage.location();
     // Before the lock, which would leave a file in a directory that is none of ours.
     if segment_numbers(storage)?.is_empty() {
-        return Err(Error::NoJournal { place });
+        return Err(Error::NoJournal { location });
     }
     let lock = storage.lock();
-    let lock = lock.map_err(|error| Error::io(&place, "be locked", error))?;
+    let lock = lock.map_err(|error| Error::io(&location, "be locked", error))?;
     let Some(_lock) = lock else {
-        return Err(Error::InUse { place });
+        return Err(Error::InUse { location });
     };
     let numbers = segment_numbers(storage)?;
     let segment = find(storage, &numbers, at, faults)?;
@@ -66,7 +66,7 @@ pub(crate) fn cut_with<S: Storage>(
         segments_removed += usize::from(give_up(storage, *number, faults)?);
     }
     wipe(&segment).map_err(|error| Error::io(&segment.name, "be written", error))?;
-    Ok(Cut {
+    Ok(Truncation {
         last: segment.next.before(),
         offset_bytes: segment.offset,
         segments_removed,
@@ -74,7 +74,7 @@ pub(crate) fn cut_with<S: Storage>(
     })
 }
 
-/// Returns the segment with the cut, at that place.
+/// Returns the segment that becomes the last one, at its new end.
 fn find<S: Storage>(
     storage: &S,
     numbers: &[u64],
@@ -110,8 +110,10 @@ fn find<S: Storage>(
         }
         found = Some(segment);
     }
-    let place = || storage.place();
-    let segment = found.ok_or_else(|| Error::NoJournal { place: place() })?;
+    let location = || storage.location();
+    let segment = found.ok_or_else(|| Error::NoJournal {
+        location: location(),
+    })?;
     match at {
         Some(lsn) if lsn != segment.next => {
             let last = segment.next.before();
@@ -134,9 +136,9 @@ fn goes_on<F: StorageFile>(before: Option<&Segment<F>>, segment: &Segment<F>) ->
 /// Removes a segment, or keeps its file to be used again; says whether it may have had records.
 fn give_up<S: Storage>(storage: &S, number: u64, faults: Faults) -> Result<bool, Error> {
     let name = segment_name(number);
-    let full = format!("{}/{name}", storage.place());
+    let full = format!("{}/{name}", storage.location());
     let spares = storage.list();
-    let spares = spares.map_err(|error| Error::io(storage.place(), "be read", error))?;
+    let spares = spares.map_err(|error| Error::io(storage.location(), "be read", error))?;
     let has_room = spares.iter().filter(|name| is_spare(name)).count() < SPARES_MAX;
     let header = open_segment(storage, number, false, faults).map(|segment| segment.header);
     let done = match &header {

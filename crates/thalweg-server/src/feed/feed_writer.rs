@@ -13,7 +13,7 @@ use crate::lock;
 
 /// See the [module](self).
 #[derive(Debug)]
-pub(crate) struct Tape {
+pub(crate) struct FeedWriter {
     builder: Builder,
     feed: Arc<Feed>,
     symbols: BTreeSet<SymbolId>,
@@ -26,7 +26,7 @@ pub(crate) struct Tape {
     snapshot: Snapshot,
 }
 
-impl Tape {
+impl FeedWriter {
     /// Goes on from a state: the books' snapshots are what the feed begins with.
     pub(crate) fn new(state: &State, feed: Arc<Feed>) -> Self {
         let options = MarketOptions {
@@ -48,7 +48,7 @@ impl Tape {
     /// Takes the next outcome in.
     ///
     /// # Errors
-    /// An outcome is missing: the tape cannot be used any more.
+    /// An outcome is missing: the writer cannot be used any more.
     pub(crate) fn take(&mut self, outcome: &Outcome<'_>) -> Result<(), OutcomeError> {
         let Outcome {
             sequence,

@@ -77,7 +77,7 @@ async fn websockets_of_an_address_have_half_of_the_seats_and_do_not_go() {
     }
 }
 
-/// Connects a WebSocket from an address of this machine; `None` where it has no seat.
+/// Connects a WebSocket from an address of this machine; `None` where it has no slot.
 async fn websocket_from(fixture: &Fixture, host: u8, path: &str) -> Option<Client> {
     let socket = connect_from(fixture, host).await;
     let socket = client_async(format!("ws://g{path}"), socket).await;

@@ -20,7 +20,7 @@ type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
 /// command cannot be seen in a service whose risk check is ahead, so those lines are taken from a
 /// state that executes the same commands one by one.
 #[derive(Debug)]
-pub struct Served {
+pub struct ServiceEngine {
     options: ServiceOptions,
     answers: Answers,
     service: Option<Service>,
@@ -33,7 +33,7 @@ fn lock(answers: &Answers) -> MutexGuard<'_, VecDeque<(ResultCode, Events)>> {
     answers.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Served {
+impl ServiceEngine {
     /// Returns an empty exchange that runs as `options` say.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Served {
     }
 }
 
-impl Engine for Served {
+impl Engine for ServiceEngine {
     fn ahead(&mut self, commands: &[Command]) {
         if self.service.is_none() {
             let service = self.started();
