@@ -1,6 +1,5 @@
 //! The channel for one element. Each end that is awaited lives on while it is.
 
-use crate::channel::executor::{Alarm, block_on};
 use crate::channel::forgotten::waiting;
 use crate::channel::ledger::Ledger;
 use crate::channel::watchdog::watched;
@@ -15,6 +14,7 @@ use thalweg::channel::{
     oneshot,
 };
 use thalweg::wait::{Mode, Pace};
+use thalweg_testkit::wakers::{Alarm, block_on};
 
 const SOON: Duration = Duration::from_millis(2);
 
