@@ -97,7 +97,9 @@ impl Follower {
         let mut ready = Some(ready);
         let mut is_first = true;
         while runtime.block_on(copy.next(&mut entries)) {
-            let followed = self.follow(&mut entries, is_first, now_us());
+            let state = Arc::clone(&self.state);
+            let followed = self.follow(&mut entries, is_first, state.market.begin(now_us));
+            state.market.settle();
             is_first = false;
             let has_failed = followed.is_err();
             if let Err(error) = followed {
