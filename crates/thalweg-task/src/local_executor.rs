@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Instant;
 
 use thalweg::wait::cores::{PinError, pin_current_thread};
-use thalweg::wait::{Mode, Pace, block};
+use thalweg::wait::{Pace, WaitMode, block};
 
 use crate::handle::Handle;
 use crate::node::{HubRef, Scheduler, Task};
@@ -21,15 +21,15 @@ const BUDGET: usize = 128;
 
 /// The options of a [`LocalExecutor`].
 pub struct LocalExecutorBuilder {
-    mode: Mode,
+    mode: WaitMode,
     budget: usize,
     now: Box<dyn Fn() -> Instant>,
     cores: Vec<usize>,
 }
 
 impl LocalExecutorBuilder {
-    /// Sets how an idle executor waits; default [`Mode::Balanced`].
-    pub fn mode(mut self, mode: Mode) -> Self {
+    /// Sets how an idle executor waits; default [`WaitMode::Balanced`].
+    pub fn mode(mut self, mode: WaitMode) -> Self {
         self.mode = mode;
         self
     }
@@ -112,7 +112,7 @@ impl LocalExecutor {
     /// Returns a builder of an executor with other options.
     pub fn builder() -> LocalExecutorBuilder {
         LocalExecutorBuilder {
-            mode: Mode::default(),
+            mode: WaitMode::default(),
             budget: BUDGET,
             now: Box::new(Instant::now),
             cores: Vec::new(),
@@ -160,7 +160,7 @@ impl LocalExecutor {
         has_expired || ready > 0 || scheduler.ready() > 0
     }
 
-    /// Runs tasks until none is left. While none is ready, it waits as its [`Mode`] says.
+    /// Runs tasks until none is left. While none is ready, it waits as its [`WaitMode`] says.
     ///
     /// It does not return while a task waits for an event that never happens;
     /// [`Handle::task_count`] counts the remaining tasks, and a [`deadline`](Task::deadline) ends

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
-use thalweg::wait::Mode;
+use thalweg::wait::WaitMode;
 use thalweg_task::{Local, LocalExecutor, slot};
 
 /// Drives `executor` beside `other` till neither goes on; returns whether the drive is over.
@@ -73,7 +73,7 @@ fn a_task_that_comes_while_it_waits_is_run() {
 #[test]
 fn a_drive_that_is_left_pending_takes_no_wake_up_from_a_run() {
     let executor = LocalExecutor::builder()
-        .mode(Mode::LowPower)
+        .mode(WaitMode::LowPower)
         .build()
         .unwrap();
     for _ in 0..100 {

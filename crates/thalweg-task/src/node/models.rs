@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
-use thalweg::wait::{Mode, Pace, block};
+use thalweg::wait::{Pace, WaitMode, block};
 
 use super::{NodeRef, Scheduler};
 use crate::sync::fault::caught;
@@ -42,7 +42,7 @@ fn run_one(scheduler: &Scheduler) {
     while !scheduler.run_one() {
         let event_count = &scheduler.hub().event_count;
         let look = || scheduler.hub().has_pushed().then_some(());
-        block(event_count, &mut Pace::new(Mode::LowPower), None, look)
+        block(event_count, &mut Pace::new(WaitMode::LowPower), None, look)
             .expect("there is no deadline");
         scheduler.take_pushed();
     }

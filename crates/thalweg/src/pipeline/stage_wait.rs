@@ -3,7 +3,7 @@
 use thalweg_measure::clock::Clock;
 
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
-use crate::wait::{EventCount, Mode, Pace, Strategy, block, prepare_parker};
+use crate::wait::{EventCount, Pace, Strategy, WaitMode, block, prepare_parker};
 
 /// The time for which a thread yields before it sleeps, where threads outnumber the cores, ns. It
 /// is longer than the thread would spin: yielding costs the other threads of the core little, and a
@@ -37,10 +37,10 @@ impl StageWait {
     /// [`Strategy::Adaptive`] yields instead of spinning.
     pub(super) fn new(strategy: Strategy, is_oversubscribed: bool) -> Self {
         let mode = match strategy {
-            Strategy::Adaptive if !is_oversubscribed => Mode::Balanced,
+            Strategy::Adaptive if !is_oversubscribed => WaitMode::Balanced,
             // They spin or yield here, not in the pace, or not at all.
             Strategy::Adaptive | Strategy::Spin | Strategy::Yield | Strategy::Park => {
-                Mode::LowPower
+                WaitMode::LowPower
             }
         };
         Self {

@@ -43,7 +43,7 @@ impl Strategy {
 /// or for little CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
-pub enum Mode {
+pub enum WaitMode {
     /// It spins for up to 5 ms before it sleeps: the shortest reaction. The ends of a busy channel
     /// never sleep, and react within 0.1 to 0.5 µs; those of an idle one cost nothing after those 5
     /// ms. On one core, or where both threads are pinned to the same, it waits as
@@ -59,7 +59,7 @@ pub enum Mode {
     LowPower,
 }
 
-impl Mode {
+impl WaitMode {
     /// All of the values.
     pub const ALL: &[Self] = &[Self::Latency, Self::Balanced, Self::LowPower];
 
