@@ -49,7 +49,7 @@ mod wait_queue;
 pub(crate) use crate::ring::panics::{Panics, discard, let_go, wake};
 pub(crate) use block::{Registration, Waiter, block_waiter, poll_until, wait_until};
 pub use block::{TimedOut, block};
-pub use costs::Costs;
+pub use costs::WaitCosts;
 pub use event_count::EventCount;
 pub(crate) use event_count::Kind;
 pub use pace::Pace;

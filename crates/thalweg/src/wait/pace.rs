@@ -44,7 +44,7 @@ use thalweg_measure::clock::{Clock, TimeSource};
 
 use super::WaitMode;
 use super::cores::{self, View};
-use super::costs::{Costs, WAKE_NS, WAKE_NS_DEFAULT};
+use super::costs::{WAKE_NS, WAKE_NS_DEFAULT, WaitCosts};
 use super::parker::Woken;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 
@@ -131,7 +131,7 @@ impl Default for Pace {
 
 impl<C: TimeSource> Pace<C> {
     fn with(mode: WaitMode, clock: C, cores: fn() -> View) -> Self {
-        let wake = clock.ticks_from_ns(Costs::current().wake_ns);
+        let wake = clock.ticks_from_ns(WaitCosts::current().wake_ns);
         Self {
             mode,
             clock,

@@ -476,9 +476,9 @@ mod costs {
     // Installed costs are of the whole process: the example above and `tests/costs.rs` do that.
     #[test]
     fn unlikely_costs_are_those_of_a_wake_up_that_is_learned() {
-        let taken = [0, 1_999, 2_000, 4_300, 50_000, 50_001, u64::MAX].map(Costs::new);
+        let taken = [0, 1_999, 2_000, 4_300, 50_000, 50_001, u64::MAX].map(WaitCosts::new);
         let known = [2_000, 2_000, 2_000, 4_300, 50_000, 50_000, 50_000];
         assert_eq!(taken.map(|costs| costs.wake_ns), known);
-        assert_eq!(Costs::current().wake_ns, 5_000);
+        assert_eq!(WaitCosts::current().wake_ns, 5_000);
     }
 }
