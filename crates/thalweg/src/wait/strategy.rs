@@ -7,7 +7,7 @@
 /// The way in which the threads of a pipeline wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Strategy {
+pub enum WaitStrategy {
     /// The thread spins for the whole wait, even on one core and where threads outnumber the cores.
     /// It has the shortest reaction (a cache line from core to core, 0.1 to 0.2 µs) if the thread
     /// has a core of its own, and is many times slower than the other strategies if it has not.
@@ -26,7 +26,7 @@ pub enum Strategy {
     Adaptive,
 }
 
-impl Strategy {
+impl WaitStrategy {
     /// All of the values.
     pub const ALL: &[Self] = &[Self::Spin, Self::Yield, Self::Park, Self::Adaptive];
 
