@@ -195,19 +195,29 @@ def trade_by_mouse(browser):
 
 def trade_by_keyboard(browser):
     """Takes a price from the book by arrow keys, and sells by Enter in the form."""
-    browser.run("document.activeElement.blur()")
     before = fills(browser)
-    browser.key("o")
-    for _ in range(6):
-        browser.key("ArrowDown")
-    browser.key("Enter")
-    price = browser.run("document.getElementById('price').value")
-    assert price, "Enter in the book fills in the price"
-    browser.key("s")
-    where = browser.run("document.activeElement.id")
-    assert where == "price", where
-    browser.key("Enter")
-    browser.wait("a second fill", f"document.querySelectorAll('#fills tr').length > {before}")
+    filled = f"document.querySelectorAll('#fills tr').length > {before}"
+    # The market may leave the price behind on a busy machine: then the order rests, and another one
+    # is placed.
+    for _ in range(10):
+        browser.run("document.activeElement.blur()")
+        browser.key("o")
+        for _ in range(6):
+            browser.key("ArrowDown")
+        browser.key("Enter")
+        price = browser.run("document.getElementById('price').value")
+        assert price, "Enter in the book fills in the price"
+        browser.key("s")
+        where = browser.run("document.activeElement.id")
+        assert where == "price", where
+        browser.key("Enter")
+        browser.wait("an order", f"{filled} || document.querySelectorAll('#open tr').length > 0")
+        if browser.run(filled):
+            break
+        browser.run("document.activeElement.blur()")
+        browser.key("x")
+        browser.key("Enter")
+        browser.wait("no open order", "document.querySelectorAll('#open tr').length === 0")
     first = browser.run("document.querySelector('#fills tr').innerText")
     assert "▼ S" in first, first
 
@@ -282,15 +292,15 @@ def break_connection(browser, options, server, port):
     """A server that is silent, then gone, then back."""
     banner = "document.getElementById('banner')"
     server.send_signal(signal.SIGSTOP)
-    browser.wait("a banner", f"!{banner}.hidden && {banner}.innerText.includes('Stale')", 6)
+    browser.wait("a banner", f"!{banner}.hidden && {banner}.innerText.includes('Stale')")
     assert browser.run("document.getElementById('submit').disabled")
     server.send_signal(signal.SIGCONT)
-    browser.wait("no banner", f"{banner}.hidden", 6)
+    browser.wait("no banner", f"{banner}.hidden")
     seen = len(browser.errors)
     for keys_are_kept in [True, False]:
         server.kill()
         server.wait()
-        browser.wait("a banner", f"/connection was lost/.test({banner}.innerText)", 6)
+        browser.wait("a banner", f"/connection was lost/.test({banner}.innerText)")
         if not keys_are_kept:
             os.remove(options.directory + "/api-keys.toml")
         server, _, _ = serve(options, port)

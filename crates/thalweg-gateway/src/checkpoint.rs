@@ -248,7 +248,7 @@ impl<'s> Replay<'s> {
                 let id = match &record {
                     Record::Order(order) => order.user,
                     Record::Report(reported) => reported.report.owner,
-                    Record::Begin(user, _) => *user,
+                    Record::Begin(user, _) | Record::Forgotten(user, _) => *user,
                     _ => return,
                 };
                 let user = self.state.orders.user(id);
@@ -370,6 +370,7 @@ fn apply_to(memory: &mut Memory, record: Record, symbols: &Symbols) {
         Record::Order(order) => memory.insert(*order),
         Record::Report(reported) => drop(memory.apply(&reported, symbols)),
         Record::Begin(_, number) => memory.last_report = Some(number),
+        Record::Forgotten(_, key) => _ = memory.forget_unexecuted(key),
         Record::Trade(..) | Record::Kept(_) => {}
     }
 }

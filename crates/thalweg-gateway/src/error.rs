@@ -69,7 +69,6 @@ errors! {
     PRICE_FILTER = 400, -1013, "Filter failure: PRICE_FILTER";
     LOT_SIZE = 400, -1013, "Filter failure: LOT_SIZE";
     NOTIONAL = 400, -1013, "Filter failure: NOTIONAL";
-    PERCENT_PRICE = 400, -1013, "Filter failure: PERCENT_PRICE_BY_SIDE";
     ICEBERG_PARTS = 400, -1013, "Filter failure: ICEBERG_PARTS";
     MAX_NUM_ORDERS = 400, -1013, "Filter failure: MAX_NUM_ORDERS";
     ORDER_RATE = 429, -1015, "Too many new orders.";

@@ -59,7 +59,9 @@ impl Followers {
 
     /// Removes a follower.
     pub(crate) fn leave(&self, id: u64) {
-        lock(&self.registry).followers.remove(&id);
+        if let Some((outbox, to)) = lock(&self.registry).followers.remove(&id) {
+            outbox.leave(&to);
+        }
     }
 
     fn is_empty(&self) -> bool {
@@ -115,5 +117,6 @@ mod tests {
         assert_eq!(outbox.waiting().0, 1);
         on.leave(id);
         assert!(on.is_empty());
+        assert_eq!(outbox.waiting().0, 0);
     }
 }

@@ -97,7 +97,9 @@ impl Follower {
         let mut ready = Some(ready);
         let mut is_first = true;
         while runtime.block_on(copy.next(&mut entries)) {
-            let followed = self.follow(&mut entries, is_first, now_us());
+            let state = Arc::clone(&self.state);
+            let followed = self.follow(&mut entries, is_first, state.market.begin(now_us));
+            state.market.settle();
             is_first = false;
             let has_failed = followed.is_err();
             if let Err(error) = followed {
@@ -746,7 +748,7 @@ pub(crate) mod tests {
         let draft = crate::orders::Draft::read(&params, &state.symbols).expect("an order");
         let (state, user) = (Arc::clone(state), Arc::clone(user));
         tokio::spawn(async move {
-            let placed = state.orders.place(&user, &draft).await;
+            let placed = state.orders.place(&user, &draft, i64::MAX).await;
             placed.map(|placed| placed.order)
         })
     }
@@ -760,7 +762,7 @@ pub(crate) mod tests {
         let (state, order) = (Arc::clone(state), order.clone());
         tokio::spawn(async move {
             let user = state.orders.user(UserId(1));
-            state.orders.amend(&user, SYMBOL, &order, lots).await
+            state.orders.amend(&user, &order, lots, i64::MAX).await
         })
     }
 
@@ -799,7 +801,7 @@ pub(crate) mod tests {
         let joined = tokio::task::spawn_blocking(|| following.join()).await;
         joined.expect("a thread").expect("it does not panic");
         assert_eq!(signed(), Some(ApiError::STOPPING));
-        let cancelled = state.orders.cancel(&user, SYMBOL, 1).await;
+        let cancelled = state.orders.cancel(&user, (SYMBOL, 1), i64::MAX).await;
         assert_eq!(cancelled.err(), Some(ApiError::STOPPING));
         let account = state.orders.account(&user).await;
         assert_eq!(account.err(), Some(ApiError::STOPPING));
@@ -959,6 +961,55 @@ pub(crate) mod tests {
         let unseen = fixture.follow_until(unseen).await;
         assert_eq!(unseen.map_err(|error| error.code).err(), Some(-2038));
         lots_of(order.lots - 4);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_that_was_not_sent_in_time_is_forgotten_for_good() {
+        let mut fixture = Fixture::new("late").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let order = "symbol=BTCUSDT&side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let order = format!("{order}&timestamp=1&recvWindow=100&newClientOrderId=late");
+        let row = rest::find(&Method::POST, "/api/v3/order").expect("a row");
+        let own = Arc::clone(&state);
+        // As it was admitted, and waited since.
+        let placing = tokio::spawn(async move {
+            let params = Params::of_request(&order, "").expect("parameters");
+            let call = rest::Call {
+                state: &own,
+                params: &params,
+                unit: crate::time_unit::TimeUnit::default(),
+                key: Some(Arc::new(crate::keys::ApiKey::read_only(UserId(1)))),
+            };
+            rest::run(row, &call).await
+        });
+        let refused = fixture.follow_until(placing).await;
+        assert_eq!(refused.err(), Some(ApiError::TIMESTAMP));
+        let next = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let next = fixture.follow_until(place(&state, &user, next)).await;
+        let next = next.expect("it rests");
+        let follower = fixture.restart(next.command).await;
+        let user = follower.state.orders.user(UserId(1));
+        let memory = user.memory();
+        assert!(memory.order(SYMBOL, next.id).is_some());
+        let late = memory.sent_by_client(SYMBOL, "late");
+        assert!(late.is_none(), "{late:?}");
+        drop(memory);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_amend_in_a_halt_is_refused_as_an_order_is() {
+        let mut fixture = Fixture::new("amended-halt").await;
+        let state = Arc::clone(fixture.state());
+        let user = state.orders.user(UserId(1));
+        let order = "side=BUY&type=LIMIT&timeInForce=GTC&quantity=0.0005&price=1";
+        let order = fixture.follow_until(place(&state, &user, order)).await;
+        let order = order.expect("it rests");
+        fixture.run(Command::Halt { symbol: SYMBOL }).await;
+        let amended = fixture.follow_until(amend(&state, &order, 3)).await;
+        assert_eq!(amended.err(), Some(ApiError::MARKET_CLOSED));
         fixture.end();
     }
 

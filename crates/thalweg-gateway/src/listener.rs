@@ -322,7 +322,8 @@ async fn call(
         Err(error) => (Err(error), None),
     };
     let writing = slot.write(key.as_deref());
-    let mut response = of_result(&result, row.security, state.market.budget(), writing);
+    let budget = (state.market.budget(), address);
+    let mut response = of_result(&result, row.security, budget, writing);
     let trader = key.as_deref().filter(|_| row.security == Security::Trade);
     add_limits(response.headers_mut(), state, address, trader);
     if let Some(key) = key {

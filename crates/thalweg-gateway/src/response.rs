@@ -1,5 +1,6 @@
 //! Responses of HTTP.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use crate::connection_slots::Writing;
@@ -31,6 +32,7 @@ fn of_bytes(status: StatusCode, body: Bytes) -> HttpResponse {
 struct Counted {
     text: String,
     budget: Arc<Budget>,
+    address: IpAddr,
     _writing: Writing,
 }
 
@@ -42,16 +44,17 @@ impl AsRef<[u8]> for Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        self.budget.remove(self.text.capacity());
+        self.budget.remove(self.address, self.text.capacity());
     }
 }
 
 /// Returns the response with a result. One that is long is refused while too much waits to be
-/// written to all, but for that of an order or a mass cancel: it is executed already.
+/// written to its address or to all, but for that of an order or a mass cancel: it is executed
+/// already.
 pub(crate) fn of_result(
     result: &Answer,
     security: Security,
-    budget: &Arc<Budget>,
+    (budget, address): (&Arc<Budget>, IpAddr),
     writing: Writing,
 ) -> HttpResponse {
     let mut text = match result {
@@ -61,13 +64,14 @@ pub(crate) fn of_result(
     text.shrink_to_fit();
     let bytes = text.capacity();
     let may_refuse = result.is_ok() && security != Security::Trade && bytes > TEXT_BYTES_FREE;
-    if budget.add(bytes) && may_refuse {
-        budget.remove(bytes);
-        return of_result(&Err(ApiError::BUSY), security, budget, writing);
+    if budget.add(address, bytes) && may_refuse {
+        budget.remove(address, bytes);
+        return of_result(&Err(ApiError::BUSY), security, (budget, address), writing);
     }
     let body = Bytes::from_owner(Counted {
         text,
         budget: Arc::clone(budget),
+        address,
         _writing: writing,
     });
     match result {
@@ -108,7 +112,9 @@ mod tests {
         let budget = Arc::<Budget>::default();
         let slot = ConnectionSlots::new(2, None).take([127, 0, 0, 1].into());
         let slot = Arc::new(slot.expect("room"));
-        let of_result = |result, security| of_result(result, security, &budget, slot.write(None));
+        let address = IpAddr::from([127, 0, 0, 1]);
+        let of_result =
+            |result, security| of_result(result, security, (&budget, address), slot.write(None));
         let long = Ok(Value::String("x".repeat(TEXT_BYTES_FREE)));
         let short = Ok(Value::String("x".repeat(TEXT_BYTES_FREE / 2)));
         let first = of_result(&long, Security::None);
@@ -116,7 +122,7 @@ mod tests {
         let bytes = budget.bytes();
         assert!(bytes > TEXT_BYTES_FREE);
         // Other connections have the rest.
-        budget.add(TEXT_BYTES_TOTAL - bytes);
+        budget.add([192, 0, 2, 1].into(), TEXT_BYTES_TOTAL - bytes);
         let refused = of_result(&long, Security::UserData);
         assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
         drop(refused);

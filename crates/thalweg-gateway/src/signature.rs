@@ -104,16 +104,20 @@ impl Verifier {
     }
 }
 
-/// Checks the time of a request against the server's: `timestamp` in milliseconds or microseconds,
-/// the window in milliseconds with up to three decimals.
+/// Returns a time of a request in microseconds: it is in those or in milliseconds.
+const fn in_us(timestamp: i64) -> i64 {
+    match timestamp {
+        ..MICROSECONDS_FROM => timestamp.saturating_mul(1_000),
+        us => us,
+    }
+}
+
+/// Returns until when a request may be executed, in microseconds; its window is in milliseconds
+/// with up to three decimals.
 ///
 /// # Errors
-/// -1021 outside of the window; -1100, -1102 or -1130 for a window that is none.
-pub(crate) fn check_time(
-    timestamp: i64,
-    window: Option<&str>,
-    now_us: i64,
-) -> Result<(), ApiError> {
+/// -1130 for a window that is none.
+pub(crate) fn time_limit(timestamp: i64, window: Option<&str>) -> Result<i64, ApiError> {
     let window_us = match window {
         None => WINDOW_MS * 1_000,
         Some(text) => {
@@ -125,14 +129,23 @@ pub(crate) fn check_time(
                 .ok_or_else(|| ApiError::invalid_data("recvWindow"))?
         }
     };
-    let at_us = match timestamp {
-        ..MICROSECONDS_FROM => timestamp.saturating_mul(1_000),
-        us => us,
-    };
-    if at_us >= now_us + AHEAD_US {
+    Ok(in_us(timestamp).saturating_add(window_us))
+}
+
+/// Checks the time of a request against the server's.
+///
+/// # Errors
+/// -1021 outside of the window, and those of [`time_limit`].
+pub(crate) fn check_time(
+    timestamp: i64,
+    window: Option<&str>,
+    now_us: i64,
+) -> Result<(), ApiError> {
+    let limit_us = time_limit(timestamp, window)?;
+    if in_us(timestamp) >= now_us + AHEAD_US {
         return Err(ApiError::TIMESTAMP_AHEAD);
     }
-    match now_us - at_us <= window_us {
+    match now_us <= limit_us {
         true => Ok(()),
         false => Err(ApiError::TIMESTAMP),
     }

@@ -85,14 +85,38 @@ pub struct Symbol {
     pub min_notional: i64,
 }
 
+/// The largest number of an order, where it has no other bound. Programs keep numbers with nine
+/// decimals in 64 bits (nautilus_trader), and take no symbol whose numbers do not fit.
+const SHOWN_MAX: i64 = 9_000_000_000;
+
 /// The price of a text is not one that the symbol has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OffStep;
 
 impl Symbol {
+    /// Returns the least and the highest price that orders may have, in units of
+    /// 10^−`price_decimals`: those of the band, and of what is shown.
+    pub(crate) fn price_range(&self) -> (i64, i64) {
+        let shown = most(self.tick, self.price_decimals);
+        let of_band = |at: i64| at.saturating_mul(self.price_unit);
+        let low = of_band(self.limits.low).max(self.tick);
+        (low, of_band(self.limits.high).min(shown))
+    }
+
+    /// Returns the largest quantity of an order, in units of the base asset.
+    pub(crate) fn max_quantity(&self) -> i64 {
+        most(self.step, self.base.decimals)
+    }
+
+    /// Returns the most that an order may be worth, in units of the quote asset.
+    pub(crate) fn max_notional(&self) -> i64 {
+        most(1, self.quote.decimals)
+    }
+
     /// Returns the engine's price of a number of units of 10^−`price_decimals`.
     pub(crate) fn price_of(&self, units: i64) -> Result<i64, OffStep> {
-        match units > 0 && units % self.tick == 0 {
+        let (low, high) = self.price_range();
+        match (low..=high).contains(&units) && units % self.tick == 0 {
             true => Ok(units / self.price_unit),
             false => Err(OffStep),
         }
@@ -100,7 +124,7 @@ impl Symbol {
 
     /// Returns the lots of a number of units of the base asset.
     pub(crate) fn lots_of(&self, units: i64) -> Result<i64, OffStep> {
-        match units > 0 && units % self.step == 0 {
+        match units > 0 && units <= self.max_quantity() && units % self.step == 0 {
             true => Ok(units / self.spec.base_scale),
             false => Err(OffStep),
         }
@@ -180,6 +204,11 @@ impl Symbol {
     pub(crate) fn held_per_lot(&self, price: i64) -> i128 {
         self.notional(price, 1) + self.fee(false, price, 1)
     }
+}
+
+/// Returns the largest number of units of 10^−`decimals` that is shown and a multiple of a step.
+const fn most(step: i64, decimals: u32) -> i64 {
+    SHOWN_MAX.saturating_mul(10_i64.saturating_pow(decimals)) / step * step
 }
 
 /// Returns a rate in millionths of an amount, rounded up.

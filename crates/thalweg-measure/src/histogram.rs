@@ -9,7 +9,7 @@ mod recorder;
 mod wide_sum;
 
 pub use buckets::{VALUE_MAX, group_middle, group_of};
-pub use recorder::{Reader, Recorder, Writer, recorder};
+pub use recorder::Recorder;
 
 /// The counts of an `hdrhistogram`, with the extremes and the sum kept exactly beside it.
 ///
@@ -278,7 +278,7 @@ mod tests {
         histogram.record_n(5, 0);
         histogram.merge(&empty);
         assert_eq!(histogram, empty);
-        assert_eq!(recorder().1.snapshot(|ticks| ticks), empty);
+        assert_eq!(Recorder::new().snapshot(|ticks| ticks), empty);
     }
 
     #[test]

@@ -16,20 +16,20 @@
 //!
 //! ```
 //! use thalweg_measure::clock::Clock;
-//! use thalweg_measure::histogram::recorder;
+//! use thalweg_measure::histogram::Recorder;
 //! use thalweg_measure::load::{OpenLoop, Rate};
 //! use thalweg_measure::table::{Measurement, Nanoseconds};
 //!
 //! let clock = Clock::global();
 //! let mut p99s_ns = Vec::new();
 //! for _ in 0..5 {
-//!     let (writer, reader) = recorder();
+//!     let recorder = Recorder::new();
 //!     let mut load = OpenLoop::new(clock, "200k".parse::<Rate>()?);
 //!     load.run(1_000, |i, intended_ticks| {
 //!         std::hint::black_box(i * i); // the work
-//!         writer.record(clock.ticks().saturating_sub(intended_ticks));
+//!         recorder.record(clock.ticks().saturating_sub(intended_ticks));
 //!     });
-//!     let summary = reader.snapshot(|ticks| clock.ns(ticks)).summary();
+//!     let summary = recorder.snapshot(|ticks| clock.ns(ticks)).summary();
 //!     assert_eq!(summary.count, 1_000);
 //!     p99s_ns.push(summary.p99 as f64);
 //! }

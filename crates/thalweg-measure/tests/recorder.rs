@@ -1,7 +1,8 @@
 //! The recorder against `hdrhistogram`, at its extremes, and read while it is written.
 
 use proptest::prelude::*;
-use thalweg_measure::histogram::{Reader, Recorder, VALUE_MAX, Writer, recorder};
+use std::sync::Arc;
+use thalweg_measure::histogram::{Recorder, VALUE_MAX};
 
 const QUANTILES: [f64; 7] = [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
 
@@ -60,11 +61,11 @@ proptest! {
 
 #[test]
 fn scale_applies_to_everything() {
-    let (writer, reader) = recorder();
+    let recorder = Recorder::new();
     for ticks in [200, 400, 600, 800] {
-        writer.record(ticks);
+        recorder.record(ticks);
     }
-    let summary = reader.snapshot(|ticks| ticks * 10).summary();
+    let summary = recorder.snapshot(|ticks| ticks * 10).summary();
     assert_eq!(
         (summary.min, summary.max, summary.mean),
         (2000, 8000, 5000.0)
@@ -74,19 +75,19 @@ fn scale_applies_to_everything() {
 
 #[test]
 fn extremes_are_kept() {
-    let (writer, reader) = recorder();
-    assert_eq!((reader.count(), reader.sum()), (0, 0));
-    writer.record(0);
-    assert_eq!(reader.snapshot(|value| value).max(), 0);
-    writer.record(VALUE_MAX);
-    writer.record_n(u64::MAX, 3);
-    writer.record(VALUE_MAX + 1);
-    assert_eq!(reader.count(), 6);
+    let recorder = Recorder::new();
+    assert_eq!((recorder.count(), recorder.sum()), (0, 0));
+    recorder.record(0);
+    assert_eq!(recorder.snapshot(|value| value).max(), 0);
+    recorder.record(VALUE_MAX);
+    recorder.record_n(u64::MAX, 3);
+    recorder.record(VALUE_MAX + 1);
+    assert_eq!(recorder.count(), 6);
     assert_eq!(
-        reader.sum(),
+        recorder.sum(),
         u128::from(u64::MAX) * 3 + u128::from(VALUE_MAX) * 2 + 1
     );
-    let snapshot = reader.snapshot(|value| value);
+    let snapshot = recorder.snapshot(|value| value);
     assert_eq!(
         (snapshot.min(), snapshot.max(), snapshot.count()),
         (0, u64::MAX, 6)
@@ -95,21 +96,13 @@ fn extremes_are_kept() {
 }
 
 #[test]
-fn ends_can_be_where_they_should() {
-    fn sendable<T: Send>() {}
-    fn shareable<T: Send + Sync + Clone>() {}
-    sendable::<Writer>();
-    shareable::<Reader>();
-}
-
-#[test]
 fn readers_beside_the_writer_never_lose_counts() {
     const RECORDS: u64 = 300_000;
     const VALUE: u64 = 1 << 40;
-    let (writer, reader) = recorder();
+    let recorder = Arc::new(Recorder::new());
     let readers: Vec<_> = (0..2)
         .map(|_| {
-            let reader = reader.clone();
+            let reader = Arc::clone(&recorder);
             std::thread::spawn(move || {
                 let (mut counted_before, mut sum_before) = (0, 0);
                 let mut snapshots = 0;
@@ -143,7 +136,7 @@ fn readers_beside_the_writer_never_lose_counts() {
         })
         .collect();
     for i in 0..RECORDS {
-        writer.record_n(VALUE + i, 3);
+        recorder.record_n(VALUE + i, 3);
     }
     for reader in readers {
         assert!(reader.join().expect("the reader does not panic") > 0);
@@ -151,5 +144,5 @@ fn readers_beside_the_writer_never_lose_counts() {
     let expected = (0..RECORDS)
         .map(|i| u128::from(VALUE + i) * 3)
         .sum::<u128>();
-    assert_eq!(reader.sum(), expected);
+    assert_eq!(recorder.sum(), expected);
 }

@@ -2,20 +2,16 @@
 #![cfg(all(not(loom), target_os = "linux"))]
 #![allow(clippy::unwrap_used)] // all of it is a test
 
-use std::pin::Pin;
 use std::process::Command;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::{env, fs, thread};
-use thalweg_task::fiber::{Fiber, StackError, StackOptions, StackPool};
+use thalweg_task::fiber::{StackError, StackOptions, StackPool};
+use thalweg_testkit::wakers::poll_once;
 
 const FIBERS: usize = 30_000;
 /// The limits of mappings for which the test runs: from Linux's default to twice the number that is
 /// worth a test's time.
 const MAPPINGS: std::ops::RangeInclusive<usize> = 65_530..=200_000;
-
-fn poll_once<T>(fiber: &mut Fiber<T>) -> Poll<T> {
-    Pin::new(fiber).poll(&mut Context::from_waker(Waker::noop()))
-}
 
 fn all_kept() -> Result<StackPool, StackError> {
     StackPool::new(StackOptions {

@@ -11,6 +11,7 @@ pub mod linearizable;
 mod loopback;
 mod random;
 mod scratch;
+pub mod wakers;
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -5,18 +5,12 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Barrier};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{Builder, ClaimError, ManySenders, Overflow, Receiver, Sender, Shape};
 use thalweg::wait::WaitMode;
 use thalweg_testkit::counting::calls;
-
-struct NoopWaker;
-
-impl Wake for NoopWaker {
-    fn wake(self: Arc<Self>) {}
-}
 
 const SOON: Duration = Duration::from_micros(50);
 const ROOM: usize = 16;
@@ -88,13 +82,13 @@ fn tasks<S: Shape>(tx: &mut Sender<u64, S>, rx: &mut Receiver<u64, S>, waker: &W
 }
 
 fn check<S: Shape>(name: &str, (mut tx, mut rx): (Sender<u64, S>, Receiver<u64, S>)) {
-    let waker = Waker::from(Arc::new(NoopWaker));
+    let waker = Waker::noop();
     let mut out = Vec::with_capacity(2 * ROOM);
     warm_up(&mut tx, &mut rx);
     let calls = calls(|| {
         for _ in 0..100 {
             forms(&mut tx, &mut rx, &mut out);
-            tasks(&mut tx, &mut rx, &waker);
+            tasks(&mut tx, &mut rx, waker);
         }
     });
     assert_eq!(calls, 0, "{name}");

@@ -1,7 +1,6 @@
 //! Channels as a `Stream` and a `Sink`, in every flavour.
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not #[test]
 
-use crate::channel::executor;
 use crate::channel::flavour;
 use crate::channel::ledger;
 
@@ -11,7 +10,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 
-use executor::{Alarm, block_on};
 use flavour::{Flavour, Made};
 use futures_util::stream::FusedStream;
 use futures_util::{Sink, SinkExt, StreamExt};
@@ -19,6 +17,7 @@ use ledger::Ledger;
 use thalweg::channel::{
     ManyReceivers, ManySenders, Overflow, RecvError, SendError, SendSink, Shape, TryRecvError,
 };
+use thalweg_testkit::wakers::{Alarm, block_on};
 
 /// `suite! { flavour: FLAVOUR, ..; case case .. }`
 macro_rules! suite {

@@ -3,6 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
+use thalweg_etcd::EtcdLog;
 use thalweg_exchange::durable::replication::{
     BATCH_BYTES, Claim, CommandLog, LogStart, WriteOutcome,
 };
@@ -18,6 +19,9 @@ const HEAD_BYTES: usize = 56;
 const RECORD_BYTES: usize = 69;
 /// Bytes that a packed batch of that flow has, about: some, and some more for each command.
 const PACKED_BYTES: (usize, usize) = (100, 10);
+
+/// How often a batch is sent that has no clear answer.
+const ATTEMPTS: usize = 20;
 
 /// Appends batches by a plan's rate; returns the figures of its metrics.
 pub(super) fn run(plan: &Plan) -> Ran {
@@ -57,10 +61,8 @@ pub(super) fn run(plan: &Plan) -> Ran {
             continue;
         }
         let bytes = PACKED_BYTES.0 + (next - first) as usize * PACKED_BYTES.1;
-        match log.append(&claim, previous, first, &batch[..bytes]) {
-            WriteOutcome::Acked => previous = Some(first),
-            other => return Err(text(format!("an append: {other:?}"))),
-        }
+        append(&mut log, &claim, (previous, first), &batch[..bytes])?;
+        previous = Some(first);
         let now = clock.ticks();
         for due in (first..next).map(due_of).filter(|due| *due >= counts_from) {
             latency_ns.record(clock.ns(now.saturating_sub(due)));
@@ -75,4 +77,30 @@ pub(super) fn run(plan: &Plan) -> Ran {
         latency_ns.quantile(0.5) as f64,
         latency_ns.quantile(0.99) as f64,
     ]))
+}
+
+/// Appends a batch, as often as there is no clear answer. One that was stored without an answer is
+/// fenced by itself the next time.
+fn append(
+    log: &mut EtcdLog,
+    claim: &Claim,
+    (previous, index): (Option<u64>, u64),
+    bytes: &[u8],
+) -> Result<(), String> {
+    let mut is_unknown = false;
+    for _ in 0..ATTEMPTS {
+        match log.append(claim, previous, index, bytes) {
+            WriteOutcome::Acked => return Ok(()),
+            WriteOutcome::Unknown(_) => is_unknown = true,
+            WriteOutcome::Fenced if is_unknown => {
+                let newest = wait("the log", || log.read(u64::MAX).map_err(text))?.newest;
+                let is_own = newest == Some(index);
+                return is_own
+                    .then_some(())
+                    .ok_or_else(|| format!("fenced by {newest:?}"));
+            }
+            other => return Err(format!("an append: {other:?}")),
+        }
+    }
+    Err(format!("no clear answer to {ATTEMPTS} appends"))
 }

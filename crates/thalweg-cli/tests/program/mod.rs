@@ -92,16 +92,19 @@ impl Ended {
     }
 }
 
+/// Returns whether a program has a handler for a signal.
+pub(crate) fn catches(id: u32, number: u32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{id}/status"));
+    let text = text.expect("the program runs");
+    let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
+}
+
 /// Sends a signal once the program has a handler for it; before that, the signal would kill the
 /// program.
 pub(crate) fn signal(id: u32, number: u32) {
-    let status = format!("/proc/{id}/status");
-    let catches = |text: &str| {
-        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-        mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
-    };
-    while !catches(&std::fs::read_to_string(&status).expect("the program runs")) {
+    while !catches(id, number) {
         std::thread::yield_now();
     }
     let (number, id) = (format!("-{number}"), id.to_string());

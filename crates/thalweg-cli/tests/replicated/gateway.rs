@@ -11,10 +11,9 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
-use thalweg_testkit::etcd;
 
-use super::compared;
-use super::machines::{Etcd, MACHINES, Machines};
+use super::machines::{MACHINES, Machines};
+use super::{Scene, compared, undisturbed};
 use crate::archive::shell;
 use crate::served_kills::clients::set_up;
 use crate::served_kills::served::Folder;
@@ -284,17 +283,16 @@ fn place_until_killed(
 
 #[test]
 fn a_take_over_keeps_the_orders_of_the_gateway_and_doubles_none() {
-    if !etcd::Cluster::is_installed() {
-        println!("skipped: no etcd");
-        return;
-    }
-    let place = Folder::new("gateways");
-    std::fs::create_dir_all(&place.exchange).expect("there is room");
-    place.configure("[exchange]\nclock_ms = 0\n");
-    std::fs::write(place.within.join("symbols.toml"), SYMBOLS).expect("there is room");
-    let [key, other] = [1, 2].map(|user| ApiKey::new(&place, user));
-    let etcd = Etcd::start(&place, None);
-    let mut machines = Machines::start(&place, &etcd, None, 256 << 20);
+    let write_symbols = |place: &Folder| {
+        std::fs::write(place.within.join("symbols.toml"), SYMBOLS).expect("there is room");
+        [1, 2].map(|user| ApiKey::new(place, user))
+    };
+    undisturbed("gateways", 256 << 20, write_symbols, take_over);
+}
+
+fn take_over(scene: &Scene<'_, [ApiKey; 2]>, mut machines: Machines<'_>, epoch: &mut u64) {
+    let place = scene.place;
+    let [key, other] = &scene.prepared;
     let primary = machines.wait_for_primary(None);
     set_up(&machines.addresses("admin"));
     let gateways: Vec<String> = (0..MACHINES)
@@ -302,10 +300,10 @@ fn a_take_over_keeps_the_orders_of_the_gateway_and_doubles_none() {
         .collect();
     gateways
         .iter()
-        .for_each(|address| wait_for_symbol(&place, address));
-    wait_for_account(&place, &key, &gateways[primary]);
+        .for_each(|address| wait_for_symbol(place, address));
+    wait_for_account(place, key, &gateways[primary]);
     for number in 0..FIRST {
-        place_again(&place, &key, &gateways[primary], &format!("first-{number}"));
+        place_again(place, key, &gateways[primary], &format!("first-{number}"));
     }
     let sell = "symbol=BTCUSDT&side=SELL&type=MARKET&quantity=3";
     let (status, body) = other
@@ -317,28 +315,29 @@ fn a_take_over_keeps_the_orders_of_the_gateway_and_doubles_none() {
         "{body}"
     );
     for at in (0..MACHINES).filter(|at| *at != primary) {
-        check_follower(&place, &machines, &key, [primary, at]);
+        check_follower(place, &machines, key, [primary, at]);
     }
 
     let names: Vec<String> = (0..MEANWHILE)
         .map(|number| format!("then-{number}"))
         .collect();
-    let answered = place_until_killed(&place, &mut machines, &key, (primary, &names));
+    let answered = place_until_killed(place, &mut machines, key, (primary, &names));
+    *epoch += 1;
     let next = machines.wait_for_primary(Some(primary));
     let address = &gateways[next];
-    wait_for_account(&place, &key, address);
+    wait_for_account(place, key, address);
     // Its gateway takes orders once it has applied all before.
-    place_again(&place, &key, address, "last");
-    let open = opened(&place, &key, address);
+    place_again(place, key, address, "last");
+    let open = opened(place, key, address);
     let acknowledged = answered.iter().filter(|(_, id)| id.is_some());
     for (name, id) in acknowledged.clone() {
         assert_eq!(open.get(name), id.as_ref(), "{name} was acknowledged");
     }
     // Those without an answer are placed again, as trading programs do.
     for (name, _) in answered.iter().filter(|(_, id)| id.is_none()) {
-        place_again(&place, &key, address, name);
+        place_again(place, key, address, name);
     }
-    let open = opened(&place, &key, address);
+    let open = opened(place, key, address);
     check_names(&open, &names);
     println!(
         "machine {primary} had acknowledged {} of {MEANWHILE} orders, machine {next} has the rest",
@@ -347,8 +346,8 @@ fn a_take_over_keeps_the_orders_of_the_gateway_and_doubles_none() {
 
     // The former primary shows the same once it follows, whatever it had sent.
     machines.start_again(primary);
-    wait_for_symbol(&place, &gateways[primary]);
-    wait_for_open(&place, &key, &gateways[primary], &open);
+    wait_for_symbol(place, &gateways[primary]);
+    wait_for_open(place, key, &gateways[primary], &open);
     machines.end();
     compared(&machines);
 }

@@ -13,6 +13,7 @@ use thalweg_testkit::etcd::{Cluster, free_ports};
 use thalweg_testkit::own_host;
 
 use super::network::{ETCD, Network};
+use crate::program::catches;
 use crate::served_kills::served::Folder;
 
 pub(crate) const MACHINES: usize = 3;
@@ -247,6 +248,13 @@ impl<'p> Machines<'p> {
     /// Asks a machine to end in order, and waits for that. Returns false where another one took
     /// over in this moment, since it could not show that it lives.
     pub(crate) fn end_in_order(&mut self, at: usize) -> bool {
+        // One that was started a moment ago would be killed by it.
+        let program = &mut self.programs[at];
+        self.place.wait("a handler", || {
+            let has_ended = program.try_wait().expect("it is a child").is_some();
+            let is_ready = has_ended || catches(program.id(), 15);
+            is_ready.then_some(()).ok_or(0)
+        });
         signal(&self.programs[at], "-TERM");
         let code = self.ended(at);
         let is_known = matches!(code, Some(0 | 143 | 3));

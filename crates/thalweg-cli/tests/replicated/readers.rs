@@ -2,7 +2,6 @@
 //! has executed, others find the primary by it, and its readers stay when it takes over, with
 //! market data that begins anew.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -13,12 +12,11 @@ use thalweg_client::{
     BlockingEvents, BlockingReadClient, BlockingTradeClient, Event, Outcome, SessionQuery,
 };
 
-use super::machines::{Etcd, MACHINES, Machines};
+use super::machines::{MACHINES, Machines};
+use super::{Scene, undisturbed};
 use crate::program::thalweg;
 use crate::served_kills::clients::{command, options, set_up};
 use crate::served_kills::served::Folder;
-use thalweg_exchange::durable::replication::CommandLog as _;
-use thalweg_testkit::etcd::Cluster;
 
 const SYMBOL: SymbolId = SymbolId(1);
 const USER: i64 = 1;
@@ -225,40 +223,13 @@ fn account(machines: &Machines<'_>, at: usize) -> String {
     thalweg(&words).fine().to_owned()
 }
 
-/// How often the scenario may be disturbed.
-const DISTURBED_MAX: usize = 20;
-
-/// A replica takes over by itself where the primary is not run for 300 ms: the scenario, in which
-/// one takes over when the primary is killed, is repeated then.
 #[test]
 fn a_follower_serves_readers_and_keeps_them_when_it_takes_over() {
-    if !Cluster::is_installed() {
-        println!("skipped: no etcd");
-        return;
-    }
-    for _ in 0..DISTURBED_MAX {
-        let place = Folder::new("readers");
-        std::fs::create_dir_all(&place.exchange).expect("there is room");
-        place.configure("[exchange]\nclock_ms = 0\n");
-        let etcd = Etcd::start(&place, None);
-        let machines = Machines::start(&place, &etcd, None, 256 << 20);
-        // The claim of the last epoch that is due to the scenario.
-        let mut epoch = u64::MAX;
-        let scenario = || take_over(&place, machines, &mut epoch);
-        let Err(panic) = catch_unwind(AssertUnwindSafe(scenario)) else {
-            return;
-        };
-        let claim = place.wait("the claim", || etcd.log().read(u64::MAX).map_err(|_| 0));
-        if claim.claim.is_none_or(|claim| claim.epoch <= epoch) {
-            resume_unwind(panic);
-        }
-        println!("repeated: a replica took over by itself");
-    }
-    panic!("replicas took over by themselves in each of {DISTURBED_MAX} scenarios");
+    undisturbed("readers", 256 << 20, |_| (), take_over);
 }
 
-fn take_over(place: &Folder, mut machines: Machines<'_>, epoch: &mut u64) {
-    *epoch = machines.epoch();
+fn take_over(scene: &Scene<'_, ()>, mut machines: Machines<'_>, epoch: &mut u64) {
+    let place = scene.place;
     let primary = machines.wait_for_primary(None);
     set_up(&machines.addresses("admin"));
     // It knows one follower alone, which names the primary.

@@ -57,12 +57,16 @@ impl Entry {
     }
 
     /// Begins to make events of a stream. Called again for each new follower, it has the next one
-    /// made though nothing changed.
+    /// made though nothing changed; a candle that is complete by then comes before that.
     pub(super) fn watch(&mut self, kind: Kind, label: Label) {
         if let Kind::Diff(speed) = kind {
             self.market.depth.start(speed);
         }
-        self.watched.insert(kind, None);
+        let mark = self.watched.entry(kind).or_default();
+        *mark = match *mark {
+            Some(Mark::Candle(open_time, _)) => Some(Mark::Candle(open_time, None)),
+            _ => None,
+        };
         if self.label.as_deref() != Some(&label) {
             self.label = Some(Arc::new(label));
         }
@@ -153,8 +157,9 @@ impl Entry {
         }
     }
 
-    /// Reports what is due each tenth of a second, and with `is_second` each second.
-    pub(super) fn tick(&mut self, time_us: i64, is_second: bool) {
+    /// Reports what is due each tenth of a second, and with `is_second` each second. Trades of
+    /// before `settled_us` are applied.
+    pub(super) fn tick(&mut self, (time_us, settled_us): (i64, i64), is_second: bool) {
         self.is_flushed = false;
         if self.watched.is_empty() {
             return;
@@ -190,7 +195,7 @@ impl Entry {
                         Body::Average(market.average(now_ms), traded_us)
                     });
                 }
-                Kind::Candle(_) => self.push_candle(time_us, kind, is_second),
+                Kind::Candle(_) => self.push_candle((time_us, settled_us), kind, is_second),
                 _ => {}
             }
         }
@@ -198,11 +203,11 @@ impl Entry {
 
     /// Reports a candle: the last one when it is complete, at the next tick; the present one each
     /// second.
-    fn push_candle(&mut self, time_us: i64, kind: Kind, is_second: bool) {
+    fn push_candle(&mut self, (time_us, settled_us): (i64, i64), kind: Kind, is_second: bool) {
         let Kind::Candle(interval) = kind else {
             return;
         };
-        let now_ms = time_us.div_euclid(1_000);
+        let now_ms = settled_us.div_euclid(1_000);
         let Some(candle) = self.market.candles.at(interval, now_ms) else {
             return;
         };

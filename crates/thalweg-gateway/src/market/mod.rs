@@ -30,6 +30,7 @@ mod trade;
 mod units;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -86,11 +87,30 @@ pub(crate) struct Market {
     has_changed: Notify,
     topics: Topics,
     budget: Arc<Budget>,
+    /// The time of the oldest trades that may be on their way to the market.
+    unsettled: Mutex<Option<i64>>,
 }
 
 impl Market {
     pub(crate) fn new() -> Self {
         Self::default()
+    }
+
+    /// Returns the time of trades that were read now. No candle that it is in is complete before
+    /// they [are applied](Self::settle).
+    pub(crate) fn begin(&self, clock: impl FnOnce() -> i64) -> i64 {
+        let mut unsettled = lock(&self.unsettled);
+        // A tick has read its clock before this, or finds this.
+        let time_us = clock();
+        unsettled.get_or_insert(time_us);
+        time_us
+    }
+
+    /// All trades that were read are applied, but for those whose command goes on.
+    pub(crate) fn settle(&self) {
+        if lock(&self.pending).trades.is_empty() {
+            *lock(&self.unsettled) = None;
+        }
     }
 
     fn entry(&self, symbol: SymbolId) -> Option<Arc<Mutex<Entry>>> {
@@ -257,12 +277,16 @@ impl Market {
 
     /// Returns the events that are sent each tenth of a second, and each second; `time_us` is now.
     fn tick(&self, time_us: i64) -> Vec<StreamEvent> {
+        let settled_us = lock(&self.unsettled).unwrap_or(time_us).min(time_us);
         // ORDERING: Relaxed; a counter.
         let ticks = self.ticks.fetch_add(1, Ordering::Relaxed);
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
-        let entries: Vec<_> = entries.values().cloned().collect();
         let is_second = ticks.is_multiple_of(TICKS);
-        self.events_of(entries.into_iter(), |entry| entry.tick(time_us, is_second))
+        // Without the lock of all entries: followers are cut under that of the streams, which one
+        // that leaves holds while it looks up its entry.
+        let entries = self.symbols().into_iter().filter_map(|id| self.entry(id));
+        self.events_of(entries, |entry| {
+            entry.tick((time_us, settled_us), is_second)
+        })
     }
 
     fn events_of(
@@ -308,9 +332,9 @@ impl Market {
         &self.budget
     }
 
-    /// Returns the outbox of a new connection.
-    pub(crate) fn outbox(&self) -> Arc<Outbox> {
-        Arc::new(Outbox::new(Arc::clone(&self.budget)))
+    /// Returns the outbox of a new connection of an address.
+    pub(crate) fn outbox(&self, address: IpAddr) -> Arc<Outbox> {
+        Arc::new(Outbox::new(Arc::clone(&self.budget), address))
     }
 
     /// Has a connection follow a stream. Returns what to give to [`leave`](Self::leave).

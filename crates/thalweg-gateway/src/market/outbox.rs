@@ -2,18 +2,22 @@
 //!
 //! Rules.
 //! 1. Texts, and events that may not be left out, wait in order. Where they have more than
-//!    [`WAITING_BYTES_MAX`] bytes together, the connection is cut. Where the texts of all
-//!    connections have more than [`TEXT_BYTES_TOTAL`], a connection is cut when its own have
-//!    [`TEXT_BYTES_FREE`]. Events are shared: they are as many as the slowest follower has.
+//!    [`WAITING_BYTES_MAX`] bytes together, the connection is cut. Where the texts of an address
+//!    have more than [`TEXT_BYTES_OF_ADDRESS`], or those of all [`TEXT_BYTES_TOTAL`], a connection
+//!    is cut when its own have [`TEXT_BYTES_FREE`]. Events are shared: they are as many as the
+//!    slowest follower has.
 //! 2. Of a stream whose events replace each other, the newest one waits: at the place of the first
-//!    one that was not written.
+//!    one that was not written. It is dropped when the stream is left; places of streams that were
+//!    left are at most as many as the others.
 //! 3. Nothing waits for the client: every method returns at once, but those of the connection's own
 //!    task.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use thalweg_server::network;
 use tokio::sync::Notify;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -26,34 +30,53 @@ pub(crate) const WAITING_BYTES_MAX: usize = 4 << 20;
 
 /// Bytes of texts, and of responses by HTTP, that wait for all connections together.
 pub(crate) const TEXT_BYTES_TOTAL: usize = 256 << 20;
+/// Bytes of them for all connections of an address (of IPv6, a network of 2^64).
+pub(crate) const TEXT_BYTES_OF_ADDRESS: usize = TEXT_BYTES_TOTAL / 8;
 /// Bytes of texts that may wait for a connection whatever waits for others.
 pub(crate) const TEXT_BYTES_FREE: usize = 64 << 10;
+
+/// Bytes of texts and responses that wait.
+#[derive(Debug, Default)]
+struct TextBytes {
+    total: usize,
+    /// The bytes of each address that has some.
+    by_address: HashMap<IpAddr, usize>,
+}
 
 /// Counts of everything that waits, for all connections together.
 #[derive(Debug, Default)]
 pub(crate) struct Budget {
-    /// Bytes of texts and responses.
-    bytes: AtomicUsize,
+    bytes: Mutex<TextBytes>,
     /// Texts, pings, events, and streams whose newest event waits.
     waiting: AtomicUsize,
 }
 
 impl Budget {
-    /// Adds bytes, and returns whether the total is above its bound.
-    pub(crate) fn add(&self, bytes: usize) -> bool {
-        // ORDERING: Relaxed; a count alone.
-        self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes > TEXT_BYTES_TOTAL
+    /// Adds bytes of an address, and returns whether its own or the total are above their bound.
+    pub(crate) fn add(&self, address: IpAddr, bytes: usize) -> bool {
+        let mut counts = lock(&self.bytes);
+        counts.total += bytes;
+        let is_full = counts.total > TEXT_BYTES_TOTAL;
+        let own = counts.by_address.entry(network(address)).or_default();
+        *own += bytes;
+        is_full || *own > TEXT_BYTES_OF_ADDRESS
     }
 
-    pub(crate) fn remove(&self, bytes: usize) {
-        // ORDERING: Relaxed; a count alone.
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    pub(crate) fn remove(&self, address: IpAddr, bytes: usize) {
+        let mut counts = lock(&self.bytes);
+        counts.total -= bytes;
+        let address = network(address);
+        if let Some(own) = counts.by_address.get_mut(&address) {
+            *own -= bytes;
+            if *own == 0 {
+                counts.by_address.remove(&address);
+            }
+        }
     }
 
     #[cfg(test)]
     pub(crate) fn bytes(&self) -> usize {
-        // ORDERING: Relaxed; a count alone.
-        self.bytes.load(Ordering::Relaxed)
+        lock(&self.bytes).total
     }
 
     pub(super) fn waiting(&self) -> usize {
@@ -136,7 +159,7 @@ pub(crate) enum Item {
     /// An event of a stream.
     Event(Arc<Subscription>, Arc<SharedEvent>),
     /// A ping.
-    Ping(u64),
+    Ping,
 }
 
 #[derive(Debug)]
@@ -151,26 +174,31 @@ struct State {
     bytes: usize,
     /// The bytes of texts among them.
     text_bytes: usize,
+    /// Places of streams that were left.
+    left: usize,
     /// Why the connection is cut.
     cut: Option<&'static str>,
 }
 
 /// See the [module](self).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Outbox {
     state: Mutex<State>,
     filled: Notify,
     cut: Notify,
     budget: Arc<Budget>,
+    /// The client's address, which its texts count for.
+    address: IpAddr,
 }
 
 impl Outbox {
-    pub(super) fn new(budget: Arc<Budget>) -> Self {
+    pub(super) fn new(budget: Arc<Budget>, address: IpAddr) -> Self {
         Self {
             state: Mutex::default(),
             filled: Notify::new(),
             cut: Notify::new(),
             budget,
+            address,
         }
     }
 
@@ -186,7 +214,7 @@ impl Outbox {
         }
         if matches!(item, Item::Text(_)) {
             state.text_bytes += bytes;
-            if self.budget.add(bytes) && state.text_bytes > TEXT_BYTES_FREE {
+            if self.budget.add(self.address, bytes) && state.text_bytes > TEXT_BYTES_FREE {
                 drop(state);
                 return self.cut_with("too slow: too much waits to be read by all");
             }
@@ -203,7 +231,8 @@ impl Outbox {
         self.budget.leave(state.waiting.len());
         state.waiting.clear();
         state.bytes = 0;
-        self.budget.remove(std::mem::take(&mut state.text_bytes));
+        let text_bytes = std::mem::take(&mut state.text_bytes);
+        self.budget.remove(self.address, text_bytes);
         state.cut.get_or_insert(why);
         drop(state);
         self.cut.notify_one();
@@ -217,8 +246,8 @@ impl Outbox {
     }
 
     /// Appends a ping.
-    pub(crate) fn ping(&self, number: u64) {
-        self.push(Item::Ping(number), size_of::<Waiting>());
+    pub(crate) fn ping(&self) {
+        self.push(Item::Ping, size_of::<Waiting>());
     }
 
     /// Appends an event of a stream, or puts it in the place of the one before.
@@ -241,6 +270,22 @@ impl Outbox {
         self.filled.notify_one();
     }
 
+    /// Drops the newest event of a stream that was left: no other comes.
+    pub(crate) fn leave(&self, stream: &Subscription) {
+        let mut state = lock(&self.state);
+        if state.cut.is_some() || lock(&stream.newest).take().is_none() {
+            return;
+        }
+        state.left += 1;
+        if 2 * state.left > state.waiting.len() {
+            state.waiting.retain(|one| match one {
+                Waiting::Newest(to) => lock(&to.newest).is_some(),
+                Waiting::Item(..) => true,
+            });
+            self.budget.leave(std::mem::take(&mut state.left));
+        }
+    }
+
     /// Takes what is to be written next.
     pub(crate) fn take(&self) -> Option<Item> {
         let mut state = lock(&self.state);
@@ -252,7 +297,7 @@ impl Outbox {
                     state.bytes -= bytes;
                     if matches!(item, Item::Text(_)) {
                         state.text_bytes -= bytes;
-                        self.budget.remove(bytes);
+                        self.budget.remove(self.address, bytes);
                     }
                     return Some(item);
                 }
@@ -261,6 +306,7 @@ impl Outbox {
                     if let Some(event) = newest {
                         return Some(Item::Event(to, event));
                     }
+                    state.left -= 1;
                 }
             }
         }
@@ -291,8 +337,15 @@ impl Outbox {
 impl Drop for Outbox {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        self.budget.remove(state.text_bytes);
+        self.budget.remove(self.address, state.text_bytes);
         self.budget.leave(state.waiting.len());
+    }
+}
+
+#[cfg(test)]
+impl Default for Outbox {
+    fn default() -> Self {
+        Self::new(Arc::default(), [127, 0, 0, 1].into())
     }
 }
 
@@ -304,15 +357,17 @@ mod tests {
     fn texts_of_all_connections_have_a_bound() {
         let budget = Arc::<Budget>::default();
         let total = || budget.bytes();
-        let [greedy, modest] = [(); 2].map(|()| Outbox::new(Arc::clone(&budget)));
-        let others: Vec<Outbox> = (0..70).map(|_| Outbox::new(Arc::clone(&budget))).collect();
+        // Each address has two at most: less than its own bound.
+        let outbox = |of: u8| Outbox::new(Arc::clone(&budget), [192, 0, 2, of / 2].into());
+        let [greedy, modest] = [100, 102].map(outbox);
+        let others: Vec<Outbox> = (0..70).map(outbox).collect();
         modest.text("x".repeat(1_000));
         for outbox in &others {
             outbox.text("x".repeat(3 << 20));
         }
         greedy.text("x".repeat(1 << 20));
         assert!(total() < TEXT_BYTES_TOTAL);
-        let more: Vec<Outbox> = (0..20).map(|_| Outbox::new(Arc::clone(&budget))).collect();
+        let more: Vec<Outbox> = (110..130).map(outbox).collect();
         for outbox in &more {
             outbox.text("x".repeat(3 << 20));
         }
@@ -325,5 +380,24 @@ mod tests {
         assert!(modest.take().is_some());
         drop((greedy, modest, others, more));
         assert_eq!((total(), budget.waiting()), (0, 0));
+    }
+
+    #[test]
+    fn an_address_that_reads_nothing_fills_its_own_share_alone() {
+        let budget = Arc::<Budget>::default();
+        let outbox = |of: u8| Outbox::new(Arc::clone(&budget), [192, 0, 2, of].into());
+        let idle: Vec<Outbox> = (0..66).map(|_| outbox(1)).collect();
+        for one in &idle {
+            for _ in 0..40 {
+                one.text("x".repeat(100_000));
+            }
+        }
+        let other = outbox(2);
+        other.text("x".repeat(100_000));
+        assert_eq!(other.waiting().0, 1);
+        let free = idle.len() * TEXT_BYTES_FREE;
+        assert!(budget.bytes() <= TEXT_BYTES_OF_ADDRESS + free + 200_000);
+        drop((idle, other));
+        assert!(lock(&budget.bytes).by_address.is_empty());
     }
 }

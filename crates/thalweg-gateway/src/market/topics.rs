@@ -66,7 +66,9 @@ impl Topics {
     pub(super) fn leave(&self, topic: Topic, id: u64, unwatch: impl FnOnce()) {
         let mut registry = lock(&self.0);
         if let Some(followers) = registry.topics.get_mut(&topic) {
-            followers.remove(&id);
+            if let Some(left) = followers.remove(&id) {
+                left.outbox.leave(&left.subscription);
+            }
             if followers.is_empty() {
                 registry.topics.remove(&topic);
                 unwatch();

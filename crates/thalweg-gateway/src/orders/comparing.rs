@@ -292,7 +292,7 @@ mod tests {
         let placing = tokio::spawn(async move {
             let params = crate::params::Params::of_request(&query, "").expect("parameters");
             let draft = super::super::Draft::read(&params, &state.symbols).expect("an order");
-            let placed = state.orders.place(&followed, &draft).await;
+            let placed = state.orders.place(&followed, &draft, i64::MAX).await;
             placed.map(|placed| placed.order.status)
         });
         while fixture.state().orders.lists.executed(USER) == before {
@@ -356,6 +356,7 @@ mod tests {
             sender: tokio::sync::oneshot::channel().0,
             noted: Some((user(fixture.state()), (SYMBOL.0, id))),
             lists: Arc::clone(&fixture.state().orders.lists),
+            log: fixture.state().orders.log.clone(),
         };
         done.settle(Err(error));
     }

@@ -5,7 +5,7 @@
 //!
 //! Parts of checkpoints ([`Kept`]) are among them. Segments before a whole checkpoint are removed.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,6 +17,7 @@ use thalweg_server::private_files::make_directory;
 
 use super::fields::{Bytes, Writer, decode_order, decode_trade, encode_order, encode_trade};
 use super::kept::{self, Kept};
+use super::memory::OrderKey;
 use super::order::Order;
 use crate::GatewayError;
 use crate::market::Trade;
@@ -28,6 +29,7 @@ const TRADE: u8 = 3;
 const BEGIN: u8 = 4;
 /// A report of an auction.
 const AUCTION: u8 = 5;
+const FORGOTTEN: u8 = 6;
 /// The shortest segments of the log, and the longest.
 const SEGMENT_BYTES: [u64; 2] = [512 << 10, 8 << 20];
 const PAGE_BYTES: u64 = 4_096;
@@ -43,6 +45,8 @@ pub(crate) enum Record {
     Trade(Trade, u32),
     /// A user's reports up to this one were before the gateway, or are lost.
     Begin(UserId, ReportNumber),
+    /// An order of a user that was not executed, and never will be.
+    Forgotten(UserId, OrderKey),
     /// A part of a checkpoint.
     Kept(Kept),
 }
@@ -66,6 +70,10 @@ impl Record {
             }
             Self::Begin(user, number) => {
                 out.byte(BEGIN).int(user.0).int(number.0 as i64);
+            }
+            Self::Forgotten(user, (symbol, id)) => {
+                out.byte(FORGOTTEN).int(user.0);
+                out.int((*symbol).into()).int(*id);
             }
             Self::Kept(kept) => kept.encode(&mut out),
         }
@@ -95,6 +103,10 @@ impl Record {
                 Self::Trade(trade, index)
             }
             BEGIN => Self::Begin(UserId(fields.int()?), ReportNumber(fields.int()? as u64)),
+            FORGOTTEN => {
+                let (user, symbol) = (UserId(fields.int()?), fields.int()?.try_into().ok()?);
+                Self::Forgotten(user, (symbol, fields.int()?))
+            }
             code if code >= kept::FIRST => Self::Kept(Kept::decode(code, fields)?),
             _ => return None,
         };
@@ -106,7 +118,7 @@ impl Record {
 #[derive(Clone, Debug)]
 pub(crate) struct Log {
     journal: Shared<[u8]>,
-    directory: PathBuf,
+    directory: Arc<Path>,
     /// Bytes of records that were appended.
     bytes: Arc<AtomicU64>,
     /// Records that find no room yet.
@@ -130,7 +142,7 @@ impl Log {
         let journal = Journal::<[u8]>::open(directory, options)?;
         Ok(Self {
             journal: journal.share(GroupCommit::default()),
-            directory: directory.to_owned(),
+            directory: directory.into(),
             bytes: Arc::default(),
             #[cfg(test)]
             refused: Arc::default(),
@@ -160,7 +172,7 @@ impl Log {
 
     /// Returns the error of a log that has something wrong.
     pub(crate) fn content(&self, what: String) -> GatewayError {
-        let path = self.directory.clone();
+        let path = self.directory.to_path_buf();
         GatewayError::Content { path, what }
     }
 
@@ -279,6 +291,7 @@ mod tests {
         vec![
             Record::Begin(UserId(7), ReportNumber(4)),
             Record::Order(Box::new(order(1))),
+            Record::Forgotten(UserId(7), (-1, 1)),
             Record::Trade(trade, 1),
             Record::Report(Reported {
                 number: ReportNumber(5),

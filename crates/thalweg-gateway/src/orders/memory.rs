@@ -18,15 +18,15 @@ use crate::symbols::{Symbol, Symbols};
 /// time. JSON carries numbers up to twice this exactly.
 pub(super) const ORDER_IDS: i64 = 1 << 52;
 
-/// The sequences of a claim begin at a multiple of this: behind the last that was executed, and
-/// behind those that a primary of before may have sent and that no log has. So no id of an order is
-/// given twice.
+/// The sequences of a claim begin at a multiple of this, and as many at least behind the last that
+/// was executed: behind those that a primary of before may have sent and that no log has. So no id
+/// of an order is given twice.
 const CLAIM_SEQUENCES: i64 = 1 << 16;
 
 /// Changes of what is held that are kept, for answers of a command before the last.
 const MOVES_MAX: usize = 4_096;
 
-pub(super) type OrderKey = (i32, i64);
+pub(crate) type OrderKey = (i32, i64);
 
 /// The number of a command, and the amount of a currency by which it changed what is held.
 type Move = (u64, i32, i128);
@@ -53,6 +53,8 @@ pub(crate) struct Memory {
     unanswered: Vec<(OrderKey, u64)>,
     /// The lots that requests in flight take off stop orders that wait.
     reducing: BTreeMap<OrderKey, i64>,
+    /// The event of the last trade of an order by `quoteOrderQty`.
+    held_event: Option<Box<Executed>>,
     /// The last list of open orders was cut: what it lacks may be open.
     pub(super) is_cut: bool,
     /// The last report that was applied; `None` before the first, or a beginning.
@@ -94,6 +96,7 @@ impl Memory {
             kept,
             unanswered: Vec::new(),
             reducing: BTreeMap::new(),
+            held_event: None,
             is_cut: false,
             last_report: None,
             sequence: 0,
@@ -107,7 +110,7 @@ impl Memory {
         if claim != self.claim {
             self.claim = claim;
             let last = self.sequence.max(executed());
-            self.sequence = (last / CLAIM_SEQUENCES + 1) * CLAIM_SEQUENCES;
+            self.sequence = (last / CLAIM_SEQUENCES + 2) * CLAIM_SEQUENCES;
         }
     }
 
@@ -182,7 +185,7 @@ impl Memory {
 
     /// Forgets what was noted of a command that was not executed: the reduction of an order, or an
     /// order without a report. Returns whether an order was forgotten.
-    pub(super) fn forget_unexecuted(&mut self, key: OrderKey) -> bool {
+    pub(crate) fn forget_unexecuted(&mut self, key: OrderKey) -> bool {
         let is_order = self.reducing.remove(&key).is_none()
             && (self.open.get(&key)).is_some_and(|order| order.status == Status::Pending);
         if is_order {
@@ -232,8 +235,43 @@ impl Memory {
     }
 
     /// Applies a report, if its number is the next, or 0: then it is none of the exchange's, but
-    /// made of a comparison. Returns the event that it makes.
-    pub(crate) fn apply(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
+    /// made of a comparison. Returns the events that it makes, in order.
+    ///
+    /// That of a trade by `quoteOrderQty` comes with the next report of the order: the last one
+    /// says that the order is filled, though its rest is cancelled after that.
+    pub(crate) fn apply(
+        &mut self,
+        reported: &Reported,
+        symbols: &Symbols,
+    ) -> [Option<UserEvent>; 2] {
+        let event = self.applied(reported, symbols);
+        let report = &reported.report;
+        let key = (report.symbol.0, report.order.0);
+        let is_over = |held: &mut Box<Executed>| {
+            (held.order.symbol, held.order.id) == key || held.order.command != report.command
+        };
+        let held = self.held_event.take_if(is_over);
+        if self.held_event.is_some() {
+            return [event, None];
+        }
+        match (held, event) {
+            (held, Some(UserEvent::Execution(trade)))
+                if trade.order.quote > 0 && trade.order.status == Status::PartiallyFilled =>
+            {
+                self.held_event = Some(trade);
+                [held.map(UserEvent::Execution), None]
+            }
+            (Some(mut last), Some(UserEvent::Execution(end)))
+                if end.order.status == Status::Filled && end.change.fill.is_none() =>
+            {
+                last.order = end.order;
+                [Some(UserEvent::Execution(last)), None]
+            }
+            (held, event) => [held.map(UserEvent::Execution), event],
+        }
+    }
+
+    fn applied(&mut self, reported: &Reported, symbols: &Symbols) -> Option<UserEvent> {
         if reported.number != ReportNumber::default() {
             self.last_report = Some(reported.number);
         }
@@ -582,7 +620,7 @@ mod tests {
 
     use thalweg_exchange::execution::{CancelReason, TradeId};
     use thalweg_exchange::risk::TradingLimits;
-    use thalweg_exchange::{CurrencyId, FeeUnit, OrderId, SymbolSpec};
+    use thalweg_exchange::{CurrencyId, FeeUnit, OrderId, RejectReason, SymbolSpec};
     use thalweg_testkit::counting::held;
 
     use super::super::fields::{Bytes, Writer};
@@ -630,7 +668,13 @@ mod tests {
         }
 
         /// Applies a report of a command about an order of which lots are filled.
-        fn apply(&mut self, command: u64, id: i64, filled: i64, kind: Execution) {
+        fn apply(
+            &mut self,
+            command: u64,
+            id: i64,
+            filled: i64,
+            kind: Execution,
+        ) -> [Option<UserEvent>; 2] {
             self.number += 1;
             let (lots, trade) = match kind {
                 Execution::Rejected(_) | Execution::Cancelled { .. } => (filled, None),
@@ -655,10 +699,16 @@ mod tests {
                 time_us: 1,
                 is_auction: false,
             };
-            self.memory.apply(&reported, &self.symbols);
+            self.memory.apply(&reported, &self.symbols)
         }
 
-        fn trade(&mut self, command: u64, id: i64, filled: i64, (size, is_maker): (i64, bool)) {
+        fn trade(
+            &mut self,
+            command: u64,
+            id: i64,
+            filled: i64,
+            (size, is_maker): (i64, bool),
+        ) -> [Option<UserEvent>; 2] {
             let (price, trade) = (self.price, TradeId::default());
             let kind = Execution::Trade {
                 id: trade,
@@ -666,7 +716,7 @@ mod tests {
                 size,
                 is_maker,
             };
-            self.apply(command, id, filled, kind);
+            self.apply(command, id, filled, kind)
         }
 
         fn ids(&self) -> Vec<i64> {
@@ -698,6 +748,48 @@ mod tests {
         let order = reports.memory.order(SYMBOL, 7).expect("it is known");
         assert_eq!((order.status, order.filled), (Status::PartiallyFilled, 4));
         assert_eq!(reports.memory.fills(SYMBOL).count(), 1);
+    }
+
+    #[test]
+    fn an_order_by_amount_ends_with_the_trade_that_fills_it() {
+        let mut reports = Reports::new(10);
+        let key = (UserId(1), SYMBOL.0, 7);
+        reports.memory.insert(Order {
+            quote: 500,
+            ..Order::pending(key, "a".to_owned(), (Action::Bid, 100, 0), 1)
+        });
+        let why = CancelReason::Left(RejectReason::Budget);
+        let events = [
+            reports.apply(1, 7, 0, Execution::New),
+            reports.trade(1, 7, 3, (3, false)),
+            // One of another order of the user does not wait for it.
+            reports.apply(1, 8, 0, Execution::New),
+            reports.trade(1, 7, 5, (2, false)),
+            reports.apply(1, 7, 5, Execution::Cancelled { size: 5, why }),
+        ];
+        let shown = events
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|event| match event {
+                UserEvent::Execution(one) => {
+                    let trade = one.change.fill.map_or(0, |fill| fill.lots);
+                    (
+                        one.order.id,
+                        one.change.what,
+                        one.order.status.name(),
+                        trade,
+                    )
+                }
+                _ => panic!("an execution"),
+            });
+        let expected = [
+            (7, "NEW", "NEW", 0),
+            (8, "NEW", "NEW", 0),
+            (7, "TRADE", "PARTIALLY_FILLED", 3),
+            (7, "TRADE", "FILLED", 2),
+        ];
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
     }
 
     #[test]
@@ -790,13 +882,13 @@ mod tests {
         memory.begin_claim(0, || panic!("there is no log of commands on one machine"));
         memory.sequence = 7;
         memory.begin_claim(1, || 5);
-        assert_eq!(memory.sequence, CLAIM_SEQUENCES);
+        assert_eq!(memory.sequence, 2 * CLAIM_SEQUENCES);
         memory.sequence += 3;
         memory.begin_claim(1, || panic!("it is the same"));
-        assert_eq!(memory.sequence, CLAIM_SEQUENCES + 3);
+        assert_eq!(memory.sequence, 2 * CLAIM_SEQUENCES + 3);
         // Others were executed, placed at another replica meanwhile.
-        memory.begin_claim(5, || 3 * CLAIM_SEQUENCES + 1);
-        assert_eq!(memory.sequence, 4 * CLAIM_SEQUENCES);
+        memory.begin_claim(5, || 4 * CLAIM_SEQUENCES - 1);
+        assert_eq!(memory.sequence, 5 * CLAIM_SEQUENCES);
     }
 
     #[test]

@@ -60,7 +60,7 @@ use self::passed::Passed;
 pub(crate) use self::placing::Placed;
 use self::positions::Position;
 use self::primary::Primary;
-pub(crate) use self::request::{Detail, Draft, client_id, lots_of};
+pub(crate) use self::request::{Amount, Detail, Draft, check_notional, client_id, lots_of};
 use self::session::{Access, Done, Executed, Request, Submit};
 use crate::GatewayError;
 use crate::decimal;
@@ -395,8 +395,9 @@ impl Orders {
         let Some(user) = self.tracked(reported.report.owner) else {
             return false;
         };
-        let event = user.memory().apply(reported, symbols);
-        user.followers.send(event)
+        let [first, last] = user.memory().apply(reported, symbols);
+        user.followers.send(first);
+        user.followers.send(last)
     }
 
     /// Sends a deposit, a withdrawal or fees that are paid out to those who follow their user.
@@ -520,15 +521,16 @@ impl Orders {
         user.queue.get_or_init(spawn)
     }
 
-    /// Gives a command a sequence and sends it; `make` gets the id for an order of it, and may have
-    /// one for the log.
+    /// Gives a command a sequence and has it sent before `limit_us`; `make` gets the id for an
+    /// order of it, and may have one for the log.
     ///
     /// # Errors
     /// What `make` returns; -1001 at a replica that follows; -1008 where too much waits, or the log
-    /// is full; -1016.
+    /// is full; -1016. Its outcome is -1021 where it was not sent in time.
     fn submit(
         &self,
         user: &Arc<User>,
+        limit_us: i64,
         make: impl FnOnce(&mut Memory, i64) -> Result<(Noted, TradeCommand), ApiError>,
     ) -> Result<(i64, oneshot::Receiver<Result<Executed, ApiError>>), ApiError> {
         self.check()?;
@@ -562,12 +564,14 @@ impl Orders {
         permit.send(Request::Submit(Box::new(Submit {
             sequence: sequence as u64,
             lsn,
+            limit_us,
             command,
             note,
             done: Done {
                 sender,
                 noted: noted.map(|key| (Arc::clone(user), key)),
                 lists: Arc::clone(&self.lists),
+                log: self.log.clone(),
             },
         })));
         Ok((id, outcome))

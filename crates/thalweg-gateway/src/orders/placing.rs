@@ -11,7 +11,7 @@ use thalweg_exchange::{
 use super::order::{Fill, Kind, Life, Order, Status};
 use super::request::{Amount, Draft};
 use super::session::Executed;
-use super::{ANSWER_TIME, Memory, Noted, Orders, User};
+use super::{ANSWER_TIME, Memory, Noted, Orders, Record, User};
 use crate::error::ApiError;
 use crate::state::now_us;
 use crate::symbols::Symbol;
@@ -39,19 +39,24 @@ struct Terms {
 }
 
 impl Orders {
-    /// Places an order, and returns it as it is after the command.
+    /// Places an order, and returns it as it is after the command, which is sent before `limit_us`.
     ///
     /// # Errors
     /// -2010 and -1013 where the engine refuses it, -1007 where its reports are lost, and those of
     /// sessions.
-    pub(crate) async fn place(&self, user: &Arc<User>, draft: &Draft) -> Result<Placed, ApiError> {
+    pub(crate) async fn place(
+        &self,
+        user: &Arc<User>,
+        draft: &Draft,
+        limit_us: i64,
+    ) -> Result<Placed, ApiError> {
         let symbol = &draft.symbol;
         if !symbol.is_trading() && draft.price.is_none() {
             return Err(ApiError::MARKET_CLOSED);
         }
         let terms = self.terms(user, draft).await?;
         let created_us = now_us();
-        let (id, done) = self.submit(user, |memory, id| {
+        let (id, done) = self.submit(user, limit_us, |memory, id| {
             let order = order(user, draft, &terms, (id, created_us));
             if memory.is_open_client(symbol.spec.id, &order.client_id) {
                 return Err(ApiError::DUPLICATE_ORDER);
@@ -91,6 +96,7 @@ impl Orders {
             }
             if result != ResultCode::Success {
                 memory.forget(symbol.0, id);
+                let _ = self.log.append(&Record::Forgotten(user.id, (symbol.0, id)));
                 return Ok(());
             }
         }
@@ -198,11 +204,12 @@ impl Orders {
     pub(crate) async fn cancel(
         &self,
         user: &Arc<User>,
-        symbol: SymbolId,
-        id: i64,
+        (symbol, id): (SymbolId, i64),
+        limit_us: i64,
     ) -> Result<Order, ApiError> {
         let cancel = TradeCommand::cancel(user.id, symbol, OrderId(id));
-        self.change(user, symbol, id, cancel, |_| Ok(Noted::Nothing))
+        let change = (cancel, limit_us);
+        self.change(user, (symbol, id), change, |_| Ok(Noted::Nothing))
             .await
     }
 
@@ -210,17 +217,19 @@ impl Orders {
     /// `order.lots` any more, since another change came first, is left as it is.
     ///
     /// # Errors
-    /// -2011 where it is not open, -2038 where it has changed, and those of sessions.
+    /// -2010 and -1013 where the engine refuses it, -2011 where it is not open, -2038 where it has
+    /// changed, and those of sessions.
     pub(crate) async fn amend(
         &self,
         user: &Arc<User>,
-        symbol: SymbolId,
         order: &Order,
         lots: i64,
+        limit_us: i64,
     ) -> Result<Order, ApiError> {
         if order.stop.is_some() && order.working_us == 0 {
-            return self.reduce_waiting(user, symbol, order, lots).await;
+            return self.reduce_waiting(user, order, lots, limit_us).await;
         }
+        let symbol = SymbolId(order.symbol);
         let command = TradeCommand::try_from(Command::Amend(Arc::new(Amend {
             uid: user.id,
             symbol,
@@ -232,8 +241,8 @@ impl Orders {
             size: lots,
         })))
         .map_err(|_| ApiError::UNSUPPORTED)?;
-        self.change(user, symbol, order.id, command, |_| Ok(Noted::Nothing))
-            .await
+        let (key, change) = ((symbol, order.id), (command, limit_us));
+        self.change(user, key, change, |_| Ok(Noted::Nothing)).await
     }
 
     /// Works as [`amend`](Self::amend) for a stop order that waits, which the engine does not
@@ -241,17 +250,18 @@ impl Orders {
     async fn reduce_waiting(
         &self,
         user: &Arc<User>,
-        symbol: SymbolId,
         order: &Order,
         lots: i64,
+        limit_us: i64,
     ) -> Result<Order, ApiError> {
-        let by = order.lots - lots;
+        let (symbol, by) = (SymbolId(order.symbol), order.lots - lots);
         let command = TradeCommand::reduce(user.id, symbol, OrderId(order.id), by);
         let begin = |memory: &mut Memory| {
             let begun = memory.begin_reduction(order, by);
             begun.map(Noted::Reduction).ok_or(ApiError::AMEND_LATE)
         };
-        let changed = self.change(user, symbol, order.id, command, begin).await;
+        let (key, change) = ((symbol, order.id), (command, limit_us));
+        let changed = self.change(user, key, change, begin).await;
         if changed.is_ok() {
             // Its report may have come in a comparison, together with others.
             user.memory().end_reduction((order.symbol, order.id));
@@ -265,13 +275,12 @@ impl Orders {
     async fn change(
         &self,
         user: &Arc<User>,
-        symbol: SymbolId,
-        id: i64,
-        command: TradeCommand,
+        (symbol, id): (SymbolId, i64),
+        (command, limit_us): (TradeCommand, i64),
         begin: impl FnOnce(&mut Memory) -> Result<Noted, ApiError>,
     ) -> Result<Order, ApiError> {
         let make = |memory: &mut Memory, _| Ok((begin(memory)?, command));
-        let (_, done) = self.submit(user, make)?;
+        let (_, done) = self.submit(user, limit_us, make)?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
         match result {
@@ -282,31 +291,39 @@ impl Orders {
                     .cloned()
                     .ok_or(ApiError::UNKNOWN_ORDER)
             }
-            ResultCode::SymbolInAuction => Err(ApiError::MARKET_CLOSED),
             ResultCode::MatchingAmendMismatch => Err(ApiError::AMEND_LATE),
-            _ => Err(ApiError::UNKNOWN_ORDER),
+            ResultCode::MatchingUnknownOrderId | ResultCode::MatchingInvalidOrderBookId => {
+                Err(ApiError::UNKNOWN_ORDER)
+            }
+            result => Err(refusal(result)),
         }
     }
 
     /// Cancels all open orders of a symbol, and returns them as they are after that.
     ///
     /// # Errors
-    /// -2011 where none is open, and those of sessions.
+    /// -2011 where none is open; -1007 where some are that a step of an auction or of a price band
+    /// ends later; and those of sessions.
     pub(crate) async fn cancel_all(
         &self,
         user: &Arc<User>,
         symbol: SymbolId,
+        limit_us: i64,
     ) -> Result<Vec<Order>, ApiError> {
         // Also where none is open: one may be on its way before this.
         let command = TradeCommand::cancel_all(user.id, Some(symbol));
-        let (_, done) = self.submit(user, |_, _| Ok((Noted::Nothing, command)))?;
+        let make = |_: &mut Memory, _| Ok((Noted::Nothing, command));
+        let (_, done) = self.submit(user, limit_us, make)?;
         let (number, result) = answer(done).await?;
         self.reach(number).await?;
         if result != ResultCode::Success {
-            return Err(ApiError::UNKNOWN_ORDER);
+            return Err(refusal(result));
         }
-        let gone = user.memory().cancelled(symbol, number);
+        let memory = user.memory();
+        let gone = memory.cancelled(symbol, number);
+        let mut left = memory.open(Some(symbol));
         match gone.is_empty() {
+            true if left.any(|order| order.command < number) => Err(ApiError::TIMEOUT),
             true => Err(ApiError::UNKNOWN_ORDER),
             false => Ok(gone),
         }
@@ -411,11 +428,10 @@ fn refusal(result: ResultCode) -> ApiError {
         Code::SymbolHalted | Code::SymbolInAuction | Code::SymbolWithoutPriceBand => {
             ApiError::MARKET_CLOSED
         }
-        Code::RiskPriceOutsideBand => ApiError::PERCENT_PRICE,
+        Code::RiskPriceOutsideBand | Code::RiskPriceNotPositive => ApiError::PRICE_FILTER,
         Code::RiskOrderTooLarge | Code::RiskArithmeticOverflow | Code::RiskSizeNotPositive => {
             ApiError::LOT_SIZE
         }
-        Code::RiskPriceNotPositive => ApiError::PRICE_FILTER,
         Code::RiskAskPriceLowerThanFee => ApiError::NOTIONAL,
         Code::RiskTooManyOrders => ApiError::MAX_NUM_ORDERS,
         Code::RiskIcebergDisplay => ApiError::ICEBERG_PARTS,

@@ -76,7 +76,7 @@ impl Draft {
         let amount = amount_of(&symbol, kind, params)?;
         let stop = stop_of(&symbol, kind, params)?;
         let display = display_of(&symbol, kind, life, amount, params)?;
-        if let (Some(price), Amount::Lots(lots)) = (price, amount) {
+        if let (Some(price), Amount::Lots(lots)) = (price.or(stop), amount) {
             check_notional(&symbol, price, lots)?;
         }
         Ok(Self {
@@ -137,7 +137,7 @@ fn amount_of(symbol: &Symbol, kind: Kind, params: &Params) -> Result<Amount, Api
         (Some(_), Some(_)) => Err(ApiError::BAD_COMBINATION),
         (Some(lots), None) => Ok(Amount::Lots(lots)),
         (None, Some(_)) if kind != Kind::Market => Err(ApiError::not_required("quoteOrderQty")),
-        (None, Some(quote)) if quote > 0 && quote >= symbol.min_notional => {
+        (None, Some(quote)) if quote > 0 && is_worth(symbol, quote.into()) => {
             Ok(Amount::Quote(quote))
         }
         (None, Some(_)) => Err(ApiError::NOTIONAL),
@@ -243,12 +243,16 @@ pub(crate) fn client_id(params: &Params, name: &str) -> Result<Option<String>, A
     }
 }
 
-/// Checks the least worth of an order.
+fn is_worth(symbol: &Symbol, amount: i128) -> bool {
+    (symbol.min_notional.into()..=symbol.max_notional().into()).contains(&amount)
+}
+
+/// Checks the worth of an order.
 ///
 /// # Errors
 /// -1013.
 pub(crate) fn check_notional(symbol: &Symbol, price: i64, lots: i64) -> Result<(), ApiError> {
-    match symbol.notional(price, lots) >= i128::from(symbol.min_notional) {
+    match is_worth(symbol, symbol.notional(price, lots)) {
         true => Ok(()),
         false => Err(ApiError::NOTIONAL),
     }
@@ -330,6 +334,22 @@ mod tests {
             ),
             (
                 "type=LIMIT&timeInForce=GTC&quantity=0.1&price=2",
+                ApiError::NOTIONAL,
+            ),
+            (
+                "type=LIMIT&timeInForce=GTC&quantity=9000000001&price=2",
+                ApiError::LOT_SIZE,
+            ),
+            (
+                "type=LIMIT&timeInForce=GTC&quantity=1&price=9000000001",
+                ApiError::PRICE_FILTER,
+            ),
+            (
+                "type=LIMIT&timeInForce=GTC&quantity=9000000000&price=2",
+                ApiError::NOTIONAL,
+            ),
+            (
+                "type=STOP_LOSS&quantity=0.1&stopPrice=2",
                 ApiError::NOTIONAL,
             ),
             (

@@ -16,9 +16,11 @@ use tokio::sync::{mpsc, oneshot};
 use super::User;
 use super::committer::Committer;
 use super::lists::Lists;
-use super::memory::OrderKey;
+use super::log::{Log, Record};
+use super::memory::{ORDER_IDS, OrderKey};
 use super::primary::Primary;
 use crate::error::ApiError;
+use crate::time_unit::now_us;
 
 /// Commands and queries of a user that wait for its session.
 pub(super) const WAITING_MAX: usize = 1_024;
@@ -57,6 +59,8 @@ pub(super) struct Submit {
     pub(super) sequence: u64,
     /// The record that must be durable before.
     pub(super) lsn: Option<Lsn>,
+    /// The time after which it may not be sent any more.
+    pub(super) limit_us: i64,
     pub(super) command: TradeCommand,
     /// The note of the order for the gateways of other replicas.
     pub(super) note: Option<Arc<[u8]>>,
@@ -70,12 +74,14 @@ pub(super) struct Done {
     /// The order that is noted in its user's memory before the command is executed.
     pub(super) noted: Option<(Arc<User>, OrderKey)>,
     pub(super) lists: Arc<Lists>,
+    pub(super) log: Log,
 }
 
 impl Done {
     /// Sends the outcome; the client may be gone. What was noted of a command that was not executed
-    /// is forgotten. Where that is not known, a list of the open orders decides: the connection is
-    /// gone, so the command was executed before now, or never will be.
+    /// is forgotten: an order also by the log, since later ones may be executed. Where that is not
+    /// known, a list of the open orders decides: the connection is gone, so the command was
+    /// executed before now, or never will be.
     pub(super) fn settle(self, outcome: Result<Executed, ApiError>) {
         if let Some((user, key)) = self.noted {
             // Under one lock: a list that is asked for before says nothing of it.
@@ -86,7 +92,11 @@ impl Done {
                 Err(error) if *error == ApiError::TIMEOUT => {
                     memory.note_unanswered(key, self.lists.want(user.id));
                 }
-                Err(_) => _ = memory.forget_unexecuted(key),
+                Err(_) => {
+                    if memory.forget_unexecuted(key) {
+                        let _ = self.log.append(&Record::Forgotten(user.id, key));
+                    }
+                }
             }
         }
         let _ = self.sender.send(outcome);
@@ -218,15 +228,23 @@ async fn serve(
         (Request::Submit(submit), Connected::Trade(client)) => {
             let Submit {
                 sequence,
+                limit_us,
                 command,
                 note,
                 done,
                 ..
             } = *submit;
-            if !is_logged {
-                // Something must have its sequence, so that the next ones are as they should be.
-                let nothing = TradeCommand::cancel(user, SymbolId(0), OrderId(sequence as i64));
-                done.settle(Err(ApiError::BUSY));
+            let refused = match is_logged {
+                false => Some(ApiError::BUSY),
+                true if now_us() > limit_us => Some(ApiError::TIMESTAMP),
+                true => None,
+            };
+            if let Some(error) = refused {
+                // Something must have its sequence, so that the next ones are as they should be. No
+                // order has its id.
+                let id = OrderId(ORDER_IDS + sequence as i64);
+                let nothing = TradeCommand::cancel(user, SymbolId(0), id);
+                done.settle(Err(error));
                 return client.submit_with(nothing, |_| ()).await.is_ok();
             }
             let noted = note.map(|note| {
@@ -279,4 +297,57 @@ pub(super) fn spawn(
     let (sender, receiver) = mpsc::channel(WAITING_MAX);
     tokio::spawn(run(access.clone(), user, committer.clone(), receiver, last));
     sender
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_exchange::{Action, Command, CurrencyId, Place, SymbolSpec};
+
+    use super::*;
+    use crate::link::tests::Fixture;
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_order_whose_record_is_not_durable_cancels_none_of_another_session() {
+        let fixture = Fixture::new("not-durable").await;
+        let (symbol, user) = (SymbolId(0), UserId(1));
+        let spec = SymbolSpec::pair(symbol, CurrencyId(11), CurrencyId(20));
+        fixture.run(Command::AddSymbols([spec].into())).await;
+        let place = Place::limit((user, OrderId(1)), symbol, Action::Bid, (100, 5));
+        fixture.submit(place).await;
+        let orders = &fixture.state().orders;
+        let connected = connect(&orders.access, user, Some(0)).await;
+        let connected = connected.expect("a session");
+        let (sender, outcome) = oneshot::channel();
+        let submit = Submit {
+            sequence: 1,
+            lsn: None,
+            limit_us: i64::MAX,
+            command: place.into(),
+            note: None,
+            done: Done {
+                sender,
+                noted: None,
+                lists: Arc::clone(&orders.lists),
+                log: orders.log.clone(),
+            },
+        };
+        let request = Request::Submit(Box::new(submit));
+        assert!(serve(&connected, (&orders.access.notes, user), request, false).await);
+        let outcome = outcome.await.expect("it is settled");
+        assert_eq!(outcome, Err(ApiError::BUSY));
+        // The query comes behind what was sent in the place of the order.
+        let Connected::Trade(client) = &connected else {
+            panic!("it trades");
+        };
+        client
+            .query(SessionQuery::Account(user))
+            .await
+            .expect("it is open");
+        let cancel = TradeCommand::cancel(user, symbol, OrderId(1));
+        let Outcome::Executed { result, .. } = fixture.submit(cancel).await else {
+            panic!("it is executed");
+        };
+        assert_eq!(result, ResultCode::Success, "it is open");
+        fixture.end();
+    }
 }

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use thalweg_exchange::FeeUnit;
 use thalweg_exchange::risk::UserStatus;
 
+use super::market::time_ms;
 use super::{Answer, Call, general};
 use crate::error::ApiError;
 use crate::orders::{Fill, Order, Status};
@@ -34,16 +35,26 @@ pub(super) async fn account(call: &Call<'_>) -> Answer {
         .collect();
     let can_trade =
         view.status == UserStatus::Active && call.key.as_ref().is_some_and(|key| key.may_trade);
+    // The highest of all symbols.
+    let all = symbols.all();
+    let rates = all
+        .iter()
+        .filter(|symbol| symbol.spec.fee_unit == FeeUnit::Millionth);
+    let rates = rates.map(|symbol| (symbol.spec.maker_fee, symbol.spec.taker_fee));
+    let (maker, taker) = rates
+        .reduce(|one, other| (one.0.max(other.0), one.1.max(other.1)))
+        .unwrap_or_default();
+    let rate = |millionths: i64| crate::decimal::format(i128::from(millionths) * 100, 8);
     Ok(json!({
-        "makerCommission": 0,
-        "takerCommission": 0,
+        "makerCommission": maker / 100,
+        "takerCommission": taker / 100,
         "buyerCommission": 0,
         "sellerCommission": 0,
         "commissionRates": {
-            "maker": "0.00000000",
-            "taker": "0.00000000",
-            "buyer": "0.00000000",
-            "seller": "0.00000000",
+            "maker": rate(maker),
+            "taker": rate(taker),
+            "buyer": rate(0),
+            "seller": rate(0),
         },
         "canTrade": can_trade,
         "canWithdraw": false,
@@ -135,7 +146,7 @@ struct Range {
 impl Range {
     fn read(call: &Call<'_>, from: &str) -> Result<Self, ApiError> {
         let params = call.params;
-        let (start, end) = (params.integer("startTime")?, params.integer("endTime")?);
+        let (start, end) = (time_ms(params, "startTime")?, time_ms(params, "endTime")?);
         if let (Some(start), Some(end)) = (start, end)
             && (end < start || end - start > SPAN_MS_MAX)
         {
@@ -183,7 +194,7 @@ pub(super) async fn all_orders(call: &Call<'_>) -> Answer {
     let user = call.state.orders.user(call.user()?);
     let found: Vec<Order> = {
         let memory = user.memory();
-        let (from, is_reversed) = (range.from.unwrap_or(0), !range.is_from_start());
+        let (from, is_reversed) = (range.from.unwrap_or(i64::MIN), !range.is_from_start());
         let all = memory.all(symbol.spec.id, from, is_reversed);
         range.take(all.filter(|o| range.has(o.id, o.created_us)).cloned())
     };
@@ -348,6 +359,63 @@ mod tests {
         let rows = rows.as_array().expect("an array");
         assert_eq!(rows.len(), 5_000);
         assert_eq!(rows[4_999]["orderId"], 5_000);
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn orders_with_any_id_are_listed_from_a_time_in_either_unit() {
+        let fixture = Fixture::new("all-orders").await;
+        let state = Arc::clone(fixture.state());
+        let (user, now) = (state.orders.user(UserId(1)), now_us());
+        for (id, time_us) in [(-7, now), (8, now - 3_600_000_000)] {
+            let mut reported = opened(8);
+            (reported.report.order, reported.time_us) = (OrderId(id), time_us);
+            state.orders.apply(&reported, &state.symbols);
+        }
+        let ask = |query: &str| Params::of_request(&format!("symbol=BTCUSDT{query}"), "");
+        let ask = |query: &str| {
+            let (params, state) = (ask(query).expect("parameters"), Arc::clone(&state));
+            async move {
+                let call = Call {
+                    state: &state,
+                    params: &params,
+                    unit: TimeUnit::default(),
+                    key: Some(Arc::new(ApiKey::read_only(UserId(1)))),
+                };
+                let rows = all_orders(&call).await.expect("an answer");
+                let rows = rows.as_array().expect("an array").iter();
+                rows.map(|row| row["orderId"].as_i64()).collect::<Vec<_>>()
+            }
+        };
+        assert_eq!(ask("").await, [Some(-7), Some(8)]);
+        assert_eq!(ask("&orderId=0").await, [Some(8)]);
+        let since = now - 60_000_000;
+        for since in [since, since / 1_000] {
+            assert_eq!(ask(&format!("&startTime={since}")).await, [Some(-7)]);
+            assert_eq!(ask(&format!("&endTime={since}")).await, [Some(8)]);
+        }
+        // A mass cancel that ends none of them now: an order is open, as the gateway sees it.
+        let cancelled = state.orders.cancel_all(&user, SYMBOL, i64::MAX).await;
+        assert_eq!(cancelled.err(), Some(ApiError::TIMEOUT));
+        fixture.end();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn an_account_shows_the_highest_fees_of_all_symbols() {
+        let fixture = Fixture::new("account-fees").await;
+        let state = Arc::clone(fixture.state());
+        let params = Params::of_request("", "").expect("parameters");
+        let call = Call {
+            state: &state,
+            params: &params,
+            unit: TimeUnit::default(),
+            key: Some(Arc::new(ApiKey::read_only(UserId(1)))),
+        };
+        let shown = account(&call).await.expect("an answer");
+        assert_eq!(shown["takerCommission"], 2_000);
+        let rates = &shown["commissionRates"];
+        let rates = [&rates["maker"], &rates["taker"]];
+        assert_eq!(rates, ["0.10000000", "0.20000000"]);
         fixture.end();
     }
 }

@@ -144,29 +144,11 @@ fn symbol_info(symbol: &Symbol, orders_max: Option<u32>) -> Value {
     })
 }
 
-/// The largest number without a bound of its own that is shown. Programs keep numbers with nine
-/// decimals in 64 bits (nautilus_trader), and take no symbol whose numbers do not fit.
-const SHOWN_MAX: i64 = 9_000_000_000;
-
-/// Returns the filters of a symbol. Numbers of the engine without a bound of their own are bounded
-/// by 64 bits, and by what is shown. `orders_max` is how many open orders a user may have.
+/// Returns the filters of a symbol. `orders_max` is how many open orders a user may have.
 fn filters(symbol: &Symbol, orders_max: Option<u32>) -> Value {
     let price = |units: i64| crate::decimal::format(units.into(), symbol.price_decimals);
     let quantity = |units: i64| crate::decimal::format(units.into(), symbol.base.decimals);
-    let most = |step: i64, decimals: u32| {
-        let shown = SHOWN_MAX.saturating_mul(10_i64.saturating_pow(decimals));
-        shown / step * step
-    };
-    let band = |at: i64, none: i64, open: i64| match at == none {
-        true => open,
-        false => at.saturating_mul(symbol.price_unit),
-    };
-    let low = band(symbol.limits.low, i64::MIN, symbol.tick).max(symbol.tick);
-    let high = band(
-        symbol.limits.high,
-        i64::MAX,
-        most(symbol.tick, symbol.price_decimals),
-    );
+    let (low, high) = symbol.price_range();
     let mut filters = vec![
         json!({
             "filterType": "PRICE_FILTER",
@@ -177,15 +159,15 @@ fn filters(symbol: &Symbol, orders_max: Option<u32>) -> Value {
         json!({
             "filterType": "LOT_SIZE",
             "minQty": quantity(symbol.step),
-            "maxQty": quantity(most(symbol.step, symbol.base.decimals)),
+            "maxQty": quantity(symbol.max_quantity()),
             "stepSize": quantity(symbol.step),
         }),
         json!({
             "filterType": "NOTIONAL",
             "minNotional": symbol.quote_text(symbol.min_notional.into()),
             "applyMinToMarket": true,
-            "maxNotional": symbol.quote_text(most(1, symbol.quote.decimals).into()),
-            "applyMaxToMarket": false,
+            "maxNotional": symbol.quote_text(symbol.max_notional().into()),
+            "applyMaxToMarket": true,
             "avgPriceMins": 0,
         }),
         json!({ "filterType": "ICEBERG_PARTS", "limit": ICEBERG_PARTS_MAX }),

@@ -41,7 +41,7 @@ fn limit(params: &Params, default: usize, most: usize) -> Result<usize, ApiError
 }
 
 /// Returns a time in milliseconds: it may be given in microseconds.
-fn time_ms(params: &Params, name: &str) -> Result<Option<i64>, ApiError> {
+pub(super) fn time_ms(params: &Params, name: &str) -> Result<Option<i64>, ApiError> {
     let time = params.integer(name)?;
     Ok(time.map(|time| {
         if time > MILLIS_MAX {

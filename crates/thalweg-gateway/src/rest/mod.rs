@@ -18,7 +18,7 @@ use crate::error::ApiError;
 use crate::figures::Class;
 use crate::keys::{ApiKey, is_api_key};
 use crate::params::Params;
-use crate::signature::check_time;
+use crate::signature::{check_time, time_limit};
 use crate::state::{State, now_us};
 pub(crate) use crate::time_unit::TimeUnit;
 
@@ -39,6 +39,16 @@ impl Call<'_> {
     pub(crate) fn user(&self) -> Result<UserId, ApiError> {
         let key = self.key.as_ref().ok_or(ApiError::REJECTED_KEY)?;
         Ok(key.user)
+    }
+
+    /// Returns until when its commands may be sent, in microseconds.
+    ///
+    /// # Errors
+    /// -1102 without a time; -1100, -1130.
+    fn limit_us(&self) -> Result<i64, ApiError> {
+        let timestamp = self.params.integer("timestamp")?;
+        let timestamp = timestamp.ok_or_else(|| ApiError::mandatory("timestamp"))?;
+        time_limit(timestamp, self.params.text("recvWindow")?)
     }
 }
 

@@ -5,16 +5,32 @@ use serde_json::{Value, json};
 use super::account::{find_order, find_sent};
 use super::{Answer, Call};
 use crate::error::ApiError;
-use crate::orders::{Detail, Draft, Order, Placed, Status, client_id, lots_of};
+use crate::market::SymbolMarket;
+use crate::orders::{
+    Amount, Detail, Draft, Order, Placed, Status, check_notional, client_id, lots_of,
+};
 use crate::state::now_us;
 use crate::symbols::Symbol;
 
-pub(super) async fn place(call: &Call<'_>) -> Answer {
+/// Reads a new order; one without a price is worth what its lots are at the last one.
+fn draft(call: &Call<'_>) -> Result<Draft, ApiError> {
     let draft = Draft::read(call.params, &call.state.symbols)?;
+    if let (None, Amount::Lots(lots)) = (draft.price.or(draft.stop), draft.amount) {
+        let last = |market: &SymbolMarket| market.trades.last().map(|trade| trade.price);
+        if let Some(price) = call.state.market.read(draft.symbol.spec.id, last) {
+            check_notional(&draft.symbol, price, lots)?;
+        }
+    }
+    Ok(draft)
+}
+
+pub(super) async fn place(call: &Call<'_>) -> Answer {
+    let draft = draft(call)?;
     let user = call.user()?;
     call.state.limits.count_order(user, now_us())?;
     let user = call.state.orders.user(user);
-    let placed = call.state.orders.place(&user, &draft).await?;
+    let limit_us = call.limit_us()?;
+    let placed = call.state.orders.place(&user, &draft, limit_us).await?;
     Ok(placed_json(call, &draft, &placed))
 }
 
@@ -28,7 +44,7 @@ fn placed_json(call: &Call<'_>, draft: &Draft, placed: &Placed) -> Value {
 }
 
 pub(super) async fn test(call: &Call<'_>) -> Answer {
-    Draft::read(call.params, &call.state.symbols)?;
+    draft(call)?;
     Ok(json!({}))
 }
 
@@ -60,11 +76,8 @@ async fn cancel_named(call: &Call<'_>, symbol: &Symbol, names: (&str, &str), id:
     let cancel_id = cancel_id(call, id, &order)?;
     check_restrictions(call, &order)?;
     let user = call.state.orders.user(call.user()?);
-    let order = call
-        .state
-        .orders
-        .cancel(&user, symbol.spec.id, order.id)
-        .await?;
+    let (key, limit_us) = ((symbol.spec.id, order.id), call.limit_us()?);
+    let order = call.state.orders.cancel(&user, key, limit_us).await?;
     Ok(order.cancel_json(symbol, call.unit, &cancel_id))
 }
 
@@ -77,7 +90,9 @@ pub(super) async fn cancel(call: &Call<'_>) -> Answer {
 pub(super) async fn cancel_all(call: &Call<'_>) -> Answer {
     let symbol = call.params.symbol(&call.state.symbols)?;
     let user = call.state.orders.user(call.user()?);
-    let orders = call.state.orders.cancel_all(&user, symbol.spec.id).await?;
+    let orders = &call.state.orders;
+    let orders = orders.cancel_all(&user, symbol.spec.id, call.limit_us()?);
+    let orders = orders.await?;
     let shown = orders.iter().map(|order| {
         let id = format!("twg-cancel-{}", order.id);
         order.cancel_json(&symbol, call.unit, &id)
@@ -91,7 +106,11 @@ pub(super) async fn cancel_replace(call: &Call<'_>) -> Answer {
         "ALLOW_FAILURE" => false,
         _ => return Err(ApiError::invalid_data("cancelReplaceMode")),
     };
-    let draft = Draft::read(call.params, &call.state.symbols)?;
+    match call.params.text("orderRateLimitExceededMode")? {
+        None | Some("DO_NOTHING") => {}
+        Some(_) => return Err(ApiError::UNSUPPORTED),
+    }
+    let draft = draft(call)?;
     let user = call.user()?;
     call.state.limits.count_order(user, now_us())?;
     let names = ("cancelOrderId", "cancelOrigClientOrderId");
@@ -104,7 +123,8 @@ pub(super) async fn cancel_replace(call: &Call<'_>) -> Answer {
         None
     } else {
         let user = call.state.orders.user(user);
-        let placed = call.state.orders.place(&user, &draft).await;
+        let limit_us = call.limit_us()?;
+        let placed = call.state.orders.place(&user, &draft, limit_us).await;
         Some(placed.map(|placed| placed_json(call, &draft, &placed)))
     };
     both(&cancelled, placed.as_ref())
@@ -140,6 +160,10 @@ pub(super) async fn amend(call: &Call<'_>) -> Answer {
     if !order.status.is_open() {
         return Err(ApiError::UNKNOWN_ORDER);
     }
+    let renamed = client_id(call.params, "newClientOrderId")?;
+    if renamed.is_some_and(|name| name != order.client_id) {
+        return Err(ApiError::UNSUPPORTED);
+    }
     let lots = lots_of(&symbol, "newQty", call.params)?;
     let lots = lots.ok_or_else(|| ApiError::mandatory("newQty"))?;
     if lots == order.lots {
@@ -153,7 +177,8 @@ pub(super) async fn amend(call: &Call<'_>) -> Answer {
     }
     let user = call.state.orders.user(call.user()?);
     let orders = &call.state.orders;
-    let order = orders.amend(&user, symbol.spec.id, &order, lots).await?;
+    let limit_us = call.limit_us()?;
+    let order = orders.amend(&user, &order, lots, limit_us).await?;
     let mut amended = order.query_json(&symbol, call.unit);
     let fields = amended
         .as_object_mut()

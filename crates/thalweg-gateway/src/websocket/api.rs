@@ -320,7 +320,7 @@ pub(super) async fn serve<S: Io>(
     time_unit: TimeUnit,
 ) {
     let (sink, stream) = socket.split();
-    let outbox = state.market.outbox();
+    let outbox = state.market.outbox(address);
     let frames = Frames::new();
     let session = Session::new(
         Arc::clone(&state),
@@ -339,7 +339,7 @@ pub(super) async fn serve<S: Io>(
     };
     let render = |item| match item {
         Item::Text(text) => text,
-        Item::Ping(number) => number.to_string().into(),
+        Item::Ping => Utf8Bytes::default(),
         Item::Event(_, event) => Utf8Bytes::clone(event.text(time_unit)),
     };
     let notice = || {

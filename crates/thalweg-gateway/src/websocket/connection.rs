@@ -63,9 +63,8 @@ impl Close {
 
 #[derive(Debug)]
 struct Counts {
-    next_ping: u64,
-    /// Pings that may be answered.
-    sent: VecDeque<u64>,
+    /// Pings that were written and may be answered.
+    written: VecDeque<u64>,
     answered: Instant,
     /// Frames that may come now, and when that was so.
     tokens: f64,
@@ -80,8 +79,7 @@ impl Frames {
     pub(super) fn new() -> Self {
         let now = Instant::now();
         Self(Mutex::new(Counts {
-            next_ping: 1,
-            sent: VecDeque::new(),
+            written: VecDeque::new(),
             answered: now,
             tokens: FRAMES_BURST,
             counted: now,
@@ -109,24 +107,26 @@ impl Frames {
         let number = str::from_utf8(payload)
             .ok()
             .and_then(|text| text.parse().ok());
-        if number.is_some_and(|number: u64| counts.sent.contains(&number)) {
+        if number.is_some_and(|number: u64| counts.written.contains(&number)) {
             counts.answered = Instant::now();
         }
     }
 
-    /// Returns the number of the next ping, unless the last pong is too long ago.
-    fn ping(&self) -> Option<u64> {
+    /// Returns the number of a ping that is written now: a client that has not read it does not
+    /// know it.
+    fn ping(&self) -> u64 {
+        let number = getrandom::u64().unwrap_or_default();
         let mut counts = lock(&self.0);
-        if counts.answered.elapsed() >= PONG {
-            return None;
+        counts.written.push_back(number);
+        if counts.written.len() > PINGS_KEPT {
+            counts.written.pop_front();
         }
-        let number = counts.next_ping;
-        counts.next_ping += 1;
-        counts.sent.push_back(number);
-        if counts.sent.len() > PINGS_KEPT {
-            counts.sent.pop_front();
-        }
-        Some(number)
+        number
+    }
+
+    /// Returns whether the last pong is not too long ago.
+    fn is_answered(&self) -> bool {
+        lock(&self.0).answered.elapsed() < PONG
     }
 }
 
@@ -165,6 +165,7 @@ pub(super) async fn next_text<S: Io>(
 async fn write<S: Io>(
     sink: &mut Sink<S>,
     outbox: &Outbox,
+    frames: &Frames,
     render: impl Fn(Item) -> Utf8Bytes,
 ) -> Close {
     loop {
@@ -176,7 +177,7 @@ async fn write<S: Io>(
             continue;
         };
         let message = match item {
-            Item::Ping(number) => Message::Ping(Bytes::from(number.to_string())),
+            Item::Ping => Message::Ping(Bytes::from(frames.ping().to_string())),
             item => Message::Text(render(item)),
         };
         if let Err(error) = sink.feed(message).await {
@@ -190,10 +191,10 @@ async fn keep_alive(outbox: &Outbox, frames: &Frames) -> Close {
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         pings.tick().await;
-        match frames.ping() {
-            Some(number) => outbox.ping(number),
-            None => return Close::POLICY("no pong"),
+        if !frames.is_answered() {
+            return Close::POLICY("no pong");
         }
+        outbox.ping();
     }
 }
 
@@ -232,7 +233,7 @@ pub(super) async fn run<S: Io>(
         why = outbox.cut() => Close::POLICY(why),
         close = drained(draining, outbox, notice) => close,
         close = keep_alive(outbox, frames) => close,
-        close = write(&mut sink, outbox, render) => close,
+        close = write(&mut sink, outbox, frames, render) => close,
         close = read => close,
     };
     let frame = match &close {
@@ -281,7 +282,7 @@ mod tests {
             };
             let render = |item| match item {
                 Item::Text(text) => text,
-                Item::Ping(_) | Item::Event(..) => Utf8Bytes::from_static(""),
+                Item::Ping | Item::Event(..) => Utf8Bytes::from_static(""),
             };
             run(sink, &outbox, &frames, draining, read, render, || {
                 "stops".to_owned()
@@ -301,13 +302,17 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_without_pongs_is_closed_after_a_minute() {
         let begun = Instant::now();
-        // It never reads, so it answers no ping; pongs that nothing asked for do not count.
+        // It never reads, so it answers no ping; pongs that nothing asked for do not count, and
+        // pings cannot be guessed.
         let (mut client, mut task) = connect(Arc::default(), never()).await;
         let close = loop {
             tokio::select! {
                 close = &mut task => break close.expect("no panic"),
                 () = sleep(Duration::from_secs(7)) => {
-                    let _ = client.send(Message::Pong("0".into())).await;
+                    for number in 0..10 {
+                        let _ = client.send(Message::Pong(number.to_string().into())).await;
+                    }
+                    assert!(begun.elapsed() < 2 * PONG, "it is open");
                 }
             }
         };
@@ -318,13 +323,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_answers_pings_stays() {
         let (mut client, task) = connect(Arc::default(), never()).await;
-        for number in 1..100_u64 {
+        for _ in 1..100 {
             let message = client
                 .next()
                 .await
                 .expect("it is open")
                 .expect("it is open");
-            assert_eq!(message, Message::Ping(number.to_string().into()));
+            assert!(message.is_ping(), "{message:?}");
         }
         assert!(!task.is_finished());
         client.close(None).await.expect("it is open");

@@ -42,7 +42,7 @@ impl Rendering {
     fn text(&self, item: Item) -> Utf8Bytes {
         match item {
             Item::Text(text) => text,
-            Item::Ping(number) => number.to_string().into(),
+            Item::Ping => Utf8Bytes::default(),
             Item::Event(subscription, event) => {
                 let text = event.text(self.time_unit);
                 let (open, close) = if subscription.is_array {
@@ -374,7 +374,7 @@ pub(super) async fn serve<S: Io>(
     time_unit: TimeUnit,
 ) {
     let (sink, stream) = socket.split();
-    let outbox = state.market.outbox();
+    let outbox = state.market.outbox(address);
     let frames = Frames::new();
     let rendering = Rendering {
         time_unit,

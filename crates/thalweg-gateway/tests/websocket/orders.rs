@@ -4,12 +4,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use ring::hmac;
 use serde_json::{Value, json};
-use thalweg_exchange::Action;
+use thalweg_exchange::{Action, Command};
 use thalweg_gateway::keys::{KeyKind, NewKey};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::fixture::Fixture;
+use crate::fixture::{Fixture, SYMBOL};
 
 pub(crate) fn now_ms() -> u128 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -173,7 +173,7 @@ async fn orders_that_do_not_fit_are_refused_with_exact_texts() {
             "Filter failure: PRICE_FILTER",
         ),
         ("price=1&quantity=0", -1013, "Filter failure: LOT_SIZE"),
-        ("price=100&quantity=99999999", -2010, balance),
+        ("price=100&quantity=50000000", -2010, balance),
     ] {
         let (status, body) = ask(&fixture, &key, PLACE, &format!("{LIMIT}&{params}")).await;
         assert_eq!(
@@ -196,6 +196,68 @@ async fn orders_that_do_not_fit_are_refused_with_exact_texts() {
     )
     .await;
     assert_eq!(body, json!({"code": -2013, "msg": "Order does not exist."}));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_hold_for_each_type_and_what_cannot_be_done_is_refused() {
+    let symbols = include_str!("../symbols.toml").to_owned() + "min_notional = \"5\"\n";
+    let fixture = Fixture::listing(&symbols, |_| ()).await;
+    let key = fixture.new_key(KeyKind::Hmac, 1);
+    fixture.place(2, Action::Ask, 10_050, 10_000).await;
+    fixture.place(3, Action::Bid, 10_050, 1).await;
+    let price = "/api/v3/ticker/price?symbol=BTCUSDT";
+    while fixture.json(price).await["price"] != "100.500000" {
+        tokio::task::yield_now().await;
+    }
+    let refused = |text: &str| json!({ "code": -1013, "msg": format!("Filter failure: {text}") });
+    // 4.02 USDT.
+    let market = "symbol=BTCUSDT&side=BUY&type=MARKET&quantity=0.04";
+    for path in ["order", "order/test"] {
+        let (_, body) = ask(&fixture, &key, ("POST", path), market).await;
+        assert_eq!(body, refused("NOTIONAL"), "{path}");
+    }
+    let (status, _) = ask(&fixture, &key, PLACE, &market.replace("0.04", "0.05")).await;
+    assert_eq!(status, 200);
+    let (symbol, low, high) = (SYMBOL, 9_000, 11_000);
+    fixture
+        .run(Command::SetPriceBand { symbol, low, high })
+        .await;
+    for price in ["89.99", "110.01"] {
+        let order = format!("{LIMIT}&quantity=1&price={price}");
+        let (_, body) = ask(&fixture, &key, PLACE, &order).await;
+        assert_eq!(body, refused("PRICE_FILTER"), "{price}");
+    }
+    let order = format!("{LIMIT}&quantity=1&price=95&newClientOrderId=one");
+    let (_, placed) = ask(&fixture, &key, PLACE, &order).await;
+    assert_eq!(placed["status"], "NEW", "{placed}");
+    let unsupported = json!({ "code": -1020, "msg": "This operation is not supported." });
+    let amend = ("PUT", "order/amend/keepPriority");
+    let amended = "symbol=BTCUSDT&origClientOrderId=one&newQty=0.5&newClientOrderId=";
+    let (_, body) = ask(&fixture, &key, amend, &format!("{amended}two")).await;
+    assert_eq!(body, unsupported);
+    let (status, body) = ask(&fixture, &key, amend, &format!("{amended}one")).await;
+    assert_eq!(status, 200, "{body}");
+    let replace = format!(
+        "{LIMIT}&quantity=1&price=96&cancelReplaceMode=STOP_ON_FAILURE&cancelOrigClientOrderId=one"
+    );
+    let mode = "&orderRateLimitExceededMode=";
+    let replacing = ("POST", "order/cancelReplace");
+    let (_, body) = ask(
+        &fixture,
+        &key,
+        replacing,
+        &format!("{replace}{mode}CANCEL_ONLY"),
+    )
+    .await;
+    assert_eq!(body, unsupported);
+    let (status, body) = ask(
+        &fixture,
+        &key,
+        replacing,
+        &format!("{replace}{mode}DO_NOTHING"),
+    )
+    .await;
+    assert_eq!(status, 200, "{body}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

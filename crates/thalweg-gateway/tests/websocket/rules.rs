@@ -292,7 +292,7 @@ fn refused() -> Vec<(String, i32, &'static str)> {
             "Order would immediately match and take.",
         ),
         (
-            of("side=SELL&type=LIMIT&timeInForce=GTC&quantity=99999999999&price=1"),
+            of("side=SELL&type=LIMIT&timeInForce=GTC&quantity=1000000000&price=1"),
             -2010,
             "Account has insufficient balance for requested action.",
         ),

@@ -15,40 +15,22 @@
 use super::Histogram;
 use super::buckets::{self, BUCKETS, VALUE_MAX, bucket_of};
 use super::wide_sum::WideSum;
-use std::cell::Cell;
-use std::marker::PhantomData;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
-
-/// Returns the two ends of a [`Recorder`]: the one that writes and the one that reads, as types.
-///
-/// ```
-/// let (writer, reader) = thalweg_measure::histogram::recorder();
-/// std::thread::spawn(move || writer.record_n(1_200, 64)).join().expect("no panic");
-/// assert_eq!(reader.count(), 64);
-/// assert_eq!(reader.snapshot(|ticks| ticks).summary().max, 1_200);
-/// ```
-#[must_use]
-pub fn recorder() -> (Writer, Reader) {
-    let recorder = Arc::new(Recorder::new());
-    let reader = Reader {
-        recorder: Arc::clone(&recorder),
-    };
-    (
-        Writer {
-            recorder,
-            not_sync: PhantomData,
-        },
-        reader,
-    )
-}
 
 /// A histogram that one thread writes while others read, without locks or allocation.
 ///
 /// Values are `u64` without a unit (ticks, as a rule), kept to 0.8 % in 38 KiB. Only one thread at
 /// a time may record; more would leave counts and the sum wrong, though nothing worse: no reader
 /// waits for them.
-/// [`recorder`] makes that rule one that the compiler checks.
+///
+/// ```
+/// # use std::sync::Arc;
+/// let recorder = Arc::new(thalweg_measure::histogram::Recorder::new());
+/// let writer = Arc::clone(&recorder);
+/// std::thread::spawn(move || writer.record_n(1_200, 64)).join().expect("no panic");
+/// assert_eq!(recorder.count(), 64);
+/// assert_eq!(recorder.snapshot(|ticks| ticks).summary().max, 1_200);
+/// ```
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct Recorder {
@@ -187,57 +169,4 @@ impl Recorder {
 fn add(counter: &AtomicU64, n: u64, store: Ordering) {
     // ORDERING: Relaxed, this thread wrote it last (rule 1); the store is explained at each call.
     counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), store);
-}
-
-/// The end of a [`recorder`] that records: one, and on one thread at a time.
-///
-/// ```compile_fail,E0277
-/// fn share<T: Sync>() {}
-/// share::<thalweg_measure::histogram::Writer>();
-/// ```
-#[derive(Debug)]
-pub struct Writer {
-    recorder: Arc<Recorder>,
-    /// A shared `&Writer` must not reach a second thread.
-    not_sync: PhantomData<Cell<()>>,
-}
-
-impl Writer {
-    /// Counts one value. See [`Recorder::record_n`] for cost and range.
-    #[inline]
-    pub fn record(&self, value: u64) {
-        self.recorder.record_n(value, 1);
-    }
-
-    /// Counts `n` events that all have this value. See [`Recorder::record_n`].
-    #[inline]
-    pub fn record_n(&self, value: u64, n: u64) {
-        self.recorder.record_n(value, n);
-    }
-}
-
-/// The end of a [`recorder`] that reads: any number, on any threads, at any time.
-#[derive(Clone, Debug)]
-pub struct Reader {
-    recorder: Arc<Recorder>,
-}
-
-impl Reader {
-    /// Returns how many values were recorded.
-    #[must_use]
-    pub fn count(&self) -> u64 {
-        self.recorder.count()
-    }
-
-    /// Returns the exact sum of all recorded values. See [`Recorder::sum`].
-    #[must_use]
-    pub fn sum(&self) -> u128 {
-        self.recorder.sum()
-    }
-
-    /// Returns all that was recorded so far. See [`Recorder::snapshot`].
-    #[must_use]
-    pub fn snapshot(&self, scale: impl Fn(u64) -> u64) -> Histogram {
-        self.recorder.snapshot(scale)
-    }
 }

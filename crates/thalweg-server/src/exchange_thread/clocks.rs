@@ -25,6 +25,9 @@ pub(super) struct Clocks {
     began: Instant,
     /// The slots that were looked at, and the tick of their sessions, while some are left.
     looking: Option<(usize, Duration)>,
+    /// By how much more than a tick this look is late: this thread, or the whole machine, stood
+    /// still, so clients are not silent for that.
+    late: Duration,
 }
 
 impl Clocks {
@@ -35,6 +38,7 @@ impl Clocks {
             tick: longest,
             began: now,
             looking: None,
+            late: Duration::ZERO,
         }
     }
 
@@ -61,6 +65,7 @@ impl Clocks {
             return None;
         }
         let (from, of_seen) = self.looking.unwrap_or_else(|| {
+            self.late = now.duration_since(self.began).saturating_sub(self.tick * 2);
             self.began = now;
             (0, self.longest)
         });
@@ -88,6 +93,7 @@ impl<S: Storage> ExchangeThread<S> {
         };
         // The sockets were looked at before; the thread may have waited for the disk since.
         let received = Instant::now();
+        let late = self.clocks.late;
         let stall = Duration::from_millis(self.shared.config.sessions.stall_ms);
         for slot in some {
             let Some(id) = self.sessions.id_at(slot) else {
@@ -104,6 +110,8 @@ impl<S: Storage> ExchangeThread<S> {
             }
             let heartbeat = session.terms.heartbeat;
             self.clocks.see(heartbeat);
+            session.last_received = now.min(session.last_received + late);
+            session.stalled = session.stalled.map(|since| now.min(since + late));
             let has_received = std::mem::take(&mut session.has_received);
             if has_received || session.waits != Waits::Input || session.is_readable {
                 // Something came, or waits for this thread.

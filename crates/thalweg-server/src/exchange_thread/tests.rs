@@ -96,6 +96,40 @@ fn heartbeats_are_charged_and_few_clocks_are_looked_at_together() {
     assert_eq!(thread.clocks.due() - now, all);
 }
 
+/// A machine that stood still for three heartbeats ended all its sessions: the clients on it had
+/// no chance to send anything either.
+#[test]
+fn what_this_thread_was_late_by_is_no_silence_of_clients() {
+    let mut thread = thread();
+    let (_, mut entered) = enter(&mut thread, 1, 2);
+    let heartbeat = Duration::from_secs(1);
+    let began = Instant::now();
+    let (slow, _slow_client) = entered.pop().expect("two have entered");
+    let (id, _client) = entered.pop().expect("two have entered");
+    for id in [id, slow] {
+        let session = thread.sessions.get(id).expect("it has entered");
+        (session.last_received, session.wrote) = (began, began);
+        session.is_readable = false;
+    }
+    thread.sessions.get(slow).expect("it is there").stalled = Some(began);
+    let is_there = |thread: &mut Thread, id| thread.sessions.get(id).is_some();
+    // The first look comes after an hour.
+    let late = began + Duration::from_secs(3_600);
+    thread.look_at_clocks(late);
+    assert!(is_there(&mut thread, id) && is_there(&mut thread, slow));
+    // From then on looks come in time.
+    let mut now = late;
+    while is_there(&mut thread, id) {
+        now = thread.clocks.due();
+        thread.look_at_clocks(now);
+    }
+    let silent = now - late;
+    assert!(
+        silent > heartbeat * 2 && silent < heartbeat * 4,
+        "{silent:?}"
+    );
+}
+
 #[test]
 fn answers_to_repeats_leave_with_the_next_look_also_where_more_was_read() {
     let mut thread = thread();

@@ -1,36 +1,11 @@
-//! A waker that counts, and a future that is polled with one.
+//! A waker that panics, and a future that is polled by hand.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-/// Counts how often it was woken.
-#[derive(Default)]
-pub(crate) struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl Bell {
-    pub(crate) fn new() -> (Arc<Self>, Waker) {
-        let bell = Arc::new(Self::default());
-        (Arc::clone(&bell), Waker::from(bell))
-    }
-
-    /// Polls a future with a waker that rings here.
-    pub(crate) fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Poll<F::Output> {
-        poll(future, &Waker::from(Arc::clone(self)))
-    }
-
-    pub(crate) fn rings(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
+use thalweg_testkit::wakers::Alarm;
 
 /// A waker that panics when the last of it is dropped.
 pub(crate) struct Bomb;
@@ -52,7 +27,7 @@ pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::
 /// A future that is polled by hand, and whether it was woken since.
 pub(crate) struct Polled<T> {
     future: Pin<Box<dyn Future<Output = T>>>,
-    bell: Arc<Bell>,
+    bell: Arc<Alarm>,
     heard: usize,
 }
 
@@ -67,18 +42,18 @@ impl<T> Polled<T> {
 
     /// Returns whether it was woken since it was polled.
     pub(crate) fn is_notified(&self) -> bool {
-        self.bell.rings() != self.heard
+        self.bell.count() != self.heard
     }
 
     /// Returns whether it was notified, and counts all rings so far as heard.
     pub(crate) fn heeds(&mut self) -> bool {
         let is_notified = self.is_notified();
-        self.heard = self.bell.rings();
+        self.heard = self.bell.count();
         is_notified
     }
 
     pub(crate) fn poll(&mut self) -> Poll<T> {
-        self.heard = self.bell.rings();
+        self.heard = self.bell.count();
         self.bell.poll(&mut self.future)
     }
 

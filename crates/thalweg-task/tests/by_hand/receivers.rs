@@ -7,6 +7,7 @@ use super::bell::Polled;
 use futures::FutureExt;
 use thalweg_task::slot::{RecvError, SendError, TryRecvError};
 use thalweg_task::{Family, Local, LocalExecutor, Shared, slot_many};
+use thalweg_testkit::wakers::poll_once;
 
 for_both! {
     a_receive_that_is_over_is_not_notified who_was_robbed_keeps_its_turn
@@ -91,8 +92,7 @@ fn a_forgotten_receive_keeps_no_other_waiting<F: Family>() {
             let (tx, rx) = slot_many::<u32, F>();
             let (mut first, mut second) = (rx.clone(), rx);
             let mut receive = first.recv();
-            let mut context = Context::from_waker(Waker::noop());
-            assert!(Pin::new(&mut receive).poll(&mut context).is_pending());
+            assert!(poll_once(&mut receive).is_pending());
             std::mem::forget(receive);
             let mut second = Polled::new(async move { second.recv().await });
             assert!(second.poll().is_pending());

@@ -11,8 +11,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use super::bell::{Bell, Bomb};
+use super::bell::Bomb;
 use thalweg_task::{LocalExecutor, Task, TaskError};
+use thalweg_testkit::wakers::Alarm;
 
 /// The timer of a runtime that is never needed.
 fn never(_: Instant) -> Pending<()> {
@@ -96,12 +97,12 @@ fn a_task_that_ends_while_another_begins_to_wait_is_ready_or_wakes() {
             .is_pending()
     );
     drop(waker);
-    let (woken, waker) = Bell::new();
+    let (woken, waker) = Alarm::pair();
     let mut context = Context::from_waker(&waker);
     let polled = task.as_mut().poll(&mut context);
     assert!(task.is_finished());
     if polled.is_pending() {
-        assert!(woken.rings() > 0);
+        assert!(woken.count() > 0);
         let polled = task.as_mut().poll(&mut context);
         assert_eq!(polled, Poll::Ready(Err(TaskError::Cancelled)));
     }

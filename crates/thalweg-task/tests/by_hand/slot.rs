@@ -1,14 +1,12 @@
 //! Slots, of both families: what is sent is received, refused, replaced, or given back.
 
 use std::cell::{Cell, RefCell};
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Waker};
 
-use super::bell::Bell;
 use thalweg_task::fiber::{StackOptions, StackPool};
 use thalweg_task::slot::{RecvError, SendError, TryRecvError, WaitEmptyError};
 use thalweg_task::{Family, Local, LocalExecutor, Shared, slot, slot_many};
+use thalweg_testkit::wakers::{Alarm, poll_once};
 
 for_both! {
     send_now_runs_the_receiver_before_it_returns
@@ -203,9 +201,8 @@ fn a_send_sees_that_a_receiver_waited_and_went<F: Family>() {
     for cancels in [false, true] {
         for gives_up in [false, true] {
             let (tx, mut rx) = slot::<u64, F>();
-            let mut context = Context::from_waker(Waker::noop());
             let mut recv = rx.recv();
-            assert!(Pin::new(&mut recv).poll(&mut context).is_pending());
+            assert!(poll_once(&mut recv).is_pending());
             if gives_up {
                 drop(recv);
             } else {
@@ -229,14 +226,13 @@ fn a_send_sees_that_a_receiver_waited_and_went<F: Family>() {
 
 fn a_receive_that_was_given_up_is_not_woken<F: Family>() {
     let (tx, mut rx) = slot::<u64, F>();
-    let (bell, waker) = Bell::new();
-    let mut context = Context::from_waker(&waker);
+    let bell = Alarm::new();
     for number in 0..3 {
         let mut recv = Box::pin(rx.recv());
-        assert!(recv.as_mut().poll(&mut context).is_pending());
+        assert!(bell.poll(&mut recv).is_pending());
         drop(recv);
         tx.send(number).unwrap();
-        assert_eq!(bell.rings(), 0);
+        assert_eq!(bell.count(), 0);
         assert_eq!(rx.try_recv(), Ok(number));
     }
 }

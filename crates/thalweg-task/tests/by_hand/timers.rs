@@ -7,8 +7,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::bell::Bell;
 use thalweg_task::{Elapsed, LocalExecutor, Task, TaskError, yield_now};
+use thalweg_testkit::wakers::Alarm;
 
 /// An executor whose clock stands until it is moved.
 struct Bench {
@@ -155,7 +155,7 @@ fn no_sleep_is_over_early_nor_late_by_more_than_a_tick() {
 fn times_beyond_the_clock_are_for_ever() {
     let bench = Bench::new();
     let handle = bench.executor.handle();
-    let bell = Arc::new(Bell::default());
+    let bell = Alarm::new();
     let mut far = handle.sleep(Duration::MAX);
     assert!(bell.poll(&mut far).is_pending());
     let mut far = Box::pin(handle.timeout(Duration::MAX, pending::<()>()));
@@ -165,12 +165,12 @@ fn times_beyond_the_clock_are_for_ever() {
         .spawn(pending::<()>())
         .deadline(Duration::MAX);
     bench.pass(SECOND * 3600 * 24 * 365 * 30);
-    assert_eq!((bell.rings(), task.is_finished()), (0, false));
+    assert_eq!((bell.count(), task.is_finished()), (0, false));
     // One that was set before them is not for ever.
     let mut near = handle.sleep(SECOND);
     assert!(bell.poll(&mut near).is_pending());
     bench.pass(SECOND + TICK);
-    assert_eq!(bell.rings(), 1);
+    assert_eq!(bell.count(), 1);
     assert!(bell.poll(&mut near).is_ready());
     // Nor one whose time was before the executor's.
     let mut past = handle.sleep_until(bench.begin - SECOND);
@@ -204,14 +204,14 @@ fn the_time_of_a_timeout_begins_when_it_is_made() {
 fn a_sleep_wakes_its_last_waker_once() {
     let bench = Bench::new();
     let mut sleep = bench.executor.handle().sleep(SECOND);
-    let bells: [Arc<Bell>; 3] = Default::default();
+    let bells: [Arc<Alarm>; 3] = Default::default();
     for bell in bells.iter().chain(&bells) {
         assert!(bell.poll(&mut sleep).is_pending());
     }
     bench.pass(SECOND / 2);
     bench.pass(SECOND / 2 + TICK);
     bench.pass(SECOND);
-    assert_eq!(bells.each_ref().map(|bell| bell.rings()), [0, 0, 1]);
+    assert_eq!(bells.each_ref().map(|bell| bell.count()), [0, 0, 1]);
     // The clones of the wakers are given up.
     assert_eq!(bells.each_ref().map(Arc::strong_count), [1, 1, 1]);
     assert!(bells[0].poll(&mut sleep).is_ready());
@@ -300,14 +300,14 @@ fn a_sleep_of_one_core_wakes_a_task_of_another() {
 fn a_sleep_whose_core_is_gone_panics_and_is_never_early() {
     let bench = Bench::new();
     let handle = bench.executor.handle();
-    let bell = Arc::new(Bell::default());
+    let bell = Alarm::new();
     let mut sleeps = [SECOND, SECOND * 2].map(|time| handle.sleep(time));
     for sleep in &mut sleeps {
         assert!(bell.poll(sleep).is_pending());
     }
     let now = Rc::clone(&bench.now);
     drop(bench);
-    assert_eq!(bell.rings(), 2, "they look again");
+    assert_eq!(bell.count(), 2, "they look again");
     now.set(now.get() + SECOND);
     let [mut over, mut early] = sleeps;
     assert!(bell.poll(&mut over).is_ready());

@@ -11,18 +11,12 @@ mod unwinding;
 mod waiting;
 
 use std::cell::Cell;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, Waker};
-use thalweg_task::fiber::{Fiber, StackOptions, StackPool};
+use thalweg_task::fiber::{StackOptions, StackPool};
+use thalweg_testkit::wakers::poll_once;
 
 fn pool() -> StackPool {
     StackPool::new(StackOptions::default()).unwrap()
-}
-
-/// Polls once, with a waker that wakes no one.
-fn poll_once<T>(fiber: &mut Fiber<T>) -> Poll<T> {
-    Pin::new(fiber).poll(&mut Context::from_waker(Waker::noop()))
 }
 
 /// Counts how often it is dropped.

@@ -94,7 +94,7 @@ fn a_panic_goes_out_of_the_poll_and_the_stack_back_to_the_pool() {
         })
         .unwrap();
     assert!(poll_once(&mut fiber).is_pending());
-    let panicked = catch_unwind(AssertUnwindSafe(|| poll_once::<()>(&mut fiber))).unwrap_err();
+    let panicked = catch_unwind(AssertUnwindSafe(|| poll_once(&mut fiber))).unwrap_err();
     assert_eq!(panicked.downcast_ref(), Some(&"in the fiber"));
     assert_eq!((drops.count(), stacks.counts().in_use), (1, 0));
     assert!(!thread::panicking());

@@ -11,10 +11,10 @@ use std::cell::Cell;
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::thread;
 use thalweg_task::fiber::{Fiber, FiberContext, StackPool};
+use thalweg_testkit::wakers::Alarm;
 
 #[test]
 fn a_value_comes_out_and_what_was_captured_went_in() {
@@ -102,30 +102,13 @@ fn fifty_fibers_deep_each_polled_by_the_last() {
     assert_eq!(stacks.counts().in_use, 0);
 }
 
-#[derive(Default)]
-struct Wakes(AtomicU32);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        // ORDERING: Relaxed; one thread counts.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Wakes {
-    fn count(&self) -> u32 {
-        // ORDERING: Relaxed; one thread counts.
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 #[test]
 fn each_poll_brings_its_own_waker() {
     let (tx, mut rx) = mpsc::unbounded::<()>();
     let mut fiber = pool()
         .fiber(move |ctx| while ctx.wait(rx.next()).is_some() {})
         .unwrap();
-    let wakes: [Arc<Wakes>; 3] = Default::default();
+    let wakes: [Arc<Alarm>; 3] = Default::default();
     for polled in 0..3 {
         let waker = Waker::from(wakes[polled].clone());
         assert!(
@@ -138,7 +121,7 @@ fn each_poll_brings_its_own_waker() {
         tx.unbounded_send(()).unwrap();
         let counts = wakes.each_ref().map(|wakes| wakes.count());
         assert!(
-            (0..3).all(|index| counts[index] == u32::from(index <= polled)),
+            (0..3).all(|index| counts[index] == usize::from(index <= polled)),
             "{counts:?}"
         );
     }
@@ -146,7 +129,7 @@ fn each_poll_brings_its_own_waker() {
 
 #[test]
 fn a_fiber_that_yields_wakes_its_own_task() {
-    let wakes = Arc::new(Wakes::default());
+    let wakes = Alarm::new();
     let waker = Waker::from(wakes.clone());
     let mut cx = Context::from_waker(&waker);
     let mut fiber = pool()

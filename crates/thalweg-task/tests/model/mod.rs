@@ -9,10 +9,9 @@ mod world;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Once;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -22,6 +21,7 @@ use thalweg_task::{Family, Local, LocalExecutor, Shared, Status};
 
 use oracle::{End, How, Oracle};
 use script::{Act, Line, PANIC, Script};
+use thalweg_testkit::wakers::poll_once;
 use world::{Fault, World};
 
 /// A step of the executor's thread.
@@ -172,13 +172,12 @@ impl<F: Family> Run<F> {
         let Run { executor, world } = self;
         world.with_oracle(|oracle| oracle.is_closed = true);
         drop(executor);
-        let mut context = Context::from_waker(Waker::noop());
         for task in 0..world.ids.borrow().len() {
             let Some(mut held) = world.tasks.borrow_mut()[task].take() else {
                 continue;
             };
             let expected = world.with_oracle(|oracle| oracle.outcome(task));
-            let found = match Pin::new(&mut held).poll(&mut context) {
+            let found = match poll_once(&mut held) {
                 Poll::Ready(outcome) => Some(outcome.map(drop)),
                 Poll::Pending => None,
             };

@@ -11,7 +11,7 @@ use std::sync::atomic;
 use std::sync::{Arc, Mutex};
 
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::{Reader, Writer, group_of, recorder};
+use thalweg_measure::histogram::{Recorder, group_of};
 
 use super::graph::Graph;
 use super::timeline::{Samples, Timeline};
@@ -43,10 +43,10 @@ pub(super) struct Gauge {
     pub(super) name: Arc<str>,
     pub(super) progress: Progress,
     pub(super) counters: Arc<Counters>,
-    pub(super) queueing: Reader,
-    pub(super) service: Reader,
-    pub(super) batch: Reader,
-    pub(super) end_to_end: Option<Reader>,
+    pub(super) queueing: Arc<Recorder>,
+    pub(super) service: Arc<Recorder>,
+    pub(super) batch: Arc<Recorder>,
+    pub(super) end_to_end: Option<Arc<Recorder>>,
     pub(super) slowest: Option<Arc<Mutex<Vec<Slow>>>>,
     pub(super) profile: Option<Arc<Profile>>,
 }
@@ -54,7 +54,7 @@ pub(super) struct Gauge {
 /// Where the end of the pipeline is noted.
 #[derive(Debug)]
 struct End {
-    end_to_end: Writer,
+    end_to_end: Arc<Recorder>,
     slowest: Slowest,
     shared: Arc<Mutex<Vec<Slow>>>,
 }
@@ -77,9 +77,9 @@ pub(super) struct Meter {
     stage: usize,
     after: Box<[usize]>,
     counters: Arc<Counters>,
-    queueing: Writer,
-    service: Writer,
-    batch: Writer,
+    queueing: Arc<Recorder>,
+    service: Arc<Recorder>,
+    batch: Arc<Recorder>,
     end: Option<End>,
     notes: Vec<Note>,
     /// The batches of samples, and how often each counts.
@@ -162,27 +162,25 @@ impl Meter {
         stage: usize,
         graph: &Arc<Graph>,
     ) -> (Self, Gauge) {
-        let (queueing, queueing_reader) = recorder();
-        let (service, service_reader) = recorder();
-        let (batch, batch_reader) = recorder();
+        let [queueing, service, batch] = std::array::from_fn(|_| Arc::new(Recorder::new()));
         let counters = Arc::new(Counters::default());
         let mut gauge = Gauge {
             name,
             progress,
             counters: Arc::clone(&counters),
-            queueing: queueing_reader,
-            service: service_reader,
-            batch: batch_reader,
+            queueing: Arc::clone(&queueing),
+            service: Arc::clone(&service),
+            batch: Arc::clone(&batch),
             end_to_end: None,
             slowest: None,
             profile: None,
         };
         let end = graph.last.contains(&stage).then(|| {
-            let (end_to_end, reader) = recorder();
+            let end_to_end = Arc::new(Recorder::new());
             let profile = Arc::new(Profile::new(graph.after.len()));
             let slowest = Slowest::new(Arc::clone(graph), Arc::clone(&profile));
             let shared = Arc::new(Mutex::new(slowest.shown()));
-            gauge.end_to_end = Some(reader);
+            gauge.end_to_end = Some(Arc::clone(&end_to_end));
             gauge.slowest = Some(Arc::clone(&shared));
             gauge.profile = Some(profile);
             End {

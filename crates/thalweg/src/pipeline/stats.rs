@@ -3,7 +3,7 @@
 use std::fmt;
 
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::{Histogram, Reader, Summary};
+use thalweg_measure::histogram::{Histogram, Recorder, Summary};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 pub use super::meter::{Breakdown, PartStats};
@@ -174,15 +174,6 @@ impl StageStats {
             utilisation: 0.0,
         }
     }
-
-    /// Returns the busy time per event, ns.
-    pub fn busy_ns_per_event(&self) -> f64 {
-        if self.events == 0 {
-            0.0
-        } else {
-            self.busy_ns as f64 / self.events as f64
-        }
-    }
 }
 
 /// A slow event, and where it spent its time.
@@ -246,12 +237,12 @@ fn summary<S: serde::Serializer>(times: &Histogram, serializer: S) -> Result<S::
     serde::Serialize::serialize(&times.summary(), serializer)
 }
 
-/// Mean in ns from the exact running sums, in ticks, of a recorder.
-fn mean_ns(clock: Clock, readers: &[&Reader]) -> f64 {
+/// Mean in ns from the exact running sums, in ticks, of recorders.
+fn mean_ns(clock: Clock, recorders: &[&Recorder]) -> f64 {
     let (mut ticks, mut count) = (0, 0);
-    for reader in readers {
-        ticks += reader.sum();
-        count += u128::from(reader.count());
+    for recorder in recorders {
+        ticks += recorder.sum();
+        count += u128::from(recorder.count());
     }
     // A scaled unit keeps three digits below the nanosecond.
     let scale = 1_000;
@@ -275,9 +266,9 @@ pub(super) fn read(gauges: &[Gauge], timeline: &Timeline, elapsed_ticks: u64) ->
         .iter()
         .map(|gauge| stage(gauge, clock, elapsed_ticks))
         .collect();
-    let ends: Vec<&Reader> = gauges
+    let ends: Vec<&Recorder> = gauges
         .iter()
-        .filter_map(|g| g.end_to_end.as_ref())
+        .filter_map(|g| g.end_to_end.as_deref())
         .collect();
     let mut end_to_end_ns = Histogram::new();
     for end in &ends {

@@ -5,25 +5,14 @@ use crate::bus::watchdog::watched;
 use crate::bus::{check_totals, sum};
 use futures_executor::block_on;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 use std::thread;
 use thalweg::bus::{
     Bus, Consumer, Message, Priority, Reason, TopicId, TopicInfo, TopicOverflow, Topics,
 };
 use thalweg::channel::RecvError;
 use thalweg::state::Lifecycle;
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
+use thalweg_testkit::wakers::{Alarm, poll_once};
 
 fn is_send<F: Future + Send>(future: F) -> F {
     future
@@ -47,8 +36,7 @@ fn a_dropped_future_has_published_nothing() {
     let before = figures();
     {
         let mut future = pin!(is_send(tx.publish_async(note(BLOCK, 9))));
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(future.as_mut().poll(&mut context).is_pending());
+        assert!(poll_once(&mut future).is_pending());
     }
     assert_eq!(figures(), before);
     assert_eq!(tx.next_sequence(BLOCK), 3);
@@ -78,14 +66,12 @@ fn a_future_is_done_when_there_is_room_everywhere() {
     let mut tx = bus.publisher("feed").unwrap();
     tx.publish_with_priority(Priority::Critical, note(BLOCK, 0))
         .unwrap();
-    let bell = Arc::new(Bell::default());
-    let waker = Waker::from(Arc::clone(&bell));
-    let mut context = Context::from_waker(&waker);
+    let bell = Alarm::new();
     let mut future = pin!(tx.publish_with_priority_async(Priority::Critical, note(BLOCK, 1)));
-    assert!(future.as_mut().poll(&mut context).is_pending());
+    assert!(bell.poll(&mut future).is_pending());
     rx.recv().unwrap();
-    assert_eq!(bell.0.load(Ordering::Relaxed), 1);
-    assert!(future.as_mut().poll(&mut context).is_pending());
+    assert_eq!(bell.count(), 1);
+    assert!(bell.poll(&mut future).is_pending());
     // Another publisher is faster, in the inbox that had room.
     let mut fast = bus.publisher("fast").unwrap();
     let error = fast
@@ -93,9 +79,9 @@ fn a_future_is_done_when_there_is_room_everywhere() {
         .unwrap_err();
     assert_eq!(error.admitted, 1);
     other.recv().unwrap();
-    assert!(future.as_mut().poll(&mut context).is_pending());
+    assert!(bell.poll(&mut future).is_pending());
     assert_eq!(rx.recv().unwrap().message.value, 7);
-    let Poll::Ready(published) = future.as_mut().poll(&mut context) else {
+    let Poll::Ready(published) = bell.poll(&mut future) else {
         panic!("there is room everywhere");
     };
     assert_eq!(published.unwrap(), 2);
@@ -124,8 +110,7 @@ fn a_task_gets_the_same_outcomes_as_a_thread() {
         assert_eq!(error.reason, Reason::Paused);
         {
             let mut future = pin!(tx.publish_async(note(BLOCK, 4)));
-            let mut context = Context::from_waker(Waker::noop());
-            assert!(future.as_mut().poll(&mut context).is_pending());
+            assert!(poll_once(&mut future).is_pending());
             bus.resume();
             let _ = rx.try_recv_each(9, drop);
             assert_eq!(future.await.unwrap(), 1);
@@ -166,8 +151,7 @@ fn a_message_is_retained_when_it_is_published() {
     block_on(tx.publish_async(Price(1))).unwrap();
     {
         let mut future = pin!(tx.publish_async(Price(2)));
-        let mut context = Context::from_waker(Waker::noop());
-        assert!(future.as_mut().poll(&mut context).is_pending());
+        assert!(poll_once(&mut future).is_pending());
     }
     let late = || {
         bus.subscription(Topics::ALL)
@@ -236,18 +220,14 @@ fn a_task_that_gets_the_end_stops_the_bus() {
         bus.subscribe(topics).unwrap()
     });
     let state = bus.state();
-    let mut context = Context::from_waker(Waker::noop());
     let mut future = pin!(rx.recv_async());
-    assert!(future.as_mut().poll(&mut context).is_pending());
+    assert!(poll_once(&mut future).is_pending());
     let mut tx = bus.publisher("feed").unwrap();
     tx.publish(note(REJECT, 1)).unwrap();
     bus.close();
     assert_eq!(other.try_recv().unwrap().message.value, 1);
     assert!(state.is(Lifecycle::Draining));
-    assert_eq!(
-        future.as_mut().poll(&mut context),
-        Poll::Ready(Err(RecvError))
-    );
+    assert_eq!(poll_once(&mut future), Poll::Ready(Err(RecvError)));
     assert!(state.is(Lifecycle::Stopped));
 }
 
@@ -261,33 +241,17 @@ fn a_forgotten_receive_keeps_nothing_from_its_group() {
         let mut other = rx.share();
         let forget_receive = |rx: &mut Consumer<Note>| {
             let mut future = Box::pin(rx.recv_async());
-            assert!(
-                future
-                    .as_mut()
-                    .poll(&mut Context::from_waker(Waker::noop()))
-                    .is_pending()
-            );
+            assert!(poll_once(&mut future).is_pending());
             crate::forgotten::forget(future);
         };
         forget_receive(&mut rx);
         assert!(rx.try_recv().is_err());
-        let bell = Arc::new(Bell::default());
-        let waker = Waker::from(Arc::clone(&bell));
+        let bell = Alarm::new();
         let mut future = Box::pin(other.recv_async());
-        assert!(
-            future
-                .as_mut()
-                .poll(&mut Context::from_waker(&waker))
-                .is_pending()
-        );
+        assert!(bell.poll(&mut future).is_pending());
         tx.publish(note(BLOCK, 0)).unwrap();
-        assert_eq!(bell.0.load(Ordering::Relaxed), 1);
-        assert!(
-            future
-                .as_mut()
-                .poll(&mut Context::from_waker(&waker))
-                .is_ready()
-        );
+        assert_eq!(bell.count(), 1);
+        assert!(bell.poll(&mut future).is_ready());
         drop(future);
         // A thread is woken though the receiver is not used again.
         forget_receive(&mut rx);
@@ -306,30 +270,14 @@ fn a_forgotten_publish_keeps_no_room_from_others() {
         let (mut tx, mut other) = (bus.publisher("a").unwrap(), bus.publisher("b").unwrap());
         while tx.try_publish(note(BLOCK, 0)).is_ok() {}
         let mut future = Box::pin(tx.publish_async(note(BLOCK, 9)));
-        assert!(
-            future
-                .as_mut()
-                .poll(&mut Context::from_waker(Waker::noop()))
-                .is_pending()
-        );
+        assert!(poll_once(&mut future).is_pending());
         crate::forgotten::forget(future);
-        let bell = Arc::new(Bell::default());
-        let waker = Waker::from(Arc::clone(&bell));
+        let bell = Alarm::new();
         let mut future = Box::pin(other.publish_async(note(BLOCK, 2)));
-        assert!(
-            future
-                .as_mut()
-                .poll(&mut Context::from_waker(&waker))
-                .is_pending()
-        );
+        assert!(bell.poll(&mut future).is_pending());
         rx.recv().unwrap();
-        assert_eq!(bell.0.load(Ordering::Relaxed), 1);
-        assert!(
-            future
-                .as_mut()
-                .poll(&mut Context::from_waker(&waker))
-                .is_ready()
-        );
+        assert_eq!(bell.count(), 1);
+        assert!(bell.poll(&mut future).is_ready());
         drop(future);
         let thread = thread::spawn(move || (tx.publish(note(BLOCK, 3)).unwrap(), tx));
         rx.recv().unwrap();

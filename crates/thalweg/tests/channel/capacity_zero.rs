@@ -1,7 +1,6 @@
 //! Channels of capacity 0. Cases that need something stored have their counterpart here.
 
 use crate::channel::crowds::await_parked;
-use crate::channel::executor::{Alarm, block_on};
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::Ledger;
 use std::task::Poll;
@@ -11,6 +10,7 @@ use thalweg::channel::{
     ClaimError, ManyReceivers, Overflow, RecvError, RecvTimeoutError, SendError, SendTimeoutError,
     TryRecvError, TrySendError,
 };
+use thalweg_testkit::wakers::{Alarm, block_on};
 
 const SOON: Duration = Duration::from_millis(15);
 

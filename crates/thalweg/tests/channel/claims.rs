@@ -1,11 +1,11 @@
 //! Writing into a channel's memory.
 
 use crate::channel::crowds::await_parked;
-use crate::channel::executor::block_on;
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::Ledger;
 use std::thread;
 use thalweg::channel::{ClaimError, ManySenders, Overflow, Receiver, Select, TryRecvError};
+use thalweg_testkit::wakers::block_on;
 
 pub(crate) fn a_claim_is_sent_by_its_commit<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(5);

@@ -1,7 +1,6 @@
 //! Either side leaves, in every state.
 
 use crate::channel::crowds::await_parked;
-use crate::channel::executor::block_on;
 use crate::channel::flavour::{Flavour, Made};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use thalweg::channel::{
     ClaimError, RecvError, RecvTimeoutError, SendError, SendTimeoutError, TryRecvError,
     TrySendError,
 };
+use thalweg_testkit::wakers::block_on;
 
 const LONG: Duration = Duration::from_secs(3600);
 

@@ -1,7 +1,6 @@
 //! Effects of ends on each other: claims in tasks, weak ends, counts, and the end of receiving.
 
 use crate::channel::crowds::{await_parked, check_all, element};
-use crate::channel::executor::{Alarm, block_on};
 use crate::channel::flavour::{Flavour, Made};
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,6 +8,7 @@ use std::thread;
 use thalweg::channel::{
     ClaimError, ManyReceivers, ManySenders, Overflow, RecvError, SendError, TryRecvError, mpmc,
 };
+use thalweg_testkit::wakers::{Alarm, block_on};
 
 pub(crate) fn a_claim_in_a_task_waits_for_all_of_its_room<S: Made>(flavour: Flavour<S>) {
     let alarm = Alarm::new();

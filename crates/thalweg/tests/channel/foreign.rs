@@ -2,13 +2,13 @@
 //! delivered once, given back once, or counted, and is dropped once; and no waiter is forgotten
 //! while both ends are there.
 
-use crate::channel::executor::Alarm;
 use crate::channel::flavour::{Flavour, Made};
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use thalweg::channel::{Builder, Overflow, Receiver, Select, Sender, Shape, oneshot};
 use thalweg_testkit::fuse::{Fuse, at_every_call, attempt};
+use thalweg_testkit::wakers::Alarm;
 
 /// Elements of a case, by number: how often each was dropped.
 #[derive(Clone)]

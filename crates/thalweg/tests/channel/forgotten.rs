@@ -2,7 +2,6 @@
 //! Both ends stay alive throughout: a drop would wake all waiters.
 
 use crate::channel::crowds::await_parked_times;
-use crate::channel::executor::Alarm;
 use crate::channel::flavour::{Flavour, Made};
 use crate::forgotten::forget;
 use std::future::Future;
@@ -13,6 +12,7 @@ use std::time::Duration;
 use thalweg::channel::{
     ManyReceivers, ManySenders, Receiver, Select, Sender, TryRecvError, TrySendError,
 };
+use thalweg_testkit::wakers::Alarm;
 
 /// Polls a future, which must have to wait.
 pub(crate) fn waiting<F: Future>(alarm: &Arc<Alarm>, future: F) -> std::pin::Pin<Box<F>> {

@@ -3,15 +3,15 @@
 //! thread that was forgotten, and shows an element that was hidden.
 
 use crate::channel::crowds::await_parked;
-use crate::channel::executor::{Alarm, block_on};
 use crate::channel::flavour::{Flavour, Made};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
+use thalweg_testkit::wakers::{Alarm, block_on, panicking};
 
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -290,15 +290,6 @@ pub(crate) fn a_sender_that_leaves_frees_what_it_had<S: Made + ManySenders>(flav
     drop(tx);
 }
 
-/// A waker that panics.
-struct Bomb;
-
-impl Wake for Bomb {
-    fn wake(self: Arc<Self>) {
-        panic!("seeded");
-    }
-}
-
 /// Senders wait for room, the first with a waker that panics, and the channel ends: the others get
 /// the error, and the elements in it are kept, or dropped with the last receiver.
 pub(crate) fn a_waker_that_panics_keeps_no_other_waiting<S: Made + ManySenders>(
@@ -313,7 +304,7 @@ pub(crate) fn a_waker_that_panics_keeps_no_other_waiting<S: Made + ManySenders>(
         }
         let held = Arc::strong_count(&element) - 1;
         let [first, second, third] = &mut senders;
-        let waker = Waker::from(Arc::new(Bomb));
+        let waker = panicking();
         let mut bomb = first.send_async(Arc::new(()));
         let pending = Pin::new(&mut bomb).poll(&mut Context::from_waker(&waker));
         assert!(pending.is_pending());
@@ -338,7 +329,7 @@ pub(crate) fn a_waker_that_panics_keeps_no_other_waiting<S: Made + ManySenders>(
 
 /// A call that takes an element, or brings one, has no part in the panic of a waker.
 pub(crate) fn a_waker_that_panics_takes_no_element_along<S: Made>(flavour: Flavour<S>) {
-    let waker = Waker::from(Arc::new(Bomb));
+    let waker = panicking();
     let context = &mut Context::from_waker(&waker);
     let (mut tx, mut rx) = flavour.channel::<u32>(2);
     let mut filled = 0;

@@ -2,7 +2,6 @@
 //! receiver.
 
 use crate::channel::crowds::{check_order, element};
-use crate::channel::executor::block_on;
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::Ledger;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,6 +11,7 @@ use thalweg::channel::{
     ManyReceivers, ManySenders, Overflow, Receiver, SendError, SendTimeoutError, Sender, Shape,
     TrySendError,
 };
+use thalweg_testkit::wakers::block_on;
 
 fn lossy<S: Made, T: Send + 'static>(
     flavour: Flavour<S>,

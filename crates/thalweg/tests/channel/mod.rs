@@ -10,7 +10,6 @@ mod crowds;
 mod drops;
 mod endings;
 mod ends;
-pub(crate) mod executor;
 pub(crate) mod flavour;
 mod foreign;
 mod forgotten;

@@ -1,6 +1,5 @@
 //! The channel for one element. Each end that is awaited lives on while it is.
 
-use crate::channel::executor::{Alarm, block_on};
 use crate::channel::forgotten::waiting;
 use crate::channel::ledger::Ledger;
 use crate::channel::watchdog::watched;
@@ -14,7 +13,8 @@ use thalweg::channel::{
     OneshotReceiver, OneshotSender, RecvError, RecvTimeoutError, SendError, TryRecvError, mpsc,
     oneshot,
 };
-use thalweg::wait::{Pace, WaitMode};
+use thalweg::wait::{WaitMode, Pace};
+use thalweg_testkit::wakers::{Alarm, block_on};
 
 const SOON: Duration = Duration::from_millis(2);
 

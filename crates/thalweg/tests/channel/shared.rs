@@ -1,16 +1,15 @@
 //! Senders behind a shared reference.
 
-use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::Poll;
 use std::thread;
 
 use thalweg::channel::{
     Builder, ManySenders, Overflow, RecvError, SendError, SharedSender, mpmc, mpsc,
 };
 
-use crate::channel::executor::block_on;
+use thalweg_testkit::wakers::{block_on, poll_once};
 
 fn is_send<T: Send>(value: T) -> T {
     value
@@ -65,24 +64,23 @@ fn a_shared_sender_has_as_many_senders_as_calls_at_once_and_keeps_a_few() {
     let shared = tx.into_shared();
     shared.send(0).expect("there is room");
     assert_eq!(rx.sender_count(), 1);
-    let mut context = Context::from_waker(Waker::noop());
     let sends = (1..=20).map(|n| Box::pin(shared.send_async(n)));
     let mut waiting: Vec<_> = sends.collect();
     for send in &mut waiting {
-        assert!(send.as_mut().poll(&mut context).is_pending());
+        assert!(poll_once(send).is_pending());
     }
     assert_eq!(rx.sender_count(), 20);
     // One that gave up, and gave its sender back, waits no more.
     drop(waiting.remove(0));
     for (n, mut send) in (2..=20).zip(waiting) {
         rx.recv().expect("there is one");
-        assert_eq!(send.as_mut().poll(&mut context), Poll::Ready(Ok(())), "{n}");
+        assert_eq!(poll_once(&mut send), Poll::Ready(Ok(())), "{n}");
     }
     assert_eq!(rx.recv(), Ok(20));
     assert_eq!(rx.sender_count(), 8);
     // A sender that waited before sends as a new one does.
     let mut send = pin!(shared.send_async(21));
-    assert_eq!(send.as_mut().poll(&mut context), Poll::Ready(Ok(())));
+    assert_eq!(poll_once(&mut send), Poll::Ready(Ok(())));
     assert_eq!(rx.recv(), Ok(21));
 }
 

@@ -1,7 +1,6 @@
 //! Sending and receiving in tasks.
 
 use crate::channel::crowds::{await_parked, check_all, element};
-use crate::channel::executor::{Alarm, block_on};
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::ledger::Ledger;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,6 +9,7 @@ use std::thread;
 use thalweg::channel::{
     ManyReceivers, ManySenders, RecvError, Select, SelectList, SendError, oneshot,
 };
+use thalweg_testkit::wakers::{Alarm, block_on};
 
 pub(crate) fn ready_at_once<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(2);

@@ -2,7 +2,6 @@
 //! same. (A task is not: each async method says so.) Both ends stay alive throughout.
 
 use crate::channel::crowds::await_parked_times;
-use crate::channel::executor::Alarm;
 use crate::channel::flavour::{Flavour, Made};
 use crate::channel::forgotten::{each_receive, each_send};
 use std::sync::Arc;
@@ -10,6 +9,7 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Select, Sender};
+use thalweg_testkit::wakers::Alarm;
 
 pub(crate) fn an_element_wakes_the_thread<S: Made + ManyReceivers>(flavour: Flavour<S>) {
     type Receive<S> = fn(&mut Receiver<u32, S>) -> u32;

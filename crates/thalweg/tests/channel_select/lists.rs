@@ -6,6 +6,7 @@ use std::time::Duration;
 use thalweg::channel::{
     RecvError, Select, SelectEmpty, SelectList, SelectTimeout, SendError, mpmc, spsc, unbounded,
 };
+use thalweg_testkit::wakers::block_on;
 
 #[test]
 fn the_place_of_the_arm_is_reported() {
@@ -56,10 +57,7 @@ fn an_empty_list_waits_for_a_time_limit_only() {
     assert_eq!(empty().wait(), Err(SelectEmpty));
     assert_eq!(empty().wait_timeout(SHORT), Err(SelectTimeout));
     assert_eq!((empty().try_wait(), empty().or_else(|| 3)), (None, 3));
-    assert_eq!(
-        super::executor::block_on(empty().wait_async()),
-        Err(SelectEmpty)
-    );
+    assert_eq!(block_on(empty().wait_async()), Err(SelectEmpty));
 }
 
 #[test]
@@ -205,6 +203,6 @@ fn a_list_is_awaited() {
     for (_, rx) in &mut channels {
         select.push_recv(rx, |at, got| (at, got.unwrap()));
     }
-    assert_eq!(super::executor::block_on(select.wait_async()), Ok((2, 8)));
+    assert_eq!(block_on(select.wait_async()), Ok((2, 8)));
     drop(sender.join().unwrap());
 }

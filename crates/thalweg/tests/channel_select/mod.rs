@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)] // cases are tests, though they are not #[test]
 
 mod defects;
-pub(crate) use crate::channel::executor;
 mod fairness;
 mod lists;
 mod peers;

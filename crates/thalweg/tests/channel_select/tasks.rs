@@ -1,11 +1,11 @@
 //! Tasks that select, and that are given up.
 
-use super::executor::{Alarm, block_on};
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::thread;
 use thalweg::channel::{Select, TryRecvError, mpmc, spsc};
+use thalweg_testkit::wakers::{Alarm, block_on};
 
 #[test]
 fn a_task_selects() {

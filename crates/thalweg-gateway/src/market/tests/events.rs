@@ -77,7 +77,7 @@ impl<'m> Follower<'m> {
         let texts = items.map(|item| match item {
             Item::Event(_, event) => event.text(TimeUnit::Milliseconds).to_string(),
             Item::Text(text) => text.to_string(),
-            Item::Ping(number) => number.to_string(),
+            Item::Ping => String::new(),
         });
         texts.collect()
     }
@@ -236,11 +236,97 @@ fn candles_are_sent_when_they_are_complete_and_when_they_change() {
     let ticks = (2..10).map(|tenth| tick(tenth * 100)).collect::<String>();
     assert_eq!(ticks, "");
     // The first one is complete, and the next one has no trade.
+    // A new follower changes nothing of that for the others.
+    let _other = Follower::of(&market, &["kline_1s"]);
     assert_eq!(tick(1_000), "2 true");
     assert_eq!(tick(1_100), "-1 false");
     let ticks = (12..20).map(|tenth| tick(tenth * 100)).collect::<String>();
     assert_eq!(ticks, "");
     assert_eq!(tick(2_000), "-1 true");
+}
+
+#[test]
+fn a_candle_is_complete_when_the_trades_that_are_on_their_way_are_in_it() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["kline_1s"]);
+    let sent = || {
+        let texts = follower.texts();
+        let complete = texts.iter().filter(|text| text.contains(r#""x":true"#));
+        complete.cloned().collect::<String>()
+    };
+    market.trade(&trade(1, START_US, 10, 1));
+    end(&market, 1, START_US);
+    tick(&market, START_US);
+    // It is read in the first second, and in the log in the next one.
+    let time_us = market.begin(|| START_US + 999_000);
+    tick(&market, START_US + 1_000_000);
+    assert_eq!(sent(), "");
+    market.trade(&trade(2, time_us, 11, 1));
+    // Its command goes on.
+    market.settle();
+    market.begin(|| START_US + 1_050_000);
+    tick(&market, START_US + 1_100_000);
+    assert_eq!(sent(), "");
+    end(&market, 2, START_US + 1_100_000);
+    market.settle();
+    tick(&market, START_US + 1_200_000);
+    let candle = sent();
+    assert!(candle.contains(r#""L":2,"#), "{candle}");
+}
+
+#[test]
+fn streams_that_were_left_have_no_place_in_what_waits() {
+    let market = Market::new();
+    let outbox = market.outbox([127, 0, 0, 1].into());
+    let follow = |name| {
+        let kind = Kind::parse(name).expect("a stream");
+        let subscription = Arc::new(Subscription::new(name, false));
+        let id = market.follow((SYMBOL, kind), label(), &outbox, &subscription);
+        (kind, id)
+    };
+    for number in 0..10_000 {
+        let streams = ["bookTicker", "depth20@100ms"].map(follow);
+        tick(&market, START_US + number);
+        for (kind, id) in streams {
+            market.leave((SYMBOL, kind), id);
+        }
+        assert!(outbox.waiting().0 <= 1, "{}", outbox.waiting().0);
+    }
+    // One that stays comes in its turn.
+    let streams = ["bookTicker", "depth20@100ms"].map(follow);
+    tick(&market, START_US);
+    market.leave((SYMBOL, streams[0].0), streams[0].1);
+    let Some(Item::Event(stream, _)) = outbox.take() else {
+        panic!("an event");
+    };
+    assert_eq!(stream.name, "depth20@100ms");
+    assert!(outbox.take().is_none());
+    assert_eq!(market.waiting(), 0);
+}
+
+#[test]
+fn followers_leave_while_those_of_a_stream_that_lost_events_are_cut() {
+    let market = Market::new();
+    let follower = Follower::of(&market, &["trade"]);
+    for id in 1..=70_000 {
+        market.trade(&trade(id, START_US, 10, 1));
+        market.end(id as u64, START_US);
+    }
+    let entry = market.entry(SYMBOL).expect("it is there");
+    let kind = Kind::BookTicker;
+    let subscription = Arc::new(Subscription::new("bookTicker", false));
+    std::thread::scope(|scope| {
+        let watch = || {
+            // It waits for the lock of the streams, which this thread has.
+            scope.spawn(|| market.tick(START_US));
+            while !crate::lock(&entry).events.is_empty() {
+                std::thread::yield_now();
+            }
+            assert!(market.entries.try_write().is_ok());
+        };
+        let topics = &market.topics;
+        topics.follow((SYMBOL, kind), &follower.outbox, &subscription, watch);
+    });
 }
 
 #[test]

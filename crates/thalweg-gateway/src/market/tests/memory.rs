@@ -49,7 +49,7 @@ fn a_book_without_streams_holds_its_levels_only() {
 #[test]
 fn a_follower_takes_0_4_kilobytes() {
     let market = Market::new();
-    let outbox = market.outbox();
+    let outbox = market.outbox([127, 0, 0, 1].into());
     let label = label();
     let topic = (SYMBOL, Kind::Trade);
     let name = "x".repeat(128);

@@ -1,27 +1,11 @@
 //! Tests of one rendezvous, step by step; threads that meet are in `tests/channel_select`.
 
-use super::*;
 use crate::channel::{Overflow, RecvFuture, TryRecvError, TrySendError, mpmc, spsc};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
-use std::task::{Context, Poll, Wake};
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Count(AtomicUsize);
-
-impl Wake for Count {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-fn counting() -> (Arc<Count>, Waker) {
-    let count = Arc::new(Count::default());
-    (Arc::clone(&count), Waker::from(count))
-}
+use std::task::{Context, Poll};
+use thalweg_testkit::wakers::Alarm;
 
 fn is_pending<T>(poll: Poll<T>) -> bool {
     matches!(poll, Poll::Pending)
@@ -46,23 +30,22 @@ fn nothing_is_ever_in_it() {
 #[test]
 fn a_waiting_task_meets_a_try() {
     let (mut tx, mut rx) = mpmc(0);
-    let (count, waker) = counting();
-    let mut context = Context::from_waker(&waker);
+    let count = Alarm::new();
     {
         let mut receiving = pin!(rx.recv_async());
-        assert!(is_pending(receiving.as_mut().poll(&mut context)));
+        assert!(is_pending(count.poll(&mut receiving)));
         assert_eq!(tx.try_send(7), Ok(()));
         assert_eq!(tx.try_send(8), Err(TrySendError::Full(8)), "it has one");
-        assert_eq!(count.0.load(SeqCst), 1);
-        assert_eq!(receiving.as_mut().poll(&mut context), Poll::Ready(Ok(7)));
+        assert_eq!(count.count(), 1);
+        assert_eq!(count.poll(&mut receiving), Poll::Ready(Ok(7)));
     }
     let mut sending = pin!(tx.send_async(9));
-    assert!(is_pending(sending.as_mut().poll(&mut context)));
-    assert!(is_pending(sending.as_mut().poll(&mut context)));
+    assert!(is_pending(count.poll(&mut sending)));
+    assert!(is_pending(count.poll(&mut sending)));
     assert_eq!(rx.len(), 0);
     assert_eq!(rx.try_recv(), Ok(9));
-    assert_eq!(count.0.load(SeqCst), 2);
-    assert!(sending.as_mut().poll(&mut context).is_ready());
+    assert_eq!(count.count(), 2);
+    assert!(count.poll(&mut sending).is_ready());
     let counters = rx.counters();
     assert_eq!((counters.sent, counters.received), (2, 2));
     assert_eq!((counters.parked, counters.woken), (2, 2));
@@ -71,7 +54,7 @@ fn a_waiting_task_meets_a_try() {
 #[test]
 fn a_dropped_send_takes_its_element_back() {
     let (mut tx, mut rx) = spsc(0);
-    let (_, waker) = counting();
+    let (_, waker) = Alarm::pair();
     let mut context = Context::from_waker(&waker);
     let mut value = Some(String::from("mine"));
     {
@@ -88,7 +71,7 @@ fn a_dropped_send_takes_its_element_back() {
 
 /// Polls once, has `tx` send, and drops the future without polling it again.
 fn fulfil_and_drop(future: RecvFuture<'_, u8, crate::channel::Mpmc>, send: impl FnOnce()) {
-    let (_, waker) = counting();
+    let (_, waker) = Alarm::pair();
     let mut future = pin!(future);
     assert!(is_pending(
         future.as_mut().poll(&mut Context::from_waker(&waker))
@@ -108,15 +91,14 @@ fn what_a_dropped_receive_got_goes_to_the_next() {
         (0, 1, 1)
     );
 
-    let (count, waker) = counting();
-    let mut context = Context::from_waker(&waker);
+    let count = Alarm::new();
     let mut waiting = pin!(other.recv_async());
     fulfil_and_drop(rx.recv_async(), || {
         tx.try_send(2).unwrap();
-        assert!(is_pending(waiting.as_mut().poll(&mut context)));
+        assert!(is_pending(count.poll(&mut waiting)));
     });
-    assert_eq!(count.0.load(SeqCst), 1);
-    assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(2)));
+    assert_eq!(count.count(), 1);
+    assert_eq!(count.poll(&mut waiting), Poll::Ready(Ok(2)));
     assert_eq!(rx.counters().sent, 2);
 }
 
@@ -131,7 +113,7 @@ fn what_came_back_survives_the_senders_and_goes_with_the_receivers() {
     let (mut tx, mut rx) = mpmc::<Arc<u8>>(0);
     let element = Arc::new(1);
     {
-        let (_, waker) = counting();
+        let (_, waker) = Alarm::pair();
         let mut future = pin!(rx.recv_async());
         assert!(is_pending(
             future.as_mut().poll(&mut Context::from_waker(&waker))
@@ -145,23 +127,22 @@ fn what_came_back_survives_the_senders_and_goes_with_the_receivers() {
 #[test]
 fn closing_wakes_everybody_and_gives_elements_back() {
     let (mut tx, mut rx) = mpmc(0);
-    let (count, waker) = counting();
-    let mut context = Context::from_waker(&waker);
+    let count = Alarm::new();
     let mut value = Some(5);
     let mut other = tx.clone();
     let mut sending = pin!(tx.send_async(4));
     let mut from = pin!(other.send_from_async(&mut value));
-    assert!(is_pending(sending.as_mut().poll(&mut context)));
-    assert!(is_pending(from.as_mut().poll(&mut context)));
+    assert!(is_pending(count.poll(&mut sending)));
+    assert!(is_pending(count.poll(&mut from)));
     rx.close();
-    assert_eq!(count.0.load(SeqCst), 2);
+    assert_eq!(count.count(), 2);
     assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
     drop(rx);
-    let Poll::Ready(Err(error)) = sending.as_mut().poll(&mut context) else {
+    let Poll::Ready(Err(error)) = count.poll(&mut sending) else {
         panic!("it is closed");
     };
     assert!(error.is_disconnected() && error.into_inner() == 4);
-    let Poll::Ready(Err(error)) = from.as_mut().poll(&mut context) else {
+    let Poll::Ready(Err(error)) = count.poll(&mut from) else {
         panic!("it is closed");
     };
     assert_eq!(error.into_inner(), 5);
@@ -170,7 +151,7 @@ fn closing_wakes_everybody_and_gives_elements_back() {
 #[test]
 fn a_task_that_moves_is_woken_where_it_is() {
     let (mut tx, mut rx) = spsc(0);
-    let ((before, first), (after, second)) = (counting(), counting());
+    let ((before, first), (after, second)) = (Alarm::pair(), Alarm::pair());
     let mut receiving = pin!(rx.recv_async());
     assert!(is_pending(
         receiving.as_mut().poll(&mut Context::from_waker(&first))
@@ -179,7 +160,7 @@ fn a_task_that_moves_is_woken_where_it_is() {
         receiving.as_mut().poll(&mut Context::from_waker(&second))
     ));
     tx.try_send(1).unwrap();
-    assert_eq!((before.0.load(SeqCst), after.0.load(SeqCst)), (0, 1));
+    assert_eq!((before.count(), after.count()), (0, 1));
 }
 
 #[test]

@@ -1,20 +1,6 @@
 use super::*;
 use std::rc::Rc;
-use std::task::Wake;
-
-struct Count(std::sync::atomic::AtomicU32);
-
-impl Wake for Count {
-    fn wake(self: std::sync::Arc<Self>) {
-        // ORDERING: Relaxed, a test's count.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn count() -> (std::sync::Arc<Count>, Waker) {
-    let count = std::sync::Arc::new(Count(0.into()));
-    (std::sync::Arc::clone(&count), Waker::from(count))
-}
+use thalweg_testkit::wakers::{Alarm, panicking};
 
 #[test]
 fn every_way_drops_the_element_once() {
@@ -48,13 +34,13 @@ fn every_way_drops_the_element_once() {
 #[test]
 fn the_last_waker_is_woken_once() {
     let (producer, mut consumer) = oneshot();
-    let ((first, first_waker), (second, second_waker)) = (count(), count());
+    let ((first, first_waker), (second, second_waker)) = (Alarm::pair(), Alarm::pair());
     assert!(consumer.register(first_waker));
     assert!(consumer.register(second_waker));
     assert_eq!(std::sync::Arc::strong_count(&first), 1, "forgotten at once");
     producer.send(1).unwrap();
     // ORDERING: Relaxed, a test's counts.
-    let woken = [&first, &second].map(|count| count.0.load(Ordering::Relaxed));
+    let woken = [&first, &second].map(|count| count.count());
     assert_eq!(woken, [0, 1]);
     assert_eq!(std::sync::Arc::strong_count(&second), 1);
     assert_eq!(consumer.try_pop(), Ok(1));
@@ -63,7 +49,7 @@ fn the_last_waker_is_woken_once() {
 #[test]
 fn a_waker_that_stays_is_dropped_with_the_rest() {
     let (mut producer, mut consumer) = oneshot::<u8>();
-    let (theirs, waker) = count();
+    let (theirs, waker) = Alarm::pair();
     assert!(producer.register(waker.clone()) && consumer.register(waker));
     consumer.unregister();
     assert_eq!(std::sync::Arc::strong_count(&theirs), 2);
@@ -74,7 +60,7 @@ fn a_waker_that_stays_is_dropped_with_the_rest() {
 
 #[test]
 fn a_dropped_side_drops_its_waker() {
-    let (theirs, waker) = count();
+    let (theirs, waker) = Alarm::pair();
     let (mut producer, mut consumer) = oneshot::<u8>();
     assert!(consumer.register(waker.clone()));
     drop(consumer);
@@ -89,14 +75,8 @@ fn a_dropped_side_drops_its_waker() {
 
 #[test]
 fn a_panicking_waker_leaves_the_element() {
-    struct Panics;
-    impl Wake for Panics {
-        fn wake(self: std::sync::Arc<Self>) {
-            panic!("made up");
-        }
-    }
     let (producer, mut consumer) = oneshot();
-    assert!(consumer.register(Waker::from(std::sync::Arc::new(Panics))));
+    assert!(consumer.register(panicking()));
     let sending = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| producer.send(1)));
     assert!(matches!(sending, Ok(Ok(()))), "it is not the producer's");
     assert_eq!(consumer.try_pop(), Ok(1));

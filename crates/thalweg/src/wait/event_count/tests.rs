@@ -2,38 +2,9 @@ use super::*;
 use crate::wait::{Pace, TimedOut, WaitMode, block};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
-use std::task::Wake;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-
-/// Counts how often it is woken.
-#[derive(Default)]
-struct Counter(AtomicUsize);
-
-impl Wake for Counter {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, SeqCst);
-    }
-}
-
-impl Counter {
-    fn new() -> (Arc<Self>, Waker) {
-        let counter = Arc::new(Self::default());
-        (Arc::clone(&counter), Waker::from(counter))
-    }
-
-    fn woken(&self) -> usize {
-        self.0.load(SeqCst)
-    }
-}
-
-struct Panics;
-
-impl Wake for Panics {
-    fn wake(self: Arc<Self>) {
-        panic!("a waker that panics");
-    }
-}
+use thalweg_testkit::wakers::{Alarm, panicking};
 
 /// Takes one of what is there.
 fn take(left: &AtomicU64) -> Option<()> {
@@ -45,12 +16,12 @@ fn take(left: &AtomicU64) -> Option<()> {
 #[test]
 fn waiters_are_woken_in_the_order_in_which_they_came() {
     let event_count = EventCount::new();
-    let waiters: Vec<_> = (0..40).map(|_| Counter::new()).collect();
+    let waiters: Vec<_> = (0..40).map(|_| Alarm::pair()).collect();
     let entries: Vec<_> = waiters
         .iter()
         .map(|(_, w)| event_count.register(w))
         .collect();
-    let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
+    let woken = || waiters.iter().map(|(c, _)| c.count()).collect::<Vec<_>>();
     let first = |n: usize| [vec![1; n], vec![0; 40 - n]].concat();
     assert_eq!(event_count.waiting(), 40);
     event_count.notify_one();
@@ -70,7 +41,7 @@ fn waiters_are_woken_in_the_order_in_which_they_came() {
 #[test]
 fn a_task_polled_again_may_bring_another_waker() {
     let event_count = EventCount::new();
-    let ((old, old_waker), (new, new_waker)) = (Counter::new(), Counter::new());
+    let ((old, old_waker), (new, new_waker)) = (Alarm::pair(), Alarm::pair());
     let entry = event_count.register(&old_waker);
     assert!(event_count.update(entry, &old_waker));
     assert!(event_count.update(entry, &new_waker));
@@ -80,36 +51,36 @@ fn a_task_polled_again_may_bring_another_waker() {
         "the event_count let go of the old one"
     );
     event_count.notify_one();
-    assert_eq!((old.woken(), new.woken()), (0, 1));
+    assert_eq!((old.count(), new.count()), (0, 1));
     assert!(!event_count.update(entry, &old_waker));
     assert!(!event_count.unregister(entry));
 }
 
 #[test]
 fn wakers_are_let_go() {
-    let (counter, waker) = Counter::new();
+    let (counter, waker) = Alarm::pair();
     let event_count = EventCount::new();
     let entries = [event_count.register(&waker), event_count.register(&waker)];
     assert!(event_count.unregister(entries[0]));
     event_count.notify_one();
     let _ = event_count.register(&waker);
     drop(event_count);
-    assert_eq!((Arc::strong_count(&counter), counter.woken()), (2, 1));
+    assert_eq!((Arc::strong_count(&counter), counter.count()), (2, 1));
 }
 
 #[test]
 fn a_panicking_waker_stops_no_other() {
     let event_count = EventCount::new();
-    let (counter, waker) = Counter::new();
-    let panics = Waker::from(Arc::new(Panics));
+    let (counter, waker) = Alarm::pair();
+    let panics = panicking();
     for _ in 0..10 {
         let _ = (event_count.register(&panics), event_count.register(&waker));
     }
     assert_eq!(event_count.notify(20), 20);
-    assert_eq!((counter.woken(), event_count.waiting()), (10, 0));
+    assert_eq!((counter.count(), event_count.waiting()), (10, 0));
     let _ = event_count.register(&waker);
     assert_eq!(event_count.notify(2), 1);
-    assert_eq!(counter.woken(), 11);
+    assert_eq!(counter.count(), 11);
 }
 
 #[test]
@@ -120,7 +91,7 @@ fn an_idle_event_count_is_cleared_and_armed_again() {
         println!("skipped: this system has no membarrier");
         return;
     }
-    let (_, waker) = Counter::new();
+    let (_, waker) = Alarm::pair();
     for _ in 0..3 {
         let entry = event_count.register(&waker);
         assert_eq!(word(), ARMED + WAITER);
@@ -140,14 +111,14 @@ fn an_idle_event_count_is_cleared_and_armed_again() {
 #[test]
 fn a_notification_that_a_leaver_got_goes_on() {
     let event_count = EventCount::new();
-    let (_, leaver) = Counter::new();
-    let (other, waker) = Counter::new();
+    let (_, leaver) = Alarm::pair();
+    let (other, waker) = Alarm::pair();
     let (first, _) = (event_count.register(&leaver), event_count.register(&waker));
     event_count.notify_one();
     if !event_count.unregister(first) {
         event_count.notify_one();
     }
-    assert_eq!(other.woken(), 1);
+    assert_eq!(other.count(), 1);
 }
 
 const TURNS: u64 = 600;
@@ -282,7 +253,7 @@ fn a_wait_ends_at_its_deadline_and_not_before() {
 #[test]
 fn a_panicking_attempt_leaves_no_wait_behind_and_passes_the_notification_on() {
     let event_count = EventCount::new();
-    let (other, waker) = Counter::new();
+    let (other, waker) = Alarm::pair();
     let mut looks = 0;
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         block(
@@ -302,7 +273,7 @@ fn a_panicking_attempt_leaves_no_wait_behind_and_passes_the_notification_on() {
         )
     }));
     assert!(outcome.is_err());
-    assert_eq!((other.woken(), event_count.waiting()), (1, 0));
+    assert_eq!((other.count(), event_count.waiting()), (1, 0));
 }
 
 #[test]
@@ -349,15 +320,13 @@ fn an_entry_of_another_event_count_takes_no_waiter_off() {
 mod chain {
     //! Chained notifications (rule 4), one step at a time.
 
-    use super::{Counter, Panics};
+    use super::{Alarm, panicking};
     use crate::wait::event_count::{
         ARMED, EventCount, IDLE_MAX, Kind, OLD, SUPPRESSED_MAX, WAITER, WAKING,
     };
     use crate::wait::{Pace, TimedOut, WaitMode, block};
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::Arc;
     use std::sync::atomic::Ordering::SeqCst;
-    use std::task::Waker;
     use std::time::Instant;
 
     fn word(event_count: &EventCount) -> u32 {
@@ -367,8 +336,8 @@ mod chain {
     #[test]
     fn one_thread_is_woken_at_a_time() {
         let event_count = EventCount::new();
-        let waiters = [Counter::new(), Counter::new(), Counter::new()];
-        let woken = || waiters.each_ref().map(|(counter, _)| counter.woken());
+        let waiters = [Alarm::pair(), Alarm::pair(), Alarm::pair()];
+        let woken = || waiters.each_ref().map(|(counter, _)| counter.count());
         let entries = waiters
             .each_ref()
             .map(|(_, waker)| event_count.register_as(waker, Kind::Thread));
@@ -398,8 +367,8 @@ mod chain {
     #[test]
     fn a_task_does_not_hold_the_chain_up() {
         let event_count = EventCount::new();
-        let waiters: Vec<_> = (0..5).map(|_| Counter::new()).collect();
-        let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
+        let waiters: Vec<_> = (0..5).map(|_| Alarm::pair()).collect();
+        let woken = || waiters.iter().map(|(c, _)| c.count()).collect::<Vec<_>>();
         // A task may be dropped, or polled much later.
         let _ = event_count.register(&waiters[0].1);
         let thread = event_count.register_as(&waiters[1].1, Kind::Thread);
@@ -424,8 +393,8 @@ mod chain {
     fn a_task_that_never_looks_does_not_keep_a_thread_asleep() {
         for kind in [Kind::Select, Kind::Thread] {
             let event_count = EventCount::new();
-            let waiters: Vec<_> = (0..4).map(|_| Counter::new()).collect();
-            let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
+            let waiters: Vec<_> = (0..4).map(|_| Alarm::pair()).collect();
+            let woken = || waiters.iter().map(|(c, _)| c.count()).collect::<Vec<_>>();
             for (at, (_, waker)) in waiters.iter().enumerate() {
                 let _ = event_count.register_as(waker, if at < 2 { Kind::Task } else { kind });
             }
@@ -440,8 +409,8 @@ mod chain {
     #[test]
     fn other_notifications_wake_while_a_thread_is_on_its_way() {
         let event_count = EventCount::new();
-        let waiters: Vec<_> = (0..12).map(|_| Counter::new()).collect();
-        let woken = || waiters.iter().map(|(c, _)| c.woken()).sum::<usize>();
+        let waiters: Vec<_> = (0..12).map(|_| Alarm::pair()).collect();
+        let woken = || waiters.iter().map(|(c, _)| c.count()).sum::<usize>();
         let entries: Vec<_> = (waiters.iter())
             .map(|(_, waker)| event_count.register_as(waker, Kind::Thread))
             .collect();
@@ -466,8 +435,8 @@ mod chain {
     #[test]
     fn the_next_is_woken_where_the_last_is_overdue() {
         let event_count = EventCount::new();
-        let waiters: Vec<_> = (0..4).map(|_| Counter::new()).collect();
-        let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
+        let waiters: Vec<_> = (0..4).map(|_| Alarm::pair()).collect();
+        let woken = || waiters.iter().map(|(c, _)| c.count()).collect::<Vec<_>>();
         let entries: Vec<_> = (waiters.iter())
             .map(|(_, waker)| event_count.register_as(waker, Kind::Thread))
             .collect();
@@ -503,31 +472,31 @@ mod chain {
     #[test]
     fn a_place_on_the_list_that_is_used_again_keeps_the_mark() {
         let event_count = EventCount::new();
-        let (_, waker) = Counter::new();
+        let (_, waker) = Alarm::pair();
         let first = event_count.register_as(&waker, Kind::Thread);
         event_count.notify_chained();
-        let (counter, waker) = Counter::new();
+        let (counter, waker) = Alarm::pair();
         let second = event_count.register_as(&waker, Kind::Thread);
         assert!(event_count.unregister(second));
         assert_eq!(word(&event_count), ARMED + WAKING, "in the same slot");
         let second = event_count.register_as(&waker, Kind::Thread);
         event_count.notify_chained();
-        assert_eq!(counter.woken(), 0);
+        assert_eq!(counter.count(), 0);
         assert!(!event_count.unregister(first));
         event_count.notify_chained();
-        assert_eq!(counter.woken(), 1);
+        assert_eq!(counter.count(), 1);
         assert!(!event_count.unregister(second));
     }
 
     #[test]
     fn a_waker_that_panics_leaves_the_chain_whole() {
         let event_count = EventCount::new();
-        let (counter, waker) = Counter::new();
-        let _ = event_count.register(&Waker::from(Arc::new(Panics)));
+        let (counter, waker) = Alarm::pair();
+        let _ = event_count.register(&panicking());
         let _ = event_count.register(&waker);
         event_count.notify_chained();
         event_count.notify_chained();
-        assert_eq!((counter.woken(), event_count.waiting()), (1, 0));
+        assert_eq!((counter.count(), event_count.waiting()), (1, 0));
     }
 
     #[test]
@@ -537,7 +506,7 @@ mod chain {
             println!("skipped: this system has no membarrier");
             return;
         }
-        let (_, waker) = Counter::new();
+        let (_, waker) = Alarm::pair();
         let entry = event_count.register_as(&waker, Kind::Thread);
         event_count.notify_chained();
         for _ in 0..3 * IDLE_MAX {
@@ -559,7 +528,7 @@ mod chain {
             println!("skipped: this system has no membarrier");
             return;
         }
-        let (_, waker) = Counter::new();
+        let (_, waker) = Alarm::pair();
         // Two notifiers see a waiter here, and come to the list only after it was cleared.
         assert!(event_count.unregister(event_count.register(&waker)));
         for _ in 0..IDLE_MAX {
@@ -575,7 +544,7 @@ mod chain {
     #[test]
     fn one_that_gives_up_passes_the_chain_on() {
         let event_count = EventCount::new();
-        let (counter, waker) = Counter::new();
+        let (counter, waker) = Alarm::pair();
         let mut looks = 0;
         let deadline = Some(Instant::now());
         let outcome = block(
@@ -589,7 +558,7 @@ mod chain {
                     let _ = event_count.register_as(&waker, Kind::Thread);
                     event_count.notify_chained();
                     event_count.notify_chained();
-                    assert_eq!((counter.woken(), word(&event_count) & WAKING), (0, WAKING));
+                    assert_eq!((counter.count(), word(&event_count) & WAKING), (0, WAKING));
                 }
                 None::<()>
             },
@@ -597,9 +566,9 @@ mod chain {
         // It looked after it was woken, and found nothing: there was nothing for the other, either.
         // (Its deadline had passed by then, so that it did not sleep once more.)
         assert_eq!((outcome, looks), (Err(TimedOut), 3));
-        assert_eq!((counter.woken(), word(&event_count) & WAKING), (0, 0));
+        assert_eq!((counter.count(), word(&event_count) & WAKING), (0, 0));
         event_count.notify_chained();
-        assert_eq!(counter.woken(), 1);
+        assert_eq!(counter.count(), 1);
     }
 
     #[test]
@@ -607,7 +576,7 @@ mod chain {
         // In the look while it is listed, and in the look after it was woken.
         for panics_in in [2, 3] {
             let event_count = EventCount::new();
-            let (counter, waker) = Counter::new();
+            let (counter, waker) = Alarm::pair();
             let mut looks = 0;
             let outcome = catch_unwind(AssertUnwindSafe(|| {
                 block(
@@ -628,7 +597,7 @@ mod chain {
             }));
             assert!(outcome.is_err());
             assert_eq!(
-                (counter.woken(), event_count.waiting()),
+                (counter.count(), event_count.waiting()),
                 (1, 0),
                 "{panics_in}"
             );
@@ -639,7 +608,7 @@ mod chain {
     #[test]
     fn one_that_found_something_before_it_left_passes_the_chain_on() {
         let event_count = EventCount::new();
-        let (counter, waker) = Counter::new();
+        let (counter, waker) = Alarm::pair();
         let mut looks = 0;
         let found = block(
             &event_count,
@@ -655,14 +624,14 @@ mod chain {
             },
         );
         assert_eq!(found, Ok(()));
-        assert_eq!((counter.woken(), word(&event_count) & WAKING), (1, 0));
+        assert_eq!((counter.count(), word(&event_count) & WAKING), (1, 0));
     }
 }
 
 mod shutting {
     //! An event count that is shut reports that to every notifier, for ever, and works as before.
 
-    use super::{Counter, EventCount, IDLE_MAX};
+    use super::{Alarm, EventCount, IDLE_MAX};
     use crate::wait::event_count::Kind;
 
     fn is_shut(event_count: &EventCount) -> bool {
@@ -677,10 +646,10 @@ mod shutting {
     fn only_a_shut_event_count_reports_it() {
         let event_count = EventCount::new();
         assert!(!is_shut(&event_count), "new");
-        let (counter, waker) = Counter::new();
+        let (counter, waker) = Alarm::pair();
         let entry = event_count.register(&waker);
         assert!(!is_shut(&event_count), "armed");
-        assert_eq!(counter.woken(), 1);
+        assert_eq!(counter.count(), 1);
         assert!(!event_count.unregister(entry));
         event_count.shut();
         assert!(is_shut(&event_count));
@@ -695,11 +664,11 @@ mod shutting {
         for _ in 0..3 * IDLE_MAX {
             assert!(event_count.notify_one());
         }
-        let (counter, waker) = Counter::new();
+        let (counter, waker) = Alarm::pair();
         let entry = event_count.register(&waker);
         assert_eq!(event_count.waiting(), 1);
         assert!(is_shut(&event_count));
-        assert_eq!((counter.woken(), event_count.waiting()), (1, 0));
+        assert_eq!((counter.count(), event_count.waiting()), (1, 0));
         assert!(!event_count.unregister(entry));
         let entry = event_count.register_as(&waker, Kind::Thread);
         assert!(event_count.notify_chained() && event_count.notify_chained());
